@@ -19,7 +19,7 @@ _SIDES: Final = {"both": ("in", "out"), "in": ("in",), "out": ("out",)}
 
 def of(settings: Settings) -> Rules:
     """Return the rules that are in force."""
-    rules = tuple(rule for table in settings.alerts.in_force for rule in _rules(table, settings))
+    rules = tuple(rule for table in settings.alerts.active_rules for rule in _rules(table, settings))
     streams = {name: Stream(stream.pathway, stream.rules.terms) for name, stream in settings.streams.items()}
     return Rules(rules, streams, settings.alerts.dashboard)
 
@@ -38,7 +38,7 @@ def _rules(table: AnyRule, settings: Settings) -> list[Rule]:
 def _rule(table: AnyRule, settings: Settings, severity: str, given: Mapping[str, Any]) -> Rule:
     spans = {name: getattr(table, f"{name}_us", 0) for name in ("for", "keep_firing_for")}
     return Rule(
-        name=table.called,
+        name=table.display_name,
         kind=Kind(table.kind),
         severity=Severity(severity),
         thresholds=_thresholds(table, settings),

@@ -15,7 +15,7 @@ from hopwatch.alerts.outbox import Waiting
 from hopwatch.alerts.pen import Pen
 from hopwatch.alerts.ways import Ways
 from hopwatch.monitor.clock import Clock
-from hopwatch.monitor.store.dialect import Hold
+from hopwatch.monitor.store.dialect import StoreLock
 
 UNKNOWN: Final = "no channel of this name is configured"
 
@@ -34,7 +34,7 @@ class Figures(Counts):
 class Courier:
     """Carries what is due; threads come from :func:`alerts.rounds.running`, tests call :meth:`step` by hand."""
 
-    def __init__(self, engine: Engine, ways: Ways, clock: Clock, hold: Hold | None = None) -> None:
+    def __init__(self, engine: Engine, ways: Ways, clock: Clock, hold: StoreLock | None = None) -> None:
         """Carry from the store of ``engine``, whose connections are the courier's own, while ``hold`` is ours."""
         self._engine, self._ways, self._clock, self.pen = engine, ways, clock, Pen(engine, clock, hold)
         self.carriers: Mapping[str, Carrier] = {

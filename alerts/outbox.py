@@ -101,7 +101,7 @@ def due(engine: Engine, now_us: int, most: int = MOST_DUE, channel: str | None =
         StoreError: the store cannot be read.
     """
     wanted = _due(now_us) if channel is None else _due(now_us).where(_outbox.channel == channel)
-    with schema.reading(engine) as connection:
+    with schema.open_snapshot(engine) as connection:
         found = connection.execute(wanted.limit(most)).mappings()
         deliveries = [(_delivery(row), row["told_us"]) for row in found]
     return [delivery for delivery, told_us in deliveries if not _is_stale(delivery, told_us)]
@@ -137,7 +137,7 @@ def hand_over(engine: Engine, delivery: Delivery, channel: str) -> bool:
     """
     of_key = (_outbox.key == delivery.notification.key) & (_outbox.channel == delivery.channel)
     wanted = select(_outbox.number, _outbox.key, _outbox.event, _outbox.created_us)
-    with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
+    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
         there = (_outbox.key == delivery.notification.key) & (_outbox.channel == channel)
         newest = int(connection.execute(select(func.max(_outbox.number)).where(there)).scalar() or 0)
         since = (_outbox.number >= delivery.number) & (_outbox.number > newest)
@@ -156,7 +156,7 @@ def look(engine: Engine, now_us: int) -> tuple[set[str], dict[str, Waiting]]:
         StoreError: the store cannot be read.
     """
     wanted = select(_outbox.channel, func.count(), func.min(_outbox.created_us)).group_by(_outbox.channel)
-    with schema.reading(engine) as connection:
+    with schema.open_snapshot(engine) as connection:
         found = set(connection.execute(select(_outbox.channel).where(*_is_due(now_us)).distinct()).scalars())
         rows = connection.execute(wanted.where(_outbox.state == Fate.WAITING.value))
         return found, {channel: Waiting(int(count), int(oldest_us)) for channel, count, oldest_us in rows}
@@ -178,7 +178,7 @@ def catch_up(engine: Engine, routes: Callable[[Notification], Sequence[str]], ch
         StoreError: the store fails.
     """
     opened = select(_incidents.key, _incidents.notification).where(_incidents.notification != "")
-    with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
+    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
         # First of all: an incident may have begun anew since.
         _tell_ends(connection, channels)
         for key, told in connection.execute(opened.order_by(_incidents.key)).all():
@@ -315,7 +315,7 @@ def _note(engine: Engine, delivery: Delivery, state: Fate, **what: Any) -> None:
     """Write what has become of a row, unless something newer stands in its place meanwhile."""
     told = {"told_us": delivery.notification.at_us} | what
     values = {"state": state.value} | {name: value for name, value in told.items() if value is not None}
-    with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
+    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
         if state is Fate.STANDING and _is_followed(connection, delivery):
             values["state"] = Fate.SENT.value
         connection.execute(update(tables.alert_outbox).where(_is_open(delivery)).values(values))

@@ -10,8 +10,8 @@ from sqlalchemy import Engine
 
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store.dialect import Hold
-from hopwatch.monitor.store.dialect.hold import LastingHold
+from hopwatch.monitor.store.dialect import StoreLock
+from hopwatch.monitor.store.dialect.lock import MemoryLock
 
 REST_S: Final = 0.02
 """Behind each write, so that the job, which waits for the store, gets it: SQLite serves nobody in turn."""
@@ -20,9 +20,9 @@ REST_S: Final = 0.02
 class Pen:
     """What all carriers of one courier write with."""
 
-    def __init__(self, engine: Engine, clock: Clock, hold: Hold | None = None) -> None:
+    def __init__(self, engine: Engine, clock: Clock, hold: StoreLock | None = None) -> None:
         """Write to the store of ``engine``, by the right that ``hold`` gives."""
-        self._url, self._clock, self._hold = engine.url, clock, hold or LastingHold()
+        self._url, self._clock, self._hold = engine.url, clock, hold or MemoryLock()
         self._lock = threading.Lock()
 
     def check(self) -> None:
@@ -32,7 +32,7 @@ class Pen:
             StoreTakenError: it is another monitor's.
             StoreError: the store fails.
         """
-        with dialect.errors_named(self._url):
+        with dialect.translate_errors(self._url):
             self._hold.renew()
 
     def write(self, work: Callable[[], None]) -> None:

@@ -31,15 +31,15 @@ def prune(engine: Engine, before_us: int, counts_before_us: int, clock: Clock) -
     Raises:
         StoreError: the store fails; what was deleted before is deleted.
     """
-    while gone := retention.at_rest(engine, clock, partial(_prune_told, before_us=before_us)):
+    while gone := retention.run_and_rest(engine, clock, partial(_prune_told, before_us=before_us)):
         yield gone
-    while retention.at_rest(engine, clock, partial(_prune_minutes, before_us=counts_before_us)):
+    while retention.run_and_rest(engine, clock, partial(_prune_minutes, before_us=counts_before_us)):
         yield 0
 
 
 def due(engine: Engine, before_us: int) -> int:
     """Return of how many notifications :func:`prune` would delete what was told; nothing is changed."""
-    with schema.reading(engine) as connection:
+    with schema.open_snapshot(engine) as connection:
         return int(connection.execute(select(func.count()).select_from(_told(before_us).subquery())).scalar_one())
 
 

@@ -17,7 +17,7 @@ from hopwatch.alerts.teller import Teller
 from hopwatch.alerts.ways import Ways
 from hopwatch.monitor.clock import Clock, SystemClock
 from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store.dialect import Hold
+from hopwatch.monitor.store.dialect import StoreLock
 
 LOOK_S: Final = 1.0
 LONGEST_REST_S: Final = 30.0
@@ -111,10 +111,10 @@ class Rounds:
 
 
 @contextmanager
-def running(store_url: str, ways: Ways, hold: Hold, clock: Clock | None = None) -> Iterator[Rounds]:
+def running(store_url: str, ways: Ways, hold: StoreLock, clock: Clock | None = None) -> Iterator[Rounds]:
     """Carry what is due as long as the block lasts, over connections of its own."""
     time = clock or SystemClock()
-    engine = dialect.engine(store_url)
+    engine = dialect.create_engine(store_url)
     rounds = Rounds(Courier(engine, ways, time, hold), time)
     rounds.start()
     try:

@@ -28,7 +28,7 @@ def standing(engine: Engine) -> Json:
     Raises:
         StoreError: the store cannot be read.
     """
-    with schema.reading(engine) as connection:
+    with schema.open_snapshot(engine) as connection:
         every = recorded.open_incidents(connection)
         waiting = [_place(one) for one in recorded.pending(connection)]
     beats = [one for one in every if _is_heartbeat(one)]
@@ -45,7 +45,7 @@ def history(engine: Engine, key: str | None, from_us: int | None, most: int) -> 
     wanted = recorded.newest(min(most, MOST_SHOWN))
     wanted = wanted if key is None else wanted.where(_history.key == key)
     wanted = wanted if from_us is None else wanted.where(_history.at_us >= from_us)
-    with schema.reading(engine) as connection:
+    with schema.open_snapshot(engine) as connection:
         told = recorded.told(connection, wanted)
     return [shown(one.notification) | {"channels": [_sent(sending) for sending in one.sendings]} for one in told]
 
@@ -57,8 +57,8 @@ def acknowledge(engine: Engine, key: str, taken: Taken) -> Taken:
         ConfigurationError: no incident of this key is open, or it is a heartbeat's.
         StoreError: the store cannot be written.
     """
-    with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
-        schema.check(connection)
+    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
+        schema.check_version(connection)
         every = recorded.open_incidents(connection)
         opened = {one.notification.key: one.opened_us for one in every if not _is_heartbeat(one)}
         if key not in opened:

@@ -36,13 +36,13 @@ def standing(connection: Connection) -> Standing:
         row.key: kept.incident_of(row.key, row.incident, row.notification)
         for row in connection.execute(select(tables.alert_incidents))
     }
-    begun = writer.value(connection, _BEGUN)
+    begun = writer.read_value(connection, _BEGUN)
     return Standing(states, incidents, int(begun or 0), clock_us(connection))
 
 
 def clock_us(connection: Connection) -> int:
     """Return the minute up to which alerts were decided last."""
-    clock = writer.value(connection, _CLOCK)
+    clock = writer.read_value(connection, _CLOCK)
     return BEGINNING_US if clock is None else int(clock)
 
 

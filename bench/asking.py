@@ -33,14 +33,14 @@ STANDING: Final = "all streams"
 def ours(folder: Path, url: str, days: int, nodes: int) -> Json:
     """Ask what the pages ask, of every range; each question once anew, then again."""
     del folder
-    engine, month = dialect.engine(url), Month(days, nodes)
+    engine, month = dialect.create_engine(url), Month(days, nodes)
     told: Json = {STANDING: _asked(engine, HowAllStands())}
     for name in Range:
         shown = span.of(Address(stream=GREAT, range=name), month.start_us, month.end_us - WINDOW_US)
         most = span.thinned(shown.steps, MOST_NODES)
         question = HowAStreamWent(GREAT, shown.from_us, shown.to_us, shown.step_us, most=most)
         told[name.value] = _asked(engine, question)
-        with schema.reading(engine) as connection:
+        with schema.open_snapshot(engine) as connection:
             _check(question.read(connection), month, name)
     return told
 
@@ -64,7 +64,7 @@ def _asked(engine: Engine, question: Question[object]) -> Json:
     statements: list[object] = []
 
     def read() -> None:
-        with schema.reading(engine) as connection:
+        with schema.open_snapshot(engine) as connection:
             question.read(connection)
 
     def count(connection: Connection, *_: object) -> None:

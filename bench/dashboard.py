@@ -96,7 +96,7 @@ def measure(scratch: Path, tell: Tell, month: Month = Month()) -> list[Line]:  #
     ]
     for store in (SQLITE, POSTGRES):
         with _url(store, scratch) as url:
-            engine = dialect.engine(url)
+            engine = dialect.create_engine(url)
             fill(engine, month, lambda step, store=store: tell(f"{store}: {step}"))  # type: ignore[misc]  # a default
             engine.dispose()
             lines += _measured(store, url, scratch, month, tell)

@@ -29,7 +29,7 @@ from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.settings.model import MonitorSettings
 from hopwatch.monitor.spark import job
 from hopwatch.monitor.spark.source import SpoolSource
-from hopwatch.monitor.store import dialect, lineage, reader, schema
+from hopwatch.monitor.store import dialect, fencing, reader, schema
 from hopwatch.probes.contract.kafka import KafkaAccess
 from hopwatch.probes.contract.limits import WINDOW_US
 
@@ -62,11 +62,11 @@ def live(folder: Path, *, has_hog: bool = False) -> Json:
     spool = folder / "spool"
     spool.mkdir()
     settings = MonitorSettings.model_validate({"workdir": str(folder / "run")})
-    engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
-    schema.prepare(engine)
+    engine = dialect.create_engine(f"sqlite:///{folder / 'store.db'}")
+    schema.prepare_store(engine)
     rules = {STREAM: StreamRules(pathway(), TERMS), HOG: StreamRules(Pathway.parse(HOG), TERMS)}
     where = job.Place(SpoolSource(spool), engine, rules, settings.workdir)
-    lineage.check(engine, where.checkpoint, where.rules)
+    fencing.claim_store(engine, where.checkpoint, where.rules)
     with started(folder) as spark, _traffic(spool, has_hog=has_hog) as sent:
         beat = pulse.start(f"spool:{spool}", KafkaAccess(), settings.pulse_us / 1e6)
         query = job.start_stream(spark, where, f"{settings.trigger_us // 1_000} milliseconds", lambda _: None)
@@ -83,7 +83,7 @@ def _final(query: StreamingQuery, where: job.Place, sent: dict[int, int], start_
     while True:
         raise_failure(query)
         with where.engine.connect() as connection:
-            result = reader.window(connection, STREAM, start_us)
+            result = reader.read_window(connection, STREAM, start_us)
         if result is not None and result.status.is_final:
             now_s = time.time()
             _check(result, sent.get(start_us, 0))

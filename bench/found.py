@@ -32,7 +32,7 @@ def check_store(engine: Engine, work: Work, truth: Truth, moved_ms: int = 0) -> 
     Raises:
         WrongResultError: something differs.
     """
-    report = reader.report(engine)
+    report = reader.read_report(engine)
     accounts = report["accounts"]
     told = accounts["observations"], accounts["duplicate_batches"], accounts["too_late"], accounts["set_aside"]
     if told != (truth.observations, 0, 0, {}):
@@ -83,11 +83,11 @@ def _of_stream(engine: Engine, report: Mapping[str, Any], number: int, first_us:
     windows = [
         told for stream in report["streams"] if stream["stream"] == name for told in stream["windows"] if told["known"]
     ]
-    lost = [reader.lost_ids(engine, name, node) for node in NODES]
+    lost = [reader.read_lost_ids(engine, name, node) for node in NODES]
     with engine.connect() as connection:
         for told in windows:
             start_us = round(datetime.fromisoformat(told["window_start"]).timestamp()) * 1_000_000
-            in_window = reader.window_lost_ids(connection, name, start_us)
+            in_window = reader.read_window_lost_ids(connection, name, start_us)
             _check_window(name, told)
             for place, node in enumerate(told["nodes"]):
                 ids = np.frombuffer(b"".join(in_window & lost[place]), np.uint64).reshape(-1, ID_BYTES // 8)

@@ -20,7 +20,7 @@ from bench.truth import WrongResultError
 from bench.work import FIRST_START_MS, Work, rules
 from hopwatch.monitor.spark import job, session
 from hopwatch.monitor.spark.sources.kafka import KafkaSource
-from hopwatch.monitor.store import dialect, lineage, reader, schema
+from hopwatch.monitor.store import dialect, fencing, reader, schema
 from hopwatch.probes.contract import segment
 from hopwatch.probes.contract.envelope import decode, encode
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
@@ -148,7 +148,7 @@ def catch_up(folder: Path, work: Json, made: str, url: str, records: int) -> Jso
     where = _place(of_kind.work, folder, url)
     spark = session.start(folder / "session", cores=CORES, more=where.source.spark_settings)
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "1000")
-    lineage.check(where.engine, where.checkpoint, where.rules)
+    fencing.claim_store(where.engine, where.checkpoint, where.rules)
     began_s = time.time()
     query = job.start_stream(spark, where, "0 seconds", lambda _: None)
     found = until(query, lambda found: sum(one.segments for one in found) >= records and not found[-1].segments)
@@ -157,7 +157,7 @@ def catch_up(folder: Path, work: Json, made: str, url: str, records: int) -> Jso
     read = [one for one in found if one.segments]
     observations = of_kind.truth().observations
     with where.engine.begin() as connection:
-        told = reader.accounts(connection)
+        told = reader.read_accounts(connection)
     if (told["observations"], told["duplicate_batches"], told["implausible"], told["set_aside"]) != (
         observations, 0, 0, {}
     ):  # fmt: skip
@@ -187,7 +187,7 @@ def once(folder: Path, work: Json, made: str, url: str, moved_ms: int) -> Json:
 
 
 def _place(work: Work, folder: Path, url: str) -> job.Place:
-    engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
-    schema.prepare(engine)
+    engine = dialect.create_engine(f"sqlite:///{folder / 'store.db'}")
+    schema.prepare_store(engine)
     source = KafkaSource(KafkaPlace.parse(url), KafkaAccess(), folder / "landed", RECORDS_A_TRIGGER)
     return job.Place(source, engine, rules(work), folder / "work")

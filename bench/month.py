@@ -23,7 +23,7 @@ from hopwatch.monitor.kernel.tally import LostIds, NodeLags, empty
 from hopwatch.monitor.ledger import Conclusion
 from hopwatch.monitor.results import Status
 from hopwatch.monitor.rules import StreamRules
-from hopwatch.monitor.store import lineage, rollups, schema, tables, writer
+from hopwatch.monitor.store import fencing, rollups, schema, tables, writer
 from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
 from hopwatch.probes.contract.limits import WINDOW_US
 
@@ -84,10 +84,10 @@ class Month:
 
 def fill(engine: Engine, month: Month, tell: Tell) -> None:
     """Make the store, in an empty database."""
-    schema.prepare(engine)
+    schema.prepare_store(engine)
     rules = windows.rules_of(month.paths)
     with _writing(engine) as connection:
-        lineage.enter(connection, "bench", 0, rules)
+        fencing.register_batch(connection, "bench", 0, rules)
     _day(engine, month.paths, rules, tell)
     for day in range(1, month.days):
         tell(f"day {day + 1} of {month.days}")
@@ -119,7 +119,7 @@ def _day(engine: Engine, paths: Mapping[str, tuple[str, ...]], rules: Mapping[st
         with _writing(engine) as connection:
             writer.write_conclusions(connection, made, starts_us[-1] + WINDOW_US)
             for name in paths:
-                rollups.roll(connection, name, starts_us[0])
+                rollups.roll_up_hour(connection, name, starts_us[0])
 
 
 def concluded(  # noqa: PLR0913, PLR0917 - all that a window is made of
@@ -162,10 +162,10 @@ def _break_off(connection: Connection, month: Month) -> None:
     old = column.window_start_us < live_us
     connection.execute(update(tables.windows).where(old).values(is_live=False))
     hours_us = range(live_us, end_us, HOUR_US)
-    rollups.mark(connection, [(name, hour_us) for name in month.paths for hour_us in hours_us])
+    rollups.mark_stale(connection, [(name, hour_us) for name in month.paths for hour_us in hours_us])
     for name in month.paths:
         # Its day is made anew with it, of the hours that are left.
-        rollups.roll(connection, name, live_us - HOUR_US)
+        rollups.roll_up_hour(connection, name, live_us - HOUR_US)
     rows = [{"stream": name, "first_start_us": START_US, "last_start_us": end_us - WINDOW_US} for name in month.paths]
     connection.execute(insert(tables.streams), rows)
     writer.set_values(connection, {"watermark_us": str(end_us)})

@@ -21,7 +21,7 @@ from bench.progress import Finals, rates
 from bench.work import Work, rules
 from hopwatch.monitor.spark import job, session
 from hopwatch.monitor.spark.source import SpoolSource
-from hopwatch.monitor.store import dialect, lineage, schema
+from hopwatch.monitor.store import dialect, fencing, schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,8 +71,8 @@ def started(folder: Path) -> Iterator[SparkSession]:
 def place(made: Made, folder: Path) -> job.Place:
     """Return a place for a job over that work, with an empty store."""
     folder.mkdir()
-    engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
-    schema.prepare(engine)
+    engine = dialect.create_engine(f"sqlite:///{folder / 'store.db'}")
+    schema.prepare_store(engine)
     return job.Place(SpoolSource(made.spool), engine, rules(made.work), folder)
 
 
@@ -94,7 +94,7 @@ def _backlog(spark: SparkSession, made: Made, folder: Path) -> Json:
     # A stream deletes what it has done with; these are other names of the same files.
     shutil.copytree(made.spool, spool, copy_function=os.link)
     finals = Finals(made.work.windows, made.work.end_us)
-    lineage.check(where.engine, where.checkpoint, where.rules)
+    fencing.claim_store(where.engine, where.checkpoint, where.rules)
     began_s = time.time()
     query = job.start_stream(spark, where, AT_ONCE, finals.note)
     found = finals.wait(query)

@@ -16,7 +16,7 @@ from hopwatch.demo.feed import feed
 from hopwatch.demo.run import run
 from hopwatch.demo.wishes import Wishes
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.settings import places, receivers
+from hopwatch.monitor.settings import locations, receivers
 from hopwatch.probes.contract.kafka import SCHEME as KAFKA
 from hopwatch.probes.contract.kafka import KafkaPlace
 
@@ -111,17 +111,17 @@ def command(  # noqa: PLR0913 - one parameter a flag
         faults,
         rate,
         run_s,
-        _brokers(kafka),
-        _url("--store", store, "store", places.store_url),
-        _url("--into", into, "transport", places.transport_url),
-        _receiver(alertmanager),
+        _parse_brokers(kafka),
+        _resolve_url("--store", store, "store", locations.parse_store_url),
+        _resolve_url("--into", into, "transport", locations.parse_transport_url),
+        _check_receiver(alertmanager),
         None if no_dashboard else dashboard_port or beside.PORT,
         gate,
     )
-    raise typer.Exit((feed if wish.sink_url else run)(wish, console.data()))
+    raise typer.Exit((feed if wish.sink_url else run)(wish, console.stdout()))
 
 
-def _brokers(kafka: str | None) -> str:
+def _parse_brokers(kafka: str | None) -> str:
     try:
         return KafkaPlace.parse(f"{KAFKA}{kafka}/").brokers if kafka is not None else ""
     except ValueError:
@@ -129,14 +129,14 @@ def _brokers(kafka: str | None) -> str:
         raise ConfigurationError(f"--kafka: expected HOST:PORT, for example {example}, got {kafka!r:.80}") from None
 
 
-def _receiver(url: str | None) -> str:
+def _check_receiver(url: str | None) -> str:
     try:
-        return receivers.url(url) if url is not None else ""
+        return receivers.check_url(url) if url is not None else ""
     except ValueError as error:
         raise ConfigurationError(f"--alertmanager: {error}") from None
 
 
-def _url(flag: str, asked: str | None, table: str, check: Callable[[object], str]) -> str:
+def _resolve_url(flag: str, asked: str | None, table: str, check: Callable[[object], str]) -> str:
     """Return the URL that a flag names for a table of the configuration, its relative path found from here."""
     if asked is None:
         return ""
@@ -144,4 +144,4 @@ def _url(flag: str, asked: str | None, table: str, check: Callable[[object], str
         checked = check(asked)
     except ValueError as error:
         raise ConfigurationError(f"{flag}: {error}") from None
-    return str(places.anchored({table: {"url": checked}}, Path.cwd())[table]["url"])
+    return str(locations.resolve_paths({table: {"url": checked}}, Path.cwd())[table]["url"])

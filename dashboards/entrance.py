@@ -29,9 +29,9 @@ def secrets_of(login: LoginSettings) -> dict[str, Any]:
     """
     auth = {
         "redirect_uri": login.callback_url,
-        "cookie_secret": login.said("cookie_secret") or secrets.token_hex(32),
+        "cookie_secret": login.read_secret("cookie_secret") or secrets.token_hex(32),
         "client_id": login.client_id,
-        "client_secret": login.said("client_secret"),
+        "client_secret": login.read_secret("client_secret"),
         "server_metadata_url": login.discovery_url,
         "client_kwargs": {"scope": "openid email profile", "code_challenge_method": "S256"},
     }

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hopwatch.monitor.settings.dashboard import origin_of
+from hopwatch.monitor.settings.dashboard import parse_origin
 
 MOST_TOLD: Final = 16
 """Origins that are refused are told once each, and no more of them than this: anybody can make up new ones."""
@@ -33,7 +33,7 @@ class Origins:
     def __init__(self, app: ASGIApp, urls: Iterable[str]) -> None:
         """Stand before an app; ``urls`` are those at which people open it, beside the addresses of this machine."""
         self._app = app
-        self._named = {origin_of(url) for url in urls}
+        self._named = {parse_origin(url) for url in urls}
         self._machine = {_LOCAL, socket.gethostname().lower()}
         self._told: set[str] = set()
 
@@ -57,11 +57,11 @@ class Origins:
         owns one can let it lead to this machine.
         """
         try:
-            origin = origin_of(said)
+            origin = parse_origin(said)
         except ValueError:
             return False
         name = urlsplit(origin).hostname or ""
-        is_same = [origin_of(f"{urlsplit(origin).scheme}://{host}") for host in hosts if _is_host(host)] == [origin]
+        is_same = [parse_origin(f"{urlsplit(origin).scheme}://{host}") for host in hosts if _is_host(host)] == [origin]
         return origin in self._named or (is_same and (name in self._machine or _is_address(name)))
 
     def _tell(self, origin: str) -> None:
@@ -78,7 +78,7 @@ def _said(scope: Scope, name: bytes) -> list[str]:
 
 def _is_host(host: str) -> bool:
     try:
-        origin_of(f"http://{host}")
+        parse_origin(f"http://{host}")
     except ValueError:
         return False
     return True

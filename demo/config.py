@@ -109,8 +109,8 @@ def check_store(url: str) -> None:
         StoreInUseError: it holds something.
         StoreError: it cannot be reached.
     """
-    if url and schema.is_there(url):
-        name = dialect.name_of(url)
+    if url and schema.has_store(url):
+        name = dialect.redact_url(url)
         raise StoreInUseError(f"the store {name} is not empty: every run wants one of its own, name an empty database")
 
 

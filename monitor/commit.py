@@ -16,8 +16,8 @@ from hopwatch.monitor.parcels import NOT_LANDED, FactSheet, Offsets, SetAside
 from hopwatch.monitor.results import Status, WindowResult
 from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.spark.rows import FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, TALLY_ROW
-from hopwatch.monitor.store import lineage, outliers, reader, rollups, undeclared, writer
-from hopwatch.monitor.store.past import Parcels, StoredPast
+from hopwatch.monitor.store import fencing, outliers, reader, rollups, undeclared_names, writer
+from hopwatch.monitor.store.past import PackedTallies, StoredPast
 from hopwatch.monitor.unheard import Folder
 
 CONCLUSIONS_A_WRITE: Final = 200
@@ -30,12 +30,12 @@ HOURS_A_BATCH: Final = 1
 def restore(connection: Connection, rules: Mapping[str, StreamRules]) -> Ledger:
     """Return the ledger as the store last left it."""
     ledger = Ledger(rules)
-    ledger.holes = list(reader.holes(connection))
-    ledger.take_up(reader.books(connection))
-    ledger.ranges = {stream: span for stream, span in reader.stream_ranges(connection).items() if stream in rules}
+    ledger.holes = list(reader.read_holes(connection))
+    ledger.take_up(reader.read_books(connection))
+    ledger.ranges = {stream: span for stream, span in reader.read_stream_ranges(connection).items() if stream in rules}
     for stream in ledger.ranges:
         ledger.live[stream] = {}
-    for row in reader.live_windows(connection):
+    for row in reader.read_live_windows(connection):
         if row["stream"] in rules:
             ledger.live[row["stream"]][row["window_start_us"]] = Live(
                 Status(row["status"]),
@@ -45,8 +45,8 @@ def restore(connection: Connection, rules: Mapping[str, StreamRules]) -> Ledger:
                 row["is_settled"],
                 row["books"],
             )
-    since_us = ledger.unread_since_us(lineage.watermark_us(connection))
-    ledger.note_unread(reader.set_aside_since(connection, since_us))
+    since_us = ledger.unread_since_us(fencing.read_watermark_us(connection))
+    ledger.note_unread(reader.read_set_aside_since(connection, since_us))
     return ledger
 
 
@@ -106,7 +106,7 @@ def batch(  # noqa: PLR0913, PLR0917 - what came, what was to be read, and who f
 
     ``folders`` are those of a spool, whether anything was read of them or not.
     """
-    before_us = lineage.watermark_us(connection)
+    before_us = fencing.read_watermark_us(connection)
     read = [Offsets.unpack(bytes(row.payload)) for row in rows if row.kind == OFFSETS_ROW]
     newest_us = max((row.watermark_us for row in rows), default=before_us)
     # Nothing is judged before all partitions of a backlog are read up to it.
@@ -120,7 +120,7 @@ def batch(  # noqa: PLR0913, PLR0917 - what came, what was to be read, and who f
         if follower is not None:
             noted += [note for conclusion in piece if (note := follower.note(conclusion)) is not None]
     forget(connection, ledger, watermark_us)
-    outliers.keep(connection, ledger)
+    outliers.save_states(connection, ledger)
     if not windows:
         # Where there is nothing to judge, there is time.
         roll_up(connection, ledger)
@@ -141,7 +141,7 @@ def take_in(  # noqa: PLR0913, PLR0917 - what came, what was read of the transpo
     read: Sequence[Offsets] = (),
     expected: Expected = NOTHING_EXPECTED,
     folders: Iterable[Folder] = (),
-) -> Parcels:
+) -> PackedTallies:
     """Write what came in: tallies, books, records set aside; return the tallies, packed, by window and shard."""
     changes = writer.Changes(watermark_us, batch_id)
     sheets: list[FactSheet] = []
@@ -158,15 +158,15 @@ def take_in(  # noqa: PLR0913, PLR0917 - what came, what was read of the transpo
     written = ledger.absorb(sheets) | ledger.note_unread(changes.set_aside, folders)
     changes.books = [ledger.books[key] for key in written]
     changes.streams = dict(ledger.ranges)
-    changes.holes = list(holes.find(expected, read, reader.last_arrivals_us(connection)))
+    changes.holes = list(holes.find(expected, read, reader.read_last_arrivals_us(connection)))
     changes.last_arrivals_us = {run.place: run.last_arrival_us for run in sorted(read, key=attrgetter("first"))}
     ledger.holes += changes.holes
     changes.segments = _segments(ledger, sheets, changes.set_aside)
     for (stream, start_us), sighted_us in sighted.items():
         ledger.sight(stream, start_us, sighted_us)
-    writer.write(connection, changes)
-    undeclared.note(connection, changes.set_aside, ledger.rules)
-    tallied: Parcels = {}
+    writer.write_changes(connection, changes)
+    undeclared_names.count_undeclared(connection, changes.set_aside, ledger.rules)
+    tallied: PackedTallies = {}
     for (stream, start_us, shard), parcel in changes.tallies.items():
         tallied.setdefault((stream, start_us), {})[shard] = parcel
     return tallied
@@ -176,7 +176,7 @@ def keep_segments(connection: Connection, ledger: Ledger, rows: Iterable[Any], b
     """Note only which segments a batch points into: all else of it is written already."""
     sheets = [FactSheet.unpack(bytes(row.payload)) for row in rows if row.kind == FACTS_ROW]
     set_aside = [SetAside.unpack(bytes(row.payload)) for row in rows if row.kind == SET_ASIDE_ROW]
-    writer.keep_segments(connection, _segments(ledger, sheets, set_aside), batch_id)
+    writer.save_segments(connection, _segments(ledger, sheets, set_aside), batch_id)
 
 
 def _segments(ledger: Ledger, sheets: Iterable[FactSheet], set_aside: Iterable[SetAside]) -> dict[str, int]:
@@ -191,23 +191,25 @@ def _segments(ledger: Ledger, sheets: Iterable[FactSheet], set_aside: Iterable[S
     return needed
 
 
-def conclude(connection: Connection, ledger: Ledger, tallied: Parcels, watermark_us: int) -> Iterator[list[Conclusion]]:
+def conclude(
+    connection: Connection, ledger: Ledger, tallied: PackedTallies, watermark_us: int
+) -> Iterator[list[Conclusion]]:
     """Judge what is due and write it, piece by piece; yields each piece once it is written."""
     conclusions = ledger.conclude(tallied.keys(), watermark_us, StoredPast(connection, ledger.rules, tallied))
     while piece := list(islice(conclusions, CONCLUSIONS_A_WRITE)):
         writer.write_conclusions(connection, piece, watermark_us)
-        yield outliers.look(connection, ledger, piece)
+        yield outliers.detect_outliers(connection, ledger, piece)
 
 
 def forget(connection: Connection, ledger: Ledger, watermark_us: int) -> None:
     """Drop from ledger and store what nothing can change any more; what windows became stays."""
-    writer.forget(connection, ledger.forget(watermark_us))
+    writer.drop_tallies(connection, ledger.forget(watermark_us))
 
 
 def roll_up(connection: Connection, ledger: Ledger) -> None:
     """Write the next hours none of whose windows can change any more, some at a time."""
     oldest_us = {stream: min(windows, default=LATEST_US) for stream, windows in ledger.live.items()}
-    stale = rollups.stale(connection)
+    stale = rollups.read_stale_hours(connection)
     due = [key for key in stale if key[0] in oldest_us and key[1] + rollups.HOUR_US <= oldest_us[key[0]]]
     for stream, hour_us in due[:HOURS_A_BATCH]:
-        rollups.roll(connection, stream, hour_us)
+        rollups.roll_up_hour(connection, stream, hour_us)

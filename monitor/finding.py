@@ -11,7 +11,7 @@ from hopwatch.monitor.fates import Fate, Message, Sightings, Wanted, fates
 from hopwatch.monitor.journey import Stamp
 from hopwatch.monitor.kernel import naming
 from hopwatch.monitor.spark import source
-from hopwatch.monitor.store import dialect, lost, reader, schema
+from hopwatch.monitor.store import dialect, lost_messages, reader, schema
 from hopwatch.probes.contract.batch import Outcome
 from hopwatch.probes.contract.limits import NOT_STAMPED
 
@@ -58,16 +58,16 @@ def where_lost(url: str, wanted: tuple[bytes, ...], stream: str | None = None) -
     Raises:
         StoreError: it cannot be read.
     """
-    if not schema.is_there(url):
+    if not schema.has_store(url):
         return ()
-    engine = dialect.engine(url)
+    engine = dialect.create_engine(url)
     try:
-        return tuple(_lost(one, found) for one in wanted for found in reader.where_lost(engine, one, stream))
+        return tuple(_lost(one, found) for one in wanted for found in reader.find_losses(engine, one, stream))
     finally:
         engine.dispose()
 
 
-def _lost(message_id: bytes, found: reader.Missing) -> Lost:
+def _lost(message_id: bytes, found: reader.LossLocation) -> Lost:
     def stamp(one: dict[str, Any]) -> Stamp:
         lags = {name: None if one[name] == NOT_STAMPED else one[name] for name in ("lag_in_us", "lag_out_us")}
         told = one | lags | {"outcome": Outcome(one["outcome"]).name.lower()}
@@ -91,18 +91,18 @@ def many(
     for path in chosen(source.of(settings).segments()):
         sightings.look_into(path)
     pathways = {name: of_stream.pathway for name, of_stream in settings.streams.items()}
-    if not schema.is_there(settings.store.url):
+    if not schema.has_store(settings.store.url):
         return fates(sightings.seen, {}, {}, pathways), sightings.is_full
-    engine = dialect.engine(settings.store.url)
+    engine = dialect.create_engine(settings.store.url)
     try:
-        with schema.reading(engine) as connection:
+        with schema.open_snapshot(engine) as connection:
             at_nodes: dict[Message, list[str]] = {}
-            for of_stream, start_us, node, ids in lost.packed(connection, stream):
+            for of_stream, start_us, node, ids in lost_messages.read_packed_ids(connection, stream):
                 for place in wanted.places(ids).tolist():
                     message = Message(of_stream, start_us, ids[place].tobytes())
                     at_nodes.setdefault(message, []).append(node)
             keys = {(message.stream, message.window_start_us) for message in at_nodes}
-            windows = {key: reader.window(connection, *key) for key in sorted(keys)}
+            windows = {key: reader.read_window(connection, *key) for key in sorted(keys)}
             return fates(sightings.seen, at_nodes, windows, pathways), sightings.is_full
     finally:
         engine.dispose()

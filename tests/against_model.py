@@ -31,8 +31,8 @@ def rules_of(folder: Path, streams: Json, **settings: object) -> dict[str, rules
 
 def prepared_store(folder: Path, name: str) -> Engine:
     """Return an empty store in a folder."""
-    engine = dialect.engine(f"sqlite:///{folder / name}")
-    schema.prepare(engine)
+    engine = dialect.create_engine(f"sqlite:///{folder / name}")
+    schema.prepare_store(engine)
     return engine
 
 

@@ -26,7 +26,7 @@ from hopwatch.monitor.spark.decode import decode
 from hopwatch.monitor.spark.rows import CLOCK_ROW, KEY, Row, arrow
 from hopwatch.monitor.spark.sources import spool
 from hopwatch.monitor.spark.state import WindowState
-from hopwatch.monitor.store import lineage, writer
+from hopwatch.monitor.store import fencing, writer
 
 Key = tuple[Any, ...]
 
@@ -105,7 +105,7 @@ class MicroBatches:
     def _once_through(self, paths: list[str]) -> None:
         rows = self._process(paths)
         with self.engine.execution_options(writes=True).begin() as connection:
-            if not lineage.enter(connection, self.query, self.batch_id + 1, self.rules):
+            if not fencing.register_batch(connection, self.query, self.batch_id + 1, self.rules):
                 return
             self.ledger = self.ledger or commit.restore(connection, self.rules)
             folders = () if self.spool_dir is None else spool.folders(self.spool_dir)
@@ -142,10 +142,10 @@ def run_once(
     tables = [tallier(pa.Table.from_batches(arrow(rows))) for rows in by_key.values()]
     out = [SimpleNamespace(**row) for table in tables for row in table.to_pylist()]
     with engine.execution_options(writes=True).begin() as connection:
-        lineage.begin_once(connection, rules)
+        fencing.begin_once(connection, rules)
         ledger = Ledger(rules)
         folders = () if spool_dir is None else spool.folders(spool_dir)
         windows = commit.take_in(connection, ledger, out, NEVER_US, folders=folders)
         for _ in commit.conclude(connection, ledger, windows, NEVER_US):
             ledger.let_go()
-        writer.forget_all(connection)
+        writer.drop_all_tallies(connection)

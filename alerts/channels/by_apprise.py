@@ -34,8 +34,8 @@ class ByApprise:
     def __init__(self, name: str, settings: AppriseChannel) -> None:
         """Take its settings; nothing is asked yet."""
         self._name, self._settings = name, settings
-        self._template = settings.said("template")
-        self._urls = settings.said("urls").split()
+        self._template = settings.read_secret("template")
+        self._urls = settings.read_secret("urls").split()
         self._timeout_s = settings.timeout_us / 1e6
 
     def send(self, delivery: Delivery, now_us: int) -> Outcome:

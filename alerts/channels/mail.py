@@ -47,7 +47,7 @@ class Mail:
     def __init__(self, name: str, settings: EmailChannel, clock: Clock | None = None) -> None:
         """Take its settings; nothing is asked yet."""
         self._name, self._settings, self._clock = name, settings, clock or SystemClock()
-        self._password, self._template = settings.said("password"), settings.said("template")
+        self._password, self._template = settings.read_secret("password"), settings.read_secret("template")
         self._port = settings.port or PORTS[settings.tls]
         self._context = http.tls(settings.ca_file)
         self._who = f"the mail server {settings.host}:{self._port}"

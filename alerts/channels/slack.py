@@ -19,7 +19,7 @@ from hopwatch.alerts.channels.http import Poster
 from hopwatch.alerts.outbox import Delivery
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.settings.channels import SlackChannel
-from hopwatch.monitor.settings.sample import Labels
+from hopwatch.monitor.settings.template_sample import Labels
 
 MOST_TEXT: Final = 3_000
 _ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -31,8 +31,8 @@ class Slack:
 
     def __init__(self, name: str, settings: SlackChannel, clock: Clock | None = None) -> None:
         """Take its settings; nothing is asked yet."""
-        self._name, self._template = name, settings.said("template")
-        self._url = settings.said("url")
+        self._name, self._template = name, settings.read_secret("template")
+        self._url = settings.read_secret("url")
         self._poster = Poster(settings.timeout_us / 1e6, settings.ca_file, [self._url], clock)
 
     def send(self, delivery: Delivery, now_us: int) -> Outcome:

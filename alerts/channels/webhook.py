@@ -28,7 +28,7 @@ class Webhook:
 
     def __init__(self, settings: WebhookChannel, clock: Clock | None = None) -> None:
         """Take its settings; nothing is asked yet."""
-        self._url, self._secret = settings.said("url"), settings.said("secret")
+        self._url, self._secret = settings.read_secret("url"), settings.read_secret("secret")
         self._headers = {name: value.get_secret_value() for name, value in settings.headers.items()}
         secrets = [self._url, self._secret, *self._headers.values()]
         self._poster = Poster(settings.timeout_us / 1e6, settings.ca_file, secrets, clock)

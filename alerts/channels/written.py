@@ -10,7 +10,7 @@ import structlog
 from hopwatch.alerts.channels.texts import one_line
 from hopwatch.alerts.outbox import Delivery
 from hopwatch.monitor.settings import templates
-from hopwatch.monitor.settings.sample import Labels
+from hopwatch.monitor.settings.template_sample import Labels
 
 _log = structlog.get_logger("hopwatch")
 
@@ -30,7 +30,7 @@ def by_template(channel: str, template: str, seen: dict[str, Any]) -> str:
     if not template:
         return ""
     try:
-        return templates.render(template, seen).strip()
+        return templates.render_template(template, seen).strip()
     except templates.TemplateFaultError as error:
         _log.warning("a template fails, the usual text goes out instead", channel=channel, why=str(error))
         return ""

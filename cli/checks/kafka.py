@@ -8,7 +8,7 @@ from hopwatch.monitor.errors import TransportError
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 
 
-def topic(place: KafkaPlace, access: KafkaAccess, *, allow_weak: bool = False) -> Finding:
+def check_topic(place: KafkaPlace, access: KafkaAccess, *, allow_weak: bool = False) -> Finding:
     """Check the topic; of several things that are wrong the worst is told; ``allow_weak`` takes what may lose data."""
     try:
         found = topics.describe(place, access)

@@ -101,10 +101,10 @@ class Answers:
     def _asked(self, question: Question[Any], before: Answer[Any] | None) -> Answer[Any]:
         now_us = self._clock.now_us()
         try:
-            if not schema.is_there(self._url):
+            if not schema.has_store(self._url):
                 gone = before is not None and before.value is not None
                 return replace(before, trouble=GONE) if before and gone else Answer(None, now_us, has_store=False)
-            with schema.reading(self._opened()) as connection:
+            with schema.open_snapshot(self._opened()) as connection:
                 value = question.read(connection)
             # The same object as long as it says the same: what was made of it stays as good.
             is_same = before is not None and before.value == value
@@ -115,5 +115,5 @@ class Answers:
 
     def _opened(self) -> Engine:
         with self._lock:
-            self._engine = self._engine or dialect.engine(self._url)
+            self._engine = self._engine or dialect.create_engine(self._url)
             return self._engine

@@ -10,9 +10,9 @@ from sqlalchemy import Connection, func, select
 from hopwatch.dashboards.reading import chosen, standing
 from hopwatch.dashboards.reading.told import Edge, Graph, Standing, Stretch
 from hopwatch.monitor.results import RollUp, WindowResult
-from hopwatch.monitor.store import lineage, outliers, ranges, reader, rollups, tables, writer
-from hopwatch.monitor.store.pieces import Kept
-from hopwatch.monitor.store.ranges import Where
+from hopwatch.monitor.store import fencing, outliers, ranges, reader, rollups, tables, writer
+from hopwatch.monitor.store.range_cache import RangeCache
+from hopwatch.monitor.store.ranges import RangeQuery
 from hopwatch.probes.contract.limits import WINDOW_US
 
 HOUR_US: Final = rollups.HOUR_US
@@ -21,7 +21,7 @@ MOST_NODES: Final = 255
 """As many nodes as a stream may have."""
 
 
-_KEPT: Final = Kept()
+_KEPT: Final = RangeCache()
 """What all questions of this process have read of ranges."""
 
 
@@ -61,9 +61,9 @@ class HowAStreamWent:
             lossy = (name for one in (whole, window) for name in chosen.worst(of_stream.nodes, one, self.most))
             return {self.node, *slow, *lossy, *of_stream.nodes[-1:]}
 
-        where = Where(self.stream, self.from_us, self.to_us, self.step_us)
-        found = ranges.read(connection, where, nodes, _KEPT)
-        odd = tuple(outliers.findings(connection, self.stream, self.from_us, self.to_us))
+        where = RangeQuery(self.stream, self.from_us, self.to_us, self.step_us)
+        found = ranges.read_range(connection, where, nodes, _KEPT)
+        odd = tuple(outliers.read_findings(connection, self.stream, self.from_us, self.to_us))
         running_us = running_from_us(connection, self.stream, self.step_us)
         return Stretch(self.stream, of_stream, found.steps, self.step_us, found.whole, odd, window, running_us)
 
@@ -77,7 +77,7 @@ class OneWindow:
 
     def read(self, connection: Connection) -> WindowResult | None:
         """Return it; None where the store has no such window."""
-        found = reader.results(connection, self.stream, self.start_us, self.start_us + 1)
+        found = reader.read_windows(connection, self.stream, self.start_us, self.start_us + 1)
         return found[0] if found else None
 
 
@@ -87,10 +87,10 @@ def running_from_us(connection: Connection, stream: str, step_us: int) -> int | 
     More of it comes as long as the watermark lies in it, or a window of it is not final. None of windows, whose status
     says it, and of a store that was filled once: all of it is over.
     """
-    if step_us < HOUR_US or writer.value(connection, "query_id") == lineage.ONCE:
+    if step_us < HOUR_US or writer.read_value(connection, "query_id") == fencing.ONCE:
         return None
-    final_us = reader.newest_final_us(connection, stream)
-    until_us = max(lineage.watermark_us(connection), 0 if final_us is None else final_us + WINDOW_US)
+    final_us = reader.read_newest_final_us(connection, stream)
+    until_us = max(fencing.read_watermark_us(connection), 0 if final_us is None else final_us + WINDOW_US)
     column = tables.windows.c
     # Windows are final in their order: those behind the newest one are not.
     behind = (column.stream == stream, column.window_start_us > (-1 if final_us is None else final_us))
@@ -101,6 +101,6 @@ def running_from_us(connection: Connection, stream: str, step_us: int) -> int | 
 
 def graph(connection: Connection, stream: str) -> Graph:
     """Return the pathway of a stream as the store's own rules have it; empty of one that it does not know."""
-    nodes, groups = reader.pathway(connection, stream)
+    nodes, groups = reader.read_pathway(connection, stream)
     edges = [Edge(source, target, len(targets) == 1) for source, *targets in groups for target in targets]
     return Graph(tuple(nodes), tuple(edges))

@@ -14,8 +14,8 @@ from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.reached import Reached
 from hopwatch.monitor.results import RollUp, WindowResult
 from hopwatch.monitor.store import instances, outliers, ranges, reader, rollups, tables
-from hopwatch.monitor.store.pieces import Kept
-from hopwatch.monitor.store.ranges import Where
+from hopwatch.monitor.store.range_cache import RangeCache
+from hopwatch.monitor.store.ranges import RangeQuery
 
 MOST_STEPS: Final = 1_000
 """Windows, hours or days of a stream that one report has room for."""
@@ -57,9 +57,9 @@ class HowAllWent:
         Raises:
             ConfigurationError: there are more windows, hours or days than a report has room for.
         """
-        names = reader.stream_names(connection, self.stream)
+        names = reader.read_stream_names(connection, self.stream)
         streams = tuple(self._of(connection, name) for name in names)
-        of_all = reader.accounts(connection), instances.reached(connection)
+        of_all = reader.read_accounts(connection), instances.read_progress(connection)
         return Report(streams, self.from_us, self.to_us, self.step_us, *of_all)
 
     def _of(self, connection: Connection, stream: str) -> StreamReport:
@@ -71,10 +71,10 @@ class HowAllWent:
             first_us, last_us = (
                 one.window_start_us if isinstance(one, WindowResult) else one.start_us for one in (steps[0], steps[-1])
             )
-            of_all = Where(stream, first_us, last_us + self.step_us, self.step_us)
-            whole = ranges.read(connection, of_all, lambda _: (), Kept()).whole
-        found = tuple(outliers.findings(*where))
-        lost = {} if self.step_us >= HOUR_US else reader.first_lost_ids(*where)
+            of_all = RangeQuery(stream, first_us, last_us + self.step_us, self.step_us)
+            whole = ranges.read_range(connection, of_all, lambda _: (), RangeCache()).whole
+        found = tuple(outliers.read_findings(*where))
+        lost = {} if self.step_us >= HOUR_US else reader.read_first_lost_ids(*where)
         ids = {(start_us, node): tuple(of_node) for (_, start_us, node), of_node in lost.items() if of_node}
         running_us = running_from_us(connection, stream, self.step_us)
         stretch = Stretch(stream, graph(connection, stream), steps, self.step_us, whole, found, running_us=running_us)
@@ -84,13 +84,15 @@ class HowAllWent:
         self, connection: Connection, stream: str, from_us: int, to_us: int
     ) -> tuple[WindowResult, ...] | tuple[RollUp, ...]:
         if self.step_us >= HOUR_US:
-            spans = (rollups.hours if self.step_us == HOUR_US else rollups.days)(connection, stream, from_us, to_us)
+            spans = (rollups.read_hours if self.step_us == HOUR_US else rollups.read_days)(
+                connection, stream, from_us, to_us
+            )
             _check(stream, len(spans), "hours or days")
             return tuple(spans)
         column = tables.windows.c
         of_range = (column.stream == stream, column.window_start_us >= from_us, column.window_start_us < to_us)
         _check(stream, int(connection.execute(select(func.count()).where(*of_range)).scalar_one()), "windows")
-        return tuple(reader.results(connection, stream, from_us, to_us))
+        return tuple(reader.read_windows(connection, stream, from_us, to_us))
 
 
 def _check(stream: str, count: int, what: str) -> None:

@@ -18,7 +18,7 @@ from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import HopwatchError
 from hopwatch.monitor.kernel.window import Terms
 from hopwatch.monitor.settings import Settings
-from hopwatch.monitor.store import lineage, reader, writer
+from hopwatch.monitor.store import fencing, reader, writer
 
 PATIENCE_S: Final = 10.0
 """How long a search looks into segments; ``hopwatch find`` looks into all."""
@@ -84,11 +84,11 @@ class WaysOf:
 
     def read(self, connection: Connection) -> tuple[Way, ...]:
         """Return a way for each."""
-        is_kept_for_ever = writer.value(connection, "query_id") == lineage.ONCE
+        is_kept_for_ever = writer.read_value(connection, "query_id") == fencing.ONCE
         return tuple(
             Way(
                 graph(connection, stream),
-                tuple(reader.sides(connection, stream)),
+                tuple(reader.read_stamp_sides(connection, stream)),
                 OneWindow(stream, start_us).read(connection),
                 None if is_kept_for_ever or terms is None else terms.kept_until_us(start_us),
             )

@@ -15,7 +15,7 @@ from hopwatch.dashboards.reading.alarms import Alarms
 from hopwatch.monitor.instances import Roll
 from hopwatch.monitor.quality import Quality
 from hopwatch.monitor.store import instances, outliers, quality
-from hopwatch.monitor.store.instances import Asked
+from hopwatch.monitor.store.instances import InstanceFilter
 
 ROWS: Final = 200
 """Rows of a list at most; of instances there are pages of so many."""
@@ -35,8 +35,8 @@ class HowProbesStand:
 
     def read(self, connection: Connection) -> Roll:
         """Return it; a page behind the last is empty."""
-        asked = Asked(self.stream, self.search, self.is_all)
-        return instances.roll(connection, asked, (self.part - 1) * ROWS, ROWS)
+        asked = InstanceFilter(self.stream, self.search, self.is_all)
+        return instances.query_instances(connection, asked, (self.part - 1) * ROWS, ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,9 @@ class WhatIsWrong:
         later = self._told(connection, recorded.ends_after(self.to_us, MOST_TOLD))
         over = [one for one in later if one.notification.since_us < self.to_us]
         span_us = self.from_us, self.to_us
-        found, findings = outliers.newest(connection, self.stream or None, span_us, ROWS, is_all=self.is_all)
+        found, findings = outliers.read_newest_findings(
+            connection, self.stream or None, span_us, ROWS, is_all=self.is_all
+        )
         return Alarms(
             tuple(lasting),
             tuple(recorded.told(connection, recorded.beginnings(keys))),
@@ -90,5 +92,5 @@ class WhatWasSetAside:
 
     def read(self, connection: Connection) -> Quality:
         """Return it."""
-        summed = quality.stopped(connection, self.stream, self.from_us, self.to_us, self.step_us)
-        return quality.of(connection, summed, self.from_us, self.arrived_us, ROWS)
+        summed = quality.sum_stopped(connection, self.stream, self.from_us, self.to_us, self.step_us)
+        return quality.read_quality(connection, summed, self.from_us, self.arrived_us, ROWS)

@@ -12,7 +12,7 @@ from hopwatch.alerts import recorded
 from hopwatch.dashboards.reading.told import Minute, Standing, StreamNow
 from hopwatch.monitor.results import Status, Verdict, WindowResult
 from hopwatch.monitor.store import instances, reader, rollups, tables
-from hopwatch.monitor.store.tables import Words
+from hopwatch.monitor.store.tables import ExactText
 from hopwatch.probes.contract.limits import WINDOW_US
 
 LATELY_US: Final = rollups.HOUR_US
@@ -27,8 +27,8 @@ Start = tuple[str, int]
 
 def read(connection: Connection) -> Standing:
     """Return how all streams stand; one of which nothing came is there too."""
-    ranges = reader.stream_ranges(connection)
-    names = reader.stream_names(connection, None)
+    ranges = reader.read_stream_ranges(connection)
+    names = reader.read_stream_names(connection, None)
     newest_us = max((ranges[name][1] for name in names if name in ranges), default=0)
     # A stream of which nothing came for long has its newest windows further back than the last hour of all.
     minutes = _minutes(connection, {name: ranges[name][1] - LATELY_US for name in names if name in ranges})
@@ -43,7 +43,7 @@ def read(connection: Connection) -> Standing:
         )
         for name in names
     )
-    return Standing(streams, instances.reached(connection), recorded.firing(connection))
+    return Standing(streams, instances.read_progress(connection), recorded.firing(connection))
 
 
 def _minutes(connection: Connection, since_us: dict[str, int]) -> dict[str, list[Minute]]:
@@ -79,17 +79,17 @@ def _finals(connection: Connection, minutes: dict[str, list[Minute]]) -> list[St
     for stream, of_stream in minutes.items():
         newest_us = max((minute.start_us for minute in of_stream if minute.status.is_final), default=None)
         if newest_us is None:
-            newest_us = reader.newest_final_us(connection, stream)
+            newest_us = reader.read_newest_final_us(connection, stream)
         found += [] if newest_us is None else [(stream, newest_us)]
     return found
 
 
 def _windows(connection: Connection, starts: list[Start]) -> dict[str, WindowResult]:
     """Return one window of each of some streams."""
-    return {one.stream: one for one in reader.some(connection, _table(starts))} if starts else {}
+    return {one.stream: one for one in reader.read_named_windows(connection, _table(starts))} if starts else {}
 
 
 def _table(rows: Iterable[Start]) -> FromClause:
     """Return streams and moments as a table to join with."""
-    names = column("stream", Words()), column("at_us", tables.windows.c.window_start_us.type)
+    names = column("stream", ExactText()), column("at_us", tables.windows.c.window_start_us.type)
     return values(*names).data(list(rows)).cte("wanted")

@@ -15,7 +15,7 @@ from hopwatch.dashboards.reading.window_told import AgedOut, Hole, LostOf, Revis
 from hopwatch.monitor.holes import touch
 from hopwatch.monitor.kernel.books import Book, accounts
 from hopwatch.monitor.kernel.window import Terms
-from hopwatch.monitor.store import lost, reader, tables
+from hopwatch.monitor.store import lost_messages, reader, tables
 from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
 
 MOST_HOLED: Final = 50
@@ -79,14 +79,14 @@ class AllOfAWindow:
 
     def _holes(self, connection: Connection, sighted_us: int, *, is_final: bool) -> Iterator[Hole]:
         horizon_us = self._horizon_us(sighted_us)
-        for book in reader.books_of_a_window(connection, self.stream, self.start_us, horizon_us):
+        for book in reader.read_window_books(connection, self.stream, self.start_us, horizon_us):
             hole = hole_of(book, self.start_us, horizon_us, is_due=is_final)
             if hole is not None:
                 yield hole
 
     def _aged_out(self, connection: Connection, sighted_us: int) -> Iterator[AgedOut]:
         start, sighted = np.array([self.start_us]), np.array([sighted_us])
-        for hole in reader.holes(connection):
+        for hole in reader.read_holes(connection):
             if self.terms is not None and touch([hole], self.terms, start, sighted).any():
                 yield AgedOut(hole.place, hole.first, hole.last)
 
@@ -107,7 +107,7 @@ def named_ids(connection: Connection, stream: str, start_us: int, node: str) -> 
     column = tables.lost_ids.c
     here = (column.stream == stream, column.window_start_us == start_us, column.node == node)
     wanted = select(column.message_ids, column.id_kinds, column.id_text_ends, column.id_texts).where(*here)
-    return tuple(each for row in connection.execute(wanted) for each in lost.named(row))
+    return tuple(each for row in connection.execute(wanted) for each in lost_messages.read_named_ids(row))
 
 
 def hole_of(book: Book, start_us: int, horizon_us: int, *, is_due: bool) -> Hole | None:

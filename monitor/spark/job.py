@@ -20,9 +20,9 @@ from hopwatch.monitor.spark.rows import KEY, TALLIED
 from hopwatch.monitor.spark.sink import Report, Sink
 from hopwatch.monitor.spark.source import Source
 from hopwatch.monitor.spark.state import WindowState
-from hopwatch.monitor.store import lineage, writer
-from hopwatch.monitor.store.dialect import Hold
-from hopwatch.monitor.store.dialect.hold import LastingHold
+from hopwatch.monitor.store import fencing, writer
+from hopwatch.monitor.store.dialect import StoreLock
+from hopwatch.monitor.store.dialect.lock import MemoryLock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +39,7 @@ class Place:
     engine: Engine
     rules: Mapping[str, StreamRules]
     workdir: Path
-    hold: Hold = field(default_factory=LastingHold)
+    hold: StoreLock = field(default_factory=MemoryLock)
     retry_for_s: float = 600.0
     transport: str = ""
     """What tells the transport from another one of its name."""
@@ -60,14 +60,14 @@ def run_once(spark: SparkSession, place: Place, report: Report) -> None:
     rows.count()
     place.hold.renew()
     with place.engine.execution_options(writes=True).begin() as connection:
-        lineage.begin_once(connection, place.rules)
+        fencing.begin_once(connection, place.rules)
         ledger = Ledger(place.rules)
         folders = place.source.folders()
         windows = commit.take_in(connection, ledger, rows.toLocalIterator(), WATERMARK_US, folders=folders)
         for piece in commit.conclude(connection, ledger, windows, WATERMARK_US):
             report([conclusion.result for conclusion in piece])
             ledger.let_go()
-        writer.forget_all(connection)
+        writer.drop_all_tallies(connection)
     rows.unpersist()
     place.source.end_batch()
 

@@ -18,7 +18,7 @@ from hopwatch.monitor.commit import Committed, Written
 from hopwatch.monitor.errors import StoreTakenError
 from hopwatch.monitor.ledger import Ledger
 from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.store import dialect, lineage, reader
+from hopwatch.monitor.store import dialect, fencing, reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -73,7 +73,7 @@ class Sink:
         began_s = self.clock.monotonic_s()
         # Here Spark does all of its work.
         rows = [SimpleNamespace(**row) for row in batch.toArrow().to_pylist()]
-        query_id = lineage.query_id(self.place.checkpoint)
+        query_id = fencing.read_query_id(self.place.checkpoint)
         self.written = _NOTHING
         attempts = stamina.retry_context(
             self._may_pass,
@@ -82,7 +82,7 @@ class Sink:
             wait_initial=FIRST_WAIT_S,
             wait_max=LONGEST_WAIT_S,
         )
-        with dialect.errors_named(self.place.engine.url):
+        with dialect.translate_errors(self.place.engine.url):
             for attempt in attempts:
                 with attempt:
                     self._write(rows, query_id, batch_id)
@@ -104,8 +104,8 @@ class Sink:
         # Whatever ends this early leaves the ledger half advanced.
         ledger, self.ledger = self.ledger, None
         with self.place.engine.execution_options(writes=True).begin() as connection:
-            lineage.require_run(connection, self.place.run)
-            if not lineage.enter(connection, query_id, batch_id, self.place.rules, self.place.transport):
+            fencing.require_run(connection, self.place.run)
+            if not fencing.register_batch(connection, query_id, batch_id, self.place.rules, self.place.transport):
                 # Its state is made anew, and may point into segments with other names than those of the first time.
                 commit.keep_segments(connection, Ledger(self.place.rules), rows, batch_id)
                 return
@@ -129,7 +129,7 @@ class Sink:
             return
         try:
             with self.place.engine.begin() as connection:
-                kept = reader.segments(connection)
+                kept = reader.read_segments(connection)
         except SQLAlchemyError:
             # The batch is written; the next one will ask again.
             return

@@ -186,4 +186,4 @@ def of(settings: Settings) -> Source:
     transport, workdir = settings.transport, settings.monitor.workdir
     if transport.kafka_place is None:
         return SpoolSource(spool.root(transport.url))
-    return KafkaSource(transport.kafka_place, transport.access, workdir / "landed", transport.records_a_trigger)
+    return KafkaSource(transport.kafka_place, transport.access, workdir / "landed", transport.records_per_trigger)

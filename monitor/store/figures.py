@@ -14,66 +14,68 @@ from hopwatch.monitor.metrics.known import Beginning, StoreFigures
 from hopwatch.monitor.parcels import REASONS
 from hopwatch.monitor.results import Status, WindowResult
 from hopwatch.monitor.rules import StreamRules
-from hopwatch.monitor.store import lineage, reader, tables
+from hopwatch.monitor.store import fencing, reader, tables
 from hopwatch.probes.contract.limits import MONITOR_STREAM
 
 _WAITING: Final = [status.value for status in Status if not status.is_final]
 
 
-def read(connection: Connection, rules: Mapping[str, StreamRules]) -> StoreFigures:
+def read_figures(connection: Connection, rules: Mapping[str, StreamRules]) -> StoreFigures:
     """Return what the store says of the monitor's own work."""
-    accounts = reader.accounts(connection)
+    accounts = reader.read_accounts(connection)
     counted = ("records", "observations", "duplicate_batches", "too_late", "implausible")
     # A counter that is not there before its first record shows no increase when that comes.
     set_aside = dict.fromkeys(REASONS, 0) | accounts["set_aside"]
     aged_out = sum(hole["to_offset"] - hole["from_offset"] + 1 for hole in accounts.get("aged_out", ()))
-    waiting = dict.fromkeys(_WAITING, 0) | _waiting(connection, rules)
+    waiting = dict.fromkeys(_WAITING, 0) | _count_waiting(connection, rules)
     return StoreFigures(
         **{name: accounts[name] for name in counted},
         set_aside=set_aside,
         aged_out=aged_out,
         waiting=waiting,
-        **_instances(connection),
+        **_count_instances(connection),
     )
 
 
-def beginning(connection: Connection, rules: Mapping[str, StreamRules]) -> Beginning:
+def read_starting_point(connection: Connection, rules: Mapping[str, StreamRules]) -> Beginning:
     """Return where the store stands: the newest final window of each stream, and which can be judged again."""
-    window, watermark_us = tables.windows.c, lineage.watermark_us(connection)
-    found = (_newest(connection, stream) for stream in rules)
+    window, watermark_us = tables.windows.c, fencing.read_watermark_us(connection)
+    found = (_read_newest_window(connection, stream) for stream in rules)
     judged: set[tuple[str, int]] = set()
     for stream, of_stream in rules.items():
         # A window that starts earlier is past its last judgement.
         from_us = watermark_us - of_stream.terms.judged_until_us(0)
-        wanted = _since(stream, from_us, window.window_start_us).where(window.is_live, window.status.in_(reader.FINAL))
+        wanted = _select_since(stream, from_us, window.window_start_us).where(
+            window.is_live, window.status.in_(reader.FINAL_STATUSES)
+        )
         judged |= {(stream, start_us) for start_us in connection.execute(wanted).scalars()}
     return Beginning(watermark_us, tuple(result for result in found if result is not None), judged)
 
 
-def _newest(connection: Connection, stream: str) -> WindowResult | None:
-    start_us = reader.newest_final_us(connection, stream)
-    return None if start_us is None else reader.window(connection, stream, start_us)
+def _read_newest_window(connection: Connection, stream: str) -> WindowResult | None:
+    start_us = reader.read_newest_final_us(connection, stream)
+    return None if start_us is None else reader.read_window(connection, stream, start_us)
 
 
-def _since(stream: str, from_us: int, *columns: ColumnElement[Any]) -> Select[Any]:
+def _select_since(stream: str, from_us: int, *columns: ColumnElement[Any]) -> Select[Any]:
     """Return what asks for the newest windows of a stream: by their key, however many older ones there are."""
     window = tables.windows.c
     return select(*columns).where(window.stream == stream, window.window_start_us >= from_us)
 
 
-def _waiting(connection: Connection, rules: Mapping[str, StreamRules]) -> dict[str, int]:
-    window, watermark_us = tables.windows.c, lineage.watermark_us(connection)
+def _count_waiting(connection: Connection, rules: Mapping[str, StreamRules]) -> dict[str, int]:
+    window, watermark_us = tables.windows.c, fencing.read_watermark_us(connection)
     found: Counter[str] = Counter()
     for stream, of_stream in rules.items():
         # A window that starts earlier is judged.
         from_us = watermark_us - of_stream.terms.final_at_us(0)
-        wanted = _since(stream, from_us, window.status, func.count()).where(window.status.in_(_WAITING))
+        wanted = _select_since(stream, from_us, window.status, func.count()).where(window.status.in_(_WAITING))
         found.update({status: int(count) for status, count in connection.execute(wanted.group_by(window.status))})
     return dict(found)
 
 
-def _instances(connection: Connection) -> dict[str, Any]:
-    book, watermark_us = tables.books.c, lineage.watermark_us(connection)
+def _count_instances(connection: Connection) -> dict[str, Any]:
+    book, watermark_us = tables.books.c, fencing.read_watermark_us(connection)
     # The monitor's own pulse is no probe of anybody's.
     of_late = (
         book.stream != MONITOR_STREAM,

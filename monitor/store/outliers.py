@@ -21,11 +21,11 @@ from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
 from hopwatch.monitor.watch import Erased, Finding, Ints, News, Watched
 from hopwatch.probes.contract.limits import WINDOW_US
 
-LEARNT_US: Final = DAY_US
+LOOKBACK_US: Final = DAY_US
 """How much of the past a series without a memory begins with, where a store has windows of before it kept any."""
 
 _NEVER_US: Final = 2**63 - 1
-_NOBODY: Final = -1
+_NO_NODE: Final = -1
 """The place of a row that says only since when a stream is followed, until memory is kept."""
 
 _states, _outliers = tables.outlier_states.c, tables.outliers.c
@@ -57,7 +57,7 @@ class StoredSeries:
         return None if before_us is None else int(before_us)
 
 
-def look(connection: Connection, ledger: Ledger, conclusions: Sequence[Conclusion]) -> list[Conclusion]:
+def detect_outliers(connection: Connection, ledger: Ledger, conclusions: Sequence[Conclusion]) -> list[Conclusion]:
     """Let the final windows among some that are written enter their series, and write what is found.
 
     Returns the conclusions with what is said of their nodes.
@@ -68,13 +68,13 @@ def look(connection: Connection, ledger: Ledger, conclusions: Sequence[Conclusio
             continue
         came = {result.window_start_us for result in results}
         if stream not in ledger.watched:
-            ledger.watched[stream] = taken_up(connection, stream, ledger.rules[stream].pathway.nodes, came)
+            ledger.watched[stream] = resume_series(connection, stream, ledger.rules[stream].pathway.nodes, came)
         news = ledger.watched[stream].enter(results, StoredSeries(connection, stream))
-        write(connection, stream, news)
+        write_changes(connection, stream, news)
     return [_with_findings(ledger, conclusion) for conclusion in conclusions]
 
 
-def keep(connection: Connection, ledger: Ledger) -> None:
+def save_states(connection: Connection, ledger: Ledger) -> None:
     """Write the memory of the series of one stream before the newest hour that nothing can change any more.
 
     It is the stream's turn whose values reach back the farthest.
@@ -88,40 +88,40 @@ def keep(connection: Connection, ledger: Ledger) -> None:
             key = {"stream": stream, "before_us": hour_us}
             rows = [key | {"place": place, "states": state.to_bytes(own)} for place, own in enumerate(of_nodes)]
             connection.execute(dialect.upsert(connection, tables.outlier_states), rows)
-            connection.execute(delete(tables.outlier_states).where(_states.stream == stream, _states.place == _NOBODY))
+            connection.execute(delete(tables.outlier_states).where(_states.stream == stream, _states.place == _NO_NODE))
             return
 
 
-def taken_up(connection: Connection, stream: str, nodes: tuple[str, ...], came: Collection[int] = ()) -> Watched:
+def resume_series(connection: Connection, stream: str, nodes: tuple[str, ...], came: Collection[int] = ()) -> Watched:
     """Return the series of a stream as they were before the windows that came now, which are written already."""
     kept = StoredSeries(connection, stream)
     base_us = kept.before_us()
     if base_us is None:
-        newest_us = reader.newest_final_us(connection, stream)
-        base_us = 0 if newest_us is None else max(0, newest_us - LEARNT_US)
+        newest_us = reader.read_newest_final_us(connection, stream)
+        base_us = 0 if newest_us is None else max(0, newest_us - LOOKBACK_US)
         # Whoever is started before any memory is kept begins where this one does.
-        begun = {"stream": stream, "place": _NOBODY, "before_us": base_us, "states": b""}
+        begun = {"stream": stream, "place": _NO_NODE, "before_us": base_us, "states": b""}
         connection.execute(dialect.upsert(connection, tables.outlier_states), [begun])
     watched = Watched(nodes, base_us)
-    results = reader.finals(connection, stream, base_us)
+    results = reader.read_final_windows(connection, stream, base_us)
     values = {result.window_start_us: observed(result) for result in results if result.window_start_us not in came}
-    watched.take_up(values, list(_told_before(connection, stream, base_us)), kept)
+    watched.take_up(values, list(_read_latest_outliers(connection, stream, base_us)), kept)
     return watched
 
 
-def write(connection: Connection, stream: str, news: News) -> None:
+def write_changes(connection: Connection, stream: str, news: News) -> None:
     """Strike out what holds no more, and write what is found."""
     of_series = (_outliers.node == bindparam("of_node")) & (_outliers.quantity == bindparam("of_quantity"))
     behind = _outliers.window_start_us >= bindparam("from_us")
     if news.erased:
         erase = delete(tables.outliers).where(_outliers.stream == stream, of_series, behind)
-        connection.execute(erase, [_bound(erased) for erased in news.erased])
+        connection.execute(erase, [_to_parameters(erased) for erased in news.erased])
     if news.findings:
-        rows = [_row(stream, finding) for finding in news.findings]
+        rows = [_to_row(stream, finding) for finding in news.findings]
         connection.execute(dialect.upsert(connection, tables.outliers), rows)
 
 
-def found(
+def query_findings(
     engine: Engine, stream: str | None = None, from_us: int | None = None, to_us: int | None = None
 ) -> list[tuple[str, Finding]]:
     """Return what was found in windows that start in ``[from_us, to_us)``, in order of stream and time.
@@ -130,16 +130,16 @@ def found(
         StoreError: the store cannot be read.
     """
     wanted = _in_range(stream, from_us, to_us)
-    with schema.reading(engine) as connection:
-        return [(row["stream"], _finding(row)) for row in connection.execute(wanted).mappings()]
+    with schema.open_snapshot(engine) as connection:
+        return [(row["stream"], _parse_finding(row)) for row in connection.execute(wanted).mappings()]
 
 
-def findings(connection: Connection, stream: str, from_us: int, to_us: int) -> list[Finding]:
+def read_findings(connection: Connection, stream: str, from_us: int, to_us: int) -> list[Finding]:
     """Return what was found in windows of a stream that start in ``[from_us, to_us)``, in order of time."""
-    return [_finding(row) for row in connection.execute(_in_range(stream, from_us, to_us)).mappings()]
+    return [_parse_finding(row) for row in connection.execute(_in_range(stream, from_us, to_us)).mappings()]
 
 
-def newest(
+def read_newest_findings(
     connection: Connection, stream: str | None, span_us: tuple[int, int], most: int, *, is_all: bool
 ) -> tuple[int, list[tuple[str, Finding]]]:
     """Return how many outliers there are in windows that start in a span, its end not included, and the newest ones.
@@ -151,7 +151,7 @@ def newest(
     count = connection.execute(select(func.count()).select_from(chosen.order_by(None).subquery())).scalar_one()
     key = _outliers.window_start_us.desc(), _outliers.stream, _outliers.node, _outliers.quantity
     some = connection.execute(chosen.order_by(None).order_by(*key).limit(most)).mappings()
-    return int(count), [(row["stream"], _finding(row)) for row in some]
+    return int(count), [(row["stream"], _parse_finding(row)) for row in some]
 
 
 def _in_range(stream: str | None, from_us: int | None, to_us: int | None) -> Select[Any]:
@@ -168,21 +168,21 @@ def _with_findings(ledger: Ledger, conclusion: Conclusion) -> Conclusion:
     return conclusion._replace(outliers=ledger.watched[result.stream].said(result.window_start_us))
 
 
-def _told_before(connection: Connection, stream: str, before_us: int) -> Iterator[Finding]:
+def _read_latest_outliers(connection: Connection, stream: str, before_us: int) -> Iterator[Finding]:
     """Yield the latest outlier of each series before a moment."""
     chosen = (_outliers.stream == stream) & _outliers.is_outlier & (_outliers.window_start_us < before_us)
     latest = select(_outliers.node, _outliers.quantity, func.max(_outliers.window_start_us)).where(chosen)
     key = tuple_(_outliers.node, _outliers.quantity, _outliers.window_start_us)
     wanted = select(tables.outliers).where(chosen, key.in_(latest.group_by(_outliers.node, _outliers.quantity)))
     for row in connection.execute(wanted).mappings():
-        yield _finding(row)
+        yield _parse_finding(row)
 
 
-def _bound(erased: Erased) -> dict[str, Any]:
+def _to_parameters(erased: Erased) -> dict[str, Any]:
     return {"of_node": erased.node, "of_quantity": erased.quantity.value, "from_us": erased.from_us}
 
 
-def _row(stream: str, finding: Finding) -> dict[str, Any]:
+def _to_row(stream: str, finding: Finding) -> dict[str, Any]:
     why = finding.why
     return {
         "stream": stream,
@@ -199,7 +199,7 @@ def _row(stream: str, finding: Finding) -> dict[str, Any]:
     }
 
 
-def _finding(row: RowMapping | Mapping[str, Any]) -> Finding:
+def _parse_finding(row: RowMapping | Mapping[str, Any]) -> Finding:
     why = Explanation(
         Quantity(row["quantity"]),
         row["observed"],

@@ -53,6 +53,6 @@ if __name__ == "__main__":
     store_url, name, dies_at, *urls = sys.argv[1:]
     before = Alertmanager("pager", AlertmanagerChannel.model_validate({"urls": urls})) if urls else None
     deadly = Deadly(Path(name), int(dies_at), before)
-    courier = Courier(dialect.engine(store_url), Ways({"pager": deadly}), SystemClock())
+    courier = Courier(dialect.create_engine(store_url), Ways({"pager": deadly}), SystemClock())
     while courier.step():
         pass

@@ -15,7 +15,7 @@ from tests.alerts.windows import at
 
 def read(engine: Engine) -> AlertFigures:
     """Return the figures."""
-    with schema.reading(engine) as connection:
+    with schema.open_snapshot(engine) as connection:
         return figures.read(connection)
 
 

@@ -20,7 +20,7 @@ from hopwatch.alerts.rounds import Rounds
 from hopwatch.alerts.ways import Ways
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import StoreError
-from hopwatch.monitor.store.dialect.hold import LastingHold
+from hopwatch.monitor.store.dialect.lock import MemoryLock
 from tests.alerts.test_outbox import put, states
 from tests.alerts.told import notification
 from tests.real.servers.process import until
@@ -60,7 +60,7 @@ def opened() -> Gate:
 @contextmanager
 def running(engine: Engine, **channels: Gate) -> Iterator[Rounds]:
     """Yield a courier that runs on a store."""
-    with rounds.running(engine.url.render_as_string(hide_password=False), Ways(channels), LastingHold()) as one:
+    with rounds.running(engine.url.render_as_string(hide_password=False), Ways(channels), MemoryLock()) as one:
         yield one
 
 
@@ -137,7 +137,7 @@ def test_a_stop_waits_for_no_receiver_that_hangs(store: Engine) -> None:
         worker.join(PATIENCE_S)
 
 
-class Failing(LastingHold):
+class Failing(MemoryLock):
     """A hold on a store that fails so many times."""
 
     def __init__(self, error: Exception, times: int) -> None:

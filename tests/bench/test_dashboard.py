@@ -28,7 +28,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("month")
     patch = pytest.MonkeyPatch()
     patch.setattr(month, "SMALL", 1)
-    engine = dialect.engine(url_of(folder))
+    engine = dialect.create_engine(url_of(folder))
     month.fill(engine, LITTLE, quiet)
     engine.dispose()
     (folder / "hopwatch.toml").write_text(configuration(url_of(folder), LITTLE))
@@ -43,11 +43,11 @@ def url_of(folder: Path) -> str:
 
 def test_the_store_is_as_a_monitor_leaves_it(place: Path) -> None:
     """Hours and days are those of their windows, copied days too; the last hours are live, the last minutes wait."""
-    engine = dialect.engine(url_of(place))
-    with schema.reading(engine) as connection:
-        windows = reader.results(connection, GREAT, 0, 2**62)
-        hours, days = (of(connection, GREAT, None, None) for of in (rollups.hours, rollups.days))
-        live = rollups.live(connection, GREAT)
+    engine = dialect.create_engine(url_of(place))
+    with schema.open_snapshot(engine) as connection:
+        windows = reader.read_windows(connection, GREAT, 0, 2**62)
+        hours, days = (of(connection, GREAT, None, None) for of in (rollups.read_hours, rollups.read_days))
+        live = rollups.read_live_hours(connection, GREAT)
     assert len(windows) == LITTLE.minutes
     assert sum(not one.status.is_final for one in windows) == month.PENDING
     assert [one.windows for one in days] == [1440, LITTLE.minutes - 1440 - month.PENDING]

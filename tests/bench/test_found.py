@@ -19,8 +19,8 @@ from tests.micro_batches import MicroBatches, run_once
 @pytest.fixture
 def engine(tmp_path: Path) -> Engine:
     """Return the engine of an empty store."""
-    engine = dialect.engine(f"sqlite:///{tmp_path}/store.db")
-    schema.prepare(engine)
+    engine = dialect.create_engine(f"sqlite:///{tmp_path}/store.db")
+    schema.prepare_store(engine)
     return engine
 
 

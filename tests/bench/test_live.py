@@ -26,8 +26,8 @@ from tests.micro_batches import MicroBatches
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     """Return a place with an empty store and spool."""
-    engine = dialect.engine(f"sqlite:///{tmp_path}/store.db")
-    schema.prepare(engine)
+    engine = dialect.create_engine(f"sqlite:///{tmp_path}/store.db")
+    schema.prepare_store(engine)
     (tmp_path / "spool").mkdir()
     work = Work(busy.STREAMS * busy.WINDOWS * 1_000, busy.STREAMS, minutes=busy.WINDOWS)
     return Place(SpoolSource(tmp_path / "spool"), engine, rules(work), tmp_path)

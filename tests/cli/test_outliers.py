@@ -17,7 +17,7 @@ from hopwatch.monitor.outliers.explain import Explanation, Reason
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.store import dialect, outliers, schema
 from hopwatch.monitor.watch import Finding, News
-from tests.cli.workplace import Workplace
+from tests.cli.workspace import Workspace
 from tests.monitor.spooled import START_US
 
 Captured = pytest.CaptureFixture[str]
@@ -125,26 +125,26 @@ def test_a_folder_that_is_not_there_is_told(tmp_path: Path, capsys: Captured) ->
 
 
 @pytest.fixture
-def found(workplace: Workplace) -> Workplace:
+def found(workspace: Workspace) -> Workspace:
     """Return a place where a monitor has noticed something, and found an outlier in the minute behind it."""
-    engine = dialect.engine(workplace.store_url)
-    schema.prepare(engine)
+    engine = dialect.create_engine(workspace.store_url)
+    schema.prepare_store(engine)
     reason = Reason("level_up", "high", 2_000.0)
     why = Explanation(Quantity.MESSAGES, 40, 90, 110, (reason,), START_US, 4.0)
     notice = Finding(START_US, "b", is_outlier=False, why=why)
     outlier = Finding(START_US + 60_000_000, "b", is_outlier=True, why=replace(why, score=8.0, low=None, high=None))
     with engine.execution_options(writes=True).begin() as connection:
-        outliers.write(connection, "orders", News([], [notice, outlier]))
+        outliers.write_changes(connection, "orders", News([], [notice, outlier]))
     engine.dispose()
-    return workplace
+    return workspace
 
 
-def listed(workplace: Workplace, *flags: str) -> int:
+def listed(workspace: Workspace, *flags: str) -> int:
     """Run the command on a place."""
-    return main(["outliers", "list", "--config", str(workplace.config), *flags])
+    return main(["outliers", "list", "--config", str(workspace.config), *flags])
 
 
-def test_what_the_monitor_found_is_listed(found: Workplace, capsys: Captured) -> None:
+def test_what_the_monitor_found_is_listed(found: Workspace, capsys: Captured) -> None:
     """A line an outlier with what was expected and why; what was only noticed when asked for."""
     assert listed(found) == 0
     told = capsys.readouterr()
@@ -158,7 +158,7 @@ def test_what_the_monitor_found_is_listed(found: Workplace, capsys: Captured) ->
     assert told.err == "outliers: 0, notices: 1\n"
 
 
-def test_what_was_found_is_for_programs_too(found: Workplace, capsys: Captured) -> None:
+def test_what_was_found_is_for_programs_too(found: Workspace, capsys: Captured) -> None:
     """Every figure under a name of its own; of another stream there is nothing, of one that is not there an error."""
     assert listed(found, "--json") == 0
     (one,) = json.loads(capsys.readouterr().out)["outliers"]

@@ -17,12 +17,12 @@ from hopwatch.monitor.ledger import Conclusion
 from hopwatch.monitor.pathway import Group, Pathway, Stamps
 from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.rules import StreamRules
-from hopwatch.monitor.store import dialect, lineage, schema, tables, writer
+from hopwatch.monitor.store import dialect, fencing, schema, tables, writer
 from hopwatch.monitor.store.writer import set_values
 from tests.alerts.windows import at, window
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spooled import TERMS
-from tests.monitor.store.stored import PATHWAY, concluded
+from tests.monitor.store.conclusions import PATHWAY, build_conclusion
 
 HOSTILE: Final = ("<img src=x onerror=alert(1)>", "**bold**", ":red[x]", "[a](javascript:alert(1))", "$x$ {b} `c`")
 """Names that mean something to whoever takes them for more than text."""
@@ -39,12 +39,12 @@ def chain(*nodes: str) -> Pathway:
 
 def fill(url: str, *results: WindowResult, pathways: Mapping[str, Pathway] | None = None) -> Engine:
     """Make a store with these windows, whose monitor has read up to just before ``clock()``."""
-    engine = dialect.engine(url)
-    schema.prepare(engine)
+    engine = dialect.create_engine(url)
+    schema.prepare_store(engine)
     found = {one.stream: chain(*(node.node for node in one.nodes)) for one in results} | dict(pathways or {})
     rules = {stream: StreamRules(pathway, TERMS) for stream, pathway in found.items()}
     with engine.execution_options(writes=True).begin() as connection:
-        lineage.enter(connection, "q", 0, rules)
+        fencing.register_batch(connection, "q", 0, rules)
         writer.write_conclusions(connection, [_concluded(one, found[one.stream]) for one in results], at(NOW_MINUTE))
         for stream in {one.stream for one in results}:
             starts = sorted(one.window_start_us for one in results if one.stream == stream)
@@ -55,7 +55,7 @@ def fill(url: str, *results: WindowResult, pathways: Mapping[str, Pathway] | Non
 
 
 def _concluded(result: WindowResult, pathway: Pathway) -> Conclusion:
-    made = concluded(result if len(result.nodes) == len(PATHWAY.nodes) else None)
+    made = build_conclusion(result if len(result.nodes) == len(PATHWAY.nodes) else None)
     nothing = tuple(made.lost[0].taken(np.zeros(0, np.int64)) for _ in pathway.nodes)
     return made._replace(result=result, tally=empty(pathway), lost=nothing)
 

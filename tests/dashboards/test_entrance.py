@@ -15,7 +15,7 @@ from hopwatch.dashboards.views.let_in import refusal
 from hopwatch.monitor import settings
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.settings.dashboard import LoginSettings
-from tests.cli.workplace import CONFIGURATION, Workplace
+from tests.cli.workspace import CONFIGURATION, Workspace
 from tests.dashboards.places import PATIENCE_S, fill, minutes, words
 from tests.monitor.settings.test_dashboard import HIDDEN, LOGIN, SIGNING
 
@@ -111,7 +111,7 @@ def _run(config: str) -> None:
 )
 def test_a_configuration_that_has_become_wrong_is_told(text: str | None, told: str, tmp_path: Path) -> None:
     """With file and line, no traceback and no password; once it is right again the page goes on."""
-    place = Workplace(tmp_path)
+    place = Workspace(tmp_path)
     fill(place.store_url, *minutes()).dispose()
     if text is not None:
         place.configure(text)

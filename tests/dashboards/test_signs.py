@@ -20,7 +20,7 @@ from hopwatch.monitor.holes import Hole
 from hopwatch.monitor.kernel.books import Tallies
 from hopwatch.monitor.parcels import Sender
 from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.store import undeclared
+from hopwatch.monitor.store import undeclared_names
 from hopwatch.monitor.store.writer import set_values
 from tests.alerts import told
 from tests.alerts.told import alert, notification
@@ -320,7 +320,7 @@ def test_names_that_are_not_declared_are_told_with_the_nearest_and_the_probe(hea
         for n, one in enumerate(sent)
     ]
     with healthy.execution_options(writes=True).begin() as connection:
-        undeclared.note(connection, records, RULES)
+        undeclared_names.count_undeclared(connection, records, RULES)
     html = words(looked_at(url_of(tmp_path), page="quality"))
     row = plain(html)
     assert "Names that are not declared" in row

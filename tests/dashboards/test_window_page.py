@@ -17,7 +17,7 @@ from hopwatch.monitor.kernel.masks import ids_of
 from hopwatch.monitor.kernel.tally import LostIds, empty
 from hopwatch.monitor.results import Status, Verdict
 from tests.alerts.windows import window
-from tests.cli.workplace import Workplace, one_of_ten_lost
+from tests.cli.workspace import Workspace, one_of_ten_lost
 from tests.dashboards.places import (
     HOSTILE,
     app,
@@ -32,7 +32,7 @@ from tests.dashboards.places import (
     words,
 )
 from tests.monitor.spooled import ids
-from tests.monitor.store.stored import concluded, write
+from tests.monitor.store.conclusions import build_conclusion, write_conclusions
 
 AT_3 = "2026-01-01T00:03:00Z"
 
@@ -48,7 +48,7 @@ def with_lost(folder: Path, numbers: range, **fields: Any) -> Engine:  # noqa: A
     """Fill a store whose window of minute 3 has lost these messages at b."""
     lossy = window(3, lost={"b": len(numbers)}, **fields)
     engine = fill(url_of(folder), *minutes(10))
-    write(engine, concluded(lossy, lost={"b": b"".join(sorted(ids(one) for one in numbers))}))
+    write_conclusions(engine, build_conclusion(lossy, lost={"b": b"".join(sorted(ids(one) for one in numbers))}))
     return engine
 
 
@@ -174,7 +174,7 @@ def test_a_revision_says_what_it_changed(tmp_path: Path) -> None:
     }
     engine = fill(url_of(tmp_path), *minutes())
     amended = window(3, status=Status.AMENDED, revision=1)
-    write(engine, concluded(amended, changed=changed))
+    write_conclusions(engine, build_conclusion(amended, changed=changed))
     told = words(shown(tmp_path))
     assert "AMENDED, revision 1" in told
     assert "verdict UNKNOWN → CLEAN · reasons b: silent → none · lost at most no bound → 0" in told
@@ -184,7 +184,7 @@ def test_a_revision_says_what_it_changed(tmp_path: Path) -> None:
 
 def test_the_holes_of_probes_are_told(tmp_path: Path) -> None:
     """One that fell silent without a bye has told all up to a moment, and no more."""
-    place = Workplace(tmp_path).configure().watch(*one_of_ten_lost()[:2])
+    place = Workspace(tmp_path).configure().watch(*one_of_ten_lost()[:2])
     now = clock()
     answers = Answers(place.store_url, now, settings.load(place.config, flags={}, environ={}))
     told = words(app(answers, now, page="window", stream="orders", window="2026-01-01T00:00:00Z"))
@@ -244,8 +244,8 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
         engine = fill(url_of(folder), one)
         lost = tuple(LostIds.of(ids_of(ids(7))) for _ in HOSTILE)
         changed = {f"{name}.seen": [1, 2], "reasons": [[name], []]}
-        made = concluded()._replace(result=one, tally=empty(chain(*HOSTILE)), lost=lost, changed=changed)
-        write(engine, made)
+        made = build_conclusion()._replace(result=one, tally=empty(chain(*HOSTILE)), lost=lost, changed=changed)
+        write_conclusions(engine, made)
         tested = looked_at(url_of(folder), page="window", stream=name, node=name, window=AT_3, find=name)
         assert not tested.exception
         told = "".join(said(tested, "html"))

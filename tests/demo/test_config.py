@@ -67,7 +67,7 @@ def test_a_gate_is_configured_where_there_is_one(tmp_path: Path) -> None:
     entrance = chosen.gate.streams[STREAM]
     assert entrance.to == f"spool:{tmp_path}/run/events"
     assert entrance.rejected_url(STREAM) == f"spool:{tmp_path}/run/rejected"
-    assert [rule.called for rule in chosen.gate.rules] == ["range distance"]
+    assert [rule.display_name for rule in chosen.gate.rules] == ["range distance"]
 
 
 def test_a_store_with_something_in_it_is_refused(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_store_with_something_in_it_is_refused(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
     check_store("")
     check_store(url)
-    schema.prepare(dialect.engine(url))
+    schema.prepare_store(dialect.create_engine(url))
     with pytest.raises(StoreInUseError) as raised:
         check_store(url)
     assert str(raised.value) == (

@@ -107,7 +107,7 @@ def test_an_empty_file_is_no_store_yet(layout: Layout) -> None:
 
 def test_an_empty_store_has_no_windows(layout: Layout) -> None:
     """With tables and nothing in them the report is there, and empty."""
-    schema.prepare(dialect.engine(layout.store_url))
+    schema.prepare_store(dialect.create_engine(layout.store_url))
     results = Results(layout.store_url)
     report, measured = results.report(), results.measured()
     assert report is not None

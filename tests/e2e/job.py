@@ -63,11 +63,11 @@ class Job:
 
     def value(self, name: str) -> str:
         """Return one of the values that the store keeps of its run, empty where it has none."""
-        if not schema.is_there(self.store_url):
+        if not schema.has_store(self.store_url):
             return ""
-        engine = dialect.engine(self.store_url)
+        engine = dialect.create_engine(self.store_url)
         with engine.begin() as connection:
-            value = writer.value(connection, name)
+            value = writer.read_value(connection, name)
         engine.dispose()
         return value or ""
 

@@ -76,11 +76,11 @@ def _run(pipeline: Pipeline, log: Path) -> None:
 
 def _measured(layout: Layout) -> Measured:
     known = rules.of(settings.load(layout.config, flags={}, environ={}))
-    store = dialect.engine(layout.store_url)
+    store = dialect.create_engine(layout.store_url)
     try:
-        schema.prepare(store)
+        schema.prepare_store(store)
         run_once(store, known, sorted(layout.spool.rglob("*.seg")))
-        return Measured(reader.report(store, STREAM), lambda node: reader.lost_ids(store, STREAM, node))
+        return Measured(reader.read_report(store, STREAM), lambda node: reader.read_lost_ids(store, STREAM, node))
     finally:
         store.dispose()
 

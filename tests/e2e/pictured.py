@@ -13,7 +13,7 @@ from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.store import dialect, schema, writer
 from hopwatch.probes.contract.batch import Batch, Kind
-from tests.cli.workplace import Workplace
+from tests.cli.workspace import Workspace
 from tests.micro_batches import run_once
 from tests.monitor.spooled import START_US, TERMS, at, ids, lags, minute, said, write_segment
 
@@ -38,11 +38,11 @@ path = "ingest -> router -> enrich -> sink"
 """
 
 
-def place(folder: Path) -> Workplace:
+def place(folder: Path) -> Workspace:
     """Return a place whose monitor has judged that hour."""
-    made = Workplace(folder).configure(CONFIGURATION)
-    engine = dialect.engine(made.store_url)
-    schema.prepare(engine)
+    made = Workspace(folder).configure(CONFIGURATION)
+    engine = dialect.create_engine(made.store_url)
+    schema.prepare_store(engine)
     rules = {stream: StreamRules(Pathway.parse(" -> ".join(nodes)), TERMS) for stream, nodes in STREAMS.items()}
     run_once(engine, rules, list(_segments(folder / "spool" / "0")))
     # As a monitor leaves it that runs on, so that it is not behind while pictures are taken.

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Dialog, Page, Position, expect
 from hopwatch.dashboards.charts.pathway import ABOVE_PX, BELOW_PX, SIDE_PX
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.probes.contract.batch import Kind
-from tests.cli.workplace import CONFIGURATION, Workplace
+from tests.cli.workspace import CONFIGURATION, Workspace
 from tests.dashboards.places import HOSTILE, fill, minutes
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, cell_at, dashboard, drag_across, new_page
 from tests.micro_batches import run_once
@@ -30,11 +30,11 @@ SETTLES_MS: Final = 2_000
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Return a place whose monitor has judged twelve minutes, five of them with a loss of 4 % at b."""
-    made = Workplace(tmp_path_factory.mktemp("dashboard")).configure(CONFIGURATION)
-    engine = dialect.engine(made.store_url)
-    schema.prepare(engine)
+    made = Workspace(tmp_path_factory.mktemp("dashboard")).configure(CONFIGURATION)
+    engine = dialect.create_engine(made.store_url)
+    schema.prepare_store(engine)
     run_once(engine, RULES, list(_segments(made.folder / "spool" / "0")))
     engine.dispose()
     return made
@@ -55,7 +55,7 @@ def _segments(folder: Path) -> Iterator[Path]:
     yield write_segment(folder / "9000000000.seg", *byes, arrival_us=at(60 * MINUTES + 400))
 
 
-def reported(place: Workplace, *flags: str) -> Any:  # noqa: ANN401 - what JSON holds
+def reported(place: Workspace, *flags: str) -> Any:  # noqa: ANN401 - what JSON holds
     """Return what ``hopwatch report --json`` says of the stream."""
     command = [
         sys.executable,
@@ -96,7 +96,7 @@ def drawn_at(page: Page, place: int, count: int) -> Position:
     }
 
 
-def test_a_person_finds_the_bad_node_by_clicking(place: Workplace, url: str, page: Page) -> None:
+def test_a_person_finds_the_bad_node_by_clicking(place: Workspace, url: str, page: Page) -> None:
     """From the overview to the stream to the node to a window, with the numbers of the report at each step."""
     hour = reported(place, "--by", "hour")["hours"][0]
     page.goto(url)
@@ -143,7 +143,7 @@ def test_a_drag_chooses_the_range_of_all_charts_and_stays(url: str, page: Page) 
 
 def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
     """No dialog, no image, no error: in tables, graph and charts they are text."""
-    place = Workplace(tmp_path).configure()
+    place = Workspace(tmp_path).configure()
     fill(place.store_url, *minutes(5, stream=HOSTILE[0], names=HOSTILE, lost={HOSTILE[0]: 5})).dispose()
     page = new_page(browser)
     dialogs: list[str] = []
@@ -165,7 +165,7 @@ def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
     assert dialogs == []
 
 
-def test_ctrl_c_ends_it_and_a_taken_port_is_told(place: Workplace, url: str) -> None:
+def test_ctrl_c_ends_it_and_a_taken_port_is_told(place: Workspace, url: str) -> None:
     """Exit 3 with what to do for a port that somebody has; exit 2 for a configuration that is not there."""
     port = url.rstrip("/").rpartition(":")[2]
     base = [sys.executable, "-m", "hopwatch", "dashboard", "--port", port, "--config"]

@@ -48,7 +48,7 @@ class Told:
         self.truth: Truth = read(folder / "truth")
         store, segments = prepared_store(folder, "hopwatch.db"), sorted((folder / "spool").rglob("*.seg"))
         run_once(store, rules_of(folder, STREAMS), segments, folder / "spool")
-        (stream,) = json.loads(json.dumps(reader.report(store)))["streams"]
+        (stream,) = json.loads(json.dumps(reader.read_report(store)))["streams"]
         self.windows: list[dict[str, Any]] = stream["windows"]
         store.dispose()
 

@@ -29,4 +29,4 @@ def test_once_through_spark_says_what_the_model_says(
     rules = rules_of(tmp_path, made.streams, shards=shards)
     engine = prepared_store(tmp_path, "once.db")
     job.run_once(spark, job.Place(SpoolSource(spool), engine, rules, tmp_path), lambda _: None)
-    assert comparable(reader.report(engine)) == comparable(model.report(made.streams, spool))
+    assert comparable(reader.read_report(engine)) == comparable(model.report(made.streams, spool))

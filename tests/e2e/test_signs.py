@@ -14,30 +14,30 @@ from playwright.sync_api import Page, expect
 from hopwatch.monitor import bounds
 from hopwatch.monitor.store import dialect, schema
 from tests.alerts.test_follow import BEFORE_AMENDED, alerting, play
-from tests.cli.workplace import CONFIGURATION, Workplace
+from tests.cli.workspace import CONFIGURATION, Workspace
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS
 from tests.micro_batches import MicroBatches
 from tests.monitor.spooled import RULES
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Return a place whose monitor has judged minutes that lose messages on their way to b, and told of it."""
-    made = Workplace(tmp_path_factory.mktemp("signs")).configure(CONFIGURATION)
-    engine = dialect.engine(made.store_url)
-    schema.prepare(engine)
+    made = Workspace(tmp_path_factory.mktemp("signs")).configure(CONFIGURATION)
+    engine = dialect.create_engine(made.store_url)
+    schema.prepare_store(engine)
     play(MicroBatches(RULES, engine, follower=alerting()), made.folder / "segments", BEFORE_AMENDED)
     engine.dispose()
     return made
 
 
-def told(place: Workplace, *command: str) -> Any:  # noqa: ANN401 - what JSON holds
+def told(place: Workspace, *command: str) -> Any:  # noqa: ANN401 - what JSON holds
     """Return what a command says as JSON."""
     asked = [sys.executable, "-m", "hopwatch", *command, "--config", str(place.config), "--json"]
     return json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)
 
 
-def test_a_person_gets_from_an_alert_to_its_node_by_clicking(place: Workplace, url: str, page: Page) -> None:
+def test_a_person_gets_from_an_alert_to_its_node_by_clicking(place: Workspace, url: str, page: Page) -> None:
     """From the overview to what fires to the node and the window, with the numbers of the commands at each step."""
     incidents = told(place, "alerts", "list")["incidents"]
     (loss,) = [one for one in incidents if one["kind"] == "loss"]
@@ -60,7 +60,7 @@ def test_a_person_gets_from_an_alert_to_its_node_by_clicking(place: Workplace, u
     assert losses.locator("td").all_inner_texts() == of_nodes
 
 
-def test_what_is_set_aside_leads_to_its_records(place: Workplace, url: str, page: Page) -> None:
+def test_what_is_set_aside_leads_to_its_records(place: Workspace, url: str, page: Page) -> None:
     """An alert that is the monitor's own leads to the page of quality, with the counts of the report."""
     page.goto(f"{url}?page=alerts")
     page.get_by_role("link", name="the monitor itself").first.click()

@@ -22,7 +22,7 @@ from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.results import Verdict, WindowResult
 from hopwatch.monitor.watch import Finding
 from tests.alerts.windows import lag, window
-from tests.monitor.store.stored import results
+from tests.monitor.store.conclusions import window_results
 
 MOST_US: Final = 4_000_000_000_000_000
 """About the year 2096."""
@@ -171,7 +171,7 @@ def test_no_word_is_markup(words: str) -> None:
     assert not re.search(r"(?<!\\)(\\\\)*[`*_\[\]<>$:#]", markup.plain(words))
 
 
-@given(results())
+@given(window_results())
 def test_a_node_is_clean_only_if_nothing_can_be_lost_there(result: WindowResult) -> None:
     """LOSSY by the lower bound; CLEAN and IDLE only with an upper bound of 0; not final is neither."""
     for node in result.nodes:

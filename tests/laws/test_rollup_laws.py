@@ -15,13 +15,13 @@ from hopwatch.monitor.kernel.rollup import COUNTS, Part, Shape, roll_up
 from hopwatch.monitor.kernel.tally import NodeLags
 from hopwatch.monitor.results import NodeRollUp, RollUp, Status, Verdict, WindowResult
 from tests.distributions import rank_errors
-from tests.monitor.store.stored import PATHWAY, concluded
+from tests.monitor.store.conclusions import PATHWAY, build_conclusion
 
 SHAPE = Shape((False, True), (False, False))
 TOLERANCES = np.array([0.01, 0.002, 0.002])
 LAGS = st.lists(st.integers(-(10**6), 10**9), max_size=40)
 Made = list[tuple[Part[WindowResult], list[int]]]
-BASE = concluded(status=Status.FINAL).result
+BASE = build_conclusion(status=Status.FINAL).result
 
 
 @st.composite

@@ -26,7 +26,7 @@ from hopwatch.probes.contract.batch import Batch, Kind
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.micro_batches import MicroBatches
 from tests.monitor.spooled import RULES, START_US, TERMS, at, minute, observed, said, write_segment
-from tests.monitor.store.stored import dump
+from tests.monitor.store.conclusions import dump_tables
 
 OVER_US = TERMS.amendable_until_us(START_US) + STRAGGLING_US
 
@@ -46,8 +46,8 @@ def connection(engine: Engine) -> Iterator[Connection]:
 
 def store(file: Path) -> Engine:
     """Return the engine of an empty store in a file."""
-    engine = dialect.engine(f"sqlite:///{file}")
-    schema.prepare(engine)
+    engine = dialect.create_engine(f"sqlite:///{file}")
+    schema.prepare_store(engine)
     return engine
 
 
@@ -85,11 +85,11 @@ def test_what_came_in_is_written_and_the_tallied_windows_are_told(connection: Co
         ("orders", START_US): [0],
         ("orders", minute(1) * 1_000): [0],
     }
-    assert [tally.observations for tally in reader.tallies(connection, "orders", START_US)] == [1]
-    assert [book.tallies.batches for book in reader.books(connection)] == [2]
-    assert reader.accounts(connection)["set_aside"] == {"bad_marker": 1}
-    assert reader.stream_ranges(connection) == {"orders": (START_US, minute(1) * 1_000)}
-    assert writer.value(connection, "watermark_us") == str(at(70))
+    assert [tally.observations for tally in reader.read_tallies(connection, "orders", START_US)] == [1]
+    assert [book.tallies.batches for book in reader.read_books(connection)] == [2]
+    assert reader.read_accounts(connection)["set_aside"] == {"bad_marker": 1}
+    assert reader.read_stream_ranges(connection) == {"orders": (START_US, minute(1) * 1_000)}
+    assert writer.read_value(connection, "watermark_us") == str(at(70))
 
 
 KEPT: dict[str, tuple[list[Batch | bytes], list[int]]] = {
@@ -109,7 +109,7 @@ def test_a_segment_is_kept_as_long_as_it_is_needed(
     path = write_segment(tmp_path / "s.seg", *records)
     with engine.execution_options(writes=True).begin() as connection:
         commit.take_in(connection, Ledger(RULES), rows_of(path), at(70), batch_id=4)
-    assert dump(engine)["segments"] == [(str(path), each_us, 4) for each_us in until_us]
+    assert dump_tables(engine)["segments"] == [(str(path), each_us, 4) for each_us in until_us]
 
 
 def test_the_newest_tally_of_a_shard_stands(connection: Connection, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_the_newest_tally_of_a_shard_stands(connection: Connection, tmp_path: Pa
     for numbers, seconds in (([1], 70), ([1, 2, 3], 80)):
         path = write_segment(tmp_path / f"{seconds}.seg", observed(numbers), arrival_us=at(seconds))
         commit.take_in(connection, ledger, rows_of(path), at(seconds))
-    assert [tally.observations for tally in reader.tallies(connection, "orders", START_US)] == [3]
+    assert [tally.observations for tally in reader.read_tallies(connection, "orders", START_US)] == [3]
     assert ledger.live["orders"][START_US].last_first_sighting_us == at(80)
 
 
@@ -135,7 +135,7 @@ def test_windows_are_concluded_piece_by_piece(
         sizes.append(len(piece))
         for conclusion in piece:
             result = conclusion.result
-            assert reader.window(connection, result.stream, result.window_start_us) == result
+            assert reader.read_window(connection, result.stream, result.window_start_us) == result
     assert sizes == [2, 2, 1]
 
 
@@ -148,7 +148,7 @@ def test_the_past_of_a_judgement_is_what_the_store_holds(connection: Connection,
         tmp_path / "2.seg", observed([1, 2]), observed([1], "b"), observed([2], "b", seq=1), arrival_us=late_us
     )
     judge(connection, commit.restore(connection, RULES), both, late_us + 180_000_000)
-    result = reader.window(connection, "orders", START_US)
+    result = reader.read_window(connection, "orders", START_US)
     assert result is not None
     assert (result.status, result.revision, result.recovered) == (Status.AMENDED, 1, 1)
 
@@ -166,9 +166,9 @@ def test_what_is_forgotten_is_forgotten_in_ledger_and_store(connection: Connecti
     judge(connection, ledger, write_segment(tmp_path / "s.seg", observed([1])), OVER_US + 1)
     commit.forget(connection, ledger, OVER_US + 1)
     assert ledger.live == {"orders": {}}
-    assert list(reader.live_windows(connection)) == []
-    assert reader.tallies(connection, "orders", START_US) == []
-    assert reader.window(connection, "orders", START_US) is not None
+    assert list(reader.read_live_windows(connection)) == []
+    assert reader.read_tallies(connection, "orders", START_US) == []
+    assert reader.read_window(connection, "orders", START_US) is not None
 
 
 # Taking up where a process was stopped
@@ -221,8 +221,8 @@ def test_restarts_change_nothing(crash_after_store: bool, tmp_path: Path) -> Non
         undisturbed.run(paths)
         disturbed.run(paths, crash_after_store=crash_after_store)
         disturbed.restart()
-    assert dump(disturbed.engine) == dump(undisturbed.engine)
-    assert {row[2] for row in dump(disturbed.engine)["windows"]} == {"FINAL", "AMENDED"}
+    assert dump_tables(disturbed.engine) == dump_tables(undisturbed.engine)
+    assert {row[2] for row in dump_tables(disturbed.engine)["windows"]} == {"FINAL", "AMENDED"}
 
 
 def test_shards_change_no_result(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_shards_change_no_result(tmp_path: Path) -> None:
         stream = MicroBatches({"orders": replace(RULES["orders"], shards=shards)}, store(tmp_path / f"{shards}.db"))
         for paths in batches:
             stream.run(paths)
-        reports.append(reader.report(stream.engine))
+        reports.append(reader.read_report(stream.engine))
     assert reports[0] == reports[1]
 
 
@@ -243,7 +243,7 @@ def test_windows_of_a_stream_that_is_configured_no_more_are_left_alone(engine: E
         judge(connection, Ledger(RULES), write_segment(tmp_path / "s.seg", observed([1])), at(70))
         ledger = commit.restore(connection, {})
         assert (ledger.live, ledger.ranges) == ({}, {})
-        before = reader.window(connection, "orders", START_US)
+        before = reader.read_window(connection, "orders", START_US)
         assert list(commit.conclude(connection, ledger, {}, NEVER_US)) == []
         commit.forget(connection, ledger, NEVER_US)
-        assert reader.window(connection, "orders", START_US) == before
+        assert reader.read_window(connection, "orders", START_US) == before

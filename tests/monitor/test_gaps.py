@@ -77,7 +77,7 @@ class Place:
             if restarts:
                 batches.restart()
             batches.run([pulse(at(LATE_S + number), f"pulse-{number}").write(self.folder / "pulse")])
-        (stream,) = reader.report(store)["streams"]
+        (stream,) = reader.read_report(store)["streams"]
         return dict(next(one for one in stream["windows"] if one["known"]))
 
 
@@ -243,7 +243,7 @@ def test_a_hole_from_before_the_first_window_is_kept(restarts: bool, place: Plac
     batches.run(sorted(place.spool.rglob("*.seg")))
     for number in range(2):
         batches.run([pulse(at(LATE_S + number), f"pulse-{number}").write(place.folder / "pulse")])
-    (stream,) = reader.report(batches.engine)["streams"]
+    (stream,) = reader.read_report(batches.engine)["streams"]
     assert bounds(next(one for one in stream["windows"] if one["known"])) == ("UNKNOWN", 0, None)
 
 

@@ -111,7 +111,7 @@ def test_poison_among_good_records_is_set_aside_with_its_place(kafka: Kafka, tmp
     monitor.stop()
     report = work.report()
     assert sum(report["accounts"]["set_aside"].values()) == len(poison)
-    with dialect.engine(f"sqlite:///{tmp_path / 'store.db'}").begin() as connection:
+    with dialect.create_engine(f"sqlite:///{tmp_path / 'store.db'}").begin() as connection:
         rows = connection.exec_driver_sql("select path, position from set_aside order by position").all()
     assert [tuple(row) for row in rows] == [("poison/0", offset) for offset in poison]
     assert "aged_out" not in report["accounts"]

@@ -68,9 +68,9 @@ def test_a_second_monitor_is_refused(postgres: Postgres, tmp_path: Path) -> None
     stamp(tmp_path / "spool")
     url = postgres.database()
     config = configure(tmp_path, url)
-    with dialect.sole_writer(url):
+    with dialect.lock_store(url):
         ended = hopwatch(config, "run", "--once", "--workdir", str(tmp_path / "work"))
-    name = dialect.name_of(url)
+    name = dialect.redact_url(url)
     told = (
         f"hopwatch: another monitor writes to the store {name}: stop it first, or name another store in [store] url\n"
     )
@@ -96,7 +96,7 @@ def test_a_store_that_cannot_be_reached_is_told(
     called = [*RUN, *command, "--config", str(config)]
     ended = subprocess.run(called, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (3, "", 1)
-    assert ended.stderr.startswith(f"hopwatch: the store {dialect.name_of(url)} failed: connection failed: ")
+    assert ended.stderr.startswith(f"hopwatch: the store {dialect.redact_url(url)} failed: connection failed: ")
     assert ended.stderr.endswith(f"; {advice}\n")
     assert PASSWORD not in ended.stderr
     assert "wrong-word" not in ended.stderr

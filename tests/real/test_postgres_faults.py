@@ -158,5 +158,5 @@ def test_a_store_that_stays_away_ends_the_monitor(server: Postgres, segments: li
         assert job.process is not None
         assert job.process.wait(PATIENCE_S) == 3
         last = job.words.splitlines()[-1]
-    assert last.startswith(f"hopwatch: the store {dialect.name_of(url)} failed: ")
+    assert last.startswith(f"hopwatch: the store {dialect.redact_url(url)} failed: ")
     assert last.endswith("; check that the server is up, and host and port in [store] url, then start again")

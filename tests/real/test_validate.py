@@ -16,7 +16,7 @@ from typing import Self
 import orjson
 import pytest
 
-from hopwatch.cli.entrances import stamping_of
+from hopwatch.cli.gate_builder import build_stamping
 from hopwatch.gate import ids
 from hopwatch.gate.codec import Codec
 from hopwatch.gate.judging import Terms
@@ -31,7 +31,7 @@ from hopwatch.gate.versions import Versions
 from hopwatch.monitor import settings
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store.subjects import StoredShelves
+from hopwatch.monitor.store.subjects import SubjectStore
 from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.kafka import KafkaAccess
@@ -221,10 +221,10 @@ class Within:
         outputs = Outputs(f"{place.name}.good", f"{place.name}.bad")
         turns = Turns(place.kafka.bootstrap, outputs, KafkaAccess(), group=place.name, patience=patience)
         rules = (Rule("a once", Uniqueness(Path(("a",)), within_us), Action.REJECT),)
-        registry = Registry(StoredShelves(dialect.engine(chosen.store.url), SystemClock()))
+        registry = Registry(SubjectStore(dialect.create_engine(chosen.store.url), SystemClock()))
         validating = Validating("orders", Versions(registry, "orders", around.clock), Terms(10**12, rules))
         source = Source(topic, patience, around, from_start=True, back_us=back_us(rules))
-        stamping = stamping_of(chosen, "orders")
+        stamping = build_stamping(chosen, "orders")
         self.around = around
         self.validator = Validator(source, validating, turns, stamping=stamping, around=around)
 

@@ -80,7 +80,9 @@ def test_every_key_of_a_channel_is_listed() -> None:
     assert listed == {key for key in keys if not key.endswith("_file") or key == "ca_file"}
     assert [kind for kind in channels.KINDS if f"`{kind}`" not in CHANNELS] == []
     assert [name for name in templates.FILTERS if f"`{name}`" not in CHANNELS] == []
-    assert {key for table in channels.KINDS.values() for key in table.FORMS if f"`{key}`" not in CHANNELS} == set()
+    assert {
+        key for table in channels.KINDS.values() for key in table.SECRET_CHECKS if f"`{key}`" not in CHANNELS
+    } == set()
     assert [status for status in MENDABLE if str(status) not in CHANNELS] == []
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from hopwatch.monitor import settings, topics
 from hopwatch.monitor.settings import StoreSettings
-from hopwatch.monitor.settings.durations import duration_us
+from hopwatch.monitor.settings.durations import parse_duration_us
 from hopwatch.monitor.spark import cluster
 from hopwatch.probes.contract.kafka import KafkaPlace
 from tests.repository import ROOT
@@ -84,7 +84,7 @@ def test_the_numbers_are_the_program_s() -> None:
     assert f"a topic has {topics.REPLICATION} copies, of" in PAGE
     told = f"which {topics.MIN_INSYNC} acknowledge each record, {topics.PARTITIONS} partitions, and keeps records for"
     assert f"{told} {topics.RETENTION_HOURS} hours" in " ".join(PAGE.split())
-    assert StoreSettings.model_fields["retry_for_us"].default == duration_us("10m")
+    assert StoreSettings.model_fields["retry_for_us"].default == parse_duration_us("10m")
     assert "10 minutes by default" in PAGE
 
 

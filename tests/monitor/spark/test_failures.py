@@ -189,7 +189,9 @@ def test_a_java_that_is_gone_is_told_by_what_ended_it(status: int | None, what: 
 @pytest.fixture
 def place(tmp_path: Path) -> job.Place:
     """Return a place without a store."""
-    return job.Place(SpoolSource(tmp_path / "spool"), dialect.engine(f"sqlite:///{tmp_path}/store.db"), RULES, tmp_path)
+    return job.Place(
+        SpoolSource(tmp_path / "spool"), dialect.create_engine(f"sqlite:///{tmp_path}/store.db"), RULES, tmp_path
+    )
 
 
 @pytest.mark.parametrize(("report", "error", "message"), DIED.values(), ids=DIED)

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from hopwatch.monitor.spark.source import SpoolSource
 from hopwatch.monitor.spark.sources import seen, spool
-from hopwatch.monitor.store import lineage
+from hopwatch.monitor.store import fencing
 from tests.monitor.permissions import without_root
 from tests.monitor.spooled import write_segment
 
@@ -340,7 +340,7 @@ def test_a_stream_that_runs_on_forgets_what_is_gone(stream: _Stream) -> None:
             path.unlink()
         before = stream.in_memory()
         source = SpoolSource(stream.spool)
-        source.forget((), stream.checkpoint, stream.spark, lineage.query_id(stream.checkpoint))
+        source.forget((), stream.checkpoint, stream.spark, fencing.read_query_id(stream.checkpoint))
         before_and_after.append((before, stream.in_memory()))
 
     stream.after_each = forget

@@ -24,12 +24,12 @@ from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.spark.job import Place
 from hopwatch.monitor.spark.sink import LOG_BYTES, SWEEP_EVERY_US, Sink
 from hopwatch.monitor.spark.source import SpoolSource
-from hopwatch.monitor.store import dialect, lineage, reader, schema, writer
+from hopwatch.monitor.store import dialect, fencing, reader, schema, writer
 from hopwatch.monitor.unheard import needed_us
 from tests.micro_batches import MicroBatches
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spooled import RULES
-from tests.monitor.store.stored import dump
+from tests.monitor.store.conclusions import dump_tables
 from tests.monitor.test_commit import traffic
 from tests.real.servers.postgres import Postgres
 
@@ -132,8 +132,8 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
         else:
             server: Postgres = request.getfixturevalue("postgres")
             url = server.database()
-        engine = dialect.engine(url)
-        schema.prepare(engine)
+        engine = dialect.create_engine(url)
+        schema.prepare_store(engine)
         return Stream(RULES, engine, folder=tmp_path / name)
 
     return stream
@@ -186,7 +186,7 @@ def test_a_batch_that_fails_anywhere_is_written_once_and_told_once(make: Make, b
         for paths in batches():
             trouble.at = at
             stream.run(paths)
-        assert dump(stream.engine) == dump(calm.engine), at
+        assert dump_tables(stream.engine) == dump_tables(calm.engine), at
         assert stream.told == calm.told, at
         stream.engine.dispose()
 
@@ -198,7 +198,7 @@ def test_each_batch_is_observed_once_it_is_written(make: Make, batches: Batches)
     for paths in batches():
         stream.run(paths)
         with stream.engine.begin() as connection:
-            written.append(lineage.watermark_us(connection))
+            written.append(fencing.read_watermark_us(connection))
     assert [one.watermark_us for one in stream.observed] == written
     assert {one.took_s for one in stream.observed} == {WORK_S}
     assert [result for one in stream.observed for result in one.results] == stream.told
@@ -224,7 +224,7 @@ def test_trouble_twice_in_a_batch_is_overcome(make: Make, batches: Batches) -> N
     for paths in batches():
         trouble.at = BEHIND
         stream.run(paths)
-    assert dump(stream.engine) == dump(calm.engine)
+    assert dump_tables(stream.engine) == dump_tables(calm.engine)
     assert stream.told == calm.told
 
 
@@ -256,7 +256,7 @@ def test_a_store_that_stays_away_ends_the_job_with_its_name(make: Make, batches:
 
     event.listen(stream.engine, "do_execute", always)
     event.listen(stream.engine, "do_execute_no_params", always)
-    with pytest.raises(StoreError, match=re.escape(f"the store {dialect.name_of(stream.engine.url)} failed: ")):
+    with pytest.raises(StoreError, match=re.escape(f"the store {dialect.redact_url(stream.engine.url)} failed: ")):
         stream.run(next(batches()))
     assert len(tries) == ATTEMPTS
     assert stream.told == []
@@ -272,7 +272,7 @@ def test_nothing_is_tried_again_once_the_job_is_to_stop(make: Make, batches: Bat
     stream.is_stopping = False
     stream.kept, stream.timers = {}, set()  # as Spark would do
     calm = run(make("calm"), batches)
-    assert dump(run(stream, batches).engine) == dump(calm.engine)
+    assert dump_tables(run(stream, batches).engine) == dump_tables(calm.engine)
 
 
 def test_a_fault_of_our_own_is_not_tried_again(make: Make, batches: Batches) -> None:
@@ -298,7 +298,7 @@ def test_folders_of_instances_that_ended_are_removed_once_no_window_needs_them(m
     stream.sink.place = replace(stream.sink.place, source=_Asked(stream.folder, asked))
     run(stream, batches)
     with stream.engine.begin() as connection:
-        latest_us = lineage.watermark_us(connection)
+        latest_us = fencing.read_watermark_us(connection)
     assert asked == sorted(asked)
     assert all(later - earlier >= SWEEP_EVERY_US for earlier, later in pairwise(asked))
     assert 0 <= latest_us - needed_us(RULES) - asked[-1] < SWEEP_EVERY_US
@@ -307,15 +307,15 @@ def test_folders_of_instances_that_ended_are_removed_once_no_window_needs_them(m
 def test_no_segment_is_deleted_once_the_store_is_gone(tmp_path: Path, batches: Batches) -> None:
     """A file that was deleted takes each batch without a word: the job ends instead, and the segments stay."""
     url = f"sqlite:///{tmp_path}/gone.db"
-    schema.prepare(dialect.engine(url))
-    stream = Stream(RULES, dialect.engine(url), folder=tmp_path / "gone")
+    schema.prepare_store(dialect.create_engine(url))
+    stream = Stream(RULES, dialect.create_engine(url), folder=tmp_path / "gone")
 
     def lose_the_store(_: object) -> None:
         if stream.sink.written.spent:
             (tmp_path / "gone.db").unlink()
 
     stream.sink.report = lose_the_store
-    with dialect.sole_writer(url) as hold:
+    with dialect.lock_store(url) as hold:
         stream.sink.place = replace(stream.sink.place, hold=hold)
         with pytest.raises(StoreError, match=r"gone\.db was deleted under the running monitor"):
             run(stream, batches)
@@ -338,7 +338,7 @@ def test_spent_segments_are_deleted_though_the_store_fails_behind_the_commit(mak
     def see_the_spent(_: object) -> None:
         spent.extend(map(Path, stream.sink.written.spent))
 
-    hold = cast("dialect.Hold", SimpleNamespace(renew=renew, check_place=lambda: None))
+    hold = cast("dialect.StoreLock", SimpleNamespace(renew=renew, check_place=lambda: None))
     stream.sink.place = replace(stream.sink.place, hold=hold)
     stream.sink.report = see_the_spent
     with pytest.raises(StoreTakenError, match=r"^another monitor writes to the store S: stop it first"):
@@ -360,13 +360,13 @@ def test_a_store_that_another_monitor_took_meanwhile_is_not_written(make: Make, 
         stream.engine,
         RULES,
         stream.folder,
-        cast("dialect.Hold", SimpleNamespace(renew=renew)),
+        cast("dialect.StoreLock", SimpleNamespace(renew=renew)),
     )
-    before = dump(stream.engine)
+    before = dump_tables(stream.engine)
     with pytest.raises(StoreTakenError, match=r"^another monitor writes to the store S: stop it first"):
         stream.run(next(batches()))
     assert len(renewals) == ATTEMPTS
-    assert dump(stream.engine) == before
+    assert dump_tables(stream.engine) == before
 
 
 def test_a_run_that_has_lost_the_store_to_another_writes_and_deletes_nothing(make: Make, batches: Batches) -> None:
@@ -376,10 +376,10 @@ def test_a_run_that_has_lost_the_store_to_another_writes_and_deletes_nothing(mak
     stream.run(next(all_batches))
     with stream.engine.execution_options(writes=True).begin() as connection:
         writer.set_values(connection, {"run": "another"})
-    before = dump(stream.engine)
+    before = dump_tables(stream.engine)
     with pytest.raises(StoreError, match=r"^another monitor has taken the store "):
         stream.run(next(all_batches))
-    assert dump(stream.engine) == before
+    assert dump_tables(stream.engine) == before
     assert not stream.sink.written.spent
 
 
@@ -422,7 +422,7 @@ def test_what_is_gone_is_forgotten_whenever_sparks_log_has_doubled(
         stream.run(next(turns))
         assert len(asked) == count, size
     with stream.engine.begin() as connection:
-        assert asked[-1] == (reader.segments(connection), QUERY)
+        assert asked[-1] == (reader.read_segments(connection), QUERY)
 
 
 def test_a_store_that_fails_when_sparks_log_is_long_is_asked_again_after_the_next_batch(
@@ -437,7 +437,7 @@ def test_a_store_that_fails_when_sparks_log_is_long_is_asked_again_after_the_nex
         raise OperationalError("SELECT", {}, RuntimeError("gone"))
 
     with monkeypatch.context() as failing:
-        failing.setattr(reader, "segments", fail)
+        failing.setattr(reader, "read_segments", fail)
         stream.run(next(turns))
     assert asked == []
     stream.run(next(turns))

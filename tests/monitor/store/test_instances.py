@@ -8,8 +8,8 @@ from sqlalchemy import Engine
 from hopwatch.monitor.instances import Roll, State
 from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, Tallies
 from hopwatch.monitor.metrics.known import StoreFigures
-from hopwatch.monitor.store import figures, instances, lineage, schema
-from hopwatch.monitor.store.instances import Asked
+from hopwatch.monitor.store import fencing, figures, instances, schema
+from hopwatch.monitor.store.instances import InstanceFilter
 from hopwatch.probes.contract.limits import MONITOR_STREAM
 from tests.dashboards.signs import WATERMARK_US, book, holed, write
 from tests.monitor.spooled import RULES
@@ -17,8 +17,8 @@ from tests.monitor.spooled import RULES
 
 def roll(engine: Engine, first: int = 0, most: int = 100, **asked: object) -> Roll:
     """Return the instances that are asked for."""
-    with schema.reading(engine) as connection:
-        return instances.roll(connection, Asked(**asked), first, most)  # type: ignore[arg-type]  # as a test gives them
+    with schema.open_snapshot(engine) as connection:
+        return instances.query_instances(connection, InstanceFilter(**asked), first, most)  # type: ignore[arg-type]  # as a test gives them
 
 
 def names(found: Roll) -> list[str]:
@@ -98,7 +98,7 @@ def test_the_long_gone_are_counted_and_not_listed(engine: Engine) -> None:
     lately = roll(engine)
     assert names(lately) == ["killed", "here", "bye"]
     assert lately.folded == {State.BYE: 1, State.RETIRED: 1}
-    everybody = roll(engine, is_all=True)
+    everybody = roll(engine, include_gone=True)
     assert (everybody.found, everybody.folded) == (5, {})
     assert everybody.counts == {State.RETIRED: 2, State.ALIVE: 1, State.BYE: 2}
 
@@ -108,10 +108,10 @@ def test_metrics_count_the_same_instances(engine: Engine) -> None:
     books = [book(probe=f"p{n}", told_ago_s=n * 30) for n in range(30)]
     write(engine, *books, holed(probe="q"), book(probe="r", said_bye=True))
     with engine.execution_options(writes=True).begin() as connection:
-        lineage.enter(connection, "q", 0, RULES)
+        fencing.register_batch(connection, "q", 0, RULES)
     counts = roll(engine).counts
-    with schema.reading(engine) as connection:
-        told: StoreFigures = figures.read(connection, RULES)
+    with schema.open_snapshot(engine) as connection:
+        told: StoreFigures = figures.read_figures(connection, RULES)
     alive = counts[State.ALIVE] + counts[State.TROUBLED]
     assert told.instances == {"alive": alive, "silent": counts[State.SILENT]}
     assert roll(engine).moment_us == WATERMARK_US

@@ -11,7 +11,7 @@ from typing import Final
 
 import typer.main
 
-from hopwatch.cli.commands import application
+from hopwatch.cli.commands import build_application
 
 PROGRAM: Final = "hopwatch"
 _SHELLS: Final = ("sh", "-c")
@@ -51,7 +51,7 @@ def of_healthcheck(test: Sequence[str]) -> Iterator[list[str]]:
 
 def refusal(arguments: Sequence[str]) -> str:
     """Return what the program says against these arguments, nothing if it takes them; no command is run."""
-    command = typer.main.get_command(application(arguments))
+    command = typer.main.get_command(build_application(arguments))
     _put_to_sleep(command)
     said = io.StringIO()
     with redirect_stderr(said), redirect_stdout(io.StringIO()):

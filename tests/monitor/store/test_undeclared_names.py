@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Engine
 
 from hopwatch.monitor.parcels import Sender, SetAside
-from hopwatch.monitor.store import retention, schema, undeclared
+from hopwatch.monitor.store import retention, schema, undeclared_names
 from hopwatch.monitor.undeclared import MOST_PROBE_CHARS, Undeclared
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spooled import at
@@ -15,9 +15,9 @@ from tests.monitor.test_undeclared import DECLARED, aside
 def keep(engine: Engine, *records: SetAside) -> tuple[Undeclared, ...]:
     """Take records in, and return what the store then has."""
     with engine.execution_options(writes=True).begin() as connection:
-        undeclared.note(connection, records, DECLARED)
-    with schema.reading(engine) as connection:
-        return undeclared.names(connection)
+        undeclared_names.count_undeclared(connection, records, DECLARED)
+    with schema.open_snapshot(engine) as connection:
+        return undeclared_names.read_undeclared(connection)
 
 
 def test_records_of_a_name_are_counted_from_batch_to_batch(engine: Engine) -> None:
@@ -54,6 +54,6 @@ def test_names_that_came_long_ago_are_pruned(engine: Engine) -> None:
     old, new = aside(Sender("orders", "x", "p", 0), arrival_us=at(-90_000)), aside(Sender("orders", "y", "p", 0))
     keep(engine, old, new)
     list(retention.prune(engine, at(-3_600), ManualClock()))
-    with schema.reading(engine) as connection:
-        assert [one.node for one in undeclared.names(connection)] == ["y"]
-        assert undeclared.names(connection, since_us=at(71)) == ()
+    with schema.open_snapshot(engine) as connection:
+        assert [one.node for one in undeclared_names.read_undeclared(connection)] == ["y"]
+        assert undeclared_names.read_undeclared(connection, since_us=at(71)) == ()

@@ -27,7 +27,7 @@ path = "a -> b"
 
 
 @dataclass(frozen=True)
-class Workplace:
+class Workspace:
     """A folder with a configuration in it."""
 
     folder: Path
@@ -42,16 +42,16 @@ class Workplace:
         """The URL of the store."""
         return f"sqlite:///{self.folder}/store.db"
 
-    def configure(self, text: str = CONFIGURATION) -> Workplace:
+    def configure(self, text: str = CONFIGURATION) -> Workspace:
         """Write the configuration."""
         self.config.write_text(text)
         return self
 
-    def watch(self, *records: Batch | bytes, arrival_us: int = at(400), more: Sequence[Path] = ()) -> Workplace:
+    def watch(self, *records: Batch | bytes, arrival_us: int = at(400), more: Sequence[Path] = ()) -> Workspace:
         """Let records arrive in the spool, and make every window of them final, as ``run --once`` does."""
         path = write_segment(self.folder / "spool" / "0" / "0000000000.seg", *records, arrival_us=arrival_us)
-        engine = dialect.engine(self.store_url)
-        schema.prepare(engine)
+        engine = dialect.create_engine(self.store_url)
+        schema.prepare_store(engine)
         run_once(engine, rules.of(settings.load(self.config, flags={}, environ={})), [path, *more])
         engine.dispose()
         return self
@@ -61,11 +61,11 @@ class Workplace:
         return main([command, "--config", str(self.config), *arguments])
 
 
-def all_told(seq: int, nodes: Sequence[str] = ("a", "b")) -> list[Batch]:
+def closing_batches(seq: int, nodes: Sequence[str] = ("a", "b")) -> list[Batch]:
     """Return the last words of the probes, so that their accounts are complete."""
     return [said(Kind.BYE, node, seq=seq, complete_through_us=at(400)) for node in nodes]
 
 
 def one_of_ten_lost() -> list[Batch]:
     """Return what two probes say of ten messages, of which the last is lost between them."""
-    return [observed(range(10)), observed(range(9), "b"), *all_told(seq=1)]
+    return [observed(range(10)), observed(range(9), "b"), *closing_batches(seq=1)]

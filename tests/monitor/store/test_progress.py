@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from hopwatch.monitor.reached import Reached
-from hopwatch.monitor.store import instances, lineage, schema, tables, writer
+from hopwatch.monitor.store import fencing, instances, schema, tables, writer
 from hopwatch.monitor.store.writer import Changes
 from tests.dashboards.signs import WATERMARK_US, book, write
 from tests.monitor.spooled import RULES
@@ -17,13 +17,13 @@ STOPPED_US = WATERMARK_US + 7
 
 def reached(engine: Engine) -> Reached:
     """Return what the store says."""
-    with schema.reading(engine) as connection:
-        return instances.reached(connection)
+    with schema.open_snapshot(engine) as connection:
+        return instances.read_progress(connection)
 
 
 def begin(engine: Engine, folder: Path, run: str) -> None:
     """Let a run begin over an empty store, and write a batch."""
-    lineage.check(engine, folder / "checkpoint", RULES, run=run)
+    fencing.claim_store(engine, folder / "checkpoint", RULES, run=run)
 
 
 def test_an_empty_store_has_reached_nothing(engine: Engine) -> None:
@@ -34,7 +34,7 @@ def test_an_empty_store_has_reached_nothing(engine: Engine) -> None:
 def test_a_stream_has_reached_its_watermark(engine: Engine) -> None:
     """Which its own pulse moves."""
     with engine.execution_options(writes=True).begin() as connection:
-        writer.write(connection, Changes(WATERMARK_US))
+        writer.write_changes(connection, Changes(WATERMARK_US))
     assert reached(engine) == Reached(WATERMARK_US)
 
 
@@ -43,14 +43,14 @@ def test_a_store_that_was_filled_once_has_reached_its_newest_record(engine: Engi
     write(engine, book())
     with engine.execution_options(writes=True).begin() as connection:
         connection.execute(tables.meta.delete())
-        writer.set_values(connection, {"query_id": lineage.ONCE, "watermark_us": str(2**62)})
+        writer.set_values(connection, {"query_id": fencing.ONCE, "watermark_us": str(2**62)})
     assert reached(engine) == Reached(book().last_arrival_us, is_once=True)
 
 
 def test_a_stop_is_noted_until_the_next_run(engine: Engine, tmp_path: Path) -> None:
     """By the run that has the store; the next one takes the note away."""
     begin(engine, tmp_path, "first")
-    lineage.note_stop(engine, "first", STOPPED_US)
+    fencing.record_stop(engine, "first", STOPPED_US)
     assert reached(engine).stopped_us == STOPPED_US
     begin(engine, tmp_path, "second")
     assert reached(engine).stopped_us is None
@@ -60,5 +60,5 @@ def test_a_run_that_has_lost_the_store_notes_nothing(engine: Engine, tmp_path: P
     """The other one goes on."""
     begin(engine, tmp_path, "first")
     begin(engine, tmp_path, "second")
-    lineage.note_stop(engine, "first", STOPPED_US)
+    fencing.record_stop(engine, "first", STOPPED_US)
     assert reached(engine).stopped_us is None

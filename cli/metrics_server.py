@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def measured(place: Place, chosen: Settings) -> Iterator[Place]:
+def serve_metrics(place: Place, chosen: Settings) -> Iterator[Place]:
     """Yield the place with an observer, whose metrics are served meanwhile; as it is, where they are not asked for.
 
     Raises:
@@ -38,17 +38,17 @@ def measured(place: Place, chosen: Settings) -> Iterator[Place]:
 
     clock = SystemClock()
     # Of its own: the job never waits for a connection that a scrape has.
-    engine = dialect.engine(chosen.store.url)
-    with schema.reading(engine) as connection:
-        begins = figures.beginning(connection, place.rules)
+    engine = dialect.create_engine(chosen.store.url)
+    with schema.open_snapshot(engine) as connection:
+        begins = figures.read_starting_point(connection, place.rules)
     nodes = {stream: of.pathway.nodes for stream, of in place.rules.items()}
     of_all = Measured(place.rules, plan(nodes, chosen.metrics.most_series), clock, begins)
     host, port = chosen.metrics.listen
     server = Server(host, port, of_all.known)
-    reading = Reading(lambda: _read(engine, place.rules, clock.now_us()), of_all.read, clock)
+    reading = Reading(lambda: _read_figures(engine, place.rules, clock.now_us()), of_all.read, clock)
     reading.start()
     server.start()
-    console.words().print(f"hopwatch: metrics are at http://{f'[{host}]' if ':' in host else host}:{port}{PATH}")
+    console.stderr().print(f"hopwatch: metrics are at http://{f'[{host}]' if ':' in host else host}:{port}{PATH}")
     try:
         yield replace(place, observer=of_all.committed)
     finally:
@@ -57,10 +57,10 @@ def measured(place: Place, chosen: Settings) -> Iterator[Place]:
         engine.dispose()
 
 
-def _read(engine: Engine, rules: Mapping[str, StreamRules], now_us: int) -> Figures:
+def _read_figures(engine: Engine, rules: Mapping[str, StreamRules], now_us: int) -> Figures:
     from hopwatch.alerts import figures as of_alerts
     from hopwatch.monitor.metrics.known import Figures
     from hopwatch.monitor.store import figures, schema
 
-    with schema.reading(engine) as connection:
-        return Figures(now_us, figures.read(connection, rules), of_alerts.read(connection))
+    with schema.open_snapshot(engine) as connection:
+        return Figures(now_us, figures.read_figures(connection, rules), of_alerts.read(connection))

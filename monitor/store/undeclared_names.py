@@ -15,18 +15,18 @@ from hopwatch.monitor.undeclared import Undeclared, merged
 _column = tables.undeclared.c
 
 
-def note(connection: Connection, records: Iterable[SetAside], rules: Mapping[str, StreamRules]) -> None:
+def count_undeclared(connection: Connection, records: Iterable[SetAside], rules: Mapping[str, StreamRules]) -> None:
     """Count records that were set aside for a name that is not declared."""
     named = [record for record in records if record.sender is not None]
     if not named:
         return
-    known = {one.key: one for one in names(connection)}
+    known = {one.key: one for one in read_undeclared(connection)}
     changed = [asdict(one) for key, one in merged(known, named, rules).items() if one != known.get(key)]
     if changed:
         connection.execute(dialect.upsert(connection, tables.undeclared), changed)
 
 
-def names(connection: Connection, since_us: int | None = None) -> tuple[Undeclared, ...]:
+def read_undeclared(connection: Connection, since_us: int | None = None) -> tuple[Undeclared, ...]:
     """Return the names, those of most records first; those alone that came since a moment, if one is given."""
     wanted = select(tables.undeclared).order_by(_column.records.desc(), *tables.undeclared.primary_key)
     if since_us is not None:
@@ -34,6 +34,6 @@ def names(connection: Connection, since_us: int | None = None) -> tuple[Undeclar
     return tuple(Undeclared(**row) for row in connection.execute(wanted).mappings())
 
 
-def forget(connection: Connection, before_us: int) -> None:
+def delete_undeclared(connection: Connection, before_us: int) -> None:
     """Delete the names of which the last record arrived before a moment."""
     connection.execute(delete(tables.undeclared).where(_column.last_arrival_us < before_us))

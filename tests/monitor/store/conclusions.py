@@ -40,14 +40,14 @@ def _any(of: type[NodeResult | WindowResult], **given: st.SearchStrategy[Any]) -
     return st.builds(of, **drawn, **given)
 
 
-def results() -> st.SearchStrategy[WindowResult]:
+def window_results() -> st.SearchStrategy[WindowResult]:
     """Draw windows of a stream with two nodes, every field with any value that it may have."""
     nodes = st.tuples(*(_any(NodeResult, node=st.just(node)) for node in PATHWAY.nodes))
     key = {"stream": st.just("orders"), "window_start_us": st.just(START_US), "revision": st.integers(0, 2**31 - 1)}
     return _any(WindowResult, **key, nodes=nodes)
 
 
-def concluded(
+def build_conclusion(
     result: WindowResult | None = None,
     *,
     tally: Tally | None = None,
@@ -62,13 +62,13 @@ def concluded(
     return Conclusion(result, tally, lost_ids, is_settled=True, books=b"books", changed=changed)
 
 
-def write(engine: Engine, *conclusions: Conclusion, watermark_us: int = START_US) -> None:
+def write_conclusions(engine: Engine, *conclusions: Conclusion, watermark_us: int = START_US) -> None:
     """Write conclusions in a transaction of their own."""
     with engine.execution_options(writes=True).begin() as connection:
         writer.write_conclusions(connection, conclusions, watermark_us)
 
 
-def dump(engine: Engine) -> dict[str, list[tuple[Any, ...]]]:
+def dump_tables(engine: Engine) -> dict[str, list[tuple[Any, ...]]]:
     """Return every row of every table."""
     with engine.begin() as connection:
         return {
