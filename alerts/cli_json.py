@@ -36,7 +36,7 @@ def query_open_json(engine: Engine) -> Json:
     Raises:
         StoreError: the store cannot be read.
     """
-    with schema.reading(engine) as connection:
+    with schema.open_snapshot(engine) as connection:
         every = history_queries.query_open_incidents(connection)
         waiting = [_alert_to_json(one) for one in history_queries.query_pending(connection)]
     beats = [one for one in every if _is_heartbeat(one)]
@@ -53,7 +53,7 @@ def query_history_json(engine: Engine, key: str | None, from_us: int | None, mos
     wanted = history_queries.select_newest(min(most, MAX_SHOWN))
     wanted = wanted if key is None else wanted.where(_history.key == key)
     wanted = wanted if from_us is None else wanted.where(_history.at_us >= from_us)
-    with schema.reading(engine) as connection:
+    with schema.open_snapshot(engine) as connection:
         told = history_queries.query_history(connection, wanted)
     return [
         notification_to_json(one.notification) | {"channels": [_delivery_to_json(sending) for sending in one.sendings]}
@@ -68,8 +68,8 @@ def acknowledge_incident(engine: Engine, key: str, taken: Acknowledgement) -> Ac
         ConfigurationError: no incident of this key is open, or it is a heartbeat's.
         StoreError: the store cannot be written.
     """
-    with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
-        schema.check(connection)
+    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
+        schema.check_version(connection)
         every = history_queries.query_open_incidents(connection)
         opened = {one.notification.key: one.opened_us for one in every if not _is_heartbeat(one)}
         if key not in opened:

@@ -1,14 +1,24 @@
 """Alert rules built from the settings; thresholds that a rule does not set come from its streams."""
 
 from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
-
-from hopwatch.alerts.decision.rules import OWN_STREAM, AlertRule, AlertRules, AlertStream, BurnSpans, Objective
-from hopwatch.alerts.events import AlertKind, Severity
-from hopwatch.monitor.settings.alerting import AnyRule, BurnRateRule, BurnWindow, StreamRule
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import Final
+from hopwatch.alerts.decision.rules import OWN_STREAM
+from hopwatch.alerts.decision.rules import AlertRule
+from hopwatch.alerts.decision.rules import AlertRules
+from hopwatch.alerts.decision.rules import AlertStream
+from hopwatch.alerts.decision.rules import BurnSpans
+from hopwatch.alerts.decision.rules import Objective
+from hopwatch.alerts.events import AlertKind
+from hopwatch.alerts.events import Severity
+from hopwatch.monitor.settings.alerting import AnyRule
+from hopwatch.monitor.settings.alerting import BurnRateRule
+from hopwatch.monitor.settings.alerting import BurnWindow
+from hopwatch.monitor.settings.alerting import StreamRule
 from hopwatch.probes.contract.limits import WINDOW_US
+
 
 if TYPE_CHECKING:
     from hopwatch.monitor.settings import Settings
@@ -19,7 +29,7 @@ _SIDES: Final = {"both": ("in", "out"), "in": ("in",), "out": ("out",)}
 
 def build_rules(settings: Settings) -> AlertRules:
     """Build the alert rules that are in force."""
-    rules = tuple(rule for table in settings.alerts.in_force for rule in _build_rules_of_table(table, settings))
+    rules = tuple(rule for table in settings.alerts.active_rules for rule in _build_rules_of_table(table, settings))
     streams = {name: AlertStream(stream.pathway, stream.rules.terms) for name, stream in settings.streams.items()}
     return AlertRules(rules, streams, settings.alerts.dashboard)
 
@@ -38,7 +48,7 @@ def _build_rules_of_table(table: AnyRule, settings: Settings) -> list[AlertRule]
 def _build_rule(table: AnyRule, settings: Settings, severity: str, given: Mapping[str, Any]) -> AlertRule:
     spans = {name: getattr(table, f"{name}_us", 0) for name in ("for", "keep_firing_for")}
     return AlertRule(
-        name=table.called,
+        name=table.display_name,
         kind=AlertKind(table.kind),
         severity=Severity(severity),
         thresholds=_thresholds(table, settings),

@@ -27,12 +27,12 @@ from bench.work import start_ms
 from bench.work import stream_name
 from hopwatch.monitor import pulse
 from hopwatch.monitor.spark import job
-from hopwatch.monitor.store import lineage
 from hopwatch.monitor.store import reader
 from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.limits import MONITOR_STREAM
 from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.monitor.spark.window_state import MAX_TALLY_WAIT_US
+from hopwatch.monitor.store import fencing
 
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def live(folder: Path) -> Json:
         spark.conf.set("spark.sql.streaming.noDataProgressEventInterval", "1000")
         spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "1000")
         where = place(GeneratedWork(Work(STREAMS * WINDOWS * 1_000, STREAMS, minutes=WINDOWS), folder), folder / "run")
-        lineage.check(where.engine, where.checkpoint, where.rules)
+        fencing.claim_store(where.engine, where.checkpoint, where.rules)
         query = job.start_stream(spark, where, _TRIGGER, lambda _: None)
         for _ in range(WARMING + ROUNDS):
             _run(query, partial(rounds.next, range(WINDOWS)), len(rounds.instances))
@@ -164,7 +164,7 @@ def _run(query: StreamingQuery, send: Callable[[], None], segments: int) -> None
 
 
 def _check(where: job.JobContext, brought: list[int]) -> None:
-    told = reader.report(where.engine)["streams"]
+    told = reader.read_report(where.engine)["streams"]
     found = {stream["stream"]: [window["known"] for window in stream["windows"]] for stream in told}
     for stream in map(stream_name, range(STREAMS)):
         if found.get(stream) != brought:

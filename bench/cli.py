@@ -148,13 +148,13 @@ def bench(  # noqa: PLR0913 - one a flag
     on = machine.describe_machine()
     told: dict[str, Any] = {"machine": on._asdict()}
     if not as_json:
-        console.data().print(str(on))
-    with _folder(scratch) as folder, Steps(console.words()) as steps:
+        console.stdout().print(str(on))
+    with _folder(scratch) as folder, Steps(console.stderr()) as steps:
         for one in chosen:
             measured, table = _MEASURES[one](Request(observations, folder, data, scorer, days, minutes), steps.tell)
             told[one.value] = [asdict(line) for line in measured]
             if not as_json:
-                console.data().print(table)
+                console.stdout().print(table)
     if as_json:
         console.emit_json(told)
 
@@ -193,9 +193,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED_EXIT_CODE
     except ContestantError as error:
-        console.words().print(f"bench: {error}")
+        console.stderr().print(f"bench: {error}")
         return FAILED_EXIT_CODE
     except HopwatchError as error:
-        console.words().print(f"bench: {error}")
+        console.stderr().print(f"bench: {error}")
         return error.exit_code
     return 0

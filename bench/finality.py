@@ -26,7 +26,6 @@ from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.settings.model import MonitorSettings
 from hopwatch.monitor.spark import job
 from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import lineage
 from hopwatch.monitor.store import reader
 from hopwatch.monitor.store import schema
 from hopwatch.probes.contract.kafka import KafkaAccess
@@ -34,6 +33,7 @@ from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.stream_config import StreamConfig
+from hopwatch.monitor.store import fencing
 
 
 if TYPE_CHECKING:
@@ -65,11 +65,11 @@ def measure_finality(folder: Path, *, has_hog: bool = False) -> Json:
     spool = folder / "spool"
     spool.mkdir()
     settings = MonitorSettings.model_validate({"workdir": str(folder / "run")})
-    engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
-    schema.prepare(engine)
+    engine = dialect.create_engine(f"sqlite:///{folder / 'store.db'}")
+    schema.prepare_store(engine)
     rules = {STREAM: StreamConfig(pathway(), TERMS), HOG: StreamConfig(Pathway.parse(HOG), TERMS)}
     where = job.JobContext(SpoolSource(spool), engine, rules, settings.workdir)
-    lineage.check(engine, where.checkpoint, where.rules)
+    fencing.claim_store(engine, where.checkpoint, where.rules)
     with start_job(folder) as spark, _traffic(spool, has_hog=has_hog) as sent:
         beat = pulse.start_pulse(f"spool:{spool}", KafkaAccess(), settings.pulse_us / 1e6)
         query = job.start_stream(spark, where, f"{settings.trigger_us // 1_000} milliseconds", lambda _: None)
@@ -86,7 +86,7 @@ def _final(query: StreamingQuery, where: job.JobContext, sent: dict[int, int], s
     while True:
         raise_failure(query)
         with where.engine.connect() as connection:
-            result = reader.window(connection, STREAM, start_us)
+            result = reader.read_window(connection, STREAM, start_us)
         if result is not None and result.status.is_final:
             now_s = time.time()
             _check(result, sent.get(start_us, 0))

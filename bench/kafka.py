@@ -31,7 +31,6 @@ from hopwatch.monitor.spark import job
 from hopwatch.monitor.spark import session
 from hopwatch.monitor.spark.sources.kafka import KafkaSource
 from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import lineage
 from hopwatch.monitor.store import reader
 from hopwatch.monitor.store import schema
 from hopwatch.probes.contract import segment
@@ -42,6 +41,7 @@ from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.contract.limits import WINDOW_MS
 from hopwatch.probes.sinks.kafka import KafkaSink
 from tests.real.servers.kafka import Kafka
+from hopwatch.monitor.store import fencing
 
 
 MINUTES: Final = 4
@@ -166,7 +166,7 @@ def catch_up(folder: Path, work: Json, made: str, url: str, records: int) -> Jso
     where = _place(of_kind.work, folder, url)
     spark = session.start_session(folder / "session", cores=CORES, more=where.source.spark_settings)
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "1000")
-    lineage.check(where.engine, where.checkpoint, where.rules)
+    fencing.claim_store(where.engine, where.checkpoint, where.rules)
     began_s = time.time()
     query = job.start_stream(spark, where, "0 seconds", lambda _: None)
     found = wait_until(query, lambda found: sum(one.segments for one in found) >= records and not found[-1].segments)
@@ -175,7 +175,7 @@ def catch_up(folder: Path, work: Json, made: str, url: str, records: int) -> Jso
     read = [one for one in found if one.segments]
     observations = of_kind.truth().observations
     with where.engine.begin() as connection:
-        told = reader.accounts(connection)
+        told = reader.read_accounts(connection)
     if (told["observations"], told["duplicate_batches"], told["implausible"], told["set_aside"]) != (
         observations, 0, 0, {}
     ):  # fmt: skip
@@ -205,7 +205,7 @@ def once(folder: Path, work: Json, made: str, url: str, moved_ms: int) -> Json:
 
 
 def _place(work: Work, folder: Path, url: str) -> job.JobContext:
-    engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
-    schema.prepare(engine)
+    engine = dialect.create_engine(f"sqlite:///{folder / 'store.db'}")
+    schema.prepare_store(engine)
     source = KafkaSource(KafkaPlace.parse(url), KafkaAccess(), folder / "landed", RECORDS_PER_TRIGGER)
     return job.JobContext(source, engine, rules(work), folder / "work")

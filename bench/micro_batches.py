@@ -126,7 +126,7 @@ class Play:
         listed = dict.fromkeys(self._rules, (START_US, self._start_us))
         marks_s = [time.perf_counter()]
         with self._engine.execution_options(writes=True).begin() as connection:
-            writer.write(connection, writer.Changes(watermark_us, streams=listed))
+            writer.write_changes(connection, writer.Changes(watermark_us, streams=listed))
             writer.write_conclusions(connection, came, watermark_us)
             marks_s.append(time.perf_counter())
             noted = [note for one in came if (note := self._alerting.note(one)) is not None]
@@ -182,6 +182,6 @@ def _remember(connection: Connection, names: list[str], minutes: int, bad: int) 
 
 def engine_at(folder: Path) -> Engine:
     """Return an empty store in a folder."""
-    engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
-    schema.prepare(engine)
+    engine = dialect.create_engine(f"sqlite:///{folder / 'store.db'}")
+    schema.prepare_store(engine)
     return engine

@@ -29,7 +29,6 @@ from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.tally import LostIds
 from hopwatch.monitor.kernel.tally import NodeLags
 from hopwatch.monitor.results import Status
-from hopwatch.monitor.store import lineage
 from hopwatch.monitor.store import rollups
 from hopwatch.monitor.store import schema
 from hopwatch.monitor.store import tables
@@ -40,6 +39,7 @@ from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel.tally import empty_tally
 from hopwatch.monitor.stream_config import StreamConfig
+from hopwatch.monitor.store import fencing
 
 
 MESSAGES: Final = 200
@@ -99,10 +99,10 @@ class Month:
 
 def fill(engine: Engine, month: Month, tell: Progress) -> None:
     """Make the store, in an empty database."""
-    schema.prepare(engine)
+    schema.prepare_store(engine)
     rules = windows.rules_of(month.paths)
     with _writing(engine) as connection:
-        lineage.enter(connection, "bench", 0, rules)
+        fencing.register_batch(connection, "bench", 0, rules)
     _day(engine, month.paths, rules, tell)
     for day in range(1, month.days):
         tell(f"day {day + 1} of {month.days}")
@@ -136,7 +136,7 @@ def _day(
         with _writing(engine) as connection:
             writer.write_conclusions(connection, made, starts_us[-1] + WINDOW_US)
             for name in paths:
-                rollups.roll(connection, name, starts_us[0])
+                rollups.roll_up_hour(connection, name, starts_us[0])
 
 
 def concluded(  # noqa: PLR0913, PLR0917 - all that a window is made of
@@ -179,10 +179,10 @@ def _break_off(connection: Connection, month: Month) -> None:
     old = column.window_start_us < live_us
     connection.execute(update(tables.windows).where(old).values(is_live=False))
     hours_us = range(live_us, end_us, HOUR_US)
-    rollups.mark(connection, [(name, hour_us) for name in month.paths for hour_us in hours_us])
+    rollups.mark_stale(connection, [(name, hour_us) for name in month.paths for hour_us in hours_us])
     for name in month.paths:
         # Its day is made anew with it, of the hours that are left.
-        rollups.roll(connection, name, live_us - HOUR_US)
+        rollups.roll_up_hour(connection, name, live_us - HOUR_US)
     rows = [{"stream": name, "first_start_us": START_US, "last_start_us": end_us - WINDOW_US} for name in month.paths]
     connection.execute(insert(tables.streams), rows)
     writer.set_values(connection, {"watermark_us": str(end_us)})

@@ -24,9 +24,9 @@ from bench.work import rules
 from hopwatch.monitor.spark import job
 from hopwatch.monitor.spark import session
 from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import lineage
 from hopwatch.monitor.store import schema
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
+from hopwatch.monitor.store import fencing
 
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ def start_job(folder: Path) -> Iterator[SparkSession]:
 def place(made: GeneratedWork, folder: Path) -> job.JobContext:
     """Return a place for a job over that work, with an empty store."""
     folder.mkdir()
-    engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
-    schema.prepare(engine)
+    engine = dialect.create_engine(f"sqlite:///{folder / 'store.db'}")
+    schema.prepare_store(engine)
     return job.JobContext(SpoolSource(made.spool), engine, rules(made.work), folder)
 
 
@@ -100,7 +100,7 @@ def _backlog(spark: SparkSession, made: GeneratedWork, folder: Path) -> Json:
     # A stream deletes what it has done with; these are other names of the same files.
     shutil.copytree(made.spool, spool, copy_function=os.link)
     finals = FinalWindows(made.work.windows, made.work.end_us)
-    lineage.check(where.engine, where.checkpoint, where.rules)
+    fencing.claim_store(where.engine, where.checkpoint, where.rules)
     began_s = time.time()
     query = job.start_stream(spark, where, AT_ONCE, finals.note)
     found = finals.wait(query)

@@ -38,7 +38,7 @@ STANDING: Final = "all streams"
 def ours(folder: Path, url: str, days: int, nodes: int) -> Json:
     """Ask what the pages ask, of every range; each question once anew, then again."""
     del folder
-    engine, month = dialect.engine(url), Month(days, nodes)
+    engine, month = dialect.create_engine(url), Month(days, nodes)
     told: Json = {STANDING: _asked(engine, StreamsOverviewQuery())}
     for name in RangePreset:
         shown = display_range.select_range(
@@ -47,7 +47,7 @@ def ours(folder: Path, url: str, days: int, nodes: int) -> Json:
         most = display_range.limit_lines(shown.step_count, MAX_NODES)
         question = StreamRangeQuery(GREAT, shown.from_us, shown.to_us, shown.step_us, max_nodes=most)
         told[name.value] = _asked(engine, question)
-        with schema.reading(engine) as connection:
+        with schema.open_snapshot(engine) as connection:
             _check(question.run(connection), month, name)
     return told
 
@@ -71,7 +71,7 @@ def _asked(engine: Engine, question: Query[object]) -> Json:
     statements: list[object] = []
 
     def read() -> None:
-        with schema.reading(engine) as connection:
+        with schema.open_snapshot(engine) as connection:
             question.run(connection)
 
     def count(connection: Connection, *_: object) -> None:

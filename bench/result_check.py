@@ -1,24 +1,37 @@
 """Results of a contestant in the form of the check: read from our store, or from a peer's columns."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import chain
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Engine
-
-from bench.truth import LAGS, QUANTILES, ExpectedResults, Found, Key, WrongResultError, print_of
-from bench.work import FIRST_START_MS, NODES, Work, stream_name
+from bench.truth import LAGS
+from bench.truth import QUANTILES
+from bench.truth import ExpectedResults
+from bench.truth import Found
+from bench.truth import Key
+from bench.truth import WrongResultError
+from bench.truth import print_of
+from bench.work import FIRST_START_MS
+from bench.work import NODES
+from bench.work import Work
+from bench.work import stream_name
 from hopwatch.monitor.kernel.sets import classify
-from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags, Tally
+from hopwatch.monitor.kernel.tally import NEVER_US
+from hopwatch.monitor.kernel.tally import NodeLags
+from hopwatch.monitor.kernel.tally import Tally
 from hopwatch.monitor.kernel.tdigest import quantiles
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.store import reader
-from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
+from hopwatch.probes.contract.limits import ID_BYTES
+from hopwatch.probes.contract.limits import WINDOW_US
+
 
 _PERCENTILES: Final = ("p50", "p95", "p99")
 _NONE: Final = np.empty((0, 2), np.uint64)
@@ -32,7 +45,7 @@ def check_store(engine: Engine, work: Work, truth: ExpectedResults, moved_ms: in
     Raises:
         WrongResultError: something differs.
     """
-    report = reader.report(engine)
+    report = reader.read_report(engine)
     accounts = report["accounts"]
     told = accounts["observations"], accounts["duplicate_batches"], accounts["too_late"], accounts["set_aside"]
     if told != (truth.observations, 0, 0, {}):
@@ -83,11 +96,11 @@ def _of_stream(engine: Engine, report: Mapping[str, Any], number: int, first_us:
     windows = [
         told for stream in report["streams"] if stream["stream"] == name for told in stream["windows"] if told["known"]
     ]
-    lost = [reader.lost_ids(engine, name, node) for node in NODES]
+    lost = [reader.read_lost_ids(engine, name, node) for node in NODES]
     with engine.connect() as connection:
         for told in windows:
             start_us = round(datetime.fromisoformat(told["window_start"]).timestamp()) * 1_000_000
-            in_window = reader.window_lost_ids(connection, name, start_us)
+            in_window = reader.read_window_lost_ids(connection, name, start_us)
             _check_window(name, told)
             for place, node in enumerate(told["nodes"]):
                 ids = np.frombuffer(b"".join(in_window & lost[place]), np.uint64).reshape(-1, ID_BYTES // 8)

@@ -101,8 +101,8 @@ def build_memory(past: int, dice: Dice) -> States:
 
 def start_watch(folder: Path, fleet: Fleet, memory: States) -> Watch:
     """Return the streams of a fleet and a store in which each node has the same memory."""
-    engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
-    schema.prepare(engine)
+    engine = dialect.create_engine(f"sqlite:///{folder / 'store.db'}")
+    schema.prepare_store(engine)
     watch = Watch(engine, fleet, np.random.default_rng(1))
     watch.begin(memory)
     return watch
@@ -141,7 +141,7 @@ class Watch:
                 key = {"stream": stream, "before_us": START_US}
                 rows = [key | {"place": place, "states": packed} for place in range(len(nodes))]
                 connection.execute(dialect.upsert(connection, tables.outlier_states), rows)
-                self.ledger.watched[stream] = outliers.taken_up(connection, stream, nodes)
+                self.ledger.watched[stream] = outliers.resume_series(connection, stream, nodes)
 
     def next(self) -> list[WindowResult]:
         """Return the next window of each stream."""
@@ -156,7 +156,7 @@ class Watch:
         """Let windows enter, and return how long that took in ms."""
         nothing = empty_tally(self._rules.pathway)
         made = [Conclusion(one, nothing, (), is_settled=True, books=b"", changed=None) for one in results]
-        return self._timed(lambda connection: outliers.look(connection, self.ledger, made))
+        return self._timed(lambda connection: outliers.detect_outliers(connection, self.ledger, made))
 
     def strike(self) -> None:
         """Let one node be far from what it was in the next window.
@@ -166,7 +166,7 @@ class Watch:
         """
         results = self.next()
         self.look([_struck(results[0], 0), *results[1:]])
-        found = outliers.found(self._engine, results[0].stream, self.start_us)
+        found = outliers.query_findings(self._engine, results[0].stream, self.start_us)
         if not any(finding.node == "n0" for _, finding in found):
             raise WrongResultError(f"{OURS} found nothing of a node with a tenth of its messages, late by an hour")
 
@@ -175,7 +175,8 @@ class Watch:
         for stream in self._paths:
             self.ledger.live[stream] = {START_US + HOUR_US: LiveWindow()}
         return sum(
-            self._timed(lambda connection: outliers.keep(connection, self.ledger)) for _ in range(len(self._paths))
+            self._timed(lambda connection: outliers.save_states(connection, self.ledger))
+            for _ in range(len(self._paths))
         )
 
     @property

@@ -11,8 +11,6 @@ from sqlalchemy import Engine
 from hopwatch.alerts.channels.channel import Channel
 from hopwatch.alerts.events import Severity
 from hopwatch.cli import console
-from hopwatch.cli.report import A_FINDING
-from hopwatch.cli.report import moment_us
 from hopwatch.monitor import settings
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError
@@ -26,6 +24,8 @@ from hopwatch.alerts.channels.routing import Routing
 from hopwatch.alerts.delivery import trial
 from hopwatch.alerts.events import unqualify_key
 from hopwatch.alerts.storage.history import Acknowledgement
+from hopwatch.cli.report import FINDING_EXIT_CODE
+from hopwatch.cli.report import parse_moment_us
 
 
 Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
@@ -45,16 +45,16 @@ def list_(config: Config = Path("hopwatch.toml"), *, as_json: AsJson = False) ->
 
     And what is bad for too short a time yet, and apart from both the heartbeat.
     """
-    told = cli_json.query_open_json(_store(config))
+    told = cli_json.query_open_json(_open_store(config))
     if as_json:
         console.emit_json(told)
         return
-    _show_incidents(told["incidents"])
+    _print_incidents(told["incidents"])
     for one in told["pending"]:
         where = " ".join(part for part in (one["stream"], one["node"]) if part)
-        _say(f"pending: {one['rule']} ({one['severity']}) {where}, since {one['since']}")
+        _print_line(f"pending: {one['rule']} ({one['severity']}) {where}, since {one['since']}")
     for one in told["heartbeats"]:
-        _say(f"heartbeat: {one['key']}, {one['summary']}")
+        _print_line(f"heartbeat: {one['key']}, {one['summary']}")
 
 
 @command.command()
@@ -67,24 +67,24 @@ def ack(
     as_json: AsJson = False,
 ) -> None:
     """Take an incident on, for as long as it lasts. Exit 1 when somebody else was first."""
-    who = by or _user()
+    who = by or _user_name()
     for text in (who, note):
         if not text.isprintable():
             raise ConfigurationError(f"--by and --note are one line of printable text, got {text!r:.80}")
     chosen = settings.load(config, flags={}, environ=os.environ)
     key = unqualify_key(key, chosen.alerts.installation)
     asked = Acknowledgement(who, SystemClock().now_us(), note)
-    first = cli_json.acknowledge_incident(_opened(chosen.store.url), key, asked)
+    first = cli_json.acknowledge_incident(_open_engine(chosen.store.url), key, asked)
     if as_json:
         console.emit_json({"key": key} | cli_json.acknowledgement_to_json(first))
     elif first is asked:
-        console.data().print(f"{key} is taken on by {who}")
+        console.stdout().print(f"{key} is taken on by {who}")
     else:
-        console.data().print(
-            f"{key} was taken on by {first.by} at {format_iso(first.at_us)} already{_note(first.note)}"
+        console.stdout().print(
+            f"{key} was taken on by {first.by} at {format_iso(first.at_us)} already{_format_note(first.note)}"
         )
     if (first.by, first.note) != (who, note):
-        raise typer.Exit(A_FINDING)
+        raise typer.Exit(FINDING_EXIT_CODE)
 
 
 @command.command()
@@ -102,21 +102,21 @@ def history(
     """
     chosen = settings.load(config, flags={}, environ=os.environ)
     own = None if key is None else unqualify_key(key, chosen.alerts.installation)
-    told = cli_json.query_history_json(_opened(chosen.store.url), own, moment_us("--from", from_time), most)
+    told = cli_json.query_history_json(_open_engine(chosen.store.url), own, parse_moment_us("--from", from_time), most)
     if as_json:
         console.emit_json({"notifications": told})
         return
     if not told:
-        _say("nothing was told")
+        _print_line("nothing was told")
     for one in told:
-        _say(f"{one['at']}  {one['event']}  {one['key']}")
-        _say(f"    {one['summary']}")
+        _print_line(f"{one['at']}  {one['event']}  {one['key']}")
+        _print_line(f"    {one['summary']}")
         for channel in one["channels"]:
-            _say(f"    {_taken(channel)}")
+            _print_line(f"    {_describe_delivery(channel)}")
 
 
 @command.command("test")
-def try_out(
+def send_test(
     config: Config = Path("hopwatch.toml"),
     channel: Annotated[str | None, typer.Option("--channel", help="Only this channel; all without it.")] = None,
     severity: Annotated[Severity, typer.Option("--severity", help="How urgent the test is.")] = Severity.PAGE,
@@ -135,7 +135,7 @@ def try_out(
     chosen = settings.load(config, flags={}, environ=os.environ)
     people = routing.open_routing(chosen)
     try:
-        results = trial.send_trial(_named(people, channel), severity, SystemClock(), hold)
+        results = trial.send_trial(_select_channels(people, channel), severity, SystemClock(), hold)
     finally:
         people.close()
     if as_json:
@@ -143,11 +143,11 @@ def try_out(
     else:
         for result in results:
             told = f"failed: {result.why}" if result.why else "taken"
-            console.data().print(f"{result.channel}: {result.event}, {told}")
+            console.stdout().print(f"{result.channel}: {result.event}, {told}")
     raise typer.Exit(DependencyError.exit_code if any(result.why for result in results) else 0)
 
 
-def _user() -> str:
+def _user_name() -> str:
     """Return who this is to the machine; a container may know no name for its user."""
     try:
         return getpass.getuser()
@@ -155,7 +155,7 @@ def _user() -> str:
         return "somebody"
 
 
-def _named(people: Routing, channel: str | None) -> dict[str, Channel]:
+def _select_channels(people: Routing, channel: str | None) -> dict[str, Channel]:
     """Return the channels that are asked for."""
     names = ", ".join(people.channels) or "none"
     if channel is None and not people.channels:
@@ -165,35 +165,35 @@ def _named(people: Routing, channel: str | None) -> dict[str, Channel]:
     return {name: one for name, one in people.channels.items() if channel in {None, name}}
 
 
-def _taken(channel: dict[str, Any]) -> str:
+def _describe_delivery(channel: dict[str, Any]) -> str:
     """Return how a channel took a notification, with its last failure."""
     tries = f", failures: {channel['tries']}, the last: {channel['last_error']}" if channel["tries"] else ""
     return f"{channel['channel']}: {channel['state']}{tries}"
 
 
-def _show_incidents(incidents: list[dict[str, Any]]) -> None:
+def _print_incidents(incidents: list[dict[str, Any]]) -> None:
     if not incidents:
-        _say("no incident is open")
+        _print_line("no incident is open")
     for one in incidents:
         taken = one["acknowledged"]
-        by = f", taken on by {taken['by']}{_note(taken['note'])}" if taken else ""
-        _say(f"{one['key']}  since {one['since']}, places: {one['total']:,}{by}")
-        _say(f"    {one['summary']}")
+        by = f", taken on by {taken['by']}{_format_note(taken['note'])}" if taken else ""
+        _print_line(f"{one['key']}  since {one['since']}, places: {one['total']:,}{by}")
+        _print_line(f"    {one['summary']}")
 
 
-def _note(note: str) -> str:
+def _format_note(note: str) -> str:
     return f": {note}" if note else ""
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     """Print a line whole: what stands in it is copied into the next command."""
-    console.data().print(line, soft_wrap=True)
+    console.stdout().print(line, soft_wrap=True)
 
 
-def _store(config: Path) -> Engine:
-    return _opened(settings.load(config, flags={}, environ=os.environ).store.url)
+def _open_store(config: Path) -> Engine:
+    return _open_engine(settings.load(config, flags={}, environ=os.environ).store.url)
 
 
-def _opened(url: str) -> Engine:
-    schema.require(url)
-    return dialect.engine(url)
+def _open_engine(url: str) -> Engine:
+    schema.require_store(url)
+    return dialect.create_engine(url)

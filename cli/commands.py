@@ -32,7 +32,7 @@ COMMANDS: Final = {
 """Each command and its first line of help; ``cli/NAME.py`` holds it as ``command``, a function or a Typer."""
 
 
-def application(arguments: Sequence[str]) -> typer.Typer:
+def build_application(arguments: Sequence[str]) -> typer.Typer:
     """Return the program for these arguments: all commands by name, the one that is called in full."""
     app = typer.Typer(
         name="hopwatch",
@@ -45,7 +45,7 @@ def application(arguments: Sequence[str]) -> typer.Typer:
     called = next((argument for argument in arguments if not argument.startswith("-")), None)
     for name, summary in COMMANDS.items():
         if name != called:
-            app.command(name, help=summary)(_listed)
+            app.command(name, help=summary)(_placeholder)
             continue
         command = importlib.import_module(f"hopwatch.cli.{name}").command
         if isinstance(command, typer.Typer):
@@ -55,22 +55,22 @@ def application(arguments: Sequence[str]) -> typer.Typer:
     return app
 
 
-def _listed() -> None:
+def _placeholder() -> None:
     """Stand for a command that is listed and not called."""
 
 
-def _show_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it with the flag's value
+def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it with the flag's value
     if asked:
         from hopwatch.cli import console
 
-        console.data().print(f"hopwatch {hopwatch.__version__}")
+        console.stdout().print(f"hopwatch {hopwatch.__version__}")
         raise typer.Exit
 
 
 def _hopwatch(
     *,
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Say what a pipeline of messages lost and how late it was, for each node and minute."""

@@ -4,19 +4,23 @@ All that a command writes passes here. Names, ids and reasons are a stranger's, 
 """
 
 from __future__ import annotations
-
 import json
 import os
 import re
 import sys
-from collections.abc import Iterable, MutableMapping
-from typing import Any, Final
-
-from rich.console import Console, ConsoleOptions, RenderableType
+from collections.abc import Iterable
+from collections.abc import MutableMapping
+from typing import Any
+from typing import Final
+from rich.console import Console
+from rich.console import ConsoleOptions
+from rich.console import RenderableType
 from rich.segment import Segment
 from rich.text import Text
+from hopwatch.monitor.texts.escaping import escape_json
+from hopwatch.monitor.texts.escaping import escape_line
+from hopwatch.monitor.texts.escaping import escape_lines
 
-from hopwatch.monitor.texts.escaping import escape_json, escape_line, escape_lines
 
 PIPED_WIDTH: Final = 120
 """Characters a line of a table through a pipe, unless COLUMNS says how many; sentences are never folded there."""
@@ -38,14 +42,14 @@ class PlainConsole(Console):
             yield segment if segment.control else Segment(escape_lines(segment.text), segment.style)
 
 
-def data() -> Console:
+def stdout() -> Console:
     """Return the console for what was asked for."""
-    return _console(to_stderr=False)
+    return _build_console(to_stderr=False)
 
 
-def words() -> Console:
+def stderr() -> Console:
     """Return the console for what is said beside the data: progress, advice, errors."""
-    return _console(to_stderr=True)
+    return _build_console(to_stderr=True)
 
 
 def emit_json(value: object) -> None:
@@ -81,13 +85,13 @@ def escape_log(logger: object, method: str, told: MutableMapping[str, Any]) -> M
     return {name: escape_line(value) if isinstance(value, str) else value for name, value in told.items()}
 
 
-def _console(*, to_stderr: bool) -> Console:
+def _build_console(*, to_stderr: bool) -> Console:
     stream = sys.stderr if to_stderr else sys.stdout
     is_piped = not stream.isatty()
-    width = _piped_width() if is_piped else None
+    width = _read_piped_width() if is_piped else None
     return PlainConsole(stderr=to_stderr, width=width, soft_wrap=is_piped, markup=False, highlight=False, emoji=False)
 
 
-def _piped_width() -> int:
+def _read_piped_width() -> int:
     asked = os.environ.get("COLUMNS", "")
     return int(asked) if re.fullmatch("[1-9][0-9]{0,5}", asked) else PIPED_WIDTH

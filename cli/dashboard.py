@@ -1,18 +1,18 @@
 """``hopwatch dashboard``: the pages over the configured store."""
 
 from __future__ import annotations
-
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Final
-
+from typing import Annotated
+from typing import Final
 import typer
-
 from hopwatch.cli import console
 from hopwatch.monitor import settings
-from hopwatch.monitor.errors import ConfigurationError, SettingsError
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.errors import SettingsError
 from hopwatch.monitor.settings import Settings
+
 
 PORT: Final = 8501
 HOST: Final = "127.0.0.1"
@@ -28,10 +28,10 @@ def command(
     ] = "",
 ) -> None:
     """Show the dashboard in a browser: which stream is unhealthy, where, and since when."""
-    chosen = _settings(config)
+    chosen = _load_settings(config)
     from hopwatch.dashboards import server
 
-    below = _path(base_path)
+    below = _parse_base_path(base_path)
     login = chosen.dashboard.login
     server.check_packages(login)
     place = server.open_socket(host, port)
@@ -42,11 +42,11 @@ def command(
     where = login.url if login else own + below
     # Who names no host has no URL of its own.
     said = (own if host else "", login.url if login else "", chosen.alerts.dashboard, *chosen.dashboard.origins)
-    console.words().print(f"hopwatch: the dashboard is at {where}/, Ctrl-C ends it")
+    console.stderr().print(f"hopwatch: the dashboard is at {where}/, Ctrl-C ends it")
     server.serve(config, place, tuple(filter(None, said)), base_path=below, login=login)
 
 
-def _settings(config: Path) -> Settings:
+def _load_settings(config: Path) -> Settings:
     """Return the settings; what is wrong with the alerts' is told, and keeps nobody from looking.
 
     Raises:
@@ -58,11 +58,11 @@ def _settings(config: Path) -> Settings:
     except SettingsError:
         chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
     told = "hopwatch: [alerts] is wrong, and [alerts] dashboard no origin; hopwatch pathway check says what is wrong"
-    console.words().print(told)
+    console.stderr().print(told)
     return chosen
 
 
-def _path(asked: str) -> str:
+def _parse_base_path(asked: str) -> str:
     """Return a path as it stands behind a host: empty, or with a slash before it and none at its end."""
     if not PATH.fullmatch(asked):
         raise ConfigurationError(f"--base-path is a path such as /hopwatch, got {asked!r:.80}")

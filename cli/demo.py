@@ -1,24 +1,23 @@
 """``hopwatch demo``: a small pipeline with probes and a monitor, faults on demand, and injected against measured."""
 
 from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
-
 import typer
-
 from hopwatch.cli import console
-from hopwatch.demo import dashboard_process, flags
+from hopwatch.demo import dashboard_process
+from hopwatch.demo import flags
 from hopwatch.demo.entrance import packages
 from hopwatch.demo.feed import run_feed
 from hopwatch.demo.layout import default_folder
 from hopwatch.demo.options import RunOptions
 from hopwatch.demo.run import run_demo
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.settings import places, receivers
+from hopwatch.monitor.settings import receivers
 from hopwatch.probes.contract.kafka import SCHEME as KAFKA
 from hopwatch.probes.contract.kafka import KafkaPlace
+from hopwatch.monitor.settings import locations
 
 
 def command(  # noqa: PLR0913 - one parameter a flag
@@ -113,17 +112,17 @@ def command(  # noqa: PLR0913 - one parameter a flag
         faults,
         rate,
         run_s,
-        _brokers(kafka),
-        _url("--store", store, "store", places.store_url),
-        _url("--into", into, "transport", places.transport_url),
-        _receiver(alertmanager),
+        _parse_brokers(kafka),
+        _resolve_url("--store", store, "store", locations.parse_store_url),
+        _resolve_url("--into", into, "transport", locations.parse_transport_url),
+        _check_receiver(alertmanager),
         None if no_dashboard else dashboard_port or dashboard_process.PORT,
         gate,
     )
-    raise typer.Exit((run_feed if wish.sink_url else run_demo)(wish, console.data()))
+    raise typer.Exit((run_feed if wish.sink_url else run_demo)(wish, console.stdout()))
 
 
-def _brokers(kafka: str | None) -> str:
+def _parse_brokers(kafka: str | None) -> str:
     try:
         return KafkaPlace.parse(f"{KAFKA}{kafka}/").brokers if kafka is not None else ""
     except ValueError:
@@ -131,14 +130,14 @@ def _brokers(kafka: str | None) -> str:
         raise ConfigurationError(f"--kafka: expected HOST:PORT, for example {example}, got {kafka!r:.80}") from None
 
 
-def _receiver(url: str | None) -> str:
+def _check_receiver(url: str | None) -> str:
     try:
-        return receivers.url(url) if url is not None else ""
+        return receivers.check_url(url) if url is not None else ""
     except ValueError as error:
         raise ConfigurationError(f"--alertmanager: {error}") from None
 
 
-def _url(flag: str, asked: str | None, table: str, check: Callable[[object], str]) -> str:
+def _resolve_url(flag: str, asked: str | None, table: str, check: Callable[[object], str]) -> str:
     """Return the URL that a flag names for a table of the configuration, its relative path found from here."""
     if asked is None:
         return ""
@@ -146,4 +145,4 @@ def _url(flag: str, asked: str | None, table: str, check: Callable[[object], str
         checked = check(asked)
     except ValueError as error:
         raise ConfigurationError(f"{flag}: {error}") from None
-    return str(places.anchored({table: {"url": checked}}, Path.cwd())[table]["url"])
+    return str(locations.resolve_paths({table: {"url": checked}}, Path.cwd())[table]["url"])

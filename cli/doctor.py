@@ -1,24 +1,25 @@
 """``hopwatch doctor``: checks all that Hopwatch stands on, and says what to do."""
 
 from __future__ import annotations
-
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Final
-
+from typing import Annotated
+from typing import Final
 import typer
 from rich.text import Text
-
 from hopwatch.cli import console
-from hopwatch.cli.checks import Finding, Level, examine
+from hopwatch.cli.checks import Finding
+from hopwatch.cli.checks import Level
 from hopwatch.monitor import settings
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import DependencyError
 from hopwatch.monitor.texts.escaping import escape_line
+from hopwatch.cli.checks import run_checks
 
-A_FINDING: Final = 1
-HERE: Final = Path("hopwatch.toml")
+
+FINDING_EXIT_CODE: Final = 1
+DEFAULT_CONFIG: Final = Path("hopwatch.toml")
 _STYLES: Final = {Level.OK: "green", Level.NOTE: "cyan", Level.WARN: "yellow", Level.FAIL: "bold red"}
 
 
@@ -38,13 +39,13 @@ def command(
     alerts, and the work folder. Exits with 3 when something fails, with 1 when something should be looked at; a note
     is of something that may be as it was meant.
     """
-    path = config or (HERE if HERE.exists() else None)
+    path = config or (DEFAULT_CONFIG if DEFAULT_CONFIG.exists() else None)
     chosen = settings.load(path, flags={}, environ=os.environ)
     found = []
-    for finding in examine(path, chosen, SystemClock(), allow_weak=allow_weak):
+    for finding in run_checks(path, chosen, SystemClock(), allow_weak=allow_weak):
         found.append(finding)
         if not as_json:
-            console.data().print(_told(finding))
+            console.stdout().print(_format_finding(finding))
     if as_json:
         console.emit_json({"checks": [asdict(finding) for finding in found]})
     raise typer.Exit(exit_code([finding.level for finding in found]))
@@ -54,10 +55,10 @@ def exit_code(levels: list[Level]) -> int:
     """Return what the worst level ends the command with."""
     if Level.FAIL in levels:
         return DependencyError.exit_code
-    return A_FINDING if Level.WARN in levels else 0
+    return FINDING_EXIT_CODE if Level.WARN in levels else 0
 
 
-def _told(finding: Finding) -> Text:
+def _format_finding(finding: Finding) -> Text:
     told = Text.assemble(
         (f"{finding.level:<5}", _STYLES[finding.level]), f"{finding.check:<10} {escape_line(finding.message)}"
     )

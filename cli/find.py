@@ -1,29 +1,30 @@
 """``hopwatch find``: one message's journey, or what became of many, as far as it is kept."""
 
 from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
-
+from typing import Annotated
+from typing import Any
 import typer
 from rich import box
 from rich.progress import Progress
 from rich.table import Table
-
-from hopwatch.cli import console, find_many
-from hopwatch.cli.blocks import print_whole
-from hopwatch.cli.loss_table import span
+from hopwatch.cli import console
 from hopwatch.monitor import settings
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.lookup import journey, search
+from hopwatch.monitor.lookup import journey
+from hopwatch.monitor.lookup import search
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.texts import loss_bounds
 from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.cli import find_batch
+from hopwatch.cli.loss_table import format_lag
+from hopwatch.cli.wide_tables import print_wide_table
 
-A_FINDING = 1
+
+FINDING_EXIT_CODE = 1
 
 
 def command(
@@ -47,40 +48,44 @@ def command(
     chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
     chosen.check_stream(stream)
     if message_id is None:
-        find_many.run(chosen, str(ids_from), stream, as_json=as_json)
+        find_batch.find_ids(chosen, str(ids_from), stream, as_json=as_json)
         return
     wanted = journey.parse_ids(message_id)
-    words = console.words()
+    words = console.stderr()
     with Progress(console=words, transient=True, disable=not words.is_terminal) as progress:
         searching = partial(progress.track, description="searching")
         stamps = search.find_stamps(chosen, wanted, stream, searching)
     lost = search.find_losses(chosen.store.url, wanted, stream)
     every = journey.unite_stamps(stamps, *(one.stamps for one in lost))
-    told = {"id": message_id, "stamps": [_stamp(one) for one in every], "lost": [_lost(one) for one in lost]}
+    told = {
+        "id": message_id,
+        "stamps": [_stamp_to_json(one) for one in every],
+        "lost": [_lost_to_json(one) for one in lost],
+    }
     if as_json:
         console.emit_json(told)
     elif told["stamps"] or told["lost"]:
-        _show(told, [_missing(chosen, one, every) for one in lost])
+        _print_journey(told, [_describe_missing(chosen, one, every) for one in lost])
     else:
         where = "not among the segments that are kept, not among the lost ids"
         words.print(f"nothing is kept of {message_id!r:.80}: {where}")
     if not told["stamps"] and not told["lost"]:
-        raise typer.Exit(A_FINDING)
+        raise typer.Exit(FINDING_EXIT_CODE)
 
 
-def _lost(where: search.LostMessage) -> dict[str, Any]:
+def _lost_to_json(where: search.LostMessage) -> dict[str, Any]:
     place = {"stream": where.stream, "window_start": format_iso(where.window_start_us), "node": where.node}
     told = {"message_id": where.shown, "loss": where.loss, "loss_lower": where.loss_lower}
     return place | told | {"stamp_count": where.stamp_count}
 
 
-def _stamp(stamp: journey.MessageStamp) -> dict[str, Any]:
+def _stamp_to_json(stamp: journey.MessageStamp) -> dict[str, Any]:
     told = stamp._asdict()
     del told["id_kind"], told["text"]
     return told | {"message_id": stamp.shown, "event_time": format_iso(stamp.event_time_us)}
 
 
-def _missing(chosen: settings.Settings, lost: search.LostMessage, every: Iterable[journey.MessageStamp]) -> list[str]:
+def _describe_missing(chosen: settings.Settings, lost: search.LostMessage, every: Iterable[journey.MessageStamp]) -> list[str]:
     """Return what is known of a message where it is missing, and how many of its stamps that is told by."""
     of_it = [one for one in every if _window(one) == (lost.stream, lost.window_start_us)]
     of_stream = chosen.streams.get(lost.stream)
@@ -102,16 +107,16 @@ def _window(stamp: journey.MessageStamp) -> tuple[str, int]:
     return stamp.stream, stamp.event_time_us // WINDOW_US * WINDOW_US
 
 
-def _show(told: dict[str, Any], missing: Iterable[list[str]]) -> None:
+def _print_journey(told: dict[str, Any], missing: Iterable[list[str]]) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("event time", "stream", "node", "probe", "lag in", "lag out", "outcome", "reason"):
         table.add_column(name, no_wrap=True)
     for stamp in told["stamps"]:
-        lags = (span(stamp["lag_in_us"]), span(stamp["lag_out_us"]))
+        lags = (format_lag(stamp["lag_in_us"]), format_lag(stamp["lag_out_us"]))
         before, behind = ("event_time", "stream", "node", "probe"), ("outcome", "reason")
         table.add_row(*(stamp[name] for name in before), *lags, *(stamp[name] for name in behind))
-    data = console.data()
-    print_whole(data, table)
+    data = console.stdout()
+    print_wide_table(data, table)
     for lines in missing:
         for line in lines:
             data.print(line)

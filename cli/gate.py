@@ -62,38 +62,38 @@ def token(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON obje
     if as_json:
         console.emit_json({"token": made, "hash": digest})
         return
-    out = console.data()
+    out = console.stdout()
     out.print(f"for the producer, and for nobody else: {made}")
     out.print(f'for [gate.producers.NAME] tokens = [...]: "{digest}"')
 
 
 def _serve(chosen: Settings, host: str, port: int, health_port: int | None) -> None:
-    from hopwatch.cli.entrances import gate_of, registry_of
+    from hopwatch.cli.gate_builder import build_gate, open_registry
     from hopwatch.gate.app import app
     from hopwatch.gate.outlets import OutletError
     from hopwatch.probes.http.serve import PortTakenError, check_port, serve
 
     if health_port == port:
         raise ConfigurationError(f"--health-port is another port than --port, got {port} for both")
-    listening, made = replace(_listening(chosen, host, port), health_port=health_port), gate_of(chosen)
+    listening, made = replace(_build_listening(chosen, host, port), health_port=health_port), build_gate(chosen)
     try:
         for one in (port, *(() if health_port is None else (health_port,))):
             check_port(host, one)
         made.check_now()
     except (PortTakenError, OutletError) as error:
         raise TransportError(str(error)) from None
-    registry = registry_of(chosen)
-    words, stop = console.words(), Event()
+    registry = open_registry(chosen)
+    words, stop = console.stderr(), Event()
     asks = "asks for tokens" if made.producers.are_asked else "asks nobody who they are"
     told = f"hopwatch: the gate is at {listening.url}, which {asks}; Ctrl-C ends it"
-    for said in _rule_misfits(registry, made):
+    for said in _find_rule_errors(registry, made):
         words.print(f"hopwatch: {said}")
-    with signals.ending(stop):
+    with signals.stop_on_signals(stop):
         served = app(registry, made)
         serve(served, listening, stop, lambda: words.print(told))
 
 
-def _rule_misfits(registry: Registry, made: Gate) -> Iterator[str]:
+def _find_rule_errors(registry: Registry, made: Gate) -> Iterator[str]:
     """Yield what is wrong with rules whose subject has a schema already."""
     from hopwatch.gate.fitting import misfits
     from hopwatch.gate.registry.avro_schema import Schema
@@ -107,7 +107,7 @@ def _rule_misfits(registry: Registry, made: Gate) -> Iterator[str]:
         yield from misfits(intake.terms.rules, Schema.parse(kept.text))
 
 
-def _listening(chosen: Settings, host: str, port: int) -> Listening:
+def _build_listening(chosen: Settings, host: str, port: int) -> Listening:
     """Return where to listen, with files for TLS that can be used."""
     from hopwatch.probes.http.serve import Listening, Tls, TlsError
 
@@ -120,5 +120,5 @@ def _listening(chosen: Settings, host: str, port: int) -> Listening:
     except TlsError as error:
         raise ConfigurationError(f"[gate.tls]: {error}") from None
     if flaw := tls.flaw(SystemClock().now_us() / 1e6):
-        console.words().print(f"hopwatch: [gate.tls]: {flaw}")
+        console.stderr().print(f"hopwatch: [gate.tls]: {flaw}")
     return Listening(host, port, tls)

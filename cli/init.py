@@ -1,25 +1,32 @@
 """``hopwatch init``: writes a first configuration, from flags or a few questions, and says what each service needs."""
 
 from __future__ import annotations
-
 import json
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable
+from collections.abc import Container
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Final
-
+from typing import Annotated
+from typing import Final
 import typer
-
 from hopwatch.cli import console
-from hopwatch.monitor.errors import ConfigurationError, SettingsError
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.errors import SettingsError
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.settings import DEFAULTS, Settings, load_with_streams, places
-from hopwatch.monitor.settings.model import stream_name
+from hopwatch.monitor.settings import DEFAULTS
+from hopwatch.monitor.settings import Settings
+from hopwatch.monitor.settings import load_with_streams
 from hopwatch.monitor.store import dialect
 from hopwatch.monitor.texts.escaping import escape_line
+from hopwatch.monitor.settings import locations
+from hopwatch.monitor.settings.model import check_stream_name
+
 
 EXAMPLE: Final = 'orders="ingest -> router -> sink"'
 SPOOL: Final = DEFAULTS["transport"]["url"]
@@ -48,44 +55,46 @@ def command(
     On a terminal it asks for what no flag says.
     """
     if config.exists():
-        raise _there_already(config)
+        raise _already_exists(config)
     if not config.parent.is_dir():
         what = f"{config} cannot be written: the folder {config.parent} is not there"
         raise ConfigurationError(f"{what}: make it, or name another file with --config")
     if sys.stdin.isatty():
-        chains = _chains(stream) if stream else _asked_streams()
-        url = transport or _asked("Where do probes write, a spool or a Kafka topic?", SPOOL, places.transport_url)
-        store = store or _asked("Where are results kept?", STORE, places.store_url)
+        chains = _parse_chains(stream) if stream else _ask_streams()
+        url = transport or _ask(
+            "Where do probes write, a spool or a Kafka topic?", SPOOL, locations.parse_transport_url
+        )
+        store = store or _ask("Where are results kept?", STORE, locations.parse_store_url)
     else:
-        chains, url, store = _chains(stream), transport or SPOOL, store or STORE
-    text = written(chains, url, store)
-    chosen = _checked(text, config)
+        chains, url, store = _parse_chains(stream), transport or SPOOL, store or STORE
+    text = format_configuration(chains, url, store)
+    chosen = _check_text(text, config)
     try:
         with config.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise _there_already(config) from None
+        raise _already_exists(config) from None
     except OSError as error:
         raise ConfigurationError(f"{config} cannot be written: {error.strerror or error}") from None
-    _tell(config, chosen)
+    _print_next_steps(config, chosen)
 
 
-def written(chains: Mapping[str, Sequence[str]], transport: str, store: str) -> str:
+def format_configuration(chains: Mapping[str, Sequence[str]], transport: str, store: str) -> str:
     """Return the text of a configuration of streams and the chains of their paths; what it says may be wrong."""
-    tables = [f"[transport]\nurl = {_quoted(transport)}\n", f"[store]\nurl = {_quoted(store)}\n"]
+    tables = [f"[transport]\nurl = {_quote(transport)}\n", f"[store]\nurl = {_quote(store)}\n"]
     for name, path in chains.items():
-        key = name if _BARE_KEY.fullmatch(name) else _quoted(name)
-        said = _quoted(path[0]) if len(path) == 1 else f"[{', '.join(map(_quoted, path))}]"
+        key = name if _BARE_KEY.fullmatch(name) else _quote(name)
+        said = _quote(path[0]) if len(path) == 1 else f"[{', '.join(map(_quote, path))}]"
         tables.append(f"[streams.{key}]\npath = {said}\n")
     return "\n".join(tables)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Return a string of TOML, which is one of JSON but for DEL, and for what JSON writes as two escapes."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _chains(asked: Sequence[str] | None) -> dict[str, list[str]]:
+def _parse_chains(asked: Sequence[str] | None) -> dict[str, list[str]]:
     """Return the path of each stream that flags name; one that is named again has one chain more."""
     if not asked:
         raise ConfigurationError(f"no stream is named: pass --stream NAME=PATH, such as --stream {EXAMPLE}")
@@ -98,34 +107,34 @@ def _chains(asked: Sequence[str] | None) -> dict[str, list[str]]:
     return chains
 
 
-def _asked_streams() -> dict[str, list[str]]:
+def _ask_streams() -> dict[str, list[str]]:
     """Ask for streams until there is no other."""
     chains: dict[str, list[str]] = {}
-    name = _asked("What is the stream called?", None, stream_name)
+    name = _ask("What is the stream called?", None, check_stream_name)
     while name:
-        chains[name] = [_asked(f"Which nodes do messages of {name} pass, such as a -> b -> c?", None, _path)]
-        name = _asked("What is another stream called? Enter for none", "", _new(chains))
+        chains[name] = [_ask(f"Which nodes do messages of {name} pass, such as a -> b -> c?", None, _check_path)]
+        name = _ask("What is another stream called? Enter for none", "", _new_name_validator(chains))
     return chains
 
 
-def _new(taken: Container[str]) -> Callable[[str], str]:
+def _new_name_validator(taken: Container[str]) -> Callable[[str], str]:
     """Return a check for the name of one more stream, or none."""
 
     def check(name: str) -> str:
         if name in taken:
             msg = f"there is a stream {name!r:.80} already: choose another name"
             raise ValueError(msg)
-        return stream_name(name) if name else ""
+        return check_stream_name(name) if name else ""
 
     return check
 
 
-def _path(text: str) -> str:
+def _check_path(text: str) -> str:
     Pathway.parse(text)
     return text
 
 
-def _asked(question: str, default: str | None, check: Callable[[str], str]) -> str:
+def _ask(question: str, default: str | None, check: Callable[[str], str]) -> str:
     """Ask until the answer can be."""
 
     def checked(answer: str) -> str:
@@ -140,7 +149,7 @@ def _asked(question: str, default: str | None, check: Callable[[str], str]) -> s
         raise KeyboardInterrupt from None
 
 
-def _checked(text: str, config: Path) -> Settings:
+def _check_text(text: str, config: Path) -> Settings:
     """Return the settings that a text holds, checked as ``pathway check`` does it.
 
     Raises:
@@ -159,14 +168,14 @@ def _checked(text: str, config: Path) -> Settings:
         raise ConfigurationError(f"{config} cannot be written: {error.strerror or error}") from None
 
 
-def _there_already(config: Path) -> ConfigurationError:
+def _already_exists(config: Path) -> ConfigurationError:
     return ConfigurationError(
         f"{config} is there already, and nothing is overwritten: name another file with --config, or see what is "
         f"in it with hopwatch pathway check {config}"
     )
 
 
-def _notes(chosen: Settings) -> Iterator[str]:
+def _find_notes(chosen: Settings) -> Iterator[str]:
     """Yield what was taken and may be a slip: folders that are not there yet, and streams of one node."""
     if chosen.transport.kafka_place is None and not chosen.transport.spool.exists():
         yield f"The spool {chosen.transport.spool} is not there yet: hopwatch run makes it, or the first probe."
@@ -179,9 +188,9 @@ def _notes(chosen: Settings) -> Iterator[str]:
             yield f"The stream {name} has one node: {shows}."
 
 
-def _tell(config: Path, chosen: Settings) -> None:
+def _print_next_steps(config: Path, chosen: Settings) -> None:
     """Say what was written, what each service needs, and what comes next."""
-    words, data = console.words(), console.data()
+    words, data = console.stderr(), console.stdout()
     words.print(f"{config} is written. In each service, with the id and the event time of each message:")
     sink = json.dumps(chosen.transport.url, ensure_ascii=False)
     for name, stream in chosen.streams.items():
@@ -190,7 +199,7 @@ def _tell(config: Path, chosen: Settings) -> None:
             data.print("from hopwatch import Probe")
             data.print(f'probe = Probe(stream="{name}", node="{node}", sink={sink})')
     words.print()
-    for note in _notes(chosen):
+    for note in _find_notes(chosen):
         words.print(note)
     topic = "hopwatch topics create, then " if chosen.transport.kafka_place else ""
     words.print(f"Next: {topic}hopwatch doctor, then hopwatch run")

@@ -4,35 +4,39 @@ A single window is drawn in full. Several are listed first, one row a window.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final
-
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from datetime import UTC
+from datetime import datetime
+from datetime import timedelta
+from typing import Any
+from typing import Final
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-
-from hopwatch.cli.blocks import print_whole
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.results import Status
-from hopwatch.monitor.texts import loss_bounds, time_spans
+from hopwatch.monitor.texts import loss_bounds
+from hopwatch.monitor.texts import time_spans
+from hopwatch.cli.wide_tables import print_wide_table
+
 
 Json = dict[str, Any]
 
 UNKNOWN: Final = loss_bounds.UNKNOWN_NUMBER
 NONE: Final = "-"
 COLOURS: Final = {"CLEAN": "green", "LOSSY": "red", "UNKNOWN": "yellow", "SILENT": "yellow", "IDLE": "dim"}
-REPORTED_REASONS: Final = 3
-REPORTED_NAMES: Final = 5
+MAX_REASONS: Final = 3
+MAX_NAMES: Final = 5
 """How many of the names that are not declared are told; ``--json`` has more."""
-SHOWN_IDS: Final = 5
+MAX_IDS: Final = 5
 PARTS: Final = ("p50", "p95", "p99", "max")
 """What is shown of a lag: it is at most so long for so many of 100 messages, and for all."""
 
 
-def show(console: Console, told: Json, terms: Mapping[str, WindowPolicy], now_us: int) -> None:
+def print_report(console: Console, told: Json, terms: Mapping[str, WindowPolicy], now_us: int) -> None:
     """Draw the object of ``report --json`` for a person; by the terms of a stream its windows become final."""
     for stream in told["streams"]:
         windows = stream["windows"]
@@ -40,15 +44,17 @@ def show(console: Console, told: Json, terms: Mapping[str, WindowPolicy], now_us
             console.print(f"stream {stream['stream']}: no window, nothing of it was read for the time that is shown")
             console.print()
         if len(windows) > 1:
-            print_whole(console, listing(stream["stream"], windows, terms.get(stream["stream"]), now_us))
-        for window in _telling(windows):
-            _show_window(console, stream["stream"], window, terms.get(stream["stream"]), now_us)
+            print_wide_table(
+                console, build_window_table(stream["stream"], windows, terms.get(stream["stream"]), now_us)
+            )
+        for window in _select_window(windows):
+            _print_window(console, stream["stream"], window, terms.get(stream["stream"]), now_us)
     if not told["streams"]:
         console.print("no window yet: nothing was read of what was asked for")
-    show_accounts(console, told["accounts"])
+    print_accounts(console, told["accounts"])
 
 
-def _telling(windows: Sequence[Json]) -> Sequence[Json]:
+def _select_window(windows: Sequence[Json]) -> Sequence[Json]:
     """Return the window that says most, if there is one: the newest that was judged, and in which something happened.
 
     What is still coming in looks healed, and a pipeline that has ended leaves a minute in which nothing happened.
@@ -57,7 +63,7 @@ def _telling(windows: Sequence[Json]) -> Sequence[Json]:
     return ([one for one in known if one["verdict"]] or known or windows)[-1:]
 
 
-def listing(stream: str, windows: Sequence[Json], terms: WindowPolicy | None, now_us: int) -> Table:
+def build_window_table(stream: str, windows: Sequence[Json], terms: WindowPolicy | None, now_us: int) -> Table:
     """Return the table with one row a window: the loss of each node, and end to end."""
     nodes = [node["node"] for node in windows[0]["nodes"]]
     table = Table(title=f"stream {stream}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
@@ -67,13 +73,19 @@ def listing(stream: str, windows: Sequence[Json], terms: WindowPolicy | None, no
         table.add_column(name, justify="right", no_wrap=True)
     for window in windows:
         lag = window["lag_us"]["p95"] if window["lag_us"] else None
-        counts = [count(window[name]) for name in ("known", "delivered")]
-        figures = (*counts, lost(window), lost_share(window), *map(loss, window["nodes"]), span(lag))
-        table.add_row(_minute(window), _status(window, terms, now_us), _verdict(window), *figures)
+        counts = [format_count(window[name]) for name in ("known", "delivered")]
+        figures = (
+            *counts,
+            format_lost(window),
+            format_lost_ratio(window),
+            *map(format_node_loss, window["nodes"]),
+            format_lag(lag),
+        )
+        table.add_row(_format_start(window), _format_status(window, terms, now_us), _format_verdict(window), *figures)
     return table
 
 
-def node_table(window: Json) -> Table:
+def build_node_table(window: Json) -> Table:
     """Return the table for one window: nodes as columns."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
@@ -86,36 +98,38 @@ def node_table(window: Json) -> Table:
     return table
 
 
-def span(lag_us: int | None) -> str:
+def format_lag(lag_us: int | None) -> str:
     """Return a lag in the unit that a person would choose."""
     return NONE if lag_us is None else time_spans.format_duration(lag_us)
 
 
-def _show_window(console: Console, stream: str, window: Json, terms: WindowPolicy | None, now_us: int) -> None:
-    head = Text.assemble(f"{stream}  {_minute(window)}  {_status(window, terms, now_us)}  ", _verdict(window))
+def _print_window(console: Console, stream: str, window: Json, terms: WindowPolicy | None, now_us: int) -> None:
+    head = Text.assemble(
+        f"{stream}  {_format_start(window)}  {_format_status(window, terms, now_us)}  ", _format_verdict(window)
+    )
     console.print(head)
-    print_whole(console, node_table(window))
+    print_wide_table(console, build_node_table(window))
     came = f"{window['known']:,} known, {window['delivered']:,} delivered"
-    console.print(f"end to end: {came}, {_stopped(window)}{_lost(window)}")
+    console.print(f"end to end: {came}, {_format_stopped(window)}{_format_loss_sentence(window)}")
     if window["lag_us"]:
-        lags = (f"{part} {span(window['lag_us'][part])}" for part in PARTS)
+        lags = (f"{part} {format_lag(window['lag_us'][part])}" for part in PARTS)
         console.print(f"lag end to end: {', '.join(lags)}")
     if window["verdict"] == "UNKNOWN":
-        console.print(f"surely lost: {window['lost_lower']:,}, at most {count(window['lost_upper'])}")
-    for reason in window["reasons"][:REPORTED_REASONS]:
+        console.print(f"surely lost: {window['lost_lower']:,}, at most {format_count(window['lost_upper'])}")
+    for reason in window["reasons"][:MAX_REASONS]:
         console.print(f"  {reason}")
-    if len(window["reasons"]) > REPORTED_REASONS:
-        console.print(f"  and {len(window['reasons']) - REPORTED_REASONS} more, which --json shows")
+    if len(window["reasons"]) > MAX_REASONS:
+        console.print(f"  and {len(window['reasons']) - MAX_REASONS} more, which --json shows")
     for node in window["nodes"]:
-        _show_ids(console, node)
-    for node in _slow(window["nodes"]):
-        _show_slowest(console, node)
+        _print_ids(console, node)
+    for node in _slowest_nodes(window["nodes"]):
+        _print_slowest(console, node)
     console.print()
 
 
-def _show_ids(console: Console, node: Json) -> None:
+def _print_ids(console: Console, node: Json) -> None:
     """Print the first ids that a node lost, or that are missing there, each as a line: it is copied into ``find``."""
-    shown = node["lost_ids"][:SHOWN_IDS]
+    shown = node["lost_ids"][:MAX_IDS]
     if not shown:
         return
     word = "lost" if node["loss"] == node["loss_lower"] else "missing"
@@ -125,7 +139,7 @@ def _show_ids(console: Console, node: Json) -> None:
         console.print(f"    {message_id}", soft_wrap=True)
 
 
-def _slow(nodes: Sequence[Json]) -> list[Json]:
+def _slowest_nodes(nodes: Sequence[Json]) -> list[Json]:
     """Return the node that a message left latest after its event, and the one that held a message longest.
 
     Of nodes that are equal it is the last in order of the pathway. More would drown the report.
@@ -137,19 +151,19 @@ def _slow(nodes: Sequence[Json]) -> list[Json]:
     return [node for node in nodes if node["node"] in named]
 
 
-def _show_slowest(console: Console, node: Json) -> None:
+def _print_slowest(console: Console, node: Json) -> None:
     """Print the slowest messages of a node, each as a line, its lag first: an id may say anything."""
     console.print(f"slowest at {node['node']}, by lag out:")
-    lags = [span(one["lag_out_us"]) for one in node["slowest"]]
+    lags = [format_lag(one["lag_out_us"]) for one in node["slowest"]]
     for lag, one in zip(lags, node["slowest"], strict=True):
         console.print(f"    {lag:>{max(map(len, lags))}}  {one['id']}", soft_wrap=True)
 
 
-def _lost(window: Json) -> str:
+def _format_loss_sentence(window: Json) -> str:
     """Return the loss in words: its bounds, what is missing where that is not the loss, and what else became of it."""
     missing, lower = window["lost"], window["lost_lower"]
     unknown = ", unknown" if loss_bounds.is_unknown(lower, window["lost_upper"]) else ""
-    told = f"{lost(window)} lost ({lost_share(window)}){unknown}"
+    told = f"{format_lost(window)} lost ({format_lost_ratio(window)}){unknown}"
     if missing != lower:
         told += f"; {missing:,} missing"
     if window["partial"]:
@@ -157,12 +171,12 @@ def _lost(window: Json) -> str:
     return told
 
 
-def _stopped(window: Json) -> str:
+def _format_stopped(window: Json) -> str:
     names = [name for name in ("filtered", "rejected", "in_flight", "recovered") if window[name]]
     return "".join(f"{window[name]:,} {name.replace('_', ' ')}, " for name in names)
 
 
-def show_accounts(console: Console, accounts: Json) -> None:
+def print_accounts(console: Console, accounts: Json) -> None:
     """Print the monitor's own accounting in one line, and one for each name that is not declared."""
     names = [name for name in ("duplicate_batches", "too_late", "implausible") if accounts[name]]
     odd = [f"{accounts[name]:,} {name.replace('_', ' ')}" for name in names]
@@ -170,17 +184,17 @@ def show_accounts(console: Console, accounts: Json) -> None:
     told = f"{accounts['records']:,} records, {accounts['observations']:,} observations"
     console.print("; ".join([told, *odd]))
     names = accounts.get("undeclared", [])
-    for one in names[:REPORTED_NAMES]:
+    for one in names[:MAX_NAMES]:
         console.print(f"  {one['text']}", soft_wrap=True)
-    if len(names) > REPORTED_NAMES:
-        console.print(f"  and {len(names) - REPORTED_NAMES} more names, which --json shows")
+    if len(names) > MAX_NAMES:
+        console.print(f"  and {len(names) - MAX_NAMES} more names, which --json shows")
 
 
-def _minute(window: Json) -> str:
+def _format_start(window: Json) -> str:
     return str(window["window_start"]).replace("T", " ").replace(":00Z", "Z")
 
 
-def _status(window: Json, terms: WindowPolicy | None, now_us: int) -> str:
+def _format_status(window: Json, terms: WindowPolicy | None, now_us: int) -> str:
     """Return where a window stands in its life, and of one that is not final when it will be.
 
     Where that moment is past nobody knows: the monitor stands still, or is behind.
@@ -197,41 +211,41 @@ def _status(window: Json, terms: WindowPolicy | None, now_us: int) -> str:
     return f"{status}, final at {final:%H:%M:%S}Z"
 
 
-def _verdict(window: Json) -> Text:
+def _format_verdict(window: Json) -> Text:
     verdict = window["verdict"] or ""
     return Text(verdict, style=COLOURS.get(verdict, ""))
 
 
-def lost(one: Json) -> str:
+def format_lost(one: Json) -> str:
     """Return what was lost end to end, in a window or a longer span: from where to where, unless that is one number."""
     return loss_bounds.format_bounds(one["lost"], one["lost_lower"], one["lost_upper"])
 
 
-def lost_share(one: Json) -> str:
+def format_lost_ratio(one: Json) -> str:
     """Return what was lost end to end as a part of all that is known."""
-    return loss_bounds.format_ratio(one["loss_ratio"], one["lost"], one["lost_lower"], one["lost_upper"], percent)
+    return loss_bounds.format_ratio(one["loss_ratio"], one["lost"], one["lost_lower"], one["lost_upper"], format_percent)
 
 
-def loss(node: Json) -> str:
+def format_node_loss(node: Json) -> str:
     """Return the loss of a node: from where to where, unless that is one number."""
     return loss_bounds.format_bounds(node["loss"], node["loss_lower"], node["loss_upper"])
 
 
-def count(number: int | None) -> str:
+def format_count(number: int | None) -> str:
     """Return a count, or that nobody knows it."""
     return UNKNOWN if number is None else f"{number:,}"
 
 
-def percent(ratio: float | None) -> str:
+def format_percent(ratio: float | None) -> str:
     """Return a ratio in per cent, or that there is none."""
     return NONE if ratio is None else f"{ratio:.2%}"
 
 
-def _some(name: str) -> Callable[[Json], str]:
-    return lambda node: count(node[name]) if node[name] else NONE
+def _count_cell(name: str) -> Callable[[Json], str]:
+    return lambda node: format_count(node[name]) if node[name] else NONE
 
 
-def _part(name: str) -> Callable[[Json], str]:
+def _part_cell(name: str) -> Callable[[Json], str]:
     def cell(node: Json) -> str:
         part = node[name]
         least, most = loss_bounds.bound_part(part, node["loss"], node["loss_lower"], node["loss_upper"])
@@ -240,37 +254,37 @@ def _part(name: str) -> Callable[[Json], str]:
     return cell
 
 
-def _loss_share(node: Json) -> str:
-    return loss_bounds.format_ratio(node["loss_ratio"], node["loss"], node["loss_lower"], node["loss_upper"], percent)
+def _format_loss_ratio(node: Json) -> str:
+    return loss_bounds.format_ratio(node["loss_ratio"], node["loss"], node["loss_lower"], node["loss_upper"], format_percent)
 
 
-def _missing(node: Json) -> str:
-    return count(node["loss"]) if node["loss"] != node["loss_lower"] else NONE
+def _format_missing(node: Json) -> str:
+    return format_count(node["loss"]) if node["loss"] != node["loss_lower"] else NONE
 
 
-def _lag(name: str, part: str) -> Callable[[Json], str]:
-    return lambda node: span(node[name][part]) if node[name] else NONE
+def _lag_cell(name: str, part: str) -> Callable[[Json], str]:
+    return lambda node: format_lag(node[name][part]) if node[name] else NONE
 
 
 _ROWS: Final[tuple[tuple[str, Callable[[Json], str]], ...]] = (
-    ("count", lambda node: count(node["seen"])),
-    ("loss of node", loss),
-    ("loss %", _loss_share),
-    ("missing", _missing),
-    ("lost in transit", _part("lost_in_transit")),
-    ("lost inside", _part("lost_inside")),
-    ("lost after", _part("lost_after")),
-    ("filtered", _some("filtered")),
-    ("rejected", _some("rejected")),
-    ("in flight", _some("in_flight")),
-    ("unobserved", _some("unobserved")),
-    ("orphans", _some("orphans")),
-    ("duplicates in", _some("duplicates_in")),
-    ("duplicates out", _some("duplicates_out")),
-    ("dropped by probe", _some("dropped")),
-    ("coverage", lambda node: percent(node["coverage"])),
-    *((f"lag in {part}", _lag("lag_in_us", part)) for part in PARTS),
-    *((f"lag out {part}", _lag("lag_out_us", part)) for part in PARTS),
-    *((f"inside {part}", _lag("inside_us", part)) for part in PARTS),
-    ("process duration p95", lambda node: span(node["process_duration_p95_us"])),
+    ("count", lambda node: format_count(node["seen"])),
+    ("loss of node", format_node_loss),
+    ("loss %", _format_loss_ratio),
+    ("missing", _format_missing),
+    ("lost in transit", _part_cell("lost_in_transit")),
+    ("lost inside", _part_cell("lost_inside")),
+    ("lost after", _part_cell("lost_after")),
+    ("filtered", _count_cell("filtered")),
+    ("rejected", _count_cell("rejected")),
+    ("in flight", _count_cell("in_flight")),
+    ("unobserved", _count_cell("unobserved")),
+    ("orphans", _count_cell("orphans")),
+    ("duplicates in", _count_cell("duplicates_in")),
+    ("duplicates out", _count_cell("duplicates_out")),
+    ("dropped by probe", _count_cell("dropped")),
+    ("coverage", lambda node: format_percent(node["coverage"])),
+    *((f"lag in {part}", _lag_cell("lag_in_us", part)) for part in PARTS),
+    *((f"lag out {part}", _lag_cell("lag_out_us", part)) for part in PARTS),
+    *((f"inside {part}", _lag_cell("inside_us", part)) for part in PARTS),
+    ("process duration p95", lambda node: format_lag(node["process_duration_p95_us"])),
 )

@@ -4,17 +4,23 @@
 """
 
 from __future__ import annotations
-
 import os
 import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
-from typing import Any, Final, Protocol, runtime_checkable
-
-from hopwatch.monitor.errors import FAULT_EXIT_CODE, DependencyError, HopwatchError, SeriesError, SettingsError
+from typing import Any
+from typing import Final
+from typing import Protocol
+from typing import runtime_checkable
+from hopwatch.monitor.errors import FAULT_EXIT_CODE
+from hopwatch.monitor.errors import DependencyError
+from hopwatch.monitor.errors import HopwatchError
+from hopwatch.monitor.errors import SeriesError
+from hopwatch.monitor.errors import SettingsError
 from hopwatch.monitor.texts import validation
 from hopwatch.monitor.texts.escaping import escape_lines
+
 
 INTERRUPTED_EXIT_CODE: Final = 130
 GATE_EXTRAS: Final = "monitor,taps,gate"
@@ -39,41 +45,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the arguments name, those of this process by default; return the exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        from hopwatch.cli.commands import application
+        from hopwatch.cli.commands import build_application
 
-        code = application(given)(given, prog_name="hopwatch", standalone_mode=False)
+        code = build_application(given)(given, prog_name="hopwatch", standalone_mode=False)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except KeyboardInterrupt:
         return INTERRUPTED_EXIT_CODE
     except Exception as error:  # noqa: BLE001 - the last one who can tell a person what happened
-        return _told(error)
+        return _report_error(error)
     # It is the code of a command that asked for one; others return nothing.
     return code if isinstance(code, int) else 0
 
 
-def _told(error: Exception) -> int:
+def _report_error(error: Exception) -> int:
     """Say on stderr what ended the command, and return its exit code."""
     match error:
         case SettingsError() | SeriesError():
             # Each line opens with file and line already, so that an editor can jump there.
-            _say(str(error))
+            _print_error(str(error))
         case HopwatchError():
-            _say(f"hopwatch: {error}")
+            _print_error(f"hopwatch: {error}")
         case _UsageError():
-            _say(_usage(error))
+            _print_error(_format_usage_error(error))
         case ModuleNotFoundError() if (error.name or "").partition(".")[0] not in OWN_PACKAGES:
-            extras = _extras(error.name)
-            _say(f"hopwatch: the Python package {error.name!r} is not installed: pip install 'hopwatch[{extras}]'")
+            extras = _find_extras(error.name)
+            _print_error(
+                f"hopwatch: the Python package {error.name!r} is not installed: pip install 'hopwatch[{extras}]'"
+            )
             return DependencyError.exit_code
         case _:
             what = "".join(traceback.format_exception_only(error)).strip()
-            _say(f"hopwatch: a fault of Hopwatch's own: {what}\nPlease report it with {_kept(error)}")
+            _print_error(f"hopwatch: a fault of Hopwatch's own: {what}\nPlease report it with {_save_traceback(error)}")
             return FAULT_EXIT_CODE
     return error.exit_code
 
 
-def _extras(package: str | None) -> str:
+def _find_extras(package: str | None) -> str:
     """Return the extras of the distribution that bring a package."""
     if (package or "").partition(".")[0] == "avro":
         return GATE_EXTRAS
@@ -84,7 +92,7 @@ def _extras(package: str | None) -> str:
     return "monitor,dashboards" if (package or "").partition(".")[0] in DASHBOARD_PACKAGES else "monitor,demo"
 
 
-def _usage(error: _UsageError) -> str:
+def _format_usage_error(error: _UsageError) -> str:
     """Return what is wrong with a command line: what was got, and which help says what can be."""
     what = error.format_message().rstrip(".")
     if "\n" in what:
@@ -101,7 +109,7 @@ def _usage(error: _UsageError) -> str:
     return f"hopwatch: {told}; see {command} --help"
 
 
-def _kept(error: Exception) -> str:
+def _save_traceback(error: Exception) -> str:
     """Write the traceback to a file and say which; print it where one cannot be written, or HOPWATCH_DEBUG=1 asks."""
     trace = "".join(traceback.format_exception(error))
     if os.environ.get("HOPWATCH_DEBUG") != "1":
@@ -115,5 +123,5 @@ def _kept(error: Exception) -> str:
     return f"this traceback:\n{trace}"
 
 
-def _say(words: str) -> None:
+def _print_error(words: str) -> None:
     sys.stderr.write(escape_lines(words.rstrip("\n")) + "\n")

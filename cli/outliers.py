@@ -1,27 +1,35 @@
 """``hopwatch outliers``: what the monitor has found, and the detector over files, so that anybody can judge it."""
 
 from __future__ import annotations
-
 import os
 from pathlib import Path
-from typing import Annotated, Any
-
+from typing import Annotated
+from typing import Any
 import numpy as np
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
+from rich.progress import BarColumn
+from rich.progress import Progress
+from rich.progress import TextColumn
+from rich.progress import TimeElapsedColumn
 from hopwatch.cli import console
-from hopwatch.cli.report import range_us
-from hopwatch.monitor import csv_series, settings
+from hopwatch.monitor import csv_series
+from hopwatch.monitor import settings
 from hopwatch.monitor.csv_series import CsvSeries
-from hopwatch.monitor.errors import ConfigurationError, SeriesError
-from hopwatch.monitor.outliers import detector, state
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.errors import SeriesError
+from hopwatch.monitor.outliers import detector
+from hopwatch.monitor.outliers import state
 from hopwatch.monitor.outliers.detector import Scores
-from hopwatch.monitor.outliers.explanation import Explanation, explain
+from hopwatch.monitor.outliers.explanation import Explanation
+from hopwatch.monitor.outliers.explanation import explain
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.store import dialect, outliers, schema
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import outliers
+from hopwatch.monitor.store import schema
+from hopwatch.cli.report import parse_range_us
+
 
 command = typer.Typer(help="Look at what is strange in series of numbers.", no_args_is_help=True)
 
@@ -46,7 +54,7 @@ def score(
     told: list[dict[str, Any]] = []
     refused: list[SeriesError] = []
     found = csv_series.list_files(folder)
-    words = console.words()
+    words = console.stderr()
     columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} of {task.total} files")
     with Progress(*columns, TimeElapsedColumn(), console=words, transient=True, disable=not words.is_terminal) as bar:
         task = bar.add_task("scoring", total=len(found))
@@ -56,9 +64,9 @@ def score(
             except SeriesError as error:
                 refused.append(error)
             else:
-                told.append(_scored(name, one, out))
+                told.append(_score_series(name, one, out))
             bar.advance(task)
-    _show(told, as_json=as_json)
+    _print_outliers(told, as_json=as_json)
     if refused:
         raise csv_series.join_errors(refused)
 
@@ -79,30 +87,30 @@ def list_(  # noqa: PLR0913 - one a flag
     """
     chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
     chosen.check_stream(stream)
-    from_us, to_us = range_us(from_time, to_time)
-    schema.require(chosen.store.url)
-    found = outliers.found(dialect.engine(chosen.store.url), stream, from_us, to_us)
+    from_us, to_us = parse_range_us(from_time, to_time)
+    schema.require_store(chosen.store.url)
+    found = outliers.query_findings(dialect.create_engine(chosen.store.url), stream, from_us, to_us)
     asked = [(of_stream, one) for of_stream, one in found if one.is_outlier or notices]
     if as_json:
-        console.emit_json({"outliers": [_found(of_stream, one) for of_stream, one in asked]})
+        console.emit_json({"outliers": [_finding_to_json(of_stream, one) for of_stream, one in asked]})
         return
     for of_stream, one in asked:
         level = "outlier" if one.is_outlier else "notice"
         where = f"{format_iso(one.window_start_us)}  {of_stream}  {one.node}"
-        console.data().print(f"{where}  {level}  score {one.why.score:.1f}  {one.why}")
+        console.stdout().print(f"{where}  {level}  score {one.why.score:.1f}  {one.why}")
     young = "" if found else "; a series has notices after 200 windows, and outliers once it is a day old"
-    console.words().print(_sum(found, len(asked)) + young)
+    console.stderr().print(_format_counts(found, len(asked)) + young)
 
 
-def _sum(found: list[tuple[str, OutlierFinding]], shown: int) -> str:
+def _format_counts(found: list[tuple[str, OutlierFinding]], shown: int) -> str:
     count = sum(one.is_outlier for _, one in found)
     hidden = "" if shown == len(found) else "; --notices shows these too"
     return f"outliers: {count:,}, notices: {len(found) - count:,}{hidden}"
 
 
-def _found(stream: str, one: OutlierFinding) -> dict[str, Any]:
+def _finding_to_json(stream: str, one: OutlierFinding) -> dict[str, Any]:
     where = {"stream": stream, "window_start": format_iso(one.window_start_us), "node": one.node}
-    return where | {"quantity": one.why.quantity, "is_outlier": one.is_outlier} | _explained(one.why)
+    return where | {"quantity": one.why.quantity, "is_outlier": one.is_outlier} | _explanation_to_json(one.why)
 
 
 def _require_apart(folder: Path, out: Path) -> None:
@@ -118,7 +126,7 @@ def _require_apart(folder: Path, out: Path) -> None:
         )
 
 
-def _scored(name: Path, one: CsvSeries, out: Path) -> dict[str, Any]:
+def _score_series(name: Path, one: CsvSeries, out: Path) -> dict[str, Any]:
     """Score a series, write it, and return what is told of it."""
     rows = np.zeros(len(one.values), np.int64)
     _, scores = detector.score_values(state.new_states(1), rows, one.moments_us, one.values)
@@ -128,17 +136,17 @@ def _scored(name: Path, one: CsvSeries, out: Path) -> dict[str, Any]:
         "points": len(one.values),
         "gaps": int(np.isnan(one.values).sum()),
         "notices": int(scores.notice.sum()),
-        "outliers": [_told(one, scores, at) for at in np.flatnonzero(scores.outlier).tolist()],
+        "outliers": [_outlier_to_json(one, scores, at) for at in np.flatnonzero(scores.outlier).tolist()],
     }
 
 
-def _told(one: CsvSeries, scores: Scores, at: int) -> dict[str, Any]:
+def _outlier_to_json(one: CsvSeries, scores: Scores, at: int) -> dict[str, Any]:
     """Return an outlier with its explanation, for programs and, as ``text``, for people."""
     why = explain(Quantity.VALUE, float(one.values[at]), scores, at)
-    return {"timestamp": one.timestamps[at]} | _explained(why)
+    return {"timestamp": one.timestamps[at]} | _explanation_to_json(why)
 
 
-def _explained(why: Explanation) -> dict[str, Any]:
+def _explanation_to_json(why: Explanation) -> dict[str, Any]:
     return {
         "since": format_iso(why.since_us),
         "score": round(why.score, 4),
@@ -150,7 +158,7 @@ def _explained(why: Explanation) -> dict[str, Any]:
     }
 
 
-def _show(told: list[dict[str, Any]], *, as_json: bool) -> None:
+def _print_outliers(told: list[dict[str, Any]], *, as_json: bool) -> None:
     """Show the outliers, and how many there are of what."""
     sums = {
         "series": len(told),
@@ -162,8 +170,8 @@ def _show(told: list[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
         console.emit_json(sums | {"files": told})
         return
-    data = console.data()
+    data = console.stdout()
     for one in told:
         for outlier in one["outliers"]:
             data.print(f"{one['path']}  {outlier['timestamp']}  score {outlier['score']:.1f}  {outlier['text']}")
-    console.words().print(", ".join(f"{count:,} {what}" for what, count in sums.items()))
+    console.stderr().print(", ".join(f"{count:,} {what}" for what, count in sums.items()))

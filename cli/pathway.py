@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hopwatch.cli.console import data, emit_json
+from hopwatch.cli.console import emit_json, stdout
 from hopwatch.monitor.errors import SettingsError
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.settings import load_with_streams
@@ -40,15 +40,15 @@ def check(
             emit_json({"file": str(file), "problems": problems, "streams": []})
         raise
     if as_json:
-        streams = [_as_json(name, stream.pathway) for name, stream in settings.streams.items()]
+        streams = [_to_json(name, stream.pathway) for name, stream in settings.streams.items()]
         emit_json({"file": str(file), "problems": [], "streams": streams})
         return
     for name, stream in settings.streams.items():
-        for line in drawn(name, stream.pathway):
-            data().print(line, soft_wrap=True)
+        for line in draw_pathway(name, stream.pathway):
+            stdout().print(line, soft_wrap=True)
 
 
-def drawn(stream: str, pathway: Pathway) -> list[str]:
+def draw_pathway(stream: str, pathway: Pathway) -> list[str]:
     """Return a line for the stream and one for each arrow of a node, in pathway order, and what the node stamps.
 
     A node that sends a message to several places is a fork, with a prong each.
@@ -56,7 +56,7 @@ def drawn(stream: str, pathway: Pathway) -> list[str]:
     width = max(map(len, pathway.nodes))
     lines = [stream]
     for place, node in enumerate(pathway.nodes):
-        first, *others = [f"-> {' | '.join(targets)}" for targets in _targets(pathway, place)] or ["(end)"]
+        first, *others = [f"-> {' | '.join(targets)}" for targets in _list_targets(pathway, place)] or ["(end)"]
         one_sided = "" if pathway.stamps[place] == "both" else f"   stamps {pathway.stamps[place]} only"
         stem, prong = ("-+", " +") if others else ("", "")
         lines.append(f"  {node.ljust(width)} {stem}{first}{one_sided}")
@@ -64,15 +64,15 @@ def drawn(stream: str, pathway: Pathway) -> list[str]:
     return lines
 
 
-def _as_json(stream: str, pathway: Pathway) -> dict[str, Any]:
+def _to_json(stream: str, pathway: Pathway) -> dict[str, Any]:
     nodes = [
-        {"node": node, "stamps": pathway.stamps[place], "targets": _targets(pathway, place)}
+        {"node": node, "stamps": pathway.stamps[place], "targets": _list_targets(pathway, place)}
         for place, node in enumerate(pathway.nodes)
     ]
     return {"stream": stream, "nodes": nodes}
 
 
-def _targets(pathway: Pathway, place: int) -> list[list[str]]:
+def _list_targets(pathway: Pathway, place: int) -> list[list[str]]:
     """Return what each arrow out of a node leads to: all to one node, or each message to one of several."""
     groups = [group for group in pathway.groups if group.source == place]
     return [[pathway.nodes[target] for target in group.targets] for group in groups]

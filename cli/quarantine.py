@@ -1,27 +1,29 @@
 """``hopwatch quarantine``: the events that the gate rejected: looked at, and sent in again after a fix."""
 
 from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
-
+from typing import TYPE_CHECKING
+from typing import Annotated
+from typing import Any
+from typing import Final
 import typer
 from rich.table import Table
-
 from hopwatch.cli import console
 from hopwatch.monitor import settings
-from hopwatch.monitor.errors import ConfigurationError, TransportError
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.errors import TransportError
 from hopwatch.monitor.results import format_iso
+
 
 if TYPE_CHECKING:
     from hopwatch.gate.intake import Outcome
     from hopwatch.gate.records import Rejected
     from hopwatch.monitor.settings import Settings
 
-FINDING: Final = 1
-MOST_LISTED: Final = 100
+FINDING_EXIT_CODE: Final = 1
+MAX_LISTED: Final = 100
 
 Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 Stream = Annotated[str, typer.Option("--stream", help="The stream, one of [gate.streams].")]
@@ -43,29 +45,31 @@ def list_(
     config: Config = Path("hopwatch.toml"),
     *,
     reason: Reason = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="So many at most, the newest.")] = MOST_LISTED,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="So many at most, the newest.")] = MAX_LISTED,
     as_json: AsJson = False,
 ) -> None:
     """List the events that are rejected still."""
-    chosen = _chosen(config, stream)
-    found = _with(_rejected(chosen, stream), reason)
+    chosen = _load_settings(config, stream)
+    found = _filter_by_reason(_read_rejected(chosen, stream), reason)
     if as_json:
-        console.emit_json({"stream": stream, "rejected": len(found), "events": [_said(one) for one in found[-limit:]]})
+        console.emit_json(
+            {"stream": stream, "rejected": len(found), "events": [_event_to_json(one) for one in found[-limit:]]}
+        )
         return
     if not found:
-        console.words().print(f"no event of {stream} is rejected{'' if reason is None else f' for {reason!r:.80}'}")
+        console.stderr().print(f"no event of {stream} is rejected{'' if reason is None else f' for {reason!r:.80}'}")
         return
     table = Table(title=f"{len(found):,} rejected of {stream}")
     for name in ("id", "arrived", "producer", "held", "bytes", "reasons"):
         table.add_column(name, overflow="fold", no_wrap=name in {"id", "arrived", "bytes"})
     for one in found[-limit:]:
-        told = _said(one)
+        told = _event_to_json(one)
         reasons = "; ".join(f"{reason['place'] or '/'}: {reason['detail']}" for reason in told["reasons"])
         held = "yes" if one.is_held else ""
         table.add_row(told["id"], told["arrived"], one.producer, held, f"{len(one.data):,}", reasons)
-    console.data().print(table)
+    console.stdout().print(table)
     if len(found) > limit:
-        console.words().print(f"the newest {limit:,} of {len(found):,}: --limit shows more")
+        console.stderr().print(f"the newest {limit:,} of {len(found):,}: --limit shows more")
 
 
 @command.command("show")
@@ -78,15 +82,15 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show one of them: why it was rejected, and what was sent."""
-    (one,) = _named(_rejected(_chosen(config, stream), stream), [event])
+    (one,) = _select_events(_read_rejected(_load_settings(config, stream), stream), [event])
     if data:
         console.emit_bytes(one.data)
         return
-    told = _said(one) | {"data": one.data.decode("utf-8", "replace")}
+    told = _event_to_json(one) | {"data": one.data.decode("utf-8", "replace")}
     if as_json:
         console.emit_json(told)
         return
-    out = console.data()
+    out = console.stdout()
     for name in ("id", "stream", "event_time", "arrived", "producer"):
         out.print(f"{name.replace('_', ' ')}: {told[name]}")
     for reason in told["reasons"]:
@@ -117,23 +121,23 @@ def replay(  # noqa: PLR0913 - one parameter a flag
         raise ConfigurationError("name the events: ids, --all, or --reason TEXT, one of these")
     if data is not None and (events is None or len(events) != 1):
         raise ConfigurationError("--data is what one event is to be: name its id, and no other")
-    chosen = _chosen(config, stream)
-    found = _rejected(chosen, stream)
-    wanted = _named(found, events) if events else _with(found, reason)
-    outcomes = _replayed(chosen, stream, wanted, None if data is None else _read(data))
+    chosen = _load_settings(config, stream)
+    found = _read_rejected(chosen, stream)
+    wanted = _select_events(found, events) if events else _filter_by_reason(found, reason)
+    outcomes = _replay_events(chosen, stream, wanted, None if data is None else _read_file(data))
     refused = [(one, outcome) for one, outcome in zip(wanted, outcomes, strict=True) if outcome.fate != 201]  # noqa: PLR2004 - as HTTP has it
-    entered, told = len(wanted) - len(refused), [_why(one, of) for one, of in refused]
+    entered, told = len(wanted) - len(refused), [_refusal_to_json(one, of) for one, of in refused]
     if as_json:
         console.emit_json({"stream": stream, "replayed": entered, "refused": told})
     else:
         for why in told:
-            console.words().print(f"{why['id']} may not enter: {'; '.join(why['reasons'])}")
-        console.data().print(f"{entered:,} of {len(wanted):,} events of {stream} entered")
+            console.stderr().print(f"{why['id']} may not enter: {'; '.join(why['reasons'])}")
+        console.stdout().print(f"{entered:,} of {len(wanted):,} events of {stream} entered")
     if refused:
-        raise typer.Exit(FINDING)
+        raise typer.Exit(FINDING_EXIT_CODE)
 
 
-def _chosen(config: Path, stream: str) -> Settings:
+def _load_settings(config: Path, stream: str) -> Settings:
     chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
     if stream not in chosen.gate.streams:
         names = ", ".join(chosen.gate.streams) or "none"
@@ -141,7 +145,7 @@ def _chosen(config: Path, stream: str) -> Settings:
     return chosen
 
 
-def _rejected(chosen: Settings, stream: str) -> list[Rejected]:
+def _read_rejected(chosen: Settings, stream: str) -> list[Rejected]:
     from hopwatch.gate.quarantine import QuarantineError, rejected
 
     try:
@@ -150,14 +154,14 @@ def _rejected(chosen: Settings, stream: str) -> list[Rejected]:
         raise TransportError(str(error)) from None
 
 
-def _with(found: Sequence[Rejected], reason: str | None) -> list[Rejected]:
+def _filter_by_reason(found: Sequence[Rejected], reason: str | None) -> list[Rejected]:
     """Return those with a text in one of their reasons, where they are told."""
     if reason is None:
         return list(found)
     return [one for one in found if any(reason in f"{fault.place}: {fault.detail}" for fault in one.reasons)]
 
 
-def _named(found: Sequence[Rejected], events: Sequence[str]) -> list[Rejected]:
+def _select_events(found: Sequence[Rejected], events: Sequence[str]) -> list[Rejected]:
     from hopwatch.gate import ids
 
     by_id = {ids.written(one.event_id): one for one in sorted(found, key=lambda one: one.owns_id)}
@@ -168,21 +172,21 @@ def _named(found: Sequence[Rejected], events: Sequence[str]) -> list[Rejected]:
     return [by_id[event.lower()] for event in dict.fromkeys(events)]
 
 
-def _read(data: Path) -> bytes:
+def _read_file(data: Path) -> bytes:
     try:
         return data.read_bytes()
     except OSError as error:
         raise ConfigurationError(f"--data {data} cannot be read: {error.strerror}") from None
 
 
-def _replayed(chosen: Settings, stream: str, wanted: Sequence[Rejected], data: bytes | None) -> list[Outcome]:
-    from hopwatch.cli.entrances import gate_of, registry_of
+def _replay_events(chosen: Settings, stream: str, wanted: Sequence[Rejected], data: bytes | None) -> list[Outcome]:
+    from hopwatch.cli.gate_builder import build_gate, open_registry
     from hopwatch.gate.outlets import OutletError
     from hopwatch.gate.replaying import replay
     from hopwatch.probes.http.problems import Problem
 
-    registry = registry_of(chosen)
-    gate = gate_of(chosen, [stream])
+    registry = open_registry(chosen)
+    gate = build_gate(chosen, [stream])
     try:
         gate.check_now()
         return replay(gate, registry, stream, wanted, data)
@@ -190,7 +194,7 @@ def _replayed(chosen: Settings, stream: str, wanted: Sequence[Rejected], data: b
         raise TransportError(getattr(error, "detail", str(error))) from None
 
 
-def _said(one: Rejected) -> dict[str, Any]:
+def _event_to_json(one: Rejected) -> dict[str, Any]:
     from hopwatch.gate import ids
 
     return {
@@ -205,7 +209,7 @@ def _said(one: Rejected) -> dict[str, Any]:
     }
 
 
-def _why(one: Rejected, outcome: Outcome) -> dict[str, Any]:
+def _refusal_to_json(one: Rejected, outcome: Outcome) -> dict[str, Any]:
     from hopwatch.gate import ids
 
     reasons = [f"{fault.place or '/'}: {fault.detail}" for fault in outcome.faults] or ["it was not written"]

@@ -13,7 +13,6 @@ from sqlalchemy import Engine
 from hopwatch import __version__
 from hopwatch.cli import console
 from hopwatch.cli import loss_table
-from hopwatch.cli import span_table
 from hopwatch.monitor import settings
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError
@@ -26,12 +25,13 @@ from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.texts.read_progress import ReadProgress
 from hopwatch.monitor.texts.read_progress import iso_second
+from hopwatch.cli import rollup_table
 
 
-A_FINDING = 1
+FINDING_EXIT_CODE = 1
 
 
-class Span(StrEnum):
+class RollupPeriod(StrEnum):
     """What windows are rolled up to."""
 
     HOUR = "hour"
@@ -43,7 +43,7 @@ def command(  # noqa: PLR0913 - one a flag
     stream: Annotated[str | None, typer.Option("--stream", help="Only this stream.")] = None,
     from_time: Annotated[str | None, typer.Option("--from", help="Windows from this moment on, ISO 8601.")] = None,
     to_time: Annotated[str | None, typer.Option("--to", help="Windows that start before this moment.")] = None,
-    by: Annotated[Span | None, typer.Option("--by", help="Hours or days, UTC, instead of windows.")] = None,
+    by: Annotated[RollupPeriod | None, typer.Option("--by", help="Hours or days, UTC, instead of windows.")] = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
     html: Annotated[
@@ -59,46 +59,46 @@ def command(  # noqa: PLR0913 - one a flag
     """Show the loss and lag of each window and node, or of each hour or day."""
     chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
     chosen.check_stream(stream)
-    from_us, to_us = range_us(from_time, to_time)
-    schema.require(chosen.store.url)
-    engine = dialect.engine(chosen.store.url)
+    from_us, to_us = parse_range_us(from_time, to_time)
+    schema.require_store(chosen.store.url)
+    engine = dialect.create_engine(chosen.store.url)
     if html is not None:
-        _write(html, engine, stream, (from_us, to_us), by)
+        _write_html(html, engine, stream, (from_us, to_us), by)
         if not as_json and fail_on_loss is None:
             return
     if by is None:
-        told = reader.report(engine, stream, from_us, to_us)
+        told = reader.read_report(engine, stream, from_us, to_us)
     else:
-        told = rollups.report(engine, by.value, stream, from_us, to_us)
+        told = rollups.read_report(engine, by.value, stream, from_us, to_us)
     if as_json:
-        through_us = _reached(engine).through_us
+        through_us = _read_progress(engine).through_us
         console.emit_json(told | {"read_through": format_iso(through_us) if through_us else None})
     elif html is None:
         if by is None:
             terms = {name: of.rules.terms for name, of in chosen.streams.items()}
-            loss_table.show(console.data(), told, terms, SystemClock().now_us())
+            loss_table.print_report(console.stdout(), told, terms, SystemClock().now_us())
         else:
-            span_table.show(console.data(), told, f"{by.value}s")
-        _show_reached(_reached(engine))
-    if fail_on_loss is not None and any(_lost_part(one) > fail_on_loss for one in _judged(told, by)):
-        raise typer.Exit(A_FINDING)
+            rollup_table.print_rollups(console.stdout(), told, f"{by.value}s")
+        _print_progress(_read_progress(engine))
+    if fail_on_loss is not None and any(_lost_ratio(one) > fail_on_loss for one in _list_judged(told, by)):
+        raise typer.Exit(FINDING_EXIT_CODE)
 
 
-def _reached(engine: Engine) -> ReadProgress:
-    with schema.reading(engine) as connection:
-        return instances.reached(connection)
+def _read_progress(engine: Engine) -> ReadProgress:
+    with schema.open_snapshot(engine) as connection:
+        return instances.read_progress(connection)
 
 
-def _show_reached(reached: ReadProgress) -> None:
+def _print_progress(reached: ReadProgress) -> None:
     """Print up to when the store was read, where there is something to say of it."""
     if notice := reached.notice(SystemClock().now_us(), iso_second):
-        console.data().print(Text(notice.words, "bold red" if notice.is_grave else "yellow"))
+        console.stdout().print(Text(notice.words, "bold red" if notice.is_grave else "yellow"))
     elif once := reached.once(iso_second):
-        console.data().print(once)
+        console.stdout().print(once)
 
 
-def _write(
-    file: Path, engine: Engine, stream: str | None, span: tuple[int | None, int | None], by: Span | None
+def _write_html(
+    file: Path, engine: Engine, stream: str | None, span: tuple[int | None, int | None], by: RollupPeriod | None
 ) -> None:
     """Write the report as one file.
 
@@ -108,32 +108,32 @@ def _write(
     from hopwatch.dashboards.queries.report import ReportQuery
     from hopwatch.dashboards.report import page
 
-    step_us = {None: WINDOW_US, Span.HOUR: rollups.HOUR_US, Span.DAY: rollups.DAY_US}[by]
-    with schema.reading(engine) as connection:
+    step_us = {None: WINDOW_US, RollupPeriod.HOUR: rollups.HOUR_US, RollupPeriod.DAY: rollups.DAY_US}[by]
+    with schema.open_snapshot(engine) as connection:
         told = ReportQuery(stream, *span, step_us).run(connection)
     try:
         file.write_text(page.render_report(told, SystemClock().now_us(), __version__), "utf-8", errors="replace")
     except OSError as error:
         raise ConfigurationError(f"--html cannot write {file}: {error.strerror or error}") from error
-    console.words().print(f"hopwatch: the report is in {file}")
+    console.stderr().print(f"hopwatch: the report is in {file}")
 
 
-def _judged(told: reader.Json, by: Span | None) -> list[reader.Json]:
+def _list_judged(told: reader.Json, by: RollupPeriod | None) -> list[reader.Json]:
     return [one for stream in told["streams"] for one in stream[f"{by.value}s" if by else "windows"]]
 
 
-def _lost_part(judged: reader.Json) -> float:
+def _lost_ratio(judged: reader.Json) -> float:
     """Return the part that was surely lost; of what nobody can know, nothing is held against anybody."""
     return judged["lost_lower"] / judged["known"] if judged["known"] else 0.0
 
 
-def range_us(from_time: str | None, to_time: str | None) -> tuple[int | None, int | None]:
+def parse_range_us(from_time: str | None, to_time: str | None) -> tuple[int | None, int | None]:
     """Return the moments of ``--from`` and ``--to`` as µs since 1970; None where one was not given.
 
     Raises:
         ConfigurationError: a text is no time, or nothing lies between the two.
     """
-    from_us, to_us = moment_us("--from", from_time), moment_us("--to", to_time)
+    from_us, to_us = parse_moment_us("--from", from_time), parse_moment_us("--to", to_time)
     if from_us is not None and to_us is not None and from_us >= to_us:
         what = "is the same moment as" if from_us == to_us else "is after"
         told = f"--from {from_time} {what} --to {to_time}, and nothing starts between"
@@ -141,7 +141,7 @@ def range_us(from_time: str | None, to_time: str | None) -> tuple[int | None, in
     return from_us, to_us
 
 
-def moment_us(flag: str, text: str | None) -> int | None:
+def parse_moment_us(flag: str, text: str | None) -> int | None:
     """Return a moment as µs since 1970; a time without a zone is UTC.
 
     Raises:

@@ -20,7 +20,6 @@ from rich.progress import SpinnerColumn
 from rich.progress import TextColumn
 from rich.progress import TimeElapsedColumn
 from hopwatch.cli import console
-from hopwatch.cli import measuring
 from hopwatch.cli import signals
 from hopwatch.cli.checks import alerts as reach
 from hopwatch.monitor import java
@@ -34,10 +33,11 @@ from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import lineage
 from hopwatch.monitor.store import reader
 from hopwatch.monitor.store import schema
 from hopwatch.monitor.texts import loss_bounds
+from hopwatch.cli import metrics_server
+from hopwatch.monitor.store import fencing
 
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from hopwatch.monitor.settings import Settings
     from hopwatch.monitor.spark.job import JobContext
 
-LOOK_S: Final = 0.5
+POLL_S: Final = 0.5
 """How often a running stream is looked after."""
-TOLD_RETRIES: Final = 12
+RETRIES_PER_MESSAGE: Final = 12
 """Of so many attempts in vain the first is told: about one a minute."""
 
 
@@ -79,9 +79,9 @@ def command(
 
     read = record_source.build_source(chosen)
     transport = read.check(is_watched=not once)
-    with dialect.errors_named(chosen.store.url), dialect.sole_writer(chosen.store.url) as hold:
-        engine = dialect.engine(chosen.store.url)
-        schema.prepare(engine)
+    with dialect.translate_errors(chosen.store.url), dialect.lock_store(chosen.store.url) as hold:
+        engine = dialect.create_engine(chosen.store.url)
+        schema.prepare_store(engine)
         hold.renew()
         # Once over all there is, nobody is told.
         people = routing.Routing() if once else routing.open_routing(chosen)
@@ -99,34 +99,34 @@ def command(
         cluster.check_master(chosen.monitor.master)
         if once:
             with engine.begin() as connection:
-                lineage.check_once(connection)
-            _once(place, chosen)
+                fencing.check_once(connection)
+            _run_once(place, chosen)
         else:
             if begin_anew:
                 _begin_anew(place)
-            lineage.check(engine, place.checkpoint, place.rules, place.transport, place.run)
-            with measuring.measured(place, chosen) as observed:
-                _stream(observed, chosen, people)
+            fencing.claim_store(engine, place.checkpoint, place.rules, place.transport, place.run)
+            with metrics_server.serve_metrics(place, chosen) as observed:
+                _run_stream(observed, chosen, people)
 
 
 def _begin_anew(place: JobContext) -> None:
     """Drop results and checkpoint, and say what that costs."""
-    windows = lineage.begin_anew(place.engine, place.checkpoint)
+    windows = fencing.begin_anew(place.engine, place.checkpoint)
     what = f"hopwatch: beginning anew, {windows:,} windows of results are dropped"
-    console.words().print(f"{what}; those whose records {place.source} has no more will not come back")
+    console.stderr().print(f"{what}; those whose records {place.source} has no more will not come back")
 
 
-def _once(place: JobContext, chosen: Settings) -> None:
+def _run_once(place: JobContext, chosen: Settings) -> None:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     from hopwatch.monitor.spark import failures, job, session
 
-    words = console.words()
+    words = console.stderr()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=words, transient=True, disable=not words.is_terminal) as progress:
         task = progress.add_task("starting Spark")
-        spark = _session(place, chosen)
+        spark = _start_session(place, chosen)
         judged = 0
 
         def say(results: Sequence[WindowResult]) -> None:
@@ -148,12 +148,12 @@ def _once(place: JobContext, chosen: Settings) -> None:
             raise failures.java_error(session.java_status(), session.log_file(place.workdir)) from None
         spark.stop()
     with place.engine.begin() as connection:
-        set_aside = sum(reader.accounts(connection)["set_aside"].values())
+        set_aside = sum(reader.read_accounts(connection)["set_aside"].values())
     odd = f", records set aside: {set_aside:,}" if set_aside else ""
     words.print(f"windows that are final: {judged:,}{odd}; see hopwatch report")
 
 
-def _session(place: JobContext, chosen: Settings) -> SparkSession:
+def _start_session(place: JobContext, chosen: Settings) -> SparkSession:
     from hopwatch.monitor.spark import session
 
     asked = chosen.monitor
@@ -161,58 +161,58 @@ def _session(place: JobContext, chosen: Settings) -> SparkSession:
     return session.start_session(place.workdir, master=asked.master, cores=asked.tasks, more=more)
 
 
-def _stream(place: JobContext, chosen: Settings, people: Routing) -> None:
+def _run_stream(place: JobContext, chosen: Settings, people: Routing) -> None:
     from py4j.protocol import Py4JError
 
     from hopwatch.alerts.delivery import threads
 
     console.configure_log()
-    words, stop = console.words(), threading.Event()
+    words, stop = console.stderr(), threading.Event()
     # For Ctrl-C Spark sets a handler of its own when it starts; until then it ends us as it ends any program.
-    signals.on(signal.SIGTERM, stop)
+    signals.set_on_signal(signal.SIGTERM, stop)
     try:
         with threads.run_dispatcher(chosen.store.url, people, place.hold) as courier:
-            _watch(place, chosen, stop, courier.wake)
+            _watch_stream(place, chosen, stop, courier.wake)
     except (HopwatchError, Py4JError, OSError):
         # Whoever stops all processes of the job at once ends Spark too, sometimes before us.
-        if not stop.wait(LOOK_S):
+        if not stop.wait(POLL_S):
             raise
         words.print("hopwatch: stopping")
     except KeyboardInterrupt:
-        _note_stop(place)
+        _record_stop(place)
         raise
-    _note_stop(place)
+    _record_stop(place)
 
 
-def _note_stop(place: JobContext) -> None:
+def _record_stop(place: JobContext) -> None:
     with suppress(StoreError):
         # Without it the pages only do not know that somebody wanted the end.
-        lineage.note_stop(place.engine, place.run, SystemClock().now_us())
+        fencing.record_stop(place.engine, place.run, SystemClock().now_us())
 
 
-def _watch(place: JobContext, chosen: Settings, stop: threading.Event, wake: Callable[[], None]) -> None:
+def _watch_stream(place: JobContext, chosen: Settings, stop: threading.Event, wake: Callable[[], None]) -> None:
     from hopwatch.monitor import pulse
     from hopwatch.monitor.spark import job, session
 
-    words = console.words()
+    words = console.stderr()
     with place.engine.begin() as connection:
-        place.source.tidy(reader.segments(connection), place.checkpoint)
+        place.source.tidy(reader.read_segments(connection), place.checkpoint)
     if place.source.awaits_probe():
         what = f"hopwatch: no probe has written to the spool {place.source} yet"
         words.print(f"{what}; the monitor waits for one with the sink spool:{place.source}")
         words.print(f"hopwatch: who may write to the spool: {place.source.rights()}")
-    if told := reach.unheard(chosen.alerts):
+    if told := reach.explain_unheard(chosen.alerts):
         words.print(f"hopwatch: {told}; {reach.ADVICE}")
     words.print(f"hopwatch: starting Spark, its log is {session.log_file(place.workdir)}")
-    spark = _session(place, chosen)
-    signals.on(signal.SIGINT, stop)
-    stamina.instrumentation.set_on_retry_hooks([_tell_retry])
+    spark = _start_session(place, chosen)
+    signals.set_on_signal(signal.SIGINT, stop)
+    stamina.instrumentation.set_on_retry_hooks([_print_retry])
     beat = pulse.start_pulse(chosen.transport.url, chosen.transport.access, chosen.monitor.pulse_us / 1e6)
     try:
         trigger = f"{chosen.monitor.trigger_us // 1_000} milliseconds"
-        query = job.start_stream(spark, place, trigger, partial(_report, wake), stop)
+        query = job.start_stream(spark, place, trigger, partial(_on_commit, wake), stop)
         words.print(f"hopwatch: watching {place.source}, streams: {len(place.rules)}; Ctrl-C stops")
-        while not stop.wait(LOOK_S):
+        while not stop.wait(POLL_S):
             _raise_failure(query, place)
         words.print("hopwatch: stopping")
         session.stop_quietly(query.stop)
@@ -221,28 +221,28 @@ def _watch(place: JobContext, chosen: Settings, stop: threading.Event, wake: Cal
         session.stop_quietly(spark.stop)
 
 
-def _report(wake: Callable[[], None], results: Sequence[WindowResult]) -> None:
+def _on_commit(wake: Callable[[], None], results: Sequence[WindowResult]) -> None:
     """Let what was committed be delivered, and say what was judged."""
     wake()
-    _tell(results)
+    _print_results(results)
 
 
-def _tell(results: Sequence[WindowResult]) -> None:
+def _print_results(results: Sequence[WindowResult]) -> None:
     """Say which windows were judged: one line each on stderr."""
     for result in results:
         if result.status.is_final:
-            console.words().print(
+            console.stderr().print(
                 f"{format_iso(result.window_start_us)} {result.stream} {result.status} {result.verdict}: "
                 f"{result.known:,} known, {result.delivered:,} delivered, "
                 f"{loss_bounds.format_bounds(result.lost, result.lost_lower, result.lost_upper)} lost"
             )
 
 
-def _tell_retry(details: RetryDetails) -> None:
+def _print_retry(details: RetryDetails) -> None:
     """Say at times why a batch is not written yet."""
-    if details.retry_num % TOLD_RETRIES == 1:
+    if details.retry_num % RETRIES_PER_MESSAGE == 1:
         told = " ".join(str(getattr(details.caused_by, "orig", None) or details.caused_by).split())
-        console.words().print(f"hopwatch: the store fails, the batch is tried again whole: {told}")
+        console.stderr().print(f"hopwatch: the store fails, the batch is tried again whole: {told}")
 
 
 def _raise_failure(query: StreamingQuery, place: JobContext) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hopwatch.gate.registry.shelf import Entry
     from hopwatch.gate.registry.subjects import Registry, UnknownError
 
-FINDING: Final = 1
+FINDING_EXIT_CODE: Final = 1
 
 Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 Subject = Annotated[str, typer.Option("--subject", help="The subject.")]
@@ -56,36 +56,36 @@ def list_(
     """List the latest version of each subject, or all versions of one."""
     from hopwatch.gate.registry.subjects import UnknownError
 
-    registry = _registry(config, is_made=False)
+    registry = _open_registry(config, is_made=False)
     names = [subject] if subject is not None else list(registry.subjects())
     try:
-        found = _listed(registry, names, is_whole=subject is not None)
+        found = _list_versions(registry, names, is_whole=subject is not None)
     except UnknownError as error:
         raise ConfigurationError(f"{error}: hopwatch schema list names those that there are") from None
     if as_json:
         console.emit_json({"schemas": found})
         return
     if not found:
-        console.words().print("no schema is registered yet: hopwatch schema register --subject S FILE")
+        console.stderr().print("no schema is registered yet: hopwatch schema register --subject S FILE")
         return
     table = Table(box=None)
     for name in ("subject", "version", "id", "fingerprint", "compatibility"):
         table.add_column(name, overflow="fold")
     for one in found:
         table.add_row(*(str(value) for value in one.values()))
-    console.data().print(table)
+    console.stdout().print(table)
 
 
-def _listed(registry: Registry, names: list[str], *, is_whole: bool) -> list[dict[str, str | int]]:
+def _list_versions(registry: Registry, names: list[str], *, is_whole: bool) -> list[dict[str, str | int]]:
     """Return all versions of some subjects, or the latest of each."""
     rows = []
     for name in names:
         level = registry.level(name)
-        rows += [_row(name, entry, level) for entry in registry.entries(name)[0 if is_whole else -1 :]]
+        rows += [_version_to_row(name, entry, level) for entry in registry.entries(name)[0 if is_whole else -1 :]]
     return rows
 
 
-def _row(subject: str, entry: Entry, level: Level) -> dict[str, str | int]:
+def _version_to_row(subject: str, entry: Entry, level: Level) -> dict[str, str | int]:
     from hopwatch.gate.registry.subjects import parsed
 
     return {
@@ -106,14 +106,14 @@ def register(file: File, subject: Subject, config: Config = Path("hopwatch.toml"
     from hopwatch.gate.registry.subjects import IncompatibleError, MeaningError
 
     _check_name(subject)
-    new = _read(file)
+    new = _read_schema(file)
     try:
-        made = _registry(config, is_made=True).register(subject, new)
+        made = _open_registry(config, is_made=True).register(subject, new)
     except IncompatibleError as error:
-        _tell_conflicts(subject, new, error.conflicts, as_json=as_json)
-        raise typer.Exit(FINDING) from None
+        _print_conflicts(subject, new, error.conflicts, as_json=as_json)
+        raise typer.Exit(FINDING_EXIT_CODE) from None
     except MeaningError as error:
-        raise _refused(subject, error, as_json=as_json) from None
+        raise _report_refusal(subject, error, as_json=as_json) from None
     fingerprint = made.schema.fingerprint.hex()
     if as_json:
         console.emit_json(
@@ -121,7 +121,7 @@ def register(file: File, subject: Subject, config: Config = Path("hopwatch.toml"
         )
     else:
         what = "registered" if made.is_new else "there already"
-        console.data().print(f"{what}: version {made.entry.version} of {subject}, {fingerprint}")
+        console.stdout().print(f"{what}: version {made.entry.version} of {subject}, {fingerprint}")
 
 
 @command.command()
@@ -133,17 +133,17 @@ def check(file: File, subject: Subject, config: Config = Path("hopwatch.toml"), 
     from hopwatch.gate.registry.subjects import MeaningError
 
     _check_name(subject)
-    new = _read(file)
+    new = _read_schema(file)
     try:
-        level, found = _registry(config, is_made=False).conflicts(subject, new)
+        level, found = _open_registry(config, is_made=False).conflicts(subject, new)
     except MeaningError as error:
-        raise _refused(subject, error, as_json=as_json) from None
+        raise _report_refusal(subject, error, as_json=as_json) from None
     if found or as_json:
-        _tell_conflicts(subject, new, found, as_json=as_json)
+        _print_conflicts(subject, new, found, as_json=as_json)
     else:
-        console.data().print(f"it fits {subject}, which is {level.value}")
+        console.stdout().print(f"it fits {subject}, which is {level.value}")
     if found:
-        raise typer.Exit(FINDING)
+        raise typer.Exit(FINDING_EXIT_CODE)
 
 
 @command.command()
@@ -161,14 +161,14 @@ def restore(
     from hopwatch.gate.registry.subjects import UnknownError
 
     try:
-        made = _registry(config, is_made=False).restore(subject, version)
+        made = _open_registry(config, is_made=False).restore(subject, version)
     except UnknownError as error:
-        raise ConfigurationError(_there(error, subject)) from None
+        raise ConfigurationError(_format_unknown(error, subject)) from None
     if as_json:
         console.emit_json({"subject": subject, "version": made.entry.version, "is_new": made.is_new})
         return
     what = f"version {made.entry.version}, which says what version {version} says," if made.is_new else "it already"
-    console.data().print(f"the newest of {subject} is {what}".rstrip(","))
+    console.stdout().print(f"the newest of {subject} is {what}".rstrip(","))
 
 
 @command.command()
@@ -185,14 +185,14 @@ def level(
     _check_name(subject)
     if to is not None and to not in set(Level):
         raise ConfigurationError(f"a level is one of {', '.join(Level)}, got {to!r:.80}")
-    registry = _registry(config, is_made=False)
+    registry = _open_registry(config, is_made=False)
     if to is not None:
         registry.set_level(Level(to), subject)
     found = registry.level(subject)
     if as_json:
         console.emit_json({"subject": subject, "compatibility": found.value})
     else:
-        console.data().print(f"{subject} is {found.value}")
+        console.stdout().print(f"{subject} is {found.value}")
 
 
 @command.command()
@@ -215,7 +215,7 @@ def diff(  # noqa: PLR0913 - one parameter a flag
 
     if file is not None and new is not None:
         raise ConfigurationError("--to and --file both say what is compared: name one of them")
-    registry = _registry(config, is_made=False)
+    registry = _open_registry(config, is_made=False)
     try:
         latest = registry.entry(subject, new)
         before = latest.version - (file is None) if old is None else old
@@ -223,8 +223,8 @@ def diff(  # noqa: PLR0913 - one parameter a flag
             raise ConfigurationError(f"there is nothing before version 1 of {subject}: name a schema with --file")
         entry = registry.entry(subject, before)
     except UnknownError as error:
-        raise ConfigurationError(_there(error, subject)) from None
-    first, second = parsed(entry.kept.text), parsed(latest.kept.text) if file is None else _read(file)
+        raise ConfigurationError(_format_unknown(error, subject)) from None
+    first, second = parsed(entry.kept.text), parsed(latest.kept.text) if file is None else _read_schema(file)
     name = f"version {latest.version}" if file is None else str(file)
     found = differences(first, second)
     is_backward, is_forward = reads(second, first), reads(first, second)
@@ -239,8 +239,8 @@ def diff(  # noqa: PLR0913 - one parameter a flag
     for one in found:
         table.add_row(one.place or "the schema itself", one.before or "-", one.now or "-")
     if found:
-        console.data().print(table)
-    words = console.words()
+        console.stdout().print(table)
+    words = console.stderr()
     words.print("" if found else f"version {entry.version} and {name} say the same")
     words.print(f"{name} {'reads' if is_backward else 'does not read'} what version {entry.version} wrote")
     words.print(f"version {entry.version} {'reads' if is_forward else 'does not read'} what {name} writes")
@@ -263,13 +263,13 @@ def generate(
     from hopwatch.gate.registry.subjects import UnknownError, parsed
 
     del language  # there is one
-    registry = _registry(config, is_made=False)
+    registry = _open_registry(config, is_made=False)
     try:
         entry = registry.entry(subject, version)
         versions = {one.version: parsed(one.kept.text) for one in registry.entries(subject)}
         text = module(parsed(entry.kept.text), versions, subject, entry.version)
     except UnknownError as error:
-        raise ConfigurationError(_there(error, subject)) from None
+        raise ConfigurationError(_format_unknown(error, subject)) from None
     except NotWritableError as error:
         raise ConfigurationError(str(error)) from None
     if out is None:
@@ -279,33 +279,33 @@ def generate(
         out.write_text(text, "utf-8")
     except OSError as error:
         raise ConfigurationError(f"{out} cannot be written: {error.strerror}: name another file") from None
-    console.words().print(f"{out} has the events of {subject}, version {entry.version}")
+    console.stderr().print(f"{out} has the events of {subject}, version {entry.version}")
 
 
-def _refused(subject: str, error: Exception, *, as_json: bool) -> typer.Exit:
+def _report_refusal(subject: str, error: Exception, *, as_json: bool) -> typer.Exit:
     """Say that the fingerprint of a schema stands for another one, which is a finding."""
     if as_json:
         console.emit_json({"subject": subject, "compatible": False, "conflicts": [], "reason": str(error)})
     else:
-        console.data().print(str(error))
-    return typer.Exit(FINDING)
+        console.stdout().print(str(error))
+    return typer.Exit(FINDING_EXIT_CODE)
 
 
-def _tell_conflicts(subject: str, new: Schema, found: tuple[Conflict, ...], *, as_json: bool) -> None:
+def _print_conflicts(subject: str, new: Schema, found: tuple[Conflict, ...], *, as_json: bool) -> None:
     from hopwatch.gate.registry.explained import explained, new_major
 
     told = [one._asdict() for one in explained(found)]
     if as_json:
         console.emit_json({"subject": subject, "compatible": not told, "conflicts": told})
         return
-    data = console.data()
+    data = console.stdout()
     for one in told:
         data.print(f"{one['place']}: {one['problem']}: {one['breaks']}")
         data.print(f"    {one['fix']}")
-    console.words().print(f"or {new_major(new.name)}")
+    console.stderr().print(f"or {new_major(new.name)}")
 
 
-def _there(error: UnknownError, subject: str) -> str:
+def _format_unknown(error: UnknownError, subject: str) -> str:
     """Return what is not there, and what names those that are."""
     more = f" --subject {subject}" if error.what == "version" else ""
     return f"{error}: hopwatch schema list{more} names those that there are"
@@ -318,7 +318,7 @@ def _check_name(subject: str) -> None:
         raise ConfigurationError(f"a subject is 1 to 255 of the characters A-Za-z0-9._-, got {subject!r:.80}")
 
 
-def _read(file: Path) -> Schema:
+def _read_schema(file: Path) -> Schema:
     from hopwatch.gate.registry.avro_schema import MAX_BYTES, Schema, SchemaError
 
     try:
@@ -332,15 +332,15 @@ def _read(file: Path) -> Schema:
         raise ConfigurationError(f"{file}{f' at {error.place}' if error.place else ''}: {error}") from None
 
 
-def _registry(config: Path, *, is_made: bool) -> Registry:
+def _open_registry(config: Path, *, is_made: bool) -> Registry:
     """Return the registry of the configured store; ``is_made`` makes the store where there is none."""
     from hopwatch.gate.registry.subjects import Registry
-    from hopwatch.monitor.store.subjects import StoredShelves
+    from hopwatch.monitor.store.subjects import SubjectStore
 
     url = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS).store.url
-    engine = dialect.engine(url)
+    engine = dialect.create_engine(url)
     if is_made:
-        store_schema.prepare(engine)
+        store_schema.prepare_store(engine)
     else:
-        store_schema.require(url)
-    return Registry(StoredShelves(engine, SystemClock()))
+        store_schema.require_store(url)
+    return Registry(SubjectStore(engine, SystemClock()))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from threading import Event
 
 
-def on(number: signal.Signals, stop: Event) -> None:
+def set_on_signal(number: signal.Signals, stop: Event) -> None:
     """Let a signal set ``stop``.
 
     A second one may interrupt the handler of the first, inside of :meth:`Event.set`, whose lock it would wait for
@@ -25,10 +25,10 @@ def on(number: signal.Signals, stop: Event) -> None:
 
 
 @contextmanager
-def ending(stop: Event) -> Iterator[None]:
+def stop_on_signals(stop: Event) -> Iterator[None]:
     """Let SIGINT and SIGTERM set ``stop``, so that the command ends in order."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    on(signal.SIGINT, stop)
+    set_on_signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
     try:
         yield

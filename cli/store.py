@@ -40,14 +40,14 @@ def migrate(config: Config = Path("hopwatch.toml")) -> None:
     In one transaction, while no monitor runs. A store that is not there yet is made.
     """
     url = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS).store.url
-    with dialect.errors_named(url), dialect.sole_writer(url):
-        found, now = schema.migrate(dialect.engine(url))
-    name = dialect.name_of(url)
+    with dialect.translate_errors(url), dialect.lock_store(url):
+        found, now = schema.migrate_store(dialect.create_engine(url))
+    name = dialect.redact_url(url)
     if found == now:
         told = f"the store {name} has schema version {now} already"
     else:
         told = f"the store {name} is at schema version {now}, {f'before at {found}' if found else 'newly made'}"
-    console.words().print(told)
+    console.stderr().print(told)
 
 
 @command.command()
@@ -63,18 +63,18 @@ def prune(
     A monitor may run meanwhile. Whole hours go, and none of which a window can still change. Their hours and days stay,
     as report --by shows them.
     """
-    keep_us = _span_us(keep)
+    keep_us = _parse_keep_us(keep)
     chosen = settings.load(config, flags={}, environ=os.environ)
     url = chosen.store.url
-    schema.require(url)
-    engine, clock = dialect.engine(url), SystemClock()
-    before_us = retention.cut_us(clock.now_us(), keep_us)
+    schema.require_store(url)
+    engine, clock = dialect.create_engine(url), SystemClock()
+    before_us = retention.cutoff_us(clock.now_us(), keep_us)
     if dry_run:
-        gone, notifications = retention.due(engine, before_us), alerts_retention.count_prunable(engine, before_us)
+        gone, notifications = retention.count_due(engine, before_us), alerts_retention.count_prunable(engine, before_us)
     else:
-        gone = _pruned(engine, before_us, clock)
+        gone = _prune_windows(engine, before_us, clock)
         # Budgets are summed over more than is kept of windows.
-        counts_before_us = min(before_us, clock.now_us() - chosen.alerts.longest_us)
+        counts_before_us = min(before_us, clock.now_us() - chosen.alerts.longest_budget_us)
         notifications = sum(alerts_retention.prune_alerts(engine, before_us, counts_before_us, clock))
     if as_json:
         told = {"before": format_iso(before_us), "dry_run": dry_run} | gone._asdict() | {"notifications": notifications}
@@ -82,11 +82,11 @@ def prune(
     else:
         what = "would be deleted" if dry_run else "deleted"
         counts = f"{gone.windows:,} windows, {gone.set_aside:,} records set aside, {notifications:,} notifications"
-        console.data().print(f"{what}: {counts} from before {format_iso(before_us)}")
+        console.stdout().print(f"{what}: {counts} from before {format_iso(before_us)}")
 
 
-def _pruned(engine: Engine, before_us: int, clock: Clock) -> retention.Step:
-    words = console.words()
+def _prune_windows(engine: Engine, before_us: int, clock: Clock) -> retention.PruneStep:
+    words = console.stderr()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     windows = set_aside = 0
     with Progress(*columns, console=words, transient=True, disable=not words.is_terminal) as progress:
@@ -94,12 +94,12 @@ def _pruned(engine: Engine, before_us: int, clock: Clock) -> retention.Step:
         for step in retention.prune(engine, before_us, clock):
             windows, set_aside = windows + step.windows, set_aside + step.set_aside
             progress.update(task, description=f"pruned {windows:,} windows, {set_aside:,} records set aside")
-    return retention.Step(windows, set_aside)
+    return retention.PruneStep(windows, set_aside)
 
 
-def _span_us(keep: str) -> int:
+def _parse_keep_us(keep: str) -> int:
     try:
-        return durations.positive_us(keep)
+        return durations.parse_positive_us(keep)
     except ValueError:
         form = "a whole number over 0 and its unit, h or d, such as 30d, at most 3650d"
         days = f"; for days write {keep}d" if keep.isdecimal() and keep.isascii() and int(keep[:9]) else ""

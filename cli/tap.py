@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 STANDARD_INPUT: Final = "-"
 STANDARD_INPUT_FILE: Final = 0
 LOCAL: Final = "127.0.0.1"
-_PLACES: Final = {
+_FIELD_FLAGS: Final = {
     "id": ("id_header", "id_json", "id_avro"),
     "event time": ("time_header", "time_json", "time_avro", "time_record"),
 }
@@ -91,9 +91,9 @@ def jsonl(  # noqa: PLR0913 - one parameter a flag
     is_piped = file == STANDARD_INPUT
     if is_piped and (state is not None or from_start):
         raise ConfigurationError("standard input has no position: --state and --from-start are for files")
-    around = Surroundings(_tell)
+    around = Surroundings(_print_message)
     kept = None if state is None or is_piped else StateFile(state, Path(file))
-    with signals.ending(around.stop), _named_errors(), kept.held() if kept else nullcontext():
+    with signals.stop_on_signals(around.stop), _translate_errors(), kept.held() if kept else nullcontext():
         reader = DocumentReader(id_path, time_path, id_as, time_unit)
         source: Source = (
             Pipe(STANDARD_INPUT_FILE) if is_piped else follow(Path(file), around, kept, from_start=from_start)
@@ -101,11 +101,11 @@ def jsonl(  # noqa: PLR0913 - one parameter a flag
         opened = open_probe(stream, node, sink, around, id_text=not no_id_text)
         stamping = Stamping(opened, stamp, around, are_bad_messages=not ignore_bad)
         what = "reading standard input" if is_piped else f"following {file}"
-        _tell(f"{what}, stamps go to {sink_url(sink)}")
-        _tell(f"the event time is at {time_path} of each line, written in {time_unit}")
+        _print_message(f"{what}, stamps go to {sink_url(sink)}")
+        _print_message(f"the event time is at {time_path} of each line, written in {time_unit}")
         if not is_piped and kept is None:
-            _tell("without --state a restart begins at the file's end: what is written until then goes unseen")
-        with _told_at_the_end(stamping, around, as_json=as_json, bye=lambda: bye or source.is_over):
+            _print_message("without --state a restart begins at the file's end: what is written until then goes unseen")
+        with _closing_probe(stamping, around, as_json=as_json, bye=lambda: bye or source.is_over):
             JsonLinesTap(source, reader, stamping, around, kept).run()
 
 
@@ -153,9 +153,9 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     from hopwatch.probes.taps.stamping import Stamping
     from hopwatch.probes.taps.topic import Topic
 
-    _check_places(context)
-    around = Surroundings(_tell)
-    with signals.ending(around.stop), _named_errors():
+    _check_field_flags(context)
+    around = Surroundings(_print_message)
+    with signals.stop_on_signals(around.stop), _translate_errors():
         avro = None if avro_schema is None else AvroValues(avro_schema, avro_framing)
         time_spot = spot("time", time_header, time_json, time_avro, is_record=time_record)
         reader = MessageReader(
@@ -169,9 +169,9 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
         topic.check()
         opened = open_probe(stream, node, sink, around, id_text=not no_id_text)
         stamping = Stamping(opened, stamp, around, are_bad_messages=not ignore_bad)
-        _tell(f"following {topic.place} as one of the group {group}, stamps go to {sink_url(sink)}")
-        _tell(f"the event time is {time_spot.said(time_unit)}")
-        with _told_at_the_end(stamping, around, as_json=as_json, bye=lambda: bye):
+        _print_message(f"following {topic.place} as one of the group {group}, stamps go to {sink_url(sink)}")
+        _print_message(f"the event time is {time_spot.said(time_unit)}")
+        with _closing_probe(stamping, around, as_json=as_json, bye=lambda: bye):
             KafkaTap(topic, reader, stamping, around).run()
 
 
@@ -200,27 +200,27 @@ def http(  # noqa: PLR0913 - one parameter a flag
     from hopwatch.probes.taps.http.intake import Intake
     from hopwatch.probes.taps.opening import sink_url
 
-    around = Surroundings(_tell)
-    with signals.ending(around.stop), _named_errors():
-        allowed = allowed_nodes(config, allow or [])
+    around = Surroundings(_print_message)
+    with signals.stop_on_signals(around.stop), _translate_errors():
+        allowed = parse_allowed_nodes(config, allow or [])
         check_port(host, port)
         intake = Intake(sink_url(sink), around, id_text=not no_id_text, allowed=allowed)
         if allowed is None:
-            _tell("any name of a node is taken: --config or --allow say which there are")
+            _print_message("any name of a node is taken: --config or --allow say which there are")
         try:
             listening = f"listening on http://{host}:{port}, which asks nobody who they are"
-            serve(app(intake), Listening(host, port), around.stop, lambda: _tell(listening))
+            serve(app(intake), Listening(host, port), around.stop, lambda: _print_message(listening))
         finally:
             intake.close(bye=bye)
             refused = intake.books.refused
             told = f"{intake.observations:,} observations and {intake.records:,} records taken"
-            _tell(f"{told}, {refused:,} requests refused")
+            _print_message(f"{told}, {refused:,} requests refused")
             if as_json:
                 told_of = {"observations": intake.observations, "records": intake.records, "refused": refused}
                 console.emit_json(told_of)
 
 
-def allowed_nodes(config: Path | None, allow: Sequence[str]) -> frozenset[NodeName] | None:
+def parse_allowed_nodes(config: Path | None, allow: Sequence[str]) -> frozenset[NodeName] | None:
     """Return the nodes that a file declares and those that are named; None, for any, where neither says one.
 
     Raises:
@@ -247,15 +247,15 @@ def allowed_nodes(config: Path | None, allow: Sequence[str]) -> frozenset[NodeNa
     return frozenset(found)
 
 
-def _check_places(context: typer.Context) -> None:
+def _check_field_flags(context: typer.Context) -> None:
     """Check that no flag of ``tap kafka`` says what another one says otherwise.
 
     Raises:
         ConfigurationError: one does; it names both.
     """
     given = {name for name in context.params if _is_given(context, name)}
-    for what, names in _PLACES.items():
-        asked = [_flag(name) for name in names if name in given]
+    for what, names in _FIELD_FLAGS.items():
+        asked = [_format_flag(name) for name in names if name in given]
         if len(asked) > 1:
             raise ConfigurationError(f"the {what} stands in one place, got {' and '.join(asked)}: name one of them")
     if {"time_record", "time_unit"} <= given:
@@ -272,16 +272,16 @@ def _is_given(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _flag(name: str) -> str:
+def _format_flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _tell(what: str) -> None:
-    console.words().print(f"hopwatch tap: {what}")
+def _print_message(what: str) -> None:
+    console.stderr().print(f"hopwatch tap: {what}")
 
 
 @contextmanager
-def _told_at_the_end(
+def _closing_probe(
     stamping: Stamping, around: Surroundings, *, as_json: bool, bye: Callable[[], bool]
 ) -> Iterator[None]:
     """Close the probe whatever happens, and say what was done."""
@@ -295,7 +295,7 @@ def _told_at_the_end(
 
 
 @contextmanager
-def _named_errors() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Turn what a tap raises into errors with an exit code."""
     from hopwatch.probes.http.serve import PortTakenError
 

@@ -1,21 +1,21 @@
 """``hopwatch topics``: makes the topic of observations, and says what is wrong with one that is there."""
 
 from __future__ import annotations
-
 import os
-from dataclasses import asdict, replace
+from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
-
 import typer
-
 from hopwatch.cli import console
-from hopwatch.monitor import settings, topics
+from hopwatch.monitor import settings
+from hopwatch.monitor import topics
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.settings import Settings
 from hopwatch.probes.contract.kafka import KafkaPlace
 
-A_FINDING = 1
+
+FINDING_EXIT_CODE = 1
 
 command = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
@@ -47,7 +47,7 @@ def create(  # noqa: PLR0913 - what a topic is made of
     It has the broker's time of arrival, and takes the largest batch of a probe.
     """
     chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
-    place = _place(chosen)
+    place = _require_topic(chosen)
     _check_numbers(replication, min_insync, allow_weak=allow_weak)
     topics.create_topic(
         place,
@@ -58,11 +58,11 @@ def create(  # noqa: PLR0913 - what a topic is made of
         retention_hours=retention_hours,
     )
     told = f"{partitions} partitions, replication {replication}, min.insync.replicas {min_insync}"
-    words = console.words()
+    words = console.stderr()
     words.print(f"made the topic {place.topic}: {told}, {topics.TIMESTAMPS}={topics.LOG_APPEND}", soft_wrap=True)
     made = topics.TopicDescription(partitions, replication, topics.build_config(min_insync, retention_hours))
     for problem in topics.find_problems(place, made):
-        words.print(_let_through(problem), soft_wrap=True)
+        words.print(_format_allowed(problem), soft_wrap=True)
 
 
 @command.command()
@@ -74,10 +74,10 @@ def check(
 ) -> None:
     """Say what is wrong with the topic, and how to mend it. Exit 1 when something is."""
     chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
-    place = _place(chosen)
+    place = _require_topic(chosen)
     topic = topics.describe_topic(place, chosen.transport.access)
     all_found = [topics.missing_topic_problem(place)] if topic is None else list(topics.find_problems(place, topic))
-    found = [_asked_for(problem) for problem in all_found if not (allow_weak and problem.is_weak)]
+    found = [_with_allow_flag(problem) for problem in all_found if not (allow_weak and problem.is_weak)]
     allowed = [problem for problem in all_found if allow_weak and problem.is_weak]
     if as_json:
         console.emit_json(
@@ -90,14 +90,14 @@ def check(
             }
         )
     for problem in found if not as_json else ():
-        console.data().print(f"{'weak' if problem.is_weak else 'wrong'}: {problem}", soft_wrap=True)
+        console.stdout().print(f"{'weak' if problem.is_weak else 'wrong'}: {problem}", soft_wrap=True)
     for problem in allowed if not as_json else ():
-        console.data().print(_let_through(problem), soft_wrap=True)
+        console.stdout().print(_format_allowed(problem), soft_wrap=True)
     if found:
-        raise typer.Exit(A_FINDING)
+        raise typer.Exit(FINDING_EXIT_CODE)
     if topic is not None and not as_json:
         told = f"{topic.partitions} partitions, replication {topic.replication}"
-        console.data().print(f"the topic {place.topic} will do: {told}")
+        console.stdout().print(f"the topic {place.topic} will do: {told}")
 
 
 def _check_numbers(replication: int, min_insync: int, *, allow_weak: bool) -> None:
@@ -118,16 +118,16 @@ def _check_numbers(replication: int, min_insync: int, *, allow_weak: bool) -> No
         raise ConfigurationError(f"{what} acknowledged, {least} does not: pass --allow-weak if that will do")
 
 
-def _asked_for(problem: topics.TopicProblem) -> topics.TopicProblem:
+def _with_allow_flag(problem: topics.TopicProblem) -> topics.TopicProblem:
     """Return a problem with the flag beside its remedy that takes it, where there is one."""
     return replace(problem, advice=f"{problem.advice}, or pass --allow-weak") if problem.is_weak else problem
 
 
-def _let_through(problem: topics.TopicProblem) -> str:
+def _format_allowed(problem: topics.TopicProblem) -> str:
     return f"weak, and allowed: {problem.message}"
 
 
-def _place(chosen: Settings) -> KafkaPlace:
+def _require_topic(chosen: Settings) -> KafkaPlace:
     place = chosen.transport.kafka_place
     if place is None:
         what = f"[transport] url is {chosen.transport.url!r}, which is no topic"

@@ -74,13 +74,13 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
 ) -> None:
     """Write what of a topic may enter a stream, and what may not."""
     chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
-    around = Surroundings(_tell)
-    with signals.ending(around.stop), _named_errors():
-        outputs, brokers = _outputs(chosen, stream, source)
-        validating = _validating(
-            chosen, stream, framing, spots_of(id_path, time_path, time_unit, is_record=time_record)
+    around = Surroundings(_print_message)
+    with signals.stop_on_signals(around.stop), _translate_errors():
+        outputs, brokers = _check_outputs(chosen, stream, source)
+        validating = _build_validation(
+            chosen, stream, framing, parse_field_paths(id_path, time_path, time_unit, is_record=time_record)
         )
-        validator = _validator(
+        validator = _build_validator(
             chosen,
             (source, group),
             (brokers, outputs),
@@ -90,7 +90,9 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
             id_text=not no_id_text,
         )
         where = f"validating {source} as one of the group {group}"
-        _tell(f"{where}: what may enter {stream} goes to {outputs.validated}, what may not to {outputs.rejected}")
+        _print_message(
+            f"{where}: what may enter {stream} goes to {outputs.validated}, what may not to {outputs.rejected}"
+        )
         validator.stamping.start()
         try:
             validator.run()
@@ -104,7 +106,7 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
                 console.emit_json(told)
 
 
-def spots_of(id_path: str | None, time_path: str | None, unit: TimeUnit | None, *, is_record: bool) -> Spots:
+def parse_field_paths(id_path: str | None, time_path: str | None, unit: TimeUnit | None, *, is_record: bool) -> Spots:
     """Return where id and event time stand, as flags say it.
 
     Raises:
@@ -116,10 +118,10 @@ def spots_of(id_path: str | None, time_path: str | None, unit: TimeUnit | None, 
         raise ConfigurationError("the event time stands in one place, got --time and --time-record: name one of them")
     if unit is not None and time_path is None:
         raise ConfigurationError("--time-unit is how an event time in a value is written: say where with --time")
-    return Spots(_way("--id", id_path), _way("--time", time_path), unit or TimeUnit.US, is_record)
+    return Spots(_parse_path("--id", id_path), _parse_path("--time", time_path), unit or TimeUnit.US, is_record)
 
 
-def _way(flag: str, path: str | None) -> Way | None:
+def _parse_path(flag: str, path: str | None) -> Way | None:
     from hopwatch.gate.rules import Path as Found
     from hopwatch.probes.taps.documents import path_keys
 
@@ -129,7 +131,7 @@ def _way(flag: str, path: str | None) -> Way | None:
         raise ConfigurationError(f"{flag}: {error}") from None
 
 
-def _outputs(chosen: Settings, stream: str, source: str) -> tuple[Outputs, str]:
+def _check_outputs(chosen: Settings, stream: str, source: str) -> tuple[Outputs, str]:
     """Return the topics that are written, and their brokers.
 
     Raises:
@@ -157,17 +159,17 @@ def _outputs(chosen: Settings, stream: str, source: str) -> tuple[Outputs, str]:
     return Outputs(places["to"].topic, places["rejected"].topic), places["to"].brokers
 
 
-def _validating(chosen: Settings, stream: str, framing: Framing, spots: Spots) -> Validating:
-    from hopwatch.cli.entrances import entrance_of
+def _build_validation(chosen: Settings, stream: str, framing: Framing, spots: Spots) -> Validating:
+    from hopwatch.cli.gate_builder import build_entrance
     from hopwatch.gate.registry.shelf import ShelfDownError
     from hopwatch.gate.registry.subjects import Registry, UnknownError
     from hopwatch.gate.validating import Validating
     from hopwatch.gate.versions import Versions
-    from hopwatch.monitor.store.subjects import StoredShelves
+    from hopwatch.monitor.store.subjects import SubjectStore
     from hopwatch.probes.clock import SystemClock as ProbeClock
 
     subject = chosen.gate.streams[stream].subject or stream
-    registry = Registry(StoredShelves(dialect.engine(chosen.store.url), SystemClock()))
+    registry = Registry(SubjectStore(dialect.create_engine(chosen.store.url), SystemClock()))
     versions = Versions(registry, subject, ProbeClock())
     try:
         versions.reader()
@@ -176,10 +178,10 @@ def _validating(chosen: Settings, stream: str, framing: Framing, spots: Spots) -
         raise ConfigurationError(f"the subject {subject!r} has no schema: {advice}") from None
     except ShelfDownError as error:
         raise TransportError(str(error)) from None
-    return Validating(stream, versions, entrance_of(chosen, stream).terms, spots, framing)
+    return Validating(stream, versions, build_entrance(chosen, stream).terms, spots, framing)
 
 
-def _validator(  # noqa: PLR0913 - what a flag each says
+def _build_validator(  # noqa: PLR0913 - what a flag each says
     chosen: Settings,
     read: tuple[str, str],
     written: tuple[str, Outputs],
@@ -190,7 +192,7 @@ def _validator(  # noqa: PLR0913 - what a flag each says
     id_text: bool,
 ) -> Validator:
     """Return the loop, once all that it stands on was reached for."""
-    from hopwatch.cli.entrances import stamping_of
+    from hopwatch.cli.gate_builder import build_stamping
     from hopwatch.gate.persistent import Patience
     from hopwatch.gate.source import Source
     from hopwatch.gate.turns import Turns
@@ -204,16 +206,16 @@ def _validator(  # noqa: PLR0913 - what a flag each says
     turns = Turns(brokers, outputs, access, group=group, patience=patience)
     turns.check(topic.cluster())
     source = Source(topic, patience, around, from_start=from_start, back_us=back_us(validating.terms.rules))
-    stamping = stamping_of(chosen, validating.stream, id_text=id_text)
+    stamping = build_stamping(chosen, validating.stream, id_text=id_text)
     return Validator(source, validating, turns, stamping=stamping, around=around)
 
 
-def _tell(what: str) -> None:
-    console.words().print(f"hopwatch validate: {what}")
+def _print_message(what: str) -> None:
+    console.stderr().print(f"hopwatch validate: {what}")
 
 
 @contextmanager
-def _named_errors() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Turn what is raised below into errors with an exit code."""
     try:
         yield

@@ -4,17 +4,18 @@ Streamlit does the talking with the provider. It is told how in memory, so that 
 """
 
 from __future__ import annotations
-
 import secrets
 from collections.abc import Collection
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import streamlit as st
-
-from hopwatch.dashboards import context, markup, theme
+from hopwatch.dashboards import context
+from hopwatch.dashboards import markup
+from hopwatch.dashboards import theme
 from hopwatch.dashboards.views import access
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.settings.dashboard import LoginSettings
+
 
 AUTH: Final = "auth"
 """The table of Streamlit's secrets that makes it ask a provider."""
@@ -29,9 +30,9 @@ def build_secrets(login: LoginSettings) -> dict[str, Any]:
     """
     auth = {
         "redirect_uri": login.callback_url,
-        "cookie_secret": login.said("cookie_secret") or secrets.token_hex(32),
+        "cookie_secret": login.read_secret("cookie_secret") or secrets.token_hex(32),
         "client_id": login.client_id,
-        "client_secret": login.said("client_secret"),
+        "client_secret": login.read_secret("client_secret"),
         "server_metadata_url": login.discovery_url,
         "client_kwargs": {"scope": "openid email profile", "code_challenge_method": "S256"},
     }

@@ -5,17 +5,18 @@ the addresses of this machine, over the network, to find out whether the page is
 """
 
 from __future__ import annotations
-
 import socket
 from collections.abc import Iterable
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
-
 import structlog
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
+from starlette.types import Receive
+from starlette.types import Scope
+from starlette.types import Send
+from hopwatch.monitor.settings.dashboard import parse_origin
 
-from hopwatch.monitor.settings.dashboard import origin_of
 
 MAX_WARNED: Final = 16
 """Origins that are refused are told once each, and no more of them than this: anybody can make up new ones."""
@@ -33,7 +34,7 @@ class OriginMiddleware:
     def __init__(self, app: ASGIApp, urls: Iterable[str]) -> None:
         """Stand before an app; ``urls`` are those at which people open it, beside the addresses of this machine."""
         self._app = app
-        self._allowed = {origin_of(url) for url in urls}
+        self._allowed = {parse_origin(url) for url in urls}
         self._machine_names = {_LOCAL, socket.gethostname().lower()}
         self._warned: set[str] = set()
 
@@ -57,11 +58,11 @@ class OriginMiddleware:
         owns one can let it lead to this machine.
         """
         try:
-            origin = origin_of(said)
+            origin = parse_origin(said)
         except ValueError:
             return False
         name = urlsplit(origin).hostname or ""
-        is_same = [origin_of(f"{urlsplit(origin).scheme}://{host}") for host in hosts if _is_host(host)] == [origin]
+        is_same = [parse_origin(f"{urlsplit(origin).scheme}://{host}") for host in hosts if _is_host(host)] == [origin]
         return origin in self._allowed or (is_same and (name in self._machine_names or _is_address(name)))
 
     def _warn(self, origin: str) -> None:
@@ -78,7 +79,7 @@ def _read_header(scope: Scope, name: bytes) -> list[str]:
 
 def _is_host(host: str) -> bool:
     try:
-        origin_of(f"http://{host}")
+        parse_origin(f"http://{host}")
     except ValueError:
         return False
     return True

@@ -1,16 +1,18 @@
 """Where a run keeps its files."""
 
 from __future__ import annotations
-
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
+from datetime import datetime
 from pathlib import Path
-
 from hopwatch.demo.configuration import format_configuration
 from hopwatch.demo.entrance.outlets import GateOutlets
-from hopwatch.demo.nodes import GATE, GATED_NODES, NODES
+from hopwatch.demo.nodes import GATE
+from hopwatch.demo.nodes import GATED_NODES
+from hopwatch.demo.nodes import NODES
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.store import dialect, schema
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
 
 
 class WorkdirError(ConfigurationError):
@@ -109,8 +111,8 @@ def check_store(url: str) -> None:
         StoreInUseError: it holds something.
         StoreError: it cannot be reached.
     """
-    if url and schema.is_there(url):
-        name = dialect.name_of(url)
+    if url and schema.has_store(url):
+        name = dialect.redact_url(url)
         raise StoreInUseError(f"the store {name} is not empty: every run wants one of its own, name an empty database")
 
 

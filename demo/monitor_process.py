@@ -1,19 +1,24 @@
 """The monitor beside the pipeline: ``hopwatch run`` as a process of its own, and what is read of its store."""
 
 from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Final, Self
-
+from typing import Final
+from typing import Self
 from hopwatch.demo.layout import Layout
-from hopwatch.demo.measurements import Json, Measurements
-from hopwatch.demo.nodes import NODES, STREAM
-from hopwatch.demo.pipeline import PACKAGES, read_last_line
+from hopwatch.demo.measurements import Json
+from hopwatch.demo.measurements import Measurements
+from hopwatch.demo.nodes import NODES
+from hopwatch.demo.nodes import STREAM
+from hopwatch.demo.pipeline import PACKAGES
+from hopwatch.demo.pipeline import read_last_line
 from hopwatch.monitor.errors import HopwatchError
-from hopwatch.monitor.store import dialect, reader, schema
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import schema
+
 
 STOP_WITHIN_S: Final = 60.0
 
@@ -81,13 +86,13 @@ class StoredResults:
         """Take the store's address, which need not be there yet, and the nodes of the stream."""
         self._nodes = nodes
         self._url = store_url
-        self._engine = dialect.engine(store_url)
+        self._engine = dialect.create_engine(store_url)
 
     def report(self) -> Json | None:
         """Return the object of ``hopwatch report --json``, or ``None`` before the monitor has made its tables."""
-        if not schema.is_there(self._url):
+        if not schema.has_store(self._url):
             return None
-        return reader.report(self._engine, STREAM)
+        return reader.read_report(self._engine, STREAM)
 
     def measured(self) -> Measurements | None:
         """Return all that ``compare`` wants to know of the store."""
@@ -95,5 +100,5 @@ class StoredResults:
         return (
             None
             if report is None
-            else Measurements(report, lambda node: reader.lost_ids(self._engine, STREAM, node), self._nodes)
+            else Measurements(report, lambda node: reader.read_lost_ids(self._engine, STREAM, node), self._nodes)
         )

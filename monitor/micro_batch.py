@@ -1,24 +1,45 @@
 """Write one micro-batch, or all of ``--once``, to the ledger and the store in one transaction."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from itertools import islice
 from operator import attrgetter
-from typing import Any, Final, NamedTuple, Protocol
-
+from typing import Any
+from typing import Final
+from typing import NamedTuple
+from typing import Protocol
 from sqlalchemy import Connection
-
 from hopwatch.monitor.accounting import holes
-from hopwatch.monitor.accounting.holes import NOTHING_PLANNED, PlannedRead
-from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
+from hopwatch.monitor.accounting.holes import NOTHING_PLANNED
+from hopwatch.monitor.accounting.holes import PlannedRead
+from hopwatch.monitor.accounting.ledger import Conclusion
+from hopwatch.monitor.accounting.ledger import Ledger
+from hopwatch.monitor.accounting.ledger import LiveWindow
 from hopwatch.monitor.accounting.unheard_instances import SpoolFolder
-from hopwatch.monitor.payloads import NOT_LANDED, FactSheet, OffsetRun, SetAside
-from hopwatch.monitor.results import Status, WindowResult
-from hopwatch.monitor.spark.rows import FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, TALLY_ROW
-from hopwatch.monitor.store import lineage, outliers, reader, rollups, undeclared, writer
-from hopwatch.monitor.store.past import Parcels, StoredPast
+from hopwatch.monitor.payloads import NOT_LANDED
+from hopwatch.monitor.payloads import FactSheet
+from hopwatch.monitor.payloads import OffsetRun
+from hopwatch.monitor.payloads import SetAside
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.spark.rows import FACTS_ROW
+from hopwatch.monitor.spark.rows import OFFSETS_ROW
+from hopwatch.monitor.spark.rows import SET_ASIDE_ROW
+from hopwatch.monitor.spark.rows import TALLY_ROW
+from hopwatch.monitor.store import outliers
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import rollups
+from hopwatch.monitor.store import writer
+from hopwatch.monitor.store.past import StoredPast
 from hopwatch.monitor.stream_config import StreamConfig
+from hopwatch.monitor.store import fencing
+from hopwatch.monitor.store import undeclared_names
+from hopwatch.monitor.store.past import PackedTallies
+
 
 CONCLUSIONS_PER_WRITE: Final = 200
 EARLIEST_US: Final = -(2**63)
@@ -30,12 +51,12 @@ HOURS_PER_BATCH: Final = 1
 def restore_ledger(connection: Connection, rules: Mapping[str, StreamConfig]) -> Ledger:
     """Return the ledger as it was last saved in the store."""
     ledger = Ledger(rules)
-    ledger.holes = list(reader.holes(connection))
-    ledger.take_up(reader.books(connection))
-    ledger.ranges = {stream: span for stream, span in reader.stream_ranges(connection).items() if stream in rules}
+    ledger.holes = list(reader.read_holes(connection))
+    ledger.take_up(reader.read_books(connection))
+    ledger.ranges = {stream: span for stream, span in reader.read_stream_ranges(connection).items() if stream in rules}
     for stream in ledger.ranges:
         ledger.live[stream] = {}
-    for row in reader.live_windows(connection):
+    for row in reader.read_live_windows(connection):
         if row["stream"] in rules:
             ledger.live[row["stream"]][row["window_start_us"]] = LiveWindow(
                 Status(row["status"]),
@@ -45,8 +66,8 @@ def restore_ledger(connection: Connection, rules: Mapping[str, StreamConfig]) ->
                 row["is_settled"],
                 row["books"],
             )
-    since_us = ledger.unread_since_us(lineage.watermark_us(connection))
-    ledger.note_unread(reader.set_aside_since(connection, since_us))
+    since_us = ledger.unread_since_us(fencing.read_watermark_us(connection))
+    ledger.note_unread(reader.read_set_aside_since(connection, since_us))
     return ledger
 
 
@@ -106,7 +127,7 @@ def write_micro_batch(  # noqa: PLR0913, PLR0917 - what came, what was to be rea
 
     ``folders`` are those of a spool, whether anything was read of them or not.
     """
-    before_us = lineage.watermark_us(connection)
+    before_us = fencing.read_watermark_us(connection)
     read = [OffsetRun.unpack(bytes(row.payload)) for row in rows if row.kind == OFFSETS_ROW]
     newest_us = max((row.watermark_us for row in rows), default=before_us)
     # Nothing is judged before all partitions of a backlog are read up to it.
@@ -120,7 +141,7 @@ def write_micro_batch(  # noqa: PLR0913, PLR0917 - what came, what was to be rea
         if follower is not None:
             noted += [note for conclusion in piece if (note := follower.note(conclusion)) is not None]
     forget_windows(connection, ledger, watermark_us)
-    outliers.keep(connection, ledger)
+    outliers.save_states(connection, ledger)
     if not windows:
         # Where there is nothing to judge, there is time.
         roll_up_hours(connection, ledger)
@@ -141,7 +162,7 @@ def absorb_rows(  # noqa: PLR0913, PLR0917 - what came, what was read of the tra
     read: Sequence[OffsetRun] = (),
     expected: PlannedRead = NOTHING_PLANNED,
     folders: Iterable[SpoolFolder] = (),
-) -> Parcels:
+) -> PackedTallies:
     """Write tallies, books and records set aside; return the packed tallies by window and shard."""
     changes = writer.Changes(watermark_us, batch_id)
     sheets: list[FactSheet] = []
@@ -158,15 +179,15 @@ def absorb_rows(  # noqa: PLR0913, PLR0917 - what came, what was read of the tra
     written = ledger.absorb(sheets) | ledger.note_unread(changes.set_aside, folders)
     changes.books = [ledger.books[key] for key in written]
     changes.streams = dict(ledger.ranges)
-    changes.holes = list(holes.find_holes(expected, read, reader.last_arrivals_us(connection)))
+    changes.holes = list(holes.find_holes(expected, read, reader.read_last_arrivals_us(connection)))
     changes.last_arrivals_us = {run.place: run.last_arrival_us for run in sorted(read, key=attrgetter("first"))}
     ledger.holes += changes.holes
     changes.segments = _find_needed_segments(ledger, sheets, changes.set_aside)
     for (stream, start_us), sighted_us in sighted.items():
         ledger.sight(stream, start_us, sighted_us)
-    writer.write(connection, changes)
-    undeclared.note(connection, changes.set_aside, ledger.rules)
-    tallied: Parcels = {}
+    writer.write_changes(connection, changes)
+    undeclared_names.count_undeclared(connection, changes.set_aside, ledger.rules)
+    tallied: PackedTallies = {}
     for (stream, start_us, shard), parcel in changes.tallies.items():
         tallied.setdefault((stream, start_us), {})[shard] = parcel
     return tallied
@@ -176,7 +197,7 @@ def keep_segments(connection: Connection, ledger: Ledger, rows: Iterable[Any], b
     """Save only the segments that a batch points into: the rest of it is written already."""
     sheets = [FactSheet.unpack(bytes(row.payload)) for row in rows if row.kind == FACTS_ROW]
     set_aside = [SetAside.unpack(bytes(row.payload)) for row in rows if row.kind == SET_ASIDE_ROW]
-    writer.keep_segments(connection, _find_needed_segments(ledger, sheets, set_aside), batch_id)
+    writer.save_segments(connection, _find_needed_segments(ledger, sheets, set_aside), batch_id)
 
 
 def _find_needed_segments(ledger: Ledger, sheets: Iterable[FactSheet], set_aside: Iterable[SetAside]) -> dict[str, int]:
@@ -192,24 +213,24 @@ def _find_needed_segments(ledger: Ledger, sheets: Iterable[FactSheet], set_aside
 
 
 def conclude_windows(
-    connection: Connection, ledger: Ledger, tallied: Parcels, watermark_us: int
+    connection: Connection, ledger: Ledger, tallied: PackedTallies, watermark_us: int
 ) -> Iterator[list[Conclusion]]:
     """Judge the windows that are due and write them in chunks; yield each chunk once it is written."""
     conclusions = ledger.conclude(tallied.keys(), watermark_us, StoredPast(connection, ledger.rules, tallied))
     while piece := list(islice(conclusions, CONCLUSIONS_PER_WRITE)):
         writer.write_conclusions(connection, piece, watermark_us)
-        yield outliers.look(connection, ledger, piece)
+        yield outliers.detect_outliers(connection, ledger, piece)
 
 
 def forget_windows(connection: Connection, ledger: Ledger, watermark_us: int) -> None:
     """Drop windows that can no longer change from ledger and store; their results stay."""
-    writer.forget(connection, ledger.forget(watermark_us))
+    writer.drop_tallies(connection, ledger.forget(watermark_us))
 
 
 def roll_up_hours(connection: Connection, ledger: Ledger) -> None:
     """Write the next hours whose windows can no longer change, a few at a time."""
     oldest_us = {stream: min(windows, default=LATEST_US) for stream, windows in ledger.live.items()}
-    stale = rollups.stale(connection)
+    stale = rollups.read_stale_hours(connection)
     due = [key for key in stale if key[0] in oldest_us and key[1] + rollups.HOUR_US <= oldest_us[key[0]]]
     for stream, hour_us in due[:HOURS_PER_BATCH]:
-        rollups.roll(connection, stream, hour_us)
+        rollups.roll_up_hour(connection, stream, hour_us)

@@ -1,17 +1,16 @@
 """What it takes to hold the monitor against the slow reference model: one configuration, comparable reports."""
 
 from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
-
 from sqlalchemy import Engine
-
 from hopwatch.monitor import stream_config
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.settings import load
-from hopwatch.monitor.store import dialect, schema
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
+
 
 Json = dict[str, Any]
 
@@ -31,8 +30,8 @@ def rules_of(folder: Path, streams: Json, **settings: object) -> dict[str, strea
 
 def prepared_store(folder: Path, name: str) -> Engine:
     """Return an empty store in a folder."""
-    engine = dialect.engine(f"sqlite:///{folder / name}")
-    schema.prepare(engine)
+    engine = dialect.create_engine(f"sqlite:///{folder / name}")
+    schema.prepare_store(engine)
     return engine
 
 

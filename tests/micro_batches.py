@@ -5,28 +5,32 @@ left, one value state a key, a batch that is replayed with its number after a cr
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-
 import pyarrow as pa
 from sqlalchemy import Engine
-
 from hopwatch.monitor import micro_batch
 from hopwatch.monitor.accounting.ledger import Ledger
 from hopwatch.monitor.kernel.tally import NEVER_US
 from hopwatch.monitor.micro_batch import BatchFollower
 from hopwatch.monitor.spark import one_shot
 from hopwatch.monitor.spark.decoder import decode_segments
-from hopwatch.monitor.spark.rows import CLOCK_ROW, KEY_COLUMNS, JobRow, to_arrow
+from hopwatch.monitor.spark.rows import CLOCK_ROW
+from hopwatch.monitor.spark.rows import KEY_COLUMNS
+from hopwatch.monitor.spark.rows import JobRow
+from hopwatch.monitor.spark.rows import to_arrow
 from hopwatch.monitor.spark.sources import spool
 from hopwatch.monitor.spark.window_state import WindowShardProcessor
-from hopwatch.monitor.store import lineage, writer
+from hopwatch.monitor.store import writer
 from hopwatch.monitor.stream_config import StreamConfig
+from hopwatch.monitor.store import fencing
+
 
 Key = tuple[Any, ...]
 
@@ -105,7 +109,7 @@ class MicroBatches:
     def _once_through(self, paths: list[str]) -> None:
         rows = self._process(paths)
         with self.engine.execution_options(writes=True).begin() as connection:
-            if not lineage.enter(connection, self.query, self.batch_id + 1, self.rules):
+            if not fencing.register_batch(connection, self.query, self.batch_id + 1, self.rules):
                 return
             self.ledger = self.ledger or micro_batch.restore_ledger(connection, self.rules)
             folders = () if self.spool_dir is None else spool.list_folders(self.spool_dir)
@@ -144,10 +148,10 @@ def run_once(
     tables = [tallier(pa.Table.from_batches(to_arrow(rows))) for rows in by_key.values()]
     out = [SimpleNamespace(**row) for table in tables for row in table.to_pylist()]
     with engine.execution_options(writes=True).begin() as connection:
-        lineage.begin_once(connection, rules)
+        fencing.begin_once(connection, rules)
         ledger = Ledger(rules)
         folders = () if spool_dir is None else spool.list_folders(spool_dir)
         windows = micro_batch.absorb_rows(connection, ledger, out, NEVER_US, folders=folders)
         for _ in micro_batch.conclude_windows(connection, ledger, windows, NEVER_US):
             ledger.let_go()
-        writer.forget_all(connection)
+        writer.drop_all_tallies(connection)

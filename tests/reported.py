@@ -10,11 +10,11 @@ from hopwatch.monitor.store import dialect, reader, schema
 
 def reported(store_url: str) -> dict[str, Any]:
     """Return what ``hopwatch report --json`` would say; of a store that is not there yet, that there is nothing."""
-    if not schema.is_there(store_url):
+    if not schema.has_store(store_url):
         return {"streams": [], "accounts": {"records": 0, "observations": 0}}
-    engine = dialect.engine(store_url)
+    engine = dialect.create_engine(store_url)
     try:
-        told: dict[str, Any] = json.loads(json.dumps(reader.report(engine)))
+        told: dict[str, Any] = json.loads(json.dumps(reader.read_report(engine)))
     finally:
         engine.dispose()
     return told

@@ -55,7 +55,7 @@ class Alertmanager:
         """Take the settings; nothing is sent yet."""
         self._name, self._labels = name, dict(settings.labels)
         self._resend_us = settings.resend_us
-        token, password = settings.said("bearer_token"), settings.said("password")
+        token, password = settings.read_secret("bearer_token"), settings.read_secret("password")
         let_in = _authorization(settings.username, password, token)
         self._headers = {"Content-Type": "application/json", **let_in}
         self._urls = [url.rstrip("/") + PATH for url in settings.urls]

@@ -7,19 +7,21 @@ each notification is a process of its own, which is killed when its time is over
 """
 
 from __future__ import annotations
-
 import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Final
-
 import hopwatch
-from hopwatch.alerts.channels import template_texts, texts
-from hopwatch.alerts.channels.channel import Accepted, Failure, Outcome
+from hopwatch.alerts.channels import template_texts
+from hopwatch.alerts.channels import texts
+from hopwatch.alerts.channels.channel import Accepted
+from hopwatch.alerts.channels.channel import Failure
+from hopwatch.alerts.channels.channel import Outcome
 from hopwatch.alerts.events import Event
 from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.settings.channels import AppriseChannel
+
 
 MAX_BODY: Final = 10_000
 """Services have bounds of their own, by which Apprise cuts or splits."""
@@ -34,8 +36,8 @@ class Apprise:
     def __init__(self, name: str, settings: AppriseChannel) -> None:
         """Take the settings; nothing is sent yet."""
         self._name, self._settings = name, settings
-        self._template = settings.said("template")
-        self._urls = settings.said("urls").split()
+        self._template = settings.read_secret("template")
+        self._urls = settings.read_secret("urls").split()
         self._timeout_s = settings.timeout_us / 1e6
 
     def send(self, delivery: Delivery, now_us: int) -> Outcome:

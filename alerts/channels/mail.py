@@ -7,29 +7,34 @@ refer to one id.
 """
 
 from __future__ import annotations
-
 import smtplib
 import socket
 import ssl
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC
+from datetime import datetime
 from email.errors import MessageError
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime
 from hashlib import sha256
 from typing import Final
-
 import structlog
-
-from hopwatch.alerts.channels import addresses, http, template_texts, texts
-from hopwatch.alerts.channels.channel import Accepted, Failure, Outcome
+from hopwatch.alerts.channels import addresses
+from hopwatch.alerts.channels import http
+from hopwatch.alerts.channels import template_texts
+from hopwatch.alerts.channels import texts
+from hopwatch.alerts.channels.channel import Accepted
+from hopwatch.alerts.channels.channel import Failure
+from hopwatch.alerts.channels.channel import Outcome
 from hopwatch.alerts.events import Notification
 from hopwatch.alerts.storage.outbox import Delivery
-from hopwatch.monitor.clock import Clock, SystemClock
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.settings.channels import EmailChannel
+
 
 PORTS: Final = {"starttls": 587, "implicit": 465, "none": 25}
 MAX_BODY: Final = 20_000
@@ -47,7 +52,7 @@ class Mail:
     def __init__(self, name: str, settings: EmailChannel, clock: Clock | None = None) -> None:
         """Take the settings; nothing is sent yet."""
         self._name, self._settings, self._clock = name, settings, clock or SystemClock()
-        self._password, self._template = settings.said("password"), settings.said("template")
+        self._password, self._template = settings.read_secret("password"), settings.read_secret("template")
         self._port = settings.port or PORTS[settings.tls]
         self._context = http.create_tls_context(settings.ca_file)
         self._who = f"the mail server {settings.host}:{self._port}"

@@ -32,7 +32,7 @@ class PagerDuty:
 
     def __init__(self, settings: PagerDutyChannel, clock: Clock | None = None) -> None:
         """Take the settings; nothing is sent yet."""
-        self._url, self._routing_key = settings.url, settings.said("routing_key")
+        self._url, self._routing_key = settings.url, settings.read_secret("routing_key")
         self._poster = Poster(settings.timeout_us / 1e6, settings.ca_file, [self._routing_key], clock)
 
     def send(self, delivery: Delivery, now_us: int) -> Outcome:

@@ -7,19 +7,20 @@ header, 3,000 of a section.
 """
 
 from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Final
-
-from hopwatch.alerts.channels import template_texts, texts
+from typing import Any
+from typing import Final
+from hopwatch.alerts.channels import template_texts
+from hopwatch.alerts.channels import texts
 from hopwatch.alerts.channels.channel import Outcome
 from hopwatch.alerts.channels.http import Poster
 from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.settings.channels import SlackChannel
-from hopwatch.monitor.settings.sample import Labels
+from hopwatch.monitor.settings.template_sample import Labels
+
 
 MAX_TEXT: Final = 3_000
 _ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -31,8 +32,8 @@ class Slack:
 
     def __init__(self, name: str, settings: SlackChannel, clock: Clock | None = None) -> None:
         """Take the settings; nothing is sent yet."""
-        self._name, self._template = name, settings.said("template")
-        self._url = settings.said("url")
+        self._name, self._template = name, settings.read_secret("template")
+        self._url = settings.read_secret("url")
         self._poster = Poster(settings.timeout_us / 1e6, settings.ca_file, [self._url], clock)
 
     def send(self, delivery: Delivery, now_us: int) -> Outcome:

@@ -1,16 +1,14 @@
 """Texts of user templates: the values that a template can use, and its rendering."""
 
 from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
-
 import structlog
-
 from hopwatch.alerts.channels.texts import to_one_line
 from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.settings import templates
-from hopwatch.monitor.settings.sample import Labels
+from hopwatch.monitor.settings.template_sample import Labels
+
 
 _log = structlog.get_logger("hopwatch")
 
@@ -30,7 +28,7 @@ def render_text(channel: str, template: str, seen: dict[str, Any]) -> str:
     if not template:
         return ""
     try:
-        return templates.render(template, seen).strip()
+        return templates.render_template(template, seen).strip()
     except templates.TemplateFaultError as error:
         _log.warning("a template fails, the usual text goes out instead", channel=channel, why=str(error))
         return ""

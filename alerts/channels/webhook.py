@@ -7,17 +7,19 @@ again each minute: whoever listens calls somebody when it is missing.
 """
 
 from __future__ import annotations
-
 import hmac
 from typing import Final
 from urllib.parse import quote
-
-from hopwatch.alerts.channels.channel import Accepted, Outcome
+from hopwatch.alerts.channels.channel import Accepted
+from hopwatch.alerts.channels.channel import Outcome
 from hopwatch.alerts.channels.http import Poster
-from hopwatch.alerts.events import AlertKind, Event, to_json
+from hopwatch.alerts.events import AlertKind
+from hopwatch.alerts.events import Event
+from hopwatch.alerts.events import to_json
 from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.settings.channels import WebhookChannel
+
 
 HEARTBEAT_S: Final = 60.0
 """Interval at which a heartbeat is sent again."""
@@ -28,7 +30,7 @@ class Webhook:
 
     def __init__(self, settings: WebhookChannel, clock: Clock | None = None) -> None:
         """Take the settings; nothing is sent yet."""
-        self._url, self._secret = settings.said("url"), settings.said("secret")
+        self._url, self._secret = settings.read_secret("url"), settings.read_secret("secret")
         self._headers = {name: value.get_secret_value() for name, value in settings.headers.items()}
         secrets = [self._url, self._secret, *self._headers.values()]
         self._poster = Poster(settings.timeout_us / 1e6, settings.ca_file, secrets, clock)

@@ -1,22 +1,24 @@
 """Dispatcher of notifications: finds due deliveries in the outbox; each channel has a worker that sends them."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import asdict
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
-
 from sqlalchemy import Engine
-
 from hopwatch.alerts.channels.routing import Routing
 from hopwatch.alerts.delivery import log
 from hopwatch.alerts.delivery.store_lock import StoreLock
-from hopwatch.alerts.delivery.worker import ChannelCounts, ChannelWorker, DeliveryResult
+from hopwatch.alerts.delivery.worker import ChannelCounts
+from hopwatch.alerts.delivery.worker import ChannelWorker
+from hopwatch.alerts.delivery.worker import DeliveryResult
 from hopwatch.alerts.storage import outbox
 from hopwatch.alerts.storage.outbox import ChannelBacklog
 from hopwatch.monitor.clock import Clock
-from hopwatch.monitor.store.dialect import Hold
+from hopwatch.monitor.store.dialect import StoreLock
+
 
 UNKNOWN_CHANNEL: Final = "no channel of this name is configured"
 
@@ -36,7 +38,7 @@ class ChannelFigures(ChannelCounts):
 class Dispatcher:
     """Delivers what is due; :mod:`alerts.delivery.threads` runs it in threads, tests call :meth:`step`."""
 
-    def __init__(self, engine: Engine, ways: Routing, clock: Clock, hold: Hold | None = None) -> None:
+    def __init__(self, engine: Engine, ways: Routing, clock: Clock, hold: StoreLock | None = None) -> None:
         """Deliver from the store of ``engine``, which has connections of its own, while this monitor has ``hold``."""
         self._engine, self._ways, self._clock, self.pen = engine, ways, clock, StoreLock(engine, clock, hold)
         self.carriers: Mapping[str, ChannelWorker] = {

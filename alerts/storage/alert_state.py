@@ -1,19 +1,28 @@
 """Alert states in the store, read and written in the transaction of the micro-batch, and fenced with it."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
-
-from sqlalchemy import Connection, Table, bindparam, delete, func, select
-
-from hopwatch.alerts.decision.episode import BEGINNING_US, AlertSeries, AlertState
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
+from typing import Final
+from sqlalchemy import Connection
+from sqlalchemy import Table
+from sqlalchemy import bindparam
+from sqlalchemy import delete
+from sqlalchemy import func
+from sqlalchemy import select
+from hopwatch.alerts.decision.episode import BEGINNING_US
+from hopwatch.alerts.decision.episode import AlertSeries
+from hopwatch.alerts.decision.episode import AlertState
 from hopwatch.alerts.decision.evaluation import AlertSnapshot
 from hopwatch.alerts.decision.incidents import Incident
 from hopwatch.alerts.decision.inputs import ObjectiveCounts
 from hopwatch.alerts.events import to_json
 from hopwatch.alerts.storage import state_json
-from hopwatch.monitor.store import dialect, tables, writer
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import tables
+from hopwatch.monitor.store import writer
+
 
 Json = dict[str, Any]
 ObjectiveKey = tuple[str, str, int]
@@ -36,13 +45,13 @@ def read_snapshot(connection: Connection) -> AlertSnapshot:
         row.key: state_json.parse_incident(row.key, row.incident, row.notification)
         for row in connection.execute(select(tables.alert_incidents))
     }
-    begun = writer.value(connection, _BEGUN)
+    begun = writer.read_value(connection, _BEGUN)
     return AlertSnapshot(states, incidents, int(begun or 0), read_clock_us(connection))
 
 
 def read_clock_us(connection: Connection) -> int:
     """Read the time up to which alerts were evaluated last."""
-    clock = writer.value(connection, _CLOCK)
+    clock = writer.read_value(connection, _CLOCK)
     return BEGINNING_US if clock is None else int(clock)
 
 

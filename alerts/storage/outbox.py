@@ -13,17 +13,32 @@ dead        given up
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from collections.abc import Container
+from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
 from enum import StrEnum
-from typing import Any, Final
-
-from sqlalchemy import Connection, Engine, Select, func, insert, select, update
+from typing import Any
+from typing import Final
+from sqlalchemy import Connection
+from sqlalchemy import Engine
+from sqlalchemy import Select
+from sqlalchemy import func
+from sqlalchemy import insert
+from sqlalchemy import select
+from sqlalchemy import update
 from sqlalchemy.sql.elements import ColumnElement
+from hopwatch.alerts.events import AlertKind
+from hopwatch.alerts.events import Event
+from hopwatch.alerts.events import Notification
+from hopwatch.alerts.events import from_json
+from hopwatch.alerts.events import to_json
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import tables
 
-from hopwatch.alerts.events import AlertKind, Event, Notification, from_json, to_json
-from hopwatch.monitor.store import dialect, schema, tables
 
 MAX_DUE: Final = 100
 MAX_ERROR: Final = 500
@@ -101,7 +116,7 @@ def query_due(engine: Engine, now_us: int, most: int = MAX_DUE, channel: str | N
         StoreError: the store cannot be read.
     """
     wanted = _select_due(now_us) if channel is None else _select_due(now_us).where(_outbox.channel == channel)
-    with schema.reading(engine) as connection:
+    with schema.open_snapshot(engine) as connection:
         found = connection.execute(wanted.limit(most)).mappings()
         deliveries = [(_delivery(row), row["told_us"]) for row in found]
     return [delivery for delivery, told_us in deliveries if not _is_stale(delivery, told_us)]
@@ -139,7 +154,7 @@ def enqueue_fallback(engine: Engine, delivery: Delivery, channel: str) -> bool:
     """
     of_key = (_outbox.key == delivery.notification.key) & (_outbox.channel == delivery.channel)
     wanted = select(_outbox.number, _outbox.key, _outbox.event, _outbox.created_us)
-    with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
+    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
         there = (_outbox.key == delivery.notification.key) & (_outbox.channel == channel)
         newest = int(connection.execute(select(func.max(_outbox.number)).where(there)).scalar() or 0)
         since = (_outbox.number >= delivery.number) & (_outbox.number > newest)
@@ -158,7 +173,7 @@ def query_backlog(engine: Engine, now_us: int) -> tuple[set[str], dict[str, Chan
         StoreError: the store cannot be read.
     """
     wanted = select(_outbox.channel, func.count(), func.min(_outbox.created_us)).group_by(_outbox.channel)
-    with schema.reading(engine) as connection:
+    with schema.open_snapshot(engine) as connection:
         found = set(connection.execute(select(_outbox.channel).where(*_is_due(now_us)).distinct()).scalars())
         rows = connection.execute(wanted.where(_outbox.state == DeliveryState.WAITING.value))
         return found, {channel: ChannelBacklog(int(count), int(oldest_us)) for channel, count, oldest_us in rows}
@@ -181,7 +196,7 @@ def catch_up_channels(
         StoreError: the store fails.
     """
     opened = select(_incidents.key, _incidents.notification).where(_incidents.notification != "")
-    with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
+    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
         # This comes first: an incident may have begun again since.
         _retry_dead_ends(connection, channels)
         for key, told in connection.execute(opened.order_by(_incidents.key)).all():
@@ -318,7 +333,7 @@ def _update_row(engine: Engine, delivery: Delivery, state: DeliveryState, **what
     """Update the state of a row, unless a newer one has replaced it meanwhile."""
     told = {"told_us": delivery.notification.at_us} | what
     values = {"state": state.value} | {name: value for name, value in told.items() if value is not None}
-    with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
+    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
         if state is DeliveryState.STANDING and _has_newer(connection, delivery):
             values["state"] = DeliveryState.SENT.value
         connection.execute(update(tables.alert_outbox).where(_is_open(delivery)).values(values))

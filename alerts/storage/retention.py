@@ -1,18 +1,23 @@
 """Retention of alerts: delete old notifications, and counts of windows that no burn rate needs any more."""
 
 from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Final
-
-from sqlalchemy import Connection, Engine, Select, delete, func, select
-
+from sqlalchemy import Connection
+from sqlalchemy import Engine
+from sqlalchemy import Select
+from sqlalchemy import delete
+from sqlalchemy import func
+from sqlalchemy import select
 from hopwatch.alerts.events import Event
 from hopwatch.alerts.storage.outbox import DeliveryState
 from hopwatch.monitor.clock import Clock
-from hopwatch.monitor.store import retention, schema, tables
+from hopwatch.monitor.store import retention
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import tables
 from hopwatch.probes.contract.limits import WINDOW_US
+
 
 ROWS_PER_STEP: Final = 1_000
 WINDOW_ROWS_PER_STEP: Final = 10_000
@@ -31,15 +36,15 @@ def prune_alerts(engine: Engine, before_us: int, counts_before_us: int, clock: C
     Raises:
         StoreError: the store fails; what was deleted before is deleted.
     """
-    while gone := retention.at_rest(engine, clock, partial(_prune_history, before_us=before_us)):
+    while gone := retention.run_and_rest(engine, clock, partial(_prune_history, before_us=before_us)):
         yield gone
-    while retention.at_rest(engine, clock, partial(_prune_windows, before_us=counts_before_us)):
+    while retention.run_and_rest(engine, clock, partial(_prune_windows, before_us=counts_before_us)):
         yield 0
 
 
 def count_prunable(engine: Engine, before_us: int) -> int:
     """Count the notifications that :func:`prune_alerts` would delete; nothing is changed."""
-    with schema.reading(engine) as connection:
+    with schema.open_snapshot(engine) as connection:
         return int(
             connection.execute(select(func.count()).select_from(_select_prunable(before_us).subquery())).scalar_one()
         )

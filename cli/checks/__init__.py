@@ -5,37 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from hopwatch.cli.checks import alerts, data, kafka, machine, places, stores
+from hopwatch.cli.checks import alerts, data, folders, kafka, machine, stores
 from hopwatch.cli.checks.finding import Finding, Level
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.settings import Settings
 
-__all__ = ["Finding", "Level", "examine"]
+__all__ = ["Finding", "Level", "run_checks"]
 
 
-def examine(path: Path | None, settings: Settings, clock: Clock, *, allow_weak: bool = False) -> Iterator[Finding]:
+def run_checks(path: Path | None, settings: Settings, clock: Clock, *, allow_weak: bool = False) -> Iterator[Finding]:
     """Yield one finding a check, and of the data one for each thing to look at, as soon as it is made.
 
     ``path`` is where the settings were read from, if anywhere; ``allow_weak`` takes a topic that may lose data.
     """
-    yield places.configuration(path, settings.streams)
-    yield machine.python()
-    yield machine.java()
-    yield machine.spark()
+    yield folders.check_configuration(path, settings.streams)
+    yield machine.check_python()
+    yield machine.check_java()
+    yield machine.check_spark()
     if settings.transport.kafka_place is not None:
         # The arrival clock is the brokers' own, which nobody can be asked for.
-        yield kafka.topic(settings.transport.kafka_place, settings.transport.access, allow_weak=allow_weak)
+        yield kafka.check_topic(settings.transport.kafka_place, settings.transport.access, allow_weak=allow_weak)
     else:
-        transport = places.transport(settings.transport.spool)
+        transport = folders.check_spool(settings.transport.spool)
         yield transport
         if transport.level is not Level.FAIL and settings.transport.spool.exists():
-            yield places.clocks(settings.transport.spool, clock)
-    store = stores.store(settings.store.url)
+            yield folders.check_clocks(settings.transport.spool, clock)
+    store = stores.check_store(settings.store.url)
     yield store
-    if store.level is not Level.FAIL and (ids := stores.ids(settings.store.url, settings.streams)) is not None:
+    if store.level is not Level.FAIL and (ids := stores.check_ids(settings.store.url, settings.streams)) is not None:
         yield ids
     if store.level is not Level.FAIL:
-        yield from data.data(settings.store.url, settings.streams, clock.now_us())
+        yield from data.check_data(settings.store.url, settings.streams, clock.now_us())
     if settings.streams:
-        yield alerts.channels(settings.alerts)
-    yield places.workdir(settings.monitor.workdir)
+        yield alerts.check_channels(settings.alerts)
+    yield folders.check_workdir(settings.monitor.workdir)

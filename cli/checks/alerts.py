@@ -10,19 +10,19 @@ from hopwatch.monitor.settings.alerting import AlertsSettings
 ADVICE: Final = "add a table [alerts.channels.NAME]: docs/ALERTS.md"
 
 
-def channels(alerts: AlertsSettings) -> Finding:
+def check_channels(alerts: AlertsSettings) -> Finding:
     """Say who is told of alerts; a note where nobody is: Prometheus may be what tells people."""
-    if told := unheard(alerts):
+    if told := explain_unheard(alerts):
         return Finding("alerts", Level.NOTE, told, ADVICE)
-    if not alerts.in_force:
+    if not alerts.active_rules:
         return Finding("alerts", Level.OK, "no rule is in force: nobody is told of anything")
-    names = ", ".join(alerts.hearing)
-    return Finding("alerts", Level.OK, f"rules in force: {len(alerts.in_force)}, told through: {names}")
+    names = ", ".join(alerts.receiving_channels)
+    return Finding("alerts", Level.OK, f"rules in force: {len(alerts.active_rules)}, told through: {names}")
 
 
-def unheard(alerts: AlertsSettings) -> str:
+def explain_unheard(alerts: AlertsSettings) -> str:
     """Return why alerts of the rules that are in force reach nobody; empty where they do, or there is no rule."""
-    if not alerts.in_force or alerts.hearing:
+    if not alerts.active_rules or alerts.receiving_channels:
         return ""
     if not alerts.channels:
         return "no notification channel is configured: alerts are kept in the store and reach nobody"

@@ -1,46 +1,52 @@
 """What the last hour of the data says of probes and configuration: what was left uncounted, and what looks odd."""
 
 from __future__ import annotations
-
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Final
-
-from hopwatch.cli.checks.finding import Finding, Level
-from hopwatch.cli.checks.stores import refused
+from hopwatch.cli.checks.finding import Finding
+from hopwatch.cli.checks.finding import Level
 from hopwatch.monitor.accounting import undeclared_names
-from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE, UndeclaredName
+from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE
+from hopwatch.monitor.accounting.undeclared_names import UndeclaredName
 from hopwatch.monitor.errors import StoreError
-from hopwatch.monitor.store import dialect, instances, reader, recent, schema
-from hopwatch.monitor.store.recent import Recent
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import instances
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import schema
 from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.monitor.texts.read_progress import iso_second
+from hopwatch.cli.checks.stores import store_error_finding
+from hopwatch.monitor.store import recent_problems
+from hopwatch.monitor.store.recent_problems import RecentProblems
 
-MOST_OF_A_KIND: Final = 5
-DOUBLED_RATIO: Final = 0.5
+
+MAX_PER_KIND: Final = 5
+MAX_DUPLICATE_RATIO: Final = 0.5
 """So many duplicates a message are no retries: a service stamps twice, or a link delivers twice."""
 
 
-def data(url: str, streams: Collection[str], now_us: int) -> Iterator[Finding]:
+def check_data(url: str, streams: Collection[str], now_us: int) -> Iterator[Finding]:
     """Yield what somebody should look at, or that there is nothing, or nothing was read; nothing without streams.
 
     Before it comes what there is to say of a monitor that has read no more for a while.
     """
     if not streams:
         return
-    engine = dialect.engine(url)
+    engine = dialect.create_engine(url)
     try:
-        if not schema.is_there(url):
+        if not schema.has_store(url):
             what = "no monitor has written here yet: nothing is known of any stream"
             yield Finding("data", Level.NOTE, what, "start hopwatch run")
             return
-        with schema.reading(engine) as connection:
-            found = recent.of(connection, streams, HOUR_US)
-            known = reader.stream_ranges(connection)
-            reached = instances.reached(connection)
+        with schema.open_snapshot(engine) as connection:
+            found = recent_problems.read_recent_problems(connection, streams, HOUR_US)
+            known = reader.read_stream_ranges(connection)
+            reached = instances.read_progress(connection)
     except StoreError as error:
-        yield replace(refused(error), check="data")
+        yield replace(store_error_finding(error), check="data")
         return
     finally:
         engine.dispose()
@@ -49,25 +55,32 @@ def data(url: str, streams: Collection[str], now_us: int) -> Iterator[Finding]:
         stalled = "docs/runbooks/monitor_stalled.md says how to tell, and what to do" if notice.is_grave else ""
         advice = "hopwatch run starts it" if reached.stopped_us is not None else stalled
         yield Finding("monitor", level, notice.words, advice)
-    kinds = (_empty(found), _names(found), _implausible(found), _unread(found), _dropped(found), _orphans(found))
-    every = (*kinds, _doubled(found), _unread_streams(streams, known))
-    told = [finding for kind in every for finding in _some(kind)]
+    kinds = (
+        _find_empty_streams(found),
+        _find_names(found),
+        _find_implausible(found),
+        _find_unread(found),
+        _find_dropped(found),
+        _find_orphans(found),
+    )
+    every = (*kinds, _find_duplicates(found), _find_unread_streams(streams, known))
+    told = [finding for kind in every for finding in _limit_findings(kind)]
     if not told:
         what = "nothing was set aside or dropped in the last hour, and no message was seen out of place"
         told = [Finding("data", Level.OK, what)]
     yield from told
 
 
-def _some(findings: Iterator[Finding]) -> Iterator[Finding]:
+def _limit_findings(findings: Iterator[Finding]) -> Iterator[Finding]:
     level = Level.OK
-    for finding in islice(findings, MOST_OF_A_KIND):
+    for finding in islice(findings, MAX_PER_KIND):
         level = finding.level
         yield finding
     if left := sum(1 for _ in findings):
         yield Finding("data", level, f"and {left:,} more of this kind", "hopwatch report --json has all of them")
 
 
-def _unread_streams(streams: Collection[str], known: Collection[str]) -> Iterator[Finding]:
+def _find_unread_streams(streams: Collection[str], known: Collection[str]) -> Iterator[Finding]:
     """Yield which streams have no window, in one line if none has."""
     missing = sorted(set(streams).difference(known))
     advice = "stamp its messages in a service: docs/INTERFACE.md has the calls of a probe"
@@ -80,78 +93,78 @@ def _unread_streams(streams: Collection[str], known: Collection[str]) -> Iterato
         yield Finding("data", Level.NOTE, told, advice)
 
 
-def _empty(found: Recent) -> Iterator[Finding]:
+def _find_empty_streams(found: RecentProblems) -> Iterator[Finding]:
     for stream in found.empty:
         observations = sum(one.observations for one in found.implausible if one.stream == stream)
-        records = sum(one.records for one in found.names if _meant(one) == stream)
+        records = sum(one.records for one in found.names if _intended_stream(one) == stream)
         parts = [f"{observations:,} observations are implausible"] if observations else []
         parts += [f"{records:,} records name what is not declared"] if records else []
         if parts:
-            yield _look(
+            yield _warning(
                 f"{stream} has no message in the last hour: all that came was set aside: {', '.join(parts)}",
                 "mend what the next lines say: no window of the stream means anything before",
             )
 
 
-def _meant(one: UndeclaredName) -> str:
+def _intended_stream(one: UndeclaredName) -> str:
     """Return the declared stream that a name is of, or may be meant to be."""
     return one.stream if one.reason == UNKNOWN_NODE else one.nearest
 
 
-def _names(found: Recent) -> Iterator[Finding]:
+def _find_names(found: RecentProblems) -> Iterator[Finding]:
     for one in found.names:
-        yield _look(
+        yield _warning(
             undeclared_names.describe_name(one),
             "correct the name in the service, or declare it; ignore_nodes leaves nodes out",
         )
 
 
-def _implausible(found: Recent) -> Iterator[Finding]:
+def _find_implausible(found: RecentProblems) -> Iterator[Finding]:
     for one in found.implausible:
-        yield _look(
+        yield _warning(
             f"{one.stream}, node {one.node}: {one.observations:,} observations have an event time that cannot be",
             "give probes event times in µs since 1970, or as datetimes with a zone; old ones need max_age",
         )
 
 
-def _unread(found: Recent) -> Iterator[Finding]:
+def _find_unread(found: RecentProblems) -> Iterator[Finding]:
     for reason, records in found.unread:
-        yield _look(
-            f"{_counted(records, 'record')} cannot be counted: {reason}",
+        yield _warning(
+            f"{_format_count(records, 'record')} cannot be counted: {reason}",
             "the page of quality of hopwatch dashboard says what is wrong with each, and where its bytes are",
         )
 
 
-def _dropped(found: Recent) -> Iterator[Finding]:
+def _find_dropped(found: RecentProblems) -> Iterator[Finding]:
     for one in found.nodes:
         if one.dropped:
-            yield _look(
-                f"{one.stream}, node {one.node}: probes dropped {_counted(one.dropped, 'observation')}",
+            yield _warning(
+                f"{one.stream}, node {one.node}: probes dropped {_format_count(one.dropped, 'observation')}",
                 "the log of the service says why, and the page of probes of hopwatch dashboard",
             )
 
 
-def _orphans(found: Recent) -> Iterator[Finding]:
+def _find_orphans(found: RecentProblems) -> Iterator[Finding]:
     for one in found.nodes:
         if one.orphans:
-            yield _look(
+            yield _warning(
                 f"{one.stream}, node {one.node}: {one.orphans:,} of {one.seen:,} messages were seen at none before it",
                 "stamp all messages at the nodes before it, with the same ids, or correct the path of the stream",
             )
 
 
-def _doubled(found: Recent) -> Iterator[Finding]:
+def _find_duplicates(found: RecentProblems) -> Iterator[Finding]:
     for one in found.nodes:
-        if one.duplicates > DOUBLED_RATIO * one.messages:
-            yield _look(
+        if one.duplicates > MAX_DUPLICATE_RATIO * one.messages:
+            yield _warning(
                 f"{one.stream}, node {one.node}: {one.messages:,} stamps came {one.duplicates:,} times more",
                 "look whether the service stamps twice, or takes each message twice",
             )
 
 
-def _look(what: str, advice: str) -> Finding:
+def _warning(what: str, advice: str) -> Finding:
     return Finding("data", Level.WARN, what, advice)
 
 
-def _counted(number: int, noun: str) -> str:
+def _format_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,14 +1,15 @@
 """The topic that the monitor reads: there, readable, with the broker's time, and strong enough to be trusted."""
 
 from __future__ import annotations
-
-from hopwatch.cli.checks.finding import Finding, Level
+from hopwatch.cli.checks.finding import Finding
+from hopwatch.cli.checks.finding import Level
 from hopwatch.monitor import topics
 from hopwatch.monitor.errors import TransportError
-from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.probes.contract.kafka import KafkaAccess
+from hopwatch.probes.contract.kafka import KafkaPlace
 
 
-def topic(place: KafkaPlace, access: KafkaAccess, *, allow_weak: bool = False) -> Finding:
+def check_topic(place: KafkaPlace, access: KafkaAccess, *, allow_weak: bool = False) -> Finding:
     """Check the topic; of several things that are wrong the worst is told; ``allow_weak`` takes what may lose data."""
     try:
         found = topics.describe_topic(place, access)

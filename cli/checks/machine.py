@@ -1,30 +1,30 @@
 """What the machine has to bring: Python, Java, and the packages of Spark."""
 
 from __future__ import annotations
-
 import importlib
 import platform
 import sys
 from typing import Final
-
-from hopwatch.cli.checks.finding import Finding, Level
+from hopwatch.cli.checks.finding import Finding
+from hopwatch.cli.checks.finding import Level
 from hopwatch.monitor import java as spark_java
 from hopwatch.monitor.errors import JavaError
 
-OLDEST_PYTHON: Final = (3, 11)
+
+MIN_PYTHON: Final = (3, 11)
 SPARK_PACKAGES: Final = ("pyspark", "pandas", "pyarrow", "google.protobuf")
 """What the job imports here and in its workers; protobuf is missed only when the first state is made."""
 
 
-def python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
+def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
     """Check the version of Python."""
     told = f"Python {'.'.join(map(str, version))}, {platform.python_implementation()}, at {sys.executable}"
-    if version < OLDEST_PYTHON:
+    if version < MIN_PYTHON:
         return Finding("python", Level.FAIL, told, "install Python 3.11 or newer, and Hopwatch with it")
     return Finding("python", Level.OK, told)
 
 
-def java() -> Finding:
+def check_java() -> Finding:
     """Check the Java that Spark will find."""
     try:
         version = spark_java.require_java()
@@ -34,7 +34,7 @@ def java() -> Finding:
     return Finding("java", Level.OK, f"Java {version} at {spark_java.find_executable()}")
 
 
-def spark() -> Finding:
+def check_spark() -> Finding:
     """Check that the packages which the job needs can be imported."""
     versions = []
     for name in SPARK_PACKAGES:

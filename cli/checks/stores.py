@@ -1,50 +1,54 @@
 """The store: whether it can be opened and written, or made, and is of the version that this program knows."""
 
 from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
-
 import sqlalchemy
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
-
-from hopwatch.cli.checks.finding import Finding, Level
-from hopwatch.cli.checks.places import TRIAL, nearest_folder, not_written, with_room
+from hopwatch.cli.checks.finding import Finding
+from hopwatch.cli.checks.finding import Level
 from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.kernel.verdict import ID_TYPE_QUESTION
 from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.store import dialect, reader, schema
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import schema
 from hopwatch.monitor.store.rollups import HOUR_US
+from hopwatch.cli.checks.folders import TRIAL_PREFIX
+from hopwatch.cli.checks.folders import check_space
+from hopwatch.cli.checks.folders import find_nearest_folder
+from hopwatch.cli.checks.folders import unwritable_finding
+
 
 _LOCK_TIMEOUT_S: Final = 1
 _IS_WRITTEN: Final = "NOT pg_is_in_recovery() AND current_setting('default_transaction_read_only') = 'off'"
-_MAY_MAKE: Final = f"SELECT {_IS_WRITTEN} AND has_schema_privilege(current_schema(), 'CREATE')"
+_MAY_CREATE: Final = f"SELECT {_IS_WRITTEN} AND has_schema_privilege(current_schema(), 'CREATE')"
 _MAY_WRITE: Final = f"SELECT {_IS_WRITTEN} AND has_table_privilege('windows', 'INSERT')"
 
 
-def store(url: str) -> Finding:
+def check_store(url: str) -> Finding:
     """Check the store, whichever database it is in."""
-    return _server(url) if dialect.database_file(url) is None else _file(url)
+    return _check_server(url) if dialect.database_file(url) is None else _check_file(url)
 
 
-def ids(url: str, streams: Iterable[str]) -> Finding | None:
+def check_ids(url: str, streams: Iterable[str]) -> Finding | None:
     """Check that the nodes call messages by the same ids, as far as the last hour of each stream that was judged says.
 
     None without a store, which has a check of its own.
     """
-    engine = dialect.engine(url)
+    engine = dialect.create_engine(url)
     try:
-        if not schema.is_there(url):
+        if not schema.has_store(url):
             return None
-        with schema.reading(engine) as connection:
-            found = reader.newest_reason(connection, streams, ID_TYPE_QUESTION, HOUR_US)
+        with schema.open_snapshot(engine) as connection:
+            found = reader.find_newest_reason(connection, streams, ID_TYPE_QUESTION, HOUR_US)
     except StoreError as error:
-        return replace(refused(error), check="ids")
+        return replace(store_error_finding(error), check="ids")
     finally:
         engine.dispose()
     if found is None:
@@ -55,18 +59,18 @@ def ids(url: str, streams: Iterable[str]) -> Finding | None:
     return Finding("ids", Level.WARN, told, advice)
 
 
-def _server(url: str) -> Finding:
+def _check_server(url: str) -> Finding:
     """Check that the database answers, holds a store or nothing, and can be written by this user."""
-    name, engine = dialect.name_of(url), dialect.engine(url)
+    name, engine = dialect.redact_url(url), dialect.create_engine(url)
     try:
-        with dialect.errors_named(url), engine.begin() as connection:
+        with dialect.translate_errors(url), engine.begin() as connection:
             is_empty = dialect.is_empty(connection)
             if not is_empty:
-                schema.check(connection)
-            may_write = connection.exec_driver_sql(_MAY_MAKE if is_empty else _MAY_WRITE).scalar()
+                schema.check_version(connection)
+            may_write = connection.exec_driver_sql(_MAY_CREATE if is_empty else _MAY_WRITE).scalar()
             version = connection.exec_driver_sql("SHOW server_version").scalar()
     except StoreError as error:
-        return refused(error)
+        return store_error_finding(error)
     finally:
         engine.dispose()
     if not may_write:
@@ -76,51 +80,51 @@ def _server(url: str) -> Finding:
     return Finding("store", Level.OK, f"the store {name} {told}; PostgreSQL {version}")
 
 
-def refused(error: StoreError) -> Finding:
+def store_error_finding(error: StoreError) -> Finding:
     """Return what the store says itself, its advice apart."""
     words = str(error)
     what, _, advice = words.rpartition("; " if "; " in words else ": ")
     return Finding("store", Level.FAIL, what, advice)
 
 
-def _file(url: str) -> Finding:
+def _check_file(url: str) -> Finding:
     """Check that the store's file can be opened and written, or made, with a write-ahead log."""
     file = Path(make_url(url).database or "")
-    folder = nearest_folder(file.parent)
+    folder = find_nearest_folder(file.parent)
     try:
-        with TemporaryDirectory(dir=folder, prefix=TRIAL) as scratch:
-            mode = _journal_mode(Path(scratch) / "trial.db")
+        with TemporaryDirectory(dir=folder, prefix=TRIAL_PREFIX) as scratch:
+            mode = _read_journal_mode(Path(scratch) / "trial.db")
     except OSError as error:
-        return not_written("store", folder, error)
+        return unwritable_finding("store", folder, error)
     if mode != "wal":
         told = f"SQLite cannot keep a write-ahead log in {folder}, only {mode!r}"
         return Finding("store", Level.FAIL, told, "keep the store on a local disk, not on a network share")
     if not file.exists():
-        return with_room("store", f"the store {file} is not there yet, and can be made", folder)
+        return check_space("store", f"the store {file} is not there yet, and can be made", folder)
     try:
         _open_for_writing(url)
     except SQLAlchemyError as error:
         reason = getattr(error, "orig", None) or error
         advice = "end the program that holds it, make it writable for this user, or name another file in [store] url"
         return Finding("store", Level.FAIL, f"the store {file} cannot be written: {reason}", advice)
-    if not schema.is_there(url):
-        return with_room("store", f"the store {file} has no tables yet, and they can be made", folder)
-    return _version(url) or with_room("store", f"the store {file} can be read and written", folder)
+    if not schema.has_store(url):
+        return check_space("store", f"the store {file} has no tables yet, and they can be made", folder)
+    return _check_version(url) or check_space("store", f"the store {file} can be read and written", folder)
 
 
-def _version(url: str) -> Finding | None:
+def _check_version(url: str) -> Finding | None:
     """Return what is wrong with the tables, if anything."""
-    engine = dialect.engine(url)
+    engine = dialect.create_engine(url)
     try:
-        with schema.reading(engine):
+        with schema.open_snapshot(engine):
             return None
     except StoreError as error:
-        return refused(error)
+        return store_error_finding(error)
     finally:
         engine.dispose()
 
 
-def _journal_mode(file: Path) -> str:
+def _read_journal_mode(file: Path) -> str:
     engine = sqlalchemy.create_engine(f"sqlite:///{file}", poolclass=NullPool)
     with engine.connect() as connection:
         return str(connection.exec_driver_sql("PRAGMA journal_mode=WAL").scalar())

@@ -12,11 +12,11 @@ from hopwatch.dashboards.queries.alert_models import AlertsInRange
 from hopwatch.monitor.store import instances
 from hopwatch.monitor.store import outliers
 from hopwatch.monitor.store import quality
-from hopwatch.monitor.store.instances import Asked
 from hopwatch.monitor.accounting.instances import InstancePage
 from hopwatch.monitor.accounting.quality import Quality
 from hopwatch.alerts.storage import history_queries
 from hopwatch.alerts.storage.history import HistoryEntry
+from hopwatch.monitor.store.instances import InstanceFilter
 
 
 MAX_ROWS: Final = 200
@@ -37,8 +37,8 @@ class ProbesQuery:
 
     def run(self, connection: Connection) -> InstancePage:
         """Return it; a page behind the last is empty."""
-        asked = Asked(self.stream, self.search, self.is_all)
-        return instances.roll(connection, asked, (self.part - 1) * MAX_ROWS, MAX_ROWS)
+        asked = InstanceFilter(self.stream, self.search, self.is_all)
+        return instances.query_instances(connection, asked, (self.part - 1) * MAX_ROWS, MAX_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,9 @@ class AlertsQuery:
         later = self._query_notifications(connection, history_queries.select_ends_after(self.to_us, MAX_NOTIFICATIONS))
         over = [one for one in later if one.notification.since_us < self.to_us]
         span_us = self.from_us, self.to_us
-        found, findings = outliers.newest(connection, self.stream or None, span_us, MAX_ROWS, is_all=self.is_all)
+        found, findings = outliers.read_newest_findings(
+            connection, self.stream or None, span_us, MAX_ROWS, is_all=self.is_all
+        )
         return AlertsInRange(
             tuple(lasting),
             tuple(history_queries.query_history(connection, history_queries.select_beginnings(keys))),
@@ -92,5 +94,5 @@ class QualityQuery:
 
     def run(self, connection: Connection) -> Quality:
         """Return it."""
-        summed = quality.stopped(connection, self.stream, self.from_us, self.to_us, self.step_us)
-        return quality.of(connection, summed, self.from_us, self.arrived_us, MAX_ROWS)
+        summed = quality.sum_stopped(connection, self.stream, self.from_us, self.to_us, self.step_us)
+        return quality.read_quality(connection, summed, self.from_us, self.arrived_us, MAX_ROWS)

@@ -17,12 +17,12 @@ from hopwatch.dashboards.queries.stream_queries import query_graph
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import HopwatchError
 from hopwatch.monitor.settings import Settings
-from hopwatch.monitor.store import lineage
 from hopwatch.monitor.store import reader
 from hopwatch.monitor.store import writer
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.lookup import journey
 from hopwatch.monitor.lookup import search
+from hopwatch.monitor.store import fencing
 
 
 SEARCH_TIMEOUT_S: Final = 10.0
@@ -89,11 +89,11 @@ class MessagePathsQuery:
 
     def run(self, connection: Connection) -> tuple[MessagePath, ...]:
         """Return a way for each."""
-        is_kept_for_ever = writer.value(connection, "query_id") == lineage.ONCE
+        is_kept_for_ever = writer.read_value(connection, "query_id") == fencing.ONCE
         return tuple(
             MessagePath(
                 query_graph(connection, stream),
-                tuple(reader.sides(connection, stream)),
+                tuple(reader.read_stamp_sides(connection, stream)),
                 WindowQuery(stream, start_us).run(connection),
                 None if is_kept_for_ever or terms is None else terms.kept_until_us(start_us),
             )

@@ -23,9 +23,9 @@ from hopwatch.monitor.store import instances
 from hopwatch.monitor.store import reader
 from hopwatch.monitor.store import rollups
 from hopwatch.monitor.store import tables
-from hopwatch.monitor.store.tables import Words
 from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.alerts.storage import history_queries
+from hopwatch.monitor.store.tables import ExactText
 
 
 RECENT_US: Final = rollups.HOUR_US
@@ -40,8 +40,8 @@ WindowStart = tuple[str, int]
 
 def query_overview(connection: Connection) -> StreamsOverview:
     """Return how all streams stand; one of which nothing came is there too."""
-    ranges = reader.stream_ranges(connection)
-    names = reader.stream_names(connection, None)
+    ranges = reader.read_stream_ranges(connection)
+    names = reader.read_stream_names(connection, None)
     newest_us = max((ranges[name][1] for name in names if name in ranges), default=0)
     # A stream of which nothing came for long has its newest windows further back than the last hour of all.
     minutes = _query_recent_windows(connection, {name: ranges[name][1] - RECENT_US for name in names if name in ranges})
@@ -56,7 +56,7 @@ def query_overview(connection: Connection) -> StreamsOverview:
         )
         for name in names
     )
-    return StreamsOverview(streams, instances.reached(connection), history_queries.count_open_incidents(connection))
+    return StreamsOverview(streams, instances.read_progress(connection), history_queries.count_open_incidents(connection))
 
 
 def _query_recent_windows(connection: Connection, since_us: dict[str, int]) -> dict[str, list[WindowSummary]]:
@@ -92,17 +92,17 @@ def _query_newest_final_starts(connection: Connection, minutes: dict[str, list[W
     for stream, of_stream in minutes.items():
         newest_us = max((minute.start_us for minute in of_stream if minute.status.is_final), default=None)
         if newest_us is None:
-            newest_us = reader.newest_final_us(connection, stream)
+            newest_us = reader.read_newest_final_us(connection, stream)
         found += [] if newest_us is None else [(stream, newest_us)]
     return found
 
 
 def _query_windows(connection: Connection, starts: list[WindowStart]) -> dict[str, WindowResult]:
     """Return one window of each of some streams."""
-    return {one.stream: one for one in reader.some(connection, _build_start_table(starts))} if starts else {}
+    return {one.stream: one for one in reader.read_named_windows(connection, _build_start_table(starts))} if starts else {}
 
 
 def _build_start_table(rows: Iterable[WindowStart]) -> FromClause:
     """Return streams and moments as a table to join with."""
-    names = column("stream", Words()), column("at_us", tables.windows.c.window_start_us.type)
+    names = column("stream", ExactText()), column("at_us", tables.windows.c.window_start_us.type)
     return values(*names).data(list(rows)).cte("wanted")

@@ -4,19 +4,26 @@ However many people look, a question is asked once in ``FRESH_US``.
 """
 
 from __future__ import annotations
-
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Generic, Protocol, TypeVar, cast
-
-from sqlalchemy import Connection, Engine
-
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
+from typing import Any
+from typing import Final
+from typing import Generic
+from typing import Protocol
+from typing import TypeVar
+from typing import cast
+from sqlalchemy import Connection
+from sqlalchemy import Engine
 from hopwatch.dashboards.queries.message_search import MessageSearch
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.settings import Settings
-from hopwatch.monitor.store import dialect, schema
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
+
 
 FRESH_FOR_US: Final = 4_000_000
 """How long an answer is as good as a new one: less than pages take to ask again."""
@@ -101,12 +108,12 @@ class QueryCache:
     def _run(self, question: Query[Any], before: QueryResult[Any] | None) -> QueryResult[Any]:
         now_us = self._clock.now_us()
         try:
-            if not schema.is_there(self._url):
+            if not schema.has_store(self._url):
                 gone = before is not None and before.value is not None
                 return (
                     replace(before, error=STORE_GONE) if before and gone else QueryResult(None, now_us, has_store=False)
                 )
-            with schema.reading(self._open_engine()) as connection:
+            with schema.open_snapshot(self._open_engine()) as connection:
                 value = question.run(connection)
             # The same object as long as it says the same: what was made of it stays as good.
             is_same = before is not None and before.value == value
@@ -117,5 +124,5 @@ class QueryCache:
 
     def _open_engine(self) -> Engine:
         with self._lock:
-            self._engine = self._engine or dialect.engine(self._url)
+            self._engine = self._engine or dialect.create_engine(self._url)
             return self._engine

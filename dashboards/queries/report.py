@@ -21,9 +21,9 @@ from hopwatch.monitor.store import ranges
 from hopwatch.monitor.store import reader
 from hopwatch.monitor.store import rollups
 from hopwatch.monitor.store import tables
-from hopwatch.monitor.store.pieces import Kept
-from hopwatch.monitor.store.ranges import Where
 from hopwatch.monitor.texts.read_progress import ReadProgress
+from hopwatch.monitor.store.range_cache import RangeCache
+from hopwatch.monitor.store.ranges import RangeQuery
 
 
 MAX_STEPS: Final = 1_000
@@ -66,9 +66,9 @@ class ReportQuery:
         Raises:
             ConfigurationError: there are more windows, hours or days than a report has room for.
         """
-        names = reader.stream_names(connection, self.stream)
+        names = reader.read_stream_names(connection, self.stream)
         streams = tuple(self._query_stream(connection, name) for name in names)
-        of_all = reader.accounts(connection), instances.reached(connection)
+        of_all = reader.read_accounts(connection), instances.read_progress(connection)
         return Report(streams, self.from_us, self.to_us, self.step_us, *of_all)
 
     def _query_stream(self, connection: Connection, stream: str) -> StreamReport:
@@ -80,10 +80,10 @@ class ReportQuery:
             first_us, last_us = (
                 one.window_start_us if isinstance(one, WindowResult) else one.start_us for one in (steps[0], steps[-1])
             )
-            of_all = Where(stream, first_us, last_us + self.step_us, self.step_us)
-            whole = ranges.read(connection, of_all, lambda _: (), Kept()).whole
-        found = tuple(outliers.findings(*where))
-        lost = {} if self.step_us >= HOUR_US else reader.first_lost_ids(*where)
+            of_all = RangeQuery(stream, first_us, last_us + self.step_us, self.step_us)
+            whole = ranges.read_range(connection, of_all, lambda _: (), RangeCache()).whole
+        found = tuple(outliers.read_findings(*where))
+        lost = {} if self.step_us >= HOUR_US else reader.read_first_lost_ids(*where)
         ids = {(start_us, node): tuple(of_node) for (_, start_us, node), of_node in lost.items() if of_node}
         running_us = query_running_from_us(connection, stream, self.step_us)
         stretch = StreamRange(
@@ -95,7 +95,9 @@ class ReportQuery:
         self, connection: Connection, stream: str, from_us: int, to_us: int
     ) -> tuple[WindowResult, ...] | tuple[RollUp, ...]:
         if self.step_us >= HOUR_US:
-            spans = (rollups.hours if self.step_us == HOUR_US else rollups.days)(connection, stream, from_us, to_us)
+            spans = (rollups.read_hours if self.step_us == HOUR_US else rollups.read_days)(
+                connection, stream, from_us, to_us
+            )
             _check_step_count(stream, len(spans), "hours or days")
             return tuple(spans)
         column = tables.windows.c
@@ -103,7 +105,7 @@ class ReportQuery:
         _check_step_count(
             stream, int(connection.execute(select(func.count()).where(*of_range)).scalar_one()), "windows"
         )
-        return tuple(reader.results(connection, stream, from_us, to_us))
+        return tuple(reader.read_windows(connection, stream, from_us, to_us))
 
 
 def _check_step_count(stream: str, count: int, what: str) -> None:

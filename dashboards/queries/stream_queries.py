@@ -1,19 +1,30 @@
 """Queries of the pages; each is a value that reads its result from the store at one moment."""
 
 from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
-
-from sqlalchemy import Connection, func, select
-
-from hopwatch.dashboards.queries import node_selection, overview
-from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange, StreamsOverview
-from hopwatch.monitor.results import RollUp, WindowResult
-from hopwatch.monitor.store import lineage, outliers, ranges, reader, rollups, tables, writer
-from hopwatch.monitor.store.pieces import Kept
-from hopwatch.monitor.store.ranges import Where
+from sqlalchemy import Connection
+from sqlalchemy import func
+from sqlalchemy import select
+from hopwatch.dashboards.queries import node_selection
+from hopwatch.dashboards.queries import overview
+from hopwatch.dashboards.queries.models import Edge
+from hopwatch.dashboards.queries.models import Graph
+from hopwatch.dashboards.queries.models import StreamRange
+from hopwatch.dashboards.queries.models import StreamsOverview
+from hopwatch.monitor.results import RollUp
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.store import outliers
+from hopwatch.monitor.store import ranges
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import rollups
+from hopwatch.monitor.store import tables
+from hopwatch.monitor.store import writer
 from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.monitor.store import fencing
+from hopwatch.monitor.store.range_cache import RangeCache
+from hopwatch.monitor.store.ranges import RangeQuery
+
 
 HOUR_US: Final = rollups.HOUR_US
 DAY_US: Final = rollups.DAY_US
@@ -21,7 +32,7 @@ MAX_NODES: Final = 255
 """As many nodes as a stream may have."""
 
 
-_RANGE_CACHE: Final = Kept()
+_RANGE_CACHE: Final = RangeCache()
 """What all questions of this process have read of ranges."""
 
 
@@ -69,9 +80,9 @@ class StreamRangeQuery:
             )
             return {self.node, *slow, *lossy, *of_stream.nodes[-1:]}
 
-        where = Where(self.stream, self.from_us, self.to_us, self.step_us)
-        found = ranges.read(connection, where, nodes, _RANGE_CACHE)
-        odd = tuple(outliers.findings(connection, self.stream, self.from_us, self.to_us))
+        where = RangeQuery(self.stream, self.from_us, self.to_us, self.step_us)
+        found = ranges.read_range(connection, where, nodes, _RANGE_CACHE)
+        odd = tuple(outliers.read_findings(connection, self.stream, self.from_us, self.to_us))
         running_us = query_running_from_us(connection, self.stream, self.step_us)
         return StreamRange(self.stream, of_stream, found.steps, self.step_us, found.whole, odd, window, running_us)
 
@@ -85,7 +96,7 @@ class WindowQuery:
 
     def run(self, connection: Connection) -> WindowResult | None:
         """Return it; None where the store has no such window."""
-        found = reader.results(connection, self.stream, self.start_us, self.start_us + 1)
+        found = reader.read_windows(connection, self.stream, self.start_us, self.start_us + 1)
         return found[0] if found else None
 
 
@@ -95,10 +106,10 @@ def query_running_from_us(connection: Connection, stream: str, step_us: int) -> 
     More of it comes as long as the watermark lies in it, or a window of it is not final. None of windows, whose status
     says it, and of a store that was filled once: all of it is over.
     """
-    if step_us < HOUR_US or writer.value(connection, "query_id") == lineage.ONCE:
+    if step_us < HOUR_US or writer.read_value(connection, "query_id") == fencing.ONCE:
         return None
-    final_us = reader.newest_final_us(connection, stream)
-    until_us = max(lineage.watermark_us(connection), 0 if final_us is None else final_us + WINDOW_US)
+    final_us = reader.read_newest_final_us(connection, stream)
+    until_us = max(fencing.read_watermark_us(connection), 0 if final_us is None else final_us + WINDOW_US)
     column = tables.windows.c
     # Windows are final in their order: those behind the newest one are not.
     behind = (column.stream == stream, column.window_start_us > (-1 if final_us is None else final_us))
@@ -109,6 +120,6 @@ def query_running_from_us(connection: Connection, stream: str, step_us: int) -> 
 
 def query_graph(connection: Connection, stream: str) -> Graph:
     """Return the pathway of a stream as the store's own rules have it; empty of one that it does not know."""
-    nodes, groups = reader.pathway(connection, stream)
+    nodes, groups = reader.read_pathway(connection, stream)
     edges = [Edge(source, target, len(targets) == 1) for source, *targets in groups for target in targets]
     return Graph(tuple(nodes), tuple(edges))

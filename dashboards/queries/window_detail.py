@@ -17,7 +17,6 @@ from hopwatch.dashboards.queries.window_models import Revision
 from hopwatch.dashboards.queries.window_models import WindowDetail
 from hopwatch.dashboards.queries.window_models import WindowHole
 from hopwatch.monitor.kernel.books import Book
-from hopwatch.monitor.store import lost
 from hopwatch.monitor.store import reader
 from hopwatch.monitor.store import tables
 from hopwatch.probes.contract.limits import ID_BYTES
@@ -25,6 +24,7 @@ from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.monitor.accounting.holes import find_touched_windows
 from hopwatch.monitor.kernel.books import judge_book
 from hopwatch.monitor.kernel.window import WindowPolicy
+from hopwatch.monitor.store import lost_messages
 
 
 MAX_INSTANCES: Final = 50
@@ -88,14 +88,14 @@ class WindowDetailQuery:
 
     def _query_holes(self, connection: Connection, sighted_us: int, *, is_final: bool) -> Iterator[WindowHole]:
         horizon_us = self._horizon_us(sighted_us)
-        for book in reader.books_of_a_window(connection, self.stream, self.start_us, horizon_us):
+        for book in reader.read_window_books(connection, self.stream, self.start_us, horizon_us):
             hole = find_hole(book, self.start_us, horizon_us, is_due=is_final)
             if hole is not None:
                 yield hole
 
     def _query_aged_out(self, connection: Connection, sighted_us: int) -> Iterator[AgedOutRecords]:
         start, sighted = np.array([self.start_us]), np.array([sighted_us])
-        for hole in reader.holes(connection):
+        for hole in reader.read_holes(connection):
             if self.terms is not None and find_touched_windows([hole], self.terms, start, sighted).any():
                 yield AgedOutRecords(hole.place, hole.first, hole.last)
 
@@ -116,7 +116,7 @@ def query_named_ids(connection: Connection, stream: str, start_us: int, node: st
     column = tables.lost_ids.c
     here = (column.stream == stream, column.window_start_us == start_us, column.node == node)
     wanted = select(column.message_ids, column.id_kinds, column.id_text_ends, column.id_texts).where(*here)
-    return tuple(each for row in connection.execute(wanted) for each in lost.named(row))
+    return tuple(each for row in connection.execute(wanted) for each in lost_messages.read_named_ids(row))
 
 
 def find_hole(book: Book, start_us: int, horizon_us: int, *, is_due: bool) -> WindowHole | None:

@@ -1,19 +1,29 @@
 """Search for messages: in the segments of the transport, and among the losses in the store."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import NamedTuple
 from hopwatch.monitor.kernel import naming
 from hopwatch.monitor.lookup import journey
-from hopwatch.monitor.lookup.fates import Fate, MessageKey, Sightings, WantedIds, decide_fates
+from hopwatch.monitor.lookup.fates import Fate
+from hopwatch.monitor.lookup.fates import MessageKey
+from hopwatch.monitor.lookup.fates import Sightings
+from hopwatch.monitor.lookup.fates import WantedIds
+from hopwatch.monitor.lookup.fates import decide_fates
 from hopwatch.monitor.lookup.journey import MessageStamp
 from hopwatch.monitor.spark.sources import record_source
-from hopwatch.monitor.store import dialect, lost, reader, schema
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import schema
 from hopwatch.probes.contract.batch import Outcome
 from hopwatch.probes.contract.limits import NOT_STAMPED
+from hopwatch.monitor.store import lost_messages
+
 
 if TYPE_CHECKING:
     from hopwatch.monitor.settings import Settings
@@ -58,16 +68,16 @@ def find_losses(url: str, wanted: tuple[bytes, ...], stream: str | None = None) 
     Raises:
         StoreError: it cannot be read.
     """
-    if not schema.is_there(url):
+    if not schema.has_store(url):
         return ()
-    engine = dialect.engine(url)
+    engine = dialect.create_engine(url)
     try:
-        return tuple(_lost_message(one, found) for one in wanted for found in reader.where_lost(engine, one, stream))
+        return tuple(_lost_message(one, found) for one in wanted for found in reader.find_losses(engine, one, stream))
     finally:
         engine.dispose()
 
 
-def _lost_message(message_id: bytes, found: reader.Missing) -> LostMessage:
+def _lost_message(message_id: bytes, found: reader.LossLocation) -> LostMessage:
     def stamp(one: dict[str, Any]) -> MessageStamp:
         lags = {name: None if one[name] == NOT_STAMPED else one[name] for name in ("lag_in_us", "lag_out_us")}
         told = one | lags | {"outcome": Outcome(one["outcome"]).name.lower()}
@@ -93,18 +103,18 @@ def find_fates(
     for path in chosen(record_source.build_source(settings).segments()):
         sightings.look_into(path)
     pathways = {name: of_stream.pathway for name, of_stream in settings.streams.items()}
-    if not schema.is_there(settings.store.url):
+    if not schema.has_store(settings.store.url):
         return decide_fates(sightings.seen, {}, {}, pathways), sightings.is_full
-    engine = dialect.engine(settings.store.url)
+    engine = dialect.create_engine(settings.store.url)
     try:
-        with schema.reading(engine) as connection:
+        with schema.open_snapshot(engine) as connection:
             at_nodes: dict[MessageKey, list[str]] = {}
-            for of_stream, start_us, node, ids in lost.packed(connection, stream):
+            for of_stream, start_us, node, ids in lost_messages.read_packed_ids(connection, stream):
                 for place in wanted.places(ids).tolist():
                     message = MessageKey(of_stream, start_us, ids[place].tobytes())
                     at_nodes.setdefault(message, []).append(node)
             keys = {(message.stream, message.window_start_us) for message in at_nodes}
-            windows = {key: reader.window(connection, *key) for key in sorted(keys)}
+            windows = {key: reader.read_window(connection, *key) for key in sorted(keys)}
             return decide_fates(sightings.seen, at_nodes, windows, pathways), sightings.is_full
     finally:
         engine.dispose()

@@ -10,9 +10,9 @@ from pydantic import ValidationError
 
 from hopwatch.monitor.errors import Problem, SettingsError
 from hopwatch.monitor.settings.layers import Layer, from_environ, from_file, from_flags
+from hopwatch.monitor.settings.locations import resolve_paths
 from hopwatch.monitor.settings.model import MonitorSettings, Settings, StoreSettings, StreamSettings, TransportSettings
-from hopwatch.monitor.settings.places import anchored
-from hopwatch.monitor.settings.problems import problems_of
+from hopwatch.monitor.settings.problems import build_problems
 
 __all__ = [
     "ALERTS",
@@ -56,7 +56,7 @@ def load(
         SettingsError: something is wrong with them; it holds all that is.
         ConfigurationError: the file cannot be read.
     """
-    found = _read(path, flags, environ, named_by, without)
+    found = _load(path, flags, environ, named_by, without)
     if found.problems:
         raise SettingsError(found.problems)
     return found.settings
@@ -71,7 +71,7 @@ def load_with_streams(
         SettingsError: something is wrong with them, or they declare no stream.
         ConfigurationError: the file cannot be read.
     """
-    found = _read(path, flags, environ, named_by)
+    found = _load(path, flags, environ, named_by)
     message = 'no stream is declared: add a table [streams.NAME] with path = "a -> b -> c"'
     missing = [] if found.has_streams else [Problem(message, "streams", str(path))]
     if found.problems or missing:
@@ -79,7 +79,7 @@ def load_with_streams(
     return found.settings
 
 
-class _Read(NamedTuple):
+class _Loaded(NamedTuple):
     """The settings, whatever they are where there are problems; ``has_streams`` says whether any stream is named."""
 
     settings: Settings
@@ -87,33 +87,35 @@ class _Read(NamedTuple):
     has_streams: bool
 
 
-def _read(
+def _load(
     path: Path | None,
     flags: Mapping[str, Any],
     environ: Mapping[str, str],
     named_by: str,
     without: Collection[str] = (),
-) -> _Read:
+) -> _Loaded:
     here = Path.cwd()
     base = here / path.parent if path else here
     file = from_file(path, named_by) if path else Layer()
     flag = from_flags(flags)
-    streams = [name for layer in (flag, file) for name in _names(layer, "streams")]
-    environment = from_environ(environ, streams, _names(file, "alerts", "channels"))
-    has_streams = bool(streams or _names(environment, "streams"))
+    streams = [name for layer in (flag, file) for name in _table_names(layer, "streams")]
+    environment = from_environ(environ, streams, _table_names(file, "alerts", "channels"))
+    has_streams = bool(streams or _table_names(environment, "streams"))
     said = [(flag.values, here), (environment.values, here), (file.values, base), (DEFAULTS, base)]
-    layers = [anchored(_left(values, without), around) for values, around in said]
+    layers = [resolve_paths(_without_tables(values, without), around) for values, around in said]
     try:
-        return _Read(Settings(*layers), (), has_streams)
+        return _Loaded(Settings(*layers), (), has_streams)
     except ValidationError as error:
-        return _Read(Settings(anchored(DEFAULTS, base)), problems_of(error, (flag, environment, file)), has_streams)
+        return _Loaded(
+            Settings(resolve_paths(DEFAULTS, base)), build_problems(error, (flag, environment, file)), has_streams
+        )
 
 
-def _left(values: Mapping[str, Any], without: Collection[str]) -> dict[str, Any]:
+def _without_tables(values: Mapping[str, Any], without: Collection[str]) -> dict[str, Any]:
     return {name: table for name, table in values.items() if name not in without}
 
 
-def _names(layer: Layer, *tables: str) -> list[str]:
+def _table_names(layer: Layer, *tables: str) -> list[str]:
     """Return the names of the tables that stand in a table of a layer."""
     found: Any = layer.values
     for table in tables:

@@ -8,84 +8,84 @@ from typing import Annotated, Final, Literal, Self, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import InitErrorDetails
 
-from hopwatch.monitor.settings import misfits, receivers
+from hopwatch.monitor.settings import error_details, receivers
 from hopwatch.monitor.settings.channels import AnyChannel, ChannelName
 from hopwatch.monitor.settings.fields import (
-    NAME,
+    NAME_PATTERN,
     Duration,
     Names,
     PositiveDuration,
+    PositiveInt,
     Ratio,
     Severity,
-    Whole,
     as_tuple,
-    name_of,
+    name_validator,
 )
-from hopwatch.monitor.settings.labels import label_name
-from hopwatch.monitor.settings.table import Table
+from hopwatch.monitor.settings.labels import check_label_name
+from hopwatch.monitor.settings.table import SettingsTable
 
 MINUTE_US: Final = 60_000_000
-LONGEST_WINDOW_US: Final = 30 * 86_400_000_000
-MOST_RULES: Final = 100
-MOST_RATE: Final = 1_000_000
-MOST_SCORE: Final = 1_000
+MAX_WINDOW_US: Final = 30 * 86_400_000_000
+MAX_RULES: Final = 100
+MAX_RATE: Final = 1_000_000
+MAX_SCORE: Final = 1_000
 LABELS: Final = ("team", "service", "owner", "environment", "tier")
 
 
-def _installation(name: str) -> str:
-    if name and not NAME.fullmatch(name):
+def _check_installation(name: str) -> str:
+    if name and not NAME_PATTERN.fullmatch(name):
         msg = f'an installation is 1 to 64 of the characters a-z0-9_-, or "" for the only one, got {name!r:.80}'
         raise ValueError(msg)
     return name
 
 
-def _link(value: str) -> str:
+def _check_link(value: str) -> str:
     try:
-        return value and receivers.url(value)
+        return value and receivers.check_url(value)
     except ValueError:
         msg = f'this is a URL such as "http://127.0.0.1:8501/", or "" for none; got {value!r:.80}'
         raise ValueError(msg) from None
 
 
-def _objective(value: float) -> float:
+def _check_objective(value: float) -> float:
     if value in {0.0, 1.0}:
         msg = f"an objective is a ratio between 0 and 1, such as 0.999, got {value!r}"
         raise ValueError(msg)
     return value
 
 
-def _rate(value: object) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= MOST_RATE:
+def _check_rate(value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= MAX_RATE:
         return float(value)
-    msg = f"a burn rate is a number over 0 and up to {MOST_RATE:,}, got {value!r:.80}"
+    msg = f"a burn rate is a number over 0 and up to {MAX_RATE:,}, got {value!r:.80}"
     raise ValueError(msg)
 
 
-def _records(value: object) -> int:
+def _check_records(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     msg = f"this is a whole number from 0, got {value!r:.80}"
     raise ValueError(msg)
 
 
-def _score(value: object) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST_SCORE:
+def _check_score(value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_SCORE:
         return float(value)
-    msg = f"a score is a number from 0 to {MOST_SCORE}, got {value!r:.80}"
+    msg = f"a score is a number from 0 to {MAX_SCORE}, got {value!r:.80}"
     raise ValueError(msg)
 
 
-class RuleTable(Table):
+class RuleTable(SettingsTable):
     """What every rule has."""
 
     kind: str
-    name: Annotated[str, AfterValidator(name_of("a rule's name"))] = ""
+    name: Annotated[str, AfterValidator(name_validator("a rule's name"))] = ""
     enabled: bool = True
     labels: Mapping[str, str] = {}
     runbook: str = ""
 
     @property
-    def called(self) -> str:
+    def display_name(self) -> str:
         """The name of the rule: that of its kind if it has none of its own."""
         return self.name or self.kind
 
@@ -104,7 +104,7 @@ class LossRule(StreamRule):
     kind: Literal["loss"] = "loss"
     severity: Severity = "page"
     threshold: Ratio | None = None
-    least_messages: Whole = 1
+    least_messages: PositiveInt = 1
     nodes: Names = ()
 
 
@@ -116,7 +116,7 @@ class LagRule(StreamRule):
     for_us: Duration = Field(5 * MINUTE_US, alias="for")
     threshold_us: PositiveDuration | None = Field(None, alias="threshold")
     stamp: Literal["both", "in", "out"] = "both"
-    least_messages: Whole = 1
+    least_messages: PositiveInt = 1
     nodes: Names = ()
 
 
@@ -127,7 +127,7 @@ class EndToEndLagRule(StreamRule):
     severity: Severity = "ticket"
     for_us: Duration = Field(5 * MINUTE_US, alias="for")
     threshold_us: PositiveDuration | None = Field(None, alias="threshold")
-    least_messages: Whole = 1
+    least_messages: PositiveInt = 1
 
 
 class UnknownRule(StreamRule):
@@ -152,7 +152,7 @@ class OutlierRule(StreamRule):
 
     kind: Literal["outlier"] = "outlier"
     severity: Severity = "ticket"
-    threshold: Annotated[float, BeforeValidator(_score)] = 0.0
+    threshold: Annotated[float, BeforeValidator(_check_score)] = 0.0
     nodes: Names = ()
 
 
@@ -173,7 +173,7 @@ class RejectedRule(StreamRule):
     severity: Severity = "ticket"
     for_us: Duration = Field(5 * MINUTE_US, alias="for")
     threshold: Ratio = 0.05
-    least_messages: Whole = 1
+    least_messages: PositiveInt = 1
     nodes: Names = ()
 
 
@@ -192,22 +192,22 @@ class SetAsideRule(RuleTable):
 
     kind: Literal["set_aside"] = "set_aside"
     severity: Severity = "ticket"
-    threshold: Annotated[int, BeforeValidator(_records)] = 0
+    threshold: Annotated[int, BeforeValidator(_check_records)] = 0
     over_us: PositiveDuration = Field(10 * MINUTE_US, alias="over")
     keep_firing_for_us: Duration = Field(5 * MINUTE_US, alias="keep_firing_for")
 
 
-class BurnWindow(Table):
+class BurnWindow(SettingsTable):
     """Two spans in both of which the budget burns faster than a rate."""
 
-    rate: Annotated[float, BeforeValidator(_rate)]
+    rate: Annotated[float, BeforeValidator(_check_rate)]
     long_us: PositiveDuration = Field(alias="long")
     short_us: PositiveDuration = Field(alias="short")
     severity: Severity
 
     @model_validator(mode="after")
-    def _fit_together(self) -> Self:
-        if self.short_us > self.long_us or self.long_us > LONGEST_WINDOW_US:
+    def _check_spans(self) -> Self:
+        if self.short_us > self.long_us or self.long_us > MAX_WINDOW_US:
             msg = "short is at most as long as long, and long at most 30d"
             raise ValueError(msg)
         if self.short_us % MINUTE_US or self.long_us % MINUTE_US:
@@ -216,7 +216,7 @@ class BurnWindow(Table):
         return self
 
 
-def _window(rate: float, long_minutes: int, short_minutes: int, severity: Severity) -> BurnWindow:
+def _burn_window(rate: float, long_minutes: int, short_minutes: int, severity: Severity) -> BurnWindow:
     spans = {"long": f"{long_minutes}m", "short": f"{short_minutes}m"}
     return BurnWindow.model_validate({"rate": rate, "severity": severity} | spans)
 
@@ -229,17 +229,17 @@ class BurnRateRule(StreamRule):
 
     kind: Literal["burn_rate"] = "burn_rate"
     of: Literal["loss", "lag"] = "loss"
-    objective: Annotated[Ratio, AfterValidator(_objective)] = 0.999
+    objective: Annotated[Ratio, AfterValidator(_check_objective)] = 0.999
     target_us: PositiveDuration | None = Field(None, alias="target")
     windows: Annotated[tuple[BurnWindow, ...], BeforeValidator(as_tuple)] = (
-        _window(14.4, 60, 5, "page"),
-        _window(6, 360, 30, "page"),
-        _window(1, 3 * 1_440, 360, "ticket"),
+        _burn_window(14.4, 60, 5, "page"),
+        _burn_window(6, 360, 30, "page"),
+        _burn_window(1, 3 * 1_440, 360, "ticket"),
     )
-    least_messages: Whole = 100
+    least_messages: PositiveInt = 100
 
     @model_validator(mode="after")
-    def _has_a_target(self) -> Self:
+    def _check_target(self) -> Self:
         if (self.of == "lag") != (self.target_us is not None):
             msg = 'an objective of lag has a target, such as target = "500ms"; one of loss has none'
             raise ValueError(msg)
@@ -270,10 +270,10 @@ AnyRule = (
 KINDS: Final[Mapping[str, type[AnyRule]]] = {of.model_fields["kind"].default: of for of in get_args(AnyRule)}
 
 
-LabelNames = Annotated[Names, AfterValidator(lambda names: tuple(map(label_name, names)))]
+LabelNames = Annotated[Names, AfterValidator(lambda names: tuple(map(check_label_name, names)))]
 
 
-class AlertsSettings(Table):
+class AlertsSettings(SettingsTable):
     """``[alerts]``: the rules, what labels they may have, where a person is sent to look, and the ways to him.
 
     The rules are one of each kind with its defaults, and those that are configured; one of the same name stands instead
@@ -283,38 +283,38 @@ class AlertsSettings(Table):
     enabled: bool = True
     defaults: bool = True
     labels: LabelNames = LABELS
-    dashboard: Annotated[str, AfterValidator(_link)] = ""
+    dashboard: Annotated[str, AfterValidator(_check_link)] = ""
     runbooks: str = "docs/runbooks"
-    installation: Annotated[str, AfterValidator(_installation)] = ""
+    installation: Annotated[str, AfterValidator(_check_installation)] = ""
     rules: Annotated[
         tuple[Annotated[AnyRule, Field(discriminator="kind")], ...],
         BeforeValidator(as_tuple),
-        Field(max_length=MOST_RULES),
+        Field(max_length=MAX_RULES),
     ] = ()
     channels: Mapping[ChannelName, Annotated[AnyChannel, Field(discriminator="kind")]] = {}
 
     @property
-    def in_force(self) -> tuple[AnyRule, ...]:
+    def active_rules(self) -> tuple[AnyRule, ...]:
         """All rules that are asked for, the default ones first."""
         if not self.enabled:
             return ()
-        named = {rule.called for rule in self.rules}
+        named = {rule.display_name for rule in self.rules}
         usual = [of.model_validate({}) for kind, of in KINDS.items() if kind not in named] if self.defaults else []
         return tuple(rule for rule in (*usual, *self.rules) if rule.enabled)
 
     @property
-    def hearing(self) -> tuple[str, ...]:
+    def receiving_channels(self) -> tuple[str, ...]:
         """The names of the channels that alerts go to by themselves: those that are on, and for some severity."""
         return tuple(name for name, channel in self.channels.items() if channel.enabled and channel.severities)
 
     @property
-    def longest_us(self) -> int:
+    def longest_budget_us(self) -> int:
         """The longest span that a budget is summed over."""
-        burning = [rule for rule in self.in_force if isinstance(rule, BurnRateRule)]
+        burning = [rule for rule in self.active_rules if isinstance(rule, BurnRateRule)]
         return max((window.long_us for rule in burning for window in rule.windows), default=0)
 
 
-def rule_misfits(
+def check_rules(
     rules: Mapping[int, AnyRule], labels: Sequence[str] | None, nodes: Mapping[str, Sequence[str] | None]
 ) -> list[InitErrorDetails]:
     """Return what of some rules, by their places, does not fit the streams, their nodes, the labels or each other.
@@ -325,19 +325,19 @@ def rule_misfits(
     names: set[str] = set()
     for place, rule in rules.items():
         where = ("rules", place, rule.kind)
-        if rule.called in names:
-            told = f"another rule is called {rule.called!r} already: give this one a name of its own"
-            found.append(misfits.told((*where, "name"), rule.called, told))
-        names.add(rule.called)
+        if rule.display_name in names:
+            told = f"another rule is called {rule.display_name!r} already: give this one a name of its own"
+            found.append(error_details.error_at((*where, "name"), rule.display_name, told))
+        names.add(rule.display_name)
         more = '; [alerts] labels = ["…"] lists those that there are'
         if labels is not None:
-            found += misfits.unknown((*where, "labels"), list(rule.labels), labels, "label", more)
+            found += error_details.find_unknown_names((*where, "labels"), list(rule.labels), labels, "label", more)
         if not isinstance(rule, StreamRule):
             continue
-        found += misfits.unknown((*where, "streams"), rule.streams, list(nodes), "stream")
+        found += error_details.find_unknown_names((*where, "streams"), rule.streams, list(nodes), "stream")
         asked = [nodes[stream] for stream in rule.streams or nodes if stream in nodes]
         if None in asked:
             continue
         known = list(dict.fromkeys(node for of_stream in asked for node in of_stream or ()))
-        found += misfits.unknown((*where, "nodes"), getattr(rule, "nodes", ()), known, "node")
+        found += error_details.find_unknown_names((*where, "nodes"), getattr(rule, "nodes", ()), known, "node")
     return found

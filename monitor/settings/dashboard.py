@@ -12,54 +12,58 @@ from pydantic import AfterValidator, BeforeValidator, SecretStr
 
 from hopwatch.monitor.settings import receivers
 from hopwatch.monitor.settings.secrets import SecretTable
-from hopwatch.monitor.settings.table import Table
+from hopwatch.monitor.settings.table import SettingsTable
 
-DISCOVERY: Final = "/.well-known/openid-configuration"
-CALLBACK: Final = "/oauth2callback"
+DISCOVERY_PATH: Final = "/.well-known/openid-configuration"
+CALLBACK_PATH: Final = "/oauth2callback"
 """Where the provider sends people back to, below the dashboard's own URL."""
-_PORTS: Final = {"http": 80, "https": 443}
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _DOMAIN: Final = re.compile(r"@[A-Za-z0-9.-]{1,250}")
 
 
-def origin_of(url: str) -> str:
+def parse_origin(url: str) -> str:
     """Return the origin of a URL as a browser writes it: scheme, host, and the port unless it is the usual one.
 
     Raises:
         ValueError: it is no URL of the web.
     """
-    parts = urlsplit(receivers.url(url))
+    parts = urlsplit(receivers.check_url(url))
     host, port = (parts.hostname or "").rstrip("."), parts.port
     shown = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{shown}" if port in {None, _PORTS[parts.scheme]} else f"{parts.scheme}://{shown}:{port}"
+    return (
+        f"{parts.scheme}://{shown}"
+        if port in {None, _DEFAULT_PORTS[parts.scheme]}
+        else f"{parts.scheme}://{shown}:{port}"
+    )
 
 
-def _origin(text: str) -> str:
+def _check_origin(text: str) -> str:
     parts = None
     with suppress(ValueError):
-        parts = urlsplit(receivers.url(text))
+        parts = urlsplit(receivers.check_url(text))
     if parts is None or parts.path.strip("/") or parts.query or parts.fragment:
         raise ValueError(f'an origin is a scheme, a host and a port, such as "https://host.example"; got {text!r:.80}')
-    return origin_of(text)
+    return parse_origin(text)
 
 
-def _place(text: str) -> str:
-    receivers.url(text)
+def _check_base_url(text: str) -> str:
+    receivers.check_url(text)
     if "?" in text or "#" in text:
         raise ValueError('this is a URL without ? and #, such as "https://host.example/hopwatch"')
     return text.rstrip("/")
 
 
-def _issuer(text: str) -> str:
-    return _place(text).removesuffix(DISCOVERY)
+def _check_issuer(text: str) -> str:
+    return _check_base_url(text).removesuffix(DISCOVERY_PATH)
 
 
-def _some(text: str) -> str:
+def _check_required(text: str) -> str:
     if not text:
         raise ValueError("this is required: the name that the provider knows the dashboard by")
     return text
 
 
-def _listed(example: str) -> Callable[[object], tuple[str, ...]]:
+def _list_validator(example: str) -> Callable[[object], tuple[str, ...]]:
     """Return what reads a list of texts; a variable has them with blanks between them."""
 
     def read(value: object) -> tuple[str, ...]:
@@ -71,52 +75,56 @@ def _listed(example: str) -> Callable[[object], tuple[str, ...]]:
     return read
 
 
-def _entry(text: str) -> str:
+def _check_entry(text: str) -> str:
     if not _DOMAIN.fullmatch(text):
         try:
-            receivers.address(text)
+            receivers.check_address(text)
         except ValueError:
             forms = 'an address such as "on-call@host.example", or "@host.example" for all of a domain'
             raise ValueError(f"who is let in is {forms}; got {text!r:.80}") from None
     return text.lower()
 
 
-Place = Annotated[str, AfterValidator(_place)]
-Entries = Annotated[
-    tuple[Annotated[str, AfterValidator(_entry)], ...],
-    BeforeValidator(_listed('["@host.example", "on-call@host.example"]')),
+BaseUrl = Annotated[str, AfterValidator(_check_base_url)]
+AllowedEntries = Annotated[
+    tuple[Annotated[str, AfterValidator(_check_entry)], ...],
+    BeforeValidator(_list_validator('["@host.example", "on-call@host.example"]')),
 ]
 Origins = Annotated[
-    tuple[Annotated[str, AfterValidator(_origin)], ...], BeforeValidator(_listed('["https://host.example"]'))
+    tuple[Annotated[str, AfterValidator(_check_origin)], ...],
+    BeforeValidator(_list_validator('["https://host.example"]')),
 ]
 
 
 class LoginSettings(SecretTable):
     """``[dashboard.login]``: the provider, what it knows the dashboard by, and who of those it knows is let in."""
 
-    FORMS: ClassVar = {"client_secret": receivers.one_word, "cookie_secret": receivers.long_enough}
-    NEEDED: ClassVar = ("client_secret",)
-    url: Place
-    provider: Annotated[str, AfterValidator(_issuer)]
-    client_id: Annotated[str, AfterValidator(_some)]
+    SECRET_CHECKS: ClassVar = {
+        "client_secret": receivers.check_single_word,
+        "cookie_secret": receivers.check_secret_length,
+    }
+    REQUIRED_SECRETS: ClassVar = ("client_secret",)
+    url: BaseUrl
+    provider: Annotated[str, AfterValidator(_check_issuer)]
+    client_id: Annotated[str, AfterValidator(_check_required)]
     client_secret: SecretStr = SecretStr("")
     client_secret_file: str = ""
     cookie_secret: SecretStr = SecretStr("")
     cookie_secret_file: str = ""
-    allowed: Entries = ()
+    allowed: AllowedEntries = ()
 
     @property
     def discovery_url(self) -> str:
         """Where the provider says what it can do."""
-        return self.provider + DISCOVERY
+        return self.provider + DISCOVERY_PATH
 
     @property
     def callback_url(self) -> str:
         """Where the provider sends people back to."""
-        return self.url + CALLBACK
+        return self.url + CALLBACK_PATH
 
 
-class DashboardSettings(Table):
+class DashboardSettings(SettingsTable):
     """``[dashboard]``: where it is opened beside its own addresses; nobody is asked who they are without a login."""
 
     origins: Origins = ()

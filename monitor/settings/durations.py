@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from typing import Final
 
-FORMS: Final = 'a whole number with ms, s, m, h or d behind it, in quotes: "500ms", "150s", "10m", "1h", "7d"'
+ALLOWED_FORMS: Final = 'a whole number with ms, s, m, h or d behind it, in quotes: "500ms", "150s", "10m", "1h", "7d"'
 """What a duration may look like, as every message about one says it."""
 
-LONGEST_US: Final = 3_650 * 86_400_000_000
+MAX_DURATION_US: Final = 3_650 * 86_400_000_000
 """Ten years: sums of spans and times stay far within 64 bits."""
 
 _UNITS_US: Final = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 _FORM: Final = re.compile(r"([0-9]{1,18})(ms|s|m|h|d)")
 
 
-def duration_us(value: object) -> int:
+def parse_duration_us(value: object) -> int:
     """Return the span in µs.
 
     Raises:
@@ -23,22 +23,22 @@ def duration_us(value: object) -> int:
     """
     match = _FORM.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        msg = f"a duration is {FORMS}; got {value!r:.80}"
+        msg = f"a duration is {ALLOWED_FORMS}; got {value!r:.80}"
         raise ValueError(msg)
     span_us = int(match[1]) * _UNITS_US[match[2]]
-    if span_us > LONGEST_US:
+    if span_us > MAX_DURATION_US:
         msg = f"a duration is at most 3650d, got {value!r}"
         raise ValueError(msg)
     return span_us
 
 
-def positive_us(value: object) -> int:
+def parse_positive_us(value: object) -> int:
     """Return the span in µs, which is not zero.
 
     Raises:
         ValueError: it is not of one of the allowed forms, zero, or longer than 3650 days.
     """
-    span_us = duration_us(value)
+    span_us = parse_duration_us(value)
     if span_us == 0:
         msg = f"this duration is longer than zero, got {value!r}"
         raise ValueError(msg)

@@ -8,38 +8,38 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator
 
-from hopwatch.monitor.settings.durations import duration_us, positive_us
+from hopwatch.monitor.settings.durations import parse_duration_us, parse_positive_us
 
-NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+NAME_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 """What rules, channels and installations may be called."""
 
 
-def _ratio(value: object) -> float:
+def _parse_ratio(value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
         return float(value)
     msg = f"a ratio is a number from 0 to 1, got {value!r:.80}"
     raise ValueError(msg)
 
 
-def _whole(value: object) -> int:
+def _parse_positive_int(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
     msg = f"this is a whole number over 0, got {value!r:.80}"
     raise ValueError(msg)
 
 
-def _texts(value: object) -> tuple[str, ...]:
+def _parse_names(value: object) -> tuple[str, ...]:
     if isinstance(value, list | tuple) and all(isinstance(text, str) and text for text in value):
         return tuple(value)
     msg = f'this is a list of names, such as ["orders"]; got {value!r:.80}'
     raise ValueError(msg)
 
 
-def name_of(what: str) -> Callable[[str], str]:
+def name_validator(what: str) -> Callable[[str], str]:
     """Return what lets the names of something through, and refuses what can be none."""
 
     def named(name: str) -> str:
-        if not NAME.fullmatch(name):
+        if not NAME_PATTERN.fullmatch(name):
             msg = f"{what} is 1 to 64 of the characters a-z0-9_-, got {name!r:.80}"
             raise ValueError(msg)
         return name
@@ -52,9 +52,9 @@ def as_tuple(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-Duration = Annotated[int, BeforeValidator(duration_us)]
-PositiveDuration = Annotated[int, BeforeValidator(positive_us)]
-Ratio = Annotated[float, BeforeValidator(_ratio)]
-Whole = Annotated[int, BeforeValidator(_whole)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_texts)]
+Duration = Annotated[int, BeforeValidator(parse_duration_us)]
+PositiveDuration = Annotated[int, BeforeValidator(parse_positive_us)]
+Ratio = Annotated[float, BeforeValidator(_parse_ratio)]
+PositiveInt = Annotated[int, BeforeValidator(_parse_positive_int)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_parse_names)]
 Severity = Literal["page", "ticket"]

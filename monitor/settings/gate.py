@@ -11,24 +11,24 @@ from typing import Annotated, Any, Final, Literal, Self, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import InitErrorDetails, SchemaError, SchemaValidator, core_schema
 
-from hopwatch.monitor.settings import misfits
-from hopwatch.monitor.settings.fields import Names, PositiveDuration, Whole, as_tuple, name_of
-from hopwatch.monitor.settings.table import Table
+from hopwatch.monitor.settings import error_details
+from hopwatch.monitor.settings.fields import Names, PositiveDuration, PositiveInt, as_tuple, name_validator
+from hopwatch.monitor.settings.table import SettingsTable
 from hopwatch.probes.contract.kafka import SCHEME as KAFKA
 from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.contract.limits import NAME_PATTERN
 from hopwatch.probes.contract.segment import SCHEME as SPOOL
 
-NODE: Final = "gate"
+DEFAULT_NODE: Final = "gate"
 """What the entrance is called in the path of a stream, if nothing else is said."""
-MOST_TOKENS: Final = 2
+MAX_TOKENS: Final = 2
 """Of one producer: the old one and the new one, while it changes over."""
-MOST_RULES: Final = 256
-_HASH: Final = re.compile(r"sha256:[0-9a-f]{64}")
-_FIELD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[\])?(?:\.[A-Za-z_][A-Za-z0-9_]*(?:\[\])?)*")
+MAX_RULES: Final = 256
+_TOKEN_HASH: Final = re.compile(r"sha256:[0-9a-f]{64}")
+_FIELD_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[\])?(?:\.[A-Za-z_][A-Za-z0-9_]*(?:\[\])?)*")
 
 
-def outlet_url(value: object) -> str:
+def parse_outlet_url(value: object) -> str:
     """Return the URL of a place for events: ``spool:`` and a folder, or a Kafka topic.
 
     Raises:
@@ -45,21 +45,21 @@ def outlet_url(value: object) -> str:
     raise ValueError(msg)
 
 
-def _node(name: str) -> str:
+def _check_node(name: str) -> str:
     if not NAME_PATTERN.fullmatch(name):
         msg = f"a node's name is 1 to 128 of the characters A-Za-z0-9._-, got {name!r:.80}"
         raise ValueError(msg)
     return name
 
 
-def _field(name: str) -> str:
-    if not _FIELD.fullmatch(name):
+def _check_field(name: str) -> str:
+    if not _FIELD_NAME.fullmatch(name):
         msg = f"a field is named such as price, customer.name or lines[].price, got {name!r:.80}"
         raise ValueError(msg)
     return name
 
 
-def _pattern(pattern: str) -> str:
+def _check_pattern(pattern: str) -> str:
     try:
         for text in (pattern, rf"\A(?:{pattern})\z"):
             SchemaValidator(core_schema.str_schema(pattern=text, regex_engine="rust-regex"))
@@ -70,18 +70,18 @@ def _pattern(pattern: str) -> str:
     return pattern
 
 
-def _tokens(value: object) -> tuple[str, ...]:
-    if isinstance(value, list | tuple) and 0 < len(value) <= MOST_TOKENS:
-        if all(isinstance(one, str) and _HASH.fullmatch(one) for one in value):
+def _parse_tokens(value: object) -> tuple[str, ...]:
+    if isinstance(value, list | tuple) and 0 < len(value) <= MAX_TOKENS:
+        if all(isinstance(one, str) and _TOKEN_HASH.fullmatch(one) for one in value):
             return tuple(value)
         # What is no hash may be the token itself, and is not to be shown.
         msg = 'a token stands here as its hash, "sha256:…", which "hopwatch gate token" writes; got something else'
         raise ValueError(msg)
-    msg = f"this is a list of one or {MOST_TOKENS} hashes of tokens, which 'hopwatch gate token' writes"
+    msg = f"this is a list of one or {MAX_TOKENS} hashes of tokens, which 'hopwatch gate token' writes"
     raise ValueError(msg)
 
 
-def _somebody(value: object) -> object:
+def _require_producer(value: object) -> object:
     """Return a table of producers that names one: where there is no such table, anybody may send."""
     if value == {}:
         msg = "it names nobody, and without it anybody may send: name a producer, or leave the table out"
@@ -89,18 +89,18 @@ def _somebody(value: object) -> object:
     return value
 
 
-OutletUrl = Annotated[str, BeforeValidator(outlet_url)]
-FieldName = Annotated[str, AfterValidator(_field)]
+OutletUrl = Annotated[str, BeforeValidator(parse_outlet_url)]
+FieldName = Annotated[str, AfterValidator(_check_field)]
 Action = Literal["reject", "quarantine", "note"]
 
 
-class EntranceSettings(Table):
+class EntranceSettings(SettingsTable):
     """``[gate.streams.NAME]``: where the events of a stream go, and the subject that has their schema."""
 
     to: OutletUrl
     rejected: OutletUrl | None = None
     subject: str = ""
-    node: Annotated[str, AfterValidator(_node)] = NODE
+    node: Annotated[str, AfterValidator(_check_node)] = DEFAULT_NODE
 
     def rejected_url(self, stream: str) -> str:
         """Return where the stream's rejected events go: ``<stream>.rejected`` beside the others, if nothing is said."""
@@ -111,7 +111,7 @@ class EntranceSettings(Table):
         return f"{self.to.rstrip('/').rpartition('/')[0]}/{stream}.rejected"
 
 
-class RuleSettings(Table):
+class RuleSettings(SettingsTable):
     """What all ``[[gate.rules]]`` have in common."""
 
     subject: str
@@ -119,7 +119,7 @@ class RuleSettings(Table):
     name: str = ""
 
     @property
-    def called(self) -> str:
+    def display_name(self) -> str:
         """What it is called where it is told of: its kind, and the field if it has one, if it has no name."""
         kind, field = getattr(self, "kind", ""), getattr(self, "field", "")
         return self.name or f"{kind} {field}".strip()
@@ -141,7 +141,7 @@ class RangeRule(RuleSettings):
     max: float | None = None
 
     @model_validator(mode="after")
-    def _says_something(self) -> Self:
+    def _check_bounds(self) -> Self:
         if any(bound is not None and not math.isfinite(bound) for bound in (self.min, self.max)):
             msg = "min and max are numbers, not nan or inf: leave one out for no bound"
             raise ValueError(msg)
@@ -159,7 +159,7 @@ class PatternRule(RuleSettings):
 
     kind: Literal["pattern"] = "pattern"
     field: FieldName
-    pattern: Annotated[str, AfterValidator(_pattern)]
+    pattern: Annotated[str, AfterValidator(_check_pattern)]
 
 
 class EnumerationRule(RuleSettings):
@@ -191,20 +191,20 @@ AnyRule = RequiredRule | RangeRule | PatternRule | EnumerationRule | FreshnessRu
 KINDS: Final[Mapping[str, type[AnyRule]]] = {of.model_fields["kind"].default: of for of in get_args(AnyRule)}
 
 
-class ProducerSettings(Table):
+class ProducerSettings(SettingsTable):
     """``[gate.producers.NAME]``: who may send events, to which streams, and how many of them.
 
     ``subjects`` are those that he may register schemas for beside the ones of his streams.
     """
 
-    tokens: Annotated[tuple[str, ...], BeforeValidator(_tokens)]
+    tokens: Annotated[tuple[str, ...], BeforeValidator(_parse_tokens)]
     streams: Names = ()
     subjects: Names = ()
-    events_per_second: Whole | None = None
-    bytes_per_second: Whole | None = None
+    events_per_second: PositiveInt | None = None
+    bytes_per_second: PositiveInt | None = None
 
 
-class TlsSettings(Table):
+class TlsSettings(SettingsTable):
     """``[gate.tls]``: files in PEM; with ``client_ca`` clients need certificates of that authority."""
 
     certificate: str
@@ -212,22 +212,23 @@ class TlsSettings(Table):
     client_ca: str = ""
 
 
-class GateSettings(Table):
+class GateSettings(SettingsTable):
     """``[gate]``: everything of the gate."""
 
     streams: Mapping[str, EntranceSettings] = {}
     rules: Annotated[
         tuple[Annotated[AnyRule, Field(discriminator="kind")], ...],
         BeforeValidator(as_tuple),
-        Field(max_length=MOST_RULES),
+        Field(max_length=MAX_RULES),
     ] = ()
     producers: Annotated[
-        Mapping[Annotated[str, AfterValidator(name_of("a producer"))], ProducerSettings], BeforeValidator(_somebody)
+        Mapping[Annotated[str, AfterValidator(name_validator("a producer"))], ProducerSettings],
+        BeforeValidator(_require_producer),
     ] = {}
     tls: TlsSettings | None = None
 
 
-def entrance_misfits(
+def check_entrances(
     entrances: Mapping[str, EntranceSettings], nodes: Mapping[str, Sequence[str] | None], transport: str | None
 ) -> list[InitErrorDetails]:
     """Return what of some entrances does not go with the transport's URL, or with the streams and their nodes.
@@ -238,57 +239,56 @@ def entrance_misfits(
     for stream, entrance in entrances.items():
         if stream not in nodes:
             told = f"there is no [streams.{stream}], and the monitor would not know its messages: declare its path"
-            found.append(misfits.told(("streams", stream), stream, told))
+            found.append(error_details.error_at(("streams", stream), stream, told))
         elif transport is not None and transport in (entrance.to, entrance.rejected_url(stream)):
             told = "events go to a place of their own, got that of the probes' records, [transport] url"
-            found.append(misfits.told(("streams", stream, "to"), entrance.to, told))
+            found.append(error_details.error_at(("streams", stream, "to"), entrance.to, told))
         elif entrance.rejected_url(stream) == entrance.to:
             told = "what may not enter goes to a place of its own, got the one that to names"
-            found.append(misfits.told(("streams", stream, "rejected"), entrance.to, told))
+            found.append(error_details.error_at(("streams", stream, "rejected"), entrance.to, told))
         elif (known := nodes[stream]) is not None and entrance.node not in known:
             told = f'the path of {stream} has no node {entrance.node!r}: let it begin with "{entrance.node} -> …"'
-            found.append(misfits.told(("streams", stream, "node"), entrance.node, told))
+            found.append(error_details.error_at(("streams", stream, "node"), entrance.node, told))
     return found
 
 
-def gate_rule_misfits(rules: Mapping[int, AnyRule], subjects: Sequence[str]) -> list[InitErrorDetails]:
+def check_gate_rules(rules: Mapping[int, AnyRule], subjects: Sequence[str]) -> list[InitErrorDetails]:
     """Return which of some rules, by their places, are for a subject that no entrance has."""
     found: list[InitErrorDetails] = []
     for place, rule in rules.items():
         if rule.subject not in subjects:
-            told = (
-                f"no stream of the gate has the subject {rule.subject!r:.80}{misfits.nearest(rule.subject, subjects)}"
-            )
-            found.append(misfits.told(("rules", place, rule.kind, "subject"), rule.subject, told))
+            nearest = error_details.suggest_names(rule.subject, subjects)
+            told = f"no stream of the gate has the subject {rule.subject!r:.80}{nearest}"
+            found.append(error_details.error_at(("rules", place, rule.kind, "subject"), rule.subject, told))
     return found
 
 
-def producer_misfits(producers: Mapping[str, ProducerSettings], entrances: Sequence[str]) -> list[InitErrorDetails]:
+def check_producers(producers: Mapping[str, ProducerSettings], entrances: Sequence[str]) -> list[InitErrorDetails]:
     """Return what of some producers does not fit each other, or the streams that have an entrance."""
     found: list[InitErrorDetails] = []
     hashes = [one for producer in producers.values() for one in producer.tokens]
     for name, producer in producers.items():
         if any(hashes.count(one) > 1 for one in producer.tokens):
             told = "a token belongs to one producer, and is named once: make another with 'hopwatch gate token'"
-            found.append(misfits.told(("producers", name, "tokens"), "", told))
+            found.append(error_details.error_at(("producers", name, "tokens"), "", told))
         where = ("producers", name, "streams")
-        found += misfits.unknown(where, producer.streams, entrances, "entrance to a stream")
+        found += error_details.find_unknown_names(where, producer.streams, entrances, "entrance to a stream")
     return found
 
 
-def anchored(gate: Mapping[str, Any], base: Path) -> dict[str, Any]:
+def resolve_paths(gate: Mapping[str, Any], base: Path) -> dict[str, Any]:
     """Return the table with its relative paths made absolute from ``base``."""
     made = dict(gate)
     if isinstance(made.get("streams"), Mapping):
         made["streams"] = {
-            name: _anchored(table, ("to", "rejected"), SPOOL, base) for name, table in made["streams"].items()
+            name: _resolve_keys(table, ("to", "rejected"), SPOOL, base) for name, table in made["streams"].items()
         }
     if "tls" in made:
-        made["tls"] = _anchored(made["tls"], ("certificate", "key", "client_ca"), "", base)
+        made["tls"] = _resolve_keys(made["tls"], ("certificate", "key", "client_ca"), "", base)
     return made
 
 
-def _anchored(table: object, keys: Sequence[str], scheme: str, base: Path) -> object:
+def _resolve_keys(table: object, keys: Sequence[str], scheme: str, base: Path) -> object:
     if not isinstance(table, Mapping):
         return table
     made = dict(table)

@@ -9,14 +9,14 @@ from typing import Any, Final, Self
 
 from pydantic import SecretStr, ValidationInfo, field_validator, model_validator
 
-from hopwatch.monitor.settings.table import Table
+from hopwatch.monitor.settings.table import SettingsTable
 from hopwatch.probes.contract.kafka import FILES, SECRETS, KafkaAccess, secret_of
 
-_PAIRS: Final = tuple((secret, f"{secret}_file") for secret in SECRETS)
-_FORMS: Final = frozenset(form for pair in _PAIRS for form in pair)
+_SECRET_FORMS: Final = tuple((secret, f"{secret}_file") for secret in SECRETS)
+_SECRET_KEYS: Final = frozenset(form for pair in _SECRET_FORMS for form in pair)
 
 
-class KafkaSettings(Table):
+class KafkaSettings(SettingsTable):
     """The values of :class:`KafkaAccess`; secrets may stand in files."""
 
     security_protocol: str = "PLAINTEXT"
@@ -34,42 +34,42 @@ class KafkaSettings(Table):
     def access(self) -> KafkaAccess:
         """The same, as clients want it."""
         said = {name: value.get_secret_value() if name in SECRETS else value for name, value in self}
-        said |= {secret: secret_of(secret, said, _text) for secret in SECRETS}
+        said |= {secret: secret_of(secret, said, _read_text) for secret in SECRETS}
         return KafkaAccess(**{name: said[name] for name in KafkaAccess.__dataclass_fields__})
 
-    @field_validator(*(file for _, file in _PAIRS))
+    @field_validator(*(file for _, file in _SECRET_FORMS))
     @classmethod
-    def _says_the_secret(cls, file: str, info: ValidationInfo) -> str:
+    def _check_secret_file(cls, file: str, info: ValidationInfo) -> str:
         # Read now, so that what is wrong is told before anything starts, and with its own line.
         secret = str(info.field_name).removesuffix("_file")
         value = info.data.get(secret, SecretStr(""))
-        secret_of(secret, {secret: value.get_secret_value(), f"{secret}_file": file}, _text)
+        secret_of(secret, {secret: value.get_secret_value(), f"{secret}_file": file}, _read_text)
         return file
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _check_access(self) -> Self:
         # Made now, for the same reason.
         _ = self.access
         return self
 
 
-def anchored(said: Mapping[str, Any], base: Path) -> dict[str, Any]:
+def resolve_paths(said: Mapping[str, Any], base: Path) -> dict[str, Any]:
     """Return what a layer says of access with its relative files made absolute from ``base``."""
     files = {key: str(base / file) for key, file in said.items() if key in FILES and isinstance(file, str) and file}
     return {**said, **files}
 
 
-def whole(said: Mapping[str, Any]) -> dict[str, Any]:
+def reset_other_form(said: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a layer says of access so that a secret of it, in either form, unsays both forms in layers behind.
 
     What is empty says nothing.
     """
-    told = {key: value for key, value in said.items() if key not in _FORMS or value != ""}
-    unsaid = {form: "" for pair in _PAIRS if any(form in told for form in pair) for form in pair}
+    told = {key: value for key, value in said.items() if key not in _SECRET_KEYS or value != ""}
+    unsaid = {form: "" for pair in _SECRET_FORMS if any(form in told for form in pair) for form in pair}
     return unsaid | told
 
 
-def _text(file: str) -> str:
+def _read_text(file: str) -> str:
     try:
         return Path(file).read_text("utf-8")
     except OSError as error:

@@ -6,19 +6,21 @@ import re
 from typing import Final
 
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,63}")
-_TAKEN: Final = frozenset(
+_RESERVED: Final = frozenset(
     {"alertname", "edge", "event", "installation", "key", "kind", "node", "rule", "severity", "stream", "word"}
 )
 """Labels that an alert has by itself."""
 
 
-def label_name(name: str) -> str:
+def check_label_name(name: str) -> str:
     """Return the name of a label.
 
     Raises:
         ValueError: it cannot be one, or an alert has it by itself.
     """
-    if not _NAME.fullmatch(name) or name in _TAKEN:
-        msg = f"a label is 1 to 64 of the characters a-z0-9_ and none of {', '.join(sorted(_TAKEN))}; got {name!r:.80}"
+    if not _NAME.fullmatch(name) or name in _RESERVED:
+        msg = (
+            f"a label is 1 to 64 of the characters a-z0-9_ and none of {', '.join(sorted(_RESERVED))}; got {name!r:.80}"
+        )
         raise ValueError(msg)
     return name

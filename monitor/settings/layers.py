@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from hopwatch.monitor.errors import ConfigurationError, Problem, SettingsError
-from hopwatch.monitor.settings.lines import Key, lines_of
+from hopwatch.monitor.settings.toml_lines import Key, find_key_lines
 
 PREFIX: Final = "HOPWATCH_"
 NESTING: Final = "__"
 KAFKA: Final = ("transport", "kafka")
 CHANNELS: Final = ("alerts", "channels")
 LOGIN: Final = ("dashboard", "login")
-TEXTS: Final = frozenset(
+TEXT_KEYS: Final = frozenset(
     {"bearer_token", "headers", "password", "routing_key", "secret", "template", "title", "url", "username"}
 )
 """Keys of channels whose variables hold text as it stands."""
-_AT: Final = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
+_SYNTAX_ERROR: Final = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -39,15 +39,15 @@ def from_file(path: Path, flag: str = "") -> Layer:
         SettingsError: it is no TOML, with line and column.
         ConfigurationError: it is not there or cannot be read.
     """
-    text = _text(path, flag)
+    text = _read_text(path, flag)
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError([_syntax_problem(path, text, str(error))]) from None
-    return Layer(values, {key: (str(path), line) for key, line in lines_of(text).items()})
+    return Layer(values, {key: (str(path), line) for key, line in find_key_lines(text).items()})
 
 
-def _text(path: Path, flag: str) -> str:
+def _read_text(path: Path, flag: str) -> str:
     try:
         # TOML knows both line ends; read as bytes, they come through as they are.
         data = path.read_bytes()
@@ -65,7 +65,7 @@ def _text(path: Path, flag: str) -> str:
 
 
 def _syntax_problem(path: Path, text: str, told: str) -> Problem:
-    match = _AT.fullmatch(told)
+    match = _SYNTAX_ERROR.fullmatch(told)
     what, line, column = match.groups() if match else (told, None, None)
     last = text.count("\n") + 1
     return Problem(f"not TOML: {what}", "", str(path), int(line or last), int(column) if column else None)
@@ -73,10 +73,10 @@ def _syntax_problem(path: Path, text: str, told: str) -> Problem:
 
 def from_flags(flags: Mapping[str, Any]) -> Layer:
     """Take the flags of a command, nested as the file is; one that is None was not given."""
-    given = [(key, value) for key, value in _leaves(flags, ()) if value is not None]
+    given = [(key, value) for key, value in _flatten(flags, ()) if value is not None]
     values: dict[str, Any] = {}
     for key, value in given:
-        _put(values, key, str(value) if isinstance(value, Path) else value)
+        _set_value(values, key, str(value) if isinstance(value, Path) else value)
     return Layer(values, {key: (f"--{str(key[-1]).replace('_', '-')}", None) for key, _ in given})
 
 
@@ -88,8 +88,8 @@ def from_environ(environ: Mapping[str, str], streams: Iterable[str], channels: I
     ``channels`` are those known so far: a variable can only spell their names in capitals, with ``_`` for all that is
     no letter or digit. Variables without ``__`` are not settings: other programs have some that start alike.
     """
-    known = {_capital(stream): stream for stream in streams}
-    named = {_capital(channel): channel for channel in channels}
+    known = {_to_variable(stream): stream for stream in streams}
+    named = {_to_variable(channel): channel for channel in channels}
     values: dict[str, Any] = {}
     sources: dict[Key, tuple[str, int | None]] = {}
     for variable in sorted(environ):
@@ -105,21 +105,21 @@ def from_environ(environ: Mapping[str, str], streams: Iterable[str], channels: I
         else:
             key = tuple(part.lower() for part in (first, *rest))
         text = environ[variable]
-        _put(values, key, text if _is_text(key) else _toml_or_text(text))
+        _set_value(values, key, text if _is_text(key) else _parse_value(text))
         sources[key] = (f"environment {variable}", None)
     return Layer(values, sources)
 
 
-def _capital(name: str) -> str:
+def _to_variable(name: str) -> str:
     return re.sub(r"[^A-Z0-9]+", "_", name.upper())
 
 
 def _is_text(key: Key) -> bool:
     """Return whether a value stands for itself: a secret of digits alone is no number."""
-    return key[:-1] in (KAFKA, LOGIN) or (key[:2] == CHANNELS and bool(set(key[3:4]) & TEXTS))
+    return key[:-1] in (KAFKA, LOGIN) or (key[:2] == CHANNELS and bool(set(key[3:4]) & TEXT_KEYS))
 
 
-def _toml_or_text(text: str) -> object:
+def _parse_value(text: str) -> object:
     try:
         read = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
@@ -127,15 +127,15 @@ def _toml_or_text(text: str) -> object:
     return read["value"] if len(read) == 1 else text
 
 
-def _leaves(table: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _flatten(table: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
     for name, value in table.items():
         if isinstance(value, Mapping):
-            yield from _leaves(value, (*above, name))
+            yield from _flatten(value, (*above, name))
         else:
             yield (*above, name), value
 
 
-def _put(values: dict[str, Any], key: tuple[str, ...], value: object) -> None:
+def _set_value(values: dict[str, Any], key: tuple[str, ...], value: object) -> None:
     *tables, name = key
     for table in tables:
         below = values.setdefault(table, {})

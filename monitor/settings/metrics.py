@@ -1,44 +1,44 @@
 """``[metrics]``: where the page for Prometheus is served, and how large it may be."""
 
 from __future__ import annotations
-
 import re
-from typing import Annotated, Final, NamedTuple
-
+from typing import Annotated
+from typing import Final
+from typing import NamedTuple
 from pydantic import BeforeValidator
-
 from hopwatch.monitor.metrics.folding import MIN_SERIES
-from hopwatch.monitor.settings.table import Table
+from hopwatch.monitor.settings.table import SettingsTable
 
-MOST_SERIES: Final = 100_000
-MOST_PORT: Final = 65_535
+
+MAX_SERIES: Final = 100_000
+MAX_PORT: Final = 65_535
 _ADDRESS: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):([0-9]{1,5})")
 
 
-class Address(NamedTuple):
+class ListenAddress(NamedTuple):
     """Where to listen."""
 
     host: str
     port: int
 
 
-def _address(value: object) -> Address:
+def _parse_address(value: object) -> ListenAddress:
     match = _ADDRESS.fullmatch(value) if isinstance(value, str) else None
-    if match is None or not 0 < int(match[3]) <= MOST_PORT:
+    if match is None or not 0 < int(match[3]) <= MAX_PORT:
         msg = f'an address is HOST:PORT, such as "127.0.0.1:9464", "0.0.0.0:9464" or "[::1]:9464"; got {value!r:.80}'
         raise ValueError(msg)
-    return Address(match[1] or match[2], int(match[3]))
+    return ListenAddress(match[1] or match[2], int(match[3]))
 
 
-def _series(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and MIN_SERIES <= value <= MOST_SERIES:
+def _check_series(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and MIN_SERIES <= value <= MAX_SERIES:
         return value
-    msg = f"most_series is a whole number from {MIN_SERIES:,} to {MOST_SERIES:,}, got {value!r:.80}"
+    msg = f"most_series is a whole number from {MIN_SERIES:,} to {MAX_SERIES:,}, got {value!r:.80}"
     raise ValueError(msg)
 
 
-class MetricsSettings(Table):
+class MetricsSettings(SettingsTable):
     """``[metrics]``: where the page is served, none where it is not, and how many series are on it at most."""
 
-    listen: Annotated[Address | None, BeforeValidator(_address)] = None
-    most_series: Annotated[int, BeforeValidator(_series)] = 10_000
+    listen: Annotated[ListenAddress | None, BeforeValidator(_parse_address)] = None
+    most_series: Annotated[int, BeforeValidator(_check_series)] = 10_000

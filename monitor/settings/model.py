@@ -1,49 +1,64 @@
 """What can be configured: every table, key, default and bound of ``hopwatch.toml``."""
 
 from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final, Self, cast
-
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    ModelWrapValidatorHandler,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
-from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
-from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
-
+from typing import Annotated
+from typing import Any
+from typing import Final
+from typing import Self
+from typing import cast
+from pydantic import AfterValidator
+from pydantic import BeforeValidator
+from pydantic import Field
+from pydantic import ModelWrapValidatorHandler
+from pydantic import ValidationError
+from pydantic import ValidationInfo
+from pydantic import field_validator
+from pydantic import model_validator
+from pydantic_core import ErrorDetails
+from pydantic_core import InitErrorDetails
+from pydantic_core import PydanticCustomError
+from pydantic_settings import BaseSettings
+from pydantic_settings import InitSettingsSource
+from pydantic_settings import PydanticBaseSettingsSource
+from pydantic_settings import SettingsConfigDict
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.metrics.metric import OTHER
-from hopwatch.monitor.pathway import Pathway, PathwayError
-from hopwatch.monitor.settings import misfits, together
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.pathway import PathwayError
 from hopwatch.monitor.settings.alerting import AlertsSettings
 from hopwatch.monitor.settings.dashboard import DashboardSettings
-from hopwatch.monitor.settings.fields import Duration, PositiveDuration, Ratio, Whole, as_tuple
+from hopwatch.monitor.settings.fields import Duration
+from hopwatch.monitor.settings.fields import PositiveDuration
+from hopwatch.monitor.settings.fields import Ratio
+from hopwatch.monitor.settings.fields import as_tuple
 from hopwatch.monitor.settings.gate import GateSettings
 from hopwatch.monitor.settings.kafka import KafkaSettings
 from hopwatch.monitor.settings.metrics import MetricsSettings
-from hopwatch.monitor.settings.places import folder, store_url, transport_url
-from hopwatch.monitor.settings.table import Table
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.kafka import SCHEME as KAFKA
-from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
-from hopwatch.probes.contract.limits import MONITOR_STREAM, NAME_PATTERN
+from hopwatch.probes.contract.kafka import KafkaAccess
+from hopwatch.probes.contract.kafka import KafkaPlace
+from hopwatch.probes.contract.limits import MONITOR_STREAM
+from hopwatch.probes.contract.limits import NAME_PATTERN
 from hopwatch.probes.contract.segment import SCHEME as SPOOL
+from hopwatch.monitor.settings import cross_checks
+from hopwatch.monitor.settings import error_details
+from hopwatch.monitor.settings.fields import PositiveInt
+from hopwatch.monitor.settings.locations import parse_folder
+from hopwatch.monitor.settings.locations import parse_store_url
+from hopwatch.monitor.settings.locations import parse_transport_url
+from hopwatch.monitor.settings.table import SettingsTable
+
 
 MAX_SHARDS: Final = 256
 """Over how many state keys a window may be split."""
 
 
-def stream_name(name: str) -> str:
+def check_stream_name(name: str) -> str:
     """Return the name of a stream; raise ValueError where it can be none."""
     if name == MONITOR_STREAM:
         msg = f"the stream name {MONITOR_STREAM!r} is reserved for the monitor's own pulse: choose another"
@@ -57,7 +72,7 @@ def stream_name(name: str) -> str:
     return name
 
 
-def _chains(value: object) -> tuple[str, ...]:
+def _parse_chains(value: object) -> tuple[str, ...]:
     chains = (value,) if isinstance(value, str) else value
     if isinstance(chains, list | tuple) and chains and all(isinstance(chain, str) for chain in chains):
         return tuple(chains)
@@ -65,19 +80,19 @@ def _chains(value: object) -> tuple[str, ...]:
     raise ValueError(msg)
 
 
-def _readable(chain: str) -> str:
+def _check_chain(chain: str) -> str:
     """Check one chain by itself, so that each bad one is told with its own line."""
     Pathway.parse(chain)
     return chain
 
 
-def _joined(chains: tuple[str, ...]) -> tuple[str, ...]:
+def _check_chains(chains: tuple[str, ...]) -> tuple[str, ...]:
     """Check what only the chains together can get wrong."""
     Pathway.parse(chains)
     return chains
 
 
-def _misfit(path: tuple[str, ...], node: str, side: str) -> InitErrorDetails | None:
+def _find_stamp_error(path: tuple[str, ...], node: str, side: str) -> InitErrorDetails | None:
     """Return what is wrong with one node's stamps, if anything, so that each bad one is told with its own line."""
     try:
         Pathway.parse(path, {node: side})
@@ -87,28 +102,28 @@ def _misfit(path: tuple[str, ...], node: str, side: str) -> InitErrorDetails | N
     return None
 
 
-def _node_name(name: str) -> str:
+def _check_node_name(name: str) -> str:
     if not NAME_PATTERN.fullmatch(name):
         msg = f"a node is 1 to 128 of the characters A-Za-z0-9._-, got {name!r:.80}"
         raise ValueError(msg)
     return name
 
 
-def _shards(value: object) -> int:
+def _check_shards(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_SHARDS:
         return value
     msg = f"shards is a whole number from 1 to {MAX_SHARDS}, got {value!r:.80}"
     raise ValueError(msg)
 
 
-Chain = Annotated[str, AfterValidator(_readable)]
+Chain = Annotated[str, AfterValidator(_check_chain)]
 
 
-class TransportSettings(Table):
+class TransportSettings(SettingsTable):
     """``[transport]``: where the records of the probes are read from."""
 
-    url: Annotated[str, BeforeValidator(transport_url)]
-    records_a_trigger: Whole = Field(2_000, alias="records_per_trigger")
+    url: Annotated[str, BeforeValidator(parse_transport_url)]
+    records_per_trigger: PositiveInt = 2_000
     kafka: KafkaSettings = KafkaSettings()
 
     @property
@@ -127,40 +142,42 @@ class TransportSettings(Table):
         return self.kafka.access
 
 
-class StoreSettings(Table):
+class StoreSettings(SettingsTable):
     """``[store]``: where the results are kept, and for how long a transaction that fails is tried again."""
 
-    url: Annotated[str, BeforeValidator(store_url)]
+    url: Annotated[str, BeforeValidator(parse_store_url)]
     retry_for_us: PositiveDuration = Field(600_000_000, alias="retry_for")
 
 
-class MonitorSettings(Table):
+class MonitorSettings(SettingsTable):
     """``[monitor]``: the job itself: where it works, how often it concludes, how often it sends its own heartbeat."""
 
-    workdir: Annotated[Path, BeforeValidator(folder)]
+    workdir: Annotated[Path, BeforeValidator(parse_folder)]
     master: str = "local"
-    tasks: Whole | None = None
+    tasks: PositiveInt | None = None
     spark: Mapping[str, str] = {}
     trigger_us: PositiveDuration = Field(5_000_000, alias="trigger")
     pulse_us: PositiveDuration = Field(3_000_000, alias="pulse")
 
 
-class StreamSettings(Table):
+class StreamSettings(SettingsTable):
     """``[streams.NAME]``: the path of a stream's messages, and how its windows are judged. Spans are in µs."""
 
-    path: Annotated[tuple[Chain, ...], BeforeValidator(_chains), AfterValidator(_joined)]
+    path: Annotated[tuple[Chain, ...], BeforeValidator(_parse_chains), AfterValidator(_check_chains)]
     stamps: Mapping[str, str] = {}
     transit_us: Duration = Field(150_000_000, alias="transit")
     settle_us: Duration = Field(30_000_000, alias="settle")
     amend_for_us: Duration = Field(3_600_000_000, alias="amend_for")
     max_age_us: PositiveDuration = Field(86_400_000_000, alias="max_age")
     loss_alarm: Ratio = 0.01
-    shards: Annotated[int, BeforeValidator(_shards)] = 1
-    ignore_nodes: Annotated[tuple[Annotated[str, AfterValidator(_node_name)], ...], BeforeValidator(as_tuple)] = ()
+    shards: Annotated[int, BeforeValidator(_check_shards)] = 1
+    ignore_nodes: Annotated[
+        tuple[Annotated[str, AfterValidator(_check_node_name)], ...], BeforeValidator(as_tuple)
+    ] = ()
 
     @field_validator("ignore_nodes")
     @classmethod
-    def _beside_the_path(cls, ignored: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    def _check_ignored_nodes(cls, ignored: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         path = info.data.get("path")
         both = sorted(set(ignored) & set(Pathway.parse(path).nodes)) if path else []
         if both:
@@ -172,10 +189,10 @@ class StreamSettings(Table):
 
     @field_validator("stamps")
     @classmethod
-    def _of_the_path(cls, stamps: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
+    def _check_stamps(cls, stamps: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
         # A path that is wrong itself is told already.
         path = info.data.get("path")
-        misfits = [misfit for node, side in stamps.items() if path and (misfit := _misfit(path, node, side))]
+        misfits = [misfit for node, side in stamps.items() if path and (misfit := _find_stamp_error(path, node, side))]
         if misfits:
             raise ValidationError.from_exception_data("stamps", misfits)
         return stamps
@@ -192,7 +209,7 @@ class StreamSettings(Table):
         return StreamConfig(self.pathway, terms, self.shards, self.ignore_nodes)
 
 
-def _again(details: ErrorDetails) -> InitErrorDetails:
+def _copy_details(details: ErrorDetails) -> InitErrorDetails:
     """Return what was told once, to be told with more."""
     kept = ("type", "loc", "input", "ctx")
     return cast("InitErrorDetails", {name: value for name, value in details.items() if name in kept})
@@ -206,7 +223,7 @@ class Settings(BaseSettings):
     transport: TransportSettings
     store: StoreSettings
     monitor: MonitorSettings
-    streams: Mapping[Annotated[str, AfterValidator(stream_name)], StreamSettings] = {}
+    streams: Mapping[Annotated[str, AfterValidator(check_stream_name)], StreamSettings] = {}
     alerts: AlertsSettings = AlertsSettings()
     metrics: MetricsSettings = MetricsSettings()
     dashboard: DashboardSettings = DashboardSettings()
@@ -222,14 +239,14 @@ class Settings(BaseSettings):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _told_at_once(cls, values: Mapping[str, Any], check: ModelWrapValidatorHandler[Self]) -> Self:
-        found = together.misfits(values)
+    def _check_all(cls, values: Mapping[str, Any], check: ModelWrapValidatorHandler[Self]) -> Self:
+        found = cross_checks.find_mismatches(values)
         try:
             settings = check(values)
         except ValidationError as error:
-            raise misfits.of(cls.__name__, [*map(_again, error.errors()), *found]) from None
+            raise error_details.build_error(cls.__name__, [*map(_copy_details, error.errors()), *found]) from None
         if found:
-            raise misfits.of(cls.__name__, found)
+            raise error_details.build_error(cls.__name__, found)
         return settings
 
     def check_stream(self, stream: str | None) -> None:

@@ -1,31 +1,42 @@
 """What is wrong with settings, in words: which key, where it was said, what was got and what is allowed."""
 
 from __future__ import annotations
-
 import difflib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Final
-
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
-
 from hopwatch.monitor.errors import Problem
-from hopwatch.monitor.settings import channels, gate
-from hopwatch.monitor.settings.alerting import KINDS, AlertsSettings, BurnWindow
-from hopwatch.monitor.settings.dashboard import DashboardSettings, LoginSettings
-from hopwatch.monitor.settings.gate import EntranceSettings, GateSettings, ProducerSettings, TlsSettings
+from hopwatch.monitor.settings import channels
+from hopwatch.monitor.settings import gate
+from hopwatch.monitor.settings.alerting import KINDS
+from hopwatch.monitor.settings.alerting import AlertsSettings
+from hopwatch.monitor.settings.alerting import BurnWindow
+from hopwatch.monitor.settings.dashboard import DashboardSettings
+from hopwatch.monitor.settings.dashboard import LoginSettings
+from hopwatch.monitor.settings.gate import EntranceSettings
+from hopwatch.monitor.settings.gate import GateSettings
+from hopwatch.monitor.settings.gate import ProducerSettings
+from hopwatch.monitor.settings.gate import TlsSettings
 from hopwatch.monitor.settings.kafka import KafkaSettings
 from hopwatch.monitor.settings.layers import Layer
-from hopwatch.monitor.settings.lines import Key
 from hopwatch.monitor.settings.metrics import MetricsSettings
-from hopwatch.monitor.settings.model import MonitorSettings, Settings, StoreSettings, StreamSettings, TransportSettings
-from hopwatch.monitor.settings.places import shown
+from hopwatch.monitor.settings.model import MonitorSettings
+from hopwatch.monitor.settings.model import Settings
+from hopwatch.monitor.settings.model import StoreSettings
+from hopwatch.monitor.settings.model import StreamSettings
+from hopwatch.monitor.settings.model import TransportSettings
 from hopwatch.monitor.texts import validation
 from hopwatch.probes.contract.kafka import SECRETS
+from hopwatch.monitor.settings.locations import redact_value
+from hopwatch.monitor.settings.toml_lines import Key
 
-_TABLES: Final[dict[str | int, type[BaseModel]]] = {
+
+_MODELS: Final[dict[str | int, type[BaseModel]]] = {
     "alerts": AlertsSettings,
     "dashboard": DashboardSettings,
     "gate": GateSettings,
@@ -35,29 +46,29 @@ _TABLES: Final[dict[str | int, type[BaseModel]]] = {
     "streams": StreamSettings,
     "transport": TransportSettings,
 }
-_BELOW: Final[dict[Key, type[BaseModel]]] = {
+_NESTED_MODELS: Final[dict[Key, type[BaseModel]]] = {
     ("transport", "kafka"): KafkaSettings,
     ("dashboard", "login"): LoginSettings,
     ("gate", "tls"): TlsSettings,
 }
-_NAMED: Final[dict[Key, type[BaseModel]]] = {
+_NAMED_MODELS: Final[dict[Key, type[BaseModel]]] = {
     ("gate", "streams"): EntranceSettings,
     ("gate", "producers"): ProducerSettings,
 }
 """Tables of tables, each of which has a name."""
-_HIDDEN: Final = frozenset({*SECRETS, *LoginSettings.FORMS, "tokens"})
-_RULES: Final = ("alerts", "rules")
-_CHANNELS: Final = ("alerts", "channels")
+_SECRET_KEYS: Final = frozenset({*SECRETS, *LoginSettings.SECRET_CHECKS, "tokens"})
+_RULES_KEY: Final = ("alerts", "rules")
+_CHANNELS_KEY: Final = ("alerts", "channels")
 _KINDS: Final[Mapping[Key, tuple[str, Mapping[str, type[BaseModel]]]]] = {
-    _RULES: ("rule", KINDS),
-    _CHANNELS: ("channel", channels.KINDS),
+    _RULES_KEY: ("rule", KINDS),
+    _CHANNELS_KEY: ("channel", channels.KINDS),
     ("gate", "rules"): ("rule", gate.KINDS),
 }
 """The tables that each have a kind, what one of them is called, and which kinds there are."""
-_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+_BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
-_MISSING: Final[dict[str | int, str]] = {
+_MISSING_MESSAGES: Final[dict[str | int, str]] = {
     "streams": 'a stream has a path, such as path = "a -> b -> c"',
     "dashboard": "this is required",
     "gate": "this is required",
@@ -65,18 +76,18 @@ _MISSING: Final[dict[str | int, str]] = {
 }
 
 
-def problems_of(error: ValidationError, layers: Sequence[Layer]) -> list[Problem]:
+def build_problems(error: ValidationError, layers: Sequence[Layer]) -> list[Problem]:
     """Return all that is wrong, that of the file by line and last; ``layers`` are those that were merged."""
-    found = [_problem(details, layers) for details in error.errors()]
+    found = [_build_problem(details, layers) for details in error.errors()]
     return sorted(found, key=lambda problem: (problem.line or 0, problem.source, problem.key))
 
 
-def _problem(details: ErrorDetails, layers: Sequence[Layer]) -> Problem:
+def _build_problem(details: ErrorDetails, layers: Sequence[Layer]) -> Problem:
     # pydantic marks a key that is itself at fault with "[key]" behind it.
     loc: Key = tuple(part for part in details["loc"] if part != "[key]")
     key = _without_kind(loc)
-    source, line = _source(key, layers)
-    return Problem(_message(loc, details), _dotted(key), source, line)
+    source, line = _find_source(key, layers)
+    return Problem(_format_message(loc, details), _format_key(key), source, line)
 
 
 def _without_kind(key: Key) -> Key:
@@ -84,7 +95,7 @@ def _without_kind(key: Key) -> Key:
     return key[:3] + key[4:] if key[:2] in _KINDS else key
 
 
-def _source(key: Key, layers: Sequence[Layer]) -> tuple[str, int | None]:
+def _find_source(key: Key, layers: Sequence[Layer]) -> tuple[str, int | None]:
     """Return where the key was said last: by itself, else in the nearest table around it, or by what is in that."""
     for end in range(len(key), 0, -1):
         around = key[:end]
@@ -97,58 +108,58 @@ def _source(key: Key, layers: Sequence[Layer]) -> tuple[str, int | None]:
     return "", None
 
 
-def _message(key: Key, details: ErrorDetails) -> str:
-    got = f"got {'***' if _is_secret(key) else shown(details['input'])}"
+def _format_message(key: Key, details: ErrorDetails) -> str:
+    got = f"got {'***' if _is_secret(key) else redact_value(details['input'])}"
     match details["type"]:
         case "value_error":
             return str(details["ctx"]["error"])
         case "extra_forbidden":
-            return _unknown(key)
+            return _unknown_key_message(key)
         case "missing":
-            return "this is required" if key[:2] == _CHANNELS else _MISSING[key[0]]
+            return "this is required" if key[:2] == _CHANNELS_KEY else _MISSING_MESSAGES[key[0]]
         case "union_tag_not_found" | "union_tag_invalid":
-            return _unknown_kind(key, details)
+            return _unknown_kind_message(key, details)
         case "model_type" | "dict_type" | "mapping_type" | "model_attributes_type":
             return f"this is a table, {got}"
         case _:
             return f"{validation.describe_error(details['type'], details.get('ctx', {}), details['msg'])}, {got}"
 
 
-def _unknown(key: Key) -> str:
-    known = [field.alias or name for name, field in _table(key).model_fields.items()]
-    return f"there is no such key; did you mean {_nearest(str(key[-1]), known)}"
+def _unknown_key_message(key: Key) -> str:
+    known = [field.alias or name for name, field in _find_table(key).model_fields.items()]
+    return f"there is no such key; did you mean {_suggest(str(key[-1]), known)}"
 
 
 def _is_secret(key: Key) -> bool:
     """Return whether what stands at a key is no one's business, or may be: a channel as a whole holds secrets."""
-    if key[:2] == _CHANNELS:
-        return len(key) <= len(_CHANNELS) + 2 or bool(set(key[4:]) & channels.HIDDEN)
-    return bool(set(key) & _HIDDEN) or key == ("dashboard", "login")
+    if key[:2] == _CHANNELS_KEY:
+        return len(key) <= len(_CHANNELS_KEY) + 2 or bool(set(key[4:]) & channels.SECRET_KEYS)
+    return bool(set(key) & _SECRET_KEYS) or key == ("dashboard", "login")
 
 
-def _unknown_kind(key: Key, details: ErrorDetails) -> str:
+def _unknown_kind_message(key: Key, details: ErrorDetails) -> str:
     what, kinds = _KINDS[key[:2]]
     if details["type"] == "union_tag_not_found":
         return f"a {what} has a kind, one of {', '.join(kinds)}"
     kind = str(details["ctx"]["tag"])
-    return f"there is no such kind of {what} as {shown(kind)}; did you mean {_nearest(kind, list(kinds))}"
+    return f"there is no such kind of {what} as {redact_value(kind)}; did you mean {_suggest(kind, list(kinds))}"
 
 
-def _table(key: Key) -> type[BaseModel]:
+def _find_table(key: Key) -> type[BaseModel]:
     """Return the table that a key stands in."""
     if len(key) == 1:
         return Settings
     if key[:2] not in _KINDS:
-        return _BELOW.get(key[:-1]) or (_NAMED.get(key[:2]) if len(key) > 3 else None) or _TABLES[key[0]]  # noqa: PLR2004 - table, tables, name, key
+        return _NESTED_MODELS.get(key[:-1]) or (_NAMED_MODELS.get(key[:2]) if len(key) > 3 else None) or _MODELS[key[0]]  # noqa: PLR2004 - table, tables, name, key
     return BurnWindow if "windows" in key else _KINDS[key[:2]][1][str(key[3])]
 
 
-def _nearest(name: str, known: Sequence[str]) -> str:
+def _suggest(name: str, known: Sequence[str]) -> str:
     nearest = difflib.get_close_matches(name, known, n=1, cutoff=0)[0]
     return f"{nearest!r}? Known here: {', '.join(known)}"
 
 
-def _dotted(key: Key) -> str:
+def _format_key(key: Key) -> str:
     """Write the key as TOML would; a number, the place in an array, is told by the line."""
     parts = [part for part in key if isinstance(part, str)]
-    return ".".join(part if _BARE.fullmatch(part) else json.dumps(part, ensure_ascii=False) for part in parts)
+    return ".".join(part if _BARE_KEY.fullmatch(part) else json.dumps(part, ensure_ascii=False) for part in parts)

@@ -11,18 +11,18 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-LEAST_SECRET: Final = 16
+MIN_SECRET_CHARS: Final = 16
 
 _ADDRESS: Final = re.compile(r"[^\s@<>,;:\"()\[\]\\]{1,64}@[A-Za-z0-9.-]{1,250}")
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
-_OWN_HEADERS: Final = re.compile(
+_RESERVED_HEADERS: Final = re.compile(
     r"host|user-agent|accept-encoding|content-.*|transfer-encoding|connection|idempotency-key|hopwatch-.*",
     re.IGNORECASE,
 )
-_MOST_PORT: Final = 65_535
+_MAX_PORT: Final = 65_535
 
 
-def url(url: str) -> str:
+def check_url(url: str) -> str:
     """Return a URL that can be posted to.
 
     Raises:
@@ -39,7 +39,7 @@ def url(url: str) -> str:
     return url
 
 
-def ca_file(file: str) -> str:
+def check_ca_file(file: str) -> str:
     """Return the file of who signs certificates; empty for those that are trusted anyway.
 
     Raises:
@@ -57,19 +57,19 @@ def ca_file(file: str) -> str:
     return file
 
 
-def port(value: object) -> int:
+def check_port(value: object) -> int:
     """Return a port.
 
     Raises:
         ValueError: it is none.
     """
-    if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST_PORT:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MAX_PORT:
         return value
-    msg = f"a port is a whole number from 1 to {_MOST_PORT}, got {value!r:.40}"
+    msg = f"a port is a whole number from 1 to {_MAX_PORT}, got {value!r:.40}"
     raise ValueError(msg)
 
 
-def address(text: str) -> str:
+def check_address(text: str) -> str:
     """Return an address of mail.
 
     Raises:
@@ -81,7 +81,7 @@ def address(text: str) -> str:
     return text
 
 
-def urls(value: object) -> tuple[str, ...]:
+def parse_urls(value: object) -> tuple[str, ...]:
     """Return the URLs of a list, or of a text with blanks between them, as a variable has it; each is checked later.
 
     Raises:
@@ -95,7 +95,7 @@ def urls(value: object) -> tuple[str, ...]:
     raise ValueError(msg)
 
 
-def one_word(text: str) -> None:
+def check_single_word(text: str) -> None:
     """Check a key that goes into a header or a document.
 
     Raises:
@@ -106,19 +106,19 @@ def one_word(text: str) -> None:
         raise ValueError(msg)
 
 
-def long_enough(text: str) -> None:
+def check_secret_length(text: str) -> None:
     """Check a secret that signs.
 
     Raises:
         ValueError: it is short enough to be tried out.
     """
-    if len(text) < LEAST_SECRET:
+    if len(text) < MIN_SECRET_CHARS:
         advice = "make one by openssl rand -hex 32"
-        msg = f"a signing secret has at least {LEAST_SECRET} characters, this one {len(text)}: {advice}"
+        msg = f"a signing secret has at least {MIN_SECRET_CHARS} characters, this one {len(text)}: {advice}"
         raise ValueError(msg)
 
 
-def known_to_apprise(text: str) -> None:
+def check_apprise_urls(text: str) -> None:
     """Check URLs of Apprise's, with blanks between them; none is shown.
 
     Raises:
@@ -136,14 +136,14 @@ def known_to_apprise(text: str) -> None:
             )
 
 
-def headers(headers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
+def check_headers(headers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
     """Return headers that can be sent beside ours.
 
     Raises:
         ValueError: one is none, or is ours.
     """
     for name, value in headers.items():
-        if not _HEADER.fullmatch(name) or _OWN_HEADERS.fullmatch(name):
+        if not _HEADER.fullmatch(name) or _RESERVED_HEADERS.fullmatch(name):
             msg = f"a header is a name such as X-Team, and none that Hopwatch sets itself; got {name!r:.80}"
             raise ValueError(msg)
         text = value.get_secret_value()
@@ -153,13 +153,13 @@ def headers(headers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
     return headers
 
 
-def template(text: str) -> str:
+def check_template(text: str) -> str:
     """Return a template that can be read and rendered.
 
     Raises:
         ValueError: it cannot.
     """
     # Its import takes longer than most of the settings, and most do without it.
-    from hopwatch.monitor.settings.templates import checked  # noqa: PLC0415
+    from hopwatch.monitor.settings.templates import check_template  # noqa: PLC0415
 
-    return checked(text)
+    return check_template(text)

@@ -13,69 +13,69 @@ from typing import Any, ClassVar, Final, Self
 from pydantic import SecretStr, model_validator
 from pydantic_core import InitErrorDetails
 
-from hopwatch.monitor.settings import misfits
-from hopwatch.monitor.settings.table import Table
+from hopwatch.monitor.settings import error_details
+from hopwatch.monitor.settings.table import SettingsTable
 
-FILE: Final = "_file"
-MOST_FILE_CHARS: Final = 100_000
-_ONLY_FILES: Final = frozenset({"ca_file"})
+FILE_SUFFIX: Final = "_file"
+MAX_FILE_CHARS: Final = 100_000
+_FILE_ONLY_KEYS: Final = frozenset({"ca_file"})
 """What stands in a file and nowhere else: there is no other form of it to unsay."""
 
 
-class SecretTable(Table):
+class SecretTable(SettingsTable):
     """A table some of whose keys may stand in files.
 
-    ``FORMS`` are those keys, each with what checks its text and raises ValueError; without ``NEEDED``, some of them,
-    there is no such table.
+    ``SECRET_CHECKS`` are those keys, each with what checks its text and raises ValueError; without
+    ``REQUIRED_SECRETS``, some of them, there is no such table.
     """
 
-    FORMS: ClassVar[Mapping[str, Callable[[str], object]]] = {}
-    NEEDED: ClassVar[tuple[str, ...]] = ()
+    SECRET_CHECKS: ClassVar[Mapping[str, Callable[[str], object]]] = {}
+    REQUIRED_SECRETS: ClassVar[tuple[str, ...]] = ()
 
-    def said(self, key: str) -> str:
-        """Return what a key of ``FORMS`` says, wherever that stands; empty where nothing does.
+    def read_secret(self, key: str) -> str:
+        """Return what a key of ``SECRET_CHECKS`` says, wherever that stands; empty where nothing does.
 
         Raises:
             ValueError: both forms say it, or the file cannot be read.
         """
-        value, file = getattr(self, key), getattr(self, key + FILE)
+        value, file = getattr(self, key), getattr(self, key + FILE_SUFFIX)
         text = value.get_secret_value() if isinstance(value, SecretStr) else str(value)
         if text and file:
-            raise ValueError(f"{key} and {key}{FILE} both say it: keep one of them")
-        return text_of(file).rstrip("\r\n") if file else text
+            raise ValueError(f"{key} and {key}{FILE_SUFFIX} both say it: keep one of them")
+        return read_text_file(file).rstrip("\r\n") if file else text
 
     @model_validator(mode="before")
     @classmethod
-    def _what_is_empty_says_nothing(cls, table: object) -> object:
+    def _drop_empty_values(cls, table: object) -> object:
         # A layer unsays a form for the layers behind it by an empty one, see whole().
         if not isinstance(table, Mapping):
             return table
         return {key: value for key, value in table.items() if value != "" or key in cls.model_fields}
 
     @model_validator(mode="after")
-    def _says_its_secrets(self) -> Self:
+    def _check_secrets(self) -> Self:
         # Read now, so that what is wrong is told before anything starts.
-        found = list(self._unsaid())
+        found = list(self._find_errors())
         if found:
-            raise misfits.of(type(self).__name__, found)
+            raise error_details.build_error(type(self).__name__, found)
         return self
 
-    def _unsaid(self) -> Iterator[InitErrorDetails]:
-        for key, check in self.FORMS.items():
-            where = key + FILE if getattr(self, key + FILE) else key
+    def _find_errors(self) -> Iterator[InitErrorDetails]:
+        for key, check in self.SECRET_CHECKS.items():
+            where = key + FILE_SUFFIX if getattr(self, key + FILE_SUFFIX) else key
             try:
-                text = self.said(key)
+                text = self.read_secret(key)
                 if text:
                     check(text)
             except ValueError as error:
-                yield misfits.told((where,), "", str(error))
+                yield error_details.error_at((where,), "", str(error))
             else:
-                if not text and key in self.NEEDED:
-                    told = f"this is required: {key}, or {key}{FILE} for a file that holds it"
-                    yield misfits.told((key,), "", told)
+                if not text and key in self.REQUIRED_SECRETS:
+                    told = f"this is required: {key}, or {key}{FILE_SUFFIX} for a file that holds it"
+                    yield error_details.error_at((key,), "", told)
 
 
-def text_of(file: str) -> str:
+def read_text_file(file: str) -> str:
     """Return what stands in a file.
 
     Raises:
@@ -89,23 +89,25 @@ def text_of(file: str) -> str:
     except UnicodeDecodeError:
         msg = f"the file {file} cannot be read: its text is UTF-8"
         raise ValueError(msg) from None
-    if len(text) > MOST_FILE_CHARS:
-        msg = f"the file {file} is too long: it has {len(text):,} characters, and {MOST_FILE_CHARS:,} are enough"
+    if len(text) > MAX_FILE_CHARS:
+        msg = f"the file {file} is too long: it has {len(text):,} characters, and {MAX_FILE_CHARS:,} are enough"
         raise ValueError(msg)
     return text
 
 
-def anchored(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
+def resolve_paths(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
     """Return a layer's table with the relative paths of its files made absolute from ``base``."""
-    files = {key: str(base / file) for key, file in table.items() if key.endswith(FILE) and isinstance(file, str)}
+    files = {
+        key: str(base / file) for key, file in table.items() if key.endswith(FILE_SUFFIX) and isinstance(file, str)
+    }
     return {**table, **{key: file for key, file in files.items() if table[key]}}
 
 
-def whole(table: Mapping[str, Any]) -> dict[str, Any]:
+def reset_other_form(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return a layer's table so that what it says in either form unsays both in the layers behind.
 
     What is empty says nothing: of keys that have no other form, an empty one is let go of later.
     """
     said = {key: value for key, value in table.items() if value != ""}
-    keys = {key.removesuffix(FILE) for key in said if key not in _ONLY_FILES}
-    return dict.fromkeys((form for key in keys for form in (key, key + FILE)), "") | said
+    keys = {key.removesuffix(FILE_SUFFIX) for key in said if key not in _FILE_ONLY_KEYS}
+    return dict.fromkeys((form for key in keys for form in (key, key + FILE_SUFFIX)), "") | said

@@ -17,53 +17,53 @@ from jinja2 import StrictUndefined, Template, TemplateSyntaxError, nodes
 from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from hopwatch.monitor.settings.misfits import nearest
-from hopwatch.monitor.settings.sample import SAMPLE
+from hopwatch.monitor.settings.error_details import suggest_names
+from hopwatch.monitor.settings.template_sample import SAMPLE
 
-MOST_CHARS: Final = 20_000
+MAX_CHARS: Final = 20_000
 """Of a template, of what a filter makes, and of what a template makes."""
-MOST_NESTED: Final = 3
-MOST_KEPT: Final = 100
+MAX_NESTING: Final = 3
+MAX_CACHED: Final = 100
 """Templates that are kept compiled."""
-MOST_EACH: Final = 100
+MAX_ITERATIONS: Final = 100
 """How often a loop goes round: over places, ids and labels, of which there are fewer."""
-_EACH: Final = "each of a loop"
-_MOST_NUMBER: Final = 10**15
+_LOOP_FILTER: Final = "each of a loop"
+_MAX_NUMBER: Final = 10**15
 
-_NODES: Final = (
+_ALLOWED_NODES: Final = (
     *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.For, nodes.If, nodes.Name, nodes.Getattr),
     *(nodes.Getitem, nodes.Slice, nodes.Const, nodes.Tuple, nodes.Filter, nodes.Test, nodes.Compare, nodes.Operand),
     *(nodes.And, nodes.Or, nodes.Not, nodes.CondExpr, nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv),
     *(nodes.Mod, nodes.Neg, nodes.Pos),
 )
-_TESTS: Final = ("defined", "undefined", "none", "number", "string", "eq", "ne", "lt", "le", "gt", "ge", "in")
+_ALLOWED_TESTS: Final = ("defined", "undefined", "none", "number", "string", "eq", "ne", "lt", "le", "gt", "ge", "in")
 
 
 class TemplateFaultError(ValueError):
     """A template that cannot be, or that fails; the message says on which of its lines, where that is known."""
 
 
-def checked(text: str) -> str:
+def check_template(text: str) -> str:
     """Return a template that compiles, knows what it names, and makes a text of the sample.
 
     Raises:
         TemplateFaultError: it does not.
     """
     for event in ("firing", "resolved"):
-        render(text, {**SAMPLE, "event": event})
+        render_template(text, {**SAMPLE, "event": event})
     return text
 
 
-def render(text: str, values: Mapping[str, Any]) -> str:
+def render_template(text: str, values: Mapping[str, Any]) -> str:
     """Return what a template makes of values, at most ``MOST_CHARS`` of it.
 
     Raises:
         TemplateFaultError: it cannot be compiled, or fails on these values.
     """
     parts: list[str] = []
-    left = MOST_CHARS
+    left = MAX_CHARS
     try:
-        for part in _compiled(text).generate(values):
+        for part in _compile(text).generate(values):
             parts.append(part[:left])
             left -= len(parts[-1])
             if left <= 0:
@@ -75,10 +75,10 @@ def render(text: str, values: Mapping[str, Any]) -> str:
     return "".join(parts)
 
 
-@lru_cache(maxsize=MOST_KEPT)
-def _compiled(text: str) -> Template:
-    if len(text) > MOST_CHARS:
-        raise TemplateFaultError(f"a template has at most {MOST_CHARS:,} characters, this one {len(text):,}")
+@lru_cache(maxsize=MAX_CACHED)
+def _compile(text: str) -> Template:
+    if len(text) > MAX_CHARS:
+        raise TemplateFaultError(f"a template has at most {MAX_CHARS:,} characters, this one {len(text):,}")
     try:
         tree = _ENVIRONMENT.parse(text)
         _check_nodes(tree, 0)
@@ -95,22 +95,26 @@ def _compiled(text: str) -> Template:
 def _check_nodes(node: nodes.Node, loops: int) -> None:
     """Check that a template has nothing but what it may have, and let its loops go by :func:`_each`."""
     where = f"line {node.lineno} of the template"
-    if not isinstance(node, _NODES):
+    if not isinstance(node, _ALLOWED_NODES):
         what = type(node).__name__.lower()
         allowed = "a template has {{ values }}, filters, {% for %} and {% if %}, and nothing else"
         raise TemplateFaultError(f"{where}: {allowed}; got {what}")
     if isinstance(node, nodes.Filter) and node.name not in FILTERS:
-        raise TemplateFaultError(f"{where}: there is no filter {node.name!r:.80}{nearest(node.name, list(FILTERS))}")
-    if isinstance(node, nodes.Test) and node.name not in _TESTS:
-        raise TemplateFaultError(f"{where}: there is no test {node.name!r:.80}{nearest(node.name, _TESTS)}")
+        raise TemplateFaultError(
+            f"{where}: there is no filter {node.name!r:.80}{suggest_names(node.name, list(FILTERS))}"
+        )
+    if isinstance(node, nodes.Test) and node.name not in _ALLOWED_TESTS:
+        raise TemplateFaultError(
+            f"{where}: there is no test {node.name!r:.80}{suggest_names(node.name, _ALLOWED_TESTS)}"
+        )
     if isinstance(node, nodes.For):
         loops += 1
-        if node.recursive or loops > MOST_NESTED:
-            raise TemplateFaultError(f"{where}: loops stand in one another {MOST_NESTED} deep at most, none in itself")
+        if node.recursive or loops > MAX_NESTING:
+            raise TemplateFaultError(f"{where}: loops stand in one another {MAX_NESTING} deep at most, none in itself")
     for child in node.iter_child_nodes():
         _check_nodes(child, loops)
     if isinstance(node, nodes.For):
-        node.iter = nodes.Filter(node.iter, _EACH, [], [], None, None, lineno=node.lineno)
+        node.iter = nodes.Filter(node.iter, _LOOP_FILTER, [], [], None, None, lineno=node.lineno)
 
 
 class _Environment(ImmutableSandboxedEnvironment):
@@ -119,7 +123,7 @@ class _Environment(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset(["*", "%", "+", "-", "/", "//"])
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:  # noqa: ANN401, ARG002 - the library's signature
-        numbers = all(isinstance(one, int | float) and abs(one) < _MOST_NUMBER for one in (left, right))
+        numbers = all(isinstance(one, int | float) and abs(one) < _MAX_NUMBER for one in (left, right))
         if not numbers:
             raise SecurityError(f"{operator} is for numbers; put texts beside each other, or join them")
         return self.binop_table[operator](left, right)
@@ -128,52 +132,52 @@ class _Environment(ImmutableSandboxedEnvironment):
         return False
 
 
-def _percent(value: float, digits: int = 2) -> str:
+def _format_percent(value: float, digits: int = 2) -> str:
     return f"{value:.{min(max(digits, 0), 9)}%}"
 
 
-def _seconds(value_us: float, digits: int = 3) -> str:
+def _format_seconds(value_us: float, digits: int = 3) -> str:
     return f"{value_us / 1e6:,.{min(max(digits, 0), 9)}f}"
 
 
-def _thousands(value: float) -> str:
+def _format_thousands(value: float) -> str:
     return f"{value:,}"
 
 
-def _time(value_us: int) -> str:
+def _format_time(value_us: int) -> str:
     return datetime.fromtimestamp(value_us / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _join(values: Iterable[object], between: str = "") -> str:
-    if len(between) > MOST_CHARS // 1_000:
-        raise SecurityError(f"join puts at most {MOST_CHARS // 1_000} characters between what it joins")
+    if len(between) > MAX_CHARS // 1_000:
+        raise SecurityError(f"join puts at most {MAX_CHARS // 1_000} characters between what it joins")
     return between.join(map(str, values))
 
 
-def _each(values: object) -> object:
-    if isinstance(values, list | tuple | Mapping) and len(values) <= MOST_EACH:
+def _check_loop(values: object) -> object:
+    if isinstance(values, list | tuple | Mapping) and len(values) <= MAX_ITERATIONS:
         return values
-    raise SecurityError(f"a loop goes through a list of at most {MOST_EACH}, such as alerts")
+    raise SecurityError(f"a loop goes through a list of at most {MAX_ITERATIONS}, such as alerts")
 
 
 def _items(values: Mapping[str, object]) -> list[tuple[str, object]]:
     return list(values.items())
 
 
-def _shortened(text: str, most: int) -> str:
+def _shorten(text: str, most: int) -> str:
     return text if len(text) <= most else text[: max(most - 1, 0)] + "…"
 
 
-def _bounded(of: Callable[..., Any]) -> Callable[..., Any]:
+def _limit_length(of: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(of)
     def bounded(*values: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever the filter takes
         made = of(*values, **named)
-        return made[:MOST_CHARS] if isinstance(made, str) else made
+        return made[:MAX_CHARS] if isinstance(made, str) else made
 
     return bounded
 
 
-_MAKERS: Final[Mapping[str, Callable[..., Any]]] = {
+_FILTER_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "capitalize": lambda text: str(text).capitalize(),
     "first": lambda values: next(iter(values), ""),
     "int": int,
@@ -181,28 +185,28 @@ _MAKERS: Final[Mapping[str, Callable[..., Any]]] = {
     "join": _join,
     "length": len,
     "lower": lambda text: str(text).lower(),
-    "percent": _percent,
+    "percent": _format_percent,
     "round": round,
-    "seconds": _seconds,
-    "shortened": _shortened,
+    "seconds": _format_seconds,
+    "shortened": _shorten,
     "string": str,
-    "thousands": _thousands,
-    "time": _time,
+    "thousands": _format_thousands,
+    "time": _format_time,
     "title": lambda text: str(text).title(),
     "trim": lambda text: str(text).strip(),
     "upper": lambda text: str(text).upper(),
 }
-FILTERS: Final = {name: _bounded(of) for name, of in _MAKERS.items()}
+FILTERS: Final = {name: _limit_length(of) for name, of in _FILTER_FUNCTIONS.items()}
 
 
-def _environment() -> _Environment:
+def _build_environment() -> _Environment:
     environment = _Environment(
         undefined=StrictUndefined, keep_trailing_newline=False, trim_blocks=True, lstrip_blocks=True
     )
     environment.globals.clear()
-    environment.filters = {**FILTERS, _EACH: _each}
-    environment.tests = {name: environment.tests[name] for name in _TESTS}
+    environment.filters = {**FILTERS, _LOOP_FILTER: _check_loop}
+    environment.tests = {name: environment.tests[name] for name in _ALLOWED_TESTS}
     return environment
 
 
-_ENVIRONMENT: Final = _environment()
+_ENVIRONMENT: Final = _build_environment()

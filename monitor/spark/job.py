@@ -1,28 +1,34 @@
 """Spark job of the monitor: a continuous stream, or one run over all records that exist."""
 
 from __future__ import annotations
-
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
+from typing import TYPE_CHECKING
+from typing import Final
 from sqlalchemy import Engine
-
 from hopwatch.monitor import micro_batch
 from hopwatch.monitor.accounting.ledger import Ledger
-from hopwatch.monitor.micro_batch import BatchFollower, BatchObserver
-from hopwatch.monitor.spark import cluster, session
-from hopwatch.monitor.spark.one_shot import WATERMARK_US, tally_rows
-from hopwatch.monitor.spark.rows import KEY_COLUMNS, TALLIED_COLUMNS
-from hopwatch.monitor.spark.sink import MicroBatchSink, ResultReporter
+from hopwatch.monitor.micro_batch import BatchFollower
+from hopwatch.monitor.micro_batch import BatchObserver
+from hopwatch.monitor.spark import cluster
+from hopwatch.monitor.spark import session
+from hopwatch.monitor.spark.one_shot import WATERMARK_US
+from hopwatch.monitor.spark.one_shot import tally_rows
+from hopwatch.monitor.spark.rows import KEY_COLUMNS
+from hopwatch.monitor.spark.rows import TALLIED_COLUMNS
+from hopwatch.monitor.spark.sink import MicroBatchSink
+from hopwatch.monitor.spark.sink import ResultReporter
 from hopwatch.monitor.spark.sources.record_source import RecordSource
 from hopwatch.monitor.spark.window_state import WindowShardProcessor
-from hopwatch.monitor.store import lineage, writer
-from hopwatch.monitor.store.dialect import Hold
-from hopwatch.monitor.store.dialect.hold import LastingHold
+from hopwatch.monitor.store import writer
 from hopwatch.monitor.stream_config import StreamConfig
+from hopwatch.monitor.store import fencing
+from hopwatch.monitor.store.dialect import StoreLock
+from hopwatch.monitor.store.dialect.lock import MemoryLock
+
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +45,7 @@ class JobContext:
     engine: Engine
     rules: Mapping[str, StreamConfig]
     workdir: Path
-    hold: Hold = field(default_factory=LastingHold)
+    hold: StoreLock = field(default_factory=MemoryLock)
     retry_for_s: float = 600.0
     transport: str = ""
     """Identity of the transport, to recognise another one of the same name."""
@@ -60,14 +66,14 @@ def run_once(spark: SparkSession, place: JobContext, report: ResultReporter) -> 
     rows.count()
     place.hold.renew()
     with place.engine.execution_options(writes=True).begin() as connection:
-        lineage.begin_once(connection, place.rules)
+        fencing.begin_once(connection, place.rules)
         ledger = Ledger(place.rules)
         folders = place.source.folders()
         windows = micro_batch.absorb_rows(connection, ledger, rows.toLocalIterator(), WATERMARK_US, folders=folders)
         for piece in micro_batch.conclude_windows(connection, ledger, windows, WATERMARK_US):
             report([conclusion.result for conclusion in piece])
             ledger.let_go()
-        writer.forget_all(connection)
+        writer.drop_all_tallies(connection)
     rows.unpersist()
     place.source.end_batch()
 

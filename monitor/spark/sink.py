@@ -1,25 +1,31 @@
 """Sink of micro-batches: one transaction of the store each, retried as a whole after a transient error."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
-
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import Final
 import stamina
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
-
 from hopwatch.monitor import micro_batch
 from hopwatch.monitor.accounting import unheard_instances
 from hopwatch.monitor.accounting.ledger import Ledger
-from hopwatch.monitor.clock import Clock, SystemClock
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import StoreTakenError
-from hopwatch.monitor.micro_batch import BatchResult, CommittedBatch
+from hopwatch.monitor.micro_batch import BatchResult
+from hopwatch.monitor.micro_batch import CommittedBatch
 from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.store import dialect, lineage, reader
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import fencing
+
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,7 +80,7 @@ class MicroBatchSink:
         began_s = self.clock.monotonic_s()
         # Here Spark does all of its work.
         rows = [SimpleNamespace(**row) for row in batch.toArrow().to_pylist()]
-        query_id = lineage.query_id(self.place.checkpoint)
+        query_id = fencing.read_query_id(self.place.checkpoint)
         self.written = _NO_RESULT
         attempts = stamina.retry_context(
             self._may_pass,
@@ -83,7 +89,7 @@ class MicroBatchSink:
             wait_initial=FIRST_WAIT_S,
             wait_max=MAX_WAIT_S,
         )
-        with dialect.errors_named(self.place.engine.url):
+        with dialect.translate_errors(self.place.engine.url):
             for attempt in attempts:
                 with attempt:
                     self._write(rows, query_id, batch_id)
@@ -105,8 +111,8 @@ class MicroBatchSink:
         # Whatever ends this early leaves the ledger half advanced.
         ledger, self.ledger = self.ledger, None
         with self.place.engine.execution_options(writes=True).begin() as connection:
-            lineage.require_run(connection, self.place.run)
-            if not lineage.enter(connection, query_id, batch_id, self.place.rules, self.place.transport):
+            fencing.require_run(connection, self.place.run)
+            if not fencing.register_batch(connection, query_id, batch_id, self.place.rules, self.place.transport):
                 # Its state is made anew, and may point into segments with other names than those of the first time.
                 micro_batch.keep_segments(connection, Ledger(self.place.rules), rows, batch_id)
                 return
@@ -132,7 +138,7 @@ class MicroBatchSink:
             return
         try:
             with self.place.engine.begin() as connection:
-                kept = reader.segments(connection)
+                kept = reader.read_segments(connection)
         except SQLAlchemyError:
             # The batch is written; the next one will ask again.
             return

@@ -1,76 +1,81 @@
 """Which probe instances there are, those that need a person first, some at a time: there may be thousands."""
 
 from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
-
-from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
-
-from hopwatch.monitor.accounting.instances import (
-    AHEAD_US,
-    ALIVE_WITHIN_US,
-    BYE_LISTED_US,
-    SILENT_LISTED_US,
-    Instance,
-    InstancePage,
-    InstanceState,
-)
+from sqlalchemy import ColumnElement
+from sqlalchemy import Connection
+from sqlalchemy import and_
+from sqlalchemy import case
+from sqlalchemy import func
+from sqlalchemy import or_
+from sqlalchemy import select
+from hopwatch.monitor.accounting.instances import AHEAD_US
+from hopwatch.monitor.accounting.instances import ALIVE_WITHIN_US
+from hopwatch.monitor.accounting.instances import BYE_LISTED_US
+from hopwatch.monitor.accounting.instances import SILENT_LISTED_US
+from hopwatch.monitor.accounting.instances import Instance
+from hopwatch.monitor.accounting.instances import InstancePage
+from hopwatch.monitor.accounting.instances import InstanceState
 from hopwatch.monitor.kernel.books import RETIRED_AFTER_US
-from hopwatch.monitor.store import lineage, reader, tables, writer
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import tables
+from hopwatch.monitor.store import writer
 from hopwatch.monitor.texts.read_progress import ReadProgress
 from hopwatch.probes.contract.limits import MONITOR_STREAM
+from hopwatch.monitor.store import fencing
+
 
 _book = tables.books.c
 _KEY: Final = tuple(tables.books.primary_key)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Which instances: of one stream or all, with some text in stream, node or probe; ``is_all`` the long gone too."""
+class InstanceFilter:
+    """Which instances: of one stream or all, with some text in stream, node or probe; ``include_gone`` the gone too."""
 
     stream: str = ""
     search: str = ""
-    is_all: bool = False
+    include_gone: bool = False
 
 
-def roll(connection: Connection, asked: Asked, first: int, most: int) -> InstancePage:
+def query_instances(connection: Connection, asked: InstanceFilter, first: int, most: int) -> InstancePage:
     """Return at most ``most`` of the instances that are asked for, without the ``first`` so many."""
-    moment = moment_us(connection)
-    state, is_gone = _state(moment), _is_gone(moment)
+    moment = read_reference_time_us(connection)
+    state, is_gone = _state_column(moment), _gone_column(moment)
     counts: dict[InstanceState, int] = {}
     folded: dict[InstanceState, int] = {}
-    chosen = list(_chosen(asked))
+    chosen = list(_filter_conditions(asked))
     wanted = select(state, is_gone, func.count()).where(*chosen).group_by(state, is_gone)
     for name, gone, count in connection.execute(wanted):
-        of = folded if gone and not asked.is_all else counts
+        of = folded if gone and not asked.include_gone else counts
         of[InstanceState(name)] = of.get(InstanceState(name), 0) + int(count)
     listed = select(tables.books, state).where(*chosen)
-    listed = listed if asked.is_all else listed.where(~is_gone)
+    listed = listed if asked.include_gone else listed.where(~is_gone)
     # Of two in the same state the one that was heard last comes first.
-    ordered = listed.order_by(_rank(state), _book.last_arrival_us.desc(), *_KEY).offset(first).limit(most)
+    ordered = listed.order_by(_state_rank(state), _book.last_arrival_us.desc(), *_KEY).offset(first).limit(most)
     found = tuple(
-        Instance(reader.book(row), InstanceState(row["state"])) for row in connection.execute(ordered).mappings()
+        Instance(reader.parse_book(row), InstanceState(row["state"])) for row in connection.execute(ordered).mappings()
     )
     return InstancePage(found, counts, sum(counts.values()), folded, moment)
 
 
-def moment_us(connection: Connection) -> int:
+def read_reference_time_us(connection: Connection) -> int:
     """Return the moment that instances are judged by, in arrival time: a monitor that is behind calls nobody silent."""
-    if writer.value(connection, "query_id") != lineage.ONCE:
-        return lineage.watermark_us(connection)
+    if writer.read_value(connection, "query_id") != fencing.ONCE:
+        return fencing.read_watermark_us(connection)
     newest_us = select(func.max(_book.last_arrival_us)).where(_book.stream != MONITOR_STREAM)
     return int(connection.execute(newest_us).scalar() or 0)
 
 
-def reached(connection: Connection) -> ReadProgress:
+def read_progress(connection: Connection) -> ReadProgress:
     """Return up to when the store was read, whether it was filled once, and when its monitor was stopped."""
-    is_once = writer.value(connection, "query_id") == lineage.ONCE
-    return ReadProgress(moment_us(connection), is_once, lineage.stopped_us(connection))
+    is_once = writer.read_value(connection, "query_id") == fencing.ONCE
+    return ReadProgress(read_reference_time_us(connection), is_once, fencing.read_stop_us(connection))
 
 
-def _chosen(asked: Asked) -> Iterator[ColumnElement[bool]]:
+def _filter_conditions(asked: InstanceFilter) -> Iterator[ColumnElement[bool]]:
     # The monitor's own pulse is no probe of anybody's.
     yield _book.stream != MONITOR_STREAM
     if asked.stream:
@@ -80,7 +85,7 @@ def _chosen(asked: Asked) -> Iterator[ColumnElement[bool]]:
         yield or_(*(name.icontains(asked.search, autoescape=True) for name in names))
 
 
-def _state(moment_us: int) -> ColumnElement[str]:
+def _state_column(moment_us: int) -> ColumnElement[str]:
     told_us = _book.complete_through_us
     is_off = or_(
         _book.missing_batches > 0,
@@ -98,11 +103,11 @@ def _state(moment_us: int) -> ColumnElement[str]:
     ).label("state")
 
 
-def _rank(state: ColumnElement[str]) -> ColumnElement[int]:
+def _state_rank(state: ColumnElement[str]) -> ColumnElement[int]:
     return case({one.value: place for place, one in enumerate(InstanceState)}, value=state)
 
 
-def _is_gone(moment_us: int) -> ColumnElement[bool]:
+def _gone_column(moment_us: int) -> ColumnElement[bool]:
     told_us = _book.complete_through_us
     gone = (
         and_(_book.said_bye, told_us < moment_us - BYE_LISTED_US),

@@ -1,31 +1,52 @@
 """What the store keeps of outliers: those that were found, and the memory of their series before a whole hour."""
 
 from __future__ import annotations
-
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import numpy as np
-from sqlalchemy import Connection, Engine, RowMapping, Select, bindparam, delete, func, select, tuple_
-
-from hopwatch.monitor.accounting.ledger import Conclusion, Ledger
+from sqlalchemy import Connection
+from sqlalchemy import Engine
+from sqlalchemy import RowMapping
+from sqlalchemy import Select
+from sqlalchemy import bindparam
+from sqlalchemy import delete
+from sqlalchemy import func
+from sqlalchemy import select
+from sqlalchemy import tuple_
+from hopwatch.monitor.accounting.ledger import Conclusion
+from hopwatch.monitor.accounting.ledger import Ledger
 from hopwatch.monitor.outliers import state
-from hopwatch.monitor.outliers.explanation import Explanation, SurpriseReason
+from hopwatch.monitor.outliers.explanation import Explanation
+from hopwatch.monitor.outliers.explanation import SurpriseReason
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.outliers.series_tracker import FindingChanges, Ints, OutlierFinding, Retraction, SeriesTracker
+from hopwatch.monitor.outliers.series_tracker import FindingChanges
+from hopwatch.monitor.outliers.series_tracker import Ints
+from hopwatch.monitor.outliers.series_tracker import OutlierFinding
+from hopwatch.monitor.outliers.series_tracker import Retraction
+from hopwatch.monitor.outliers.series_tracker import SeriesTracker
 from hopwatch.monitor.outliers.state import States
-from hopwatch.monitor.outliers.window_values import TRACKED_QUANTITIES, extract_values
-from hopwatch.monitor.store import dialect, reader, schema, tables
-from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
+from hopwatch.monitor.outliers.window_values import TRACKED_QUANTITIES
+from hopwatch.monitor.outliers.window_values import extract_values
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import tables
+from hopwatch.monitor.store.rollups import DAY_US
+from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.probes.contract.limits import WINDOW_US
 
-LEARNT_US: Final = DAY_US
+
+LOOKBACK_US: Final = DAY_US
 """How much of the past a series without a memory begins with, where a store has windows of before it kept any."""
 
 _NEVER_US: Final = 2**63 - 1
-_NOBODY: Final = -1
+_NO_NODE: Final = -1
 """The place of a row that says only since when a stream is followed, until memory is kept."""
 
 _states, _outliers = tables.outlier_states.c, tables.outliers.c
@@ -59,7 +80,7 @@ class StoredSeries:
         return None if before_us is None else int(before_us)
 
 
-def look(connection: Connection, ledger: Ledger, conclusions: Sequence[Conclusion]) -> list[Conclusion]:
+def detect_outliers(connection: Connection, ledger: Ledger, conclusions: Sequence[Conclusion]) -> list[Conclusion]:
     """Let the final windows among some that are written enter their series, and write what is found.
 
     Returns the conclusions with what is said of their nodes.
@@ -70,13 +91,13 @@ def look(connection: Connection, ledger: Ledger, conclusions: Sequence[Conclusio
             continue
         came = {result.window_start_us for result in results}
         if stream not in ledger.watched:
-            ledger.watched[stream] = taken_up(connection, stream, ledger.rules[stream].pathway.nodes, came)
+            ledger.watched[stream] = resume_series(connection, stream, ledger.rules[stream].pathway.nodes, came)
         news = ledger.watched[stream].enter(results, StoredSeries(connection, stream))
-        write(connection, stream, news)
+        write_changes(connection, stream, news)
     return [_with_findings(ledger, conclusion) for conclusion in conclusions]
 
 
-def keep(connection: Connection, ledger: Ledger) -> None:
+def save_states(connection: Connection, ledger: Ledger) -> None:
     """Write the memory of the series of one stream before the newest hour that nothing can change any more.
 
     It is the stream's turn whose values reach back the farthest.
@@ -90,42 +111,42 @@ def keep(connection: Connection, ledger: Ledger) -> None:
             key = {"stream": stream, "before_us": hour_us}
             rows = [key | {"place": place, "states": state.to_bytes(own)} for place, own in enumerate(of_nodes)]
             connection.execute(dialect.upsert(connection, tables.outlier_states), rows)
-            connection.execute(delete(tables.outlier_states).where(_states.stream == stream, _states.place == _NOBODY))
+            connection.execute(delete(tables.outlier_states).where(_states.stream == stream, _states.place == _NO_NODE))
             return
 
 
-def taken_up(connection: Connection, stream: str, nodes: tuple[str, ...], came: Collection[int] = ()) -> SeriesTracker:
+def resume_series(connection: Connection, stream: str, nodes: tuple[str, ...], came: Collection[int] = ()) -> SeriesTracker:
     """Return the series of a stream as they were before the windows that came now, which are written already."""
     kept = StoredSeries(connection, stream)
     base_us = kept.before_us()
     if base_us is None:
-        newest_us = reader.newest_final_us(connection, stream)
-        base_us = 0 if newest_us is None else max(0, newest_us - LEARNT_US)
+        newest_us = reader.read_newest_final_us(connection, stream)
+        base_us = 0 if newest_us is None else max(0, newest_us - LOOKBACK_US)
         # Whoever is started before any memory is kept begins where this one does.
-        begun = {"stream": stream, "place": _NOBODY, "before_us": base_us, "states": b""}
+        begun = {"stream": stream, "place": _NO_NODE, "before_us": base_us, "states": b""}
         connection.execute(dialect.upsert(connection, tables.outlier_states), [begun])
     watched = SeriesTracker(nodes, base_us)
-    results = reader.finals(connection, stream, base_us)
+    results = reader.read_final_windows(connection, stream, base_us)
     values = {
         result.window_start_us: extract_values(result) for result in results if result.window_start_us not in came
     }
-    watched.take_up(values, list(_told_before(connection, stream, base_us)), kept)
+    watched.take_up(values, list(_read_latest_outliers(connection, stream, base_us)), kept)
     return watched
 
 
-def write(connection: Connection, stream: str, news: FindingChanges) -> None:
+def write_changes(connection: Connection, stream: str, news: FindingChanges) -> None:
     """Strike out what holds no more, and write what is found."""
     of_series = (_outliers.node == bindparam("of_node")) & (_outliers.quantity == bindparam("of_quantity"))
     behind = _outliers.window_start_us >= bindparam("from_us")
     if news.erased:
         erase = delete(tables.outliers).where(_outliers.stream == stream, of_series, behind)
-        connection.execute(erase, [_bound(erased) for erased in news.erased])
+        connection.execute(erase, [_to_parameters(erased) for erased in news.erased])
     if news.findings:
-        rows = [_row(stream, finding) for finding in news.findings]
+        rows = [_to_row(stream, finding) for finding in news.findings]
         connection.execute(dialect.upsert(connection, tables.outliers), rows)
 
 
-def found(
+def query_findings(
     engine: Engine, stream: str | None = None, from_us: int | None = None, to_us: int | None = None
 ) -> list[tuple[str, OutlierFinding]]:
     """Return what was found in windows that start in ``[from_us, to_us)``, in order of stream and time.
@@ -134,16 +155,16 @@ def found(
         StoreError: the store cannot be read.
     """
     wanted = _in_range(stream, from_us, to_us)
-    with schema.reading(engine) as connection:
-        return [(row["stream"], _finding(row)) for row in connection.execute(wanted).mappings()]
+    with schema.open_snapshot(engine) as connection:
+        return [(row["stream"], _parse_finding(row)) for row in connection.execute(wanted).mappings()]
 
 
-def findings(connection: Connection, stream: str, from_us: int, to_us: int) -> list[OutlierFinding]:
+def read_findings(connection: Connection, stream: str, from_us: int, to_us: int) -> list[OutlierFinding]:
     """Return what was found in windows of a stream that start in ``[from_us, to_us)``, in order of time."""
-    return [_finding(row) for row in connection.execute(_in_range(stream, from_us, to_us)).mappings()]
+    return [_parse_finding(row) for row in connection.execute(_in_range(stream, from_us, to_us)).mappings()]
 
 
-def newest(
+def read_newest_findings(
     connection: Connection, stream: str | None, span_us: tuple[int, int], most: int, *, is_all: bool
 ) -> tuple[int, list[tuple[str, OutlierFinding]]]:
     """Return how many outliers there are in windows that start in a span, its end not included, and the newest ones.
@@ -155,7 +176,7 @@ def newest(
     count = connection.execute(select(func.count()).select_from(chosen.order_by(None).subquery())).scalar_one()
     key = _outliers.window_start_us.desc(), _outliers.stream, _outliers.node, _outliers.quantity
     some = connection.execute(chosen.order_by(None).order_by(*key).limit(most)).mappings()
-    return int(count), [(row["stream"], _finding(row)) for row in some]
+    return int(count), [(row["stream"], _parse_finding(row)) for row in some]
 
 
 def _in_range(stream: str | None, from_us: int | None, to_us: int | None) -> Select[Any]:
@@ -172,21 +193,21 @@ def _with_findings(ledger: Ledger, conclusion: Conclusion) -> Conclusion:
     return conclusion._replace(outliers=ledger.watched[result.stream].said(result.window_start_us))
 
 
-def _told_before(connection: Connection, stream: str, before_us: int) -> Iterator[OutlierFinding]:
+def _read_latest_outliers(connection: Connection, stream: str, before_us: int) -> Iterator[OutlierFinding]:
     """Yield the latest outlier of each series before a moment."""
     chosen = (_outliers.stream == stream) & _outliers.is_outlier & (_outliers.window_start_us < before_us)
     latest = select(_outliers.node, _outliers.quantity, func.max(_outliers.window_start_us)).where(chosen)
     key = tuple_(_outliers.node, _outliers.quantity, _outliers.window_start_us)
     wanted = select(tables.outliers).where(chosen, key.in_(latest.group_by(_outliers.node, _outliers.quantity)))
     for row in connection.execute(wanted).mappings():
-        yield _finding(row)
+        yield _parse_finding(row)
 
 
-def _bound(erased: Retraction) -> dict[str, Any]:
+def _to_parameters(erased: Retraction) -> dict[str, Any]:
     return {"of_node": erased.node, "of_quantity": erased.quantity.value, "from_us": erased.from_us}
 
 
-def _row(stream: str, finding: OutlierFinding) -> dict[str, Any]:
+def _to_row(stream: str, finding: OutlierFinding) -> dict[str, Any]:
     why = finding.why
     return {
         "stream": stream,
@@ -203,7 +224,7 @@ def _row(stream: str, finding: OutlierFinding) -> dict[str, Any]:
     }
 
 
-def _finding(row: RowMapping | Mapping[str, Any]) -> OutlierFinding:
+def _parse_finding(row: RowMapping | Mapping[str, Any]) -> OutlierFinding:
     why = Explanation(
         Quantity(row["quantity"]),
         row["observed"],

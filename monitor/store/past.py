@@ -1,19 +1,18 @@
 """What was concluded before, read from the store inside the transaction that is about to change it."""
 
 from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-
+from dataclasses import dataclass
+from dataclasses import field
 from sqlalchemy import Connection
-
 from hopwatch.monitor.kernel.tally import Tally
 from hopwatch.monitor.payloads import unpack_tally
 from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.store import reader
 from hopwatch.monitor.stream_config import StreamConfig
 
-Parcels = dict[tuple[str, int], dict[int, bytes]]
+
+PackedTallies = dict[tuple[str, int], dict[int, bytes]]
 """Packed tallies by window, that is stream and start in µs, and by shard."""
 
 
@@ -23,19 +22,19 @@ class StoredPast:
 
     connection: Connection
     rules: Mapping[str, StreamConfig]
-    tallied: Parcels = field(default_factory=dict)
+    packed: PackedTallies = field(default_factory=dict)
 
     def tallies(self, stream: str, start_us: int) -> list[Tally]:
         """Return the tallies of a window's shards, the newest of each."""
-        known = self.tallied.get((stream, start_us), {})
+        known = self.packed.get((stream, start_us), {})
         if len(known) == self.rules[stream].shards:
             return [unpack_tally(known[shard]) for shard in sorted(known)]
-        return reader.tallies(self.connection, stream, start_us)
+        return reader.read_tallies(self.connection, stream, start_us)
 
     def result(self, stream: str, start_us: int) -> WindowResult | None:
         """Return the window as it was last concluded."""
-        return reader.window(self.connection, stream, start_us)
+        return reader.read_window(self.connection, stream, start_us)
 
     def lost_ids(self, stream: str, start_us: int) -> set[bytes]:
         """Return the ids that are kept as lost at any node of the window."""
-        return reader.window_lost_ids(self.connection, stream, start_us)
+        return reader.read_window_lost_ids(self.connection, stream, start_us)

@@ -1,43 +1,51 @@
 """What was set aside, and what was stopped, in a range: counts by reason and by node, and the newest examples."""
 
 from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final
-
-from sqlalchemy import Connection, Select, exists, func, select
-
+from typing import Any
+from typing import Final
+from sqlalchemy import Connection
+from sqlalchemy import Select
+from sqlalchemy import exists
+from sqlalchemy import func
+from sqlalchemy import select
 from hopwatch.monitor.accounting.holes import Hole
-from hopwatch.monitor.accounting.quality import Quality, SetAsideReason, StoppedMessages
+from hopwatch.monitor.accounting.quality import Quality
+from hopwatch.monitor.accounting.quality import SetAsideReason
+from hopwatch.monitor.accounting.quality import StoppedMessages
 from hopwatch.monitor.payloads import SetAside
-from hopwatch.monitor.store import reader, tables, undeclared
-from hopwatch.monitor.store.rollups import HOUR, HOUR_US
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import tables
+from hopwatch.monitor.store.rollups import HOUR
+from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.probes.contract.limits import MONITOR_STREAM
+from hopwatch.monitor.store import undeclared_names
+
 
 _set_aside, _holes = tables.set_aside.c, tables.holes.c
 _windows, _nodes = tables.windows.c, tables.node_windows.c
 _hours, _of_hours, _stale = tables.rollups.c, tables.node_rollups.c, tables.stale_hours.c
 _SUMMED: Final = ("seen", "filtered", "rejected")
 
-Sums = Counter[tuple[str, str, str]]
+StopCounts = Counter[tuple[str, str, str]]
 """By stream, node and what is summed."""
 
 
-def of(connection: Connection, summed: Sequence[StoppedMessages], from_us: int, to_us: int, most: int) -> Quality:
+def read_quality(connection: Connection, summed: Sequence[StoppedMessages], from_us: int, to_us: int, most: int) -> Quality:
     """Return what was set aside of what arrived in ``[from_us, to_us)``, with the nodes that :func:`stopped` found.
 
     Of each list there are at most ``most``.
     """
     meets = (_holes.before_us >= from_us) & (_holes.after_us < to_us)
     aged = select(tables.holes).where(meets).order_by(_holes.before_us.desc(), _holes.place, _holes.first_offset)
-    records = select(tables.set_aside).where(*_arrived(from_us, to_us))
+    records = select(tables.set_aside).where(*_arrived_between(from_us, to_us))
     records = records.order_by(_set_aside.arrival_us.desc(), _set_aside.path, _set_aside.position)
     stopping = [one for one in summed if one.rejected or one.filtered]
     stopping.sort(key=lambda one: (-one.rejected, -one.filtered, one.stream, one.node))
     return Quality(
-        _reasons(connection, from_us, to_us),
-        undeclared.names(connection, from_us),
+        _count_reasons(connection, from_us, to_us),
+        undeclared_names.read_undeclared(connection, from_us),
         tuple(SetAside(**row) for row in connection.execute(records.limit(most)).mappings()),
         tuple(Hole(*row) for row in connection.execute(aged.limit(most))),
         int(connection.execute(select(func.count()).select_from(tables.holes).where(meets)).scalar_one()),
@@ -47,52 +55,54 @@ def of(connection: Connection, summed: Sequence[StoppedMessages], from_us: int, 
     )
 
 
-def stopped(connection: Connection, stream: str, from_us: int, to_us: int, step_us: int) -> list[StoppedMessages]:
+def sum_stopped(connection: Connection, stream: str, from_us: int, to_us: int, step_us: int) -> list[StoppedMessages]:
     """Return the sums of final windows at every node that saw a message in ``[from_us, to_us)``."""
-    sums: Sums = Counter()
+    sums: StopCounts = Counter()
     if step_us < HOUR_US:
-        _add(connection, sums, _of_windows(stream, from_us, to_us))
+        _add_rows(connection, sums, _sum_windows(stream, from_us, to_us))
     else:
-        _add(connection, sums, _rolled_up(stream, from_us, to_us))
+        _add_rows(connection, sums, _sum_hours(stream, from_us, to_us))
         # Windows that were written since their hour was rolled up are summed as they stand.
-        for name, start_us in connection.execute(_to_roll(stream, from_us, to_us)).all():
-            _add(connection, sums, _of_windows(name, start_us, start_us + HOUR_US))
+        for name, start_us in connection.execute(_select_stale_hours(stream, from_us, to_us)).all():
+            _add_rows(connection, sums, _sum_windows(name, start_us, start_us + HOUR_US))
     nodes = dict.fromkeys((of_stream, node) for of_stream, node, _ in sums)
     found = (StoppedMessages(*one, *(sums[*one, what] for what in _SUMMED)) for one in nodes)
     return [one for one in found if one.seen or one.filtered or one.rejected]
 
 
-def _reasons(connection: Connection, from_us: int, to_us: int) -> tuple[SetAsideReason, ...]:
-    of_range = select(_set_aside.reason, func.count()).where(*_arrived(from_us, to_us)).group_by(_set_aside.reason)
+def _count_reasons(connection: Connection, from_us: int, to_us: int) -> tuple[SetAsideReason, ...]:
+    of_range = (
+        select(_set_aside.reason, func.count()).where(*_arrived_between(from_us, to_us)).group_by(_set_aside.reason)
+    )
     lately = {name: int(count) for name, count in connection.execute(of_range)}
-    ever = reader.set_aside_by_reason(connection)
+    ever = reader.count_set_aside(connection)
     made = (SetAsideReason(name, lately.get(name, 0), count) for name, count in ever.items())
     return tuple(sorted(made, key=lambda one: (-one.in_range, -one.ever, one.name)))
 
 
-def _arrived(from_us: int, to_us: int) -> tuple[Any, Any]:
+def _arrived_between(from_us: int, to_us: int) -> tuple[Any, Any]:
     return _set_aside.arrival_us >= from_us, _set_aside.arrival_us < to_us
 
 
-def _add(connection: Connection, sums: Sums, wanted: Select[Any]) -> None:
+def _add_rows(connection: Connection, sums: StopCounts, wanted: Select[Any]) -> None:
     for row in connection.execute(wanted).mappings():
         for name in _SUMMED:
             sums[row["stream"], row["node"], name] += int(row[name])
 
 
-def _of_windows(stream: str, from_us: int, to_us: int) -> Select[Any]:
+def _sum_windows(stream: str, from_us: int, to_us: int) -> Select[Any]:
     same = (_windows.stream == _nodes.stream) & (_windows.window_start_us == _nodes.window_start_us)
     wanted = (
         select(_nodes.stream, _nodes.node, *(func.sum(_nodes[name]).label(name) for name in _SUMMED))
         .select_from(tables.node_windows.join(tables.windows, same))
-        .where(_nodes.stream != MONITOR_STREAM, _windows.status.in_(reader.FINAL))
+        .where(_nodes.stream != MONITOR_STREAM, _windows.status.in_(reader.FINAL_STATUSES))
         .where(_nodes.window_start_us >= from_us, _nodes.window_start_us < to_us)
         .group_by(_nodes.stream, _nodes.node)
     )
     return wanted.where(_nodes.stream == stream) if stream else wanted
 
 
-def _rolled_up(stream: str, from_us: int, to_us: int) -> Select[Any]:
+def _sum_hours(stream: str, from_us: int, to_us: int) -> Select[Any]:
     """Return the sums of hours that nothing was written of since; one that is frozen stays as it is."""
     is_stale = exists().where(_stale.stream == _of_hours.stream, _stale.start_us == _of_hours.start_us)
     wanted = (
@@ -104,7 +114,7 @@ def _rolled_up(stream: str, from_us: int, to_us: int) -> Select[Any]:
     return wanted.where(_of_hours.stream == stream) if stream else wanted
 
 
-def _to_roll(stream: str, from_us: int, to_us: int) -> Select[Any]:
+def _select_stale_hours(stream: str, from_us: int, to_us: int) -> Select[Any]:
     wanted = select(_stale.stream, _stale.start_us).where(_stale.start_us >= from_us, _stale.start_us < to_us)
     wanted = wanted.where(~_is_frozen(_stale.stream, _stale.start_us), _stale.stream != MONITOR_STREAM)
     return wanted.where(_stale.stream == stream) if stream else wanted

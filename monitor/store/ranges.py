@@ -4,27 +4,37 @@ However many nodes a stream has, figures of a node at a step are read of those a
 """
 
 from __future__ import annotations
-
 import json
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
-
+from collections.abc import Callable
+from collections.abc import Collection
+from dataclasses import dataclass
+from dataclasses import replace
 from sqlalchemy import Connection
+from hopwatch.monitor.kernel.rollup import PathwayShape
+from hopwatch.monitor.kernel.rollup import Sums
+from hopwatch.monitor.kernel.rollup import add_sums
+from hopwatch.monitor.kernel.rollup import build_roll_up
+from hopwatch.monitor.kernel.rollup import select_nodes
+from hopwatch.monitor.results import RollUp
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import rollups
+from hopwatch.monitor.store.rollups import DAY_US
+from hopwatch.monitor.store.rollups import HOUR_US
+from hopwatch.monitor.store import range_cache
+from hopwatch.monitor.store.range_cache import CachedStream
+from hopwatch.monitor.store.range_cache import RangeCache
+from hopwatch.monitor.store.range_plan import RangePlan
+from hopwatch.monitor.store.range_plan import plan_range
 
-from hopwatch.monitor.kernel.rollup import PathwayShape, Sums, add_sums, build_roll_up, select_nodes
-from hopwatch.monitor.results import RollUp, WindowResult
-from hopwatch.monitor.store import pieces, reader, rollups
-from hopwatch.monitor.store.pieces import Kept, Source
-from hopwatch.monitor.store.plan import Plan, planned
-from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
 
 Steps = tuple[WindowResult, ...] | tuple[RollUp, ...]
-Chosen = Callable[[RollUp | None], Collection[str]]
+NodeSelector = Callable[[RollUp | None], Collection[str]]
 """Says of the whole of a range which of its nodes the steps are told with."""
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class RangeResult:
     """A range: its steps in order, with those nodes that were chosen, and the whole, None without a final window."""
 
     steps: Steps
@@ -32,7 +42,7 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class RangeQuery:
     """Which range of which stream, in steps of windows, hours or days: those that start in ``[from_us, to_us)``."""
 
     stream: str
@@ -41,63 +51,63 @@ class Where:
     step_us: int
 
 
-def read(connection: Connection, where: Where, chosen: Chosen, kept: Kept) -> Range:
+def read_range(connection: Connection, where: RangeQuery, chosen: NodeSelector, kept: RangeCache) -> RangeResult:
     """Return a range; empty of a stream that no configuration of this store has had.
 
     The whole is of final windows alone, its percentiles from merged digests. ``kept`` saves reading what was read.
     """
-    rules = reader.rules(connection, where.stream)
+    rules = reader.read_rules(connection, where.stream)
     if not rules:
-        return Range((), None)
-    shape = rollups.shape_of(rules)
-    source = Source(connection, where.stream, f"{connection.engine.url} {json.dumps(rules)}", kept)
-    live_us = rollups.live(connection, where.stream)
-    sums = _sums(source, planned(where.from_us, where.to_us, where.step_us, live_us))
-    whole = _whole(source, shape, where.from_us, sums) if sums else None
+        return RangeResult((), None)
+    shape = rollups.parse_shape(rules)
+    source = CachedStream(connection, where.stream, f"{connection.engine.url} {json.dumps(rules)}", kept)
+    live_us = rollups.read_live_hours(connection, where.stream)
+    sums = _sum_plan(source, plan_range(where.from_us, where.to_us, where.step_us, live_us))
+    whole = _build_total(source, shape, where.from_us, sums) if sums else None
     names = chosen(whole)
     places = frozenset(place for place, name in enumerate(rules[0]) if name in names)
     span = connection, where.stream, where.from_us, where.to_us
     if where.step_us < HOUR_US:
-        return Range(tuple(reader.results(*span, places)), whole)
-    rolled = dict(_rolled(source, where, places))
+        return RangeResult(tuple(reader.read_windows(*span, places)), whole)
+    rolled = dict(_read_rollups(source, where, places))
     for at in {at // where.step_us * where.step_us for at in live_us}:
         if where.from_us <= at < where.to_us:
-            made = _sums(source, planned(at, at + where.step_us, HOUR_US, live_us))
-            rolled |= {at: _step(source, shape, at, made, places)} if made else {}
-    return Range(tuple(rolled[at] for at in sorted(rolled)), whole)
+            made = _sum_plan(source, plan_range(at, at + where.step_us, HOUR_US, live_us))
+            rolled |= {at: _build_step(source, shape, at, made, places)} if made else {}
+    return RangeResult(tuple(rolled[at] for at in sorted(rolled)), whole)
 
 
-def _sums(source: Source, plan: Plan) -> Sums | None:
+def _sum_plan(source: CachedStream, plan: RangePlan) -> Sums | None:
     """Return what the windows and roll-ups of a plan come to; none where there are none."""
-    blocks, rest = pieces.of_windows(source, plan.windows), pieces.of_spans(source, plan)
+    blocks, rest = range_cache.sum_windows(source, plan.windows), range_cache.sum_rollups(source, plan)
     parts = (*(blocks[at] for at in sorted(blocks)), *([rest] if rest else []))
     if len(parts) <= 1:
         return parts[0] if parts else None
-    return source.kept.of((Sums, parts), lambda: add_sums(parts))
+    return source.cache.get_or_build((Sums, parts), lambda: add_sums(parts))
 
 
-def _whole(source: Source, shape: PathwayShape, at_us: int, sums: Sums) -> RollUp:
+def _build_total(source: CachedStream, shape: PathwayShape, at_us: int, sums: Sums) -> RollUp:
     """Return what these sums say of all nodes."""
-    return source.kept.of(
+    return source.cache.get_or_build(
         (RollUp, shape, at_us, sums), lambda: build_roll_up(shape, source.stream, at_us, sums).figures
     )
 
 
-def _rolled(source: Source, where: Where, places: frozenset[int]) -> dict[int, RollUp]:
+def _read_rollups(source: CachedStream, where: RangeQuery, places: frozenset[int]) -> dict[int, RollUp]:
     """Return the hours or days that are rolled up, by their start, with some of their nodes."""
     all_of_it = ((where.from_us, where.to_us),)
-    span, plan = rollups.HOUR, Plan((), all_of_it, ())
+    span, plan = rollups.HOUR, RangePlan((), all_of_it, ())
     if where.step_us == DAY_US:
-        span, plan = rollups.DAY, Plan((), (), all_of_it)
-    key = dict, source.stream, source.known_as, places, pieces.fingerprints(source, plan)
+        span, plan = rollups.DAY, RangePlan((), (), all_of_it)
+    key = dict, source.stream, source.cache_key, places, range_cache.read_fingerprints(source, plan)
 
     def make() -> dict[int, RollUp]:
-        return rollups.stored(source.connection, where.stream, where.from_us, where.to_us, span, places)
+        return rollups.read_stored_rollups(source.connection, where.stream, where.from_us, where.to_us, span, places)
 
-    return source.kept.of(key, make)
+    return source.cache.get_or_build(key, make)
 
 
-def _step(source: Source, shape: PathwayShape, at_us: int, sums: Sums, places: frozenset[int]) -> RollUp:
+def _build_step(source: CachedStream, shape: PathwayShape, at_us: int, sums: Sums, places: frozenset[int]) -> RollUp:
     """Return an hour or a day of these sums, with some of its nodes."""
     # Those that end the pathway say when messages arrive end to end.
     needed = [place for place, ends in enumerate(shape.is_terminal) if ends or place in places]
@@ -107,4 +117,4 @@ def _step(source: Source, shape: PathwayShape, at_us: int, sums: Sums, places: f
         nodes = tuple(node for place, node in zip(needed, one.nodes, strict=True) if place in places)
         return replace(one, nodes=nodes)
 
-    return source.kept.of((RollUp, shape, at_us, sums, places), make)
+    return source.cache.get_or_build((RollUp, shape, at_us, sums, places), make)

@@ -1,42 +1,80 @@
 """The only place that reads the store: what ``report --json``, ``find``, the demo and the dashboards see."""
 
 from __future__ import annotations
-
 import json
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections import defaultdict
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any, Final, NamedTuple
-
-from sqlalchemy import Column, Connection, Engine, FromClause, Row, RowMapping, Select, Table, and_, func, or_, select
-
+from typing import Any
+from typing import Final
+from typing import NamedTuple
+from sqlalchemy import Column
+from sqlalchemy import Connection
+from sqlalchemy import Engine
+from sqlalchemy import FromClause
+from sqlalchemy import Row
+from sqlalchemy import RowMapping
+from sqlalchemy import Select
+from sqlalchemy import Table
+from sqlalchemy import and_
+from sqlalchemy import func
+from sqlalchemy import or_
+from sqlalchemy import select
 from hopwatch.monitor.accounting.holes import Hole
-from hopwatch.monitor.accounting.undeclared_names import UndeclaredName, describe_name
+from hopwatch.monitor.accounting.undeclared_names import UndeclaredName
+from hopwatch.monitor.accounting.undeclared_names import describe_name
 from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, BatchRun, Book, ImplausibleSpan, InstanceCounts
+from hopwatch.monitor.kernel.books import RETIRED_AFTER_US
+from hopwatch.monitor.kernel.books import BatchRun
+from hopwatch.monitor.kernel.books import Book
+from hopwatch.monitor.kernel.books import ImplausibleSpan
+from hopwatch.monitor.kernel.books import InstanceCounts
 from hopwatch.monitor.kernel.rollup import SpanPart
-from hopwatch.monitor.kernel.tally import NodeLags, Tally
-from hopwatch.monitor.payloads import SetAside, unpack_tally
-from hopwatch.monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult, format_iso, window_to_json
-from hopwatch.monitor.store import dialect, lost, schema, tables, undeclared
-from hopwatch.monitor.store.tables import NODE_LAGS, QUANTILES, TALLIES
+from hopwatch.monitor.kernel.tally import NodeLags
+from hopwatch.monitor.kernel.tally import Tally
+from hopwatch.monitor.payloads import SetAside
+from hopwatch.monitor.payloads import unpack_tally
+from hopwatch.monitor.results import NodeResult
+from hopwatch.monitor.results import Quantiles
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.results import format_iso
+from hopwatch.monitor.results import window_to_json
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import tables
+from hopwatch.monitor.store.tables import NODE_LAGS
 from hopwatch.probes.contract.limits import MONITOR_STREAM
+from hopwatch.monitor.store import lost_messages
+from hopwatch.monitor.store import undeclared_names
+from hopwatch.monitor.store.tables import QUANTILE_FIELDS
+from hopwatch.monitor.store.tables import TALLY_FIELDS
 
-REPORTED_IDS: Final = 100
+
+MAX_REPORTED_IDS: Final = 100
 """How many lost ids a node of the report lists."""
 
 Json = dict[str, Any]
 
 _WINDOW_FIELDS: Final = tuple(f.name for f in fields(WindowResult))
-FINAL: Final = tuple(status.value for status in Status if status.is_final)
+FINAL_STATUSES: Final = tuple(status.value for status in Status if status.is_final)
 """What the status of a window that was judged may be."""
 _NODE_FIELDS: Final = tuple(f.name for f in fields(NodeResult))
-_PLAIN: Final = tuple(one for one in tables.node_windows.c if not one.name.endswith(("_digest", "slowest")))
-_AT_A_TIME: Final = 10
+_COLUMNS_WITHOUT_DIGESTS: Final = tuple(
+    one for one in tables.node_windows.c if not one.name.endswith(("_digest", "slowest"))
+)
+_WINDOWS_PER_READ: Final = 10
 """Windows whose nodes are in memory at once: there may be thousands of nodes."""
 
 
-def report(engine: Engine, stream: str | None = None, from_us: int | None = None, to_us: int | None = None) -> Json:
+def read_report(
+    engine: Engine, stream: str | None = None, from_us: int | None = None, to_us: int | None = None
+) -> Json:
     """Return the object of ``hopwatch report --json``: windows that start in ``[from_us, to_us)``, and the accounts.
 
     Up to when all of it was read, ``read_through``, comes from :func:`monitor.store.instances.reached`.
@@ -44,27 +82,27 @@ def report(engine: Engine, stream: str | None = None, from_us: int | None = None
     Raises:
         StoreError: the store cannot be read.
     """
-    with schema.reading(engine) as connection:
+    with schema.open_snapshot(engine) as connection:
         where = connection, stream, from_us, to_us
-        nodes, ids = _by_window(*where), first_lost_ids(*where)
-        streams: dict[str, list[Json]] = {name: [] for name in stream_names(connection, stream)}
+        nodes, ids = _read_nodes_by_window(*where), read_first_lost_ids(*where)
+        streams: dict[str, list[Json]] = {name: [] for name in read_stream_names(connection, stream)}
         for row in connection.execute(_in_range(tables.windows, stream, from_us, to_us)).mappings():
             key = row["stream"], row["window_start_us"]
-            result = _result(row, nodes[key])
+            result = _parse_window(row, nodes[key])
             lost_of_nodes = [ids[*key, node.node] for node in result.nodes]
             slowest = [json.loads(node["slowest"] or "null") for node in nodes[key]]
             streams[row["stream"]].append(window_to_json(result, lost_of_nodes, slowest))
         return {
             "streams": [{"stream": name, "windows": windows} for name, windows in streams.items()],
-            "accounts": accounts(connection),
+            "accounts": read_accounts(connection),
         }
 
 
-def accounts(connection: Connection) -> Json:
+def read_accounts(connection: Connection) -> Json:
     """Return the monitor's own accounting: what was received, and what became of it."""
-    summed = select(*(func.coalesce(func.sum(tables.books.c[name]), 0).label(name) for name in TALLIES))
+    summed = select(*(func.coalesce(func.sum(tables.books.c[name]), 0).label(name) for name in TALLY_FIELDS))
     row = connection.execute(summed).mappings().one()
-    set_aside = set_aside_by_reason(connection)
+    set_aside = count_set_aside(connection)
     told: Json = {
         "records": int(row["batches"]) + sum(set_aside.values()),
         "batches": int(row["batches"]),
@@ -75,18 +113,18 @@ def accounts(connection: Connection) -> Json:
         "set_aside": set_aside,
     }
     aged_out = [
-        {"partition": hole.place, "from_offset": hole.first, "to_offset": hole.last} for hole in holes(connection)
+        {"partition": hole.place, "from_offset": hole.first, "to_offset": hole.last} for hole in read_holes(connection)
     ]
-    names = [_undeclared(one) for one in undeclared.names(connection)]
+    names = [_undeclared_to_json(one) for one in undeclared_names.read_undeclared(connection)]
     return told | ({"undeclared": names} if names else {}) | ({"aged_out": aged_out} if aged_out else {})
 
 
-def _undeclared(one: UndeclaredName) -> Json:
+def _undeclared_to_json(one: UndeclaredName) -> Json:
     told = {name: getattr(one, name) for name in ("reason", "stream", "node", "probe", "nearest", "records")}
     return told | {"last_arrival": format_iso(one.last_arrival_us), "text": describe_name(one)}
 
 
-def set_aside_by_reason(connection: Connection) -> dict[str, int]:
+def count_set_aside(connection: Connection) -> dict[str, int]:
     """Return how many records were ever set aside, those that were pruned included, by reason."""
     reason = tables.set_aside.c.reason
     by_reason = connection.execute(select(reason, func.count()).group_by(reason)).all()
@@ -96,15 +134,19 @@ def set_aside_by_reason(connection: Connection) -> dict[str, int]:
     return dict(sorted(totals.items()))
 
 
-def lost_ids(engine: Engine, stream: str, node: str) -> set[bytes]:
+def read_lost_ids(engine: Engine, stream: str, node: str) -> set[bytes]:
     """Return the ids that are kept as lost at a node, over all windows."""
     column = tables.lost_ids.c
     wanted = select(column.message_ids).where(column.stream == stream, column.node == node)
-    with schema.reading(engine) as connection:
-        return {message_id for packed in connection.execute(wanted).scalars() for message_id in lost.apart(packed)}
+    with schema.open_snapshot(engine) as connection:
+        return {
+            message_id
+            for packed in connection.execute(wanted).scalars()
+            for message_id in lost_messages.split_ids(packed)
+        }
 
 
-class Missing(NamedTuple):
+class LossLocation(NamedTuple):
     """A node and a window, by stream and start in µs, where a message is missing.
 
     ``loss`` is how many are missing there, and how many of them are surely lost.
@@ -114,34 +156,36 @@ class Missing(NamedTuple):
     window_start_us: int
     node: str
     loss: tuple[int, int]
-    message: lost.Message
+    message: lost_messages.LostMessage
 
 
-def first_lost_ids(
+def read_first_lost_ids(
     connection: Connection, stream: str | None, from_us: int | None, to_us: int | None
 ) -> dict[tuple[str, int, str], list[str]]:
     """Return the first ``REPORTED_IDS`` lost ids as they were given, by stream, start of the window in µs, and node."""
     column = tables.lost_ids.c
     chosen = _in_range(tables.lost_ids, stream, from_us, to_us)
-    wanted = chosen.with_only_columns(column.stream, column.window_start_us, column.node, *lost.first(REPORTED_IDS))
+    wanted = chosen.with_only_columns(
+        column.stream, column.window_start_us, column.node, *lost_messages.first_id_columns(MAX_REPORTED_IDS)
+    )
     found: dict[tuple[str, int, str], list[str]] = defaultdict(list)
     for row in connection.execute(wanted):
-        found[row.stream, row.window_start_us, row.node] = [shown for _, shown in lost.named(row)]
+        found[row.stream, row.window_start_us, row.node] = [shown for _, shown in lost_messages.read_named_ids(row)]
     return found
 
 
-def where_lost(engine: Engine, message_id: bytes, stream: str | None = None) -> list[Missing]:
+def find_losses(engine: Engine, message_id: bytes, stream: str | None = None) -> list[LossLocation]:
     """Return where a message is missing."""
-    with schema.reading(engine) as connection:
-        holds = dialect.holding(connection, tables.lost_ids.c.message_ids, message_id)
+    with schema.open_snapshot(engine) as connection:
+        holds = dialect.contains_bytes(connection, tables.lost_ids.c.message_ids, message_id)
         return [
-            Missing(row.stream, row.window_start_us, row.node, _loss_at(connection, row), found)
+            LossLocation(row.stream, row.window_start_us, row.node, _read_loss(connection, row), found)
             for row in connection.execute(_in_range(tables.lost_ids, stream, None, None).where(holds))
-            if (found := lost.found(row, message_id)) is not None
+            if (found := lost_messages.find_message(row, message_id)) is not None
         ]
 
 
-def _loss_at(connection: Connection, where: Row[Any]) -> tuple[int, int]:
+def _read_loss(connection: Connection, where: Row[Any]) -> tuple[int, int]:
     """Return the loss and its lower bound, of the node and window of a row."""
     column = tables.node_windows.c
     here = column.stream == where.stream, column.window_start_us == where.window_start_us, column.node == where.node
@@ -149,13 +193,13 @@ def _loss_at(connection: Connection, where: Row[Any]) -> tuple[int, int]:
     return (found.loss, found.loss_lower) if found else (0, 0)
 
 
-def books(connection: Connection) -> Iterator[Book]:
+def read_books(connection: Connection) -> Iterator[Book]:
     """Yield the book of every probe instance."""
     for row in connection.execute(select(tables.books)).mappings():
-        yield book(row)
+        yield parse_book(row)
 
 
-def book(row: RowMapping) -> Book:
+def parse_book(row: RowMapping) -> Book:
     """Return the book of a row."""
     return Book(
         **{name: row[name] for name in ("stream", "node", "probe", "epoch_us", "first_arrival_us")},
@@ -167,11 +211,11 @@ def book(row: RowMapping) -> Book:
         sent=dict(json.loads(row["sent"])),
         aside={minute_us: ImplausibleSpan(*aside) for minute_us, *aside in json.loads(row["aside"])},
         unplaced=dict(json.loads(row["unplaced"])),
-        tallies=InstanceCounts(*(row[name] for name in TALLIES)),
+        tallies=InstanceCounts(*(row[name] for name in TALLY_FIELDS)),
     )
 
 
-def books_of_a_window(connection: Connection, stream: str, start_us: int, horizon_us: int) -> Iterator[Book]:
+def read_window_books(connection: Connection, stream: str, start_us: int, horizon_us: int) -> Iterator[Book]:
     """Yield the books of a stream that may have a say in a window, given by its start and its horizon; no fewer."""
     column = tables.books.c
     moments = (column.epoch_us, column.first_arrival_us, column.complete_through_us)
@@ -182,10 +226,10 @@ def books_of_a_window(connection: Connection, stream: str, start_us: int, horizo
     names_it = column.sent.contains(start_ms) | column.drops.contains(start_ms) | column.unplaced.contains(start_ms)
     wanted = select(tables.books).where(column.stream == stream, (lived & may_hold) | names_it)
     for row in connection.execute(wanted).mappings():
-        yield book(row)
+        yield parse_book(row)
 
 
-def holes(connection: Connection) -> Iterator[Hole]:
+def read_holes(connection: Connection) -> Iterator[Hole]:
     """Yield the holes of the transport, by place and offset."""
     column = tables.holes.c
     wanted = select(column.place, column.first_offset, column.last_offset, column.after_us, column.before_us)
@@ -193,61 +237,67 @@ def holes(connection: Connection) -> Iterator[Hole]:
         yield Hole(*row)
 
 
-def set_aside_since(connection: Connection, arrival_us: int) -> Iterator[SetAside]:
+def read_set_aside_since(connection: Connection, arrival_us: int) -> Iterator[SetAside]:
     """Yield the records set aside that arrived at a moment or later."""
     column = tables.set_aside.c
     for row in connection.execute(select(tables.set_aside).where(column.arrival_us >= arrival_us)).mappings():
         yield SetAside(**row)
 
 
-def segments(connection: Connection) -> set[str]:
+def read_segments(connection: Connection) -> set[str]:
     """Return the paths of the segments that windows may point into."""
     return set(connection.execute(select(tables.segments.c.path)).scalars())
 
 
-def last_arrivals_us(connection: Connection) -> dict[str, int]:
+def read_last_arrivals_us(connection: Connection) -> dict[str, int]:
     """Return when the last record of each partition arrived, as far as it is read."""
     return {row.place: row.last_arrival_us for row in connection.execute(select(tables.arrivals))}
 
 
-def stream_ranges(connection: Connection) -> dict[str, tuple[int, int]]:
+def read_stream_ranges(connection: Connection) -> dict[str, tuple[int, int]]:
     """Return the first and the last window of each stream, µs."""
     return {row.stream: (row.first_start_us, row.last_start_us) for row in connection.execute(select(tables.streams))}
 
 
-def live_windows(connection: Connection) -> Iterator[RowMapping]:
+def read_live_windows(connection: Connection) -> Iterator[RowMapping]:
     """Yield the rows of the windows that can still change."""
     yield from connection.execute(select(tables.windows).where(tables.windows.c.is_live)).mappings()
 
 
-def window(connection: Connection, stream: str, start_us: int) -> WindowResult | None:
+def read_window(connection: Connection, stream: str, start_us: int) -> WindowResult | None:
     """Return one window as it was last concluded."""
     row = connection.execute(_in_range(tables.windows, stream, start_us, start_us + 1)).mappings().first()
-    return _result(row, _by_window(connection, stream, start_us, start_us + 1)[stream, start_us]) if row else None
+    return (
+        _parse_window(row, _read_nodes_by_window(connection, stream, start_us, start_us + 1)[stream, start_us])
+        if row
+        else None
+    )
 
 
-def parts(connection: Connection, stream: str, from_us: int, to_us: int) -> list[SpanPart[WindowResult]]:
+def read_parts(connection: Connection, stream: str, from_us: int, to_us: int) -> list[SpanPart[WindowResult]]:
     """Return the final windows of a stream in a range, with the digests of their nodes."""
-    nodes = _by_window(connection, stream, from_us, to_us)
-    wanted = _in_range(tables.windows, stream, from_us, to_us).where(tables.windows.c.status.in_(FINAL))
+    nodes = _read_nodes_by_window(connection, stream, from_us, to_us)
+    wanted = _in_range(tables.windows, stream, from_us, to_us).where(tables.windows.c.status.in_(FINAL_STATUSES))
     found = [(row, nodes[stream, row["window_start_us"]]) for row in connection.execute(wanted).mappings()]
-    return [SpanPart(_result(row, of_window), tuple(digests(node) for node in of_window)) for row, of_window in found]
+    return [SpanPart(_parse_window(row, of_window), tuple(parse_digests(node) for node in of_window))
+        for row, of_window in found
+    ]
 
 
-def finals(connection: Connection, stream: str, from_us: int) -> Iterator[WindowResult]:
+def read_final_windows(connection: Connection, stream: str, from_us: int) -> Iterator[WindowResult]:
     """Yield the final windows of a stream from a moment on, in order of time; a few at a time are read."""
     column = tables.windows.c
-    is_final = column.status.in_(FINAL)
+    is_final = column.status.in_(FINAL_STATUSES)
     chosen = _in_range(tables.windows, stream, from_us, None).with_only_columns(column.window_start_us).where(is_final)
     starts_us = list(connection.execute(chosen).scalars())
-    for first in range(0, len(starts_us), _AT_A_TIME):
-        span = starts_us[first], starts_us[first : first + _AT_A_TIME][-1] + 1
-        nodes = _by_window(connection, stream, *span, columns=_PLAIN)
+    for first in range(0, len(starts_us), _WINDOWS_PER_READ):
+        span = starts_us[first], starts_us[first : first + _WINDOWS_PER_READ][-1] + 1
+        nodes = _read_nodes_by_window(connection, stream, *span, columns=_COLUMNS_WITHOUT_DIGESTS)
         for row in connection.execute(_in_range(tables.windows, stream, *span).where(is_final)).mappings():
-            yield _result(row, nodes[stream, row["window_start_us"]])
+            yield _parse_window(row, nodes[stream, row["window_start_us"]])
 
 
-def results(
+def read_windows(
     connection: Connection, stream: str, from_us: int, to_us: int, places: Collection[int] | None = None
 ) -> list[WindowResult]:
     """Return the windows of a stream that start in ``[from_us, to_us)``, in order of time; no digest is read.
@@ -255,43 +305,45 @@ def results(
     Each has all of its nodes, or those at some places.
     """
     nodes: dict[int, list[RowMapping]] = defaultdict(list)
-    of_nodes = _in_range(tables.node_windows, stream, from_us, to_us).with_only_columns(*_PLAIN)
+    of_nodes = _in_range(tables.node_windows, stream, from_us, to_us).with_only_columns(*_COLUMNS_WITHOUT_DIGESTS)
     of_nodes = of_nodes if places is None else of_nodes.where(tables.node_windows.c.place.in_(sorted(places)))
     for row in connection.execute(of_nodes).mappings():
         nodes[row["window_start_us"]].append(row)
     rows = connection.execute(_in_range(tables.windows, stream, from_us, to_us)).mappings()
-    return [_result(row, nodes[row["window_start_us"]]) for row in rows]
+    return [_parse_window(row, nodes[row["window_start_us"]]) for row in rows]
 
 
-def some(connection: Connection, wanted: FromClause) -> list[WindowResult]:
+def read_named_windows(connection: Connection, wanted: FromClause) -> list[WindowResult]:
     """Return the windows that a table of ``stream`` and ``at_us`` names, of any streams; no digest is read."""
     window, of_node = tables.windows, tables.node_windows
     nodes: dict[tuple[str, int], list[RowMapping]] = defaultdict(list)
-    for row in connection.execute(_named(of_node, wanted).with_only_columns(*_PLAIN)).mappings():
+    for row in connection.execute(
+        _select_named(of_node, wanted).with_only_columns(*_COLUMNS_WITHOUT_DIGESTS)
+    ).mappings():
         nodes[row["stream"], row["window_start_us"]].append(row)
-    rows = connection.execute(_named(window, wanted).with_only_columns(*window.c)).mappings()
-    return [_result(row, nodes[row["stream"], row["window_start_us"]]) for row in rows]
+    rows = connection.execute(_select_named(window, wanted).with_only_columns(*window.c)).mappings()
+    return [_parse_window(row, nodes[row["stream"], row["window_start_us"]]) for row in rows]
 
 
-def _named(table: Table, wanted: FromClause) -> Select[Any]:
+def _select_named(table: Table, wanted: FromClause) -> Select[Any]:
     is_it = and_(table.c.stream == wanted.c.stream, table.c.window_start_us == wanted.c.at_us)
     return select(table).join_from(wanted, table, is_it).order_by(*table.primary_key)
 
 
-def newest_final_us(connection: Connection, stream: str) -> int | None:
+def read_newest_final_us(connection: Connection, stream: str) -> int | None:
     """Return the start of the newest final window of a stream; none where there is none."""
     column = tables.windows.c
-    wanted = select(column.window_start_us).where(column.stream == stream, column.status.in_(FINAL))
+    wanted = select(column.window_start_us).where(column.stream == stream, column.status.in_(FINAL_STATUSES))
     newest_us = connection.execute(wanted.order_by(column.window_start_us.desc()).limit(1)).scalar()
     return None if newest_us is None else int(newest_us)
 
 
-def digests(row: RowMapping) -> NodeLags:
+def parse_digests(row: RowMapping) -> NodeLags:
     """Return the digests of a node's row."""
     return NodeLags(*(tdigest.from_bytes(row[f"{name}_digest"]) for name in NODE_LAGS))
 
 
-def newest_reason(
+def find_newest_reason(
     connection: Connection, streams: Iterable[str], words: str, span_us: int
 ) -> tuple[str, int, str] | None:
     """Return stream, start of the window in µs and text of the newest reason that has some words; None without one.
@@ -315,29 +367,31 @@ def newest_reason(
     return row.stream, row.window_start_us, next(reason for reason in json.loads(row.reasons) if words in reason)
 
 
-def window_lost_ids(connection: Connection, stream: str, start_us: int) -> set[bytes]:
+def read_window_lost_ids(connection: Connection, stream: str, start_us: int) -> set[bytes]:
     """Return the ids that are kept as lost at any node in one window."""
     wanted = _in_range(tables.lost_ids, stream, start_us, start_us + 1).with_only_columns(tables.lost_ids.c.message_ids)
-    return {message_id for packed in connection.execute(wanted).scalars() for message_id in lost.apart(packed)}
+    return {
+        message_id for packed in connection.execute(wanted).scalars() for message_id in lost_messages.split_ids(packed)
+    }
 
 
-def tallies(connection: Connection, stream: str, start_us: int) -> list[Tally]:
+def read_tallies(connection: Connection, stream: str, start_us: int) -> list[Tally]:
     """Return the tallies of a window's shards."""
     column = tables.tallies.c
     wanted = select(column.shard, column.parcel).where(column.stream == stream, column.window_start_us == start_us)
     return [unpack_tally(row.parcel) for row in connection.execute(wanted.order_by(column.shard))]
 
 
-def pathway(connection: Connection, stream: str) -> tuple[list[str], list[list[int]]]:
+def read_pathway(connection: Connection, stream: str) -> tuple[list[str], list[list[int]]]:
     """Return the nodes of a stream in their order, and its arrows as [source, target…] by their places.
 
     Both are empty of a stream that no configuration of this store has had.
     """
-    nodes, groups, *_ = rules(connection, stream) or ([], [])
+    nodes, groups, *_ = read_rules(connection, stream) or ([], [])
     return nodes, groups
 
 
-def rules(connection: Connection, stream: str) -> list[Any]:
+def read_rules(connection: Connection, stream: str) -> list[Any]:
     """Return the rules of a stream as they are kept: its nodes, its arrows, what each stamps, its shards.
 
     Empty of a stream that no configuration of this store has had.
@@ -347,13 +401,13 @@ def rules(connection: Connection, stream: str) -> list[Any]:
     return found
 
 
-def sides(connection: Connection, stream: str) -> list[str]:
+def read_stamp_sides(connection: Connection, stream: str) -> list[str]:
     """Return which sides each node of a stream stamps, ``both``, ``in`` or ``out``; empty of one that is not known."""
-    _, _, stamped, *_ = rules(connection, stream) or ([], [], [])
+    _, _, stamped, *_ = read_rules(connection, stream) or ([], [], [])
     return list(stamped)
 
 
-def stream_names(connection: Connection, stream: str | None) -> list[str]:
+def read_stream_names(connection: Connection, stream: str | None) -> list[str]:
     """Return the streams that a configuration of this store has had, those of which nothing came included."""
     configured = connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == "rules")).scalar()
     names = {*json.loads(configured or "{}"), *connection.execute(select(tables.streams.c.stream)).scalars()}
@@ -367,7 +421,7 @@ def _in_range(table: Table, stream: str | None, from_us: int | None, to_us: int 
     return wanted if to_us is None else wanted.where(table.c.window_start_us < to_us)
 
 
-def _by_window(
+def _read_nodes_by_window(
     connection: Connection,
     stream: str | None,
     from_us: int | None,
@@ -381,19 +435,19 @@ def _by_window(
     return found
 
 
-def _result(row: RowMapping, nodes: list[RowMapping]) -> WindowResult:
+def _parse_window(row: RowMapping, nodes: list[RowMapping]) -> WindowResult:
     values = {name: row[name] for name in _WINDOW_FIELDS if name not in ("lag_us", "nodes")}
     values |= {"status": Status(row["status"]), "reasons": tuple(json.loads(row["reasons"]))}
-    values |= {"verdict": Verdict(row["verdict"]) if row["verdict"] else None, "lag_us": lag(row, "lag_us")}
-    return WindowResult(**values, nodes=tuple(_node(node) for node in nodes))
+    values |= {"verdict": Verdict(row["verdict"]) if row["verdict"] else None, "lag_us": parse_lag(row, "lag_us")}
+    return WindowResult(**values, nodes=tuple(_parse_node(node) for node in nodes))
 
 
-def _node(row: RowMapping) -> NodeResult:
-    values: Json = {name: lag(row, name) if name in NODE_LAGS else row[name] for name in _NODE_FIELDS}
+def _parse_node(row: RowMapping) -> NodeResult:
+    values: Json = {name: parse_lag(row, name) if name in NODE_LAGS else row[name] for name in _NODE_FIELDS}
     return NodeResult(**values)
 
 
-def lag(row: RowMapping, name: str) -> Quantiles | None:
+def parse_lag(row: RowMapping, name: str) -> Quantiles | None:
     """Return the figures of a lag from the columns under its name."""
-    found = {part: row[f"{name}_{part}"] for part in QUANTILES}
+    found = {part: row[f"{name}_{part}"] for part in QUANTILE_FIELDS}
     return None if found["count"] is None else Quantiles(**found)

@@ -13,12 +13,12 @@ from typing import Final, NamedTuple, TypeVar
 from sqlalchemy import Connection, Engine, Select, delete, exists, func, select, tuple_
 
 from hopwatch.monitor.clock import Clock
-from hopwatch.monitor.store import dialect, rollups, schema, tables, undeclared
+from hopwatch.monitor.store import dialect, rollups, schema, tables, undeclared_names
 from hopwatch.monitor.store.rollups import HOUR_US
 
-SET_ASIDE_A_STEP: Final = 1_000
-LEAST_REST_S: Final = 0.02
-_OF_WINDOWS: Final = (
+SET_ASIDE_PER_STEP: Final = 1_000
+MIN_REST_S: Final = 0.02
+_WINDOW_TABLES: Final = (
     tables.node_windows,
     tables.lost_ids,
     tables.revisions,
@@ -27,23 +27,23 @@ _OF_WINDOWS: Final = (
 )
 
 
-Done = TypeVar("Done")
+Result = TypeVar("Result")
 
 
-class Step(NamedTuple):
+class PruneStep(NamedTuple):
     """What one transaction has deleted."""
 
     windows: int = 0
     set_aside: int = 0
 
 
-def cut_us(now_us: int, keep_us: int) -> int:
+def cutoff_us(now_us: int, keep_us: int) -> int:
     """Return the moment before which all goes: a whole hour, so that what is kept is kept at least so long."""
     moment_us = now_us - keep_us
     return moment_us - moment_us % HOUR_US
 
 
-def prune(engine: Engine, before_us: int, clock: Clock) -> Iterator[Step]:
+def prune(engine: Engine, before_us: int, clock: Clock) -> Iterator[PruneStep]:
     """Delete windows that start before a whole hour and records set aside that arrived before it.
 
     Yields behind each transaction, and rests as long as it took: so whoever waits for the store gets it.
@@ -51,42 +51,42 @@ def prune(engine: Engine, before_us: int, clock: Clock) -> Iterator[Step]:
     Raises:
         StoreError: the store fails; what was deleted before is deleted.
     """
-    for stream in _streams(engine):
+    for stream in _read_streams(engine):
         from_us: int | None = None
         while (hour_us := _next_hour(engine, stream, from_us, before_us)) is not None:
-            yield at_rest(engine, clock, partial(_prune_hour, stream=stream, hour_us=hour_us))
+            yield run_and_rest(engine, clock, partial(_prune_hour, stream=stream, hour_us=hour_us))
             from_us = hour_us + HOUR_US
-    while (step := at_rest(engine, clock, partial(_prune_set_aside, before_us=before_us))).set_aside:
+    while (step := run_and_rest(engine, clock, partial(_prune_set_aside, before_us=before_us))).set_aside:
         yield step
 
 
-def due(engine: Engine, before_us: int) -> Step:
+def count_due(engine: Engine, before_us: int) -> PruneStep:
     """Return what :func:`prune` would delete; nothing is changed.
 
     Raises:
         StoreError: the store cannot be read.
     """
     column, records = tables.windows.c, tables.set_aside.c
-    with schema.reading(engine) as connection:
+    with schema.open_snapshot(engine) as connection:
         old = connection.execute(select(func.count()).where(column.window_start_us < before_us)).scalar() or 0
         live = select(column.stream, column.window_start_us).where(column.window_start_us < before_us, column.is_live)
         held = {(row.stream, row.window_start_us // HOUR_US * HOUR_US) for row in connection.execute(live)}
-        kept = sum(int(connection.execute(_in_hour(stream, hour_us)).scalar() or 0) for stream, hour_us in held)
+        kept = sum(int(connection.execute(_count_in_hour(stream, hour_us)).scalar() or 0) for stream, hour_us in held)
         set_aside = connection.execute(select(func.count()).where(records.arrival_us < before_us)).scalar() or 0
-    return Step(int(old) - kept, int(set_aside))
+    return PruneStep(int(old) - kept, int(set_aside))
 
 
-def at_rest(engine: Engine, clock: Clock, work: Callable[[Connection], Done]) -> Done:
+def run_and_rest(engine: Engine, clock: Clock, work: Callable[[Connection], Result]) -> Result:
     """Do some work in a transaction of its own, and rest behind it."""
-    with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
+    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
         began_s = clock.monotonic_s()
         step = work(connection)
-    clock.wait(max(clock.monotonic_s() - began_s, LEAST_REST_S))
+    clock.wait(max(clock.monotonic_s() - began_s, MIN_REST_S))
     return step
 
 
-def _streams(engine: Engine) -> list[str]:
-    with schema.reading(engine) as connection:
+def _read_streams(engine: Engine) -> list[str]:
+    with schema.open_snapshot(engine) as connection:
         return list(connection.execute(select(tables.streams.c.stream).order_by(tables.streams.c.stream)).scalars())
 
 
@@ -95,12 +95,12 @@ def _next_hour(engine: Engine, stream: str, from_us: int | None, before_us: int)
     column = tables.windows.c
     wanted = select(func.min(column.window_start_us)).where(column.stream == stream, column.window_start_us < before_us)
     wanted = wanted if from_us is None else wanted.where(column.window_start_us >= from_us)
-    with schema.reading(engine) as connection:
+    with schema.open_snapshot(engine) as connection:
         start_us = connection.execute(wanted).scalar()
     return None if start_us is None else int(start_us) // HOUR_US * HOUR_US
 
 
-def _in_hour(stream: str, hour_us: int) -> Select[int]:
+def _count_in_hour(stream: str, hour_us: int) -> Select[int]:
     column = tables.windows.c
     until_us = hour_us + HOUR_US
     return select(func.count()).where(
@@ -108,17 +108,17 @@ def _in_hour(stream: str, hour_us: int) -> Select[int]:
     )
 
 
-def _prune_hour(connection: Connection, stream: str, hour_us: int) -> Step:
-    if connection.execute(_in_hour(stream, hour_us).where(tables.windows.c.is_live)).scalar():
-        return Step()
-    rollups.freeze(connection, stream, hour_us)
+def _prune_hour(connection: Connection, stream: str, hour_us: int) -> PruneStep:
+    if connection.execute(_count_in_hour(stream, hour_us).where(tables.windows.c.is_live)).scalar():
+        return PruneStep()
+    rollups.freeze_hour(connection, stream, hour_us)
     gone = 0
-    for table in _OF_WINDOWS:
+    for table in _WINDOW_TABLES:
         column = table.c
         chosen = (column.stream == stream) & (column.window_start_us >= hour_us)
         gone = connection.execute(delete(table).where(chosen, column.window_start_us < hour_us + HOUR_US)).rowcount
     _prune_outliers(connection, stream, hour_us + HOUR_US)
-    return Step(windows=gone)
+    return PruneStep(windows=gone)
 
 
 def _prune_outliers(connection: Connection, stream: str, before_us: int) -> None:
@@ -130,21 +130,21 @@ def _prune_outliers(connection: Connection, stream: str, before_us: int) -> None
     connection.execute(delete(tables.outliers).where(spent))
 
 
-def _prune_set_aside(connection: Connection, before_us: int) -> Step:
+def _prune_set_aside(connection: Connection, before_us: int) -> PruneStep:
     """Delete some records, the oldest first, and go on counting them."""
-    undeclared.forget(connection, before_us)
+    undeclared_names.delete_undeclared(connection, before_us)
     column, key = tables.set_aside.c, tuple(tables.set_aside.primary_key)
     oldest = select(*key, column.reason).where(column.arrival_us < before_us).order_by(column.arrival_us)
-    found = connection.execute(oldest.limit(SET_ASIDE_A_STEP)).all()
+    found = connection.execute(oldest.limit(SET_ASIDE_PER_STEP)).all()
     if not found:
-        return Step()
+        return PruneStep()
     for reason in sorted({row.reason for row in found}):
-        _count(connection, reason, sum(row.reason == reason for row in found))
+        _add_pruned(connection, reason, sum(row.reason == reason for row in found))
     connection.execute(delete(tables.set_aside).where(tuple_(*key).in_([tuple(row)[: len(key)] for row in found])))
-    return Step(set_aside=len(found))
+    return PruneStep(set_aside=len(found))
 
 
-def _count(connection: Connection, reason: str, records: int) -> None:
+def _add_pruned(connection: Connection, reason: str, records: int) -> None:
     column = tables.pruned_set_aside.c
     before = connection.execute(select(column.records).where(column.reason == reason)).scalar() or 0
     row = {"reason": reason, "records": before + records}

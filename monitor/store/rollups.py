@@ -5,21 +5,39 @@ from the hours that are written. So what is read is always what the windows say,
 """
 
 from __future__ import annotations
-
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import fields
 from hashlib import blake2b
-from typing import Any, Final
-
-from sqlalchemy import Connection, Engine, RowMapping, Select, Table, delete, exists, select, update
-
+from typing import Any
+from typing import Final
+from sqlalchemy import Connection
+from sqlalchemy import Engine
+from sqlalchemy import RowMapping
+from sqlalchemy import Select
+from sqlalchemy import Table
+from sqlalchemy import delete
+from sqlalchemy import exists
+from sqlalchemy import select
+from sqlalchemy import update
 from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.rollup import PathwayShape, SpanPart, roll_up
+from hopwatch.monitor.kernel.rollup import PathwayShape
+from hopwatch.monitor.kernel.rollup import SpanPart
+from hopwatch.monitor.kernel.rollup import roll_up
 from hopwatch.monitor.kernel.tally import NodeLags
-from hopwatch.monitor.results import NodeRollUp, RollUp, roll_up_to_json
-from hopwatch.monitor.store import dialect, reader, schema, tables
-from hopwatch.monitor.store.tables import NODE_LAGS, quantile_columns
+from hopwatch.monitor.results import NodeRollUp
+from hopwatch.monitor.results import RollUp
+from hopwatch.monitor.results import roll_up_to_json
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import tables
+from hopwatch.monitor.store.tables import NODE_LAGS
+from hopwatch.monitor.store.tables import quantile_columns
+
 
 HOUR_US: Final = 3_600_000_000
 DAY_US: Final = 24 * HOUR_US
@@ -29,10 +47,12 @@ Json = dict[str, Any]
 
 _FIGURES: Final = tuple(field.name for field in fields(RollUp))
 _NODE_FIGURES: Final = tuple(field.name for field in fields(NodeRollUp))
-_PLAIN: Final = tuple(column for column in tables.node_rollups.c if not column.name.endswith("_digest"))
+_COLUMNS_WITHOUT_DIGESTS: Final = tuple(
+    column for column in tables.node_rollups.c if not column.name.endswith("_digest")
+)
 
 
-def report(
+def read_report(
     engine: Engine, by: str, stream: str | None = None, from_us: int | None = None, to_us: int | None = None
 ) -> Json:
     """Return the object of ``hopwatch report --by hour`` or ``day``: spans that start in ``[from_us, to_us)``.
@@ -42,18 +62,18 @@ def report(
     Raises:
         StoreError: the store cannot be read.
     """
-    spans = {HOUR: hours, DAY: days}[by]
-    with schema.reading(engine) as connection:
+    spans = {HOUR: read_hours, DAY: read_days}[by]
+    with schema.open_snapshot(engine) as connection:
         return {
             "streams": [
                 {"stream": name, f"{by}s": [roll_up_to_json(one) for one in spans(connection, name, from_us, to_us)]}
-                for name in reader.stream_names(connection, stream)
+                for name in reader.read_stream_names(connection, stream)
             ],
-            "accounts": reader.accounts(connection),
+            "accounts": reader.read_accounts(connection),
         }
 
 
-def mark(connection: Connection, windows: Iterable[tuple[str, int]]) -> None:
+def mark_stale(connection: Connection, windows: Iterable[tuple[str, int]]) -> None:
     """Note that these windows were written: what was rolled up of their hours is true no more."""
     hours = {(stream, start_us - start_us % HOUR_US) for stream, start_us in windows}
     if hours:
@@ -61,69 +81,73 @@ def mark(connection: Connection, windows: Iterable[tuple[str, int]]) -> None:
         connection.execute(dialect.upsert(connection, tables.stale_hours), rows)
 
 
-def stale(connection: Connection) -> list[tuple[str, int]]:
+def read_stale_hours(connection: Connection) -> list[tuple[str, int]]:
     """Return stream and start of every hour that is to be rolled up yet, the oldest first."""
     column = tables.stale_hours.c
     found = connection.execute(select(column.stream, column.start_us).order_by(column.start_us, column.stream))
     return [(row.stream, row.start_us) for row in found]
 
 
-def roll(connection: Connection, stream: str, hour_us: int) -> None:
+def roll_up_hour(connection: Connection, stream: str, hour_us: int) -> None:
     """Write an hour of a stream as its windows say, and its day; what is frozen stays as it is."""
     column = tables.stale_hours.c
     connection.execute(delete(tables.stale_hours).where(column.stream == stream, column.start_us == hour_us))
     if _is_frozen(connection, stream, hour_us):
         return
-    shape = _shape(connection, stream)
-    hour = _of_windows(connection, shape, stream, hour_us)
+    shape = _read_shape(connection, stream)
+    hour = _build_hour(connection, shape, stream, hour_us)
     if hour is None:
         return
-    _write(connection, HOUR, hour)
+    _write_rollup(connection, HOUR, hour)
     day_us = hour_us - hour_us % DAY_US
-    parts = _stored(connection, HOUR, stream, day_us, day_us + DAY_US)
-    _write(connection, DAY, roll_up(shape, stream, day_us, [_part(*one) for one in parts.values()]))
+    parts = _read_rows(connection, HOUR, stream, day_us, day_us + DAY_US)
+    _write_rollup(connection, DAY, roll_up(shape, stream, day_us, [_parse_part(*one) for one in parts.values()]))
 
 
-def freeze(connection: Connection, stream: str, hour_us: int) -> None:
+def freeze_hour(connection: Connection, stream: str, hour_us: int) -> None:
     """Keep an hour as it is from now on: its windows are about to go."""
-    if (stream, hour_us) in stale(connection):
-        roll(connection, stream, hour_us)
+    if (stream, hour_us) in read_stale_hours(connection):
+        roll_up_hour(connection, stream, hour_us)
     column = tables.rollups.c
     chosen = (column.stream == stream) & (column.span == HOUR) & (column.start_us == hour_us)
     connection.execute(update(tables.rollups).where(chosen).values(is_frozen=True))
 
 
-def hours(connection: Connection, stream: str, from_us: int | None, to_us: int | None) -> list[RollUp]:
+def read_hours(connection: Connection, stream: str, from_us: int | None, to_us: int | None) -> list[RollUp]:
     """Return the hours of a stream that start in ``[from_us, to_us)``, in order of time."""
-    made = {start_us: _figures(*one) for start_us, one in _stored(connection, HOUR, stream, from_us, to_us).items()}
-    for start_us, hour in _fresh(connection, stream, from_us, to_us):
+    made = {
+        start_us: _parse_rollup(*one) for start_us, one in _read_rows(connection, HOUR, stream, from_us, to_us).items()
+    }
+    for start_us, hour in _build_stale_hours(connection, stream, from_us, to_us):
         made[start_us] = hour.figures
     return [made[start_us] for start_us in sorted(made)]
 
 
-def days(connection: Connection, stream: str, from_us: int | None, to_us: int | None) -> list[RollUp]:
+def read_days(connection: Connection, stream: str, from_us: int | None, to_us: int | None) -> list[RollUp]:
     """Return the days of a stream, UTC, that start in ``[from_us, to_us)``, in order of time."""
-    made = {start_us: _figures(*one) for start_us, one in _stored(connection, DAY, stream, from_us, to_us).items()}
+    made = {
+        start_us: _parse_rollup(*one) for start_us, one in _read_rows(connection, DAY, stream, from_us, to_us).items()
+    }
     fresh: dict[int, dict[int, SpanPart[RollUp]]] = defaultdict(dict)
-    for start_us, hour in _fresh(connection, stream, from_us, None if to_us is None else to_us + DAY_US):
+    for start_us, hour in _build_stale_hours(connection, stream, from_us, None if to_us is None else to_us + DAY_US):
         fresh[start_us - start_us % DAY_US][start_us] = hour
     for day_us, of_day in fresh.items():
         if (from_us is None or from_us <= day_us) and (to_us is None or day_us < to_us):
-            stored = _stored(connection, HOUR, stream, day_us, day_us + DAY_US)
-            parts = {start_us: _part(*one) for start_us, one in stored.items()} | of_day
-            made[day_us] = roll_up(_shape(connection, stream), stream, day_us, list(parts.values())).figures
+            stored = _read_rows(connection, HOUR, stream, day_us, day_us + DAY_US)
+            parts = {start_us: _parse_part(*one) for start_us, one in stored.items()} | of_day
+            made[day_us] = roll_up(_read_shape(connection, stream), stream, day_us, list(parts.values())).figures
     return [made[start_us] for start_us in sorted(made)]
 
 
-def stored(  # noqa: PLR0913, PLR0917 - the range, and what of it
+def read_stored_rollups(  # noqa: PLR0913, PLR0917 - the range, and what of it
     connection: Connection, stream: str, from_us: int, to_us: int, span: str, places: Collection[int]
 ) -> dict[int, RollUp]:
     """Return the hours or days in a range that are rolled up, by their start, with the nodes at some places."""
-    found = _stored(connection, span, stream, from_us, to_us, places)
-    return {start_us: _figures(*one) for start_us, one in found.items()}
+    found = _read_rows(connection, span, stream, from_us, to_us, places)
+    return {start_us: _parse_rollup(*one) for start_us, one in found.items()}
 
 
-def live(connection: Connection, stream: str) -> list[int]:
+def read_live_hours(connection: Connection, stream: str) -> list[int]:
     """Return the starts of the hours of a stream that are read from their windows, as these may change yet."""
     column, rolled = tables.stale_hours.c, tables.rollups.c
     is_frozen = exists().where(
@@ -136,7 +160,7 @@ def live(connection: Connection, stream: str) -> list[int]:
     return list(connection.execute(found).scalars())
 
 
-def shape_of(rules: Sequence[Any]) -> PathwayShape:
+def parse_shape(rules: Sequence[Any]) -> PathwayShape:
     """Return what the rules of a stream, as the store keeps them, say of its nodes."""
     nodes, groups, stamps, _ = rules
     sources = {group[0] for group in groups}
@@ -145,28 +169,28 @@ def shape_of(rules: Sequence[Any]) -> PathwayShape:
     )
 
 
-def _fresh(
+def _build_stale_hours(
     connection: Connection, stream: str, from_us: int | None, to_us: int | None
 ) -> Iterator[tuple[int, SpanPart[RollUp]]]:
     """Yield the hours in a range that are to be rolled up yet, as their windows stand now."""
     shape = None
-    for name, start_us in stale(connection):
+    for name, start_us in read_stale_hours(connection):
         if name != stream or not (from_us is None or from_us <= start_us) or not (to_us is None or start_us < to_us):
             continue
-        shape = shape or _shape(connection, stream)
-        hour = None if _is_frozen(connection, stream, start_us) else _of_windows(connection, shape, stream, start_us)
+        shape = shape or _read_shape(connection, stream)
+        hour = None if _is_frozen(connection, stream, start_us) else _build_hour(connection, shape, stream, start_us)
         if hour is not None:
             yield start_us, hour
 
 
-def _of_windows(connection: Connection, shape: PathwayShape, stream: str, hour_us: int) -> SpanPart[RollUp] | None:
+def _build_hour(connection: Connection, shape: PathwayShape, stream: str, hour_us: int) -> SpanPart[RollUp] | None:
     """Return an hour as its final windows say; none without any."""
-    parts = reader.parts(connection, stream, hour_us, hour_us + HOUR_US)
+    parts = reader.read_parts(connection, stream, hour_us, hour_us + HOUR_US)
     return roll_up(shape, stream, hour_us, parts) if parts else None
 
 
-def _shape(connection: Connection, stream: str) -> PathwayShape:
-    return shape_of(reader.rules(connection, stream))
+def _read_shape(connection: Connection, stream: str) -> PathwayShape:
+    return parse_shape(reader.read_rules(connection, stream))
 
 
 def _is_frozen(connection: Connection, stream: str, hour_us: int) -> bool:
@@ -175,23 +199,25 @@ def _is_frozen(connection: Connection, stream: str, hour_us: int) -> bool:
     return bool(connection.execute(select(column.is_frozen).where(chosen)).scalar())
 
 
-Stored = tuple[RowMapping, list[RowMapping]]
+RollUpRows = tuple[RowMapping, list[RowMapping]]
 """A roll-up as it is kept: its row, and those of its nodes in order."""
 
 
-def _stored(  # noqa: PLR0913, PLR0917 - the range, and what of it
+def _read_rows(  # noqa: PLR0913, PLR0917 - the range, and what of it
     connection: Connection,
     span: str,
     stream: str,
     from_us: int | None,
     to_us: int | None,
     places: Collection[int] | None = None,
-) -> dict[int, Stored]:
+) -> dict[int, RollUpRows]:
     """Return the roll-ups in a range by their start; with the nodes at some places, and then no digest."""
     nodes: dict[int, list[RowMapping]] = defaultdict(list)
     of_nodes = _in_range(tables.node_rollups, span, stream, from_us, to_us)
     if places is not None:
-        of_nodes = of_nodes.with_only_columns(*_PLAIN).where(tables.node_rollups.c.place.in_(sorted(places)))
+        of_nodes = of_nodes.with_only_columns(*_COLUMNS_WITHOUT_DIGESTS).where(
+            tables.node_rollups.c.place.in_(sorted(places))
+        )
     for row in connection.execute(of_nodes).mappings():
         nodes[row["start_us"]].append(row)
     rows = connection.execute(_in_range(tables.rollups, span, stream, from_us, to_us)).mappings()
@@ -204,21 +230,25 @@ def _in_range(table: Table, span: str, stream: str, from_us: int | None, to_us: 
     return wanted if to_us is None else wanted.where(table.c.start_us < to_us)
 
 
-def _figures(row: RowMapping, nodes: list[RowMapping]) -> RollUp:
+def _parse_rollup(row: RowMapping, nodes: list[RowMapping]) -> RollUp:
     values = {name: row[name] for name in _FIGURES if name not in ("lag_us", "nodes")}
-    return RollUp(**values, lag_us=reader.lag(row, "lag_us"), nodes=tuple(_node_figures(node) for node in nodes))
+    return RollUp(
+        **values, lag_us=reader.parse_lag(row, "lag_us"), nodes=tuple(_parse_node_rollup(node) for node in nodes)
+    )
 
 
-def _node_figures(row: RowMapping) -> NodeRollUp:
-    values: dict[str, Any] = {name: reader.lag(row, name) if name in NODE_LAGS else row[name] for name in _NODE_FIGURES}
+def _parse_node_rollup(row: RowMapping) -> NodeRollUp:
+    values: dict[str, Any] = {
+        name: reader.parse_lag(row, name) if name in NODE_LAGS else row[name] for name in _NODE_FIGURES
+    }
     return NodeRollUp(**values)
 
 
-def _part(row: RowMapping, nodes: list[RowMapping]) -> SpanPart[RollUp]:
-    return SpanPart(_figures(row, nodes), tuple(reader.digests(node) for node in nodes))
+def _parse_part(row: RowMapping, nodes: list[RowMapping]) -> SpanPart[RollUp]:
+    return SpanPart(_parse_rollup(row, nodes), tuple(reader.parse_digests(node) for node in nodes))
 
 
-def _write(connection: Connection, span: str, rolled: SpanPart[RollUp]) -> None:
+def _write_rollup(connection: Connection, span: str, rolled: SpanPart[RollUp]) -> None:
     figures = rolled.figures
     key = {"stream": figures.stream, "span": span, "start_us": figures.start_us}
     row = {name: getattr(figures, name) for name in _FIGURES if name not in ("lag_us", "nodes")}

@@ -15,46 +15,46 @@ from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.store import dialect, tables
 from hopwatch.monitor.store.tables import SCHEMA_VERSION
 
-versions: Final = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
+version_table: Final = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
 """Alembic's own table: one row, the version that the store has."""
 
 _SCRIPTS: Final = "hopwatch.monitor.store:migrations"
 
 
-def prepare(engine: Engine) -> None:
+def prepare_store(engine: Engine) -> None:
     """Make the tables where there are none, at the newest version.
 
     Raises:
         StoreError: there are others, or of a version that this program does not write.
     """
     with suppress(OSError):  # the database says it better
-        dialect.make_place(engine.url)
-    with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
+        dialect.prepare_location(engine.url)
+    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
         if dialect.is_empty(connection):
             tables.metadata.create_all(connection)
-            versions.create(connection)
-            connection.execute(insert(versions).values(version_num=SCHEMA_VERSION))
-        check(connection)
+            version_table.create(connection)
+            connection.execute(insert(version_table).values(version_num=SCHEMA_VERSION))
+        check_version(connection)
 
 
-def migrate(engine: Engine) -> tuple[str, str]:
+def migrate_store(engine: Engine) -> tuple[str, str]:
     """Take the store to the newest version, in one transaction; return the version that it had, and that it has.
 
     Raises:
         StoreError: there are others' tables, or of a newer version than this program knows.
     """
     with suppress(OSError):  # the database says it better
-        dialect.make_place(engine.url)
-    with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
-        found = "" if dialect.is_empty(connection) else _version(connection)
+        dialect.prepare_location(engine.url)
+    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
+        found = "" if dialect.is_empty(connection) else _read_version(connection)
         if found > SCHEMA_VERSION or not (found.isdigit() or not found):
-            raise _unknown(connection, found)
+            raise _unknown_version_error(connection, found)
         if found != SCHEMA_VERSION:
             _upgrade(connection)
         return found, SCHEMA_VERSION
 
 
-def is_there(url: str) -> bool:
+def has_store(url: str) -> bool:
     """Return whether anything was made at the store's place; nothing is made by asking.
 
     Raises:
@@ -63,74 +63,75 @@ def is_there(url: str) -> bool:
     file = dialect.database_file(url)
     if file is not None and not file.exists():
         return False
-    engine = dialect.engine(url)
+    engine = dialect.create_engine(url)
     try:
-        with dialect.errors_named(url), engine.begin() as connection:
+        with dialect.translate_errors(url), engine.begin() as connection:
             return not dialect.is_empty(connection)
     finally:
         engine.dispose()
 
 
-def require(url: str) -> None:
+def require_store(url: str) -> None:
     """Check that there is a store.
 
     Raises:
         StoreError: there is none yet, or the database cannot be opened.
     """
-    if not is_there(url):
-        raise _missing(dialect.name_of(url))
+    if not has_store(url):
+        raise _missing_error(dialect.redact_url(url))
 
 
 @contextmanager
-def reading(engine: Engine) -> Iterator[Connection]:
+def open_snapshot(engine: Engine) -> Iterator[Connection]:
     """Yield a connection to the store as it stands at one moment.
 
     Raises:
         StoreError: the store cannot be read, or is of a version that this program does not know.
     """
-    with dialect.errors_named(engine.url), engine.begin() as connection:
-        check(connection)
+    with dialect.translate_errors(engine.url), engine.begin() as connection:
+        check_version(connection)
         yield connection
 
 
-def check(connection: Connection) -> None:
+def check_version(connection: Connection) -> None:
     """Check that the tables are those that this program reads and writes.
 
     Raises:
         StoreError: they are not, or not there; the message says what to do.
     """
     if dialect.is_empty(connection):
-        raise _missing(_name(connection))
-    found = _version(connection)
+        raise _missing_error(_store_name(connection))
+    found = _read_version(connection)
     if found == SCHEMA_VERSION:
         return
     if found.isdigit() and found < SCHEMA_VERSION:
-        what = f"the store {_name(connection)} has schema version {found}, this program needs {SCHEMA_VERSION}"
+        what = f"the store {_store_name(connection)} has schema version {found}, this program needs {SCHEMA_VERSION}"
         raise StoreError(f"{what}: stop the monitor and run hopwatch store migrate")
-    raise _unknown(connection, found)
+    raise _unknown_version_error(connection, found)
 
 
-def _version(connection: Connection) -> str:
+def _read_version(connection: Connection) -> str:
     found = None
-    if dialect.has_table(connection, versions) and dialect.has_table(connection, tables.meta):
-        found = connection.execute(select(versions.c.version_num)).scalar()
+    if dialect.has_table(connection, version_table) and dialect.has_table(connection, tables.meta):
+        found = connection.execute(select(version_table.c.version_num)).scalar()
     if found is None:
-        what = f"the database {_name(connection)} holds other tables than a store's"
+        what = f"the database {_store_name(connection)} holds other tables than a store's"
         raise StoreError(f"{what}: name another store in [store] url")
     return str(found)
 
 
-def _missing(name: str) -> StoreError:
+def _missing_error(name: str) -> StoreError:
     return StoreError(f"there is no store at {name} yet: start the monitor with hopwatch run, it makes one")
 
 
-def _unknown(connection: Connection, found: str) -> StoreError:
-    what = f"the store {_name(connection)} has schema version {found}, this program knows none above {SCHEMA_VERSION}"
+def _unknown_version_error(connection: Connection, found: str) -> StoreError:
+    what = f"the store {_store_name(connection)} has schema version {found}, "
+    what += f"this program knows none above {SCHEMA_VERSION}"
     return StoreError(f"{what}: use the newer program that wrote it, or name another store in [store] url")
 
 
-def _name(connection: Connection) -> str:
-    return dialect.name_of(connection.engine.url)
+def _store_name(connection: Connection) -> str:
+    return dialect.redact_url(connection.engine.url)
 
 
 def _upgrade(connection: Connection) -> None:

@@ -15,12 +15,12 @@ from hopwatch.monitor.store import dialect, schema
 from hopwatch.monitor.store.tables import schemas, subject_levels, subject_versions
 
 
-class SchemasError(StoreError, ShelfDownError):
+class SchemaStoreError(StoreError, ShelfDownError):
     """The store fails, in the words of the store: for the registry what it stands on is down."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredSubjects:
     """A :class:`hopwatch.gate.registry.shelf.Shelf` in the store, in one transaction."""
 
     connection: Connection
@@ -47,11 +47,11 @@ class Stored:
 
     def by_fingerprint(self, fingerprint: bytes) -> Kept | None:
         """Return the schema of a fingerprint, none without it."""
-        return self._kept(_SCHEMAS.where(schemas.c.fingerprint == fingerprint))
+        return self._kept(_SELECT_SCHEMA.where(schemas.c.fingerprint == fingerprint))
 
     def by_number(self, number: int) -> Kept | None:
         """Return the schema of a number, none without it."""
-        return self._kept(_SCHEMAS.where(schemas.c.number == number))
+        return self._kept(_SELECT_SCHEMA.where(schemas.c.number == number))
 
     def places(self, number: int) -> Sequence[tuple[str, int]]:
         """Return subjects and versions that a schema stands under, in order."""
@@ -87,42 +87,42 @@ class Stored:
         return None if row is None else Kept(row.number, row.text)
 
 
-_SCHEMAS = select(schemas.c.number, schemas.c.text)
+_SELECT_SCHEMA = select(schemas.c.number, schemas.c.text)
 
 
 @dataclass(frozen=True, slots=True)
-class StoredShelves:
+class SubjectStore:
     """Opens the shelf in a store that is there."""
 
     engine: Engine
     clock: Clock
 
     @contextmanager
-    def reading(self) -> Iterator[Stored]:
+    def reading(self) -> Iterator[StoredSubjects]:
         """Open it as it stands at one moment.
 
         Raises:
             SchemasError: the store cannot be read, or is of another version.
         """
-        with _named(), schema.reading(self.engine) as connection:
-            yield Stored(connection, self.clock.now_us())
+        with _translate_errors(), schema.open_snapshot(self.engine) as connection:
+            yield StoredSubjects(connection, self.clock.now_us())
 
     @contextmanager
-    def writing(self) -> Iterator[Stored]:
+    def writing(self) -> Iterator[StoredSubjects]:
         """Open it for one who writes.
 
         Raises:
             SchemasError: the store cannot be written, or is of another version.
         """
         made = self.engine.execution_options(writes=True)
-        with _named(), dialect.errors_named(self.engine.url), made.begin() as connection:
-            schema.check(connection)
-            yield Stored(connection, self.clock.now_us())
+        with _translate_errors(), dialect.translate_errors(self.engine.url), made.begin() as connection:
+            schema.check_version(connection)
+            yield StoredSubjects(connection, self.clock.now_us())
 
 
 @contextmanager
-def _named() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except StoreError as error:
-        raise SchemasError(str(error)) from None
+        raise SchemaStoreError(str(error)) from None

@@ -1,36 +1,33 @@
 """The tables. A lag is six columns (count, min, p50, p95, p99, max) under its name; moments are µs since 1970."""
 
 from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Any, Final
-
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Column,
-    Dialect,
-    Float,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    String,
-    Table,
-    Text,
-    TypeDecorator,
-)
+from typing import Any
+from typing import Final
+from sqlalchemy import BigInteger
+from sqlalchemy import Boolean
+from sqlalchemy import Column
+from sqlalchemy import Dialect
+from sqlalchemy import Float
+from sqlalchemy import Index
+from sqlalchemy import Integer
+from sqlalchemy import LargeBinary
+from sqlalchemy import MetaData
+from sqlalchemy import String
+from sqlalchemy import Table
+from sqlalchemy import Text
+from sqlalchemy import TypeDecorator
 from sqlalchemy.types import TypeEngine
-
 from hopwatch.monitor.kernel.books import InstanceCounts
 from hopwatch.monitor.results import Quantiles
+
 
 SCHEMA_VERSION: Final = "0012"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
-QUANTILES: Final = tuple(field.name for field in fields(Quantiles))
-TALLIES: Final = tuple(field.name for field in fields(InstanceCounts))
+QUANTILE_FIELDS: Final = tuple(field.name for field in fields(Quantiles))
+TALLY_FIELDS: Final = tuple(field.name for field in fields(InstanceCounts))
 NODE_LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")
 
 metadata: Final = MetaData()
@@ -38,7 +35,7 @@ metadata: Final = MetaData()
 _NUL, _MARK = "\0", "\u2400"
 
 
-class Words(TypeDecorator[str]):
+class ExactText(TypeDecorator[str]):
     """A name, or words of others, as they came: in the order of their code points, whatever language a database has.
 
     PostgreSQL keeps no NUL in a text, and a probe may have one in its name: there it is marked.
@@ -66,11 +63,11 @@ class Words(TypeDecorator[str]):
 
 def quantile_columns(name: str, lag: Quantiles | None) -> dict[str, int | None]:
     """Return the columns of a lag by their names."""
-    return {f"{name}_{part}": getattr(lag, part) if lag else None for part in QUANTILES}
+    return {f"{name}_{part}": getattr(lag, part) if lag else None for part in QUANTILE_FIELDS}
 
 
 def _lag(name: str) -> Iterator[Column[int]]:
-    return (Column(f"{name}_{part}", BigInteger) for part in QUANTILES)
+    return (Column(f"{name}_{part}", BigInteger) for part in QUANTILE_FIELDS)
 
 
 def _counts(*names: str) -> Iterator[Column[int]]:
@@ -78,14 +75,14 @@ def _counts(*names: str) -> Iterator[Column[int]]:
 
 
 def _window_key() -> Iterator[Column[object]]:
-    yield Column("stream", Words(), primary_key=True)
+    yield Column("stream", ExactText(), primary_key=True)
     yield Column("window_start_us", BigInteger, primary_key=True, autoincrement=False)
 
 
 meta: Final = Table(
     "meta",
     metadata,
-    Column("name", Words(), primary_key=True),
+    Column("name", ExactText(), primary_key=True),
     Column("value", Text, nullable=False),
     comment="One value a name: the query that writes here and its last batch, its rules, the watermark",
 )
@@ -93,7 +90,7 @@ meta: Final = Table(
 streams: Final = Table(
     "streams",
     metadata,
-    Column("stream", Words(), primary_key=True),
+    Column("stream", ExactText(), primary_key=True),
     *_counts("first_start_us", "last_start_us"),
     comment="The first and the last window in which a plausible batch fell",
 )
@@ -123,7 +120,7 @@ node_windows: Final = Table(
     metadata,
     *_window_key(),
     Column("place", Integer, primary_key=True, autoincrement=False),
-    Column("node", Words(), nullable=False),
+    Column("node", ExactText(), nullable=False),
     *_counts("expected", "seen", "arrived", "departed", "filtered", "rejected"),
     *_counts("lost_in_transit", "lost_inside", "lost_after", "loss", "loss_lower"),
     Column("loss_upper", BigInteger),
@@ -140,7 +137,7 @@ lost_ids: Final = Table(
     "lost_ids",
     metadata,
     *_window_key(),
-    Column("node", Words(), primary_key=True),
+    Column("node", ExactText(), primary_key=True),
     Column("message_ids", LargeBinary, nullable=False),
     Column(
         "id_kinds",
@@ -157,7 +154,7 @@ outliers: Final = Table(
     "outliers",
     metadata,
     *_window_key(),
-    Column("node", Words(), primary_key=True),
+    Column("node", ExactText(), primary_key=True),
     Column("quantity", String(16), primary_key=True),
     *_counts("since_us"),
     Column("is_outlier", Boolean, nullable=False),
@@ -172,7 +169,7 @@ outliers: Final = Table(
 outlier_states: Final = Table(
     "outlier_states",
     metadata,
-    Column("stream", Words(), primary_key=True),
+    Column("stream", ExactText(), primary_key=True),
     Column("place", Integer, primary_key=True, autoincrement=False),
     *_counts("before_us"),
     Column("states", LargeBinary, nullable=False),
@@ -191,7 +188,7 @@ tallies: Final = Table(
 segments: Final = Table(
     "segments",
     metadata,
-    Column("path", Words(), primary_key=True),
+    Column("path", ExactText(), primary_key=True),
     *_counts("needed_until_us", "batch_id"),
     comment="Segments that windows still point into; they are deleted once nothing does",
 )
@@ -199,13 +196,13 @@ segments: Final = Table(
 books: Final = Table(
     "books",
     metadata,
-    Column("stream", Words(), primary_key=True),
-    Column("node", Words(), primary_key=True),
-    Column("probe", Words(), primary_key=True),
+    Column("stream", ExactText(), primary_key=True),
+    Column("node", ExactText(), primary_key=True),
+    Column("probe", ExactText(), primary_key=True),
     Column("epoch_us", BigInteger, primary_key=True, autoincrement=False),
     *_counts("first_arrival_us", "last_arrival_us", "complete_through_us", "missing_batches", "skew_us"),
     Column("said_bye", Boolean, nullable=False),
-    *_counts(*TALLIES),
+    *_counts(*TALLY_FIELDS),
     Column("runs", Text, nullable=False),
     Column("drops", Text, nullable=False),
     Column("sent", Text, nullable=False),
@@ -216,7 +213,7 @@ books: Final = Table(
 arrivals: Final = Table(
     "arrivals",
     metadata,
-    Column("place", Words(), primary_key=True),
+    Column("place", ExactText(), primary_key=True),
     *_counts("last_arrival_us"),
     comment="When the last record of each partition of a topic arrived, as far as it is read",
 )
@@ -224,7 +221,7 @@ arrivals: Final = Table(
 holes: Final = Table(
     "holes",
     metadata,
-    Column("place", Words(), primary_key=True),
+    Column("place", ExactText(), primary_key=True),
     Column("first_offset", BigInteger, primary_key=True, autoincrement=False),
     *_counts("last_offset", "after_us", "before_us"),
     comment="Records that had aged out of a partition before they were read, both ends included",
@@ -233,13 +230,13 @@ holes: Final = Table(
 set_aside: Final = Table(
     "set_aside",
     metadata,
-    Column("path", Words(), primary_key=True),
+    Column("path", ExactText(), primary_key=True),
     Column("position", BigInteger, primary_key=True, autoincrement=False),
     # An empty record may stand where the torn tail begins.
     Column("length", BigInteger, primary_key=True, autoincrement=False),
     *_counts("arrival_us"),
-    Column("reason", Words(), nullable=False),
-    Column("message", Words(), nullable=False),
+    Column("reason", ExactText(), nullable=False),
+    Column("message", ExactText(), nullable=False),
 )
 
 revisions: Final = Table(
@@ -256,7 +253,7 @@ Index("set_aside_by_arrival", set_aside.c.arrival_us)
 
 
 def _span_key() -> Iterator[Column[object]]:
-    yield Column("stream", Words(), primary_key=True)
+    yield Column("stream", ExactText(), primary_key=True)
     yield Column("span", String(8), primary_key=True)
     yield Column("start_us", BigInteger, primary_key=True, autoincrement=False)
 
@@ -288,7 +285,7 @@ node_rollups: Final = Table(
     metadata,
     *_span_key(),
     Column("place", Integer, primary_key=True, autoincrement=False),
-    Column("node", Words(), nullable=False),
+    Column("node", ExactText(), nullable=False),
     *_counts("expected", "seen", "arrived", "departed", "filtered", "rejected"),
     *_counts("lost_in_transit", "lost_inside", "lost_after", "loss", "loss_lower"),
     Column("loss_upper", BigInteger),
@@ -302,7 +299,7 @@ node_rollups: Final = Table(
 stale_hours: Final = Table(
     "stale_hours",
     metadata,
-    Column("stream", Words(), primary_key=True),
+    Column("stream", ExactText(), primary_key=True),
     Column("start_us", BigInteger, primary_key=True, autoincrement=False),
     comment="Hours of which a window was written since they were rolled up, or that never were",
 )
@@ -310,7 +307,7 @@ stale_hours: Final = Table(
 pruned_set_aside: Final = Table(
     "pruned_set_aside",
     metadata,
-    Column("reason", Words(), primary_key=True),
+    Column("reason", ExactText(), primary_key=True),
     *_counts("records"),
     comment="How many records set aside were pruned, by reason: the accounts go on counting them",
 )
@@ -318,12 +315,12 @@ pruned_set_aside: Final = Table(
 undeclared: Final = Table(
     "undeclared",
     metadata,
-    Column("reason", Words(), primary_key=True),
-    Column("stream", Words(), primary_key=True),
-    Column("node", Words(), primary_key=True),
-    Column("probe", Words(), nullable=False),
+    Column("reason", ExactText(), primary_key=True),
+    Column("stream", ExactText(), primary_key=True),
+    Column("node", ExactText(), primary_key=True),
+    Column("probe", ExactText(), nullable=False),
     Column("epoch_us", BigInteger, nullable=False),
-    Column("nearest", Words(), nullable=False),
+    Column("nearest", ExactText(), nullable=False),
     *_counts("records", "first_arrival_us", "last_arrival_us"),
     comment="Records that were set aside for a name that is not declared, by name, with the newest probe",
 )
@@ -331,13 +328,13 @@ undeclared: Final = Table(
 alert_states: Final = Table(
     "alert_states",
     metadata,
-    Column("rule", Words(), primary_key=True),
+    Column("rule", ExactText(), primary_key=True),
     Column("severity", String(8), primary_key=True),
-    Column("stream", Words(), primary_key=True),
-    Column("node", Words(), primary_key=True),
+    Column("stream", ExactText(), primary_key=True),
+    Column("node", ExactText(), primary_key=True),
     Column("phase", String(8), nullable=False),
     *_counts("since_us"),
-    Column("told_as", Words(), nullable=False),
+    Column("told_as", ExactText(), nullable=False),
     Column("state", Text, nullable=False),
     comment="Alerts that are bad, or were so lately; of what is well there is no row",
 )
@@ -345,7 +342,7 @@ alert_states: Final = Table(
 alert_incidents: Final = Table(
     "alert_incidents",
     metadata,
-    Column("key", Words(), primary_key=True),
+    Column("key", ExactText(), primary_key=True),
     *_counts("opened_us"),
     Column("incident", Text, nullable=False),
     Column("notification", Text, nullable=False),
@@ -356,7 +353,7 @@ alert_history: Final = Table(
     "alert_history",
     metadata,
     Column("number", BigInteger, primary_key=True, autoincrement=False),
-    Column("key", Words(), nullable=False),
+    Column("key", ExactText(), nullable=False),
     Column("event", String(8), nullable=False),
     *_counts("at_us"),
     Column("notification", Text, nullable=False),
@@ -367,30 +364,30 @@ alert_outbox: Final = Table(
     "alert_outbox",
     metadata,
     Column("number", BigInteger, primary_key=True, autoincrement=False),
-    Column("channel", Words(), primary_key=True),
-    Column("key", Words(), nullable=False),
+    Column("channel", ExactText(), primary_key=True),
+    Column("key", ExactText(), nullable=False),
     Column("event", String(8), nullable=False),
     Column("state", String(16), nullable=False),
     *_counts("created_us", "next_try_us", "tries", "told_us"),
-    Column("last_error", Words(), nullable=False),
+    Column("last_error", ExactText(), nullable=False),
     comment="One row a notification and channel: what is to be sent, and what has become of it",
 )
 
 alert_acknowledgements: Final = Table(
     "alert_acknowledgements",
     metadata,
-    Column("key", Words(), primary_key=True),
+    Column("key", ExactText(), primary_key=True),
     *_counts("opened_us", "at_us"),
-    Column("by", Words(), nullable=False),
-    Column("note", Words(), nullable=False),
+    Column("by", ExactText(), nullable=False),
+    Column("note", ExactText(), nullable=False),
     comment="Who has taken on which incident, known by its key and when it was opened",
 )
 
 objective_minutes: Final = Table(
     "objective_minutes",
     metadata,
-    Column("stream", Words(), primary_key=True),
-    Column("objective", Words(), primary_key=True),
+    Column("stream", ExactText(), primary_key=True),
+    Column("objective", ExactText(), primary_key=True),
     Column("window_start_us", BigInteger, primary_key=True, autoincrement=False),
     *_counts("total", "bad"),
     comment="What each window adds to an objective; one that says nothing has no row",
@@ -418,7 +415,7 @@ schemas: Final = Table(
 subject_versions: Final = Table(
     "subject_versions",
     metadata,
-    Column("subject", Words(), primary_key=True),
+    Column("subject", ExactText(), primary_key=True),
     Column("version", Integer, primary_key=True, autoincrement=False),
     *_counts("schema_number", "registered_us"),
 )
@@ -426,7 +423,7 @@ subject_versions: Final = Table(
 subject_levels: Final = Table(
     "subject_levels",
     metadata,
-    Column("subject", Words(), primary_key=True),
+    Column("subject", ExactText(), primary_key=True),
     Column("level", String(24), nullable=False),
     comment="What the versions of a subject owe each other; the empty name stands for all others",
 )

@@ -1,28 +1,42 @@
 """The only place that writes to the store: one transaction a micro-batch, fenced, so that a replay changes nothing."""
 
 from __future__ import annotations
-
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final
-
-from sqlalchemy import Connection, Table, bindparam, delete, func, select, update
-
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import asdict
+from dataclasses import dataclass
+from dataclasses import field
+from typing import Any
+from typing import Final
+from sqlalchemy import Connection
+from sqlalchemy import Table
+from sqlalchemy import bindparam
+from sqlalchemy import delete
+from sqlalchemy import func
+from sqlalchemy import select
+from sqlalchemy import update
 from hopwatch.monitor.accounting.holes import Hole
 from hopwatch.monitor.accounting.ledger import Conclusion
-from hopwatch.monitor.kernel import naming, tdigest
+from hopwatch.monitor.kernel import naming
+from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.books import Book
 from hopwatch.monitor.kernel.slowest import Slowest
 from hopwatch.monitor.payloads import SetAside
-from hopwatch.monitor.results import NodeResult, WindowResult
-from hopwatch.monitor.store import dialect, rollups, tables
-from hopwatch.monitor.store.tables import NODE_LAGS, quantile_columns
+from hopwatch.monitor.results import NodeResult
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import rollups
+from hopwatch.monitor.store import tables
+from hopwatch.monitor.store.tables import NODE_LAGS
+from hopwatch.monitor.store.tables import quantile_columns
+
 
 WindowKey = tuple[str, int]
 """Stream and start of the window, µs."""
 
-_EVERY_TABLE: Final = tuple(tables.metadata.sorted_tables)
+_ALL_TABLES: Final = tuple(tables.metadata.sorted_tables)
 
 
 @dataclass(slots=True)
@@ -43,43 +57,43 @@ class Changes:
     last_arrivals_us: dict[str, int] = field(default_factory=dict)
 
 
-def value(connection: Connection, name: str) -> str | None:
+def read_value(connection: Connection, name: str) -> str | None:
     """Return what the store keeps under a name."""
     return connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == name)).scalar()
 
 
 def set_values(connection: Connection, values: Mapping[str, str]) -> None:
     """Keep values under their names."""
-    _put(connection, tables.meta, [{"name": name, "value": value} for name, value in values.items()])
+    _upsert(connection, tables.meta, [{"name": name, "value": value} for name, value in values.items()])
 
 
-def drop_value(connection: Connection, name: str) -> None:
+def delete_value(connection: Connection, name: str) -> None:
     """Keep nothing under a name."""
     connection.execute(delete(tables.meta).where(tables.meta.c.name == name))
 
 
-def clear(connection: Connection) -> None:
+def clear_results(connection: Connection) -> None:
     """Empty the store of all results, for a run that reads everything anew."""
-    for table in reversed(_EVERY_TABLE):
+    for table in reversed(_ALL_TABLES):
         if table is not tables.meta:
             connection.execute(delete(table))
 
 
-def forget_everything(connection: Connection) -> int:
+def clear_everything(connection: Connection) -> int:
     """Empty the store of all results and of who wrote them; return how many windows there were."""
     windows = connection.execute(select(func.count()).select_from(tables.windows)).scalar_one()
-    clear(connection)
+    clear_results(connection)
     connection.execute(delete(tables.meta))
     return int(windows)
 
 
-def write(connection: Connection, changes: Changes) -> None:
+def write_changes(connection: Connection, changes: Changes) -> None:
     """Write what came in; the caller holds the transaction."""
     rows = [{"stream": name, "first_start_us": a, "last_start_us": b} for name, (a, b) in changes.streams.items()]
-    _put(connection, tables.streams, rows)
-    _put(connection, tables.books, [_book_row(book) for book in changes.books])
-    _put(connection, tables.set_aside, [_set_aside_row(place) for place in changes.set_aside])
-    _put(
+    _upsert(connection, tables.streams, rows)
+    _upsert(connection, tables.books, [_book_row(book) for book in changes.books])
+    _upsert(connection, tables.set_aside, [_set_aside_row(place) for place in changes.set_aside])
+    _upsert(
         connection,
         tables.tallies,
         [
@@ -87,48 +101,48 @@ def write(connection: Connection, changes: Changes) -> None:
             for (stream, start_us, shard), parcel in changes.tallies.items()
         ],
     )
-    keep_segments(connection, changes.segments, changes.batch_id)
-    _put(connection, tables.holes, [_hole_row(hole) for hole in changes.holes])
+    save_segments(connection, changes.segments, changes.batch_id)
+    _upsert(connection, tables.holes, [_hole_row(hole) for hole in changes.holes])
     arrivals = [{"place": place, "last_arrival_us": last_us} for place, last_us in changes.last_arrivals_us.items()]
-    _put(connection, tables.arrivals, arrivals)
+    _upsert(connection, tables.arrivals, arrivals)
     set_values(connection, {"watermark_us": str(changes.watermark_us)})
 
 
-def keep_segments(connection: Connection, segments: Mapping[str, int], batch_id: int) -> None:
+def save_segments(connection: Connection, segments: Mapping[str, int], batch_id: int) -> None:
     """Note until when, in arrival time, a window may point into each segment."""
     rows = [{"path": path, "needed_until_us": until, "batch_id": batch_id} for path, until in segments.items()]
-    _put(connection, tables.segments, rows)
+    _upsert(connection, tables.segments, rows)
 
 
 def write_conclusions(connection: Connection, conclusions: Sequence[Conclusion], watermark_us: int) -> None:
     """Write windows, their nodes, their lost ids and the revisions that they are."""
-    _put(connection, tables.windows, [_window_row(conclusion) for conclusion in conclusions])
-    _put(connection, tables.node_windows, [row for conclusion in conclusions for row in _node_rows(conclusion)])
+    _upsert(connection, tables.windows, [_window_row(conclusion) for conclusion in conclusions])
+    _upsert(connection, tables.node_windows, [row for conclusion in conclusions for row in _node_rows(conclusion)])
     final = [conclusion for conclusion in conclusions if conclusion.result.status.is_final]
-    _delete_windows(connection, tables.lost_ids, [_key(conclusion.result) for conclusion in final])
-    _put(connection, tables.lost_ids, [row for conclusion in final for row in _lost_rows(conclusion)])
-    rollups.mark(connection, [_key(conclusion.result) for conclusion in final])
+    _delete_windows(connection, tables.lost_ids, [_window_key(conclusion.result) for conclusion in final])
+    _upsert(connection, tables.lost_ids, [row for conclusion in final for row in _lost_rows(conclusion)])
+    rollups.mark_stale(connection, [_window_key(conclusion.result) for conclusion in final])
     amended = [conclusion for conclusion in conclusions if conclusion.changed is not None]
-    _put(connection, tables.revisions, [_revision_row(conclusion, watermark_us) for conclusion in amended])
+    _upsert(connection, tables.revisions, [_revision_row(conclusion, watermark_us) for conclusion in amended])
 
 
 def _set_aside_row(place: SetAside) -> dict[str, Any]:
     return {column.name: getattr(place, column.name) for column in tables.set_aside.c}
 
 
-def _put(connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
+def _upsert(connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
     batch = list(rows)
     if batch:
         connection.execute(dialect.upsert(connection, table), batch)
 
 
-def forget(connection: Connection, keys: Sequence[WindowKey]) -> None:
+def drop_tallies(connection: Connection, keys: Sequence[WindowKey]) -> None:
     """Drop what windows were judged from, once nothing can judge them again; what they became stays."""
     _delete_windows(connection, tables.tallies, keys)
     column = tables.windows.c
     chosen = (column.stream == bindparam("of_stream")) & (column.window_start_us == bindparam("of_start_us"))
     if keys:
-        connection.execute(update(tables.windows).where(chosen).values(is_live=False), _bound(keys))
+        connection.execute(update(tables.windows).where(chosen).values(is_live=False), _to_parameters(keys))
 
 
 def release_segments(connection: Connection, watermark_us: int, before_batch: int) -> list[str]:
@@ -140,7 +154,7 @@ def release_segments(connection: Connection, watermark_us: int, before_batch: in
     return paths
 
 
-def forget_all(connection: Connection) -> None:
+def drop_all_tallies(connection: Connection) -> None:
     """Drop what every window was judged from: nothing will be judged again."""
     connection.execute(delete(tables.tallies))
     connection.execute(update(tables.windows).values(is_live=False))
@@ -149,14 +163,14 @@ def forget_all(connection: Connection) -> None:
 def _delete_windows(connection: Connection, table: Table, keys: Sequence[WindowKey]) -> None:
     chosen = (table.c.stream == bindparam("of_stream")) & (table.c.window_start_us == bindparam("of_start_us"))
     if keys:
-        connection.execute(delete(table).where(chosen), _bound(keys))
+        connection.execute(delete(table).where(chosen), _to_parameters(keys))
 
 
-def _bound(keys: Sequence[WindowKey]) -> list[dict[str, Any]]:
+def _to_parameters(keys: Sequence[WindowKey]) -> list[dict[str, Any]]:
     return [{"of_stream": stream, "of_start_us": start_us} for stream, start_us in keys]
 
 
-def _key(result: WindowResult) -> WindowKey:
+def _window_key(result: WindowResult) -> WindowKey:
     return result.stream, result.window_start_us
 
 
@@ -179,10 +193,10 @@ def _node_rows(conclusion: Conclusion) -> Iterable[dict[str, Any]]:
             row |= quantile_columns(name, getattr(node, name))
             row[f"{name}_digest"] = tdigest.to_bytes(getattr(lags, name))
         slowest = conclusion.tally.slowest
-        yield row | {"slowest": None if slowest is None else json.dumps(_told(slowest[place]))}
+        yield row | {"slowest": None if slowest is None else json.dumps(_slowest_to_json(slowest[place]))}
 
 
-def _told(slowest: Slowest) -> list[dict[str, Any]]:
+def _slowest_to_json(slowest: Slowest) -> list[dict[str, Any]]:
     """Return the slowest messages as the report has them; what follows is ASCII, whatever an id says."""
     columns = (slowest.message_ids, slowest.names.kinds.tolist(), slowest.names.texts, slowest.lag_us.tolist())
     return [

@@ -18,8 +18,8 @@ __all__ = ["engine", "prepared", "store", "url"]
 @contextmanager
 def prepared(store_url: str) -> Iterator[Engine]:
     """Yield the engine of an empty store."""
-    made = dialect.engine(store_url)
-    schema.prepare(made)
+    made = dialect.create_engine(store_url)
+    schema.prepare_store(made)
     yield made
     made.dispose()
 

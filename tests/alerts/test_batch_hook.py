@@ -25,7 +25,6 @@ from tests.monitor.spark.test_sink import Stream
 from tests.monitor.spark.test_sink import Trouble
 from tests.monitor.spool_builder import START_US
 from tests.monitor.spool_builder import STREAM_CONFIGS
-from tests.monitor.store.stored import dump
 from tests.monitor.test_micro_batch import traffic
 from hopwatch.alerts.batch_hook import AlertHook
 from hopwatch.alerts.decision.evaluation import AlertSnapshot
@@ -36,6 +35,7 @@ from hopwatch.alerts.storage import alert_state
 from hopwatch.alerts.storage import history_queries
 from hopwatch.alerts.storage import outbox
 from tests.alerts.play import build_rules
+from tests.monitor.store.conclusions import dump_tables
 
 
 PATIENT: Final = "".join(f'[[alerts.rules]]\nkind = "{kind}"\nthreshold = "1h"\n' for kind in ("lag", "end_to_end_lag"))
@@ -83,7 +83,7 @@ def test_a_loss_is_told_in_the_transaction_that_writes_it(engine: Engine, tmp_pa
     assert (alert.window_start_us - START_US, alert.since_us) == (60_000_000, START_US)
     with engine.begin() as connection:
         past = alert_state.StoredPastWindows(connection)
-        judged = [row for row in dump(engine)["windows"] if row[0] == "orders" and row[2] == "FINAL"]
+        judged = [row for row in dump_tables(engine)["windows"] if row[0] == "orders" and row[2] == "FINAL"]
         judged = [row for row in judged if row[4] not in {"UNKNOWN", "SILENT"}]
         assert len(judged) == 2
         summed = past.counts("orders", "loss", START_US, START_US + 3_600_000_000)
@@ -94,12 +94,12 @@ def test_a_loss_is_told_in_the_transaction_that_writes_it(engine: Engine, tmp_pa
 def test_a_replayed_batch_adds_nothing(tmp_path: Path, engine: Engine) -> None:
     """A process that is killed after every transaction, and given its batch again, tells what a calm one does."""
     play(MicroBatches(STREAM_CONFIGS, engine, follower=alerting()), tmp_path / "calm", crash_after_store=True)
-    first = dump(engine)
+    first = dump_tables(engine)
     with engine.execution_options(writes=True).begin() as connection:
         for table in tables.metadata.sorted_tables:
             connection.execute(table.delete())
     play(MicroBatches(STREAM_CONFIGS, engine, follower=alerting()), tmp_path / "again")
-    second = dump(engine)
+    second = dump_tables(engine)
     names = [name for name in first if name.startswith("alert_") or name == "objective_minutes"]
     assert {name: first[name] for name in names} == {name: second[name] for name in names}
     assert len(first["alert_history"]) == 3
@@ -123,7 +123,7 @@ def test_a_batch_that_fails_anywhere_is_told_once(at: int | str, engine: Engine,
         trouble.at = at
         stream.run(paths)
     assert history(engine) == [("firing", "heartbeat/ticket/*"), ("firing", "set_aside/ticket/*"), ("firing", PAGE)]
-    assert len(dump(engine)["alert_outbox"]) == 2
+    assert len(dump_tables(engine)["alert_outbox"]) == 2
 
 
 def test_what_is_remembered_is_read_back_as_it_was(engine: Engine, tmp_path: Path) -> None:
@@ -180,24 +180,24 @@ def test_alerts_of_rules_that_are_gone_end(engine: Engine, tmp_path: Path) -> No
     assert sorted(told) == sorted(
         [("resolved", "heartbeat/ticket/*"), ("resolved", "set_aside/ticket/*"), ("resolved", PAGE)]
     )
-    assert dump(engine)["alert_states"] == []
+    assert dump_tables(engine)["alert_states"] == []
 
 
 def test_without_a_channel_there_is_a_history_alone(engine: Engine, tmp_path: Path) -> None:
     """What nobody is sent is kept all the same."""
     play(MicroBatches(STREAM_CONFIGS, engine, follower=AlertHook(rules())), tmp_path)
-    assert (len(dump(engine)["alert_history"]), dump(engine)["alert_outbox"]) == (3, [])
+    assert (len(dump_tables(engine)["alert_history"]), dump_tables(engine)["alert_outbox"]) == (3, [])
 
 
 def test_within_a_minute_there_is_nothing_to_decide_without_a_window(engine: Engine, tmp_path: Path) -> None:
     """A trigger of five seconds does not read and write an hour-long storm twelve times a minute."""
     stream = play(MicroBatches(STREAM_CONFIGS, engine, follower=alerting()), tmp_path)
-    before, minute_us = dump(engine), stream.watermark_us - stream.watermark_us % 60_000_000
+    before, minute_us = dump_tables(engine), stream.watermark_us - stream.watermark_us % 60_000_000
     for later_us in (minute_us + 59_999_999, minute_us + 60_000_000):
-        assert dump(engine) == before
+        assert dump_tables(engine) == before
         with engine.execution_options(writes=True).begin() as connection:
             alerting().follow(connection, [], later_us)
-    assert dump(engine) != before
+    assert dump_tables(engine) != before
 
 
 def test_before_anything_has_arrived_nothing_is_told(engine: Engine) -> None:

@@ -1,23 +1,34 @@
 """Tests of the bench of the dashboard: its store is as a monitor leaves it, and what is counted is what happened."""
 
 from __future__ import annotations
-
 from pathlib import Path
-
 import pytest
 from rich.console import Console
-
-from bench import month, query_cost
-from bench.dashboard import CrowdTimes, Line, PageTimes, QueryTimes, configuration
-from bench.dashboard_server import OURS, PLAIN, ServerFailedError, run_server
+from bench import month
+from bench import query_cost
+from bench.dashboard import CrowdTimes
+from bench.dashboard import Line
+from bench.dashboard import PageTimes
+from bench.dashboard import QueryTimes
+from bench.dashboard import configuration
+from bench.dashboard_server import OURS
+from bench.dashboard_server import PLAIN
+from bench.dashboard_server import ServerFailedError
+from bench.dashboard_server import run_server
 from bench.dashboard_tables import dashboard
-from bench.month import GREAT, Month
+from bench.month import GREAT
+from bench.month import Month
 from bench.truth import WrongResultError
 from bench.viewers import looked
 from hopwatch.monitor import settings
-from hopwatch.monitor.store import dialect, reader, rollups, schema
-from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import rollups
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store.rollups import DAY_US
+from hopwatch.monitor.store.rollups import HOUR_US
 from tests.bench.contestants import quiet
+
 
 LITTLE = Month(days=2, nodes=2)
 
@@ -28,7 +39,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("month")
     patch = pytest.MonkeyPatch()
     patch.setattr(month, "SMALL", 1)
-    engine = dialect.engine(url_of(folder))
+    engine = dialect.create_engine(url_of(folder))
     month.fill(engine, LITTLE, quiet)
     engine.dispose()
     (folder / "hopwatch.toml").write_text(configuration(url_of(folder), LITTLE))
@@ -43,11 +54,11 @@ def url_of(folder: Path) -> str:
 
 def test_the_store_is_as_a_monitor_leaves_it(place: Path) -> None:
     """Hours and days are those of their windows, copied days too; the last hours are live, the last minutes wait."""
-    engine = dialect.engine(url_of(place))
-    with schema.reading(engine) as connection:
-        windows = reader.results(connection, GREAT, 0, 2**62)
-        hours, days = (of(connection, GREAT, None, None) for of in (rollups.hours, rollups.days))
-        live = rollups.live(connection, GREAT)
+    engine = dialect.create_engine(url_of(place))
+    with schema.open_snapshot(engine) as connection:
+        windows = reader.read_windows(connection, GREAT, 0, 2**62)
+        hours, days = (of(connection, GREAT, None, None) for of in (rollups.read_hours, rollups.read_days))
+        live = rollups.read_live_hours(connection, GREAT)
     assert len(windows) == LITTLE.minutes
     assert sum(not one.status.is_final for one in windows) == month.PENDING
     assert [one.windows for one in days] == [1440, LITTLE.minutes - 1440 - month.PENDING]

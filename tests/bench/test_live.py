@@ -27,8 +27,8 @@ from hopwatch.monitor.spark.sources.record_source import SpoolSource
 @pytest.fixture
 def place(tmp_path: Path) -> JobContext:
     """Return a place with an empty store and spool."""
-    engine = dialect.engine(f"sqlite:///{tmp_path}/store.db")
-    schema.prepare(engine)
+    engine = dialect.create_engine(f"sqlite:///{tmp_path}/store.db")
+    schema.prepare_store(engine)
     (tmp_path / "spool").mkdir()
     work = Work(
         busy_triggers.STREAMS * busy_triggers.WINDOWS * 1_000, busy_triggers.STREAMS, minutes=busy_triggers.WINDOWS

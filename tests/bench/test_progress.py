@@ -1,18 +1,16 @@
 """Tests of reading a stream's progress: triggers, rates, and what it died of."""
 
 from __future__ import annotations
-
 import re
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
-
 import pytest
-
 from bench import progress
-from bench.progress import Rates, Trigger
+from bench.progress import Rates
+from bench.progress import Trigger
 from hopwatch.monitor.results import Status
-from tests.monitor.store.stored import concluded
+from tests.monitor.store.conclusions import build_conclusion
 
 
 def told(batch: int, at: str, took_ms: int, rows: int | None) -> dict[str, Any]:
@@ -64,7 +62,7 @@ def test_a_stream_is_through_when_all_windows_are_final() -> None:
     finals = progress.FinalWindows(2, 120)
 
     def say(start_us: int, *, is_final: bool = True, in_flight: int = 0) -> None:
-        result = concluded(status=Status.FINAL if is_final else Status.PROVISIONAL).result
+        result = build_conclusion(status=Status.FINAL if is_final else Status.PROVISIONAL).result
         finals.note([replace(result, stream="s0", window_start_us=start_us, in_flight=in_flight)])
 
     for start_us in (0, 0, 120):

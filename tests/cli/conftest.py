@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.workplace import Workplace
+from tests.cli.workspace import Workspace
 
 
 @pytest.fixture(autouse=True)
@@ -16,6 +16,6 @@ def no_width(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def workplace(tmp_path: Path) -> Workplace:
+def workspace(tmp_path: Path) -> Workspace:
     """Return a configured place where nothing has happened yet."""
-    return Workplace(tmp_path).configure()
+    return Workspace(tmp_path).configure()

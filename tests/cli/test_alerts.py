@@ -16,8 +16,6 @@ from hopwatch.monitor.store import tables
 from tests.alerts.receiver import Receiver
 from tests.alerts.receiver import Spell
 from tests.alerts.windows import at
-from tests.cli.workplace import CONFIGURATION
-from tests.cli.workplace import Workplace
 from tests.micro_batches import MicroBatches
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.test_micro_batch import traffic
@@ -31,6 +29,8 @@ from hopwatch.alerts.channels.webhook import build_idempotency_key
 from hopwatch.alerts.storage import outbox
 from hopwatch.alerts.storage.outbox import Delivery
 from tests.alerts.test_batch_hook import BEFORE_AMENDED
+from tests.cli.workspace import CONFIGURATION
+from tests.cli.workspace import Workspace
 
 
 Captured = pytest.CaptureFixture[str]
@@ -47,28 +47,28 @@ PAGE = "loss/page/orders"
 
 
 @pytest.fixture
-def watched(workplace: Workplace) -> Workplace:
+def watched(workspace: Workspace) -> Workspace:
     """Return a place where a monitor has seen a loss, and told the pager and the chat."""
-    workplace.configure(CONFIGURATION + RULES)
-    engine = dialect.engine(workplace.store_url)
-    schema.prepare(engine)
-    chosen = settings.load(workplace.config, flags={}, environ={})
+    workspace.configure(CONFIGURATION + RULES)
+    engine = dialect.create_engine(workspace.store_url)
+    schema.prepare_store(engine)
+    chosen = settings.load(workspace.config, flags={}, environ={})
     follower = AlertHook(
         rule_config.build_rules(chosen), lambda one: ("chat", "pager") if one.severity == "page" else ()
     )
     stream = MicroBatches(stream_config.from_settings(chosen), engine, follower=follower)
-    for paths in traffic(workplace.folder / "spool")[:BEFORE_AMENDED]:
+    for paths in traffic(workspace.folder / "spool")[:BEFORE_AMENDED]:
         stream.run(paths)
     engine.dispose()
-    return workplace
+    return workspace
 
 
-def alerts(workplace: Workplace, *arguments: str) -> int:
+def alerts(workspace: Workspace, *arguments: str) -> int:
     """Run a command on the alerts of a place."""
-    return main(["alerts", *arguments, "--config", str(workplace.config)])
+    return main(["alerts", *arguments, "--config", str(workspace.config)])
 
 
-def test_what_is_wrong_now_is_shown(watched: Workplace, capsys: Captured) -> None:
+def test_what_is_wrong_now_is_shown(watched: Workspace, capsys: Captured) -> None:
     """Each incident with its key, since when, how many places; and what is bad for too short a time yet."""
     assert alerts(watched, "list") == 0
     out = capsys.readouterr().out
@@ -78,7 +78,7 @@ def test_what_is_wrong_now_is_shown(watched: Workplace, capsys: Captured) -> Non
     assert "pending: lag (ticket) orders a, since 2026-01-01T00:00:00Z\n" in out
 
 
-def test_what_is_wrong_now_is_told_to_programs(watched: Workplace, capsys: Captured) -> None:
+def test_what_is_wrong_now_is_told_to_programs(watched: Workspace, capsys: Captured) -> None:
     """With all that a notification says, in the words of the report."""
     assert alerts(watched, "list", "--json") == 0
     told = json.loads(capsys.readouterr().out)
@@ -100,7 +100,7 @@ def test_what_is_wrong_now_is_told_to_programs(watched: Workplace, capsys: Captu
     assert {"rule": "lag", "severity": "ticket", "stream": "orders", "node": "b"}.items() <= told["pending"][1].items()
 
 
-def test_an_incident_is_taken_on_by_the_first(watched: Workplace, capsys: Captured) -> None:
+def test_an_incident_is_taken_on_by_the_first(watched: Workspace, capsys: Captured) -> None:
     """Everybody sees by whom; whoever comes second is told who was first and when, with exit code 1."""
     assert alerts(watched, "ack", PAGE, "--by", "ann", "--note", "looking") == 0
     assert capsys.readouterr().out == f"{PAGE} is taken on by ann\n"
@@ -115,10 +115,10 @@ def test_an_incident_is_taken_on_by_the_first(watched: Workplace, capsys: Captur
     assert json.loads(capsys.readouterr().out) == {"key": PAGE, "by": "ann", "at": at_once, "note": "looking"}
 
 
-def test_an_incident_that_came_again_is_taken_on_anew(watched: Workplace, capsys: Captured) -> None:
+def test_an_incident_that_came_again_is_taken_on_anew(watched: Workspace, capsys: Captured) -> None:
     """Who took on the one before, under the same key, is done with it."""
     assert alerts(watched, "ack", PAGE, "--by", "ann") == 0
-    engine = dialect.engine(watched.store_url)
+    engine = dialect.create_engine(watched.store_url)
     incidents = tables.alert_incidents
     with engine.execution_options(writes=True).begin() as connection:
         connection.execute(update(incidents).values(opened_us=incidents.c.opened_us + 1))
@@ -128,7 +128,7 @@ def test_an_incident_that_came_again_is_taken_on_anew(watched: Workplace, capsys
     assert capsys.readouterr().out == f"{PAGE} is taken on by bob\n"
 
 
-def test_the_heartbeat_is_shown_apart(watched: Workplace, capsys: Captured) -> None:
+def test_the_heartbeat_is_shown_apart(watched: Workspace, capsys: Captured) -> None:
     """It says that all is well, and is no incident: behind the others, on a line of its own."""
     assert alerts(watched, "list", "--json") == 0
     told = json.loads(capsys.readouterr().out)
@@ -140,7 +140,7 @@ def test_the_heartbeat_is_shown_apart(watched: Workplace, capsys: Captured) -> N
     assert last.startswith("heartbeat: heartbeat/ticket/*, alive: the monitor has judged up to 2026-01-01T")
     assert sum("heartbeat" in line for line in lines) == 1
     watched.configure(CONFIGURATION)
-    engine = dialect.engine(watched.store_url)
+    engine = dialect.create_engine(watched.store_url)
     with engine.execution_options(writes=True).begin() as connection:
         connection.execute(delete(tables.alert_incidents).where(tables.alert_incidents.c.key != "heartbeat/ticket/*"))
     engine.dispose()
@@ -148,7 +148,7 @@ def test_the_heartbeat_is_shown_apart(watched: Workplace, capsys: Captured) -> N
     assert capsys.readouterr().out.splitlines()[0] == "no incident is open"
 
 
-def test_who_takes_it_on_is_the_user(watched: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_takes_it_on_is_the_user(watched: Workspace, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unless another name is given; of a user without a name nobody knows. A note is shown with the incident."""
 
     def nobody() -> str:
@@ -164,7 +164,7 @@ def test_who_takes_it_on_is_the_user(watched: Workplace, capsys: Captured, monke
     assert "places: 1, taken on by somebody: looking\n" in capsys.readouterr().out
 
 
-def test_a_heartbeat_is_not_taken_on(watched: Workplace, capsys: Captured) -> None:
+def test_a_heartbeat_is_not_taken_on(watched: Workspace, capsys: Captured) -> None:
     """It says that all is well: there is nothing to take on, and nothing is noted."""
     assert alerts(watched, "ack", "heartbeat/ticket/*", "--by", "ann") == 2
     assert capsys.readouterr().err == (
@@ -176,7 +176,7 @@ def test_a_heartbeat_is_not_taken_on(watched: Workplace, capsys: Captured) -> No
     assert beat["acknowledged"] is None
 
 
-def test_what_is_not_open_cannot_be_taken_on(watched: Workplace, capsys: Captured) -> None:
+def test_what_is_not_open_cannot_be_taken_on(watched: Workspace, capsys: Captured) -> None:
     """Exit 2, with what is."""
     assert alerts(watched, "ack", "loss/page/nothing") == 2
     assert capsys.readouterr().err == (
@@ -185,7 +185,7 @@ def test_what_is_not_open_cannot_be_taken_on(watched: Workplace, capsys: Capture
 
 
 def test_a_key_may_be_as_a_receiver_shows_it(
-    watched: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    watched: Workspace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the name of the installation before it."""
     monkeypatch.setenv("HOPWATCH_ALERTS__INSTALLATION", "eu")
@@ -195,13 +195,13 @@ def test_a_key_may_be_as_a_receiver_shows_it(
     assert len(json.loads(capsys.readouterr().out)["notifications"]) == 1
 
 
-def test_what_would_steer_a_terminal_is_refused(watched: Workplace, capsys: Captured) -> None:
+def test_what_would_steer_a_terminal_is_refused(watched: Workspace, capsys: Captured) -> None:
     """Whatever is noted is shown to others."""
     assert alerts(watched, "ack", PAGE, "--note", "\x1b[2J") == 2
     assert capsys.readouterr().err == "hopwatch: --by and --note are one line of printable text, got '\\x1b[2J'\n"
 
 
-def test_what_was_told_is_kept(watched: Workplace, capsys: Captured) -> None:
+def test_what_was_told_is_kept(watched: Workspace, capsys: Captured) -> None:
     """The newest first, with how each channel took it; by key, from a moment on, and so many."""
     assert alerts(watched, "history", "--json") == 0
     told = json.loads(capsys.readouterr().out)["notifications"]
@@ -226,9 +226,9 @@ def test_what_was_told_is_kept(watched: Workplace, capsys: Captured) -> None:
     assert capsys.readouterr().out == "nothing was told\n"
 
 
-def test_how_a_channel_failed_is_shown(watched: Workplace, capsys: Captured) -> None:
+def test_how_a_channel_failed_is_shown(watched: Workspace, capsys: Captured) -> None:
     """How often, and how the last time."""
-    engine = dialect.engine(watched.store_url)
+    engine = dialect.create_engine(watched.store_url)
     for delivery in outbox.query_due(engine, 0, channel="pager"):
         outbox.mark_failed(engine, delivery, "HTTP 503", 0)
     engine.dispose()
@@ -247,12 +247,12 @@ def opened(monkeypatch: pytest.MonkeyPatch, **outcomes: Outcome) -> dict[str, Re
 
 
 def test_a_test_goes_through_all_channels(
-    workplace: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says that it is one, begins and ends, and is an incident of its own; no store is needed, and none made."""
-    workplace.configure()
+    workspace.configure()
     receivers = opened(monkeypatch, chat=Accepted(), pager=Accepted())
-    assert alerts(workplace, "test", "--severity", "ticket") == 0
+    assert alerts(workspace, "test", "--severity", "ticket") == 0
     assert capsys.readouterr().out == "".join(
         f"{name}: {event}, taken\n" for event in ("firing", "resolved") for name in ("chat", "pager")
     )
@@ -266,21 +266,21 @@ def test_a_test_goes_through_all_channels(
         assert (begun.rule, begun.labels["rule"], begun.severity) == ("test", "test", "ticket")
         assert "it is over" in ended.summary
         assert receiver.is_closed
-    assert not (workplace.folder / "store.db").exists()
+    assert not (workspace.folder / "store.db").exists()
 
 
 def test_a_test_says_which_channel_has_not_taken_it(
-    workplace: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exit 3, with the reason; the others have it. One may be named."""
-    workplace.configure()
+    workspace.configure()
     opened(monkeypatch, chat=Failure("HTTP 404"), odd=Failure(""), pager=Accepted())
-    assert alerts(workplace, "test") == 3
+    assert alerts(workspace, "test") == 3
     out = capsys.readouterr().out
     assert "chat: firing, failed: HTTP 404\n" in out
     assert "odd: firing, failed: it does not say why\n" in out
     assert "pager: firing, taken\n" in out
-    assert alerts(workplace, "test", "--channel", "pager", "--json") == 0
+    assert alerts(workspace, "test", "--channel", "pager", "--json") == 0
     told = json.loads(capsys.readouterr().out)["channels"]
     assert [(one["channel"], one["event"], one["is_taken"], one["why"]) for one in told] == [
         ("pager", "firing", True, None),
@@ -288,18 +288,18 @@ def test_a_test_says_which_channel_has_not_taken_it(
     ]
 
 
-def test_a_test_needs_a_channel(workplace: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_test_needs_a_channel(workspace: Workspace, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit 2: where there is none, and where there is none of that name."""
-    workplace.configure()
-    assert alerts(workplace, "test") == 2
+    workspace.configure()
+    assert alerts(workspace, "test") == 2
     assert capsys.readouterr().err == "hopwatch: no channel is configured: add a table [alerts.channels.NAME]\n"
     opened(monkeypatch, chat=Accepted(), pager=Accepted())
-    assert alerts(workplace, "test", "--channel", "chatt") == 2
+    assert alerts(workspace, "test", "--channel", "chatt") == 2
     assert capsys.readouterr().err == "hopwatch: --channel names 'chatt', the configuration has: chat, pager\n"
 
 
 def test_a_fault_of_a_channel_fails_its_test_alone(
-    workplace: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its words may hold a secret."""
 
@@ -307,21 +307,21 @@ def test_a_fault_of_a_channel_fails_its_test_alone(
         def send(self, delivery: Delivery, now_us: int) -> Outcome:
             raise ValueError(f"s3cret {delivery} {now_us}")
 
-    workplace.configure()
+    workspace.configure()
     monkeypatch.setattr(routing, "open_routing", lambda _: Routing({"broken": Broken(ManualClock())}))
-    assert alerts(workplace, "test") == 3
+    assert alerts(workspace, "test") == 3
     told = capsys.readouterr()
     assert "broken: firing, failed: a fault of Hopwatch's own: ValueError in send, line " in told.out
     assert "s3cret" not in told.out + told.err
 
 
-def test_where_nothing_is_wrong_that_is_said(workplace: Workplace, capsys: Captured) -> None:
+def test_where_nothing_is_wrong_that_is_said(workspace: Workspace, capsys: Captured) -> None:
     """And no store is made by asking."""
-    workplace.configure()
-    assert alerts(workplace, "list") == 3
+    workspace.configure()
+    assert alerts(workspace, "list") == 3
     assert "there is no store at " in capsys.readouterr().err
-    workplace.watch()
-    assert alerts(workplace, "list") == 0
+    workspace.watch()
+    assert alerts(workspace, "list") == 0
     assert capsys.readouterr().out == "no incident is open\n"
-    assert alerts(workplace, "list", "--json") == 0
+    assert alerts(workspace, "list", "--json") == 0
     assert json.loads(capsys.readouterr().out) == {"incidents": [], "pending": [], "heartbeats": []}

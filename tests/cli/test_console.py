@@ -19,15 +19,15 @@ from hopwatch.cli import console
 
 def test_data_goes_to_stdout_and_words_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     """A pipe gets the data alone."""
-    console.data().print("data")
-    console.words().print("words")
+    console.stdout().print("data")
+    console.stderr().print("words")
     assert capsys.readouterr() == ("data\n", "words\n")
 
 
 @pytest.mark.parametrize("text", ["[bold red]x[/]", ":smile:", "'; DROP TABLE windows", "x" * 999, "größe"])
 def test_names_are_printed_as_they_are(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Markup, emoji codes and long names in data mean nothing, and nothing is folded in a pipe."""
-    console.data().print(text)
+    console.stdout().print(text)
     assert capsys.readouterr().out == text + "\n"
 
 
@@ -48,8 +48,8 @@ def test_a_string_is_one_line_and_a_name_cannot_begin_another(capsys: pytest.Cap
     table = Table("node", "loss", box=None)
     table.add_row("a\nb", "1")
     table.add_row("\x1b[2J", "2")
-    console.data().print("reason: x\nreason: y")
-    console.data().print(table)
+    console.stdout().print("reason: x\nreason: y")
+    console.stdout().print(table)
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines == [r"reason: x\nreason: y", "node loss", r"a\nb 1", r"\x1b[2J 2"]
 

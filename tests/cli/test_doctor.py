@@ -1,23 +1,32 @@
 """Tests of ``hopwatch doctor`` as a command; the checks have tests of their own."""
 
 from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
-
 import pytest
-
 from hopwatch.cli.checks import Level
 from hopwatch.cli.doctor import exit_code
 from hopwatch.cli.main import main
 from hopwatch.monitor import java
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.settings.alerting import AlertsSettings
-from hopwatch.monitor.store import dialect, writer
-from hopwatch.probes.contract.batch import Batch, Drop, Kind
-from tests.cli.workplace import CONFIGURATION, Workplace, all_told, one_of_ten_lost
-from tests.monitor.spool_builder import START_MS, at_us, make_batch, observation_batch, window_ms, write_segment
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import writer
+from hopwatch.probes.contract.batch import Batch
+from hopwatch.probes.contract.batch import Drop
+from hopwatch.probes.contract.batch import Kind
+from tests.monitor.spool_builder import START_MS
+from tests.monitor.spool_builder import at_us
+from tests.monitor.spool_builder import make_batch
+from tests.monitor.spool_builder import observation_batch
+from tests.monitor.spool_builder import window_ms
+from tests.monitor.spool_builder import write_segment
+from tests.cli.workspace import CONFIGURATION
+from tests.cli.workspace import Workspace
+from tests.cli.workspace import closing_batches
+from tests.cli.workspace import one_of_ten_lost
+
 
 CHECKS = ["config", "python", "java", "spark", "transport", "clocks", "store", "data", "alerts", "workdir"]
 TOLD = """
@@ -125,7 +134,7 @@ def test_alerts_that_reach_nobody_are_a_note(
     channels: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Prometheus may be what tells people: exit 0, with the table that is missing."""
-    place = Workplace(tmp_path).configure(CONFIGURATION + channels).watch(*one_of_ten_lost())
+    place = Workspace(tmp_path).configure(CONFIGURATION + channels).watch(*one_of_ten_lost())
     assert place.run("doctor") == 0
     lines = capsys.readouterr().out.splitlines()
     (at,) = [number for number, line in enumerate(lines) if line.split()[1] == "alerts"]
@@ -135,17 +144,17 @@ def test_alerts_that_reach_nobody_are_a_note(
 
 def test_alerts_that_somebody_hears_are_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Those who are told are named."""
-    place = Workplace(tmp_path).configure(CONFIGURATION + TOLD).watch(*one_of_ten_lost())
+    place = Workspace(tmp_path).configure(CONFIGURATION + TOLD).watch(*one_of_ten_lost())
     assert place.run("doctor") == 0
     assert (
-        f"OK   alerts     rules in force: {len(AlertsSettings().in_force)}, told through: ops\n"
+        f"OK   alerts     rules in force: {len(AlertsSettings().active_rules)}, told through: ops\n"
         in capsys.readouterr().out
     )
 
 
 def test_where_no_rule_is_in_force_nobody_need_be_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It was asked for."""
-    place = Workplace(tmp_path).configure(CONFIGURATION + "[alerts]\nenabled = false\n").watch(*one_of_ten_lost())
+    place = Workspace(tmp_path).configure(CONFIGURATION + "[alerts]\nenabled = false\n").watch(*one_of_ten_lost())
     assert place.run("doctor") == 0
     assert "OK   alerts     no rule is in force: nobody is told of anything\n" in capsys.readouterr().out
 
@@ -175,8 +184,8 @@ def test_the_worst_level_is_the_exit_code(levels: list[Level], code: int) -> Non
 
 def test_ids_that_change_on_the_way_are_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A node that calls messages by ids that no node before it knows is named, with stream and window; exit 1."""
-    place = Workplace(tmp_path).configure()
-    place.watch(observation_batch([1, 2]), observation_batch([101, 102], "b"), *all_told(seq=1))
+    place = Workspace(tmp_path).configure()
+    place.watch(observation_batch([1, 2]), observation_batch([101, 102], "b"), *closing_batches(seq=1))
     assert place.run("doctor") == 1
     lines = capsys.readouterr().out.splitlines()
     (at,) = [number for number, line in enumerate(lines) if line.split()[:2] == ["WARN", "ids"]]
@@ -187,8 +196,8 @@ def test_ids_that_change_on_the_way_are_a_warning(tmp_path: Path, capsys: pytest
 
 def test_ids_that_stay_are_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As far as the windows of the last hour say that was judged."""
-    place = Workplace(tmp_path).configure()
-    place.watch(observation_batch([1, 2]), observation_batch([1, 2], "b"), *all_told(seq=1))
+    place = Workspace(tmp_path).configure()
+    place.watch(observation_batch([1, 2]), observation_batch([1, 2], "b"), *closing_batches(seq=1))
     assert place.run("doctor") == 0
     told = "OK   ids        in the last hour that was judged no probe has ids that only it knows"
     assert told in capsys.readouterr().out
@@ -197,9 +206,9 @@ def test_ids_that_stay_are_well(tmp_path: Path, capsys: pytest.CaptureFixture[st
 # What the data says
 
 
-def test_where_no_monitor_has_worked_it_is_said(workplace: Workplace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_no_monitor_has_worked_it_is_said(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     """A note: there is no store to look into."""
-    assert workplace.run("doctor") == 0
+    assert workspace.run("doctor") == 0
     out = capsys.readouterr().out
     assert "NOTE data       no monitor has written here yet: nothing is known of any stream\n" in out
     assert f"\n{'':<16}start hopwatch run\n" in out
@@ -230,16 +239,16 @@ STILL = {
 
 @pytest.mark.parametrize(("kept", "level", "code", "told"), STILL.values(), ids=STILL)
 def test_a_monitor_that_reads_no_more_is_told(
-    kept: dict[str, str], level: str, code: int, told: str, workplace: Workplace, capsys: pytest.CaptureFixture[str]
+    kept: dict[str, str], level: str, code: int, told: str, workspace: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Somebody should look, unless somebody has stopped it; of a store that was filled once there is nothing to say."""
-    workplace.watch(*one_of_ten_lost())
-    assert workplace.run("doctor") == 0
+    workspace.watch(*one_of_ten_lost())
+    assert workspace.run("doctor") == 0
     assert "monitor " not in capsys.readouterr().out
-    engine = dialect.engine(workplace.store_url)
+    engine = dialect.create_engine(workspace.store_url)
     with engine.execution_options(writes=True).begin() as connection:
         writer.set_values(connection, {"query_id": "a-query"} | kept)
-    assert workplace.run("doctor") == code
+    assert workspace.run("doctor") == code
     lines = capsys.readouterr().out.splitlines()
     (found,) = [number for number, line in enumerate(lines) if line.split()[:2] == [level, "monitor"]]
     assert lines[found].split(maxsplit=2)[2].startswith(told)
@@ -247,25 +256,25 @@ def test_a_monitor_that_reads_no_more_is_told(
     assert lines[found + 1].strip() == ("hopwatch run starts it" if "stopped_us" in kept else stalled)
 
 
-def test_where_nothing_was_read_it_is_said(workplace: Workplace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_nothing_was_read_it_is_said(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     """A note, and no word of order in what is not there."""
-    workplace.watch()
-    assert data_of(workplace, capsys) == [
+    workspace.watch()
+    assert data_of(workspace, capsys) == [
         ("NOTE", "no window yet: no message of any stream was read, so that nothing is known of loss and lag")
     ]
-    assert workplace.run("doctor") == 0
+    assert workspace.run("doctor") == 0
 
 
-def test_a_stream_of_which_nothing_was_read_is_named(workplace: Workplace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stream_of_which_nothing_was_read_is_named(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     """Where others have windows."""
-    workplace.configure(CONFIGURATION + '[streams.bills]\npath = "a -> b"\n').watch(*one_of_ten_lost())
-    assert data_of(workplace, capsys) == [
+    workspace.configure(CONFIGURATION + '[streams.bills]\npath = "a -> b"\n').watch(*one_of_ten_lost())
+    assert data_of(workspace, capsys) == [
         ("NOTE", "bills has no window: no message of it was read, so that nothing is known of its loss and lag")
     ]
-    assert workplace.run("doctor") == 0
+    assert workspace.run("doctor") == 0
 
 
-def data_of(place: Workplace, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str]]:
+def data_of(place: Workspace, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str]]:
     """Return level and message of what doctor says of the data; there is advice where all is not well."""
     place.run("doctor", "--json")
     found = [check for check in json.loads(capsys.readouterr().out)["checks"] if check["check"] == "data"]
@@ -275,7 +284,7 @@ def data_of(place: Workplace, capsys: pytest.CaptureFixture[str]) -> list[tuple[
 
 def test_data_that_is_in_order_is_said_to_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Where a loss is a loss, and nothing hides one."""
-    place = Workplace(tmp_path).configure().watch(*one_of_ten_lost())
+    place = Workspace(tmp_path).configure().watch(*one_of_ten_lost())
     told = "nothing was set aside or dropped in the last hour, and no message was seen out of place"
     assert data_of(place, capsys) == [("OK", told)]
 
@@ -308,14 +317,14 @@ ODD: dict[str, tuple[list[Batch | bytes], list[str]]] = {
         ["orders, node a: probes dropped 3 observations"],
     ),
     "orphans": (
-        [observation_batch([1]), observation_batch([1, 2], "b"), *all_told(seq=1)],
+        [observation_batch([1]), observation_batch([1, 2], "b"), *closing_batches(seq=1)],
         ["orders, node b: 1 of 2 messages were seen at none before it"],
     ),
     "twice": (
-        [observation_batch([1, 2]), observation_batch([1, 2], seq=1), *all_told(seq=2)],
+        [observation_batch([1, 2]), observation_batch([1, 2], seq=1), *closing_batches(seq=2)],
         ["orders, node a: 4 stamps came 4 times more"],
     ),
-    "a retry": ([observation_batch([1, 2, 3, 4]), observation_batch([1], seq=1), *all_told(seq=2)], []),
+    "a retry": ([observation_batch([1, 2, 3, 4]), observation_batch([1], seq=1), *closing_batches(seq=2)], []),
 }
 
 
@@ -324,7 +333,7 @@ def test_what_the_data_says_is_told_with_what_to_do(
     records: list[Batch | bytes], expected: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Times that cannot be, names that are not declared, what was unreadable or dropped, orphans, doubled stamps."""
-    place = Workplace(tmp_path).configure().watch(*records)
+    place = Workspace(tmp_path).configure().watch(*records)
     assert [message for level, message in data_of(place, capsys) if level == "WARN"] == expected
     assert place.run("doctor") == (1 if expected else 0)
 
@@ -332,14 +341,14 @@ def test_what_the_data_says_is_told_with_what_to_do(
 def test_of_many_names_some_are_told_and_the_others_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Strangers may make up any number of them."""
     records = [make_batch(Kind.HEARTBEAT, f"made-up-{number}") for number in range(9)]
-    place = Workplace(tmp_path).configure().watch(observation_batch([1]), *records)
+    place = Workspace(tmp_path).configure().watch(observation_batch([1]), *records)
     told = data_of(place, capsys)
     assert (len(told), told[-1]) == (6, ("WARN", "and 4 more of this kind"))
 
 
 def test_what_is_older_than_an_hour_is_told_no_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By the arrivals in the store: what was mended then is of no interest."""
-    place = Workplace(tmp_path).configure()
+    place = Workspace(tmp_path).configure()
     old = write_segment(tmp_path / "spool" / "1" / "0000000000.seg", b"broken", arrival_us=at_us(-3_300))
     place.watch(observation_batch([1]), more=[old])
     assert data_of(place, capsys)[0][0] == "OK"

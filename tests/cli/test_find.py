@@ -1,20 +1,25 @@
 """Tests of ``hopwatch find``: one message's journey, by whatever its id is written as."""
 
 from __future__ import annotations
-
 import json
 import uuid
 from typing import Any
-
 import numpy as np
 import pytest
-
-from hopwatch.probes.contract.batch import Batch, IdKind
+from hopwatch.probes.contract.batch import Batch
+from hopwatch.probes.contract.batch import IdKind
 from hopwatch.probes.contract.id_texts import laid_out
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import NO_REASON
-from tests.cli.workplace import Workplace, all_told, one_of_ten_lost
-from tests.monitor.spool_builder import at_us, observation_batch, pack_lags, window_ms, write_segment
+from tests.monitor.spool_builder import at_us
+from tests.monitor.spool_builder import observation_batch
+from tests.monitor.spool_builder import pack_lags
+from tests.monitor.spool_builder import window_ms
+from tests.monitor.spool_builder import write_segment
+from tests.cli.workspace import Workspace
+from tests.cli.workspace import closing_batches
+from tests.cli.workspace import one_of_ten_lost
+
 
 Captured = pytest.CaptureFixture[str]
 UUID = uuid.UUID("0189d1a2-0000-7000-8000-00000000abcd")
@@ -25,9 +30,9 @@ def stamped(message_id: uuid.UUID | bytes | int | str, node: str = "a", **fields
     return observation_batch([0], node, message_ids=id_bytes(message_id), **fields)
 
 
-def found(workplace: Workplace, capsys: Captured, *arguments: str) -> Any:  # noqa: ANN401 - what JSON holds
+def found(workspace: Workspace, capsys: Captured, *arguments: str) -> Any:  # noqa: ANN401 - what JSON holds
     """Return what ``find --json`` writes to stdout."""
-    assert workplace.run("find", "--json", *arguments) == 0
+    assert workspace.run("find", "--json", *arguments) == 0
     told = capsys.readouterr()
     assert told.err == ""
     return json.loads(told.out)
@@ -54,21 +59,21 @@ def found(workplace: Workplace, capsys: Captured, *arguments: str) -> Any:  # no
     ],
 )
 def test_a_message_is_found_by_its_id(
-    message_id: uuid.UUID | bytes | int | str, text: str, workplace: Workplace, capsys: Captured
+    message_id: uuid.UUID | bytes | int | str, text: str, workspace: Workspace, capsys: Captured
 ) -> None:
     """A UUID, its digits, a number or a text; whatever an id may mean is looked for."""
-    workplace.watch(stamped(message_id), stamped("another", seq=1))
-    told = found(workplace, capsys, "--", text)
+    workspace.watch(stamped(message_id), stamped("another", seq=1))
+    told = found(workspace, capsys, "--", text)
     assert told["id"] == text
     assert [stamp["message_id"] for stamp in told["stamps"]] == [id_bytes(message_id).hex()]
 
 
-def test_a_stamp_tells_all_that_was_observed(workplace: Workplace, capsys: Captured) -> None:
+def test_a_stamp_tells_all_that_was_observed(workspace: Workspace, capsys: Captured) -> None:
     """Key by key; a side that was not stamped has no lag."""
     offset = np.array([1_500_000], "<u4").tobytes()
     rejected: dict[str, Any] = {"outcome": b"\2", "reason": b"\0", "reasons": ("no price",), "lag_out_us": b""}
-    workplace.watch(stamped(7, event_offset_us=offset), stamped(7, "b", event_offset_us=offset, **rejected))
-    first, second = found(workplace, capsys, "7")["stamps"]
+    workspace.watch(stamped(7, event_offset_us=offset), stamped(7, "b", event_offset_us=offset, **rejected))
+    first, second = found(workspace, capsys, "7")["stamps"]
     assert first == {
         "event_time_us": at_us(1.5),
         "event_time": "2026-01-01T00:00:01.500000Z",
@@ -85,7 +90,7 @@ def test_a_stamp_tells_all_that_was_observed(workplace: Workplace, capsys: Captu
     assert (second["lag_in_us"], second["lag_out_us"]) == (1_000, None)
 
 
-def test_ids_are_told_as_they_were_given(workplace: Workplace, capsys: Captured) -> None:
+def test_ids_are_told_as_they_were_given(workspace: Workspace, capsys: Captured) -> None:
     """By each batch; what version 1 said of an id, or a text that was not sent, is its bytes."""
     texts, ends = laid_out(["größe\n".encode()])
     named = {"id_kind": IdKind.TEXT, "id_texts": texts, "id_text_ends": ends}
@@ -93,58 +98,58 @@ def test_ids_are_told_as_they_were_given(workplace: Workplace, capsys: Captured)
         stamped("größe\n", "a", **named),
         stamped("größe\n", "b", id_kind=IdKind.TEXT, lag_in_us=pack_lags(9_000)),
     ]
-    workplace.watch(
+    workspace.watch(
         *batches, stamped(UUID, "a", seq=1, id_kind=IdKind.UUID), stamped(7, "a", seq=2, id_kind=IdKind.INT)
     )
-    shown = [stamp["message_id"] for stamp in found(workplace, capsys, "--", "größe\n")["stamps"]]
+    shown = [stamp["message_id"] for stamp in found(workspace, capsys, "--", "größe\n")["stamps"]]
     assert shown == ["größe\n", f"{id_bytes('größe' + chr(10)).hex()} (hash of a text)"]
-    assert [stamp["node"] for stamp in found(workplace, capsys, "--", shown[1])["stamps"]] == ["a", "b"]
-    assert [stamp["message_id"] for stamp in found(workplace, capsys, UUID.hex)["stamps"]] == [str(UUID)]
-    assert [stamp["message_id"] for stamp in found(workplace, capsys, "7")["stamps"]] == ["7"]
+    assert [stamp["node"] for stamp in found(workspace, capsys, "--", shown[1])["stamps"]] == ["a", "b"]
+    assert [stamp["message_id"] for stamp in found(workspace, capsys, UUID.hex)["stamps"]] == [str(UUID)]
+    assert [stamp["message_id"] for stamp in found(workspace, capsys, "7")["stamps"]] == ["7"]
 
 
-def test_stamps_come_in_the_order_of_the_journey(workplace: Workplace, capsys: Captured) -> None:
+def test_stamps_come_in_the_order_of_the_journey(workspace: Workspace, capsys: Captured) -> None:
     """By lag, whatever segment they lie in."""
-    workplace.watch(stamped(7, "b", lag_in_us=pack_lags(9_000), lag_out_us=pack_lags(9_500)), stamped(7))
-    assert [stamp["node"] for stamp in found(workplace, capsys, "7")["stamps"]] == ["a", "b"]
+    workspace.watch(stamped(7, "b", lag_in_us=pack_lags(9_000), lag_out_us=pack_lags(9_500)), stamped(7))
+    assert [stamp["node"] for stamp in found(workspace, capsys, "7")["stamps"]] == ["a", "b"]
 
 
-def test_where_a_message_was_lost_is_told(workplace: Workplace, capsys: Captured) -> None:
+def test_where_a_message_was_lost_is_told(workspace: Workspace, capsys: Captured) -> None:
     """With the stamps that it left behind it."""
-    workplace.watch(*one_of_ten_lost())
-    told = found(workplace, capsys, "9")
+    workspace.watch(*one_of_ten_lost())
+    told = found(workspace, capsys, "9")
     assert [stamp["node"] for stamp in told["stamps"]] == ["a"]
     place = {"stream": "orders", "window_start": "2026-01-01T00:00:00Z", "node": "b"}
     assert told["lost"] == [place | {"message_id": f"{9:032x}", "loss": 1, "loss_lower": 1, "stamp_count": 1}]
 
 
-def test_a_loss_outlives_its_segments(workplace: Workplace, capsys: Captured) -> None:
+def test_a_loss_outlives_its_segments(workspace: Workspace, capsys: Captured) -> None:
     """The journey of the message is told as before when the spool has nothing any more."""
-    workplace.watch(*one_of_ten_lost())
-    before = found(workplace, capsys, "9")
+    workspace.watch(*one_of_ten_lost())
+    before = found(workspace, capsys, "9")
     assert len(before["stamps"]) == 1
-    (workplace.folder / "spool" / "0" / "0000000000.seg").unlink()
-    assert found(workplace, capsys, "9") == before
-    assert workplace.run("find", "9") == 0
+    (workspace.folder / "spool" / "0" / "0000000000.seg").unlink()
+    assert found(workspace, capsys, "9") == before
+    assert workspace.run("find", "9") == 0
     assert "lost at b of orders, window 2026-01-01T00:00:00Z" in capsys.readouterr().out
 
 
-def test_of_very_many_stamps_some_are_kept_and_all_are_counted(workplace: Workplace, capsys: Captured) -> None:
+def test_of_very_many_stamps_some_are_kept_and_all_are_counted(workspace: Workspace, capsys: Captured) -> None:
     """Of a message that was sent 300 times, and lost inside b: what is kept still says where."""
     alone = {"lag_in_us": pack_lags(1_500), "lag_out_us": b""}
-    workplace.watch(observation_batch([9] * 300), observation_batch([9], "b", **alone), *all_told(seq=1))
-    (workplace.folder / "spool" / "0" / "0000000000.seg").unlink()
-    told = found(workplace, capsys, "9")
+    workspace.watch(observation_batch([9] * 300), observation_batch([9], "b", **alone), *closing_batches(seq=1))
+    (workspace.folder / "spool" / "0" / "0000000000.seg").unlink()
+    told = found(workspace, capsys, "9")
     assert (told["lost"][0]["stamp_count"], len(told["stamps"])) == (301, 256)
     assert {stamp["node"] for stamp in told["stamps"]} == {"a", "b"}
-    assert workplace.run("find", "9") == 0
+    assert workspace.run("find", "9") == 0
     assert capsys.readouterr().out.endswith("256 of its 301 stamps are kept\n")
 
 
-def test_a_message_that_may_not_be_lost_is_not_called_so(workplace: Workplace, capsys: Captured) -> None:
+def test_a_message_that_may_not_be_lost_is_not_called_so(workspace: Workspace, capsys: Captured) -> None:
     """The probe of b fell silent: the message was not seen there, and nobody knows more."""
-    workplace.watch(*one_of_ten_lost()[:2])
-    assert workplace.run("find", "9") == 0
+    workspace.watch(*one_of_ten_lost()[:2])
+    assert workspace.run("find", "9") == 0
     (told,) = capsys.readouterr().out.splitlines()[-1:]
     where = "b of orders, window 2026-01-01T00:00:00Z"
     assert told == f"not seen at {where}; it is not known whether it was lost"
@@ -159,89 +164,89 @@ INSIDE: tuple[Batch, ...] = (
 )
 
 
-def last_line(workplace: Workplace, capsys: Captured, *arguments: str) -> str:
+def last_line(workspace: Workspace, capsys: Captured, *arguments: str) -> str:
     """Return the last line of what ``find`` tells people."""
-    assert workplace.run("find", *arguments) == 0
+    assert workspace.run("find", *arguments) == 0
     return capsys.readouterr().out.splitlines()[-1]
 
 
 def test_a_message_that_was_lost_inside_a_node_is_not_said_to_be_not_seen_there(
-    workplace: Workplace, capsys: Captured
+    workspace: Workspace, capsys: Captured
 ) -> None:
     """Its arrival is a row of the table: it never left. Names in JSON are as ever."""
-    workplace.watch(*INSIDE, *all_told(seq=1, nodes=("a",)), *all_told(seq=2, nodes=("b",)))
-    assert last_line(workplace, capsys, "9") == f"lost inside b {WHERE}: it arrived and was not seen leaving"
-    told = found(workplace, capsys, "9")
+    workspace.watch(*INSIDE, *closing_batches(seq=1, nodes=("a",)), *closing_batches(seq=2, nodes=("b",)))
+    assert last_line(workspace, capsys, "9") == f"lost inside b {WHERE}: it arrived and was not seen leaving"
+    told = found(workspace, capsys, "9")
     assert [(one["node"], one["lag_out_us"]) for one in told["stamps"]] == [("a", 2_000), ("b", None)]
     assert set(told["lost"][0]) == {"stream", "window_start", "node", "message_id", "loss", "loss_lower", "stamp_count"}
 
 
-def test_a_message_that_may_be_lost_inside_a_node_was_not_seen_leaving(workplace: Workplace, capsys: Captured) -> None:
+def test_a_message_that_may_be_lost_inside_a_node_was_not_seen_leaving(workspace: Workspace, capsys: Captured) -> None:
     """The probe of b fell silent behind its arrival."""
-    workplace.watch(*INSIDE, *all_told(seq=1, nodes=("a",)))
-    assert last_line(workplace, capsys, "9") == f"not seen leaving b {WHERE}; it is not known whether it was lost"
+    workspace.watch(*INSIDE, *closing_batches(seq=1, nodes=("a",)))
+    assert last_line(workspace, capsys, "9") == f"not seen leaving b {WHERE}; it is not known whether it was lost"
 
 
-def test_a_message_that_was_lost_at_a_branch_was_seen_leaving(workplace: Workplace, capsys: Captured) -> None:
+def test_a_message_that_was_lost_at_a_branch_was_seen_leaving(workspace: Workspace, capsys: Captured) -> None:
     """It left a, and neither of the ways behind it has seen it."""
-    workplace.configure(workplace.config.read_text().replace("a -> b", "a -> b | c"))
-    told = all_told(seq=1, nodes=("a", "b")), all_told(seq=1, nodes=("c",))
-    workplace.watch(
+    workspace.configure(workspace.config.read_text().replace("a -> b", "a -> b | c"))
+    told = closing_batches(seq=1, nodes=("a", "b")), closing_batches(seq=1, nodes=("c",))
+    workspace.watch(
         observation_batch(range(10)),
         observation_batch(range(5), "b"),
         observation_batch(range(5, 9), "c"),
         *told[0],
         *told[1],
     )
-    assert last_line(workplace, capsys, "9") == f"lost after a {WHERE}: it left and was not seen behind it"
+    assert last_line(workspace, capsys, "9") == f"lost after a {WHERE}: it left and was not seen behind it"
 
 
-def test_a_message_may_be_found_before_there_is_a_store(workplace: Workplace, capsys: Captured) -> None:
+def test_a_message_may_be_found_before_there_is_a_store(workspace: Workspace, capsys: Captured) -> None:
     """The spool is enough, and no store is made by asking."""
-    write_segment(workplace.folder / "spool" / "0.seg", stamped(7))
-    assert len(found(workplace, capsys, "7")["stamps"]) == 1
-    assert not (workplace.folder / "store.db").exists()
+    write_segment(workspace.folder / "spool" / "0.seg", stamped(7))
+    assert len(found(workspace, capsys, "7")["stamps"]) == 1
+    assert not (workspace.folder / "store.db").exists()
 
 
-def test_only_the_named_stream_is_searched(workplace: Workplace, capsys: Captured) -> None:
+def test_only_the_named_stream_is_searched(workspace: Workspace, capsys: Captured) -> None:
     """The same id may be a message of each."""
-    workplace.configure(workplace.config.read_text() + '[streams.trades]\npath = "a -> b"\n')
-    workplace.watch(stamped(7), stamped(7, stream="trades"), *all_told(seq=1))
-    assert [stamp["stream"] for stamp in found(workplace, capsys, "7", "--stream", "trades")["stamps"]] == ["trades"]
-    assert [lost["stream"] for lost in found(workplace, capsys, "7", "--stream", "orders")["lost"]] == ["orders"]
+    workspace.configure(workspace.config.read_text() + '[streams.trades]\npath = "a -> b"\n')
+    workspace.watch(stamped(7), stamped(7, stream="trades"), *closing_batches(seq=1))
+    assert [stamp["stream"] for stamp in found(workspace, capsys, "7", "--stream", "trades")["stamps"]] == ["trades"]
+    assert [lost["stream"] for lost in found(workspace, capsys, "7", "--stream", "orders")["lost"]] == ["orders"]
 
 
-def test_a_stream_that_is_not_configured_is_told(workplace: Workplace, capsys: Captured) -> None:
+def test_a_stream_that_is_not_configured_is_told(workspace: Workspace, capsys: Captured) -> None:
     """With those that are: nothing found of a mistyped stream would be no answer."""
-    assert workplace.run("find", "7", "--stream", "ordres") == 2
+    assert workspace.run("find", "7", "--stream", "ordres") == 2
     assert capsys.readouterr().err == "hopwatch: --stream names 'ordres', the configuration has: orders\n"
 
 
-def test_broken_records_hide_nothing(workplace: Workplace, capsys: Captured) -> None:
+def test_broken_records_hide_nothing(workspace: Workspace, capsys: Captured) -> None:
     """The good ones around them are searched, foreign files passed over."""
-    workplace.watch(b"broken" + id_bytes(7), stamped(7))
-    write_segment(workplace.folder / "spool" / "1.seg").write_bytes(id_bytes(7))
-    assert len(found(workplace, capsys, "7")["stamps"]) == 1
+    workspace.watch(b"broken" + id_bytes(7), stamped(7))
+    write_segment(workspace.folder / "spool" / "1.seg").write_bytes(id_bytes(7))
+    assert len(found(workspace, capsys, "7")["stamps"]) == 1
 
 
 @pytest.mark.parametrize("text", ["8", "no such id", " ", "[bold]x[/bold]", "x" * 10_000])
-def test_a_message_that_nobody_knows_is_a_finding(text: str, workplace: Workplace, capsys: Captured) -> None:
+def test_a_message_that_nobody_knows_is_a_finding(text: str, workspace: Workspace, capsys: Captured) -> None:
     """Exit 1, with where it was looked for; JSON says the same with empty lists."""
-    workplace.watch(stamped(7))
-    assert workplace.run("find", text) == 1
+    workspace.watch(stamped(7))
+    assert workspace.run("find", text) == 1
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err == (
         f"nothing is kept of {text!r:.80}: not among the segments that are kept, not among the lost ids\n"
     )
-    assert workplace.run("find", "--json", text) == 1
+    assert workspace.run("find", "--json", text) == 1
     assert json.loads(capsys.readouterr().out) == {"id": text, "stamps": [], "lost": []}
 
 
-def test_a_journey_is_drawn_as_text(workplace: Workplace, capsys: Captured) -> None:
+def test_a_journey_is_drawn_as_text(workspace: Workspace, capsys: Captured) -> None:
     """Piped: one line a stamp, no colour, nothing on stderr."""
-    workplace.watch(stamped(7), stamped(7, "b", lag_out_us=b""), *all_told(seq=1))
-    assert workplace.run("find", "7") == 0
+    workspace.watch(stamped(7), stamped(7, "b", lag_out_us=b""), *closing_batches(seq=1))
+    assert workspace.run("find", "7") == 0
     told = capsys.readouterr()
     head, _, *rows = [line.split() for line in told.out.splitlines() if line.strip()]
     assert head == ["event", "time", "stream", "node", "probe", "lag", "in", "lag", "out", "outcome", "reason"]
@@ -257,39 +262,39 @@ NAMES = ["[bold]x[/bold]", "<img src=x onerror=alert(1)>", ":smile:", "'; DROP T
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_a_probe_calls_itself_is_text(name: str, workplace: Workplace, capsys: Captured) -> None:
+def test_what_a_probe_calls_itself_is_text(name: str, workspace: Workspace, capsys: Captured) -> None:
     """Markup in its name and in its reasons means nothing."""
     filtered: dict[str, Any] = {"outcome": b"\1", "reason": b"\0", "reasons": (name,)}
-    workplace.watch(stamped(7, probe=name, **filtered))
-    assert workplace.run("find", "7") == 0
+    workspace.watch(stamped(7, probe=name, **filtered))
+    assert workspace.run("find", "7") == 0
     assert capsys.readouterr().out.count(name) == 2
 
 
-def test_what_a_probe_calls_itself_cannot_steer_the_terminal(workplace: Workplace, capsys: Captured) -> None:
+def test_what_a_probe_calls_itself_cannot_steer_the_terminal(workspace: Workspace, capsys: Captured) -> None:
     """Control characters and line ends are shown by their codes, and break no row."""
-    workplace.watch(stamped(7, probe="\x1b[2J\x07a\nb\u202e", outcome=b"\1", reason=bytes([NO_REASON])))
-    assert workplace.run("find", "7") == 0
+    workspace.watch(stamped(7, probe="\x1b[2J\x07a\nb\u202e", outcome=b"\1", reason=bytes([NO_REASON])))
+    assert workspace.run("find", "7") == 0
     out = capsys.readouterr().out
     assert r"\x1b[2J\x07a\nb\u202e" in out
     assert "\x1b" not in out
     assert len([line for line in out.splitlines() if "orders" in line]) == 1
 
 
-def test_a_spool_that_is_not_there_is_told(workplace: Workplace, capsys: Captured) -> None:
+def test_a_spool_that_is_not_there_is_told(workspace: Workspace, capsys: Captured) -> None:
     """Exit 3, with what to do."""
-    assert workplace.run("find", "7") == 3
+    assert workspace.run("find", "7") == 3
     told = capsys.readouterr()
     assert (told.out, told.err) == (
         "",
         (
-            f"hopwatch: the spool {workplace.folder}/spool is a folder that probes write to, got nothing: "
+            f"hopwatch: the spool {workspace.folder}/spool is a folder that probes write to, got nothing: "
             "start a probe with this sink, or correct [transport] url\n"
         ),
     )
 
 
-def test_an_old_message_is_found_in_its_window(workplace: Workplace, capsys: Captured) -> None:
+def test_an_old_message_is_found_in_its_window(workspace: Workspace, capsys: Captured) -> None:
     """Its event time is that of its window, whenever it arrived."""
-    workplace.watch(stamped(7, window_start_ms=window_ms(-600)), arrival_us=at_us(400))
-    (stamp,) = found(workplace, capsys, "7")["stamps"]
+    workspace.watch(stamped(7, window_start_ms=window_ms(-600)), arrival_us=at_us(400))
+    (stamp,) = found(workspace, capsys, "7")["stamps"]
     assert stamp["event_time"] == "2025-12-31T14:00:00Z"

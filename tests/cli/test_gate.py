@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from hopwatch.cli.main import main
-from tests.cli.workplace import Workplace
+from tests.cli.workspace import Workspace
 
 
-def test_health_has_a_port_of_its_own(workplace: Workplace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_health_has_a_port_of_its_own(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is served where both are one."""
     ports = ("--port", "8081", "--health-port", "8081")
-    assert main(["gate", "--config", str(workplace.config), *ports]) == 2
+    assert main(["gate", "--config", str(workspace.config), *ports]) == 2
     assert "--health-port is another port than --port, got 8081 for both" in capsys.readouterr().err

@@ -128,7 +128,7 @@ def test_a_file_that_came_meanwhile_is_not_overwritten(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     """Another one may be as quick."""
-    monkeypatch.setattr(init, "_checked", lambda *_: file.write_text("mine"))
+    monkeypatch.setattr(init, "_check_text", lambda *_: file.write_text("mine"))
     assert run(file, "--stream", "x=a") == 2
     assert file.read_text() == "mine"
     assert "is there already, and nothing is overwritten" in capsys.readouterr().err
@@ -225,7 +225,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 @given(st.dictionaries(TEXTS, st.lists(TEXTS, min_size=1, max_size=3), min_size=1, max_size=3), TEXTS, TEXTS)
 def test_what_is_written_says_what_was_asked(chains: dict[str, list[str]], transport: str, store: str) -> None:
     """Whatever characters it has, TOML reads it back."""
-    told = tomllib.loads(init.written(chains, transport, store))
+    told = tomllib.loads(init.format_configuration(chains, transport, store))
     assert (told["transport"]["url"], told["store"]["url"]) == (transport, store)
     paths = {name: of["path"] if isinstance(of["path"], list) else [of["path"]] for name, of in told["streams"].items()}
     assert paths == chains

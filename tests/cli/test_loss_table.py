@@ -1,16 +1,15 @@
 """Tests of the table that a person reads: which rows, which columns, and every cell as text."""
 
 from __future__ import annotations
-
 import io
 from typing import Any
-
 import pytest
 from rich.console import Console
-
 from hopwatch.cli import loss_table
 from hopwatch.monitor.kernel.window import WindowPolicy
-from tests.monitor.spool_builder import START_US, at_us
+from tests.monitor.spool_builder import START_US
+from tests.monitor.spool_builder import at_us
+
 
 Json = dict[str, Any]
 LAG = {"count": 9, "min": 1, "p50": 2, "p95": 1_500, "p99": 2_500, "max": 3_000_000}
@@ -53,7 +52,9 @@ def drawn(report: Json, *, is_terminal: bool = False, now_us: int = START_US) ->
     file = io.StringIO()
     colours = "truecolor" if is_terminal else None
     settings: Json = {"markup": False, "highlight": False, "emoji": False, "color_system": colours}
-    loss_table.show(Console(file=file, width=300, force_terminal=is_terminal, **settings), report, TERMS, now_us)
+    loss_table.print_report(
+        Console(file=file, width=300, force_terminal=is_terminal, **settings), report, TERMS, now_us
+    )
     return file.getvalue()
 
 
@@ -287,7 +288,7 @@ def test_no_figure_is_cut_on_a_narrow_terminal(width: int) -> None:
     """Lines are folded by the terminal instead, in the list of windows and in the detail of one."""
     big = window(node("a", seen=123_456_789), known=123_456_789, delivered=123_456_780)
     out = io.StringIO()
-    loss_table.show(
+    loss_table.print_report(
         Console(file=out, width=width, force_terminal=True, color_system=None), told(big, big), TERMS, START_US
     )
     assert "…" not in out.getvalue()
@@ -356,4 +357,4 @@ def test_a_verdict_has_its_colour_on_a_terminal_alone(verdict: str) -> None:
 )
 def test_a_lag_is_told_in_the_unit_that_a_person_would_choose(lag_us: int | None, text: str) -> None:
     """Negative ones too: they are reported as they are."""
-    assert loss_table.span(lag_us) == text
+    assert loss_table.format_lag(lag_us) == text

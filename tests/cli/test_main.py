@@ -171,7 +171,7 @@ def test_interrupted_while_a_command_is_imported_is_130(monkeypatch: pytest.Monk
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(commands, "application", interrupted)
+    monkeypatch.setattr(commands, "build_application", interrupted)
     assert main(["report"]) == 130
 
 

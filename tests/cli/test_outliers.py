@@ -1,24 +1,27 @@
 """Tests of ``hopwatch outliers``: what it writes, what it shows, and what it refuses."""
 
 from __future__ import annotations
-
 import csv
 import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
-
 import numpy as np
 import pytest
-
-from bench.noises import DAY, MONDAY_US
+from bench.noises import DAY
+from bench.noises import MONDAY_US
 from hopwatch.cli.main import main
-from hopwatch.monitor.outliers.explanation import Explanation, SurpriseReason
+from hopwatch.monitor.outliers.explanation import Explanation
+from hopwatch.monitor.outliers.explanation import SurpriseReason
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.outliers.series_tracker import FindingChanges, OutlierFinding
-from hopwatch.monitor.store import dialect, outliers, schema
-from tests.cli.workplace import Workplace
+from hopwatch.monitor.outliers.series_tracker import FindingChanges
+from hopwatch.monitor.outliers.series_tracker import OutlierFinding
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import outliers
+from hopwatch.monitor.store import schema
 from tests.monitor.spool_builder import START_US
+from tests.cli.workspace import Workspace
+
 
 Captured = pytest.CaptureFixture[str]
 
@@ -125,10 +128,10 @@ def test_a_folder_that_is_not_there_is_told(tmp_path: Path, capsys: Captured) ->
 
 
 @pytest.fixture
-def found(workplace: Workplace) -> Workplace:
+def found(workspace: Workspace) -> Workspace:
     """Return a place where a monitor has noticed something, and found an outlier in the minute behind it."""
-    engine = dialect.engine(workplace.store_url)
-    schema.prepare(engine)
+    engine = dialect.create_engine(workspace.store_url)
+    schema.prepare_store(engine)
     reason = SurpriseReason("level_up", "high", 2_000.0)
     why = Explanation(Quantity.MESSAGES, 40, 90, 110, (reason,), START_US, 4.0)
     notice = OutlierFinding(START_US, "b", is_outlier=False, why=why)
@@ -136,17 +139,17 @@ def found(workplace: Workplace) -> Workplace:
         START_US + 60_000_000, "b", is_outlier=True, why=replace(why, score=8.0, low=None, high=None)
     )
     with engine.execution_options(writes=True).begin() as connection:
-        outliers.write(connection, "orders", FindingChanges([], [notice, outlier]))
+        outliers.write_changes(connection, "orders", FindingChanges([], [notice, outlier]))
     engine.dispose()
-    return workplace
+    return workspace
 
 
-def listed(workplace: Workplace, *flags: str) -> int:
+def listed(workspace: Workspace, *flags: str) -> int:
     """Run the command on a place."""
-    return main(["outliers", "list", "--config", str(workplace.config), *flags])
+    return main(["outliers", "list", "--config", str(workspace.config), *flags])
 
 
-def test_what_the_monitor_found_is_listed(found: Workplace, capsys: Captured) -> None:
+def test_what_the_monitor_found_is_listed(found: Workspace, capsys: Captured) -> None:
     """A line an outlier with what was expected and why; what was only noticed when asked for."""
     assert listed(found) == 0
     told = capsys.readouterr()
@@ -160,7 +163,7 @@ def test_what_the_monitor_found_is_listed(found: Workplace, capsys: Captured) ->
     assert told.err == "outliers: 0, notices: 1\n"
 
 
-def test_what_was_found_is_for_programs_too(found: Workplace, capsys: Captured) -> None:
+def test_what_was_found_is_for_programs_too(found: Workspace, capsys: Captured) -> None:
     """Every figure under a name of its own; of another stream there is nothing, of one that is not there an error."""
     assert listed(found, "--json") == 0
     (one,) = json.loads(capsys.readouterr().out)["outliers"]

@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 import pytest
 
-from hopwatch.cli.entrances import gate_of
+from hopwatch.cli.gate_builder import build_gate
 from hopwatch.cli.main import main
 from hopwatch.gate import ids
 from hopwatch.gate.bodies import Sent
@@ -23,7 +23,7 @@ from hopwatch.gate.registry.subjects import Registry
 from hopwatch.monitor.clock import SystemClock as MonitorClock
 from hopwatch.monitor.settings import load
 from hopwatch.monitor.store import dialect, schema
-from hopwatch.monitor.store.subjects import StoredShelves
+from hopwatch.monitor.store.subjects import SubjectStore
 from hopwatch.probes.contract.kafka import KafkaAccess
 from hopwatch.probes.contract.segment import walk
 from hopwatch.probes.marks import new_id
@@ -47,9 +47,9 @@ class Place:
         """Make it."""
         self.folder, self.config = folder, folder / "hopwatch.toml"
         self.config.write_text(CONFIG + RULE)
-        engine = dialect.engine(f"sqlite:///{folder}/hopwatch.db")
-        schema.prepare(engine)
-        self.registry = Registry(StoredShelves(engine, MonitorClock()))
+        engine = dialect.create_engine(f"sqlite:///{folder}/hopwatch.db")
+        schema.prepare_store(engine)
+        self.registry = Registry(SubjectStore(engine, MonitorClock()))
         self.registry.register("orders", Schema.parse(orjson.dumps(ORDER)))
 
     def send(self, *events: Any) -> list[str]:  # noqa: ANN401 - JSON
@@ -62,7 +62,7 @@ class Place:
         return asyncio.run(self._send(sent))
 
     async def _send(self, sent: list[Sent]) -> list[str]:
-        gate = gate_of(load(self.config, flags={}, environ={}))
+        gate = build_gate(load(self.config, flags={}, environ={}))
         gate.check_now()
         intake = gate.intakes["orders"]
         async with gate.running():

@@ -1,18 +1,27 @@
 """Tests of ``hopwatch report``: the JSON to the digit, the table as text, exit codes, and words for wrong flags."""
 
 from __future__ import annotations
-
 import json
 from dataclasses import replace
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import pytest
-
 from hopwatch.cli.main import main
-from hopwatch.monitor.store import dialect, schema, writer
-from hopwatch.probes.contract.batch import Drop, Kind
-from tests.cli.workplace import CONFIGURATION, Workplace, all_told, one_of_ten_lost
-from tests.monitor.spool_builder import START_MS, at_us, make_batch, observation_batch, window_ms
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import writer
+from hopwatch.probes.contract.batch import Drop
+from hopwatch.probes.contract.batch import Kind
+from tests.monitor.spool_builder import START_MS
+from tests.monitor.spool_builder import at_us
+from tests.monitor.spool_builder import make_batch
+from tests.monitor.spool_builder import observation_batch
+from tests.monitor.spool_builder import window_ms
+from tests.cli.workspace import CONFIGURATION
+from tests.cli.workspace import Workspace
+from tests.cli.workspace import closing_batches
+from tests.cli.workspace import one_of_ten_lost
+
 
 Captured = pytest.CaptureFixture[str]
 
@@ -93,9 +102,9 @@ ACCOUNTS: Final = {
 }
 
 
-def reported(workplace: Workplace, capsys: Captured, *flags: str) -> Any:  # noqa: ANN401 - what JSON holds
+def reported(workspace: Workspace, capsys: Captured, *flags: str) -> Any:  # noqa: ANN401 - what JSON holds
     """Return what ``report --json`` writes to stdout."""
-    assert workplace.run("report", "--json", *flags) == 0
+    assert workspace.run("report", "--json", *flags) == 0
     told = capsys.readouterr()
     assert told.err == ""
     return json.loads(told.out)
@@ -109,10 +118,10 @@ def starts(told: Any) -> list[str]:  # noqa: ANN401 - what JSON holds
 # The JSON
 
 
-def test_json_is_what_the_interface_says_key_by_key(workplace: Workplace, capsys: Captured) -> None:
+def test_json_is_what_the_interface_says_key_by_key(workspace: Workspace, capsys: Captured) -> None:
     """Every key in its order, every figure: ten messages, the last one lost on the way to b."""
-    workplace.watch(*one_of_ten_lost())
-    told = reported(workplace, capsys)
+    workspace.watch(*one_of_ten_lost())
+    told = reported(workspace, capsys)
     windows = [WINDOW | {"nodes": [A, B]}]
     assert json.dumps(told) == json.dumps(
         {
@@ -123,13 +132,13 @@ def test_json_is_what_the_interface_says_key_by_key(workplace: Workplace, capsys
     )
 
 
-def test_what_is_not_known_is_null(workplace: Workplace, capsys: Captured) -> None:
+def test_what_is_not_known_is_null(workspace: Workspace, capsys: Captured) -> None:
     """No probe was heard at b, nothing was known in the second minute: no ratio, no bound, no lag, and never 0."""
-    workplace.watch(
+    workspace.watch(
         observation_batch([1]),
         make_batch(Kind.HEARTBEAT, seq=1, window_start_ms=window_ms(1), complete_through_us=at_us(90)),
     )
-    first, second = reported(workplace, capsys)["streams"][0]["windows"]
+    first, second = reported(workspace, capsys)["streams"][0]["windows"]
     assert (first["verdict"], first["lost"], first["lost_lower"], first["nodes"][1]["coverage"]) == (
         "UNKNOWN",
         1,
@@ -141,10 +150,10 @@ def test_what_is_not_known_is_null(workplace: Workplace, capsys: Captured) -> No
     assert {second["nodes"][0][name] for name in ("loss_ratio", "lag_in_us", "process_duration_p95_us")} == {None}
 
 
-def test_accounts_say_what_became_of_every_record(workplace: Workplace, capsys: Captured) -> None:
+def test_accounts_say_what_became_of_every_record(workspace: Workspace, capsys: Captured) -> None:
     """Duplicate batches, implausible ones, and broken records by their reason."""
     odd = observation_batch([5], seq=2, window_start_ms=0)
-    workplace.watch(
+    workspace.watch(
         observation_batch([1]),
         observation_batch([1]),
         odd,
@@ -152,7 +161,7 @@ def test_accounts_say_what_became_of_every_record(workplace: Workplace, capsys: 
         replace(odd, stream="ordres"),
         arrival_us=at_us(70),
     )
-    assert reported(workplace, capsys)["accounts"] == {
+    assert reported(workspace, capsys)["accounts"] == {
         "records": 5,
         "batches": 3,
         "duplicate_batches": 1,
@@ -191,29 +200,29 @@ def test_accounts_say_what_became_of_every_record(workplace: Workplace, capsys: 
     ],
 )
 def test_windows_that_start_in_the_range_are_reported(
-    flags: list[str], minutes: list[str], workplace: Workplace, capsys: Captured
+    flags: list[str], minutes: list[str], workspace: Workspace, capsys: Captured
 ) -> None:
     """From is inclusive, to is exclusive; a time without a zone is UTC."""
-    workplace.watch(observation_batch([1]), make_batch(Kind.HEARTBEAT, seq=1, window_start_ms=window_ms(3)))
-    assert starts(reported(workplace, capsys, *flags)) == minutes
+    workspace.watch(observation_batch([1]), make_batch(Kind.HEARTBEAT, seq=1, window_start_ms=window_ms(3)))
+    assert starts(reported(workspace, capsys, *flags)) == minutes
 
 
-def test_only_the_named_stream_is_reported(workplace: Workplace, capsys: Captured) -> None:
+def test_only_the_named_stream_is_reported(workspace: Workspace, capsys: Captured) -> None:
     """Others stay out, the accounts are those of the whole monitor."""
-    workplace.configure(workplace.config.read_text() + '[streams.trades]\npath = "a -> b"\n')
-    workplace.watch(observation_batch([1]), observation_batch([2], stream="trades"))
-    assert [stream["stream"] for stream in reported(workplace, capsys)["streams"]] == ["orders", "trades"]
-    told = reported(workplace, capsys, "--stream", "trades")
+    workspace.configure(workspace.config.read_text() + '[streams.trades]\npath = "a -> b"\n')
+    workspace.watch(observation_batch([1]), observation_batch([2], stream="trades"))
+    assert [stream["stream"] for stream in reported(workspace, capsys)["streams"]] == ["orders", "trades"]
+    told = reported(workspace, capsys, "--stream", "trades")
     assert ([stream["stream"] for stream in told["streams"]], told["accounts"]["batches"]) == (["trades"], 2)
 
 
 # The table
 
 
-def test_a_single_window_is_drawn_as_text(workplace: Workplace, capsys: Captured) -> None:
+def test_a_single_window_is_drawn_as_text(workspace: Workspace, capsys: Captured) -> None:
     """Piped: plain text without colour or line drawing, one line a row, end to end below."""
-    workplace.watch(*one_of_ten_lost())
-    assert workplace.run("report", "--to", "2026-01-01T00:01:00Z") == 0
+    workspace.watch(*one_of_ten_lost())
+    assert workspace.run("report", "--to", "2026-01-01T00:01:00Z") == 0
     told, parts = capsys.readouterr(), ("p50", "p95", "p99", "max")
     assert [line.split() for line in told.out.splitlines() if line.strip("─ ")] == [
         ["orders", "2026-01-01", "00:00Z", "FINAL", "LOSSY"],
@@ -239,29 +248,29 @@ def test_a_single_window_is_drawn_as_text(workplace: Workplace, capsys: Captured
     assert ("\x1b" in told.out, told.err) == (False, "")
 
 
-def test_a_stream_of_which_nothing_was_read_is_told(workplace: Workplace, capsys: Captured) -> None:
+def test_a_stream_of_which_nothing_was_read_is_told(workspace: Workspace, capsys: Captured) -> None:
     """A configured stream without a window is in every report: that nothing came is what its people have to know."""
-    workplace.watch()
-    assert workplace.run("report") == 0
+    workspace.watch()
+    assert workspace.run("report") == 0
     assert capsys.readouterr().out == (
         "stream orders: no window, nothing of it was read for the time that is shown\n\n0 records, 0 observations\n"
         "a store that was filled once\n"
     )
-    assert reported(workplace, capsys)["streams"] == [{"stream": "orders", "windows": []}]
-    assert reported(workplace, capsys, "--stream", "orders")["streams"] == [{"stream": "orders", "windows": []}]
+    assert reported(workspace, capsys)["streams"] == [{"stream": "orders", "windows": []}]
+    assert reported(workspace, capsys, "--stream", "orders")["streams"] == [{"stream": "orders", "windows": []}]
 
 
-def test_an_empty_store_says_so(workplace: Workplace, capsys: Captured) -> None:
+def test_an_empty_store_says_so(workspace: Workspace, capsys: Captured) -> None:
     """A monitor that has not read anything yet is no error."""
-    engine = dialect.engine(workplace.store_url)
-    schema.prepare(engine)
+    engine = dialect.create_engine(workspace.store_url)
+    schema.prepare_store(engine)
     engine.dispose()
-    assert workplace.run("report") == 0
+    assert workspace.run("report") == 0
     assert (
         capsys.readouterr().out == "no window yet: nothing was read of what was asked for\n0 records, 0 observations\n"
         "The monitor has not finished its first batch yet.\n"
     )
-    assert reported(workplace, capsys)["read_through"] is None
+    assert reported(workspace, capsys)["read_through"] is None
 
 
 # Up to when
@@ -269,69 +278,69 @@ def test_an_empty_store_says_so(workplace: Workplace, capsys: Captured) -> None:
 
 @pytest.mark.parametrize("flags", [(), ("--by", "hour")])
 def test_a_store_that_was_filled_once_says_as_of_when_it_is(
-    flags: tuple[str, ...], workplace: Workplace, capsys: Captured
+    flags: tuple[str, ...], workspace: Workspace, capsys: Captured
 ) -> None:
     """At the end, where a person at a terminal looks."""
-    workplace.watch(*one_of_ten_lost())
-    assert workplace.run("report", *flags) == 0
+    workspace.watch(*one_of_ten_lost())
+    assert workspace.run("report", *flags) == 0
     assert capsys.readouterr().out.endswith("\na store that was filled once, as of 2026-01-01T00:06:40Z\n")
 
 
 @pytest.mark.parametrize("flags", [(), ("--by", "day")])
-def test_a_monitor_that_stands_still_is_told(flags: tuple[str, ...], workplace: Workplace, capsys: Captured) -> None:
+def test_a_monitor_that_stands_still_is_told(flags: tuple[str, ...], workspace: Workspace, capsys: Captured) -> None:
     """With the moment up to which it has read; the JSON has that alone."""
-    workplace.watch(*one_of_ten_lost())
-    engine = dialect.engine(workplace.store_url)
+    workspace.watch(*one_of_ten_lost())
+    engine = dialect.create_engine(workspace.store_url)
     with engine.execution_options(writes=True).begin() as connection:
         writer.set_values(connection, {"query_id": "a-query", "watermark_us": str(at_us(500))})
-    assert workplace.run("report", *flags) == 0
+    assert workspace.run("report", *flags) == 0
     told = capsys.readouterr().out.splitlines()[-1]
     assert told.startswith("The monitor has read nothing that came after 2026-01-01T00:08:20Z (")
     assert told.endswith("it does not run, is stuck, or has a backlog. What is shown is as of then.")
-    assert reported(workplace, capsys, *flags)["read_through"] == "2026-01-01T00:08:20Z"
+    assert reported(workspace, capsys, *flags)["read_through"] == "2026-01-01T00:08:20Z"
 
 
 # Exit codes
 
 
 @pytest.mark.parametrize(("ratio", "code"), [("0", 1), ("0.05", 1), ("0.099", 1), ("0.1", 0), ("0.5", 0), ("1", 0)])
-def test_fail_on_loss_ends_with_1_when_more_was_lost(ratio: str, code: int, workplace: Workplace) -> None:
+def test_fail_on_loss_ends_with_1_when_more_was_lost(ratio: str, code: int, workspace: Workspace) -> None:
     """One in ten: more than the ratio is a finding, just as much is none."""
-    workplace.watch(*one_of_ten_lost())
-    assert workplace.run("report", "--fail-on-loss", ratio) == code
-    assert workplace.run("report", "--json", "--fail-on-loss", ratio) == code
-    assert workplace.run("report") == 0
+    workspace.watch(*one_of_ten_lost())
+    assert workspace.run("report", "--fail-on-loss", ratio) == code
+    assert workspace.run("report", "--json", "--fail-on-loss", ratio) == code
+    assert workspace.run("report") == 0
 
 
-def test_fail_on_loss_looks_at_the_windows_that_are_reported(workplace: Workplace) -> None:
+def test_fail_on_loss_looks_at_the_windows_that_are_reported(workspace: Workspace) -> None:
     """Another minute's loss is nothing to this one."""
     second = [observation_batch([50], node, seq=1, window_start_ms=window_ms(1)) for node in "ab"]
-    workplace.watch(observation_batch(range(10)), observation_batch(range(9), "b"), *second, *all_told(seq=2))
-    assert workplace.run("report", "--fail-on-loss", "0", "--to", "2026-01-01T00:01Z") == 1
-    assert workplace.run("report", "--fail-on-loss", "0", "--from", "2026-01-01T00:01Z") == 0
+    workspace.watch(observation_batch(range(10)), observation_batch(range(9), "b"), *second, *closing_batches(seq=2))
+    assert workspace.run("report", "--fail-on-loss", "0", "--to", "2026-01-01T00:01Z") == 1
+    assert workspace.run("report", "--fail-on-loss", "0", "--from", "2026-01-01T00:01Z") == 0
 
 
-def test_what_nobody_can_know_is_held_against_nobody(workplace: Workplace, capsys: Captured) -> None:
+def test_what_nobody_can_know_is_held_against_nobody(workspace: Workspace, capsys: Captured) -> None:
     """With a hole in the books the missing message is no sure loss."""
-    workplace.watch(observation_batch([1, 2]), observation_batch([1], "b", seq=1), *all_told(seq=3))
-    assert workplace.run("report", "--fail-on-loss", "0") == 0
-    assert workplace.run("report", "--json") == 0
+    workspace.watch(observation_batch([1, 2]), observation_batch([1], "b", seq=1), *closing_batches(seq=3))
+    assert workspace.run("report", "--fail-on-loss", "0") == 0
+    assert workspace.run("report", "--json") == 0
     assert '"verdict": "UNKNOWN"' in capsys.readouterr().out
 
 
-def test_drops_of_a_probe_are_no_sure_loss(workplace: Workplace) -> None:
+def test_drops_of_a_probe_are_no_sure_loss(workspace: Workspace) -> None:
     """They raise the upper bound alone."""
     drops = (Drop(START_MS, 5, "queue full"),)
-    workplace.watch(observation_batch([1], drops=drops), observation_batch([1], "b"), *all_told(seq=1))
-    assert workplace.run("report", "--fail-on-loss", "0") == 0
+    workspace.watch(observation_batch([1], drops=drops), observation_batch([1], "b"), *closing_batches(seq=1))
+    assert workspace.run("report", "--fail-on-loss", "0") == 0
 
 
 # What is said of wrong flags, and of a store that is not there
 
 
-def refusal(workplace: Workplace, capsys: Captured, code: int, *flags: str) -> str:
+def refusal(workspace: Workspace, capsys: Captured, code: int, *flags: str) -> str:
     """Return the words on stderr of a report that is refused; nothing is written to stdout."""
-    assert workplace.run("report", *flags) == code
+    assert workspace.run("report", *flags) == code
     told = capsys.readouterr()
     assert told.out == ""
     return told.err
@@ -339,24 +348,24 @@ def refusal(workplace: Workplace, capsys: Captured, code: int, *flags: str) -> s
 
 @pytest.mark.parametrize("flag", ["--from", "--to"])
 @pytest.mark.parametrize("text", ["yesterday", "", "2026-13-01", "[bold]", "1767225600", "x" * 10_000])
-def test_a_time_that_is_none_is_told(flag: str, text: str, workplace: Workplace, capsys: Captured) -> None:
+def test_a_time_that_is_none_is_told(flag: str, text: str, workspace: Workspace, capsys: Captured) -> None:
     """With the flag, what was got and an example."""
-    workplace.watch()
-    told = refusal(workplace, capsys, 2, flag, text)
+    workspace.watch()
+    told = refusal(workspace, capsys, 2, flag, text)
     assert told == f"hopwatch: {flag} is a time such as 2026-11-21T06:40:00Z, got {text!r:.60}\n"
 
 
 @pytest.mark.parametrize("name", ["ordres", "_hopwatch", "[bold]", "'; DROP TABLE windows"])
-def test_a_stream_that_is_not_configured_is_told(name: str, workplace: Workplace, capsys: Captured) -> None:
+def test_a_stream_that_is_not_configured_is_told(name: str, workspace: Workspace, capsys: Captured) -> None:
     """With those that are."""
-    told = refusal(workplace, capsys, 2, "--stream", name)
+    told = refusal(workspace, capsys, 2, "--stream", name)
     assert told == f"hopwatch: --stream names {name!r}, the configuration has: orders\n"
 
 
-def test_a_configuration_without_streams_is_told(workplace: Workplace, capsys: Captured) -> None:
+def test_a_configuration_without_streams_is_told(workspace: Workspace, capsys: Captured) -> None:
     """There is nothing to name."""
-    workplace.configure("")
-    told = refusal(workplace, capsys, 2, "--stream", "orders")
+    workspace.configure("")
+    told = refusal(workspace, capsys, 2, "--stream", "orders")
     assert told == "hopwatch: --stream names 'orders', the configuration has: none\n"
 
 
@@ -364,36 +373,36 @@ def test_a_configuration_without_streams_is_told(workplace: Workplace, capsys: C
     ("ratio", "words"),
     [("2", "this is at most 1"), ("-0.1", "this is at least 0"), ("many", "this is a number")],
 )
-def test_a_ratio_that_is_none_is_told(ratio: str, words: str, workplace: Workplace, capsys: Captured) -> None:
+def test_a_ratio_that_is_none_is_told(ratio: str, words: str, workspace: Workspace, capsys: Captured) -> None:
     """By the flag's name, with what is allowed."""
-    told = refusal(workplace, capsys, 2, "--fail-on-loss", ratio)
+    told = refusal(workspace, capsys, 2, "--fail-on-loss", ratio)
     assert "Invalid value for '--fail-on-loss'" in told
     assert words in told
 
 
-def test_no_store_yet_is_told_with_the_command_that_makes_one(workplace: Workplace, capsys: Captured) -> None:
+def test_no_store_yet_is_told_with_the_command_that_makes_one(workspace: Workspace, capsys: Captured) -> None:
     """Exit 3, and no file is made by asking."""
-    assert refusal(workplace, capsys, 3) == (
-        f"hopwatch: there is no store at {workplace.store_url} yet: start the monitor with hopwatch run, it makes one\n"
+    assert refusal(workspace, capsys, 3) == (
+        f"hopwatch: there is no store at {workspace.store_url} yet: start the monitor with hopwatch run, it makes one\n"
     )
-    assert not (workplace.folder / "store.db").exists()
+    assert not (workspace.folder / "store.db").exists()
 
 
-def test_a_store_that_is_none_is_told(workplace: Workplace, capsys: Captured) -> None:
+def test_a_store_that_is_none_is_told(workspace: Workspace, capsys: Captured) -> None:
     """Exit 3."""
-    (workplace.folder / "store.db").write_text("not a database" * 100)
-    assert refusal(workplace, capsys, 3) == (
-        f"hopwatch: the store {workplace.store_url} failed: file is not a database; "
+    (workspace.folder / "store.db").write_text("not a database" * 100)
+    assert refusal(workspace, capsys, 3) == (
+        f"hopwatch: the store {workspace.store_url} failed: file is not a database; "
         "the file is another program's: name another store in [store] url\n"
     )
 
 
-def test_a_configuration_that_is_wrong_is_told_with_its_line(workplace: Workplace, capsys: Captured) -> None:
+def test_a_configuration_that_is_wrong_is_told_with_its_line(workspace: Workspace, capsys: Captured) -> None:
     """Exit 2; the store is not looked for."""
-    workplace.configure('[streams.orders]\npath = "a -> b"\ntransits = "1s"\n')
-    told = refusal(workplace, capsys, 2)
+    workspace.configure('[streams.orders]\npath = "a -> b"\ntransits = "1s"\n')
+    told = refusal(workspace, capsys, 2)
     assert told.startswith(
-        f"{workplace.config}:3: streams.orders.transits: there is no such key; did you mean 'transit'?"
+        f"{workspace.config}:3: streams.orders.transits: there is no such key; did you mean 'transit'?"
     )
 
 
@@ -411,11 +420,11 @@ def test_a_configuration_that_is_wrong_is_told_with_its_line(workplace: Workplac
     ],
 )
 def test_alerts_that_are_wrong_keep_only_whoever_needs_them(
-    command: str, code: int, workplace: Workplace, capsys: Captured
+    command: str, code: int, workspace: Workspace, capsys: Captured
 ) -> None:
     """A report is wanted most while somebody is at the rules."""
-    workplace.watch(*one_of_ten_lost()).configure(CONFIGURATION + "[[alerts.rules]]\nkind = 'typo'\n")
-    assert main([*command.split(), "--config", str(workplace.config)]) == code
+    workspace.watch(*one_of_ten_lost()).configure(CONFIGURATION + "[[alerts.rules]]\nkind = 'typo'\n")
+    assert main([*command.split(), "--config", str(workspace.config)]) == code
     assert ("there is no such kind of rule as 'typo'" in capsys.readouterr().err) == (code == 2)
 
 
@@ -429,10 +438,10 @@ def test_alerts_that_are_wrong_keep_only_whoever_needs_them(
     ],
 )
 def test_a_range_in_which_nothing_can_be_is_refused(
-    command: str, from_time: str, to_time: str, what: str, workplace: Workplace, capsys: Captured
+    command: str, from_time: str, to_time: str, what: str, workspace: Workspace, capsys: Captured
 ) -> None:
     """By moments, whatever their zones; it is a slip, and not the answer that nothing was lost."""
-    arguments = ("--config", str(workplace.config), "--from", from_time, "--to", to_time)
+    arguments = ("--config", str(workspace.config), "--from", from_time, "--to", to_time)
     assert main([*command.split(), *arguments]) == 2
     assert capsys.readouterr().err == (
         f"hopwatch: --from {from_time} {what} --to {to_time}, and nothing starts between: let --from be the earlier\n"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cli.workplace import Workplace, one_of_ten_lost
+from tests.cli.workspace import Workspace, one_of_ten_lost
 
 Captured = pytest.CaptureFixture[str]
 FIELDS = (
@@ -16,10 +16,10 @@ FIELDS = (
 
 
 @pytest.mark.parametrize(("by", "name"), [("hour", "hours"), ("day", "days")])
-def test_hours_and_days_are_told_to_the_digit(by: str, name: str, workplace: Workplace, capsys: Captured) -> None:
+def test_hours_and_days_are_told_to_the_digit(by: str, name: str, workspace: Workspace, capsys: Captured) -> None:
     """One of ten lost at the second node, within minutes of which the others were idle."""
-    workplace.watch(*one_of_ten_lost())
-    assert workplace.run("report", "--by", by, "--json") == 0
+    workspace.watch(*one_of_ten_lost())
+    assert workspace.run("report", "--by", by, "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert list(told) == ["streams", "accounts", "read_through"]
     ((one,),) = [stream[name] for stream in told["streams"]]
@@ -34,11 +34,11 @@ def test_hours_and_days_are_told_to_the_digit(by: str, name: str, workplace: Wor
     assert (b["node"], b["seen"], b["loss"], b["loss_ratio"], b["process_duration_p95_us"]) == ("b", 9, 1, 0.1, 1_000)
 
 
-def test_hours_are_drawn_one_a_row(workplace: Workplace, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+def test_hours_are_drawn_one_a_row(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     """Verdicts counted, loss end to end with its bounds, loss of each node, lag; and the accounts."""
     monkeypatch.setenv("COLUMNS", "300")
-    workplace.watch(*one_of_ten_lost())
-    assert workplace.run("report", "--by", "hour") == 0
+    workspace.watch(*one_of_ten_lost())
+    assert workspace.run("report", "--by", "hour") == 0
     title, head, _, row, accounts, _ = [line for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert title.strip() == "stream orders"
     assert head.split() == [
@@ -50,32 +50,32 @@ def test_hours_are_drawn_one_a_row(workplace: Workplace, monkeypatch: pytest.Mon
     assert accounts == "4 records, 19 observations"
 
 
-def test_days_are_drawn_by_their_date(workplace: Workplace, capsys: Captured) -> None:
+def test_days_are_drawn_by_their_date(workspace: Workspace, capsys: Captured) -> None:
     """UTC, as everywhere."""
-    workplace.watch(*one_of_ten_lost())
-    assert workplace.run("report", "--by", "day") == 0
+    workspace.watch(*one_of_ten_lost())
+    assert workspace.run("report", "--by", "day") == 0
     out = capsys.readouterr().out
     assert " 2026-01-01 " in out
     assert "00:00Z" not in out
 
 
-def test_a_stream_without_a_final_window_is_told(workplace: Workplace, capsys: Captured) -> None:
+def test_a_stream_without_a_final_window_is_told(workspace: Workspace, capsys: Captured) -> None:
     """Its people have to know that nothing came."""
-    workplace.watch()
-    assert workplace.run("report", "--by", "hour") == 0
+    workspace.watch()
+    assert workspace.run("report", "--by", "hour") == 0
     assert "stream orders: no final window for the time that is shown\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("ratio", "code"), [("0.1", 0), ("0.09", 1)])
-def test_an_hour_that_surely_lost_more_fails(ratio: str, code: int, workplace: Workplace) -> None:
+def test_an_hour_that_surely_lost_more_fails(ratio: str, code: int, workspace: Workspace) -> None:
     """Over all of its windows."""
-    workplace.watch(*one_of_ten_lost())
-    assert workplace.run("report", "--by", "hour", "--fail-on-loss", ratio) == code
+    workspace.watch(*one_of_ten_lost())
+    assert workspace.run("report", "--by", "hour", "--fail-on-loss", ratio) == code
 
 
-def test_another_span_is_no_span(workplace: Workplace, capsys: Captured) -> None:
+def test_another_span_is_no_span(workspace: Workspace, capsys: Captured) -> None:
     """Exit 2 with those that there are."""
-    assert workplace.run("report", "--by", "week") == 2
+    assert workspace.run("report", "--by", "week") == 2
     told = capsys.readouterr().err
     assert "'hour'" in told
     assert "'day'" in told

@@ -26,17 +26,17 @@ from hopwatch.monitor.store import instances
 from hopwatch.monitor.store import schema
 from hopwatch.monitor.store import writer
 from tests.alerts.receiver import Receiver
-from tests.cli.workplace import CONFIGURATION
-from tests.cli.workplace import Workplace
 from tests.monitor.file_permissions import without_root
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spool_builder import STREAM_CONFIGS
-from tests.monitor.store.stored import concluded
 from hopwatch.alerts.channels import routing
 from hopwatch.alerts.channels.routing import Routing
 from tests.alerts.notifications import notification
 from tests.alerts.storage.test_outbox import put
 from tests.alerts.storage.test_outbox import states
+from tests.cli.workspace import CONFIGURATION
+from tests.cli.workspace import Workspace
+from tests.monitor.store.conclusions import build_conclusion
 
 
 Captured = pytest.CaptureFixture[str]
@@ -44,10 +44,10 @@ FORMS: Final[tuple[list[str], ...]] = ([], ["--once"])
 
 
 @pytest.fixture
-def ready(workplace: Workplace) -> Workplace:
+def ready(workspace: Workspace) -> Workspace:
     """Return a place with an empty spool, where Spark must not be started."""
-    (workplace.folder / "spool").mkdir()
-    return workplace
+    (workspace.folder / "spool").mkdir()
+    return workspace
 
 
 @pytest.fixture(autouse=True)
@@ -60,9 +60,9 @@ def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "_build_session", lambda *_: start(None))
 
 
-def refusal(workplace: Workplace, capsys: Captured, code: int, *flags: str) -> str:
+def refusal(workspace: Workspace, capsys: Captured, code: int, *flags: str) -> str:
     """Return the words of a run that is refused: all on stderr, after the name of the program."""
-    assert workplace.run("run", *flags) == code
+    assert workspace.run("run", *flags) == code
     told = capsys.readouterr()
     assert told.out == ""
     return told.err.removeprefix("hopwatch: ").removesuffix("\n")
@@ -101,7 +101,7 @@ WRONG = {
 @pytest.mark.parametrize("flags", FORMS, ids=str)
 @pytest.mark.parametrize(("configuration", "words"), WRONG.values(), ids=WRONG)
 def test_a_wrong_configuration_starts_nothing(
-    configuration: str, words: str, flags: list[str], ready: Workplace, capsys: Captured
+    configuration: str, words: str, flags: list[str], ready: Workspace, capsys: Captured
 ) -> None:
     """Exit 2 with file, line and key; neither store nor working folder is made."""
     ready.configure(configuration)
@@ -110,7 +110,7 @@ def test_a_wrong_configuration_starts_nothing(
     assert sorted(path.name for path in ready.folder.iterdir()) == ["hopwatch.toml", "spool"]
 
 
-def test_a_configuration_that_is_not_there_is_told(ready: Workplace, capsys: Captured) -> None:
+def test_a_configuration_that_is_not_there_is_told(ready: Workspace, capsys: Captured) -> None:
     """Exit 2 with its name."""
     ready.config.unlink()
     assert refusal(ready, capsys, 2) == (
@@ -124,7 +124,7 @@ def test_a_configuration_that_is_not_there_is_told(ready: Workplace, capsys: Cap
 
 @pytest.mark.parametrize("flags", FORMS, ids=str)
 def test_without_java_nothing_is_started(
-    flags: list[str], ready: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    flags: list[str], ready: Workspace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One line with the command that installs it."""
     monkeypatch.setenv("PATH", str(ready.folder))
@@ -136,29 +136,29 @@ def test_without_java_nothing_is_started(
     assert not (ready.folder / "store.db").exists()
 
 
-def test_once_tells_of_a_spool_that_is_not_there(workplace: Workplace, capsys: Captured) -> None:
+def test_once_tells_of_a_spool_that_is_not_there(workspace: Workspace, capsys: Captured) -> None:
     """It reads what is there, and a folder that is not there is rather misspelt."""
-    assert refusal(workplace, capsys, 3, "--once") == (
-        f"the spool {workplace.folder}/spool is a folder that probes write to, got nothing: "
+    assert refusal(workspace, capsys, 3, "--once") == (
+        f"the spool {workspace.folder}/spool is a folder that probes write to, got nothing: "
         "start a probe with this sink, or correct [transport] url"
     )
-    assert [path.name for path in workplace.folder.iterdir()] == ["hopwatch.toml"]
+    assert [path.name for path in workspace.folder.iterdir()] == ["hopwatch.toml"]
 
 
 def test_a_stream_that_starts_before_the_first_probe_makes_the_spool_and_waits(
-    workplace: Workplace, capsys: Captured
+    workspace: Workspace, capsys: Captured
 ) -> None:
     """It says so before Spark starts, with the sink that a probe needs; the folder is made as a probe makes it."""
-    workplace.run("run")
-    (workplace.folder / "a-probe's").mkdir()
-    assert (workplace.folder / "spool").stat().st_mode == (workplace.folder / "a-probe's").stat().st_mode
+    workspace.run("run")
+    (workspace.folder / "a-probe's").mkdir()
+    assert (workspace.folder / "spool").stat().st_mode == (workspace.folder / "a-probe's").stat().st_mode
     words = capsys.readouterr().err.splitlines()[:2]
     assert words == [
         (
-            f"hopwatch: no probe has written to the spool {workplace.folder}/spool yet; "
-            f"the monitor waits for one with the sink spool:{workplace.folder}/spool"
+            f"hopwatch: no probe has written to the spool {workspace.folder}/spool yet; "
+            f"the monitor waits for one with the sink spool:{workspace.folder}/spool"
         ),
-        f"hopwatch: who may write to the spool: {spool.describe_rights(workplace.folder / 'spool')}",
+        f"hopwatch: who may write to the spool: {spool.describe_rights(workspace.folder / 'spool')}",
     ]
 
 
@@ -168,7 +168,7 @@ REACHES_NOBODY: Final = (
 )
 
 
-def test_a_stream_without_a_channel_says_that_alerts_reach_nobody(ready: Workplace, capsys: Captured) -> None:
+def test_a_stream_without_a_channel_says_that_alerts_reach_nobody(ready: Workspace, capsys: Captured) -> None:
     """Once, before Spark starts."""
     ready.run("run")
     err = capsys.readouterr().err
@@ -186,50 +186,50 @@ def test_a_stream_without_a_channel_says_that_alerts_reach_nobody(ready: Workpla
     ids=["a channel", "no rule", "--once"],
 )
 def test_who_is_told_or_wants_no_alerts_hears_nothing_of_it(
-    more: str, flags: list[str], ready: Workplace, capsys: Captured
+    more: str, flags: list[str], ready: Workspace, capsys: Captured
 ) -> None:
     """Nor does a run over all that is there: it tells nobody anyway."""
     ready.configure(CONFIGURATION + more).run("run", *flags)
     assert "reach nobody" not in capsys.readouterr().err
 
 
-def test_the_pulse_of_an_earlier_run_is_no_probe(ready: Workplace, capsys: Captured) -> None:
+def test_the_pulse_of_an_earlier_run_is_no_probe(ready: Workspace, capsys: Captured) -> None:
     """A spool that has the monitor's own folder alone is still waited for."""
     (ready.folder / "spool" / "-hopwatch.monitor.h-1.1790000000000000-0123456789ab").mkdir()
     ready.run("run")
     assert "no probe has written" in capsys.readouterr().err
 
 
-def test_a_spool_with_a_probe_is_not_waited_for(ready: Workplace, capsys: Captured) -> None:
+def test_a_spool_with_a_probe_is_not_waited_for(ready: Workspace, capsys: Captured) -> None:
     """Its folder is there before its first record."""
     (ready.folder / "spool" / "orders.a.h-1.1790000000000000").mkdir()
     ready.run("run")
     assert "no probe has written" not in capsys.readouterr().err
 
 
-def test_a_spool_that_cannot_be_made_is_told(workplace: Workplace, capsys: Captured) -> None:
+def test_a_spool_that_cannot_be_made_is_told(workspace: Workspace, capsys: Captured) -> None:
     """With what stands in the way."""
-    (workplace.folder / "spool").symlink_to(workplace.folder / "gone")
-    assert refusal(workplace, capsys, 3) == (
-        f"the spool {workplace.folder}/spool is not there and cannot be made: File exists: "
+    (workspace.folder / "spool").symlink_to(workspace.folder / "gone")
+    assert refusal(workspace, capsys, 3) == (
+        f"the spool {workspace.folder}/spool is not there and cannot be made: File exists: "
         "make it a folder that this user can write, or correct [transport] url"
     )
 
 
 @pytest.mark.parametrize("flags", FORMS, ids=str)
-def test_a_spool_that_is_a_file_is_told(flags: list[str], workplace: Workplace, capsys: Captured) -> None:
+def test_a_spool_that_is_a_file_is_told(flags: list[str], workspace: Workspace, capsys: Captured) -> None:
     """Whatever is in it."""
-    (workplace.folder / "spool").write_text("HWSP1\n")
-    assert "is a folder that probes write to, got a file" in refusal(workplace, capsys, 3, *flags)
+    (workspace.folder / "spool").write_text("HWSP1\n")
+    assert "is a folder that probes write to, got a file" in refusal(workspace, capsys, 3, *flags)
 
 
 def test_a_spool_that_cannot_be_written_is_told(open_folder: Path, capsys: Captured) -> None:
     """A stream's own pulse has to go through it."""
-    workplace = Workplace(open_folder).configure()
-    workplace.config.chmod(0o644)
+    workspace = Workspace(open_folder).configure()
+    workspace.config.chmod(0o644)
     (open_folder / "spool").mkdir(mode=0o555)
     with without_root():
-        told = refusal(workplace, capsys, 3)
+        told = refusal(workspace, capsys, 3)
     assert told == (
         f"the spool {open_folder}/spool cannot be written by this user, "
         "so the monitor's pulse cannot go through it: grant write on it"
@@ -237,9 +237,9 @@ def test_a_spool_that_cannot_be_written_is_told(open_folder: Path, capsys: Captu
 
 
 @pytest.mark.parametrize("flags", FORMS, ids=str)
-def test_a_second_monitor_is_refused(flags: list[str], ready: Workplace, capsys: Captured) -> None:
+def test_a_second_monitor_is_refused(flags: list[str], ready: Workspace, capsys: Captured) -> None:
     """It starts nothing while the first one holds the store."""
-    with dialect.sole_writer(ready.store_url):
+    with dialect.lock_store(ready.store_url):
         told = refusal(ready, capsys, 3, *flags)
     assert told == (
         f"another monitor writes to the store {ready.folder}/store.db: "
@@ -248,15 +248,15 @@ def test_a_second_monitor_is_refused(flags: list[str], ready: Workplace, capsys:
 
 
 @pytest.mark.parametrize("flags", FORMS, ids=str)
-def test_a_store_of_another_program_is_refused(flags: list[str], ready: Workplace, capsys: Captured) -> None:
+def test_a_store_of_another_program_is_refused(flags: list[str], ready: Workspace, capsys: Captured) -> None:
     """Its tables are left alone."""
-    with dialect.engine(ready.store_url).execution_options(writes=True).begin() as connection:
+    with dialect.create_engine(ready.store_url).execution_options(writes=True).begin() as connection:
         connection.execute(text("CREATE TABLE customers (name TEXT)"))
     told = refusal(ready, capsys, 3, *flags)
     assert told.startswith(f"the database {ready.store_url} holds other tables than a store's: ")
 
 
-def test_once_refuses_the_store_of_a_stream_before_it_reads(ready: Workplace, capsys: Captured) -> None:
+def test_once_refuses_the_store_of_a_stream_before_it_reads(ready: Workspace, capsys: Captured) -> None:
     """Nobody waits for a reading that cannot be kept."""
     put_query(ready, "a-query")
     assert refusal(ready, capsys, 3, "--once") == (
@@ -264,7 +264,7 @@ def test_once_refuses_the_store_of_a_stream_before_it_reads(ready: Workplace, ca
     )
 
 
-def test_a_stream_refuses_the_store_of_once(ready: Workplace, capsys: Captured) -> None:
+def test_a_stream_refuses_the_store_of_once(ready: Workspace, capsys: Captured) -> None:
     """Their windows would be mixed up."""
     put_query(ready, "once")
     assert refusal(ready, capsys, 3) == (
@@ -273,7 +273,7 @@ def test_a_stream_refuses_the_store_of_once(ready: Workplace, capsys: Captured) 
     )
 
 
-def test_a_stream_refuses_a_checkpoint_that_does_not_fit(ready: Workplace, capsys: Captured) -> None:
+def test_a_stream_refuses_a_checkpoint_that_does_not_fit(ready: Workspace, capsys: Captured) -> None:
     """The store is further than the working folder says."""
     put_query(ready, "a-query")
     told = refusal(ready, capsys, 3, "--workdir", str(ready.folder / "other"))
@@ -282,16 +282,16 @@ def test_a_stream_refuses_a_checkpoint_that_does_not_fit(ready: Workplace, capsy
     )
 
 
-def put_query(workplace: Workplace, query: str) -> None:
+def put_query(workspace: Workspace, query: str) -> None:
     """Let a query have written to the store."""
-    engine = dialect.engine(workplace.store_url)
-    schema.prepare(engine)
+    engine = dialect.create_engine(workspace.store_url)
+    schema.prepare_store(engine)
     with engine.execution_options(writes=True).begin() as connection:
         writer.set_values(connection, {"query_id": query, "batch_id": "7"})
 
 
 @pytest.mark.parametrize("flags", FORMS, ids=str)
-def test_a_working_folder_that_cannot_be_written_is_told(flags: list[str], ready: Workplace, capsys: Captured) -> None:
+def test_a_working_folder_that_cannot_be_written_is_told(flags: list[str], ready: Workspace, capsys: Captured) -> None:
     """With the flag that names another."""
     (ready.folder / "taken").write_text("")
     told = refusal(ready, capsys, 3, *flags, "--workdir", str(ready.folder / "taken"))
@@ -300,7 +300,7 @@ def test_a_working_folder_that_cannot_be_written_is_told(flags: list[str], ready
     )
 
 
-def test_a_working_folder_is_for_its_user_alone(ready: Workplace) -> None:
+def test_a_working_folder_is_for_its_user_alone(ready: Workspace) -> None:
     """Ids of messages stand in checkpoint and log; so is the store."""
     ready.run("run")
     found = {name: oct((ready.folder / name).stat().st_mode & 0o777) for name in ("work", "store.db")}
@@ -312,11 +312,11 @@ def test_a_working_folder_is_for_its_user_alone(ready: Workplace) -> None:
 
 @pytest.mark.parametrize("flags", FORMS, ids=str)
 def test_a_stream_delivers_what_waits_and_once_tells_nobody(
-    flags: list[str], ready: Workplace, monkeypatch: pytest.MonkeyPatch
+    flags: list[str], ready: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before Spark is there, and though it does not come: what a monitor that died has left is not forgotten."""
-    engine = dialect.engine(ready.store_url)
-    schema.prepare(engine)
+    engine = dialect.create_engine(ready.store_url)
+    schema.prepare_store(engine)
     put(engine, notification())
     pager = Receiver(ManualClock())
     monkeypatch.setattr(routing, "open_routing", lambda _: Routing({"pager": pager}, lambda _: ("pager",)))
@@ -329,52 +329,54 @@ def test_a_stream_delivers_what_waits_and_once_tells_nobody(
 def test_what_a_batch_has_committed_is_delivered_and_told(capsys: Captured) -> None:
     """The courier is woken first."""
     woken: list[str] = []
-    run._report(lambda: woken.append(capsys.readouterr().err), [replace(concluded().result, verdict=Verdict.CLEAN)])
+    run._on_commit(
+        lambda: woken.append(capsys.readouterr().err), [replace(build_conclusion().result, verdict=Verdict.CLEAN)]
+    )
     assert woken == [""]
     assert "CLEAN" in capsys.readouterr().err
 
 
-def test_a_stream_that_is_stopped_notes_it(ready: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_that_is_stopped_notes_it(ready: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that what is shown of its store later is as of then, and no monitor that died."""
-    monkeypatch.setattr(run, "_watch", lambda *_: None)
+    monkeypatch.setattr(run, "_watch_stream", lambda *_: None)
     before_us = SystemClock().now_us()
     assert ready.run("run") == 0
-    with schema.reading(dialect.engine(ready.store_url)) as connection:
-        stopped_us = instances.reached(connection).stopped_us
+    with schema.open_snapshot(dialect.create_engine(ready.store_url)) as connection:
+        stopped_us = instances.read_progress(connection).stopped_us
     assert stopped_us is not None
     assert before_us <= stopped_us <= SystemClock().now_us()
 
 
 def test_a_stream_that_ctrl_c_ends_while_spark_starts_notes_it(
-    ready: Workplace, monkeypatch: pytest.MonkeyPatch
+    ready: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Python ends it then, and the exit code is that of the signal."""
 
     def end(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run, "_watch", end)
+    monkeypatch.setattr(run, "_watch_stream", end)
     assert ready.run("run") == 130
-    with schema.reading(dialect.engine(ready.store_url)) as connection:
-        assert instances.reached(connection).stopped_us is not None
+    with schema.open_snapshot(dialect.create_engine(ready.store_url)) as connection:
+        assert instances.read_progress(connection).stopped_us is not None
 
 
-def test_a_stream_that_fails_notes_no_stop(ready: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_that_fails_notes_no_stop(ready: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was not stopped by anybody."""
 
     def fail(*_: object) -> None:
         raise TransportError("the spool is gone")
 
-    monkeypatch.setattr(run, "_watch", fail)
+    monkeypatch.setattr(run, "_watch_stream", fail)
     assert ready.run("run") == 3
-    with schema.reading(dialect.engine(ready.store_url)) as connection:
-        assert instances.reached(connection).stopped_us is None
+    with schema.open_snapshot(dialect.create_engine(ready.store_url)) as connection:
+        assert instances.read_progress(connection).stopped_us is None
 
 
-def test_what_is_logged_goes_to_stderr(ready: Workplace, capsys: Captured) -> None:
+def test_what_is_logged_goes_to_stderr(ready: Workspace, capsys: Captured) -> None:
     """What a courier has to say too; stdout is for data."""
-    engine = dialect.engine(ready.store_url)
-    schema.prepare(engine)
+    engine = dialect.create_engine(ready.store_url)
+    schema.prepare_store(engine)
     put(engine, notification(), channels=("old",))
     ready.run("run")
     told = capsys.readouterr()
@@ -387,11 +389,11 @@ def test_what_is_logged_goes_to_stderr(ready: Workplace, capsys: Captured) -> No
 
 
 @pytest.fixture
-def place(ready: Workplace) -> job.JobContext:
+def place(ready: Workspace) -> job.JobContext:
     """Return where a job reads and writes."""
     folder = ready.folder
     return job.JobContext(
-        SpoolSource(folder / "spool"), dialect.engine(ready.store_url), STREAM_CONFIGS, folder / "work"
+        SpoolSource(folder / "spool"), dialect.create_engine(ready.store_url), STREAM_CONFIGS, folder / "work"
     )
 
 
@@ -444,7 +446,7 @@ def test_a_run_over_everything_whose_java_is_gone_is_told(
 
     monkeypatch.setattr(job, "run_once", fail)
     with pytest.raises(DependencyError, match=r"^Java was killed: by the system, for want of memory, or by somebody;"):
-        run._once(place, load(None, flags={}, environ={}))
+        run._run_once(place, load(None, flags={}, environ={}))
 
 
 def test_a_stream_that_stopped_by_itself_is_told(place: job.JobContext) -> None:
@@ -469,7 +471,7 @@ def test_a_run_over_everything_that_fails_is_told_by_its_cause(
 
     monkeypatch.setattr(job, "run_once", fail)
     with pytest.raises((DependencyError, PySparkException)) as caught:
-        run._once(place, load(None, flags={}, environ={}))
+        run._run_once(place, load(None, flags={}, environ={}))
     assert str(caught.value) == (
         "the disk is full: free some space and start again, nothing is lost" if "space" in cause else "odd"
     )
@@ -478,10 +480,16 @@ def test_a_run_over_everything_that_fails_is_told_by_its_cause(
 def test_windows_are_told_as_they_become_final(capsys: Captured) -> None:
     """One line each on stderr; those that are still open are not worth one."""
     base = replace(
-        concluded().result, known=1_234, delivered=1_233, lost=1, lost_lower=1, lost_upper=1, verdict=Verdict.LOSSY
+        build_conclusion().result,
+        known=1_234,
+        delivered=1_233,
+        lost=1,
+        lost_lower=1,
+        lost_upper=1,
+        verdict=Verdict.LOSSY,
     )
     results = [base, replace(base, status=Status.PROVISIONAL), replace(base, status=Status.AMENDED)]
-    run._tell(results)
+    run._print_results(results)
     told = capsys.readouterr()
     line = "2026-01-01T00:00:00Z orders {} LOSSY: 1,234 known, 1,233 delivered, 1 lost"
     assert (told.out, told.err.splitlines()) == ("", [line.format("FINAL"), line.format("AMENDED")])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hopwatch.cli.main import main
-from tests.cli.workplace import Workplace
+from tests.cli.workspace import Workspace
 from tests.gate.registry.schemas import BROKEN, CONFLICT, FIRST, Json, record, schema
 
 Captured = pytest.CaptureFixture[str]
@@ -17,82 +17,82 @@ OTHER = record({"name": "a", "type": "int", "default": 3}, namespace="com.exampl
 FINGERPRINT = schema(FIRST).fingerprint.hex()
 
 
-def run(workplace: Workplace, *arguments: str) -> int:
+def run(workspace: Workspace, *arguments: str) -> int:
     """Run a command on the store of a place."""
-    return main(["schema", *arguments, "--config", str(workplace.config)])
+    return main(["schema", *arguments, "--config", str(workspace.config)])
 
 
-def file(workplace: Workplace, said: Json) -> str:
+def file(workspace: Workspace, said: Json) -> str:
     """Return a file that a schema is written to."""
-    path = workplace.config.parent / "schema.avsc"
+    path = workspace.config.parent / "schema.avsc"
     path.write_text(json.dumps(said), "utf-8")
     return str(path)
 
 
-def test_a_schema_is_registered_once(workplace: Workplace, capsys: Captured) -> None:
+def test_a_schema_is_registered_once(workspace: Workspace, capsys: Captured) -> None:
     """Into a store that is made if there is none; the second time it is there already."""
-    assert run(workplace, "register", file(workplace, FIRST), "--subject", "orders") == 0
-    assert run(workplace, "register", file(workplace, FIRST), "--subject", "orders") == 0
+    assert run(workspace, "register", file(workspace, FIRST), "--subject", "orders") == 0
+    assert run(workspace, "register", file(workspace, FIRST), "--subject", "orders") == 0
     assert capsys.readouterr().out == (
         f"registered: version 1 of orders, {FINGERPRINT}\nthere already: version 1 of orders, {FINGERPRINT}\n"
     )
-    assert run(workplace, "register", file(workplace, FIRST), "--subject", "orders", "--json") == 0
+    assert run(workspace, "register", file(workspace, FIRST), "--subject", "orders", "--json") == 0
     told = {"subject": "orders", "version": 1, "fingerprint": FINGERPRINT, "is_new": False}
     assert json.loads(capsys.readouterr().out) == told
 
 
-def test_what_would_break_readers_is_a_finding(workplace: Workplace, capsys: Captured) -> None:
+def test_what_would_break_readers_is_a_finding(workspace: Workspace, capsys: Captured) -> None:
     """Exit 1 with each field and what to do, whether it is to be registered or only looked at."""
-    run(workplace, "register", file(workplace, FIRST), "--subject", "orders")
+    run(workspace, "register", file(workspace, FIRST), "--subject", "orders")
     capsys.readouterr()
     for command in ("register", "check"):
-        assert run(workplace, command, file(workplace, BROKEN), "--subject", "orders") == 1
+        assert run(workspace, command, file(workspace, BROKEN), "--subject", "orders") == 1
         told = capsys.readouterr()
         assert told.out == f"c: {CONFLICT['problem']}: {CONFLICT['breaks']}\n    give it a default\n"
         assert told.err == (
             "or make it a new major version: the namespace com.example.orders.v2, and a subject of its own\n"
         )
-        assert run(workplace, command, file(workplace, BROKEN), "--subject", "orders", "--json") == 1
+        assert run(workspace, command, file(workspace, BROKEN), "--subject", "orders", "--json") == 1
         assert json.loads(capsys.readouterr().out) == {
             "subject": "orders", "compatible": False, "conflicts": [CONFLICT],
         }  # fmt: skip
-    assert run(workplace, "check", file(workplace, FIRST), "--subject", "orders") == 0
+    assert run(workspace, "check", file(workspace, FIRST), "--subject", "orders") == 0
     assert capsys.readouterr().out == "it fits orders, which is backward_transitive\n"
-    assert run(workplace, "check", file(workplace, FIRST), "--subject", "orders", "--json") == 0
+    assert run(workspace, "check", file(workspace, FIRST), "--subject", "orders", "--json") == 0
     assert json.loads(capsys.readouterr().out) == {"subject": "orders", "compatible": True, "conflicts": []}
 
 
-def test_what_there_is_is_listed(workplace: Workplace, capsys: Captured) -> None:
+def test_what_there_is_is_listed(workspace: Workspace, capsys: Captured) -> None:
     """The latest version of each subject, or all of one; without any, what to do."""
-    run(workplace, "register", file(workplace, FIRST), "--subject", "orders")
+    run(workspace, "register", file(workspace, FIRST), "--subject", "orders")
     capsys.readouterr()
     one = {
         "subject": "orders", "version": 1, "id": 1, "fingerprint": FINGERPRINT, "compatibility": "backward_transitive",
     }  # fmt: skip
     for more in ((), ("--subject", "orders")):
-        assert run(workplace, "list", "--json", *more) == 0
+        assert run(workspace, "list", "--json", *more) == 0
         assert json.loads(capsys.readouterr().out) == {"schemas": [one]}
-    assert run(workplace, "list") == 0
+    assert run(workspace, "list") == 0
     assert capsys.readouterr().out.split()[-5:] == [str(value) for value in one.values()]
 
 
-def test_an_old_version_is_the_newest_again(workplace: Workplace, capsys: Captured) -> None:
+def test_an_old_version_is_the_newest_again(workspace: Workspace, capsys: Captured) -> None:
     """Though it would break readers, which is what a wrong schema may need; the level is a command of its own."""
-    assert run(workplace, "register", file(workplace, FIRST), "--subject", "orders") == 0
-    assert run(workplace, "level", "none", "--subject", "orders") == 0
-    assert run(workplace, "register", file(workplace, BROKEN), "--subject", "orders") == 0
-    assert run(workplace, "level", "forward", "--subject", "orders", "--json") == 0
-    assert run(workplace, "register", file(workplace, FIRST), "--subject", "orders") == 1
+    assert run(workspace, "register", file(workspace, FIRST), "--subject", "orders") == 0
+    assert run(workspace, "level", "none", "--subject", "orders") == 0
+    assert run(workspace, "register", file(workspace, BROKEN), "--subject", "orders") == 0
+    assert run(workspace, "level", "forward", "--subject", "orders", "--json") == 0
+    assert run(workspace, "register", file(workspace, FIRST), "--subject", "orders") == 1
     capsys.readouterr()
-    assert [run(workplace, "restore", "1", "--subject", "orders") for _ in range(2)] == [0, 0]
+    assert [run(workspace, "restore", "1", "--subject", "orders") for _ in range(2)] == [0, 0]
     assert capsys.readouterr().out == (
         "the newest of orders is version 3, which says what version 1 says\nthe newest of orders is it already\n"
     )
-    assert run(workplace, "restore", "2", "--subject", "orders", "--json") == 0
+    assert run(workspace, "restore", "2", "--subject", "orders", "--json") == 0
     assert json.loads(capsys.readouterr().out) == {"subject": "orders", "version": 4, "is_new": True}
-    assert run(workplace, "level", "--subject", "orders", "--json") == 0
+    assert run(workspace, "level", "--subject", "orders", "--json") == 0
     assert json.loads(capsys.readouterr().out) == {"subject": "orders", "compatibility": "forward"}
-    assert run(workplace, "level", "--subject", "orders") == 0
+    assert run(workspace, "level", "--subject", "orders") == 0
     assert capsys.readouterr().out == "orders is forward\n"
 
 
@@ -106,97 +106,97 @@ def test_an_old_version_is_the_newest_again(workplace: Workplace, capsys: Captur
     ],
 )
 def test_what_cannot_be_restored_or_set_is_told(
-    workplace: Workplace, capsys: Captured, arguments: tuple[str, ...], told: str
+    workspace: Workspace, capsys: Captured, arguments: tuple[str, ...], told: str
 ) -> None:
     """With what there is; nothing is changed."""
-    assert run(workplace, "register", file(workplace, FIRST), "--subject", "orders") == 0
-    assert run(workplace, *arguments) == 2
+    assert run(workspace, "register", file(workspace, FIRST), "--subject", "orders") == 0
+    assert run(workspace, *arguments) == 2
     assert told in capsys.readouterr().err
 
 
-def test_an_empty_registry_says_what_to_do(workplace: Workplace, capsys: Captured) -> None:
+def test_an_empty_registry_says_what_to_do(workspace: Workspace, capsys: Captured) -> None:
     """Nothing on stdout."""
-    assert main(["store", "migrate", "--config", str(workplace.config)]) == 0
+    assert main(["store", "migrate", "--config", str(workspace.config)]) == 0
     capsys.readouterr()
-    assert run(workplace, "list") == 0
+    assert run(workspace, "list") == 0
     told = capsys.readouterr()
     assert (told.out, told.err) == (
         "", "no schema is registered yet: hopwatch schema register --subject S FILE\n",
     )  # fmt: skip
-    assert run(workplace, "list", "--subject", "nobody") == 2
+    assert run(workspace, "list", "--subject", "nobody") == 2
     assert "there is no subject nobody: hopwatch schema list names those that there are" in capsys.readouterr().err
 
 
-def test_what_cannot_be_used_is_told(workplace: Workplace, capsys: Captured, tmp_path: Path) -> None:
+def test_what_cannot_be_used_is_told(workspace: Workspace, capsys: Captured, tmp_path: Path) -> None:
     """Exit 2 for a file that is no schema; 1 for a fingerprint that has a meaning already; 3 without a store."""
-    assert run(workplace, "check", file(workplace, FIRST), "--subject", "orders") == 3
+    assert run(workspace, "check", file(workspace, FIRST), "--subject", "orders") == 3
     assert "there is no store at" in capsys.readouterr().err
-    run(workplace, "register", file(workplace, FIRST), "--subject", "orders")
+    run(workspace, "register", file(workspace, FIRST), "--subject", "orders")
     capsys.readouterr()
     missing = str(tmp_path / "none.avsc")
     for command in ("register", "check"):
         for path, told in (
             (missing, f"hopwatch: the schema {missing} cannot be read: No such file or directory: name a file of JSON"),
-            (file(workplace, ["null", {"type": "map", "values": "X"}]), " at /1/values: there is no type 'X'"),
+            (file(workspace, ["null", {"type": "map", "values": "X"}]), " at /1/values: there is no type 'X'"),
         ):
-            assert run(workplace, command, path, "--subject", "orders") == 2
+            assert run(workspace, command, path, "--subject", "orders") == 2
             assert told in capsys.readouterr().err
-        assert run(workplace, command, file(workplace, OTHER), "--subject", "orders") == 1
+        assert run(workspace, command, file(workspace, OTHER), "--subject", "orders") == 1
         told = f"the fingerprint {FINGERPRINT} stands already for a schema that differs"
         assert capsys.readouterr().out.startswith(told)
-        assert run(workplace, command, file(workplace, OTHER), "--subject", "orders", "--json") == 1
+        assert run(workspace, command, file(workspace, OTHER), "--subject", "orders", "--json") == 1
         found = json.loads(capsys.readouterr().out)
         assert (found["compatible"], found["conflicts"], found["reason"].startswith(told)) == (False, [], True)
-    assert run(workplace, "register", file(workplace, FIRST), "--subject", "a b") == 2
+    assert run(workspace, "register", file(workspace, FIRST), "--subject", "a b") == 2
     assert "a subject is 1 to 255 of the characters A-Za-z0-9._-, got 'a b'" in capsys.readouterr().err
 
 
-def test_versions_are_compared(workplace: Workplace, capsys: Captured) -> None:
+def test_versions_are_compared(workspace: Workspace, capsys: Captured) -> None:
     """The latest with the one before, any two, or one with a file; and who reads whom."""
     second = record({"name": "a", "type": "long"}, namespace="com.example.orders.v1")
     for said in (FIRST, second):
-        assert run(workplace, "register", file(workplace, said), "--subject", "orders") == 0
+        assert run(workspace, "register", file(workspace, said), "--subject", "orders") == 0
     capsys.readouterr()
     told = {
         "subject": "orders", "from": 1, "to": 2, "differences": [{"place": "a", "before": "int", "now": "long"}],
         "backward": True, "forward": False,
     }  # fmt: skip
     for more in ((), ("--from", "1", "--to", "2")):
-        assert run(workplace, "diff", "--subject", "orders", "--json", *more) == 0
+        assert run(workspace, "diff", "--subject", "orders", "--json", *more) == 0
         assert json.loads(capsys.readouterr().out) == told
-    path = file(workplace, FIRST)
-    assert run(workplace, "diff", "--subject", "orders", "--file", path, "--json") == 0
+    path = file(workspace, FIRST)
+    assert run(workspace, "diff", "--subject", "orders", "--file", path, "--json") == 0
     assert json.loads(capsys.readouterr().out) == {
         "subject": "orders", "from": 2, "to": path, "differences": [{"place": "a", "before": "long", "now": "int"}],
         "backward": False, "forward": True,
     }  # fmt: skip
-    assert run(workplace, "diff", "--subject", "orders") == 0
+    assert run(workspace, "diff", "--subject", "orders") == 0
     shown = capsys.readouterr()
     assert [line.split() for line in shown.out.splitlines()] == [
         ["place", "version", "1", "version", "2"], ["a", "int", "long"],
     ]  # fmt: skip
     assert "version 2 reads what version 1 wrote\nversion 1 does not read what version 2 writes\n" in shown.err
-    assert run(workplace, "diff", "--subject", "orders", "--from", "2") == 0
+    assert run(workspace, "diff", "--subject", "orders", "--from", "2") == 0
     assert "version 2 and version 2 say the same" in capsys.readouterr().err
-    assert run(workplace, "diff", "--subject", "orders", "--to", "1") == 2
+    assert run(workspace, "diff", "--subject", "orders", "--to", "1") == 2
     assert "there is nothing before version 1 of orders: name a schema with --file" in capsys.readouterr().err
-    assert run(workplace, "diff", "--subject", "orders", "--to", "9") == 2
+    assert run(workspace, "diff", "--subject", "orders", "--to", "9") == 2
     told_of_all = "there is no version 9 of orders: hopwatch schema list --subject orders names those that there are"
     assert told_of_all in capsys.readouterr().err
-    assert run(workplace, "diff", "--subject", "orders", "--to", "1", "--file", path) == 2
+    assert run(workspace, "diff", "--subject", "orders", "--to", "1", "--file", path) == 2
     assert "--to and --file both say what is compared: name one of them" in capsys.readouterr().err
 
 
-def test_a_module_is_written(workplace: Workplace, capsys: Captured, tmp_path: Path) -> None:
+def test_a_module_is_written(workspace: Workspace, capsys: Captured, tmp_path: Path) -> None:
     """To stdout or a file; what no module can be made of is told."""
-    run(workplace, "register", file(workplace, FIRST), "--subject", "orders")
-    run(workplace, "register", file(workplace, ["null", "int"]), "--subject", "plain")
+    run(workspace, "register", file(workspace, FIRST), "--subject", "orders")
+    run(workspace, "register", file(workspace, ["null", "int"]), "--subject", "plain")
     capsys.readouterr()
-    assert run(workplace, "generate", "python", "--subject", "orders") == 0
+    assert run(workspace, "generate", "python", "--subject", "orders") == 0
     text = capsys.readouterr().out
     assert text.startswith('"""Events of orders, version 1: made by hopwatch schema generate python')
     out = tmp_path / "orders.py"
-    assert run(workplace, "generate", "python", "--subject", "orders", "--out", str(out), "--version", "1") == 0
+    assert run(workspace, "generate", "python", "--subject", "orders", "--out", str(out), "--version", "1") == 0
     assert capsys.readouterr().err == f"{out} has the events of orders, version 1\n"
     assert out.read_text("utf-8") == text
     for arguments, told in (
@@ -204,5 +204,5 @@ def test_a_module_is_written(workplace: Workplace, capsys: Captured, tmp_path: P
         (("--subject", "plain"), "a module is made of a record"),
         (("--subject", "orders", "--out", str(tmp_path)), f"{tmp_path} cannot be written: Is a directory"),
     ):
-        assert run(workplace, "generate", "python", *arguments) == 2
+        assert run(workspace, "generate", "python", *arguments) == 2
         assert told in capsys.readouterr().err

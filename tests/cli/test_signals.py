@@ -15,7 +15,7 @@ from hopwatch.cli import signals
 def test_a_signal_sets_the_wish_and_handlers_come_back(number: signal.Signals) -> None:
     """For as long as the block lasts."""
     stop, before = Event(), signal.getsignal(number)
-    with signals.ending(stop):
+    with signals.stop_on_signals(stop):
         os.kill(os.getpid(), number)
         assert stop.wait(5)
     assert signal.getsignal(number) is before
@@ -35,7 +35,7 @@ def test_a_signal_in_the_midst_of_another_waits_for_nothing() -> None:
             super().set()
 
     stop = Interrupted()
-    with signals.ending(stop):
+    with signals.stop_on_signals(stop):
         os.kill(os.getpid(), signal.SIGINT)
         assert stop.wait(5)
     assert stop.calls == 1

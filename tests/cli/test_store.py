@@ -1,21 +1,22 @@
 """Tests of ``hopwatch store``: what is told, what is done, and exit codes."""
 
 from __future__ import annotations
-
 import json
 import re
 from typing import Final
-
 import pytest
 from sqlalchemy import update
-
 from hopwatch.cli.main import main
 from hopwatch.monitor.clock import SystemClock
-from hopwatch.monitor.store import dialect, schema, tables
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import tables
 from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.monitor.store.tables import SCHEMA_VERSION
-from tests.cli.workplace import Workplace, one_of_ten_lost
 from tests.monitor.spool_builder import START_US
+from tests.cli.workspace import Workspace
+from tests.cli.workspace import one_of_ten_lost
+
 
 Captured = pytest.CaptureFixture[str]
 
@@ -28,9 +29,9 @@ ADDED: Final = {
 """The columns that came after the first version, by the tables of the first version."""
 
 
-def store(workplace: Workplace, *arguments: str) -> int:
+def store(workspace: Workspace, *arguments: str) -> int:
     """Run a command on the store of a place."""
-    return main(["store", *arguments, "--config", str(workplace.config)])
+    return main(["store", *arguments, "--config", str(workspace.config)])
 
 
 def span_since_start() -> str:
@@ -41,22 +42,22 @@ def span_since_start() -> str:
 # Versions
 
 
-def test_migrating_says_what_it_did(workplace: Workplace, capsys: Captured) -> None:
+def test_migrating_says_what_it_did(workspace: Workspace, capsys: Captured) -> None:
     """A store is made where there is none, and left alone where it is new enough; on stderr."""
-    assert store(workplace, "migrate") == 0
+    assert store(workspace, "migrate") == 0
     assert capsys.readouterr().err == (
-        f"the store {workplace.store_url} is at schema version {SCHEMA_VERSION}, newly made\n"
+        f"the store {workspace.store_url} is at schema version {SCHEMA_VERSION}, newly made\n"
     )
-    assert store(workplace, "migrate") == 0
+    assert store(workspace, "migrate") == 0
     told = capsys.readouterr()
     assert told.out == ""
-    assert told.err == f"the store {workplace.store_url} has schema version {SCHEMA_VERSION} already\n"
+    assert told.err == f"the store {workspace.store_url} has schema version {SCHEMA_VERSION} already\n"
 
 
-def test_an_older_store_is_refused_by_all_and_taken_along_by_one(workplace: Workplace, capsys: Captured) -> None:
+def test_an_older_store_is_refused_by_all_and_taken_along_by_one(workspace: Workspace, capsys: Captured) -> None:
     """Exit 3 with the command, which takes what is in it along."""
-    workplace.watch(*one_of_ten_lost())
-    before = dialect.engine(workplace.store_url)
+    workspace.watch(*one_of_ten_lost())
+    before = dialect.create_engine(workspace.store_url)
     with before.execution_options(writes=True).begin() as connection:
         for table in ("rollups", "node_rollups", "stale_hours", "pruned_set_aside", "undeclared"):
             connection.exec_driver_sql(f"DROP TABLE {table}")
@@ -68,39 +69,39 @@ def test_an_older_store_is_refused_by_all_and_taken_along_by_one(workplace: Work
         for table, names in ADDED.items():
             for name in names:
                 connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {name}")
-        connection.execute(update(schema.versions).values(version_num="0001"))
+        connection.execute(update(schema.version_table).values(version_num="0001"))
     before.dispose()
     told = (
-        f"hopwatch: the store {workplace.store_url} has schema version 0001, this program needs {SCHEMA_VERSION}: "
+        f"hopwatch: the store {workspace.store_url} has schema version 0001, this program needs {SCHEMA_VERSION}: "
         "stop the monitor and run hopwatch store migrate\n"
     )
-    assert workplace.run("report") == 3
+    assert workspace.run("report") == 3
     assert capsys.readouterr().err == told
-    assert store(workplace, "prune", "--keep", "1d") == 3
+    assert store(workspace, "prune", "--keep", "1d") == 3
     assert capsys.readouterr().err == told
-    assert store(workplace, "migrate") == 0
+    assert store(workspace, "migrate") == 0
     assert "before at 0001" in capsys.readouterr().err
-    assert workplace.run("report", "--by", "hour", "--json") == 0
+    assert workspace.run("report", "--by", "hour", "--json") == 0
     (hour,) = json.loads(capsys.readouterr().out)["streams"][0]["hours"]
     assert (hour["known"], hour["lost"]) == (10, 1)
 
 
-def test_migrating_waits_for_no_monitor(workplace: Workplace, capsys: Captured) -> None:
+def test_migrating_waits_for_no_monitor(workspace: Workspace, capsys: Captured) -> None:
     """Exit 3 while one runs."""
-    with dialect.sole_writer(workplace.store_url):
-        assert store(workplace, "migrate") == 3
+    with dialect.lock_store(workspace.store_url):
+        assert store(workspace, "migrate") == 3
     assert capsys.readouterr().err.startswith("hopwatch: another monitor writes to the store ")
 
 
 # Retention
 
 
-def test_what_would_go_is_told_and_stays(workplace: Workplace, capsys: Captured) -> None:
+def test_what_would_go_is_told_and_stays(workspace: Workspace, capsys: Captured) -> None:
     """With --dry-run; the same numbers as without."""
-    workplace.watch(*one_of_ten_lost(), b"broken")
+    workspace.watch(*one_of_ten_lost(), b"broken")
     told = []
     for arguments in (["--dry-run"], [], []):
-        assert store(workplace, "prune", "--keep", span_since_start(), *arguments) == 0
+        assert store(workspace, "prune", "--keep", span_since_start(), *arguments) == 0
         said = capsys.readouterr()
         assert said.err == ""
         told.append(re.sub(r" from before \S+:00:00Z\n$", "", said.out))
@@ -109,19 +110,19 @@ def test_what_would_go_is_told_and_stays(workplace: Workplace, capsys: Captured)
         "deleted: 1 windows, 1 records set aside, 0 notifications",
         "deleted: 0 windows, 0 records set aside, 0 notifications",
     ]
-    assert workplace.run("report", "--json") == 0
+    assert workspace.run("report", "--json") == 0
     (stream,) = json.loads(capsys.readouterr().out)["streams"]
     assert stream["windows"] == []
 
 
-def test_pruning_leaves_hours_and_accounts(workplace: Workplace, capsys: Captured) -> None:
+def test_pruning_leaves_hours_and_accounts(workspace: Workspace, capsys: Captured) -> None:
     """In JSON: the moment, how much, and whether it was done; read again, hours and accounts are the same."""
-    workplace.watch(*one_of_ten_lost(), b"broken")
-    assert workplace.run("report", "--by", "hour", "--json") == 0
+    workspace.watch(*one_of_ten_lost(), b"broken")
+    assert workspace.run("report", "--by", "hour", "--json") == 0
     before = capsys.readouterr().out
     found = []
     for arguments in (["--dry-run"], [], []):
-        assert store(workplace, "prune", "--keep", span_since_start(), "--json", *arguments) == 0
+        assert store(workspace, "prune", "--keep", span_since_start(), "--json", *arguments) == 0
         found.append(json.loads(capsys.readouterr().out))
     windows = found[0]["windows"]
     assert windows == 1
@@ -131,7 +132,7 @@ def test_pruning_leaves_hours_and_accounts(workplace: Workplace, capsys: Capture
         (0, 0, False),
     ]
     assert found[0]["before"].endswith(":00:00Z")
-    assert workplace.run("report", "--by", "hour", "--json") == 0
+    assert workspace.run("report", "--by", "hour", "--json") == 0
     assert capsys.readouterr().out == before
 
 
@@ -147,21 +148,21 @@ def test_pruning_leaves_hours_and_accounts(workplace: Workplace, capsys: Capture
         ("", ""),
     ],
 )
-def test_a_wrong_span_is_told(keep: str, more: str, workplace: Workplace, capsys: Captured) -> None:
+def test_a_wrong_span_is_told(keep: str, more: str, workspace: Workspace, capsys: Captured) -> None:
     """Exit 2 with what to write."""
-    assert store(workplace, "prune", f"--keep={keep}") == 2
+    assert store(workspace, "prune", f"--keep={keep}") == 2
     form = "--keep is a whole number over 0 and its unit, h or d, such as 30d, at most 3650d"
     assert capsys.readouterr().err == f"hopwatch: {form}; got {keep or 'nothing'}{more}\n"
 
 
-def test_nothing_is_kept_for_no_time(workplace: Workplace, capsys: Captured) -> None:
+def test_nothing_is_kept_for_no_time(workspace: Workspace, capsys: Captured) -> None:
     """Exit 2: whoever writes 0h has mistyped, and would lose all."""
-    assert store(workplace, "prune", "--keep", "0h") == 2
+    assert store(workspace, "prune", "--keep", "0h") == 2
     assert capsys.readouterr().err.endswith("at most 3650d; got 0h\n")
 
 
-def test_pruning_makes_no_store(workplace: Workplace, capsys: Captured) -> None:
+def test_pruning_makes_no_store(workspace: Workspace, capsys: Captured) -> None:
     """Exit 3 where there is none yet."""
-    assert store(workplace, "prune", "--keep", "1d") == 3
+    assert store(workspace, "prune", "--keep", "1d") == 3
     assert "there is no store at " in capsys.readouterr().err
-    assert not (workplace.folder / "store.db").exists()
+    assert not (workspace.folder / "store.db").exists()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hopwatch.cli.main import main
-from hopwatch.cli.tap import allowed_nodes
+from hopwatch.cli.tap import parse_allowed_nodes
 from hopwatch.probes.taps.http.refused import NodeName
 
 CONFIG = '[streams.orders]\npath = "router -> sink"\n[streams."a.b"]\npath = "x -> y"\n'
@@ -21,11 +21,11 @@ def test_nodes_are_those_of_the_file_and_those_that_are_named(tmp_path: Path) ->
     of_file = frozenset(
         NodeName(*one) for one in (("orders", "router"), ("orders", "sink"), ("a.b", "x"), ("a.b", "y"))
     )
-    assert allowed_nodes(None, []) is None
+    assert parse_allowed_nodes(None, []) is None
     named = frozenset({NodeName("orders", "router"), NodeName("a.b", "x")})
-    assert allowed_nodes(None, ["orders/router", "a.b/x"]) == named
-    assert allowed_nodes(file, []) == of_file
-    assert allowed_nodes(file, ["bills/in"]) == of_file | {NodeName("bills", "in")}
+    assert parse_allowed_nodes(None, ["orders/router", "a.b/x"]) == named
+    assert parse_allowed_nodes(file, []) == of_file
+    assert parse_allowed_nodes(file, ["bills/in"]) == of_file | {NodeName("bills", "in")}
 
 
 @pytest.mark.parametrize("said", ["orders", "orders/", "/router", "orders/a/b", "or ders/router", ""])

@@ -11,8 +11,8 @@ from sqlalchemy import update
 from hopwatch.cli.main import main
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.monitor.store.tables import SCHEMA_VERSION
-from tests.cli.workplace import CONFIGURATION, Workplace, one_of_ten_lost
-from tests.monitor.store.stored import dump
+from tests.cli.workspace import CONFIGURATION, Workspace, one_of_ten_lost
+from tests.monitor.store.conclusions import dump_tables
 
 GATED: Final = CONFIGURATION.replace('"a -> b"', '"gate -> b"') + '[gate.streams.orders]\nto = "spool:./events"\n'
 ASKED: Final[dict[str, list[str]]] = {
@@ -41,10 +41,10 @@ ASKED: Final[dict[str, list[str]]] = {
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     """Return the current folder, with a store and what commands want to read."""
     monkeypatch.chdir(tmp_path)
-    made = Workplace(tmp_path).configure()
+    made = Workspace(tmp_path).configure()
     made.watch(*one_of_ten_lost())
     made.configure(GATED)
     (tmp_path / "ids.txt").write_text("00" * 16)
@@ -53,26 +53,26 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
     return made
 
 
-def set_version(place: Workplace, version: str) -> dict[str, list[tuple[Any, ...]]]:
+def set_version(place: Workspace, version: str) -> dict[str, list[tuple[Any, ...]]]:
     """Let the store be of another version, and return all that is in it."""
-    engine = dialect.engine(place.store_url)
+    engine = dialect.create_engine(place.store_url)
     with engine.execution_options(writes=True).begin() as connection:
-        connection.execute(update(schema.versions).values(version_num=version))
+        connection.execute(update(schema.version_table).values(version_num=version))
     engine.dispose()
     return kept(place)
 
 
-def kept(place: Workplace) -> dict[str, list[tuple[Any, ...]]]:
+def kept(place: Workspace) -> dict[str, list[tuple[Any, ...]]]:
     """Return all that is in the store, whatever its version."""
-    engine = dialect.engine(place.store_url)
-    found = dump(engine)
+    engine = dialect.create_engine(place.store_url)
+    found = dump_tables(engine)
     engine.dispose()
     return found
 
 
 @pytest.mark.parametrize("arguments", ASKED.values(), ids=ASKED)
 def test_a_store_of_a_newer_version_is_refused_by_every_command(
-    arguments: list[str], place: Workplace, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], place: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Exit 3, one line with both versions and what to do, and the store is as it was."""
     before = set_version(place, "9999")
@@ -87,7 +87,7 @@ def test_a_store_of_a_newer_version_is_refused_by_every_command(
 
 @pytest.mark.parametrize("arguments", ASKED.values(), ids=ASKED)
 def test_a_store_of_an_older_version_is_refused_by_every_command(
-    arguments: list[str], place: Workplace, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], place: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With the command that helps."""
     before = set_version(place, "0001")
@@ -100,7 +100,7 @@ def test_a_store_of_an_older_version_is_refused_by_every_command(
     assert kept(place) == before
 
 
-def test_doctor_says_that_a_store_is_of_a_newer_version(place: Workplace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_says_that_a_store_is_of_a_newer_version(place: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     """As a failure, with what to do."""
     set_version(place, "9999")
     assert main(["doctor"]) == 3

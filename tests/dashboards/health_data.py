@@ -64,7 +64,7 @@ def write(engine: Engine, *books: Book, set_aside: Sequence[SetAside] = (), hole
     """Write what came in."""
     changes = Changes(WATERMARK_US, books=list(books), set_aside=list(set_aside), holes=list(holes))
     with engine.execution_options(writes=True).begin() as connection:
-        writer.write(connection, changes)
+        writer.write_changes(connection, changes)
 
 
 def record(position: int = 8, **fields: Any) -> SetAside:  # noqa: ANN401 - the fields of a record
@@ -134,4 +134,4 @@ def finding(minute: int = 5, *, is_outlier: bool = True, node: str = "b", **fiel
 def find(engine: Engine, *findings: OutlierFinding, stream: str = "orders") -> None:
     """Write what is odd."""
     with engine.execution_options(writes=True).begin() as connection:
-        outliers.write(connection, stream, FindingChanges([], list(findings)))
+        outliers.write_changes(connection, stream, FindingChanges([], list(findings)))

@@ -15,7 +15,6 @@ from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.pathway import Stamps
 from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import lineage
 from hopwatch.monitor.store import schema
 from hopwatch.monitor.store import tables
 from hopwatch.monitor.store import writer
@@ -23,12 +22,13 @@ from hopwatch.monitor.store.writer import set_values
 from tests.alerts.windows import at
 from tests.alerts.windows import window
 from tests.monitor.manual_clock import ManualClock
-from tests.monitor.store.stored import PATHWAY
-from tests.monitor.store.stored import concluded
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel.tally import empty_tally
 from hopwatch.monitor.stream_config import StreamConfig
 from tests.monitor.spool_builder import WINDOW_POLICY
+from hopwatch.monitor.store import fencing
+from tests.monitor.store.conclusions import PATHWAY
+from tests.monitor.store.conclusions import build_conclusion
 
 
 HOSTILE: Final = ("<img src=x onerror=alert(1)>", "**bold**", ":red[x]", "[a](javascript:alert(1))", "$x$ {b} `c`")
@@ -46,12 +46,12 @@ def chain(*nodes: str) -> Pathway:
 
 def fill(url: str, *results: WindowResult, pathways: Mapping[str, Pathway] | None = None) -> Engine:
     """Make a store with these windows, whose monitor has read up to just before ``clock()``."""
-    engine = dialect.engine(url)
-    schema.prepare(engine)
+    engine = dialect.create_engine(url)
+    schema.prepare_store(engine)
     found = {one.stream: chain(*(node.node for node in one.nodes)) for one in results} | dict(pathways or {})
     rules = {stream: StreamConfig(pathway, WINDOW_POLICY) for stream, pathway in found.items()}
     with engine.execution_options(writes=True).begin() as connection:
-        lineage.enter(connection, "q", 0, rules)
+        fencing.register_batch(connection, "q", 0, rules)
         writer.write_conclusions(connection, [_concluded(one, found[one.stream]) for one in results], at(NOW_MINUTE))
         for stream in {one.stream for one in results}:
             starts = sorted(one.window_start_us for one in results if one.stream == stream)
@@ -62,7 +62,7 @@ def fill(url: str, *results: WindowResult, pathways: Mapping[str, Pathway] | Non
 
 
 def _concluded(result: WindowResult, pathway: Pathway) -> Conclusion:
-    made = concluded(result if len(result.nodes) == len(PATHWAY.nodes) else None)
+    made = build_conclusion(result if len(result.nodes) == len(PATHWAY.nodes) else None)
     nothing = tuple(made.lost[0].taken(np.zeros(0, np.int64)) for _ in pathway.nodes)
     return made._replace(result=result, tally=empty_tally(pathway), lost=nothing)
 

@@ -14,7 +14,6 @@ from hopwatch.dashboards.queries.query_cache import QueryCache
 from hopwatch.dashboards.views import address
 from hopwatch.dashboards.views import texts
 from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.store import undeclared
 from hopwatch.monitor.store.writer import set_values
 from tests.alerts.windows import at
 from tests.alerts.windows import window
@@ -39,6 +38,7 @@ from hopwatch.alerts.storage import outbox
 from tests.alerts import notifications
 from tests.alerts.notifications import alert
 from tests.alerts.notifications import notification
+from hopwatch.monitor.store import undeclared_names
 
 
 PAGES: Final = ("probes", "alerts", "quality")
@@ -339,7 +339,7 @@ def test_names_that_are_not_declared_are_told_with_the_nearest_and_the_probe(hea
         for n, one in enumerate(sent)
     ]
     with healthy.execution_options(writes=True).begin() as connection:
-        undeclared.note(connection, records, STREAM_CONFIGS)
+        undeclared_names.count_undeclared(connection, records, STREAM_CONFIGS)
     html = read_page(open_page(store_url(tmp_path), page="quality"))
     row = plain(html)
     assert "Names that are not declared" in row

@@ -1,23 +1,27 @@
 """Tests of what stands before the pages: who is let in, and what is said when the configuration has become wrong."""
 
 from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
-
 from hopwatch.dashboards import login_page
 from hopwatch.dashboards.views.access import explain_refusal
 from hopwatch.monitor import settings
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.settings.dashboard import LoginSettings
-from tests.cli.workplace import CONFIGURATION, Workplace
-from tests.dashboards.stores import PATIENCE_S, build_windows, fill, read_page
-from tests.monitor.settings.test_dashboard import HIDDEN, LOGIN, SIGNING
+from tests.dashboards.stores import PATIENCE_S
+from tests.dashboards.stores import build_windows
+from tests.dashboards.stores import fill
+from tests.dashboards.stores import read_page
+from tests.monitor.settings.test_dashboard import HIDDEN
+from tests.monitor.settings.test_dashboard import LOGIN
+from tests.monitor.settings.test_dashboard import SIGNING
+from tests.cli.workspace import CONFIGURATION
+from tests.cli.workspace import Workspace
+
 
 ALLOWED = frozenset({"@host.example", "guest@other.example"})
 GUEST = "guest@other.example"
@@ -114,7 +118,7 @@ def _run(config: str) -> None:
 )
 def test_a_configuration_that_has_become_wrong_is_told(text: str | None, told: str, tmp_path: Path) -> None:
     """With file and line, no traceback and no password; once it is right again the page goes on."""
-    place = Workplace(tmp_path)
+    place = Workspace(tmp_path)
     fill(place.store_url, *build_windows()).dispose()
     if text is not None:
         place.configure(text)

@@ -9,9 +9,6 @@ from streamlit.testing.v1 import AppTest
 from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US
 from hopwatch.dashboards.queries.query_cache import QueryCache
 from hopwatch.monitor import settings
-from tests.cli.workplace import Workplace
-from tests.cli.workplace import all_told
-from tests.cli.workplace import one_of_ten_lost
 from tests.dashboards.stores import HOSTILE
 from tests.dashboards.stores import build_windows
 from tests.dashboards.stores import clock
@@ -24,17 +21,20 @@ from tests.dashboards.stores import store_url
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spool_builder import observation_batch
 from tests.monitor.spool_builder import pack_lags
+from tests.cli.workspace import Workspace
+from tests.cli.workspace import closing_batches
+from tests.cli.workspace import one_of_ten_lost
 
 
 LOST_ID = f"{9:032x}"
 
 
-def answers_of(place: Workplace, now: ManualClock) -> QueryCache:
+def answers_of(place: Workspace, now: ManualClock) -> QueryCache:
     """Return the answers of a dashboard over a place where the monitor has worked."""
     return QueryCache(place.store_url, now, settings.load(place.config, flags={}, environ={}))
 
 
-def found(place: Workplace, message_id: str, **query: str) -> AppTest:
+def found(place: Workspace, message_id: str, **query: str) -> AppTest:
     """Return the page of a message."""
     now = clock()
     tested = run_app(answers_of(place, now), now, page="message", id=message_id, **query)
@@ -42,9 +42,9 @@ def found(place: Workplace, message_id: str, **query: str) -> AppTest:
     return tested
 
 
-def watched(folder: Path, *records: Any) -> Workplace:  # noqa: ANN401 - batches or bytes
+def watched(folder: Path, *records: Any) -> Workspace:  # noqa: ANN401 - batches or bytes
     """Return a place whose monitor has judged what probes say, one of ten messages lost unless it is given."""
-    return Workplace(folder).configure().watch(*(records or one_of_ten_lost()))
+    return Workspace(folder).configure().watch(*(records or one_of_ten_lost()))
 
 
 def test_without_a_store_it_says_how_to_begin(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_message_that_arrived_is_delivered(tmp_path: Path) -> None:
 def test_a_message_that_was_stopped_says_why(outcome: bytes, word: str, tmp_path: Path) -> None:
     """With the reason that the service gave, as text."""
     stopped = observation_batch([0], "b", outcome=outcome, reason=b"\0", reasons=("<b>no price</b>",), lag_out_us=b"")
-    told = read_page(found(watched(tmp_path, observation_batch([0]), stopped, *all_told(seq=1)), "0"))
+    told = read_page(found(watched(tmp_path, observation_batch([0]), stopped, *closing_batches(seq=1)), "0"))
     assert word.upper() in told
     assert f"It was {word} at b: &lt;b&gt;no price&lt;/b&gt;." in told
 
@@ -106,7 +106,7 @@ def test_a_message_that_was_stopped_says_why(outcome: bytes, word: str, tmp_path
 def test_clocks_that_differ_are_told_and_the_order_is_that_of_the_pathway(tmp_path: Path) -> None:
     """What lies before the stamp before it is negative, and never 0."""
     early = observation_batch([0], "b", lag_in_us=pack_lags(-9_000), lag_out_us=pack_lags(-8_000))
-    told = read_page(found(watched(tmp_path, observation_batch([0]), early, *all_told(seq=1)), "0"))
+    told = read_page(found(watched(tmp_path, observation_batch([0]), early, *closing_batches(seq=1)), "0"))
     assert "-11.0 ms, clocks differ" in told
     assert told.index("probe-of-a") < told.index("probe-of-b")
 
@@ -125,7 +125,7 @@ def test_the_journey_of_a_lost_message_outlives_its_segments(tmp_path: Path) -> 
 def test_of_very_many_stamps_of_a_lost_message_some_are_kept(tmp_path: Path) -> None:
     """They still say where it was lost, and the page how many there were."""
     alone = {"lag_in_us": pack_lags(1_500), "lag_out_us": b""}
-    place = watched(tmp_path, observation_batch([9] * 300), observation_batch([9], "b", **alone), *all_told(seq=1))
+    place = watched(tmp_path, observation_batch([9] * 300), observation_batch([9], "b", **alone), *closing_batches(seq=1))
     for path in (tmp_path / "spool").rglob("*.seg"):
         path.unlink()
     told = read_page(found(place, "9"))
@@ -156,7 +156,7 @@ def test_an_id_that_is_none_is_one_line(text: str, tmp_path: Path) -> None:
 
 def test_only_the_named_stream_is_searched(tmp_path: Path) -> None:
     """And one that nobody knows is told, as everywhere."""
-    place = Workplace(tmp_path).configure()
+    place = Workspace(tmp_path).configure()
     place.configure(place.config.read_text() + '[streams.trades]\npath = "a -> b"\n')
     place.watch(*one_of_ten_lost(), observation_batch([9], stream="trades"))
     assert "trades, window" in read_page(found(place, "9"))

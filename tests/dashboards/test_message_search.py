@@ -13,8 +13,6 @@ from hopwatch.monitor import settings
 from hopwatch.monitor.store import dialect
 from hopwatch.monitor.store import reader
 from hopwatch.monitor.store import schema
-from tests.cli.workplace import Workplace
-from tests.cli.workplace import one_of_ten_lost
 from tests.dashboards.stores import build_windows
 from tests.dashboards.stores import clock
 from tests.dashboards.stores import fill
@@ -23,6 +21,8 @@ from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spool_builder import START_US
 from tests.monitor.spool_builder import WINDOW_POLICY
 from tests.monitor.spool_builder import pack_ids
+from tests.cli.workspace import Workspace
+from tests.cli.workspace import one_of_ten_lost
 
 
 class SlowClock(ManualClock):
@@ -34,14 +34,14 @@ class SlowClock(ManualClock):
         return super().monotonic_s()
 
 
-def searches(place: Workplace, now: ManualClock) -> MessageSearch:
+def searches(place: Workspace, now: ManualClock) -> MessageSearch:
     """Return the searches of a dashboard over a place."""
     return MessageSearch(settings.load(place.config, flags={}, environ={}), now)
 
 
 def test_a_search_is_made_once_for_a_while(tmp_path: Path) -> None:
     """What went since is gone when it is made anew; of a lost message the store has the stamps."""
-    place, now = Workplace(tmp_path).configure().watch(*one_of_ten_lost()), clock()
+    place, now = Workspace(tmp_path).configure().watch(*one_of_ten_lost()), clock()
     made = searches(place, now)
     first = made.find("9", "")
     assert (len(first.stamps), len(first.lost), first.segments, first.searched_segments) == (1, 1, 1, 1)
@@ -53,7 +53,7 @@ def test_a_search_is_made_once_for_a_while(tmp_path: Path) -> None:
 
 def test_a_search_that_took_long_rests_long(tmp_path: Path) -> None:
     """Twenty times as long as it took, so that a page that stays open does not read all the time."""
-    place, now = Workplace(tmp_path).configure().watch(*one_of_ten_lost()), SlowClock()
+    place, now = Workspace(tmp_path).configure().watch(*one_of_ten_lost()), SlowClock()
     made = searches(place, now)
     first = made.find("9", "")
     now.advance(10)
@@ -62,7 +62,7 @@ def test_a_search_that_took_long_rests_long(tmp_path: Path) -> None:
 
 def test_only_so_many_are_kept(tmp_path: Path) -> None:
     """The ones asked for last."""
-    made = searches(Workplace(tmp_path).configure().watch(*one_of_ten_lost()), clock())
+    made = searches(Workspace(tmp_path).configure().watch(*one_of_ten_lost()), clock())
     first = made.find("0", "")
     for number in range(1, MAX_ENTRIES + 1):
         made.find(str(number), "")
@@ -71,7 +71,7 @@ def test_only_so_many_are_kept(tmp_path: Path) -> None:
 
 def test_segments_are_looked_into_newest_first_until_there_is_no_more_time(tmp_path: Path) -> None:
     """One is looked into however slow it is; one that the monitor has deleted comes last."""
-    place = Workplace(tmp_path).configure().watch(*one_of_ten_lost())
+    place = Workspace(tmp_path).configure().watch(*one_of_ten_lost())
     (path,) = (tmp_path / "spool").rglob("*.seg")
     now = SlowClock()
     looked = _SegmentScan(now, now.monotonic_s() + SEARCH_TIMEOUT_S)
@@ -93,25 +93,25 @@ def test_without_a_configuration_nothing_is_searched() -> None:
 
 def test_until_when_stamps_are_kept_goes_by_the_terms(tmp_path: Path) -> None:
     """A store that was filled once keeps them, as far as anybody knows, for ever."""
-    place = Workplace(tmp_path).configure().watch(*one_of_ten_lost())
+    place = Workspace(tmp_path).configure().watch(*one_of_ten_lost())
     asked = MessagePathsQuery((("orders", START_US, WINDOW_POLICY), ("orders", 0, None)))
-    with schema.reading(dialect.engine(place.store_url)) as connection:
+    with schema.open_snapshot(dialect.create_engine(place.store_url)) as connection:
         here, nowhere = asked.run(connection)
     assert (here.kept_until_us, here.sides, nowhere.window) == (None, ("both", "both"), None)
     (tmp_path / "live").mkdir()
-    with schema.reading(fill(store_url(tmp_path / "live"), *build_windows(2))) as connection:
+    with schema.open_snapshot(fill(store_url(tmp_path / "live"), *build_windows(2))) as connection:
         here, nowhere = asked.run(connection)
     assert (here.kept_until_us, nowhere.kept_until_us) == (WINDOW_POLICY.kept_until_us(START_US), None)
 
 
 def test_a_whole_window_is_that_of_the_reader(tmp_path: Path) -> None:
     """Its result, its lost ids; without terms no probe has to tell more than the minute."""
-    place = Workplace(tmp_path).configure().watch(*one_of_ten_lost()[:2])
-    with schema.reading(dialect.engine(place.store_url)) as connection:
+    place = Workspace(tmp_path).configure().watch(*one_of_ten_lost()[:2])
+    with schema.open_snapshot(dialect.create_engine(place.store_url)) as connection:
         whole = WindowDetailQuery("orders", START_US, "", WINDOW_POLICY).run(connection)
         without = WindowDetailQuery("orders", START_US, "b", None).run(connection)
         assert WindowDetailQuery("orders", START_US + 1, "", WINDOW_POLICY).run(connection) is None
-        expected = reader.window(connection, "orders", START_US)
+        expected = reader.read_window(connection, "orders", START_US)
     assert whole is not None
     assert without is not None
     assert whole.result == expected

@@ -25,14 +25,14 @@ from hopwatch.monitor.store import schema
 from tests.alerts.windows import at
 from tests.alerts.windows import lag
 from tests.alerts.windows import window
-from tests.cli.workplace import Workplace
-from tests.cli.workplace import one_of_ten_lost
 from tests.dashboards.stores import HOSTILE
 from tests.dashboards.stores import build_windows
 from tests.dashboards.stores import chain
 from tests.dashboards.stores import fill
 from tests.dashboards.stores import without_verdict
 from hopwatch.monitor.texts import loss_bounds
+from tests.cli.workspace import Workspace
+from tests.cli.workspace import one_of_ten_lost
 
 
 BARE = """
@@ -84,23 +84,23 @@ class Document(HTMLParser):
             self._rows[-1][-1] += data
 
 
-def written(place: Workplace, *flags: str) -> Document:
+def written(place: Workspace, *flags: str) -> Document:
     """Return the report that the command writes."""
     file = place.folder / "incident.html"
     assert place.run("report", "--html", str(file), *flags) == 0
     return Document(file.read_text())
 
 
-def told(place: Workplace, capsys: pytest.CaptureFixture[str], *flags: str) -> Any:  # noqa: ANN401 - what JSON holds
+def told(place: Workspace, capsys: pytest.CaptureFixture[str], *flags: str) -> Any:  # noqa: ANN401 - what JSON holds
     """Return what the command says as JSON of the same range."""
     capsys.readouterr()
     assert place.run("report", "--json", *flags) == 0
     return json.loads(capsys.readouterr().out)
 
 
-def filled(folder: Path, *results: WindowResult) -> Workplace:
+def filled(folder: Path, *results: WindowResult) -> Workspace:
     """Return a place with these windows in its store."""
-    place = Workplace(folder).configure()
+    place = Workspace(folder).configure()
     fill(place.store_url, *results).dispose()
     return place
 
@@ -148,7 +148,7 @@ def test_it_says_up_to_when_the_monitor_has_read(tmp_path: Path) -> None:
     standing = written(filled(tmp_path, *build_windows()))
     assert "The monitor has read nothing that came after 2026-01-01 00:11:55 UTC (" in standing.words
     (tmp_path / "once").mkdir()
-    once = written(Workplace(tmp_path / "once").configure().watch(*one_of_ten_lost()))
+    once = written(Workspace(tmp_path / "once").configure().watch(*one_of_ten_lost()))
     assert "A store that was filled once, as of 2026-01-01 00:06:40 UTC." in once.words
 
 
@@ -175,7 +175,7 @@ def test_an_hour_that_is_not_over_is_drawn_and_said_to_be_so(tmp_path: Path) -> 
     live = written(filled(tmp_path / "live", *build_windows(3, known=10)), "--by", "hour")
     assert "Expected and arrived, end to end; the newest hour is not over for the monitor yet" in live.words
     (tmp_path / "once").mkdir()
-    once = written(Workplace(tmp_path).configure().watch(*one_of_ten_lost()), "--by", "hour")
+    once = written(Workspace(tmp_path).configure().watch(*one_of_ten_lost()), "--by", "hour")
     assert "not over" not in once.words
     said = [str(found.get("aria-label")) for _, found in once.tags] + [once.words]
     assert any("10 expected, 9 arrived" in one for one in said)
@@ -184,7 +184,7 @@ def test_an_hour_that_is_not_over_is_drawn_and_said_to_be_so(tmp_path: Path) -> 
 
 def test_nodes_and_lost_ids_are_those_of_the_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of a store that a monitor has filled."""
-    place = Workplace(tmp_path).configure().watch(*one_of_ten_lost())
+    place = Workspace(tmp_path).configure().watch(*one_of_ten_lost())
     document = written(place)
     (one,) = told(place, capsys)["streams"][0]["windows"]
     ids = [lost for node in one["nodes"] for lost in node["lost_ids"]]
@@ -233,7 +233,7 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
 
 def test_a_stream_of_which_nothing_came_says_so(tmp_path: Path) -> None:
     """Beside one that has windows, of which none is final yet."""
-    place = Workplace(tmp_path).configure()
+    place = Workspace(tmp_path).configure()
     provisional = without_verdict(window(0, status=Status.PROVISIONAL))
     fill(place.store_url, provisional, pathways={"quiet": chain("a", "b")}).dispose()
     words = written(place).words
@@ -329,8 +329,8 @@ def test_nothing_is_in_a_range_that_ends_before_it_begins(tmp_path: Path) -> Non
 def test_lists_are_bounded_and_say_what_is_left_out(tmp_path: Path) -> None:
     """Lost ids and windows node by node."""
     place = filled(tmp_path, *[window(minute, lost={"b": 1}) for minute in range(tables.MAX_DETAILS + 5)])
-    engine = dialect.engine(place.store_url)
-    with schema.reading(engine) as connection:
+    engine = dialect.create_engine(place.store_url)
+    with schema.open_snapshot(engine) as connection:
         found = ReportQuery(None, None, None, rollups.HOUR_US // 60).run(connection)
     (stream,) = found.streams
     ids = {(at(minute), "b"): tuple(f"{number:032x}" for number in range(100)) for minute in range(11)}

@@ -1,20 +1,20 @@
 """Tests of how the dashboard is started: where it listens, and what its modules may be called."""
 
 from __future__ import annotations
-
 import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
 import pytest
 import structlog
-
 from hopwatch.cli.main import main
-from hopwatch.dashboards import server, theme
+from hopwatch.dashboards import server
+from hopwatch.dashboards import theme
 from hopwatch.monitor.errors import DependencyError
-from tests.cli.workplace import CONFIGURATION, Workplace
+from tests.cli.workspace import CONFIGURATION
+from tests.cli.workspace import Workspace
+
 
 ALERTS = """
 [alerts]
@@ -76,7 +76,7 @@ def test_what_cannot_be_ends_with_2(
 ) -> None:
     """Before anything starts, with what was got."""
     monkeypatch.chdir(tmp_path)
-    Workplace(tmp_path).configure()
+    Workspace(tmp_path).configure()
     assert main(["dashboard", *flags]) == 2
     assert flags[1] in capsys.readouterr().err
 
@@ -85,7 +85,7 @@ def test_where_alerts_lead_is_an_origin(
     opened_at: list[tuple[str, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Said in the file, or in the environment."""
-    place, port = Workplace(tmp_path).configure(CONFIGURATION + ALERTS), free_port()
+    place, port = Workspace(tmp_path).configure(CONFIGURATION + ALERTS), free_port()
     assert place.run("dashboard", "--port", str(port)) == 0
     monkeypatch.setenv("HOPWATCH_ALERTS__DASHBOARD", "https://other.example")
     assert place.run("dashboard", "--port", str(port)) == 0
@@ -97,7 +97,7 @@ def test_alerts_that_are_wrong_keep_nobody_from_looking(
     opened_at: list[tuple[str, ...]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What it costs is told."""
-    place, port = Workplace(tmp_path).configure(CONFIGURATION + ALERTS + "odd = 1\n"), free_port()
+    place, port = Workspace(tmp_path).configure(CONFIGURATION + ALERTS + "odd = 1\n"), free_port()
     assert place.run("dashboard", "--port", str(port)) == 0
     assert opened_at == [(f"http://127.0.0.1:{port}",)]
     assert "[alerts] is wrong, and [alerts] dashboard no origin; hopwatch pathway check" in capsys.readouterr().err
@@ -108,7 +108,7 @@ def test_no_host_is_every_address_and_no_origin(
 ) -> None:
     """Each is one of this machine's own, and let in by its number."""
     port = free_port()
-    assert Workplace(tmp_path).configure().run("dashboard", "--host", "", "--port", str(port)) == 0
+    assert Workspace(tmp_path).configure().run("dashboard", "--host", "", "--port", str(port)) == 0
     assert opened_at == [()]
     assert f"the dashboard is at http://0.0.0.0:{port}/" in capsys.readouterr().err
 

@@ -21,8 +21,6 @@ from hopwatch.monitor.store import rollups
 from hopwatch.monitor.store import schema
 from hopwatch.monitor.store.writer import set_values
 from tests.alerts.windows import window
-from tests.cli.workplace import Workplace
-from tests.cli.workplace import one_of_ten_lost
 from tests.dashboards.stores import build_windows
 from tests.dashboards.stores import chain
 from tests.dashboards.stores import fill
@@ -30,6 +28,8 @@ from tests.dashboards.stores import store_url
 from tests.dashboards.stores import without_verdict
 from hopwatch.monitor.results import format_iso
 from tests.monitor.spool_builder import START_US
+from tests.cli.workspace import Workspace
+from tests.cli.workspace import one_of_ten_lost
 
 
 MINUTE_US = 60_000_000
@@ -45,16 +45,16 @@ def went(engine: Engine, step_us: int, to_us: int) -> StreamRangeQuery:
 
 def watched(folder: Path) -> Engine:
     """Return a store that the monitor's own code has filled: ten messages, one lost."""
-    place = Workplace(folder).configure().watch(*one_of_ten_lost())
-    return dialect.engine(place.store_url)
+    place = Workspace(folder).configure().watch(*one_of_ten_lost())
+    return dialect.create_engine(place.store_url)
 
 
 def test_steps_and_whole_are_those_of_the_report(tmp_path: Path) -> None:
     """By the minute, the hour and the day, field by field, percentiles included."""
     engine = watched(tmp_path)
-    windows = reader.report(engine)["streams"][0]["windows"]
-    (hour,) = rollups.report(engine, "hour")["streams"][0]["hours"]
-    with schema.reading(engine) as connection:
+    windows = reader.read_report(engine)["streams"][0]["windows"]
+    (hour,) = rollups.read_report(engine, "hour")["streams"][0]["hours"]
+    with schema.open_snapshot(engine) as connection:
         by_minute = went(engine, MINUTE_US, START_US + HOUR_US).run(connection)
         by_hour = went(engine, HOUR_US, START_US + HOUR_US).run(connection)
         by_day = went(engine, DAY_US, START_US + DAY_US).run(connection)
@@ -69,24 +69,24 @@ def test_steps_and_whole_are_those_of_the_report(tmp_path: Path) -> None:
 
 def test_one_window_is_that_of_the_store(tmp_path: Path) -> None:
     """And none where it has none."""
-    with schema.reading(watched(tmp_path)) as connection:
+    with schema.open_snapshot(watched(tmp_path)) as connection:
         found = WindowQuery("orders", START_US).run(connection)
-        assert found == reader.window(connection, "orders", START_US)
+        assert found == reader.read_window(connection, "orders", START_US)
         assert WindowQuery("orders", START_US - MINUTE_US).run(connection) is None
 
 
 def test_a_store_that_was_filled_once_has_no_watermark(tmp_path: Path) -> None:
     """Nothing moves it; one of a stream has one."""
-    with schema.reading(watched(tmp_path)) as connection:
+    with schema.open_snapshot(watched(tmp_path)) as connection:
         assert StreamsOverviewQuery().run(connection).watermark_us is None
     (tmp_path / "live").mkdir()
-    with schema.reading(fill(store_url(tmp_path / "live"), *build_windows(2))) as connection:
+    with schema.open_snapshot(fill(store_url(tmp_path / "live"), *build_windows(2))) as connection:
         assert StreamsOverviewQuery().run(connection).watermark_us is not None
 
 
 def test_hours_are_over_by_the_time_of_the_monitor(tmp_path: Path) -> None:
     """Not while the watermark lies in one or a window of it waits; of a store that was filled once all are."""
-    with schema.reading(watched(tmp_path)) as connection:
+    with schema.open_snapshot(watched(tmp_path)) as connection:
         assert query_running_from_us(connection, "orders", HOUR_US) is None
     (tmp_path / "live").mkdir()
     engine = fill(store_url(tmp_path / "live"), *build_windows(2))
@@ -100,7 +100,7 @@ def test_hours_are_over_by_the_time_of_the_monitor(tmp_path: Path) -> None:
     assert running(hour + HOUR_US - 1) == running(0) == hour
     assert running(hour + HOUR_US) == running(hour + 2 * HOUR_US - 1) == hour + HOUR_US
     assert running(hour + HOUR_US, "unknown") == hour + HOUR_US
-    with schema.reading(engine) as connection:
+    with schema.open_snapshot(engine) as connection:
         assert query_running_from_us(connection, "orders", MINUTE_US) is None
         assert went(engine, HOUR_US, START_US + HOUR_US).run(connection).running_from_us == hour + HOUR_US
     (tmp_path / "waits").mkdir()
@@ -111,7 +111,7 @@ def test_hours_are_over_by_the_time_of_the_monitor(tmp_path: Path) -> None:
 
 def test_a_stream_of_which_nothing_came_is_there_too(tmp_path: Path) -> None:
     """Without a window, and its range is empty; one that the store does not know has no node."""
-    with schema.reading(fill(store_url(tmp_path), pathways={"orders": chain("a", "b")})) as connection:
+    with schema.open_snapshot(fill(store_url(tmp_path), pathways={"orders": chain("a", "b")})) as connection:
         (only,) = StreamsOverviewQuery().run(connection).streams
         assert (only.stream, only.newest, only.recent_windows, only.first_us) == ("orders", None, (), None)
         nothing = StreamRangeQuery("orders", START_US, START_US + HOUR_US, MINUTE_US).run(connection)
@@ -129,7 +129,7 @@ def counted(engine: Engine, *questions: Query[object]) -> list[int]:
     event.listen(engine, "before_cursor_execute", note)
     for question in questions:
         found.append(0)
-        with schema.reading(engine) as connection:
+        with schema.open_snapshot(engine) as connection:
             question.run(connection)
     event.remove(engine, "before_cursor_execute", note)
     return found
@@ -163,11 +163,11 @@ def test_each_stream_has_its_newest_final_window_and_its_last_hour(tmp_path: Pat
     ]
     now = [window(n, stream="now", lost={"b": 3}) for n in range(100, 103)]
     engine = fill(store_url(tmp_path), *old, *waits, *now)
-    with schema.reading(engine) as connection:
+    with schema.open_snapshot(engine) as connection:
         standing = StreamsOverviewQuery().run(connection)
-        expected = {name: reader.newest_final_us(connection, name) for name in ("old", "waits", "now")}
+        expected = {name: reader.read_newest_final_us(connection, name) for name in ("old", "waits", "now")}
         for one in standing.streams:
-            assert one.newest == reader.window(connection, one.stream, expected[one.stream] or 0)
+            assert one.newest == reader.read_window(connection, one.stream, expected[one.stream] or 0)
     assert {one.stream: [at.start_us for at in one.recent_windows] for one in standing.streams} == {
         "old": [],
         "waits": [START_US + n * MINUTE_US for n in (90, 91)],
@@ -179,7 +179,7 @@ def test_streams_that_stopped_at_many_moments_are_told(tmp_path: Path) -> None:
     """More moments than a database takes in one condition."""
     engine = fill(store_url(tmp_path), *build_windows(3))
     moments = {f"s{number}": START_US - number for number in range(1_100)} | {"orders": START_US - 1}
-    with schema.reading(engine) as connection:
+    with schema.open_snapshot(engine) as connection:
         found = overview._query_recent_windows(connection, moments)
     assert {name: len(of_stream) for name, of_stream in found.items()} == {"orders": 3}
 
@@ -193,7 +193,7 @@ def test_a_step_has_no_more_nodes_than_are_shown(tmp_path: Path) -> None:
     question = StreamRangeQuery(
         "orders", START_US, START_US + HOUR_US, MINUTE_US, "n2", START_US + 3 * MINUTE_US, max_nodes=1
     )
-    with schema.reading(engine) as connection:
+    with schema.open_snapshot(engine) as connection:
         found = question.run(connection)
     shown = {tuple(node.node for node in step.nodes) for step in found.steps}
     assert len(shown) == 1

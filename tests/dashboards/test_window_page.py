@@ -15,8 +15,6 @@ from hopwatch.monitor.kernel.tally import LostIds
 from hopwatch.monitor.results import Status
 from hopwatch.monitor.results import Verdict
 from tests.alerts.windows import window
-from tests.cli.workplace import Workplace
-from tests.cli.workplace import one_of_ten_lost
 from tests.dashboards.stores import HOSTILE
 from tests.dashboards.stores import build_windows
 from tests.dashboards.stores import chain
@@ -28,11 +26,13 @@ from tests.dashboards.stores import read_page
 from tests.dashboards.stores import run_app
 from tests.dashboards.stores import store_url
 from tests.dashboards.stores import without_verdict
-from tests.monitor.store.stored import concluded
-from tests.monitor.store.stored import write
 from hopwatch.monitor.kernel.masks import ids_from_bytes
 from hopwatch.monitor.kernel.tally import empty_tally
 from tests.monitor.spool_builder import pack_ids
+from tests.cli.workspace import Workspace
+from tests.cli.workspace import one_of_ten_lost
+from tests.monitor.store.conclusions import build_conclusion
+from tests.monitor.store.conclusions import write_conclusions
 
 
 AT_3 = "2026-01-01T00:03:00Z"
@@ -49,7 +49,7 @@ def with_lost(folder: Path, numbers: range, **fields: Any) -> Engine:  # noqa: A
     """Fill a store whose window of minute 3 has lost these messages at b."""
     lossy = window(3, lost={"b": len(numbers)}, **fields)
     engine = fill(store_url(folder), *build_windows(10))
-    write(engine, concluded(lossy, lost={"b": b"".join(sorted(pack_ids(one) for one in numbers))}))
+    write_conclusions(engine, build_conclusion(lossy, lost={"b": b"".join(sorted(pack_ids(one) for one in numbers))}))
     return engine
 
 
@@ -179,7 +179,7 @@ def test_a_revision_says_what_it_changed(tmp_path: Path) -> None:
     }
     engine = fill(store_url(tmp_path), *build_windows())
     amended = window(3, status=Status.AMENDED, revision=1)
-    write(engine, concluded(amended, changed=changed))
+    write_conclusions(engine, build_conclusion(amended, changed=changed))
     told = read_page(shown(tmp_path))
     assert "AMENDED, revision 1" in told
     assert "verdict UNKNOWN → CLEAN · reasons b: silent → none · lost at most no bound → 0" in told
@@ -189,7 +189,7 @@ def test_a_revision_says_what_it_changed(tmp_path: Path) -> None:
 
 def test_the_holes_of_probes_are_told(tmp_path: Path) -> None:
     """One that fell silent without a bye has told all up to a moment, and no more."""
-    place = Workplace(tmp_path).configure().watch(*one_of_ten_lost()[:2])
+    place = Workspace(tmp_path).configure().watch(*one_of_ten_lost()[:2])
     now = clock()
     answers = QueryCache(place.store_url, now, settings.load(place.config, flags={}, environ={}))
     told = read_page(run_app(answers, now, page="window", stream="orders", window="2026-01-01T00:00:00Z"))
@@ -249,8 +249,8 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
         engine = fill(store_url(folder), one)
         lost = tuple(LostIds.of(ids_from_bytes(pack_ids(7))) for _ in HOSTILE)
         changed = {f"{name}.seen": [1, 2], "reasons": [[name], []]}
-        made = concluded()._replace(result=one, tally=empty_tally(chain(*HOSTILE)), lost=lost, changed=changed)
-        write(engine, made)
+        made = build_conclusion()._replace(result=one, tally=empty_tally(chain(*HOSTILE)), lost=lost, changed=changed)
+        write_conclusions(engine, made)
         tested = open_page(store_url(folder), page="window", stream=name, node=name, window=AT_3, find=name)
         assert not tested.exception
         told = "".join(read_elements(tested, "html"))

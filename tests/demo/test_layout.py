@@ -1,20 +1,26 @@
 """Tests of where a run keeps its files."""
 
 from __future__ import annotations
-
-from datetime import UTC, datetime
+from datetime import UTC
+from datetime import datetime
 from pathlib import Path
-
 import pytest
-
-from hopwatch.demo.configuration import SETTLE_S, TRANSIT_S
+from hopwatch.demo.configuration import SETTLE_S
+from hopwatch.demo.configuration import TRANSIT_S
 from hopwatch.demo.entrance.outlets import build_spool_outlets
-from hopwatch.demo.layout import Layout, StoreInUseError, WorkdirError, check_store, create_layout, default_folder
-from hopwatch.demo.nodes import NODES, STREAM
+from hopwatch.demo.layout import Layout
+from hopwatch.demo.layout import StoreInUseError
+from hopwatch.demo.layout import WorkdirError
+from hopwatch.demo.layout import check_store
+from hopwatch.demo.layout import create_layout
+from hopwatch.demo.layout import default_folder
+from hopwatch.demo.nodes import NODES
+from hopwatch.demo.nodes import STREAM
 from hopwatch.monitor import settings
 from hopwatch.monitor.settings.alerting import LossRule
 from hopwatch.monitor.settings.channels import AlertmanagerChannel
-from hopwatch.monitor.store import dialect, schema
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
 
 
 def test_the_monitor_takes_the_configuration(tmp_path: Path) -> None:
@@ -60,7 +66,7 @@ def test_a_gate_is_configured_where_there_is_one(tmp_path: Path) -> None:
     entrance = chosen.gate.streams[STREAM]
     assert entrance.to == f"spool:{tmp_path}/run/events"
     assert entrance.rejected_url(STREAM) == f"spool:{tmp_path}/run/rejected"
-    assert [rule.called for rule in chosen.gate.rules] == ["range distance"]
+    assert [rule.display_name for rule in chosen.gate.rules] == ["range distance"]
 
 
 def test_a_store_with_something_in_it_is_refused(tmp_path: Path) -> None:
@@ -68,7 +74,7 @@ def test_a_store_with_something_in_it_is_refused(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
     check_store("")
     check_store(url)
-    schema.prepare(dialect.engine(url))
+    schema.prepare_store(dialect.create_engine(url))
     with pytest.raises(StoreInUseError) as raised:
         check_store(url)
     assert str(raised.value) == (

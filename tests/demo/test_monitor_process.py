@@ -1,18 +1,20 @@
 """Tests of the monitor's process, and of what is read of its store."""
 
 from __future__ import annotations
-
 import sys
 import threading
 from pathlib import Path
-
 import pytest
-
-from hopwatch.demo.layout import Layout, create_layout
+from hopwatch.demo.layout import Layout
+from hopwatch.demo.layout import create_layout
 from hopwatch.demo.measurements import select_windows
-from hopwatch.demo.monitor_process import MonitorDiedError, MonitorProcess, StoredResults
+from hopwatch.demo.monitor_process import MonitorDiedError
+from hopwatch.demo.monitor_process import MonitorProcess
+from hopwatch.demo.monitor_process import StoredResults
 from hopwatch.demo.nodes import NODES
-from hopwatch.monitor.store import dialect, schema
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
+
 
 SLEEPER = "print('up', flush=True)\nimport signal\nsignal.pause()"
 STUBBORN = (
@@ -107,7 +109,7 @@ def test_an_empty_file_is_no_store_yet(layout: Layout) -> None:
 
 def test_an_empty_store_has_no_windows(layout: Layout) -> None:
     """With tables and nothing in them the report is there, and empty."""
-    schema.prepare(dialect.engine(layout.store_url))
+    schema.prepare_store(dialect.create_engine(layout.store_url))
     results = StoredResults(layout.store_url)
     report, measured = results.report(), results.measured()
     assert report is not None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.cli.workplace import Workplace
+from tests.cli.workspace import Workspace
 from tests.e2e.browser import SEEN_WITHIN_MS, chromium, dashboard, new_page
 
 
@@ -20,7 +20,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def url(place: Workplace) -> Iterator[str]:
+def url(place: Workspace) -> Iterator[str]:
     """Yield the URL of the dashboard over the place of a file."""
     with dashboard(place.config) as started:
         yield started

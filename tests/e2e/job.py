@@ -1,23 +1,27 @@
 """``hopwatch run`` as a process that tests start, disturb and stop."""
 
 from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import pytest
-
-from hopwatch.monitor.store import dialect, schema, writer
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import writer
 from tests.called import called
-from tests.e2e.traffic import Segment, config, rest
+from tests.e2e.traffic import Segment
+from tests.e2e.traffic import config
+from tests.e2e.traffic import rest
 from tests.reported import reported
+
 
 PATIENCE_S: Final = 180
 
@@ -63,11 +67,11 @@ class Job:
 
     def value(self, name: str) -> str:
         """Return one of the values that the store keeps of its run, empty where it has none."""
-        if not schema.is_there(self.store_url):
+        if not schema.has_store(self.store_url):
             return ""
-        engine = dialect.engine(self.store_url)
+        engine = dialect.create_engine(self.store_url)
         with engine.begin() as connection:
-            value = writer.value(connection, name)
+            value = writer.read_value(connection, name)
         engine.dispose()
         return value or ""
 

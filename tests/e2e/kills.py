@@ -83,11 +83,11 @@ def _run(pipeline: Pipeline, log: Path) -> None:
 
 def _measured(layout: Layout) -> Measurements:
     known = stream_config.from_settings(settings.load(layout.config, flags={}, environ={}))
-    store = dialect.engine(layout.store_url)
+    store = dialect.create_engine(layout.store_url)
     try:
-        schema.prepare(store)
+        schema.prepare_store(store)
         run_once(store, known, sorted(layout.spool.rglob("*.seg")))
-        return Measurements(reader.report(store, STREAM), lambda node: reader.lost_ids(store, STREAM, node))
+        return Measurements(reader.read_report(store, STREAM), lambda node: reader.read_lost_ids(store, STREAM, node))
     finally:
         store.dispose()
 

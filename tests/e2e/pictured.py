@@ -1,30 +1,30 @@
 """A store to be pictured: an hour of three streams up to now, one healthy, one that loses, one that nobody can know."""
 
 from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import numpy as np
-
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.store import dialect, schema, writer
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import writer
 from hopwatch.monitor.stream_config import StreamConfig
-from hopwatch.probes.contract.batch import Batch, Kind
-from tests.cli.workplace import Workplace
+from hopwatch.probes.contract.batch import Batch
+from hopwatch.probes.contract.batch import Kind
 from tests.micro_batches import run_once
-from tests.monitor.spool_builder import (
-    START_US,
-    WINDOW_POLICY,
-    at_us,
-    make_batch,
-    pack_ids,
-    pack_lags,
-    window_ms,
-    write_segment,
-)
+from tests.monitor.spool_builder import START_US
+from tests.monitor.spool_builder import WINDOW_POLICY
+from tests.monitor.spool_builder import at_us
+from tests.monitor.spool_builder import make_batch
+from tests.monitor.spool_builder import pack_ids
+from tests.monitor.spool_builder import pack_lags
+from tests.monitor.spool_builder import window_ms
+from tests.monitor.spool_builder import write_segment
+from tests.cli.workspace import Workspace
+
 
 MINUTES: Final = 60
 AGO: Final = 4
@@ -47,11 +47,11 @@ path = "ingest -> router -> enrich -> sink"
 """
 
 
-def place(folder: Path) -> Workplace:
+def place(folder: Path) -> Workspace:
     """Return a place whose monitor has judged that hour."""
-    made = Workplace(folder).configure(CONFIGURATION)
-    engine = dialect.engine(made.store_url)
-    schema.prepare(engine)
+    made = Workspace(folder).configure(CONFIGURATION)
+    engine = dialect.create_engine(made.store_url)
+    schema.prepare_store(engine)
     rules = {
         stream: StreamConfig(Pathway.parse(" -> ".join(nodes)), WINDOW_POLICY) for stream, nodes in STREAMS.items()
     }

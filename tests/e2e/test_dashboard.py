@@ -21,8 +21,6 @@ from hopwatch.dashboards.charts.pathway import SIDE_PX
 from hopwatch.monitor.store import dialect
 from hopwatch.monitor.store import schema
 from hopwatch.probes.contract.batch import Kind
-from tests.cli.workplace import CONFIGURATION
-from tests.cli.workplace import Workplace
 from tests.dashboards.stores import HOSTILE
 from tests.dashboards.stores import build_windows
 from tests.dashboards.stores import fill
@@ -39,6 +37,8 @@ from tests.monitor.spool_builder import make_batch
 from tests.monitor.spool_builder import observation_batch
 from tests.monitor.spool_builder import window_ms
 from tests.monitor.spool_builder import write_segment
+from tests.cli.workspace import CONFIGURATION
+from tests.cli.workspace import Workspace
 
 
 MINUTES: Final = 12
@@ -49,11 +49,11 @@ SETTLES_MS: Final = 2_000
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Return a place whose monitor has judged twelve minutes, five of them with a loss of 4 % at b."""
-    made = Workplace(tmp_path_factory.mktemp("dashboard")).configure(CONFIGURATION)
-    engine = dialect.engine(made.store_url)
-    schema.prepare(engine)
+    made = Workspace(tmp_path_factory.mktemp("dashboard")).configure(CONFIGURATION)
+    engine = dialect.create_engine(made.store_url)
+    schema.prepare_store(engine)
     run_once(engine, STREAM_CONFIGS, list(_segments(made.folder / "spool" / "0")))
     engine.dispose()
     return made
@@ -76,7 +76,7 @@ def _segments(folder: Path) -> Iterator[Path]:
     yield write_segment(folder / "9000000000.seg", *byes, arrival_us=at_us(60 * MINUTES + 400))
 
 
-def reported(place: Workplace, *flags: str) -> Any:  # noqa: ANN401 - what JSON holds
+def reported(place: Workspace, *flags: str) -> Any:  # noqa: ANN401 - what JSON holds
     """Return what ``hopwatch report --json`` says of the stream."""
     command = [
         sys.executable,
@@ -117,7 +117,7 @@ def drawn_at(page: Page, place: int, count: int) -> Position:
     }
 
 
-def test_a_person_finds_the_bad_node_by_clicking(place: Workplace, url: str, page: Page) -> None:
+def test_a_person_finds_the_bad_node_by_clicking(place: Workspace, url: str, page: Page) -> None:
     """From the overview to the stream to the node to a window, with the numbers of the report at each step."""
     hour = reported(place, "--by", "hour")["hours"][0]
     page.goto(url)
@@ -164,7 +164,7 @@ def test_a_drag_chooses_the_range_of_all_charts_and_stays(url: str, page: Page) 
 
 def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
     """No dialog, no image, no error: in tables, graph and charts they are text."""
-    place = Workplace(tmp_path).configure()
+    place = Workspace(tmp_path).configure()
     fill(place.store_url, *build_windows(5, stream=HOSTILE[0], names=HOSTILE, lost={HOSTILE[0]: 5})).dispose()
     page = new_page(browser)
     dialogs: list[str] = []
@@ -186,7 +186,7 @@ def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
     assert dialogs == []
 
 
-def test_ctrl_c_ends_it_and_a_taken_port_is_told(place: Workplace, url: str) -> None:
+def test_ctrl_c_ends_it_and_a_taken_port_is_told(place: Workspace, url: str) -> None:
     """Exit 3 with what to do for a port that somebody has; exit 2 for a configuration that is not there."""
     port = url.rstrip("/").rpartition(":")[2]
     base = [sys.executable, "-m", "hopwatch", "dashboard", "--port", port, "--config"]

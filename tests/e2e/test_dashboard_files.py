@@ -1,22 +1,26 @@
 """Tests of what leaves the dashboard as files, and of who can read it, in a real Chromium."""
 
 from __future__ import annotations
-
 import re
 import struct
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
-
+from playwright.sync_api import Browser
+from playwright.sync_api import Locator
+from playwright.sync_api import Page
+from playwright.sync_api import expect
 from hopwatch.cli.main import main
-from hopwatch.monitor.results import Verdict, WindowResult
-from tests.alerts.windows import lag, window
-from tests.cli.workplace import Workplace
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import WindowResult
+from tests.alerts.windows import lag
+from tests.alerts.windows import window
 from tests.dashboards.stores import fill
 from tests.e2e.browser import new_page
+from tests.cli.workspace import Workspace
+
 
 PNG: Final = b"\x89PNG\r\n\x1a\n"
 CHARTS: Final = '.hw-live svg, [data-testid="stEChartsChart"]'
@@ -63,9 +67,9 @@ TEXTS: Final = """() => {
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Return a place with an hour of a stream that is lossy at last, and of one of every other verdict."""
-    made = Workplace(tmp_path_factory.mktemp("files")).configure()
+    made = Workspace(tmp_path_factory.mktemp("files")).configure()
     unknown = [window(minute, stream="parcels", verdict=Verdict.UNKNOWN) for minute in range(60)]
     silent = [window(minute, stream="quiet", known=0, verdict=Verdict.SILENT) for minute in range(60)]
     idle = [window(minute, stream="rest", known=0) for minute in range(60)]
@@ -179,7 +183,7 @@ def test_all_text_stands_out_from_its_ground(browser: Browser, url: str, scheme:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_report_opens_from_disk_without_scripts(browser: Browser, place: Workplace, scheme: Any) -> None:  # noqa: ANN401 - one of Playwright's words
+def test_a_report_opens_from_disk_without_scripts(browser: Browser, place: Workspace, scheme: Any) -> None:  # noqa: ANN401 - one of Playwright's words
     """It asks for nothing but itself, its tables and charts are there, and its text stands out."""
     file = Path(place.folder / f"{scheme}.html")
     assert main(["report", "--config", str(place.config), "--html", str(file)]) == 0

@@ -1,21 +1,29 @@
 """A dashboard with a login: a real Chromium, and a real provider of OpenID Connect that knows two people."""
 
 from __future__ import annotations
-
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
-
 import pytest
-from playwright.sync_api import Browser, Page, WebSocket, expect
+from playwright.sync_api import Browser
+from playwright.sync_api import Page
+from playwright.sync_api import WebSocket
+from playwright.sync_api import expect
+from tests.dashboards.stores import build_windows
+from tests.dashboards.stores import fill
+from tests.e2e.browser import dashboard
+from tests.e2e.browser import free_port
+from tests.e2e.browser import new_page
+from tests.e2e.provider import CLIENT_ID
+from tests.e2e.provider import CLIENT_SECRET
+from tests.e2e.provider import PEOPLE
+from tests.e2e.provider import provider
+from tests.cli.workspace import CONFIGURATION
+from tests.cli.workspace import Workspace
 
-from tests.cli.workplace import CONFIGURATION, Workplace
-from tests.dashboards.stores import build_windows, fill
-from tests.e2e.browser import dashboard, free_port, new_page
-from tests.e2e.provider import CLIENT_ID, CLIENT_SECRET, PEOPLE, provider
 
 LOGIN: Final = """
 [dashboard.login]
@@ -29,15 +37,15 @@ STREAM: Final = "orders-of-the-store"
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Return a place with a store."""
-    made = Workplace(tmp_path_factory.mktemp("login"))
+    made = Workspace(tmp_path_factory.mktemp("login"))
     fill(made.store_url, *build_windows(5, stream=STREAM)).dispose()
     return made
 
 
 @pytest.fixture(scope="module")
-def url(place: Workplace) -> Iterator[str]:
+def url(place: Workspace) -> Iterator[str]:
     """Yield the URL of a dashboard over it that lets in who has an address at host.example."""
     port = free_port()
     (place.folder / "client_secret").write_text(CLIENT_SECRET + "\n")
@@ -80,7 +88,7 @@ def log_out(page: Page, button: str) -> None:
     page.wait_for_load_state()
 
 
-def test_who_is_let_in_sees_the_pages_until_the_log_out(place: Workplace, url: str, page: Page) -> None:
+def test_who_is_let_in_sees_the_pages_until_the_log_out(place: Workspace, url: str, page: Page) -> None:
     """Before and after it nothing of the store is sent; in between the login outlives a reload.
 
     No secret is written to a file: Streamlit is told in memory.
@@ -121,7 +129,7 @@ def test_who_is_not_allowed_is_told_and_sees_nothing(url: str, page: Page) -> No
 
 def test_without_its_package_the_dashboard_does_not_start(tmp_path: Path) -> None:
     """Exit 3 before anything listens, with what to install: a login that cannot be asked for is never left out."""
-    place = Workplace(tmp_path).configure(
+    place = Workspace(tmp_path).configure(
         CONFIGURATION + LOGIN.format(url="http://127.0.0.1:1", issuer="http://127.0.0.1:2", client=CLIENT_ID)
     )
     (tmp_path / "client_secret").write_text(CLIENT_SECRET)

@@ -1,15 +1,16 @@
 """Names as long as they may be, in a real Chromium: nothing is cut off, nothing lies outside of its panel."""
 
 from __future__ import annotations
-
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import pytest
-from playwright.sync_api import Browser, expect
-
+from playwright.sync_api import Browser
+from playwright.sync_api import expect
 from tests.alerts.windows import lag
-from tests.cli.workplace import Workplace
-from tests.dashboards.stores import build_windows, fill
+from tests.dashboards.stores import build_windows
+from tests.dashboards.stores import fill
+from tests.cli.workspace import Workspace
+
 
 STREAM: Final = "M" * 64
 NODES: Final = ("W" * 64, "the-ingest-of-orders-" + "w" * 43, "sink", "w" * 64)
@@ -27,9 +28,9 @@ OUTSIDE: Final = """() => {
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Return a place with a store of a stream whose names are as long as names may be."""
-    made = Workplace(tmp_path_factory.mktemp("names")).configure()
+    made = Workspace(tmp_path_factory.mktemp("names")).configure()
     lags = {"lag_in_us": lag(4_000_000_000), "lag_out_us": lag(4_000_000_000), "process_duration_p95_us": -1}
     timed: dict[str, dict[str, Any]] = {NODES[0]: lags, NODES[2]: lags | {"process_duration_p95_us": 2_000}}
     fill(made.store_url, *build_windows(5, stream=STREAM, names=NODES, lost={NODES[1]: 5}, nodes=timed)).dispose()

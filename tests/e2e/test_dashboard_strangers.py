@@ -1,22 +1,22 @@
 """A real dashboard and clients that mean it no good: pages of other origins."""
 
 from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
-
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
-from websockets.typing import Origin, Subprotocol
-
-from tests.cli.workplace import Workplace
-from tests.dashboards.stores import build_windows, fill
+from websockets.typing import Origin
+from websockets.typing import Subprotocol
+from tests.dashboards.stores import build_windows
+from tests.dashboards.stores import fill
 from tests.e2e.browser import dashboard
+from tests.cli.workspace import Workspace
+
 
 PATIENCE_S: Final = 60.0
 LOOKUPS: Final = "lookups.txt"
@@ -48,15 +48,15 @@ socket.gethostbyname = guarded(socket.gethostbyname, 0)
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Return a place with a store."""
-    made = Workplace(tmp_path_factory.mktemp("strangers")).configure()
+    made = Workspace(tmp_path_factory.mktemp("strangers")).configure()
     fill(made.store_url, *build_windows(5)).dispose()
     return made
 
 
 @pytest.fixture(scope="module")
-def url(place: Workplace) -> Iterator[str]:
+def url(place: Workspace) -> Iterator[str]:
     """Yield the URL of a dashboard over it that cannot call another machine."""
     (place.folder / "sitecustomize.py").write_text(GUARD.format(file=str(place.folder / LOOKUPS)))
     with pytest.MonkeyPatch.context() as patch:
@@ -78,7 +78,7 @@ async def answer(url: str, said: str | None) -> int:
         return refused.response.status_code
 
 
-def test_pages_of_others_are_refused_and_nobody_is_called(url: str, place: Workplace) -> None:
+def test_pages_of_others_are_refused_and_nobody_is_called(url: str, place: Workspace) -> None:
     """The dashboard has never called another machine, neither at its start nor to find out which pages are its own."""
     foreign = ("https://foreign.example", "http://localhost:9999", "http://192.0.2.7:8501", "null")
     assert [asyncio.run(answer(url, one)) for one in foreign] == [403] * len(foreign)

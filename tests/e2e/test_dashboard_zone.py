@@ -1,20 +1,24 @@
 """The dashboard on somebody else's clock: a Chromium in another zone, on the days when its clocks are moved."""
 
 from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Final
-
 import pytest
-from playwright.sync_api import Browser, Page, expect
-
+from playwright.sync_api import Browser
+from playwright.sync_api import Page
+from playwright.sync_api import expect
 from tests.alerts.windows import window
-from tests.cli.workplace import Workplace
 from tests.dashboards.stores import fill
-from tests.e2e.browser import HEAT, SEEN_WITHIN_MS, cell_at, dashboard, new_page
+from tests.e2e.browser import HEAT
+from tests.e2e.browser import SEEN_WITHIN_MS
+from tests.e2e.browser import cell_at
+from tests.e2e.browser import dashboard
+from tests.e2e.browser import new_page
+from tests.cli.workspace import Workspace
+
 
 MARCH_29: Final = 87 * 1_440
 OCTOBER_25: Final = 297 * 1_440
@@ -24,7 +28,7 @@ OCTOBER_25: Final = 297 * 1_440
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield the URL of a dashboard over twenty minutes around each of these moments; one in ten is lost at b."""
-    place = Workplace(tmp_path_factory.mktemp("zone")).configure()
+    place = Workspace(tmp_path_factory.mktemp("zone")).configure()
     streams = {"spring": MARCH_29, "autumn": OCTOBER_25}
     windows = [
         window(day + minute, stream=name, lost={"b": 100}) for name, day in streams.items() for minute in range(50, 70)
@@ -92,7 +96,7 @@ def test_the_same_link_is_told_in_utc_to_who_asks_for_it(url: str, browser: Brow
 
 def test_below_a_path_of_a_host_all_is_the_same(browser: Browser, tmp_path: Path) -> None:
     """As behind a proxy that keeps the path: links stay below it."""
-    place = Workplace(tmp_path).configure()
+    place = Workspace(tmp_path).configure()
     fill(place.store_url, *[window(minute) for minute in range(5)]).dispose()
     page = new_page(browser)
     with dashboard(place.config, None, "--base-path", "/hopwatch/") as started:

@@ -1,17 +1,18 @@
 """``--once`` through Spark itself: random pipelines in which anything may go wrong, against the slow model."""
 
 from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
-
 import pytest
-
 from hopwatch.monitor.spark import job
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import reader
-from tests.against_model import comparable, prepared_store, rules_of
-from tests.model import model, scenario
+from tests.against_model import comparable
+from tests.against_model import prepared_store
+from tests.against_model import rules_of
+from tests.model import model
+from tests.model import scenario
+
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,4 +30,4 @@ def test_once_through_spark_says_what_the_model_says(
     rules = rules_of(tmp_path, made.streams, shards=shards)
     engine = prepared_store(tmp_path, "once.db")
     job.run_once(spark, job.JobContext(SpoolSource(spool), engine, rules, tmp_path), lambda _: None)
-    assert comparable(reader.report(engine)) == comparable(model.report(made.streams, spool))
+    assert comparable(reader.read_report(engine)) == comparable(model.report(made.streams, spool))

@@ -79,7 +79,7 @@ def test_what_was_refused_is_not_lost(
     store = prepared_store(tmp_path, "hopwatch.db")
     streams = {"orders": {"path": "a -> b", "stamps": {"a": "out", "b": "in"}}}
     run_once(store, rules_of(tmp_path, streams), sorted(spool.rglob("*.seg")))
-    (stream,) = reader.report(store)["streams"]
+    (stream,) = reader.read_report(store)["streams"]
     assert sum(window["known"] for window in stream["windows"]) == MESSAGES
     assert {window["lost_lower"] for window in stream["windows"]} == {0}
     assert {node["loss_lower"] for window in stream["windows"] for node in window["nodes"]} == {0}

@@ -12,8 +12,6 @@ from playwright.sync_api import expect
 from hopwatch.monitor.store import dialect
 from hopwatch.monitor.store import schema
 from hopwatch.monitor.texts import loss_bounds
-from tests.cli.workplace import CONFIGURATION
-from tests.cli.workplace import Workplace
 from tests.e2e.browser import REFRESH_MS
 from tests.e2e.browser import SEEN_WITHIN_MS
 from tests.micro_batches import MicroBatches
@@ -21,26 +19,28 @@ from tests.monitor.spool_builder import STREAM_CONFIGS
 from tests.alerts.test_batch_hook import BEFORE_AMENDED
 from tests.alerts.test_batch_hook import alerting
 from tests.alerts.test_batch_hook import play
+from tests.cli.workspace import CONFIGURATION
+from tests.cli.workspace import Workspace
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Return a place whose monitor has judged minutes that lose messages on their way to b, and told of it."""
-    made = Workplace(tmp_path_factory.mktemp("signs")).configure(CONFIGURATION)
-    engine = dialect.engine(made.store_url)
-    schema.prepare(engine)
+    made = Workspace(tmp_path_factory.mktemp("signs")).configure(CONFIGURATION)
+    engine = dialect.create_engine(made.store_url)
+    schema.prepare_store(engine)
     play(MicroBatches(STREAM_CONFIGS, engine, follower=alerting()), made.folder / "segments", BEFORE_AMENDED)
     engine.dispose()
     return made
 
 
-def told(place: Workplace, *command: str) -> Any:  # noqa: ANN401 - what JSON holds
+def told(place: Workspace, *command: str) -> Any:  # noqa: ANN401 - what JSON holds
     """Return what a command says as JSON."""
     asked = [sys.executable, "-m", "hopwatch", *command, "--config", str(place.config), "--json"]
     return json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)
 
 
-def test_a_person_gets_from_an_alert_to_its_node_by_clicking(place: Workplace, url: str, page: Page) -> None:
+def test_a_person_gets_from_an_alert_to_its_node_by_clicking(place: Workspace, url: str, page: Page) -> None:
     """From the overview to what fires to the node and the window, with the numbers of the commands at each step."""
     incidents = told(place, "alerts", "list")["incidents"]
     (loss,) = [one for one in incidents if one["kind"] == "loss"]
@@ -65,7 +65,7 @@ def test_a_person_gets_from_an_alert_to_its_node_by_clicking(place: Workplace, u
     assert losses.locator("td").all_inner_texts() == of_nodes
 
 
-def test_what_is_set_aside_leads_to_its_records(place: Workplace, url: str, page: Page) -> None:
+def test_what_is_set_aside_leads_to_its_records(place: Workspace, url: str, page: Page) -> None:
     """An alert that is the monitor's own leads to the page of quality, with the counts of the report."""
     page.goto(f"{url}?page=alerts")
     page.get_by_role("link", name="the monitor itself").first.click()

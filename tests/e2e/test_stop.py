@@ -69,8 +69,8 @@ def test_a_job_that_is_stopped_says_so_and_ends_well(
         assert job.wait() == 0, said
     assert said == ["hopwatch: stopping\n"]
     url = load(tmp_path / "hopwatch.toml", flags={}, environ={}).store.url
-    with schema.reading(dialect.engine(url)) as connection:
-        assert instances.reached(connection).stopped_us is not None
+    with schema.open_snapshot(dialect.create_engine(url)) as connection:
+        assert instances.read_progress(connection).stopped_us is not None
 
 
 @pytest.mark.parametrize("kill", [os.kill, os.killpg])

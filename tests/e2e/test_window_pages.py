@@ -1,7 +1,6 @@
 """The pages of a window and of a message as a person meets them: a real Chromium over a small store of their own."""
 
 from __future__ import annotations
-
 import csv
 import json
 import re
@@ -9,29 +8,33 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
+from typing import Final
 from uuid import UUID
-
 import pytest
-from playwright.sync_api import Page, expect
-
+from playwright.sync_api import Page
+from playwright.sync_api import expect
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.store import dialect, schema
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
 from hopwatch.monitor.stream_config import StreamConfig
-from hopwatch.probes.contract.batch import Batch, Drop, Kind
+from hopwatch.probes.contract.batch import Batch
+from hopwatch.probes.contract.batch import Drop
+from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.ids import id_bytes
-from tests.cli.workplace import CONFIGURATION, Workplace
-from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS
+from tests.e2e.browser import REFRESH_MS
+from tests.e2e.browser import SEEN_WITHIN_MS
 from tests.micro_batches import MicroBatches
-from tests.monitor.spool_builder import (
-    WINDOW_POLICY,
-    at_us,
-    make_batch,
-    observation_batch,
-    pack_lags,
-    window_ms,
-    write_segment,
-)
+from tests.monitor.spool_builder import WINDOW_POLICY
+from tests.monitor.spool_builder import at_us
+from tests.monitor.spool_builder import make_batch
+from tests.monitor.spool_builder import observation_batch
+from tests.monitor.spool_builder import pack_lags
+from tests.monitor.spool_builder import window_ms
+from tests.monitor.spool_builder import write_segment
+from tests.cli.workspace import CONFIGURATION
+from tests.cli.workspace import Workspace
+
 
 NODES: Final = ("a", "b", "c")
 HOPS: Final = {
@@ -49,11 +52,11 @@ HOLED: Final = 10
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Return a place whose monitor has judged a clean minute, a lossy one, one that was amended and one with holes."""
-    made = Workplace(tmp_path_factory.mktemp("window")).configure(CONFIGURATION.replace("a -> b", " -> ".join(NODES)))
-    engine = dialect.engine(made.store_url)
-    schema.prepare(engine)
+    made = Workspace(tmp_path_factory.mktemp("window")).configure(CONFIGURATION.replace("a -> b", " -> ".join(NODES)))
+    engine = dialect.create_engine(made.store_url)
+    schema.prepare_store(engine)
     stream = MicroBatches({"orders": StreamConfig(Pathway.parse(" -> ".join(NODES)), WINDOW_POLICY)}, engine)
     spool = made.folder / "spool" / "0"
     stream.run(list(_in_time(spool)))
@@ -95,13 +98,13 @@ def _words(path: Path, seconds: int, seq: int) -> Path:
     return write_segment(path, *batches, arrival_us=at_us(seconds))
 
 
-def said_by(place: Workplace, *command: str) -> Any:  # noqa: ANN401 - what JSON holds
+def said_by(place: Workspace, *command: str) -> Any:  # noqa: ANN401 - what JSON holds
     """Return what a command says with ``--json``."""
     called = [sys.executable, "-m", "hopwatch", *command, "--config", str(place.config), "--json"]
     return json.loads(subprocess.run(called, capture_output=True, text=True, check=True).stdout)
 
 
-def test_a_person_follows_a_lost_message_to_its_journey(place: Workplace, url: str, page: Page) -> None:
+def test_a_person_follows_a_lost_message_to_its_journey(place: Workspace, url: str, page: Page) -> None:
     """From the stream's figures to the minute to the second page of its ids to the journey, and back to the minute."""
     page.goto(f"{url}?stream=orders&window=2026-01-01T00:{LOSSY:02d}:00Z")
     page.get_by_role("link", name="Everything about this minute").click()
@@ -123,7 +126,7 @@ def test_a_person_follows_a_lost_message_to_its_journey(place: Workplace, url: s
     assert "node=c" in page.url
 
 
-def test_the_csv_has_the_ids_of_the_report(place: Workplace, url: str, page: Page) -> None:
+def test_the_csv_has_the_ids_of_the_report(place: Workspace, url: str, page: Page) -> None:
     """All of them and no other, whatever page is shown and whatever is looked for."""
     page.goto(f"{url}?page=window&stream=orders&window=2026-01-01T00:{LOSSY:02d}:00Z&part=2")
     with page.expect_download() as coming:

@@ -27,7 +27,6 @@ from hopwatch.monitor.results import WindowResult
 from tests.alerts.windows import lag
 from tests.alerts.windows import window
 from tests.examples import examples
-from tests.monitor.store.stored import results
 from hopwatch.dashboards.queries.models import Edge
 from hopwatch.dashboards.queries.models import Graph
 from hopwatch.dashboards.queries.models import StreamRange
@@ -40,6 +39,7 @@ from hopwatch.dashboards.views.address import PageName
 from hopwatch.dashboards.views.address import RangePreset
 from hopwatch.monitor.outliers.explanation import Explanation
 from hopwatch.monitor.outliers.series_tracker import OutlierFinding
+from tests.monitor.store.conclusions import window_results
 
 
 MOST_US: Final = 4_000_000_000_000_000
@@ -191,7 +191,7 @@ def test_no_word_is_markup(words: str) -> None:
     assert not re.search(r"(?<!\\)(\\\\)*[`*_\[\]<>$:#]", markup.escape_markdown(words))
 
 
-@given(results())
+@given(window_results())
 def test_a_node_is_clean_only_if_nothing_can_be_lost_there(result: WindowResult) -> None:
     """LOSSY by the lower bound; CLEAN and IDLE only with an upper bound of 0; not final is neither."""
     for node in result.nodes:

@@ -44,11 +44,11 @@ def test_a_kept_journey_is_what_the_segments_say(thrown: Dials, shards: int) -> 
         paths = sorted(spool.rglob("*.seg"), key=lambda path: (path.stat().st_mtime_ns, str(path)))
         engine, rules = prepared_store(folder, "once.db"), rules_of(folder, made.streams, shards=shards)
         run_once(engine, rules, paths, spool)
-        accounts = reader.report(engine)["accounts"]
+        accounts = reader.read_report(engine)["accounts"]
         all_count = not any(accounts[name] for name in ("duplicate_batches", "too_late", "implausible", "set_aside"))
         lost = {
             (stream, one) for stream, of in rules.items() for node in of.pathway.nodes
-            for one in reader.lost_ids(engine, stream, node)
+            for one in reader.read_lost_ids(engine, stream, node)
         }  # fmt: skip
         for stream, message_id in sorted(lost)[:50]:
             nodes = rules[stream].pathway.nodes

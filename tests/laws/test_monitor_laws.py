@@ -58,7 +58,7 @@ def test_once_says_what_the_model_says(seed: int, shards: int) -> None:
         made = scenario.generate(seed, spool)
         store = prepared_store(folder, "once.db")
         run_once(store, rules_of(folder, made.streams, shards=shards), _by_arrival(spool), spool)
-        assert comparable(reader.report(store)) == comparable(model.report(made.streams, spool))
+        assert comparable(reader.read_report(store)) == comparable(model.report(made.streams, spool))
 
 
 @settings(max_examples=examples(40))
@@ -92,15 +92,15 @@ def test_a_stream_with_crashes_says_what_once_says(seed: int, shards: int) -> No
             if chance.random() < 0.3:
                 batches.restart()
         batches.run([last_beat])
-        assert _without_life(reader.report(stream)) == _without_life(reader.report(once))
+        assert _without_life(reader.read_report(stream)) == _without_life(reader.read_report(once))
         assert _memory(stream, known) == _memory(once, known)
-        assert outliers.found(stream) == outliers.found(once)
+        assert outliers.query_findings(stream) == outliers.query_findings(once)
 
 
 def _memory(store: Engine, rules: Mapping[str, StreamConfig]) -> dict[str, bytes]:
     """Return what the series of each stream are remembered by, as a process that is started now takes them up."""
     with store.begin() as connection:
         return {
-            stream: outliers.taken_up(connection, stream, of_stream.pathway.nodes).states.tobytes()
+            stream: outliers.resume_series(connection, stream, of_stream.pathway.nodes).states.tobytes()
             for stream, of_stream in rules.items()
         }

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch.monitor.settings import Settings
-from hopwatch.monitor.settings.durations import LONGEST_US, duration_us
-from hopwatch.monitor.settings.lines import Key, lines_of
+from hopwatch.monitor.settings.durations import MAX_DURATION_US, parse_duration_us
+from hopwatch.monitor.settings.toml_lines import Key, find_key_lines
 
 UNITS_US = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 
@@ -23,11 +23,11 @@ def test_a_duration_is_its_number_times_its_unit(number: int, unit: str) -> None
     """All that is not longer than ten years is read; the rest is refused."""
     span_us = number * UNITS_US[unit]
     try:
-        read_us = duration_us(f"{number}{unit}")
+        read_us = parse_duration_us(f"{number}{unit}")
     except ValueError:
-        assert span_us > LONGEST_US
+        assert span_us > MAX_DURATION_US
     else:
-        assert read_us == span_us <= LONGEST_US
+        assert read_us == span_us <= MAX_DURATION_US
 
 
 WRITTEN_KEYS = st.sampled_from(["{}", '"{}"', "'{}'", '"{} \\" ] = # é"', "'{} . [x]'", '"\\u0041{}"'])
@@ -63,7 +63,7 @@ def documents(draw: st.DrawFn) -> tuple[str, dict[Key, int]]:
 def test_every_key_has_the_line_on_which_it_was_written(document: tuple[str, dict[Key, int]]) -> None:
     """However keys and values are written, each table and key is found where it is, and none is left out."""
     text, written = document
-    lines = lines_of(text)
+    lines = find_key_lines(text)
     assert {key: lines[key] for key in written} == written
     assert set(_keys(tomllib.loads(text), ())) <= set(lines)
 

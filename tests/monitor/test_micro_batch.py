@@ -1,41 +1,44 @@
 """Tests of one micro-batch into ledger and store, and of taking up where a process was stopped."""
 
 from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-
 import pytest
-from sqlalchemy import Connection, Engine
-
+from sqlalchemy import Connection
+from sqlalchemy import Engine
 from hopwatch.monitor import micro_batch
 from hopwatch.monitor.accounting.ledger import Ledger
 from hopwatch.monitor.kernel.tally import NEVER_US
 from hopwatch.monitor.kernel.window import STRAGGLING_US
-from hopwatch.monitor.payloads import Claims, pack_tally
+from hopwatch.monitor.payloads import Claims
+from hopwatch.monitor.payloads import pack_tally
 from hopwatch.monitor.results import Status
 from hopwatch.monitor.spark import claim_reader
 from hopwatch.monitor.spark.decoder import decode_segments
-from hopwatch.monitor.spark.rows import CLAIMS_ROW, TALLY_ROW
-from hopwatch.monitor.store import dialect, reader, schema, writer
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.monitor.spark.rows import CLAIMS_ROW
+from hopwatch.monitor.spark.rows import TALLY_ROW
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import writer
+from hopwatch.probes.contract.batch import Batch
+from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.micro_batches import MicroBatches
-from tests.monitor.spool_builder import (
-    START_US,
-    STREAM_CONFIGS,
-    WINDOW_POLICY,
-    at_us,
-    make_batch,
-    observation_batch,
-    window_ms,
-    write_segment,
-)
-from tests.monitor.store.stored import dump
+from tests.monitor.spool_builder import START_US
+from tests.monitor.spool_builder import STREAM_CONFIGS
+from tests.monitor.spool_builder import WINDOW_POLICY
+from tests.monitor.spool_builder import at_us
+from tests.monitor.spool_builder import make_batch
+from tests.monitor.spool_builder import observation_batch
+from tests.monitor.spool_builder import window_ms
+from tests.monitor.spool_builder import write_segment
+from tests.monitor.store.conclusions import dump_tables
+
 
 OVER_US = WINDOW_POLICY.amendable_until_us(START_US) + STRAGGLING_US
 
@@ -55,8 +58,8 @@ def connection(engine: Engine) -> Iterator[Connection]:
 
 def store(file: Path) -> Engine:
     """Return the engine of an empty store in a file."""
-    engine = dialect.engine(f"sqlite:///{file}")
-    schema.prepare(engine)
+    engine = dialect.create_engine(f"sqlite:///{file}")
+    schema.prepare_store(engine)
     return engine
 
 
@@ -99,11 +102,11 @@ def test_what_came_in_is_written_and_the_tallied_windows_are_told(connection: Co
         ("orders", START_US): [0],
         ("orders", window_ms(1) * 1_000): [0],
     }
-    assert [tally.observations for tally in reader.tallies(connection, "orders", START_US)] == [1]
-    assert [book.tallies.batches for book in reader.books(connection)] == [2]
-    assert reader.accounts(connection)["set_aside"] == {"bad_marker": 1}
-    assert reader.stream_ranges(connection) == {"orders": (START_US, window_ms(1) * 1_000)}
-    assert writer.value(connection, "watermark_us") == str(at_us(70))
+    assert [tally.observations for tally in reader.read_tallies(connection, "orders", START_US)] == [1]
+    assert [book.tallies.batches for book in reader.read_books(connection)] == [2]
+    assert reader.read_accounts(connection)["set_aside"] == {"bad_marker": 1}
+    assert reader.read_stream_ranges(connection) == {"orders": (START_US, window_ms(1) * 1_000)}
+    assert writer.read_value(connection, "watermark_us") == str(at_us(70))
 
 
 KEPT: dict[str, tuple[list[Batch | bytes], list[int]]] = {
@@ -130,7 +133,7 @@ def test_a_segment_is_kept_as_long_as_it_is_needed(
     path = write_segment(tmp_path / "s.seg", *records)
     with engine.execution_options(writes=True).begin() as connection:
         micro_batch.absorb_rows(connection, Ledger(STREAM_CONFIGS), rows_of(path), at_us(70), batch_id=4)
-    assert dump(engine)["segments"] == [(str(path), each_us, 4) for each_us in until_us]
+    assert dump_tables(engine)["segments"] == [(str(path), each_us, 4) for each_us in until_us]
 
 
 def test_the_newest_tally_of_a_shard_stands(connection: Connection, tmp_path: Path) -> None:
@@ -139,7 +142,7 @@ def test_the_newest_tally_of_a_shard_stands(connection: Connection, tmp_path: Pa
     for numbers, seconds in (([1], 70), ([1, 2, 3], 80)):
         path = write_segment(tmp_path / f"{seconds}.seg", observation_batch(numbers), arrival_us=at_us(seconds))
         micro_batch.absorb_rows(connection, ledger, rows_of(path), at_us(seconds))
-    assert [tally.observations for tally in reader.tallies(connection, "orders", START_US)] == [3]
+    assert [tally.observations for tally in reader.read_tallies(connection, "orders", START_US)] == [3]
     assert ledger.live["orders"][START_US].last_first_sighting_us == at_us(80)
 
 
@@ -158,7 +161,7 @@ def test_windows_are_concluded_piece_by_piece(
         sizes.append(len(piece))
         for conclusion in piece:
             result = conclusion.result
-            assert reader.window(connection, result.stream, result.window_start_us) == result
+            assert reader.read_window(connection, result.stream, result.window_start_us) == result
     assert sizes == [2, 2, 1]
 
 
@@ -175,7 +178,7 @@ def test_the_past_of_a_judgement_is_what_the_store_holds(connection: Connection,
         arrival_us=late_us,
     )
     judge(connection, micro_batch.restore_ledger(connection, STREAM_CONFIGS), both, late_us + 180_000_000)
-    result = reader.window(connection, "orders", START_US)
+    result = reader.read_window(connection, "orders", START_US)
     assert result is not None
     assert (result.status, result.revision, result.recovered) == (Status.AMENDED, 1, 1)
 
@@ -193,9 +196,9 @@ def test_what_is_forgotten_is_forgotten_in_ledger_and_store(connection: Connecti
     judge(connection, ledger, write_segment(tmp_path / "s.seg", observation_batch([1])), OVER_US + 1)
     micro_batch.forget_windows(connection, ledger, OVER_US + 1)
     assert ledger.live == {"orders": {}}
-    assert list(reader.live_windows(connection)) == []
-    assert reader.tallies(connection, "orders", START_US) == []
-    assert reader.window(connection, "orders", START_US) is not None
+    assert list(reader.read_live_windows(connection)) == []
+    assert reader.read_tallies(connection, "orders", START_US) == []
+    assert reader.read_window(connection, "orders", START_US) is not None
 
 
 # Taking up where a process was stopped
@@ -252,8 +255,8 @@ def test_restarts_change_nothing(crash_after_store: bool, tmp_path: Path) -> Non
         undisturbed.run(paths)
         disturbed.run(paths, crash_after_store=crash_after_store)
         disturbed.restart()
-    assert dump(disturbed.engine) == dump(undisturbed.engine)
-    assert {row[2] for row in dump(disturbed.engine)["windows"]} == {"FINAL", "AMENDED"}
+    assert dump_tables(disturbed.engine) == dump_tables(undisturbed.engine)
+    assert {row[2] for row in dump_tables(disturbed.engine)["windows"]} == {"FINAL", "AMENDED"}
 
 
 def test_shards_change_no_result(tmp_path: Path) -> None:
@@ -266,7 +269,7 @@ def test_shards_change_no_result(tmp_path: Path) -> None:
         )
         for paths in batches:
             stream.run(paths)
-        reports.append(reader.report(stream.engine))
+        reports.append(reader.read_report(stream.engine))
     assert reports[0] == reports[1]
 
 
@@ -276,7 +279,7 @@ def test_windows_of_a_stream_that_is_configured_no_more_are_left_alone(engine: E
         judge(connection, Ledger(STREAM_CONFIGS), write_segment(tmp_path / "s.seg", observation_batch([1])), at_us(70))
         ledger = micro_batch.restore_ledger(connection, {})
         assert (ledger.live, ledger.ranges) == ({}, {})
-        before = reader.window(connection, "orders", START_US)
+        before = reader.read_window(connection, "orders", START_US)
         assert list(micro_batch.conclude_windows(connection, ledger, {}, NEVER_US)) == []
         micro_batch.forget_windows(connection, ledger, NEVER_US)
-        assert reader.window(connection, "orders", START_US) == before
+        assert reader.read_window(connection, "orders", START_US) == before

@@ -1,21 +1,23 @@
 """Tests of a topic with trouble: records that age out, poison, batches that come twice, passwords."""
 
 from __future__ import annotations
-
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
-
 import pytest
 from confluent_kafka import Producer
-
 from hopwatch.monitor.spark import connector
 from hopwatch.monitor.store import dialect
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.batch import Batch
+from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.envelope import encode
-from tests.real.servers.kafka import LOG_APPEND, Kafka
-from tests.real.watching import Monitor, minute_of, windows_of
+from tests.real.servers.kafka import LOG_APPEND
+from tests.real.servers.kafka import Kafka
+from tests.real.watching import Monitor
+from tests.real.watching import minute_of
+from tests.real.watching import windows_of
 from tests.real.workplace import Workplace
 from tests.reported import known_in
 
@@ -61,7 +63,7 @@ def test_poison_among_good_records_is_set_aside_with_its_place(kafka: Kafka, tmp
     monitor.stop()
     report = work.report()
     assert sum(report["accounts"]["set_aside"].values()) == len(poison)
-    with dialect.engine(f"sqlite:///{tmp_path / 'store.db'}").begin() as connection:
+    with dialect.create_engine(f"sqlite:///{tmp_path / 'store.db'}").begin() as connection:
         rows = connection.exec_driver_sql("select path, position from set_aside order by position").all()
     assert [tuple(row) for row in rows] == [("poison/0", offset) for offset in poison]
     assert "aged_out" not in report["accounts"]

@@ -1,21 +1,22 @@
 """``hopwatch`` with its results in PostgreSQL: the program as a user runs it, against a real server."""
 
 from __future__ import annotations
-
 import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import pytest
 from sqlalchemy.engine import make_url
-
 from hopwatch.monitor.store import dialect
 from hopwatch.monitor.store.tables import SCHEMA_VERSION
 from tests.called import called
-from tests.e2e.worked_example import NODES, stamp
-from tests.real.servers.postgres import PASSWORD, Postgres
+from tests.e2e.worked_example import NODES
+from tests.e2e.worked_example import stamp
+from tests.real.servers.postgres import PASSWORD
+from tests.real.servers.postgres import Postgres
+
 
 RUN: Final = (sys.executable, "-m", "hopwatch")
 PATIENCE_S: Final = 600
@@ -76,9 +77,9 @@ def test_a_second_monitor_is_refused(postgres: Postgres, tmp_path: Path) -> None
     stamp(tmp_path / "spool")
     url = postgres.database()
     config = configure(tmp_path, url)
-    with dialect.sole_writer(url):
+    with dialect.lock_store(url):
         ended = run_once(config)
-    name = dialect.name_of(url)
+    name = dialect.redact_url(url)
     told = (
         f"hopwatch: another monitor writes to the store {name}: stop it first, or name another store in [store] url\n"
     )
@@ -103,7 +104,7 @@ def test_a_store_that_cannot_be_reached_is_told(
     config = configure(tmp_path, url)
     ended = hopwatch(config, *command)
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (3, "", 1)
-    assert ended.stderr.startswith(f"hopwatch: the store {dialect.name_of(url)} failed: connection failed: ")
+    assert ended.stderr.startswith(f"hopwatch: the store {dialect.redact_url(url)} failed: connection failed: ")
     assert ended.stderr.endswith(f"; {advice}\n")
     assert PASSWORD not in ended.stderr
     assert "wrong-word" not in ended.stderr

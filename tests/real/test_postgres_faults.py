@@ -1,22 +1,29 @@
 """A running monitor whose PostgreSQL fails: restarted, its connections ended, its disk full; 0 cells differ."""
 
 from __future__ import annotations
-
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import pytest
-
 from hopwatch.monitor.store import dialect
-from tests.e2e.job import PATIENCE_S, Job, running, undisturbed
-from tests.e2e.traffic import Segment, rest, traffic
-from tests.real.servers.postgres import OWNER, Postgres
+from tests.e2e.job import PATIENCE_S
+from tests.e2e.job import Job
+from tests.e2e.job import running
+from tests.e2e.job import undisturbed
+from tests.e2e.traffic import Segment
+from tests.e2e.traffic import rest
+from tests.e2e.traffic import traffic
+from tests.real.servers.postgres import OWNER
+from tests.real.servers.postgres import Postgres
+
 
 SHARES: Final = (2, 4)
 """In how many shares the segments come, each but the first with trouble: as a rule, and with --soak."""
@@ -165,5 +172,5 @@ def test_a_store_that_stays_away_ends_the_monitor(server: Postgres, segments: li
         assert job.process is not None
         assert job.process.wait(PATIENCE_S) == 3
         last = job.words.splitlines()[-1]
-    assert last.startswith(f"hopwatch: the store {dialect.name_of(url)} failed: ")
+    assert last.startswith(f"hopwatch: the store {dialect.redact_url(url)} failed: ")
     assert last.endswith("; check that the server is up, and host and port in [store] url, then start again")

@@ -1,7 +1,6 @@
 """``hopwatch validate kafka`` on a real broker: each record ends in one of two topics, once, whoever is killed when."""
 
 from __future__ import annotations
-
 import os
 import random
 import signal
@@ -9,40 +8,56 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path as Folder
 from typing import Self
-
 import orjson
 import pytest
-
-from hopwatch.cli.entrances import stamping_of
 from hopwatch.gate import ids
 from hopwatch.gate.codec import Codec
 from hopwatch.gate.judging import Terms
 from hopwatch.gate.persistent import Patience
 from hopwatch.gate.registry.subjects import Registry
-from hopwatch.gate.rules import Action, Path, Rule, Uniqueness
+from hopwatch.gate.rules import Action
+from hopwatch.gate.rules import Path
+from hopwatch.gate.rules import Rule
+from hopwatch.gate.rules import Uniqueness
 from hopwatch.gate.source import Source
-from hopwatch.gate.turns import Outputs, Turns
+from hopwatch.gate.turns import Outputs
+from hopwatch.gate.turns import Turns
 from hopwatch.gate.validating import Validating
-from hopwatch.gate.validator import Validator, back_us
+from hopwatch.gate.validator import Validator
+from hopwatch.gate.validator import back_us
 from hopwatch.gate.versions import Versions
 from hopwatch.monitor import settings
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store.subjects import StoredShelves
 from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.kafka import KafkaAccess
-from hopwatch.probes.marks import ID_HEADER, TIME_HEADER
+from hopwatch.probes.marks import ID_HEADER
+from hopwatch.probes.marks import TIME_HEADER
 from hopwatch.probes.taps.surroundings import Surroundings
 from hopwatch.probes.taps.topic import Topic
-from tests.gate.registry.schemas import FIRST, SECOND, schema
-from tests.probes.test_process import ROOT, rows, spooled
+from tests.gate.registry.schemas import FIRST
+from tests.gate.registry.schemas import SECOND
+from tests.gate.registry.schemas import schema
+from tests.probes.test_process import ROOT
+from tests.probes.test_process import rows
+from tests.probes.test_process import spooled
 from tests.real.servers.kafka import Kafka
-from tests.real.servers.process import PATIENCE_S, until
-from tests.real.validating import BODY, PARTITIONS, PLAIN, RUN, Place, id_of, rejected
+from tests.real.servers.process import PATIENCE_S
+from tests.real.servers.process import until
+from tests.real.validating import BODY
+from tests.real.validating import PARTITIONS
+from tests.real.validating import PLAIN
+from tests.real.validating import RUN
+from tests.real.validating import Place
+from tests.real.validating import id_of
+from tests.real.validating import rejected
+from hopwatch.cli.gate_builder import build_stamping
+from hopwatch.monitor.store.subjects import SubjectStore
 
 
 @pytest.fixture
@@ -223,10 +238,10 @@ class Within:
         outputs = Outputs(f"{place.name}.good", f"{place.name}.bad")
         turns = Turns(place.kafka.bootstrap, outputs, KafkaAccess(), group=place.name, patience=patience)
         rules = (Rule("a once", Uniqueness(Path(("a",)), within_us), Action.REJECT),)
-        registry = Registry(StoredShelves(dialect.engine(chosen.store.url), SystemClock()))
+        registry = Registry(SubjectStore(dialect.create_engine(chosen.store.url), SystemClock()))
         validating = Validating("orders", Versions(registry, "orders", around.clock), Terms(10**12, rules))
         source = Source(topic, patience, around, from_start=True, back_us=back_us(rules))
-        stamping = stamping_of(chosen, "orders")
+        stamping = build_stamping(chosen, "orders")
         self.around = around
         self.validator = Validator(source, validating, turns, stamping=stamping, around=around)
 

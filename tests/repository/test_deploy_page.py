@@ -1,24 +1,24 @@
 """Tests of docs/DEPLOY.md: its commands are taken, its settings are valid, its numbers are those of the program."""
 
 from __future__ import annotations
-
 import re
 import shlex
 import tomllib
 from pathlib import Path
 from typing import Final
-
 import pytest
-
-from hopwatch.monitor import settings, topics
+from hopwatch.monitor import settings
+from hopwatch.monitor import topics
 from hopwatch.monitor.settings import StoreSettings
-from hopwatch.monitor.settings.durations import duration_us
 from hopwatch.monitor.spark import cluster
 from hopwatch.probes.contract.kafka import KafkaPlace
-from tests.repository import ROOT, documented
+from tests.repository import ROOT
+from tests.repository import documented
 from tests.repository.deployment import commands
 from tests.repository.deployment.deployment import Deployment
 from tests.repository.deployment.variables import advertised
+from hopwatch.monitor.settings.durations import parse_duration_us
+
 
 PAGE: Final = (ROOT / "docs" / "DEPLOY.md").read_text("utf-8")
 LINES: Final = re.findall(r"^\$ (.+)$", PAGE, re.MULTILINE)
@@ -84,7 +84,7 @@ def test_the_numbers_are_the_program_s() -> None:
     assert f"a topic has {topics.REPLICATION} copies, of" in PAGE
     told = f"which {topics.MIN_INSYNC} acknowledge each record, {topics.PARTITIONS} partitions, and keeps records for"
     assert f"{told} {topics.RETENTION_HOURS} hours" in " ".join(PAGE.split())
-    assert StoreSettings.model_fields["retry_for_us"].default == duration_us("10m")
+    assert StoreSettings.model_fields["retry_for_us"].default == parse_duration_us("10m")
     assert "10 minutes by default" in " ".join(documented.page("docs/OPERATE.md").split())
 
 

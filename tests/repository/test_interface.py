@@ -9,7 +9,6 @@ import pytest
 import typer
 from hopwatch import Probe
 from hopwatch.cli.commands import COMMANDS
-from hopwatch.cli.commands import application
 from hopwatch.monitor.results import NodeResult
 from hopwatch.monitor.results import NodeRollUp
 from hopwatch.monitor.results import Quantiles
@@ -24,13 +23,14 @@ from hopwatch.monitor.settings import TransportSettings
 from hopwatch.monitor.settings.alerting import AlertsSettings
 from hopwatch.monitor.settings.dashboard import DashboardSettings
 from hopwatch.monitor.settings.dashboard import LoginSettings
-from hopwatch.monitor.settings.durations import duration_us
 from hopwatch.monitor.settings.gate import EntranceSettings
 from hopwatch.monitor.settings.gate import ProducerSettings
 from hopwatch.monitor.settings.gate import TlsSettings
 from hopwatch.monitor.settings.kafka import KafkaSettings
 from hopwatch.monitor.settings.metrics import MetricsSettings
 from hopwatch.monitor.kernel.books import InstanceCounts
+from hopwatch.cli.commands import build_application
+from hopwatch.monitor.settings.durations import parse_duration_us
 
 
 PAGE = (Path(__file__).parents[2] / "docs" / "INTERFACE.md").read_text("utf-8")
@@ -65,7 +65,7 @@ def test_every_key_is_listed_with_its_default() -> None:
             expected.setdefault(f"[{table}] {field.alias or name}", value)
     # Durations are kept in µs.
     spans = {key: told for key, told in LISTED.items() if told and told[0].isdigit() and told[-1] in "smh"}
-    assert LISTED | {key: str(duration_us(told)) for key, told in spans.items()} == expected
+    assert LISTED | {key: str(parse_duration_us(told)) for key, told in spans.items()} == expected
 
 
 @pytest.mark.parametrize("record", [WindowResult, NodeResult, Quantiles, InstanceCounts, RollUp, NodeRollUp])
@@ -87,7 +87,7 @@ def flags_of_the_program() -> dict[str, set[str]]:
     """Return the flags of every command, those of groups by both names."""
     found = {}
     for name in COMMANDS:
-        called = typer.main.get_command(application([name])).commands[name]  # type: ignore[attr-defined]  # a group
+        called = typer.main.get_command(build_application([name])).commands[name]  # type: ignore[attr-defined]  # a group
         below_it = getattr(called, "commands", {})
         # A group that does something by itself has flags of its own.
         itself = {} if below_it and not called.invoke_without_command else {"": called}

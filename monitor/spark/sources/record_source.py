@@ -1,19 +1,24 @@
 """Source of the job's records: a spool of segments or a Kafka topic, behind one interface."""
 
 from __future__ import annotations
-
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
-
-from hopwatch.monitor.accounting.holes import NOTHING_PLANNED, PlannedRead
+from typing import TYPE_CHECKING
+from typing import Final
+from typing import Protocol
+from hopwatch.monitor.accounting.holes import NOTHING_PLANNED
+from hopwatch.monitor.accounting.holes import PlannedRead
 from hopwatch.monitor.accounting.unheard_instances import SpoolFolder
 from hopwatch.monitor.spark.decoder import build_decoder
 from hopwatch.monitor.spark.rows import DECODED_COLUMNS
-from hopwatch.monitor.spark.sources import segment_log, spool
+from hopwatch.monitor.spark.sources import segment_log
+from hopwatch.monitor.spark.sources import spool
 from hopwatch.monitor.spark.sources.kafka import KafkaSource
 from hopwatch.monitor.stream_config import StreamConfig
+
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -188,4 +193,4 @@ def build_source(settings: Settings) -> RecordSource:
     transport, workdir = settings.transport, settings.monitor.workdir
     if transport.kafka_place is None:
         return SpoolSource(spool.root_folder(transport.url))
-    return KafkaSource(transport.kafka_place, transport.access, workdir / "landed", transport.records_a_trigger)
+    return KafkaSource(transport.kafka_place, transport.access, workdir / "landed", transport.records_per_trigger)

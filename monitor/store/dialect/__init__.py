@@ -15,40 +15,40 @@ from sqlalchemy.sql.dml import Insert
 
 from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.store.dialect import postgres, sqlite
-from hopwatch.monitor.store.dialect.hold import Hold
+from hopwatch.monitor.store.dialect.lock import StoreLock
 
 __all__ = [
-    "Hold",
+    "StoreLock",
+    "contains_bytes",
+    "create_engine",
     "database_file",
-    "engine",
-    "errors_named",
     "has_table",
-    "holding",
     "is_empty",
     "is_transient",
-    "make_place",
-    "name_of",
-    "sole_writer",
+    "lock_store",
+    "prepare_location",
+    "redact_url",
+    "translate_errors",
     "upsert",
 ]
 
-_SHOWN: Final = ("host", "port")
+_SHOWN_OPTIONS: Final = ("host", "port")
 """What of a URL's query may be shown; a password may stand there too."""
 
 
 class _Dialect(Protocol):
     """What a module of this package has; each says more of its own."""
 
-    def engine(self, url: URL) -> Engine:
+    def create_engine(self, url: URL) -> Engine:
         """Return an engine whose transactions write with the execution option ``writes`` and read without it."""
 
     def insert(self, table: Table) -> sqlite.Upsert | postgres.Upsert:
         """Return an insert that knows what to do on a conflict."""
 
-    def place_of(self, part: bytes, column: ColumnElement[bytes]) -> ColumnElement[int]:
+    def byte_position(self, part: bytes, column: ColumnElement[bytes]) -> ColumnElement[int]:
         """Return where some bytes begin in those of a column, counted from 1; 0 where it does not hold them."""
 
-    def sole_writer(self, url: URL, name: str) -> AbstractContextManager[Hold]:
+    def lock_store(self, url: URL, name: str) -> AbstractContextManager[StoreLock]:
         """Hold the store against a second monitor."""
 
     def is_dependency(self, error: DBAPIError) -> bool:
@@ -57,7 +57,7 @@ class _Dialect(Protocol):
     def is_transient(self, error: DBAPIError) -> bool:
         """Return whether the same transaction may succeed a little later."""
 
-    def told(self, error: DBAPIError) -> str:
+    def error_text(self, error: DBAPIError) -> str:
         """Return the driver's words in one line."""
 
     def advice(self, error: DBAPIError) -> str:
@@ -67,13 +67,13 @@ class _Dialect(Protocol):
 _DIALECTS: Final[dict[str, _Dialect]] = {"sqlite": sqlite, "postgresql": postgres}
 
 
-def engine(url: str) -> Engine:
+def create_engine(url: str) -> Engine:
     """Return an engine for ``url``; a transaction writes with the execution option ``writes`` and else only reads.
 
     One transaction writes at a time, others wait for it. One that reads sees the store as it was when it began.
     """
     made = make_url(url)
-    return _of(made).engine(made)
+    return _dialect_of(made).create_engine(made)
 
 
 def upsert(connection: Connection, table: Table) -> Insert:
@@ -86,9 +86,9 @@ def upsert(connection: Connection, table: Table) -> Insert:
     return insert.on_conflict_do_update(index_elements=keys, set_=values)
 
 
-def holding(connection: Connection, column: ColumnElement[bytes], part: bytes) -> ColumnElement[bool]:
+def contains_bytes(connection: Connection, column: ColumnElement[bytes], part: bytes) -> ColumnElement[bool]:
     """Return a condition: the bytes of a column hold these somewhere. The database looks, and sends no others."""
-    return _DIALECTS[connection.dialect.name].place_of(part, column) > 0
+    return _DIALECTS[connection.dialect.name].byte_position(part, column) > 0
 
 
 def database_file(url: str | URL) -> Path | None:
@@ -97,25 +97,25 @@ def database_file(url: str | URL) -> Path | None:
     return sqlite.database_file(made) if made.get_backend_name() == "sqlite" else None
 
 
-def make_place(url: str | URL) -> None:
+def prepare_location(url: str | URL) -> None:
     """Make what a database needs before it is opened: of a file an empty one that nobody else may read.
 
     Raises:
         OSError: it cannot be made.
     """
     if (file := database_file(url)) is not None:
-        sqlite.make_file(file)
+        sqlite.create_file(file)
 
 
-def name_of(url: str | URL) -> str:
+def redact_url(url: str | URL) -> str:
     """Return the URL as it may be shown: without password, and without all that its query may hide."""
     made = make_url(url)
-    shown = {key: value for key, value in made.query.items() if key in _SHOWN}
+    shown = {key: value for key, value in made.query.items() if key in _SHOWN_OPTIONS}
     return made.set(query=shown).render_as_string(hide_password=True)
 
 
 @contextmanager
-def sole_writer(url: str) -> Iterator[Hold]:
+def lock_store(url: str) -> Iterator[StoreLock]:
     """Hold the store against a second monitor; the lock dies with the process, however it dies.
 
     Raises:
@@ -123,12 +123,12 @@ def sole_writer(url: str) -> Iterator[Hold]:
         StoreError: the place cannot be written.
     """
     made = make_url(url)
-    with _of(made).sole_writer(made, name_of(made)) as hold:
+    with _dialect_of(made).lock_store(made, redact_url(made)) as hold:
         yield hold
 
 
 @contextmanager
-def errors_named(url: str | URL) -> Iterator[None]:
+def translate_errors(url: str | URL) -> Iterator[None]:
     """Turn the driver's errors into one line that says what and where.
 
     Raises:
@@ -138,15 +138,17 @@ def errors_named(url: str | URL) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        dialect = _of(made)
+        dialect = _dialect_of(made)
         if not dialect.is_dependency(error):
             raise
-        raise StoreError(f"the store {name_of(made)} failed: {dialect.told(error)}; {dialect.advice(error)}") from error
+        raise StoreError(
+            f"the store {redact_url(made)} failed: {dialect.error_text(error)}; {dialect.advice(error)}"
+        ) from error
 
 
 def is_transient(url: str | URL, error: BaseException) -> bool:
     """Return whether a transaction that failed so may succeed a little later."""
-    return isinstance(error, DBAPIError) and _of(make_url(url)).is_transient(error)
+    return isinstance(error, DBAPIError) and _dialect_of(make_url(url)).is_transient(error)
 
 
 def is_empty(connection: Connection) -> bool:
@@ -159,5 +161,5 @@ def has_table(connection: Connection, table: Table) -> bool:
     return sqlalchemy.inspect(connection).has_table(table.name)
 
 
-def _of(url: URL) -> _Dialect:
+def _dialect_of(url: URL) -> _Dialect:
     return _DIALECTS[url.get_backend_name()]

@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.pool import NullPool
 
 from hopwatch.monitor.errors import StoreError, StoreTakenError
-from hopwatch.monitor.store.dialect.hold import Hold
+from hopwatch.monitor.store.dialect.lock import StoreLock
 
 LOCK_TIMEOUT_S: Final = 30
 CONNECT_TIMEOUT_S: Final = 10
@@ -42,20 +42,20 @@ _SESSION: Final = "; ".join(
     )
 )
 # A lock of this kind is known in its database alone; two stores in one database are in schemas of their own.
-_KEY: Final = "hashtextextended('hopwatch {} ' || current_schema(), 0)"
-_WRITE_LOCK: Final = f"SELECT pg_advisory_xact_lock({_KEY.format('transaction')})"
-_HOLD: Final = f"SELECT pg_try_advisory_lock({_KEY.format('monitor')})"
+_LOCK_KEY: Final = "hashtextextended('hopwatch {} ' || current_schema(), 0)"
+_WRITE_LOCK: Final = f"SELECT pg_advisory_xact_lock({_LOCK_KEY.format('transaction')})"
+_MONITOR_LOCK: Final = f"SELECT pg_try_advisory_lock({_LOCK_KEY.format('monitor')})"
 _SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
 _DISK_FULL, _TOO_MANY, _NO_RIGHT, _READ_ONLY, _LOCKED = "53100", "53300", "42501", "25006", "55P03"
 _CANCELED: Final = "57014"
 _NO_DISK, _IDLE, _IO, _NO_TABLE = "58030", "25P03", "58P01", "42P01"
-_PASSING_CLASSES: Final = frozenset({"08", "40", "53", "57"})
+_TRANSIENT_CLASSES: Final = frozenset({"08", "40", "53", "57"})
 """SQLSTATE classes: the connection, a rollback that another transaction forced, resources, an operator."""
-_PASSING: Final = frozenset({_LOCKED, _IDLE, _NO_DISK, _IO})
+_TRANSIENT: Final = frozenset({_LOCKED, _IDLE, _NO_DISK, _IO})
 _DAMAGED: Final = "XX"
 """The class of what a server finds wrong with itself: damaged files, faults of its own."""
-_NOT_OURS: Final = frozenset({_NO_RIGHT, _READ_ONLY, _NO_TABLE, *_PASSING})
+_DEPENDENCY_CODES: Final = frozenset({_NO_RIGHT, _READ_ONLY, _NO_TABLE, *_TRANSIENT})
 
 _UNREACHABLE: Final = "check that the server is up, and host and port in [store] url, then start again"
 _LOGIN: Final = "correct user and password in [store] url, in PGPASSWORD or in ~/.pgpass"
@@ -83,7 +83,7 @@ _ADVICE_BY_WORDS: Final[dict[str, str]] = {
 """A connection that was refused has no SQLSTATE here, only words."""
 
 
-def engine(url: URL) -> Engine:
+def create_engine(url: URL) -> Engine:
     """Return an engine for ``url``: a transaction either writes, one at a time, or reads in one snapshot.
 
     Connections that died in the pool are replaced before they are used.
@@ -124,13 +124,13 @@ def insert(table: Table) -> Upsert:
     return postgresql.insert(table)
 
 
-def place_of(part: bytes, column: ColumnElement[bytes]) -> ColumnElement[int]:
+def byte_position(part: bytes, column: ColumnElement[bytes]) -> ColumnElement[int]:
     """Return where some bytes begin in those of a column, counted from 1; 0 where it does not hold them."""
     # With the name of its schema it is called as any function is; without one it has a syntax of its own.
     return func.pg_catalog.position(column, part)
 
 
-class _SessionHold:
+class _SessionLock:
     """A lock that lives in a connection of its own, and dies with it."""
 
     def __init__(self, url: URL, name: str) -> None:
@@ -152,7 +152,7 @@ class _SessionHold:
             return
         self._connection = None
         connection = self._engine.connect()
-        if not connection.exec_driver_sql(_HOLD).scalar():
+        if not connection.exec_driver_sql(_MONITOR_LOCK).scalar():
             connection.close()
             raise StoreTakenError(self._name)
         self._connection = connection
@@ -175,13 +175,13 @@ class _SessionHold:
 
 
 @contextmanager
-def sole_writer(url: URL, name: str) -> Iterator[Hold]:
+def lock_store(url: URL, name: str) -> Iterator[StoreLock]:
     """Hold the store against a second monitor, as long as a connection of its own lasts.
 
     Raises:
         StoreTakenError: another monitor holds it.
     """
-    hold = _SessionHold(url, name)
+    hold = _SessionLock(url, name)
     hold.renew()
     try:
         yield hold
@@ -191,26 +191,28 @@ def sole_writer(url: URL, name: str) -> Iterator[Hold]:
 
 def is_dependency(error: DBAPIError) -> bool:
     """Return whether the server, the way to it or a right on it is at fault."""
-    code = _code(error)
-    return isinstance(error, OperationalError | InterfaceError) or code in _NOT_OURS or code.startswith(_DAMAGED)
+    code = _sqlstate(error)
+    return (
+        isinstance(error, OperationalError | InterfaceError) or code in _DEPENDENCY_CODES or code.startswith(_DAMAGED)
+    )
 
 
 def is_transient(error: DBAPIError) -> bool:
     """Return whether it is about the connection, the server's rest or room, or another transaction."""
-    code = _code(error)
-    if error.connection_invalidated or code in _PASSING:
+    code = _sqlstate(error)
+    if error.connection_invalidated or code in _TRANSIENT:
         return True
-    return code[:2] in _PASSING_CLASSES if code else isinstance(error, OperationalError | InterfaceError)
+    return code[:2] in _TRANSIENT_CLASSES if code else isinstance(error, OperationalError | InterfaceError)
 
 
-def told(error: DBAPIError) -> str:
+def error_text(error: DBAPIError) -> str:
     """Return the driver's words in one line."""
     return " ".join(str(error.orig).split())
 
 
 def advice(error: DBAPIError) -> str:
     """Return what to do about it."""
-    code, words = _code(error), told(error)
+    code, words = _sqlstate(error), error_text(error)
     if code in _ADVICE:
         return _ADVICE[code]
     if code.startswith(_DAMAGED):
@@ -220,6 +222,6 @@ def advice(error: DBAPIError) -> str:
     return next((what for pattern, what in _ADVICE_BY_WORDS.items() if re.search(pattern, words)), _UNREACHABLE)
 
 
-def _code(error: DBAPIError) -> str:
+def _sqlstate(error: DBAPIError) -> str:
     """Return the server's SQLSTATE, or nothing when it was not the server that spoke."""
     return str(getattr(error.orig, "sqlstate", None) or "")

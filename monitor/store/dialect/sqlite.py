@@ -17,16 +17,16 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
 
 from hopwatch.monitor.errors import StoreError, StoreTakenError
-from hopwatch.monitor.store.dialect.hold import Hold, LastingHold
+from hopwatch.monitor.store.dialect.lock import MemoryLock, StoreLock
 
 BUSY_TIMEOUT_S = 30
 PRIVATE_FILE: Final = 0o600
 Upsert = sqlite.Insert
 
-_OF_THE_DATABASE: Final = (DatabaseError, OperationalError)
+_DATABASE_ERRORS: Final = (DatabaseError, OperationalError)
 """The driver's errors that are not ours: DatabaseError itself is a damaged file, its other kinds are faults in SQL."""
 
-_PASSING: Final = ("full", "locked")
+_TRANSIENT: Final = ("full", "locked")
 
 _ADVICE: Final[dict[str, str]] = {
     "not a database": "the file is another program's: name another store in [store] url",
@@ -39,7 +39,7 @@ _ADVICE: Final[dict[str, str]] = {
 }
 
 
-def engine(url: URL) -> Engine:
+def create_engine(url: URL) -> Engine:
     """Return an engine for ``url``: with a write-ahead log, every transaction of a writer immediate.
 
     Measured: with a plain BEGIN 438 of 480 transactions failed under 8 writers, with BEGIN IMMEDIATE none.
@@ -66,7 +66,7 @@ def insert(table: Table) -> Upsert:
     return sqlite.insert(table)
 
 
-def place_of(part: bytes, column: ColumnElement[bytes]) -> ColumnElement[int]:
+def byte_position(part: bytes, column: ColumnElement[bytes]) -> ColumnElement[int]:
     """Return where some bytes begin in those of a column, counted from 1; 0 where it does not hold them."""
     return func.instr(column, part)
 
@@ -76,7 +76,7 @@ def database_file(url: URL) -> Path | None:
     return Path(url.database) if url.database and url.database != ":memory:" else None
 
 
-def make_file(path: Path) -> None:
+def create_file(path: Path) -> None:
     """Make an empty file for a database, and its folder, where there is none; nobody else may read it.
 
     SQLite gives what it puts beside a database the same rights.
@@ -89,7 +89,7 @@ def make_file(path: Path) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE))
 
 
-class _FileHold:
+class _FileLock:
     """A lock on a file beside the database; worth nothing once either of them is another file than it was.
 
     SQLite itself goes on writing to a file that was deleted, and nobody ever reads that.
@@ -117,13 +117,13 @@ class _FileHold:
         """
         with self._turn:
             if self._database_is is None:
-                self._database_is = _of_file(self._path)
+                self._database_is = _read_identity(self._path)
             self._require(self._path, self._database_is)
             self._require(self._lock_path, self._lock_is)
 
     @staticmethod
     def _require(path: Path, known: tuple[int, int] | None) -> None:
-        found = _of_file(path)
+        found = _read_identity(path)
         if found is None or found != known:
             what = "deleted" if found is None else "replaced by another file"
             told = f"the store's file {path} was {what} under the running monitor, which deletes no segment any more"
@@ -134,7 +134,7 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _of_file(path: Path) -> tuple[int, int] | None:
+def _read_identity(path: Path) -> tuple[int, int] | None:
     """Return what tells a file from every other; none where nothing is.
 
     Raises:
@@ -151,7 +151,7 @@ def _of_file(path: Path) -> tuple[int, int] | None:
 
 
 @contextmanager
-def sole_writer(url: URL, name: str) -> Iterator[Hold]:
+def lock_store(url: URL, name: str) -> Iterator[StoreLock]:
     """Hold the store against a second monitor; the lock dies with the process, however it dies.
 
     Raises:
@@ -161,7 +161,7 @@ def sole_writer(url: URL, name: str) -> Iterator[Hold]:
     del name
     path = database_file(url)
     if path is None:
-        yield LastingHold()
+        yield MemoryLock()
         return
     lock_path = path.with_name(path.name + ".lock")
     try:
@@ -175,24 +175,24 @@ def sole_writer(url: URL, name: str) -> Iterator[Hold]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StoreTakenError(path) from None
-        yield _FileHold(path, lock_path, file)
+        yield _FileLock(path, lock_path, file)
 
 
 def is_dependency(error: DBAPIError) -> bool:
     """Return whether the file, its folder or its disk is at fault."""
-    return type(error) in _OF_THE_DATABASE
+    return type(error) in _DATABASE_ERRORS
 
 
 def is_transient(error: DBAPIError) -> bool:
     """Return whether space may be freed or a lock released meanwhile."""
-    return is_dependency(error) and any(part in told(error) for part in _PASSING)
+    return is_dependency(error) and any(part in error_text(error) for part in _TRANSIENT)
 
 
-def told(error: DBAPIError) -> str:
+def error_text(error: DBAPIError) -> str:
     """Return the driver's words."""
     return str(error.orig)
 
 
 def advice(error: DBAPIError) -> str:
     """Return what to do about it."""
-    return next((what for part, what in _ADVICE.items() if part in told(error)), "start again once it is mended")
+    return next((what for part, what in _ADVICE.items() if part in error_text(error)), "start again once it is mended")

@@ -6,16 +6,16 @@ noted. 0 lets it live; it ends when nothing is due.
 """
 
 from __future__ import annotations
-
 import json
 import os
 import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-
 from hopwatch.alerts.channels.alertmanager import Alertmanager
-from hopwatch.alerts.channels.channel import Accepted, Channel, Outcome
+from hopwatch.alerts.channels.channel import Accepted
+from hopwatch.alerts.channels.channel import Channel
+from hopwatch.alerts.channels.channel import Outcome
 from hopwatch.alerts.channels.routing import Routing
 from hopwatch.alerts.delivery.dispatcher import Dispatcher
 from hopwatch.alerts.storage.outbox import Delivery
@@ -53,6 +53,6 @@ if __name__ == "__main__":
     store_url, name, dies_at, *urls = sys.argv[1:]
     before = Alertmanager("pager", AlertmanagerChannel.model_validate({"urls": urls})) if urls else None
     deadly = Deadly(Path(name), int(dies_at), before)
-    courier = Dispatcher(dialect.engine(store_url), Routing({"pager": deadly}), SystemClock())
+    courier = Dispatcher(dialect.create_engine(store_url), Routing({"pager": deadly}), SystemClock())
     while courier.step():
         pass

@@ -1,18 +1,18 @@
 """Tests of the courier's threads: channels do not hold each other up, nothing gets out, and a stop has an end."""
 
 from __future__ import annotations
-
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field
 from typing import Final
-
 import pytest
 from sqlalchemy import Engine
 from structlog.testing import capture_logs
-
-from hopwatch.alerts.channels.channel import Accepted, Outcome
+from hopwatch.alerts.channels.channel import Accepted
+from hopwatch.alerts.channels.channel import Outcome
 from hopwatch.alerts.channels.routing import Routing
 from hopwatch.alerts.delivery import threads
 from hopwatch.alerts.delivery.dispatcher import Dispatcher
@@ -20,10 +20,12 @@ from hopwatch.alerts.delivery.threads import DispatchThreads
 from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import StoreError
-from hopwatch.monitor.store.dialect.hold import LastingHold
 from tests.alerts.notifications import notification
-from tests.alerts.storage.test_outbox import put, states
+from tests.alerts.storage.test_outbox import put
+from tests.alerts.storage.test_outbox import states
 from tests.real.servers.process import until
+from hopwatch.monitor.store.dialect.lock import MemoryLock
+
 
 PATIENCE_S: Final = 120.0
 
@@ -61,7 +63,7 @@ def opened() -> Gate:
 def running(engine: Engine, **channels: Gate) -> Iterator[DispatchThreads]:
     """Yield a courier that runs on a store."""
     with threads.run_dispatcher(
-        engine.url.render_as_string(hide_password=False), Routing(channels), LastingHold()
+        engine.url.render_as_string(hide_password=False), Routing(channels), MemoryLock()
     ) as one:
         yield one
 
@@ -139,7 +141,7 @@ def test_a_stop_waits_for_no_receiver_that_hangs(store: Engine) -> None:
         worker.join(PATIENCE_S)
 
 
-class Failing(LastingHold):
+class Failing(MemoryLock):
     """A hold on a store that fails so many times."""
 
     def __init__(self, error: Exception, times: int) -> None:

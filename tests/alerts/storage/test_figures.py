@@ -14,7 +14,7 @@ from tests.alerts.storage.test_outbox import put
 
 def read(engine: Engine) -> AlertFigures:
     """Return the figures."""
-    with schema.reading(engine) as connection:
+    with schema.open_snapshot(engine) as connection:
         return figures.read_figures(connection)
 
 

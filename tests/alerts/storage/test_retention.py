@@ -1,17 +1,17 @@
 """Tests of what is old of alerts: it goes some at a time, and what is yet to be sent stays."""
 
 from __future__ import annotations
-
 import pytest
 from sqlalchemy import Engine
-
 from hopwatch.alerts.decision.inputs import ObjectiveCounts
 from hopwatch.alerts.events import Event
-from hopwatch.alerts.storage import alert_state, outbox, retention
+from hopwatch.alerts.storage import alert_state
+from hopwatch.alerts.storage import outbox
+from hopwatch.alerts.storage import retention
 from tests.alerts.notifications import notification
 from tests.alerts.windows import at
 from tests.monitor.manual_clock import ManualClock
-from tests.monitor.store.stored import dump
+from tests.monitor.store.conclusions import dump_tables
 
 
 @pytest.fixture
@@ -34,8 +34,10 @@ def test_what_was_told_long_ago_goes(engine: Engine, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(retention, "ROWS_PER_STEP", 2)
     assert retention.count_prunable(engine, at(5)) == 4
     assert list(retention.prune_alerts(engine, at(5), at(0), ManualClock())) == [2, 2]
-    assert [row[0] for row in dump(engine)["alert_history"]] == [3, 6, 7, 8, 9, 10]
-    assert [row[0] for row in dump(engine)["alert_outbox"]] == [number for number in (3, 6, 7, 8, 9, 10) for _ in "12"]
+    assert [row[0] for row in dump_tables(engine)["alert_history"]] == [3, 6, 7, 8, 9, 10]
+    assert [row[0] for row in dump_tables(engine)["alert_outbox"]] == [
+        number for number in (3, 6, 7, 8, 9, 10) for _ in "12"
+    ]
     assert retention.count_prunable(engine, at(5)) == 0
     assert list(retention.prune_alerts(engine, at(5), at(0), ManualClock())) == []
 
@@ -57,7 +59,7 @@ def test_who_was_told_of_what_lasts_is_not_forgotten(engine: Engine) -> None:
     for delivery in outbox.query_due(engine, 0):
         outbox.mark_sent(engine, delivery)
     list(retention.prune_alerts(engine, at(1_000), at(0), ManualClock()))
-    assert dump(engine)["alert_history"] == []
+    assert dump_tables(engine)["alert_history"] == []
 
 
 def test_numbers_are_not_given_twice(engine: Engine) -> None:
@@ -65,7 +67,7 @@ def test_numbers_are_not_given_twice(engine: Engine) -> None:
     list(retention.prune_alerts(engine, at(100), at(0), ManualClock()))
     with engine.execution_options(writes=True).begin() as connection:
         outbox.enqueue(connection, [notification()], [()])
-    assert [row[0] for row in dump(engine)["alert_history"]] == [3, 4]
+    assert [row[0] for row in dump_tables(engine)["alert_history"]] == [3, 4]
 
 
 def test_minutes_go_that_no_budget_is_summed_from(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,6 +75,6 @@ def test_minutes_go_that_no_budget_is_summed_from(engine: Engine, monkeypatch: p
     monkeypatch.setattr(retention, "WINDOW_ROWS_PER_STEP", 500)
     clock = ManualClock()
     assert list(retention.prune_alerts(engine, at(0), at(1_400), clock)) == [0] * 6
-    kept = dump(engine)["objective_minutes"]
+    kept = dump_tables(engine)["objective_minutes"]
     assert [row[2] for row in kept] == [at(minute) for minute in range(1_400, 1_440)] * 2
     assert clock.monotonic_s() > 0

@@ -1,35 +1,35 @@
 """Tests of what is set aside: a loss that it may explain is not called sure, through spool, ledger and store."""
 
 from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
 import pytest
-
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.store import reader
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope
-from hopwatch.probes.contract.batch import Batch, Drop, Kind
+from hopwatch.probes.contract.batch import Batch
+from hopwatch.probes.contract.batch import Drop
+from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.limits import WINDOW_MS
-from hopwatch.probes.contract.segment import MAGIC, folder_name, frame
+from hopwatch.probes.contract.segment import MAGIC
+from hopwatch.probes.contract.segment import folder_name
+from hopwatch.probes.contract.segment import frame
 from tests.against_model import prepared_store
 from tests.e2e.traffic import pulse
 from tests.micro_batches import MicroBatches
-from tests.monitor.spool_builder import (
-    START_MS,
-    at_us,
-    make_batch,
-    observation_batch,
-    pack_ids,
-    write_file,
-    write_segment,
-)
+from tests.monitor.spool_builder import START_MS
+from tests.monitor.spool_builder import at_us
+from tests.monitor.spool_builder import make_batch
+from tests.monitor.spool_builder import observation_batch
+from tests.monitor.spool_builder import pack_ids
+from tests.monitor.spool_builder import write_file
+from tests.monitor.spool_builder import write_segment
+
 
 TERMS = WindowPolicy(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)
 RULES = {"orders": StreamConfig(Pathway.parse("a -> b"), TERMS, ignore_nodes=("audit", "trail.log"))}
@@ -87,7 +87,7 @@ class Place:
             if restarts:
                 batches.restart()
             batches.run([pulse(at_us(LATE_S + number), f"pulse-{number}").write(self.folder / "pulse")])
-        (stream,) = reader.report(store)["streams"]
+        (stream,) = reader.read_report(store)["streams"]
         return dict(next(one for one in stream["windows"] if one["known"]))
 
 
@@ -255,7 +255,7 @@ def test_a_hole_from_before_the_first_window_is_kept(restarts: bool, place: Plac
     batches.run(sorted(place.spool.rglob("*.seg")))
     for number in range(2):
         batches.run([pulse(at_us(LATE_S + number), f"pulse-{number}").write(place.folder / "pulse")])
-    (stream,) = reader.report(batches.engine)["streams"]
+    (stream,) = reader.read_report(batches.engine)["streams"]
     assert bounds(next(one for one in stream["windows"] if one["known"])) == ("UNKNOWN", 0, None)
 
 

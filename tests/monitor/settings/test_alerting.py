@@ -161,7 +161,7 @@ def test_a_variable_can_say_all_rules_at_once(tmp_path: Path) -> None:
     file = tmp_path / "h.toml"
     file.write_text(STREAM)
     environ = {"HOPWATCH_ALERTS__RULES": '[{ kind = "loss", threshold = 0.5 }]', "HOPWATCH_ALERTS__DEFAULTS": "false"}
-    (rule,) = load(file, flags={}, environ=environ).alerts.in_force
+    (rule,) = load(file, flags={}, environ=environ).alerts.active_rules
     assert (rule.kind, getattr(rule, "threshold", None)) == ("loss", 0.5)
 
 
@@ -169,5 +169,5 @@ def test_the_longest_span_is_that_of_the_budgets(tmp_path: Path) -> None:
     """Three days by default; without budgets there is none."""
     file = tmp_path / "h.toml"
     file.write_text(STREAM)
-    assert load(file, flags={}, environ={}).alerts.longest_us == 3 * 86_400_000_000
-    assert load(file, flags={}, environ={"HOPWATCH_ALERTS__ENABLED": "false"}).alerts.longest_us == 0
+    assert load(file, flags={}, environ={}).alerts.longest_budget_us == 3 * 86_400_000_000
+    assert load(file, flags={}, environ={"HOPWATCH_ALERTS__ENABLED": "false"}).alerts.longest_budget_us == 0

@@ -243,12 +243,12 @@ def test_a_secret_stands_in_the_configuration_the_environment_or_a_file(tmp_path
     (tmp_path / "key").write_text("of-the-file\n")
     text = TABLE + 'kind = "pagerduty"\n'
     variable = "HOPWATCH_ALERTS__CHANNELS__OPS__ROUTING_KEY"
-    assert made(tmp_path, text + 'routing_key = "own"').said("routing_key") == "own"
-    assert made(tmp_path, text + 'routing_key_file = "key"').said("routing_key") == "of-the-file"
+    assert made(tmp_path, text + 'routing_key = "own"').read_secret("routing_key") == "own"
+    assert made(tmp_path, text + 'routing_key_file = "key"').read_secret("routing_key") == "of-the-file"
     for other in ('routing_key = "own"', 'routing_key_file = "key"'):
-        assert made(tmp_path, text + other, **{variable: "12345"}).said("routing_key") == "12345"
+        assert made(tmp_path, text + other, **{variable: "12345"}).read_secret("routing_key") == "12345"
         at = {f"{variable}_FILE": str(tmp_path / "key")}
-        assert made(tmp_path, text + other, **at).said("routing_key") == "of-the-file"
+        assert made(tmp_path, text + other, **at).read_secret("routing_key") == "of-the-file"
 
 
 def test_a_channel_may_stand_in_the_environment_alone(tmp_path: Path) -> None:
@@ -258,13 +258,13 @@ def test_a_channel_may_stand_in_the_environment_alone(tmp_path: Path) -> None:
     assert made(tmp_path, STREAM, "am", **environ).urls == ("http://one:9093", "http://two:9093")
     environ = {f"{at}__ON_CALL__ROUTING_KEY": "k", f"{at}__ON_CALL__TIMEOUT": "5s"}
     channel = made(tmp_path, STREAM + '[alerts.channels.on-call]\nkind = "pagerduty"', "on-call", **environ)
-    assert (channel.said("routing_key"), channel.timeout_us) == ("k", 5_000_000)
+    assert (channel.read_secret("routing_key"), channel.timeout_us) == ("k", 5_000_000)
 
 
 def test_a_template_may_stand_in_a_file(tmp_path: Path) -> None:
     """Relative to the configuration; what is wrong with it is told at the key that names it."""
     (tmp_path / "text.j2").write_text("{{ summary }}")
-    assert made(tmp_path, SLACK + 'template_file = "text.j2"').said("template") == "{{ summary }}"
+    assert made(tmp_path, SLACK + 'template_file = "text.j2"').read_secret("template") == "{{ summary }}"
     (tmp_path / "text.j2").write_text("\n\n{% set x = 1 %}")
     (line,) = told(tmp_path, SLACK + 'template_file = "text.j2"')
     assert line.startswith(

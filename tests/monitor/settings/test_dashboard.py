@@ -9,7 +9,7 @@ import pytest
 
 from hopwatch.monitor.errors import SettingsError
 from hopwatch.monitor.settings import load
-from hopwatch.monitor.settings.dashboard import origin_of
+from hopwatch.monitor.settings.dashboard import parse_origin
 
 HIDDEN: Final = "T0P-5ECRET"
 LOGIN: Final = f"""[dashboard.login]
@@ -38,7 +38,7 @@ def test_a_login_has_all_that_the_provider_wants(tmp_path: Path) -> None:
     found = login(tmp_path)
     assert found.discovery_url == "https://id.example/realms/ops/.well-known/openid-configuration"
     assert found.callback_url == "https://hopwatch.example/oauth2callback"
-    assert (found.said("client_secret"), found.said("cookie_secret"), found.allowed) == (HIDDEN, "", ())
+    assert (found.read_secret("client_secret"), found.read_secret("cookie_secret"), found.allowed) == (HIDDEN, "", ())
     assert HIDDEN not in repr(found)
 
 
@@ -62,12 +62,12 @@ def test_a_secret_may_stand_in_a_file_or_a_variable(tmp_path: Path) -> None:
     """A variable comes before both forms in the file, and one of digits is text."""
     (tmp_path / "secret").write_text("in-a-file\n")
     text = LOGIN.replace(f'client_secret = "{HIDDEN}"', 'client_secret_file = "secret"')
-    assert login(tmp_path, text).said("client_secret") == "in-a-file"
+    assert login(tmp_path, text).read_secret("client_secret") == "in-a-file"
     environ = {"HOPWATCH_DASHBOARD__LOGIN__CLIENT_SECRET": "123"}
-    assert login(tmp_path, text, **environ).said("client_secret") == "123"
+    assert login(tmp_path, text, **environ).read_secret("client_secret") == "123"
     (tmp_path / "secret").write_text(SIGNING)
     file = str(tmp_path / "secret")
-    assert login(tmp_path, HOPWATCH_DASHBOARD__LOGIN__COOKIE_SECRET_FILE=file).said("cookie_secret") == SIGNING
+    assert login(tmp_path, HOPWATCH_DASHBOARD__LOGIN__COOKIE_SECRET_FILE=file).read_secret("cookie_secret") == SIGNING
 
 
 def test_origins_are_kept_as_browsers_write_them(tmp_path: Path) -> None:
@@ -84,10 +84,10 @@ def test_origins_are_kept_as_browsers_write_them(tmp_path: Path) -> None:
 
 def test_an_origin_is_what_a_url_begins_with() -> None:
     """Without the usual port, path and query."""
-    assert origin_of("https://Host.example.:443/path?query#part") == "https://host.example"
-    assert origin_of("http://host.example:443") == "http://host.example:443"
+    assert parse_origin("https://Host.example.:443/path?query#part") == "https://host.example"
+    assert parse_origin("http://host.example:443") == "http://host.example:443"
     with pytest.raises(ValueError, match=r"this is a URL such as"):
-        origin_of("host.example")
+        parse_origin("host.example")
 
 
 ORIGIN: Final = 'an origin is a scheme, a host and a port, such as "https://host.example"; got'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hopwatch.monitor.settings.durations import duration_us, positive_us
+from hopwatch.monitor.settings.durations import parse_duration_us, parse_positive_us
 
 
 @pytest.mark.parametrize(
@@ -13,7 +13,7 @@ from hopwatch.monitor.settings.durations import duration_us, positive_us
 )
 def test_each_unit(text: str, span_us: int) -> None:
     """The forms that the messages name mean what they say."""
-    assert duration_us(text) == positive_us(text) == span_us
+    assert parse_duration_us(text) == parse_positive_us(text) == span_us
 
 
 @pytest.mark.parametrize(
@@ -23,19 +23,19 @@ def test_other_forms_are_refused_with_the_allowed_ones(value: object) -> None:
     """What was got stands beside all that is allowed."""
     allowed = 'a whole number with ms, s, m, h or d behind it, in quotes: "500ms", "150s", "10m", "1h", "7d"'
     with pytest.raises(ValueError, match="a duration is") as refused:
-        duration_us(value)
+        parse_duration_us(value)
     assert str(refused.value) == f"a duration is {allowed}; got {value!r}"
 
 
 def test_no_duration_is_longer_than_ten_years() -> None:
     """Sums of spans and times fit into 64 bits, because 3650 days are the most."""
-    assert duration_us("3650d") == 315_360_000_000_000
+    assert parse_duration_us("3650d") == 315_360_000_000_000
     with pytest.raises(ValueError, match=r"^a duration is at most 3650d, got '3651d'$"):
-        duration_us("3651d")
+        parse_duration_us("3651d")
 
 
 def test_some_durations_cannot_be_zero() -> None:
     """A trigger every 0 s is refused, a settle of 0 s is fine."""
-    assert duration_us("0s") == 0
+    assert parse_duration_us("0s") == 0
     with pytest.raises(ValueError, match=r"^this duration is longer than zero, got '0s'$"):
-        positive_us("0s")
+        parse_positive_us("0s")

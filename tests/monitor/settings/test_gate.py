@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from hopwatch.cli import entrances
+from hopwatch.cli import gate_builder
 from hopwatch.gate.rules import Action, Enumeration, Freshness, Pattern, Range, Required, Uniqueness
 from hopwatch.monitor.errors import SettingsError
 from hopwatch.monitor.settings import load
@@ -96,7 +96,7 @@ within = "1h"
 
 def test_rules_become_what_they_say(tmp_path: Path) -> None:
     """In their order; one without a name is called by its kind and its field."""
-    terms = entrances.entrance_of(settings(tmp_path, RULES), "orders").terms
+    terms = gate_builder.build_entrance(settings(tmp_path, RULES), "orders").terms
     assert [(rule.name, type(rule.check), rule.action) for rule in terms.rules] == [
         ("required customer.name", Required, Action.REJECT),
         ("range lines[].price", Range, Action.QUARANTINE),
@@ -111,7 +111,7 @@ def test_rules_become_what_they_say(tmp_path: Path) -> None:
 def test_producers_become_what_they_say(tmp_path: Path) -> None:
     """Their tokens as hashes; a variable may hold one."""
     said = f'{ENTRANCE}[gate.producers.shop]\ntokens = ["{HASH}"]\nstreams = ["orders"]\nevents_per_second = 5\n'
-    producer = entrances.producer_of(settings(tmp_path, said), "shop")
+    producer = gate_builder.build_producer(settings(tmp_path, said), "shop")
     assert (producer.token_hashes, producer.streams) == ((bytes(32),), frozenset({"orders"}))
     assert (producer.events_per_second, producer.bytes_per_second) == (5, None)
 
@@ -120,7 +120,7 @@ def test_the_subjects_of_his_streams_are_a_producers(tmp_path: Path) -> None:
     """And those that are named beside them."""
     said = f'{ENTRANCE}subject = "com.orders"\n[gate.producers.shop]\ntokens = ["{HASH}"]\nstreams = ["orders"]\n'
     for more, subjects in (("", {"com.orders"}), ('subjects = ["x"]', {"com.orders", "x"})):
-        assert entrances.producer_of(settings(tmp_path, said + more), "shop").subjects == subjects
+        assert gate_builder.build_producer(settings(tmp_path, said + more), "shop").subjects == subjects
 
 
 def rule(text: str) -> str:

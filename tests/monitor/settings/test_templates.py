@@ -1,17 +1,19 @@
 """Tests of templates: what they can say, what they cannot do, and that work and memory have bounds."""
 
 from __future__ import annotations
-
 from contextlib import suppress
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from hopwatch.alerts.channels import template_texts
-from hopwatch.monitor.settings.sample import SAMPLE
-from hopwatch.monitor.settings.templates import MOST_CHARS, TemplateFaultError, checked, render
-from tests.alerts.channels.deliveries import NOTIFICATIONS, delivery, firing
+from hopwatch.monitor.settings.templates import TemplateFaultError
+from tests.alerts.channels.deliveries import NOTIFICATIONS
+from tests.alerts.channels.deliveries import delivery
+from tests.alerts.channels.deliveries import firing
+from hopwatch.monitor.settings.template_sample import SAMPLE
+from hopwatch.monitor.settings.templates import MAX_CHARS
+from hopwatch.monitor.settings.templates import check_template
+from hopwatch.monitor.settings.templates import render_template
 
 
 @pytest.mark.parametrize(
@@ -40,7 +42,7 @@ from tests.alerts.channels.deliveries import NOTIFICATIONS, delivery, firing
 )
 def test_what_a_template_can_say(template: str, expected: str) -> None:
     """Values, loops, questions and filters."""
-    assert render(template, SAMPLE) == expected
+    assert render_template(template, SAMPLE) == expected
 
 
 @pytest.mark.parametrize(
@@ -80,24 +82,24 @@ def test_what_a_template_can_say(template: str, expected: str) -> None:
             "{% for a in summary %}" * 4 + "{% endfor %}" * 4,
             "line 1 of the template: loops stand in one another 3 deep",
         ),
-        ("x" * (MOST_CHARS + 1), "a template has at most 20,000 characters, this one 20,001"),
+        ("x" * (MAX_CHARS + 1), "a template has at most 20,000 characters, this one 20,001"),
         ("{{ " + "(" * 5_000 + ")" * 5_000 + " }}", "the template is nested too deeply"),
     ],
 )
 def test_what_a_template_cannot_do(template: str, told: str) -> None:
     """It is refused when it is loaded, with its line where that is known."""
     if not told:
-        assert checked(template) == template
+        assert check_template(template) == template
         return
     with pytest.raises(TemplateFaultError) as refused:
-        checked(template)
+        check_template(template)
     assert str(refused.value).startswith(told)
 
 
 def test_a_text_that_grows_is_cut() -> None:
     """Loops in loops end when there is enough, not when they are through."""
     template = "{% for a in alerts %}{% for b in alerts %}{% for c in alerts %}" + "x" * 1_000 + "{% endfor %}" * 3
-    assert len(render(template, {**SAMPLE, "alerts": [{}] * 20})) == MOST_CHARS
+    assert len(render_template(template, {**SAMPLE, "alerts": [{}] * 20})) == MAX_CHARS
 
 
 def test_a_template_sees_what_the_sample_has() -> None:
@@ -113,7 +115,7 @@ def test_a_template_sees_what_the_sample_has() -> None:
 def test_values_are_never_read_as_templates(told: object) -> None:
     """What is told is shown, in one line, whatever it is made of."""
     seen = template_texts.build_values(delivery(told))  # type: ignore[arg-type]  # a notification
-    assert render("{{ summary }}", seen) == seen["summary"][:MOST_CHARS]
+    assert render_template("{{ summary }}", seen) == seen["summary"][:MAX_CHARS]
     assert "\n" not in seen["summary"]
 
 
@@ -121,4 +123,4 @@ def test_values_are_never_read_as_templates(told: object) -> None:
 def test_whatever_a_template_is_it_is_taken_or_refused(template: str) -> None:
     """In words; no other error comes of it."""
     with suppress(TemplateFaultError):
-        assert len(render(checked(template), SAMPLE)) <= MOST_CHARS
+        assert len(render_template(check_template(template), SAMPLE)) <= MAX_CHARS

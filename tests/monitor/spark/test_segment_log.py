@@ -1,22 +1,23 @@
 """Tests of Spark's log of segments: those that are gone are forgotten, and no other is read twice or missed."""
 
 from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
+from typing import Final
 from uuid import UUID
-
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
+from pyspark.sql import SparkSession
 from structlog.testing import capture_logs
-
-from hopwatch.monitor.spark.sources import segment_log, spool
+from hopwatch.monitor.spark.sources import segment_log
+from hopwatch.monitor.spark.sources import spool
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
-from hopwatch.monitor.store import lineage
 from tests.monitor.file_permissions import without_root
 from tests.monitor.spool_builder import write_segment
+from hopwatch.monitor.store import fencing
+
 
 MAGIC_BYTES: Final = len(b"HWSP1\n")
 ODD: Final = "sp [a]{b}*? %25#ü"
@@ -340,7 +341,7 @@ def test_a_stream_that_runs_on_forgets_what_is_gone(stream: _Stream) -> None:
             path.unlink()
         before = stream.in_memory()
         source = SpoolSource(stream.spool)
-        source.forget((), stream.checkpoint, stream.spark, lineage.query_id(stream.checkpoint))
+        source.forget((), stream.checkpoint, stream.spark, fencing.read_query_id(stream.checkpoint))
         before_and_after.append((before, stream.in_memory()))
 
     stream.after_each = forget

@@ -1,37 +1,52 @@
 """Tests of the sink: whatever the store does to a transaction, each batch is written once, and told once."""
 
 from __future__ import annotations
-
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, cast
-
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import Final
+from typing import cast
 import psycopg
 import pytest
 import stamina
-from sqlalchemy import Engine, event
-from sqlalchemy.exc import OperationalError, ProgrammingError
-
+from sqlalchemy import Engine
+from sqlalchemy import event
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import ProgrammingError
 from hopwatch.monitor.accounting.unheard_instances import folder_retention_us
-from hopwatch.monitor.errors import StoreError, StoreTakenError
+from hopwatch.monitor.errors import StoreError
+from hopwatch.monitor.errors import StoreTakenError
 from hopwatch.monitor.micro_batch import CommittedBatch
 from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.spark.job import JobContext
-from hopwatch.monitor.spark.sink import LOG_BYTES, SWEEP_EVERY_US, MicroBatchSink
+from hopwatch.monitor.spark.sink import LOG_BYTES
+from hopwatch.monitor.spark.sink import SWEEP_EVERY_US
+from hopwatch.monitor.spark.sink import MicroBatchSink
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
-from hopwatch.monitor.store import dialect, lineage, reader, schema, writer
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import writer
 from tests.micro_batches import MicroBatches
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spool_builder import STREAM_CONFIGS
-from tests.monitor.store.stored import dump
 from tests.monitor.test_micro_batch import traffic
 from tests.real.servers.postgres import Postgres
+from hopwatch.monitor.store import fencing
+from tests.monitor.store.conclusions import dump_tables
+
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -136,8 +151,8 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
         else:
             server: Postgres = request.getfixturevalue("postgres")
             url = server.database()
-        engine = dialect.engine(url)
-        schema.prepare(engine)
+        engine = dialect.create_engine(url)
+        schema.prepare_store(engine)
         return Stream(STREAM_CONFIGS, engine, folder=tmp_path / name)
 
     return stream
@@ -190,7 +205,7 @@ def test_a_batch_that_fails_anywhere_is_written_once_and_told_once(make: Make, b
         for paths in batches():
             trouble.at = at
             stream.run(paths)
-        assert dump(stream.engine) == dump(calm.engine), at
+        assert dump_tables(stream.engine) == dump_tables(calm.engine), at
         assert stream.told == calm.told, at
         stream.engine.dispose()
 
@@ -202,7 +217,7 @@ def test_each_batch_is_observed_once_it_is_written(make: Make, batches: Batches)
     for paths in batches():
         stream.run(paths)
         with stream.engine.begin() as connection:
-            written.append(lineage.watermark_us(connection))
+            written.append(fencing.read_watermark_us(connection))
     assert [one.watermark_us for one in stream.observed] == written
     assert {one.took_s for one in stream.observed} == {WORK_S}
     assert [result for one in stream.observed for result in one.results] == stream.told
@@ -228,7 +243,7 @@ def test_trouble_twice_in_a_batch_is_overcome(make: Make, batches: Batches) -> N
     for paths in batches():
         trouble.at = BEHIND
         stream.run(paths)
-    assert dump(stream.engine) == dump(calm.engine)
+    assert dump_tables(stream.engine) == dump_tables(calm.engine)
     assert stream.told == calm.told
 
 
@@ -260,7 +275,7 @@ def test_a_store_that_stays_away_ends_the_job_with_its_name(make: Make, batches:
 
     event.listen(stream.engine, "do_execute", always)
     event.listen(stream.engine, "do_execute_no_params", always)
-    with pytest.raises(StoreError, match=re.escape(f"the store {dialect.name_of(stream.engine.url)} failed: ")):
+    with pytest.raises(StoreError, match=re.escape(f"the store {dialect.redact_url(stream.engine.url)} failed: ")):
         stream.run(next(batches()))
     assert len(tries) == ATTEMPTS
     assert stream.told == []
@@ -276,7 +291,7 @@ def test_nothing_is_tried_again_once_the_job_is_to_stop(make: Make, batches: Bat
     stream.is_stopping = False
     stream.kept, stream.timers = {}, set()  # as Spark would do
     calm = run(make("calm"), batches)
-    assert dump(run(stream, batches).engine) == dump(calm.engine)
+    assert dump_tables(run(stream, batches).engine) == dump_tables(calm.engine)
 
 
 def test_a_fault_of_our_own_is_not_tried_again(make: Make, batches: Batches) -> None:
@@ -302,7 +317,7 @@ def test_folders_of_instances_that_ended_are_removed_once_no_window_needs_them(m
     stream.sink.place = replace(stream.sink.place, source=_Asked(stream.folder, asked))
     run(stream, batches)
     with stream.engine.begin() as connection:
-        latest_us = lineage.watermark_us(connection)
+        latest_us = fencing.read_watermark_us(connection)
     assert asked == sorted(asked)
     assert all(later - earlier >= SWEEP_EVERY_US for earlier, later in pairwise(asked))
     assert 0 <= latest_us - folder_retention_us(STREAM_CONFIGS) - asked[-1] < SWEEP_EVERY_US
@@ -311,15 +326,15 @@ def test_folders_of_instances_that_ended_are_removed_once_no_window_needs_them(m
 def test_no_segment_is_deleted_once_the_store_is_gone(tmp_path: Path, batches: Batches) -> None:
     """A file that was deleted takes each batch without a word: the job ends instead, and the segments stay."""
     url = f"sqlite:///{tmp_path}/gone.db"
-    schema.prepare(dialect.engine(url))
-    stream = Stream(STREAM_CONFIGS, dialect.engine(url), folder=tmp_path / "gone")
+    schema.prepare_store(dialect.create_engine(url))
+    stream = Stream(STREAM_CONFIGS, dialect.create_engine(url), folder=tmp_path / "gone")
 
     def lose_the_store(_: object) -> None:
         if stream.sink.written.spent:
             (tmp_path / "gone.db").unlink()
 
     stream.sink.report = lose_the_store
-    with dialect.sole_writer(url) as hold:
+    with dialect.lock_store(url) as hold:
         stream.sink.place = replace(stream.sink.place, hold=hold)
         with pytest.raises(StoreError, match=r"gone\.db was deleted under the running monitor"):
             run(stream, batches)
@@ -342,7 +357,7 @@ def test_spent_segments_are_deleted_though_the_store_fails_behind_the_commit(mak
     def see_the_spent(_: object) -> None:
         spent.extend(map(Path, stream.sink.written.spent))
 
-    hold = cast("dialect.Hold", SimpleNamespace(renew=renew, check_place=lambda: None))
+    hold = cast("dialect.StoreLock", SimpleNamespace(renew=renew, check_place=lambda: None))
     stream.sink.place = replace(stream.sink.place, hold=hold)
     stream.sink.report = see_the_spent
     with pytest.raises(StoreTakenError, match=r"^another monitor writes to the store S: stop it first"):
@@ -364,13 +379,13 @@ def test_a_store_that_another_monitor_took_meanwhile_is_not_written(make: Make, 
         stream.engine,
         STREAM_CONFIGS,
         stream.folder,
-        cast("dialect.Hold", SimpleNamespace(renew=renew)),
+        cast("dialect.StoreLock", SimpleNamespace(renew=renew)),
     )
-    before = dump(stream.engine)
+    before = dump_tables(stream.engine)
     with pytest.raises(StoreTakenError, match=r"^another monitor writes to the store S: stop it first"):
         stream.run(next(batches()))
     assert len(renewals) == ATTEMPTS
-    assert dump(stream.engine) == before
+    assert dump_tables(stream.engine) == before
 
 
 def test_a_run_that_has_lost_the_store_to_another_writes_and_deletes_nothing(make: Make, batches: Batches) -> None:
@@ -380,10 +395,10 @@ def test_a_run_that_has_lost_the_store_to_another_writes_and_deletes_nothing(mak
     stream.run(next(all_batches))
     with stream.engine.execution_options(writes=True).begin() as connection:
         writer.set_values(connection, {"run": "another"})
-    before = dump(stream.engine)
+    before = dump_tables(stream.engine)
     with pytest.raises(StoreError, match=r"^another monitor has taken the store "):
         stream.run(next(all_batches))
-    assert dump(stream.engine) == before
+    assert dump_tables(stream.engine) == before
     assert not stream.sink.written.spent
 
 
@@ -426,7 +441,7 @@ def test_what_is_gone_is_forgotten_whenever_sparks_log_has_doubled(
         stream.run(next(turns))
         assert len(asked) == count, size
     with stream.engine.begin() as connection:
-        assert asked[-1] == (reader.segments(connection), QUERY)
+        assert asked[-1] == (reader.read_segments(connection), QUERY)
 
 
 def test_a_store_that_fails_when_sparks_log_is_long_is_asked_again_after_the_next_batch(
@@ -441,7 +456,7 @@ def test_a_store_that_fails_when_sparks_log_is_long_is_asked_again_after_the_nex
         raise OperationalError("SELECT", {}, RuntimeError("gone"))
 
     with monkeypatch.context() as failing:
-        failing.setattr(reader, "segments", fail)
+        failing.setattr(reader, "read_segments", fail)
         stream.run(next(turns))
     assert asked == []
     stream.run(next(turns))

@@ -27,7 +27,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 def engine(url: str) -> Iterator[Engine]:
     """Yield the engine of an empty store."""
-    engine = dialect.engine(url)
-    schema.prepare(engine)
+    engine = dialect.create_engine(url)
+    schema.prepare_store(engine)
     yield engine
     engine.dispose()

@@ -1,20 +1,24 @@
 """Tests of what a micro-batch leaves in the store beside windows: books, records set aside, segments, the watermark."""
 
 from __future__ import annotations
-
 from dataclasses import replace
-
 import numpy as np
 import pytest
 from sqlalchemy import Engine
-
-from hopwatch.monitor.kernel.books import BatchRun, Book, InstanceCounts
+from hopwatch.monitor.kernel.books import BatchRun
+from hopwatch.monitor.kernel.books import Book
+from hopwatch.monitor.kernel.books import InstanceCounts
 from hopwatch.monitor.kernel.books import judge_book as judge
 from hopwatch.monitor.payloads import SetAside
-from hopwatch.monitor.store import lineage, reader, writer
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import writer
 from hopwatch.monitor.store.writer import Changes
-from tests.monitor.spool_builder import START_MS, START_US, at_us
-from tests.monitor.store.stored import dump
+from tests.monitor.spool_builder import START_MS
+from tests.monitor.spool_builder import START_US
+from tests.monitor.spool_builder import at_us
+from hopwatch.monitor.store import fencing
+from tests.monitor.store.conclusions import dump_tables
+
 
 BOOK = Book(
     "orders",
@@ -38,13 +42,13 @@ BROKEN = SetAside("s.seg", 6, 10, at_us(70), "bad_crc", "CRC-32C 0x1 was written
 def write(engine: Engine, changes: Changes) -> None:
     """Write the changes in a transaction of their own."""
     with engine.execution_options(writes=True).begin() as connection:
-        writer.write(connection, changes)
+        writer.write_changes(connection, changes)
 
 
 def accounts(engine: Engine) -> reader.Json:
     """Return the monitor's own accounting."""
     with engine.begin() as connection:
-        return reader.accounts(connection)
+        return reader.read_accounts(connection)
 
 
 def test_a_book_is_read_as_it_was_written(engine: Engine) -> None:
@@ -52,7 +56,7 @@ def test_a_book_is_read_as_it_was_written(engine: Engine) -> None:
     other = replace(BOOK, probe="other", runs=(), drops={}, sent={}, said_bye=False, tallies=InstanceCounts())
     write(engine, Changes(0, books=[BOOK, other]))
     with engine.begin() as connection:
-        assert list(reader.books(connection)) == [BOOK, other]
+        assert list(reader.read_books(connection)) == [BOOK, other]
 
 
 def test_the_newest_book_of_an_instance_stands(engine: Engine) -> None:
@@ -60,7 +64,7 @@ def test_the_newest_book_of_an_instance_stands(engine: Engine) -> None:
     for book in (BOOK, replace(BOOK, skew_us=5), replace(BOOK, epoch_us=at_us(0))):
         write(engine, Changes(0, books=[book]))
     with engine.begin() as connection:
-        assert [(book.epoch_us, book.skew_us) for book in reader.books(connection)] == [(at_us(-10), 5), (at_us(0), -3)]
+        assert [(book.epoch_us, book.skew_us) for book in reader.read_books(connection)] == [(at_us(-10), 5), (at_us(0), -3)]
 
 
 def test_every_book_with_a_say_in_a_window_is_read_for_it(engine: Engine) -> None:
@@ -91,7 +95,7 @@ def test_every_book_with_a_say_in_a_window_is_read_for_it(engine: Engine) -> Non
     start, end, horizon = (np.array([us]) for us in (START_US, START_US + 60_000_000, START_US + 210_000_000))
     having_a_say = {one.probe for one in written if judge(one, start, end, horizon).has_a_say[0]} - {"elsewhere"}
     with engine.begin() as connection:
-        found = {one.probe for one in reader.books_of_a_window(connection, "orders", START_US, int(horizon[0]))}
+        found = {one.probe for one in reader.read_window_books(connection, "orders", START_US, int(horizon[0]))}
     assert having_a_say == {"alive", "may-hold", "clock-ahead", "sent", "dropped"}
     # What is read beyond them is judged all the same.
     assert found - having_a_say == {"backwards"}
@@ -134,7 +138,7 @@ def test_a_record_is_set_aside_once(engine: Engine) -> None:
     write(engine, Changes(0, set_aside=[BROKEN]))
     write(engine, Changes(0, set_aside=[BROKEN, replace(BROKEN, position=99)]))
     assert accounts(engine)["set_aside"] == {"bad_crc": 2}
-    assert dump(engine)["set_aside"][0] == ("s.seg", 6, 10, at_us(70), "bad_crc", BROKEN.message)
+    assert dump_tables(engine)["set_aside"][0] == ("s.seg", 6, 10, at_us(70), "bad_crc", BROKEN.message)
 
 
 def test_an_empty_record_and_the_torn_tail_behind_it_are_two(engine: Engine) -> None:
@@ -148,16 +152,16 @@ def test_streams_keep_their_first_and_last_window(engine: Engine) -> None:
     write(engine, Changes(0, streams={"orders": (at_us(0), at_us(60)), "trades": (at_us(0), at_us(0))}))
     write(engine, Changes(0, streams={"orders": (at_us(-60), at_us(60))}))
     with engine.begin() as connection:
-        assert reader.stream_ranges(connection) == {"orders": (at_us(-60), at_us(60)), "trades": (at_us(0), at_us(0))}
+        assert reader.read_stream_ranges(connection) == {"orders": (at_us(-60), at_us(60)), "trades": (at_us(0), at_us(0))}
 
 
 def test_the_watermark_is_that_of_the_last_batch(engine: Engine) -> None:
     """0 before the first."""
     with engine.begin() as connection:
-        assert lineage.watermark_us(connection) == 0
+        assert fencing.read_watermark_us(connection) == 0
     write(engine, Changes(at_us(70)))
     with engine.begin() as connection:
-        assert lineage.watermark_us(connection) == at_us(70)
+        assert fencing.read_watermark_us(connection) == at_us(70)
 
 
 @pytest.mark.parametrize(
@@ -179,5 +183,5 @@ def test_a_segment_is_released_when_no_window_and_no_replay_needs_it(
     with engine.execution_options(writes=True).begin() as connection:
         assert sorted(writer.release_segments(connection, watermark_us, batch_id)) == released
         assert writer.release_segments(connection, watermark_us, batch_id) == []
-    kept = {row[0] for row in dump(engine)["segments"]}
+    kept = {row[0] for row in dump_tables(engine)["segments"]}
     assert kept == {"old.seg", "new.seg"} - set(released)

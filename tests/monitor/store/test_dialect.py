@@ -25,33 +25,33 @@ def test_eight_writers_fail_never(engine: Engine) -> None:
         start.wait()
         for _ in range(EACH):
             with engine.execution_options(writes=True).begin() as connection:
-                before = int(writer.value(connection, "count") or 0)
+                before = int(writer.read_value(connection, "count") or 0)
                 writer.set_values(connection, {"count": str(before + 1)})
 
     with ThreadPoolExecutor(WRITERS) as pool:
         for done in [pool.submit(count) for _ in range(WRITERS)]:
             done.result()
     with engine.begin() as connection:
-        assert writer.value(connection, "count") == str(WRITERS * EACH)
+        assert writer.read_value(connection, "count") == str(WRITERS * EACH)
 
 
 def test_a_reader_sees_the_store_as_it_was_while_a_writer_is_at_work(engine: Engine, url: str) -> None:
     """Reports neither wait nor show half of a micro-batch."""
     with engine.execution_options(writes=True).begin() as connection:
-        writer.write(connection, Changes(0, streams={"orders": (0, 0)}))
-        assert reader.report(dialect.engine(url))["streams"] == []
-    assert [stream["stream"] for stream in reader.report(dialect.engine(url))["streams"]] == ["orders"]
+        writer.write_changes(connection, Changes(0, streams={"orders": (0, 0)}))
+        assert reader.read_report(dialect.create_engine(url))["streams"] == []
+    assert [stream["stream"] for stream in reader.read_report(dialect.create_engine(url))["streams"]] == ["orders"]
 
 
 def test_a_report_is_of_one_moment(engine: Engine) -> None:
     """What is written between two of its queries is in neither."""
     with engine.begin() as reading:
-        assert reader.stream_ranges(reading) == {}
+        assert reader.read_stream_ranges(reading) == {}
         with engine.execution_options(writes=True).begin() as writing:
-            writer.write(writing, Changes(0, streams={"orders": (0, 0)}))
-        assert reader.stream_ranges(reading) == {}
+            writer.write_changes(writing, Changes(0, streams={"orders": (0, 0)}))
+        assert reader.read_stream_ranges(reading) == {}
     with engine.begin() as reading:
-        assert reader.stream_ranges(reading) == {"orders": (0, 0)}
+        assert reader.read_stream_ranges(reading) == {"orders": (0, 0)}
 
 
 # Names
@@ -70,20 +70,20 @@ URLS = {
 @pytest.mark.parametrize(("url", "name"), URLS.items())
 def test_a_store_is_named_without_its_password(url: str, name: str) -> None:
     """Wherever in the URL it stands."""
-    assert dialect.name_of(url) == name
+    assert dialect.redact_url(url) == name
 
 
 @pytest.mark.parametrize("url", ["sqlite:////var/store.db", "postgresql+psycopg://watch:secret@host/db"])
 def test_a_failure_tells_no_password(url: str) -> None:
     """What failed is told by its name."""
-    with pytest.raises(StoreError) as caught, dialect.errors_named(url):
+    with pytest.raises(StoreError) as caught, dialect.translate_errors(url):
         raise OperationalError("SELECT", {}, Exception("odd"))
-    assert str(caught.value).startswith(f"the store {dialect.name_of(url)} failed: odd; ")
+    assert str(caught.value).startswith(f"the store {dialect.redact_url(url)} failed: odd; ")
     assert "secret" not in str(caught.value)
 
 
 def test_a_fault_of_our_own_is_not_laid_on_the_store(engine: Engine, url: str) -> None:
     """A row that breaks a constraint is a bug, and is told as one."""
     options = engine.execution_options(writes=True)
-    with pytest.raises(IntegrityError), dialect.errors_named(url), options.begin() as connection:
+    with pytest.raises(IntegrityError), dialect.translate_errors(url), options.begin() as connection:
         connection.execute(text("INSERT INTO meta (name) VALUES ('x')"))

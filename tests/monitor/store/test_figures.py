@@ -1,20 +1,27 @@
 """Tests of what the store says of the monitor's own work, in either database."""
 
 from __future__ import annotations
-
 from dataclasses import replace
-
 from sqlalchemy import Engine
-
 from hopwatch.monitor.accounting.holes import Hole
-from hopwatch.monitor.kernel.books import BatchRun, Book, InstanceCounts
-from hopwatch.monitor.metrics.snapshot import InitialState, StoreFigures
-from hopwatch.monitor.payloads import SET_ASIDE_REASONS, SetAside
+from hopwatch.monitor.kernel.books import BatchRun
+from hopwatch.monitor.kernel.books import Book
+from hopwatch.monitor.kernel.books import InstanceCounts
+from hopwatch.monitor.metrics.snapshot import InitialState
+from hopwatch.monitor.metrics.snapshot import StoreFigures
+from hopwatch.monitor.payloads import SET_ASIDE_REASONS
+from hopwatch.monitor.payloads import SetAside
 from hopwatch.monitor.results import Status
-from hopwatch.monitor.store import figures, schema, writer
-from hopwatch.probes.contract.limits import MONITOR_STREAM, WINDOW_US
-from tests.monitor.spool_builder import START_US, STREAM_CONFIGS
-from tests.monitor.store.stored import concluded, write
+from hopwatch.monitor.store import figures
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import writer
+from hopwatch.probes.contract.limits import MONITOR_STREAM
+from hopwatch.probes.contract.limits import WINDOW_US
+from tests.monitor.spool_builder import START_US
+from tests.monitor.spool_builder import STREAM_CONFIGS
+from tests.monitor.store.conclusions import build_conclusion
+from tests.monitor.store.conclusions import write_conclusions
+
 
 WATERMARK_US = START_US + 3_600_000_000
 
@@ -32,13 +39,13 @@ def put(engine: Engine, *books: Book, set_aside: tuple[SetAside, ...] = (), hole
     """Write what came in."""
     changes = writer.Changes(WATERMARK_US, books=list(books), set_aside=list(set_aside), holes=list(holes))
     with engine.execution_options(writes=True).begin() as connection:
-        writer.write(connection, changes)
+        writer.write_changes(connection, changes)
 
 
 def read(engine: Engine) -> StoreFigures:
     """Return the figures."""
-    with schema.reading(engine) as connection:
-        return figures.read(connection, STREAM_CONFIGS)
+    with schema.open_snapshot(engine) as connection:
+        return figures.read_figures(connection, STREAM_CONFIGS)
 
 
 def test_an_empty_store_says_zero(engine: Engine) -> None:
@@ -79,35 +86,35 @@ def test_the_accounts_are_those_of_the_report(engine: Engine) -> None:
 
 def test_windows_that_wait_are_counted_by_status(engine: Engine) -> None:
     """Final ones do not wait."""
-    base = concluded().result
+    base = build_conclusion().result
     statuses = [Status.OPEN, Status.PROVISIONAL, Status.PROVISIONAL, Status.FINAL]
     for minute, status in enumerate(statuses):
         moment_us = WATERMARK_US - (1 + minute) * WINDOW_US
-        write(engine, concluded(replace(base, window_start_us=moment_us, status=status)))
+        write_conclusions(engine, build_conclusion(replace(base, window_start_us=moment_us, status=status)))
     put(engine)
     assert read(engine).waiting == {"OPEN": 1, "PROVISIONAL": 2}
 
 
 def test_a_beginning_is_the_newest_final_window_of_each_stream(engine: Engine) -> None:
     """And which windows were judged already; streams that are not asked for, and those without windows, have none."""
-    base = concluded().result
+    base = build_conclusion().result
     kept = [
         replace(base, window_start_us=START_US + minute * WINDOW_US, status=status, known=minute)
         for minute, status in enumerate([Status.FINAL, Status.AMENDED, Status.PROVISIONAL])
     ]
-    write(engine, *map(concluded, kept), concluded(replace(base, stream="refunds")))
+    write_conclusions(engine, *map(build_conclusion, kept), build_conclusion(replace(base, stream="refunds")))
     put(engine)
-    with schema.reading(engine) as connection:
-        found = figures.beginning(connection, {"orders": STREAM_CONFIGS["orders"], "new": STREAM_CONFIGS["orders"]})
+    with schema.open_snapshot(engine) as connection:
+        found = figures.read_starting_point(connection, {"orders": STREAM_CONFIGS["orders"], "new": STREAM_CONFIGS["orders"]})
     judged = {("orders", START_US), ("orders", START_US + WINDOW_US)}
     assert found == InitialState(WATERMARK_US, (kept[1],), judged)
 
 
 def test_a_window_that_nothing_can_change_is_not_judged_again(engine: Engine) -> None:
     """It is the newest all the same."""
-    write(engine, concluded())
+    write_conclusions(engine, build_conclusion())
     with engine.execution_options(writes=True).begin() as connection:
-        writer.forget(connection, [("orders", START_US)])
-    with schema.reading(engine) as connection:
-        found = figures.beginning(connection, STREAM_CONFIGS)
+        writer.drop_tallies(connection, [("orders", START_US)])
+    with schema.open_snapshot(engine) as connection:
+        found = figures.read_starting_point(connection, STREAM_CONFIGS)
     assert (len(found.newest), found.judged) == (1, set())

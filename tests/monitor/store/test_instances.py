@@ -6,9 +6,7 @@ from sqlalchemy import Engine
 from hopwatch.monitor.kernel.books import RETIRED_AFTER_US
 from hopwatch.monitor.store import figures
 from hopwatch.monitor.store import instances
-from hopwatch.monitor.store import lineage
 from hopwatch.monitor.store import schema
-from hopwatch.monitor.store.instances import Asked
 from hopwatch.probes.contract.limits import MONITOR_STREAM
 from tests.dashboards.health_data import WATERMARK_US
 from tests.dashboards.health_data import book
@@ -19,12 +17,14 @@ from hopwatch.monitor.accounting.instances import InstanceState
 from hopwatch.monitor.kernel.books import InstanceCounts
 from hopwatch.monitor.metrics.snapshot import StoreFigures
 from tests.monitor.spool_builder import STREAM_CONFIGS
+from hopwatch.monitor.store import fencing
+from hopwatch.monitor.store.instances import InstanceFilter
 
 
 def roll(engine: Engine, first: int = 0, most: int = 100, **asked: object) -> InstancePage:
     """Return the instances that are asked for."""
-    with schema.reading(engine) as connection:
-        return instances.roll(connection, Asked(**asked), first, most)  # type: ignore[arg-type]  # as a test gives them
+    with schema.open_snapshot(engine) as connection:
+        return instances.query_instances(connection, InstanceFilter(**asked), first, most)  # type: ignore[arg-type]  # as a test gives them
 
 
 def names(found: InstancePage) -> list[str]:
@@ -109,7 +109,7 @@ def test_the_long_gone_are_counted_and_not_listed(engine: Engine) -> None:
     lately = roll(engine)
     assert names(lately) == ["killed", "here", "bye"]
     assert lately.folded == {InstanceState.BYE: 1, InstanceState.RETIRED: 1}
-    everybody = roll(engine, is_all=True)
+    everybody = roll(engine, include_gone=True)
     assert (everybody.found, everybody.folded) == (5, {})
     assert everybody.counts == {InstanceState.RETIRED: 2, InstanceState.ALIVE: 1, InstanceState.BYE: 2}
 
@@ -119,10 +119,10 @@ def test_metrics_count_the_same_instances(engine: Engine) -> None:
     books = [book(probe=f"p{n}", told_ago_s=n * 30) for n in range(30)]
     write(engine, *books, holed(probe="q"), book(probe="r", said_bye=True))
     with engine.execution_options(writes=True).begin() as connection:
-        lineage.enter(connection, "q", 0, STREAM_CONFIGS)
+        fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
     counts = roll(engine).counts
-    with schema.reading(engine) as connection:
-        told: StoreFigures = figures.read(connection, STREAM_CONFIGS)
+    with schema.open_snapshot(engine) as connection:
+        told: StoreFigures = figures.read_figures(connection, STREAM_CONFIGS)
     alive = counts[InstanceState.ALIVE] + counts[InstanceState.TROUBLED]
     assert told.instances == {"alive": alive, "silent": counts[InstanceState.SILENT]}
     assert roll(engine).moment_us == WATERMARK_US

@@ -1,29 +1,46 @@
 """Tests of what the store keeps of outliers: memory before an hour, findings, and who takes both up."""
 
 from __future__ import annotations
-
 import random
 import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import numpy as np
-from sqlalchemy import Connection, Engine, delete, select
-
-from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
+from sqlalchemy import Connection
+from sqlalchemy import Engine
+from sqlalchemy import delete
+from sqlalchemy import select
+from hopwatch.monitor.accounting.ledger import Conclusion
+from hopwatch.monitor.accounting.ledger import Ledger
+from hopwatch.monitor.accounting.ledger import LiveWindow
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.masks import ids_from_bytes
-from hopwatch.monitor.kernel.tally import LostIds, NodeLags, empty_tally
+from hopwatch.monitor.kernel.tally import LostIds
+from hopwatch.monitor.kernel.tally import NodeLags
+from hopwatch.monitor.kernel.tally import empty_tally
 from hopwatch.monitor.outliers import state
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.outliers.series_tracker import FindingChanges, SeriesTracker
-from hopwatch.monitor.results import Status, Verdict, WindowResult
-from hopwatch.monitor.store import lineage, outliers, reader, retention, tables, writer
+from hopwatch.monitor.outliers.series_tracker import FindingChanges
+from hopwatch.monitor.outliers.series_tracker import SeriesTracker
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.store import outliers
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import retention
+from hopwatch.monitor.store import tables
+from hopwatch.monitor.store import writer
 from hopwatch.monitor.store.rollups import HOUR_US
 from tests.monitor.manual_clock import ManualClock
-from tests.monitor.outliers.test_series_tracker import NODES, minute, straight, struck
+from tests.monitor.outliers.test_series_tracker import NODES
+from tests.monitor.outliers.test_series_tracker import minute
+from tests.monitor.outliers.test_series_tracker import straight
+from tests.monitor.outliers.test_series_tracker import struck
 from tests.monitor.spool_builder import STREAM_CONFIGS
+from hopwatch.monitor.store import fencing
+
 
 PATHWAY: Final = STREAM_CONFIGS["orders"].pathway
 LIVE_WINDOWS: Final = 64
@@ -34,13 +51,13 @@ def written(connection: Connection, ledger: Ledger, results: Sequence[WindowResu
     nobody = tuple(LostIds.of(ids_from_bytes(b"")) for _ in NODES)
     made = [Conclusion(one, empty_tally(PATHWAY), nobody, True, b"", None) for one in results]  # noqa: FBT003 - is_settled
     writer.write_conclusions(connection, made, 0)
-    said = outliers.look(connection, ledger, made)
+    said = outliers.detect_outliers(connection, ledger, made)
     newest_us = max(result.window_start_us for result in results)
     live = ledger.live.setdefault("orders", {})
     live |= {newest_us - number * 60_000_000: LiveWindow() for number in range(LIVE_WINDOWS)}
     for start_us in [start_us for start_us in live if start_us <= newest_us - LIVE_WINDOWS * 60_000_000]:
         del live[start_us]
-    outliers.keep(connection, ledger)
+    outliers.save_states(connection, ledger)
     return said
 
 
@@ -78,7 +95,7 @@ def test_a_process_that_is_started_anew_finds_what_one_that_goes_on_finds(engine
     ledger = in_pieces(engine, results, restart_every=3)
     expected, shelf = straight(results)
     assert ledger.watched["orders"].states.tobytes() == expected.states.tobytes()
-    assert [one for _, one in outliers.found(engine)] == [shelf.found[key] for key in sorted(shelf.found)]
+    assert [one for _, one in outliers.query_findings(engine)] == [shelf.found[key] for key in sorted(shelf.found)]
     hour_us = results[len(results) - LIVE_WINDOWS].window_start_us // HOUR_US * HOUR_US
     size = len(state.to_bytes(state.new_states(6)))
     assert kept(engine) == [("orders", 0, hour_us, size), ("orders", 1, hour_us, size)]
@@ -94,7 +111,7 @@ def test_an_amended_window_is_found_anew_by_whoever_comes(engine: Engine) -> Non
         with engine.execution_options(writes=True).begin() as connection:
             (said,) = written(connection, one, [again])
         assert said.outliers == {"a": (), "b": ()}
-        found = [finding.window_start_us for _, finding in outliers.found(engine)]
+        found = [finding.window_start_us for _, finding in outliers.query_findings(engine)]
         assert found == [results[250].window_start_us]
 
 
@@ -102,13 +119,13 @@ def test_what_was_found_is_read_in_a_range(engine: Engine) -> None:
     """By stream and time, each with what was observed and expected and why it is odd."""
     results = spiked()
     in_pieces(engine, results)
-    (stream, one), (_, other) = outliers.found(engine)
+    (stream, one), (_, other) = outliers.query_findings(engine)
     assert (stream, one.node, one.why.quantity, one.is_outlier) == ("orders", "b", Quantity.MESSAGES, False)
     assert str(one.why).startswith("messages ")
     assert one.why.reasons[0].view == "level_up"
-    assert outliers.found(engine, "orders", one.window_start_us + 1) == [("orders", other)]
-    assert outliers.found(engine, "orders", None, other.window_start_us) == [("orders", one)]
-    assert outliers.found(engine, "payments") == []
+    assert outliers.query_findings(engine, "orders", one.window_start_us + 1) == [("orders", other)]
+    assert outliers.query_findings(engine, "orders", None, other.window_start_us) == [("orders", one)]
+    assert outliers.query_findings(engine, "payments") == []
 
 
 def test_a_window_that_is_not_final_does_not_enter(engine: Engine) -> None:
@@ -126,13 +143,13 @@ def test_findings_go_with_their_windows(engine: Engine) -> None:
     in_pieces(engine, results)
     with engine.execution_options(writes=True).begin() as connection:
         span = results[0].window_start_us, results[-1].window_start_us
-        lineage.enter(connection, "a-query", 0, STREAM_CONFIGS)
-        writer.write(connection, writer.Changes(0, streams={"orders": span}))
-        writer.forget(connection, [("orders", one.window_start_us) for one in results])
+        fencing.register_batch(connection, "a-query", 0, STREAM_CONFIGS)
+        writer.write_changes(connection, writer.Changes(0, streams={"orders": span}))
+        writer.drop_tallies(connection, [("orders", one.window_start_us) for one in results])
     before_us = results[300].window_start_us // HOUR_US * HOUR_US
     for _ in retention.prune(engine, before_us, ManualClock()):
         pass
-    assert [finding.window_start_us for _, finding in outliers.found(engine)] == [results[400].window_start_us]
+    assert [finding.window_start_us for _, finding in outliers.query_findings(engine)] == [results[400].window_start_us]
     assert len(kept(engine)) == 2
 
 
@@ -144,14 +161,14 @@ def test_a_prune_leaves_what_is_said_of_an_episode_that_lasts(engine: Engine) ->
     for number in range(1_500, 1_700):
         results[number] = replace(results[number], verdict=Verdict.UNKNOWN)
     in_pieces(engine, results[:1_710])
-    told = outliers.found(engine)[-1][1]
+    told = outliers.query_findings(engine)[-1][1]
     with engine.execution_options(writes=True).begin() as connection:
-        lineage.enter(connection, "a-query", 0, STREAM_CONFIGS)
-        writer.write(connection, writer.Changes(0, streams={"orders": (0, results[-1].window_start_us)}))
-        writer.forget(connection, [("orders", one.window_start_us) for one in results[:-90]])
+        fencing.register_batch(connection, "a-query", 0, STREAM_CONFIGS)
+        writer.write_changes(connection, writer.Changes(0, streams={"orders": (0, results[-1].window_start_us)}))
+        writer.drop_tallies(connection, [("orders", one.window_start_us) for one in results[:-90]])
     for _ in retention.prune(engine, results[-90].window_start_us // HOUR_US * HOUR_US, ManualClock()):
         pass
-    assert [finding for _, finding in outliers.found(engine)] == [told]
+    assert [finding for _, finding in outliers.query_findings(engine)] == [told]
     with engine.execution_options(writes=True).begin() as connection:
         (said,) = written(connection, Ledger(STREAM_CONFIGS), results[1_710:1_711])
     assert said.outliers == {"a": (), "b": (told,)}
@@ -168,7 +185,7 @@ def test_a_process_that_is_started_before_any_memory_is_kept_finds_the_same(engi
         ledger = replace(ledger, watched={})
         with engine.execution_options(writes=True).begin() as connection:
             writer.write_conclusions(connection, made[first:last], 0)
-            outliers.look(connection, ledger, made[first:last])
+            outliers.detect_outliers(connection, ledger, made[first:last])
     expected, _ = straight(results)
     assert ledger.watched["orders"].states.tobytes() == expected.states.tobytes()
 
@@ -181,9 +198,11 @@ def test_the_past_is_taken_up_a_few_windows_at_a_time(engine: Engine) -> None:
     made = [Conclusion(minute(number, chance), tally, nobody, True, b"", None) for number in range(1_000)]  # noqa: FBT003
     with engine.execution_options(writes=True).begin() as connection:
         writer.write_conclusions(connection, made, 0)
-        next(reader.finals(connection, "orders", 0))  # what the first statements leave behind is not counted
+        next(
+            reader.read_final_windows(connection, "orders", 0)
+        )  # what the first statements leave behind is not counted
         tracemalloc.start()
-        found = sum(1 for _ in reader.finals(connection, "orders", 0))
+        found = sum(1 for _ in reader.read_final_windows(connection, "orders", 0))
         _, peak_bytes = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert found == len(made)
@@ -198,7 +217,7 @@ def test_nothing_is_said_of_an_episode_whose_figures_are_gone(engine: Engine) ->
     in_pieces(engine, results[:1_710])
     with engine.execution_options(writes=True).begin() as connection:
         connection.execute(delete(tables.outliers))
-        watched = outliers.taken_up(connection, "orders", NODES)
+        watched = outliers.resume_series(connection, "orders", NODES)
         watched.told.clear()
         ledger = Ledger(STREAM_CONFIGS, watched={"orders": watched})
         (said,) = written(connection, ledger, results[1_710:1_711])
@@ -224,8 +243,8 @@ def test_findings_are_read_as_they_were_written(engine: Engine) -> None:
     first = next(iter(shelf.found.values()))
     young = first._replace(why=replace(first.why, low=None, high=None, reasons=()))
     with engine.execution_options(writes=True).begin() as connection:
-        outliers.write(connection, "orders", FindingChanges([], [young]))
-    assert outliers.found(engine) == [("orders", young)]
+        outliers.write_changes(connection, "orders", FindingChanges([], [young]))
+    assert outliers.query_findings(engine) == [("orders", young)]
 
 
 def test_the_stream_whose_values_reach_back_the_farthest_comes_first(engine: Engine) -> None:
@@ -242,7 +261,7 @@ def test_the_stream_whose_values_reach_back_the_farthest_comes_first(engine: Eng
             ledger.watched[stream].enter(results, outliers.StoredSeries(connection, stream))
     for expected in (["trades"], ["refunds", "trades"], ["orders", "refunds", "trades"]):
         with engine.execution_options(writes=True).begin() as connection:
-            outliers.keep(connection, ledger)
+            outliers.save_states(connection, ledger)
         assert sorted({row[0] for row in kept(engine)}) == expected
 
 
@@ -255,9 +274,9 @@ def test_what_is_judged_once_and_for_all_keeps_no_values(engine: Engine) -> None
             piece = results[first : first + 50]
             made = [Conclusion(one, empty_tally(PATHWAY), nobody, True, b"", None) for one in piece]  # noqa: FBT003 - is_settled
             writer.write_conclusions(connection, made, 0)
-            outliers.look(connection, ledger, made)
+            outliers.detect_outliers(connection, ledger, made)
             ledger.let_go()
     expected, shelf = straight(results)
     assert ledger.watched["orders"].values == {}
     assert ledger.watched["orders"].states.tobytes() == expected.states.tobytes()
-    assert [one for _, one in outliers.found(engine)] == [shelf.found[key] for key in sorted(shelf.found)]
+    assert [one for _, one in outliers.query_findings(engine)] == [shelf.found[key] for key in sorted(shelf.found)]

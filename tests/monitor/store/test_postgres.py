@@ -1,26 +1,33 @@
 """Tests of PostgreSQL as a store: the lock of a monitor, connections that die, and words for what goes wrong."""
 
 from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 from typing import Any
-
 import psycopg
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
+from sqlalchemy import text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError, InternalError, OperationalError
-
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import InternalError
+from sqlalchemy.exc import OperationalError
 from hopwatch.cli.checks import stores
 from hopwatch.cli.checks.finding import Level
-from hopwatch.monitor.errors import StoreError, StoreTakenError
+from hopwatch.monitor.errors import StoreError
+from hopwatch.monitor.errors import StoreTakenError
 from hopwatch.monitor.payloads import SetAside
-from hopwatch.monitor.store import dialect, reader, schema, writer
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import writer
 from hopwatch.monitor.store.writer import Changes
-from tests.monitor.store.stored import dump
-from tests.monitor.store.test_sqlite import another_monitor, failed
-from tests.real.servers.postgres import PASSWORD, USER, Postgres
+from tests.monitor.store.test_sqlite import another_monitor
+from tests.monitor.store.test_sqlite import failed
+from tests.real.servers.postgres import PASSWORD
+from tests.real.servers.postgres import USER
+from tests.real.servers.postgres import Postgres
+from tests.monitor.store.conclusions import dump_tables
 
 
 @pytest.fixture
@@ -32,8 +39,8 @@ def url(postgres: Postgres) -> str:
 @pytest.fixture
 def engine(url: str) -> Iterator[Engine]:
     """Yield the engine of an empty store."""
-    engine = dialect.engine(url)
-    schema.prepare(engine)
+    engine = dialect.create_engine(url)
+    schema.prepare_store(engine)
     yield engine
     engine.dispose()
 
@@ -49,14 +56,14 @@ def database_of(url: str) -> str:
 def test_a_second_monitor_is_refused(url: str) -> None:
     """As long as another process holds the store, and no longer."""
     with another_monitor(url) as process:
-        assert failed(dialect.sole_writer(url).__enter__) == (
-            f"another monitor writes to the store {dialect.name_of(url)}: "
+        assert failed(dialect.lock_store(url).__enter__) == (
+            f"another monitor writes to the store {dialect.redact_url(url)}: "
             "stop it first, or name another store in [store] url"
         )
         assert process.stdin is not None
         process.stdin.close()
         assert process.wait() == 0
-    with dialect.sole_writer(url):
+    with dialect.lock_store(url):
         pass
 
 
@@ -68,7 +75,7 @@ def test_kill_9_of_the_holder_frees_the_store(url: str, postgres: Postgres) -> N
         sessions = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{database_of(url)}'"  # noqa: S608 - made here
         while postgres.ask(sessions) != [(0,)]:
             pass
-        with dialect.sole_writer(url):
+        with dialect.lock_store(url):
             pass
 
 
@@ -76,23 +83,23 @@ def test_a_monitor_of_another_store_is_none_of_ours(url: str, postgres: Postgres
     """Neither in another database, nor in another schema of this one."""
     postgres.ask("CREATE SCHEMA other", database_of(url))
     other = f"{url}?options=-csearch_path%3Dother"
-    with dialect.sole_writer(url), dialect.sole_writer(other), dialect.sole_writer(postgres.database()):
-        assert failed(dialect.sole_writer(other).__enter__).startswith("another monitor writes to the store ")
-        schema.prepare(dialect.engine(other))
-        assert not schema.is_there(url)
+    with dialect.lock_store(url), dialect.lock_store(other), dialect.lock_store(postgres.database()):
+        assert failed(dialect.lock_store(other).__enter__).startswith("another monitor writes to the store ")
+        schema.prepare_store(dialect.create_engine(other))
+        assert not schema.has_store(url)
 
 
 def test_a_hold_is_renewed_when_its_connection_was_ended(url: str, postgres: Postgres) -> None:
     """And is then as good as before."""
-    with dialect.sole_writer(url) as hold:
+    with dialect.lock_store(url) as hold:
         hold.renew()
         assert postgres.end_connections(database_of(url)) == 1
-        with dialect.sole_writer(url):
+        with dialect.lock_store(url):
             hold.check_place()
             with pytest.raises(StoreTakenError):
                 hold.renew()
         hold.renew()
-        assert failed(dialect.sole_writer(url).__enter__).startswith("another monitor writes to the store ")
+        assert failed(dialect.lock_store(url).__enter__).startswith("another monitor writes to the store ")
 
 
 # Connections that die
@@ -100,27 +107,27 @@ def test_a_hold_is_renewed_when_its_connection_was_ended(url: str, postgres: Pos
 
 def test_connections_that_died_in_the_pool_are_replaced(engine: Engine, url: str, postgres: Postgres) -> None:
     """A restart of the server between two reports is not noticed."""
-    reader.report(engine)
+    reader.read_report(engine)
     assert postgres.end_connections(database_of(url)) == 1
-    assert reader.report(engine)["streams"] == []
+    assert reader.read_report(engine)["streams"] == []
 
 
 def test_a_transaction_whose_connection_dies_is_undone_and_may_be_tried_again(
     engine: Engine, url: str, postgres: Postgres
 ) -> None:
     """What it had written is not there."""
-    before = dump(engine)
+    before = dump_tables(engine)
 
     def write() -> None:
         with engine.execution_options(writes=True).begin() as connection:
-            writer.write(connection, Changes(0, streams={"orders": (0, 0)}))
+            writer.write_changes(connection, Changes(0, streams={"orders": (0, 0)}))
             postgres.end_connections(database_of(url))
             writer.set_values(connection, {"x": "y"})
 
     with pytest.raises(OperationalError) as caught:
         write()
     assert dialect.is_transient(url, caught.value)
-    assert dump(engine) == before
+    assert dump_tables(engine) == before
 
 
 # What is kept, as it came
@@ -131,8 +138,8 @@ def test_a_nul_in_a_name_is_kept(engine: Engine) -> None:
     names = ["a\0b", "\0", "\u24000", "\u2400", "\u24002", "\0\u2400\0", "ü\U0001f600"]
     places = [SetAside(name, 0, number, 0, "bad_crc", name[::-1]) for number, name in enumerate(names)]
     with engine.execution_options(writes=True).begin() as connection:
-        writer.write(connection, Changes(0, set_aside=places))
-    assert {(row[0], row[5]) for row in dump(engine)["set_aside"]} == {(name, name[::-1]) for name in names}
+        writer.write_changes(connection, Changes(0, set_aside=places))
+    assert {(row[0], row[5]) for row in dump_tables(engine)["set_aside"]} == {(name, name[::-1]) for name in names}
 
 
 # What goes wrong, in words
@@ -141,7 +148,7 @@ def test_a_nul_in_a_name_is_kept(engine: Engine) -> None:
 def test_a_server_that_is_down_is_told() -> None:
     """Where it was looked for, and what to check; in one line."""
     url = "postgresql+psycopg://watch:secret@127.0.0.1:1/db"
-    told = failed(lambda: schema.prepare(dialect.engine(url)))
+    told = failed(lambda: schema.prepare_store(dialect.create_engine(url)))
     assert told.startswith(
         "the store postgresql+psycopg://watch:***@127.0.0.1:1/db failed: connection failed: "
         'connection to server at "127.0.0.1", port 1 failed: Connection refused'
@@ -180,28 +187,30 @@ def test_a_database_that_cannot_hold_every_name_is_refused(postgres: Postgres, e
     url = postgres.database(f"ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
     told = f"the database {database_of(url)} has the encoding {encoding}, which cannot hold every name and id: "
     told += "make one with createdb --template template0 --encoding UTF8, and name it in [store] url"
-    assert failed(dialect.sole_writer(url).__enter__) == told
-    assert failed(lambda: schema.is_there(url)) == told
-    assert stores.store(url).message + ": " + stores.store(url).advice == told
+    assert failed(dialect.lock_store(url).__enter__) == told
+    assert failed(lambda: schema.has_store(url)) == told
+    assert stores.check_store(url).message + ": " + stores.check_store(url).advice == told
 
 
 def test_a_user_who_may_only_read_is_told(postgres: Postgres, url: str) -> None:
     """The administrator's default_transaction_read_only, by doctor too."""
     postgres.ask(f"ALTER DATABASE {database_of(url)} SET default_transaction_read_only = on")
-    assert failed(lambda: schema.prepare(dialect.engine(url))).endswith("standby nor such a session can be written")
-    found = stores.store(url)
+    assert failed(lambda: schema.prepare_store(dialect.create_engine(url))).endswith(
+        "standby nor such a session can be written"
+    )
+    found = stores.check_store(url)
     assert (found.level, found.message) == (
         Level.FAIL,
-        f"the store {dialect.name_of(url)} cannot be written by this user",
+        f"the store {dialect.redact_url(url)} cannot be written by this user",
     )
 
 
 def test_a_statement_that_takes_too_long_for_the_server_is_told(postgres: Postgres, url: str) -> None:
     """The administrator's statement_timeout holds for the store; what ends by it may be tried again."""
     postgres.ask(f"ALTER DATABASE {database_of(url)} SET statement_timeout = '100ms'")
-    engine = dialect.engine(url)
+    engine = dialect.create_engine(url)
     told = "canceling statement due to statement timeout; raise statement_timeout"
-    with pytest.raises(StoreError, match=told), dialect.errors_named(url), engine.begin() as connection:
+    with pytest.raises(StoreError, match=told), dialect.translate_errors(url), engine.begin() as connection:
         connection.exec_driver_sql("SELECT pg_sleep(60)")
     engine.dispose()
 
@@ -210,10 +219,10 @@ def test_a_statement_that_takes_too_long_for_the_server_is_told(postgres: Postgr
 def test_a_connection_that_is_refused_is_told(part: dict[str, Any], what: str, advice: str, url: str) -> None:
     """What the server said, and what to do."""
     wrong = make_url(url)._replace(**part).render_as_string(hide_password=False)
-    with pytest.raises(StoreError) as caught, dialect.errors_named(wrong), dialect.sole_writer(wrong):
+    with pytest.raises(StoreError) as caught, dialect.translate_errors(wrong), dialect.lock_store(wrong):
         pass
     told = str(caught.value)
-    assert told.startswith(f"the store {dialect.name_of(wrong)} failed: connection failed: ")
+    assert told.startswith(f"the store {dialect.redact_url(wrong)} failed: connection failed: ")
     assert told.endswith(f"{what}; {advice}")
     assert PASSWORD not in told
     assert "hopwatcher" not in told
@@ -222,8 +231,8 @@ def test_a_connection_that_is_refused_is_told(part: dict[str, Any], what: str, a
 def test_pgpassword_gives_the_password(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What PostgreSQL's own programs heed, the store heeds too."""
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
-    schema.prepare(dialect.engine(url.replace(f":{PASSWORD}", "")))
-    assert schema.is_there(url)
+    schema.prepare_store(dialect.create_engine(url.replace(f":{PASSWORD}", "")))
+    assert schema.has_store(url)
 
 
 @pytest.mark.usefixtures("engine")
@@ -231,7 +240,9 @@ def test_a_store_that_may_not_be_read_is_told(url: str, postgres: Postgres) -> N
     """A role without rights is told what it lacks."""
     postgres.ask("CREATE ROLE guest LOGIN PASSWORD 'guest'")
     try:
-        told = failed(lambda: reader.report(dialect.engine(url.replace(f"{USER}:{PASSWORD}", "guest:guest"))))
+        told = failed(
+            lambda: reader.read_report(dialect.create_engine(url.replace(f"{USER}:{PASSWORD}", "guest:guest")))
+        )
     finally:
         postgres.ask("DROP ROLE guest")
     assert told.endswith(
@@ -283,7 +294,7 @@ def test_what_the_server_says_is_told_with_advice(error: type[psycopg.Error], ex
     url = "postgresql+psycopg://watch@host/db"
     wrapped = _wrapped(error("odd\nHINT:  look"))
     assert dialect.is_transient(url, wrapped) is is_passing
-    with pytest.raises(StoreError) as caught, dialect.errors_named(url):
+    with pytest.raises(StoreError) as caught, dialect.translate_errors(url):
         raise wrapped
     assert str(caught.value) == f"the store {url} failed: odd HINT: look; {advice}"
 
@@ -295,6 +306,6 @@ def _wrapped(error: psycopg.Error) -> DBAPIError:
 
 def test_a_fault_of_ours_is_never_tried_again(engine: Engine, url: str) -> None:
     """Nor is it laid on the server."""
-    with pytest.raises(DBAPIError) as caught, dialect.errors_named(url), engine.begin() as connection:
+    with pytest.raises(DBAPIError) as caught, dialect.translate_errors(url), engine.begin() as connection:
         connection.execute(text("SELECT gone"))
     assert not dialect.is_transient(url, caught.value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 from sqlalchemy import Engine
 from hopwatch.monitor.results import Status
-from hopwatch.monitor.store import lineage
 from hopwatch.monitor.store import quality
 from hopwatch.monitor.store import retention
 from hopwatch.monitor.store import rollups
@@ -17,39 +16,40 @@ from tests.alerts.windows import window
 from tests.dashboards.health_data import record
 from tests.dashboards.health_data import write
 from tests.monitor.manual_clock import ManualClock
-from tests.monitor.store.stored import PATHWAY
-from tests.monitor.store.stored import concluded
-from tests.monitor.store.stored import write as conclude
 from hopwatch.monitor.accounting.holes import Hole
 from hopwatch.monitor.accounting.quality import Quality
 from hopwatch.monitor.accounting.quality import SetAsideReason
 from hopwatch.monitor.accounting.quality import StoppedMessages
 from tests.monitor.spool_builder import STREAM_CONFIGS
+from hopwatch.monitor.store import fencing
+from tests.monitor.store.conclusions import PATHWAY
+from tests.monitor.store.conclusions import build_conclusion
+from tests.monitor.store.conclusions import write_conclusions as conclude
 
 
 def windows(engine: Engine, *minutes: int, rejected: int = 1, status: Status = Status.FINAL) -> None:
     """Write windows that reject at b and filter at a."""
     with engine.execution_options(writes=True).begin() as connection:
-        lineage.enter(connection, "q", 0, STREAM_CONFIGS)
+        fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
     for minute in minutes:
         nodes = {"a": {"filtered": 2, "seen": 10}, "b": {"rejected": rejected, "seen": 8}}
         made = window(minute, nodes=nodes, names=PATHWAY.nodes, status=status)
-        conclude(engine, concluded(made))
+        conclude(engine, build_conclusion(made))
         with engine.execution_options(writes=True).begin() as connection:
-            writer.write(connection, Changes(0, streams={"orders": (at(0), at(minute))}))
+            writer.write_changes(connection, Changes(0, streams={"orders": (at(0), at(minute))}))
 
 
 def roll_all(engine: Engine) -> None:
     """Roll up every hour."""
     with engine.execution_options(writes=True).begin() as connection:
-        for stream, hour_us in rollups.stale(connection):
-            rollups.roll(connection, stream, hour_us)
+        for stream, hour_us in rollups.read_stale_hours(connection):
+            rollups.roll_up_hour(connection, stream, hour_us)
 
 
 def stopped(engine: Engine, step_us: int, stream: str = "") -> list[StoppedMessages]:
     """Return what nodes stopped in three hours."""
-    with schema.reading(engine) as connection:
-        found = quality.stopped(connection, stream, at(0), at(180), step_us)
+    with schema.open_snapshot(engine) as connection:
+        found = quality.sum_stopped(connection, stream, at(0), at(180), step_us)
     return sorted(found, key=lambda one: one.node)
 
 
@@ -74,7 +74,7 @@ def test_hours_outlive_their_windows(engine: Engine) -> None:
     roll_all(engine)
     before = stopped(engine, HOUR_US)
     with engine.execution_options(writes=True).begin() as connection:
-        writer.forget_all(connection)
+        writer.drop_all_tallies(connection)
     list(retention.prune(engine, at(60), ManualClock()))
     assert stopped(engine, HOUR_US) == before
     windows(engine, 2)
@@ -92,8 +92,8 @@ def test_only_final_windows_of_the_stream_count(engine: Engine) -> None:
 
 def of(engine: Engine, from_us: int, to_us: int, most: int = 10, summed: tuple[StoppedMessages, ...] = ()) -> Quality:
     """Return what was set aside in a range."""
-    with schema.reading(engine) as connection:
-        return quality.of(connection, summed, from_us, to_us, most)
+    with schema.open_snapshot(engine) as connection:
+        return quality.read_quality(connection, summed, from_us, to_us, most)
 
 
 def test_records_are_counted_by_reason_and_the_newest_are_named(engine: Engine) -> None:

@@ -1,29 +1,38 @@
 """Tests of ranges: what is read in pieces is what all of its windows say, and what was read is not read again."""
 
 from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import Connection, Engine, event
-
+from sqlalchemy import Connection
+from sqlalchemy import Engine
+from sqlalchemy import event
 from bench import windows
 from bench.month import concluded
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.rollup import roll_up
-from hopwatch.monitor.results import RollUp, Status
-from hopwatch.monitor.store import lineage, ranges, reader, rollups, schema, writer
-from hopwatch.monitor.store.pieces import Kept
-from hopwatch.monitor.store.plan import Ranges, planned
-from hopwatch.monitor.store.ranges import Range, Where
-from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
+from hopwatch.monitor.results import RollUp
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.store import ranges
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import rollups
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import writer
+from hopwatch.monitor.store.rollups import DAY_US
+from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.monitor.store import fencing
+from hopwatch.monitor.store.range_cache import RangeCache
+from hopwatch.monitor.store.range_plan import Ranges
+from hopwatch.monitor.store.range_plan import plan_range
+from hopwatch.monitor.store.ranges import RangeQuery
+from hopwatch.monitor.store.ranges import RangeResult
+
 
 START_US = windows.START_US
 PATHS = {"orders": ("a", "b", "c")}
@@ -66,7 +75,7 @@ def pool(dice: np.random.Generator) -> list[tdigest.Digest]:
 def filled(engine: Engine, dice: np.random.Generator, pool: list[tdigest.Digest]) -> Engine:
     """Return a store with a window every seven minutes; most of its hours are rolled up."""
     with engine.execution_options(writes=True).begin() as connection:
-        lineage.enter(connection, "q", 0, RULES)
+        fencing.register_batch(connection, "q", 0, RULES)
     starts_us = [START_US + number * WINDOW_US for number in range(0, HOURS * 60, 7) if number // 60 % 3 != 1]
     all_made = [made(start_us, dice, pool) for start_us in starts_us]
     pending = {"status": Status.PROVISIONAL, "verdict": None}
@@ -74,21 +83,21 @@ def filled(engine: Engine, dice: np.random.Generator, pool: list[tdigest.Digest]
     write(engine, all_made)
     with engine.execution_options(writes=True).begin() as connection:
         for hour in range(ROLLED):
-            rollups.roll(connection, "orders", START_US + hour * HOUR_US)
+            rollups.roll_up_hour(connection, "orders", START_US + hour * HOUR_US)
     return engine
 
 
-def read(engine: Engine, where: Where, kept: Kept | None = None) -> Range:
+def read(engine: Engine, where: RangeQuery, kept: RangeCache | None = None) -> RangeResult:
     """Return a range with all nodes."""
-    with schema.reading(engine) as connection:
-        return ranges.read(connection, where, everything, kept or Kept())
+    with schema.open_snapshot(engine) as connection:
+        return ranges.read_range(connection, where, everything, kept or RangeCache())
 
 
 def the_slow_way(engine: Engine, from_us: int, to_us: int) -> RollUp | None:
     """Return the whole of a range of all of its windows, one by one."""
-    with schema.reading(engine) as connection:
-        shape = rollups.shape_of(reader.rules(connection, "orders"))
-        parts = reader.parts(connection, "orders", from_us, to_us)
+    with schema.open_snapshot(engine) as connection:
+        shape = rollups.parse_shape(reader.read_rules(connection, "orders"))
+        parts = reader.read_parts(connection, "orders", from_us, to_us)
     return roll_up(shape, "orders", from_us, parts).figures if parts else None
 
 
@@ -98,20 +107,20 @@ def the_slow_way(engine: Engine, from_us: int, to_us: int) -> RollUp | None:
 )
 def test_a_range_of_minutes_is_what_its_windows_say(filled: Engine, first: int, last: int) -> None:
     """Whatever of it comes from days, hours and windows, counts and percentiles are the same to the digit."""
-    where = Where("orders", START_US + first * WINDOW_US, START_US + last * WINDOW_US, WINDOW_US)
+    where = RangeQuery("orders", START_US + first * WINDOW_US, START_US + last * WINDOW_US, WINDOW_US)
     found = read(filled, where)
     assert found.whole == the_slow_way(filled, where.from_us, where.to_us)
-    with schema.reading(filled) as connection:
-        assert list(found.steps) == reader.results(connection, "orders", where.from_us, where.to_us)
+    with schema.open_snapshot(filled) as connection:
+        assert list(found.steps) == reader.read_windows(connection, "orders", where.from_us, where.to_us)
 
 
 @pytest.mark.parametrize("step_us", [HOUR_US, DAY_US])
 def test_hours_and_days_are_those_of_the_report(filled: Engine, step_us: int) -> None:
     """Those that are rolled up and those that are not yet; the whole is what they are made of."""
-    where = Where("orders", START_US, START_US + 2 * DAY_US, step_us)
+    where = RangeQuery("orders", START_US, START_US + 2 * DAY_US, step_us)
     found = read(filled, where)
-    spans = {HOUR_US: rollups.hours, DAY_US: rollups.days}[step_us]
-    with schema.reading(filled) as connection:
+    spans = {HOUR_US: rollups.read_hours, DAY_US: rollups.read_days}[step_us]
+    with schema.open_snapshot(filled) as connection:
         assert list(found.steps) == spans(connection, "orders", where.from_us, where.to_us)
     assert found.whole == the_slow_way(filled, where.from_us, where.to_us)
 
@@ -119,9 +128,9 @@ def test_hours_and_days_are_those_of_the_report(filled: Engine, step_us: int) ->
 def test_steps_have_the_nodes_that_were_chosen(filled: Engine) -> None:
     """By the whole, which has all of them; and end to end they say the same."""
     for step_us in (WINDOW_US, HOUR_US, DAY_US):
-        where = Where("orders", START_US, START_US + 2 * DAY_US, step_us)
-        with schema.reading(filled) as connection:
-            found = ranges.read(connection, where, lambda _: {"b"}, Kept())
+        where = RangeQuery("orders", START_US, START_US + 2 * DAY_US, step_us)
+        with schema.open_snapshot(filled) as connection:
+            found = ranges.read_range(connection, where, lambda _: {"b"}, RangeCache())
         assert {tuple(node.node for node in one.nodes) for one in found.steps} == {("b",)}
         assert [one.lag_us for one in found.steps] == [one.lag_us for one in read(filled, where).steps]
         assert found.whole is not None
@@ -132,15 +141,15 @@ def test_what_is_kept_is_given_up_when_a_window_is_amended(
     filled: Engine, dice: np.random.Generator, pool: list[tdigest.Digest]
 ) -> None:
     """One that is live and one that was rolled up, at once and once it is rolled up again."""
-    kept = Kept()
-    where = Where("orders", START_US, START_US + HOURS * HOUR_US, WINDOW_US)
+    kept = RangeCache()
+    where = RangeQuery("orders", START_US, START_US + HOURS * HOUR_US, WINDOW_US)
     for minute in (27 * 60 + 6, 7):
         read(filled, where, kept)
         start_us = START_US + minute * WINDOW_US
         write(filled, [made(start_us, dice, pool, revision=1, status=Status.AMENDED)])
         assert read(filled, where, kept).whole == the_slow_way(filled, where.from_us, where.to_us)
     with filled.execution_options(writes=True).begin() as connection:
-        rollups.roll(connection, "orders", START_US)
+        rollups.roll_up_hour(connection, "orders", START_US)
     assert read(filled, where, kept).whole == the_slow_way(filled, where.from_us, where.to_us)
 
 
@@ -149,18 +158,18 @@ def test_what_is_kept_is_given_up_when_only_a_node_says_something_else(
     filled: Engine, dice: np.random.Generator, pool: list[tdigest.Digest], step_us: int
 ) -> None:
     """The figures of the stream are as before, and so is the number of its windows; what is read is that of a node."""
-    kept = Kept()
-    where = Where("orders", START_US, START_US + 2 * DAY_US, step_us)
+    kept = RangeCache()
+    where = RangeQuery("orders", START_US, START_US + 2 * DAY_US, step_us)
     before = read(filled, where, kept)
-    with schema.reading(filled) as connection:
-        (part,) = reader.parts(connection, "orders", START_US, START_US + WINDOW_US)
+    with schema.open_snapshot(filled) as connection:
+        (part,) = reader.read_parts(connection, "orders", START_US, START_US + WINDOW_US)
     first, second, third = part.figures.nodes
     repeated = replace(second, duplicates_in=second.duplicates_in + 5)
     amended = made(START_US, dice, pool, revision=1, status=Status.AMENDED)
     said = replace(part.figures, revision=1, status=Status.AMENDED, nodes=(first, repeated, third))
     write(filled, [amended._replace(result=said, tally=replace(amended.tally, lags=part.lags))])
     with filled.execution_options(writes=True).begin() as connection:
-        rollups.roll(connection, "orders", START_US)
+        rollups.roll_up_hour(connection, "orders", START_US)
     after = read(filled, where, kept)
     assert after == read(filled, where)
     assert before.whole is not None
@@ -184,8 +193,8 @@ def counted(engine: Engine) -> Iterator[list[str]]:
 
 def test_no_digest_is_read_twice(filled: Engine) -> None:
     """Of what did not change only what says so is read again."""
-    kept = Kept()
-    where = Where("orders", START_US, START_US + HOURS * HOUR_US, WINDOW_US)
+    kept = RangeCache()
+    where = RangeQuery("orders", START_US, START_US + HOURS * HOUR_US, WINDOW_US)
     with counted(filled) as first:
         found = read(filled, where, kept)
     with counted(filled) as again:
@@ -196,10 +205,10 @@ def test_no_digest_is_read_twice(filled: Engine) -> None:
 
 def test_so_many_pieces_are_kept_at_most(filled: Engine) -> None:
     """The one that was used longest ago goes."""
-    kept = Kept(most=2)
+    kept = RangeCache(max_pieces=2)
     for minute in range(0, 60, 10):
         at_us = START_US + minute * WINDOW_US
-        read(filled, Where("orders", at_us, at_us + 10 * WINDOW_US, WINDOW_US), kept)
+        read(filled, RangeQuery("orders", at_us, at_us + 10 * WINDOW_US, WINDOW_US), kept)
     assert len(kept._pieces) == 2
 
 
@@ -211,7 +220,7 @@ def test_a_plan_has_each_moment_once(first_us: int, last_us: int, step_us: int, 
     """Windows, hours and days are the range; of an hour that is live nothing but windows is read."""
     from_us, to_us = sorted((first_us, last_us))
     live_us = {hour * HOUR_US for hour in hours}
-    plan = planned(from_us, to_us, step_us, live_us)
+    plan = plan_range(from_us, to_us, step_us, live_us)
     read_of = [*minutes(plan.windows), *minutes(plan.hours), *minutes(plan.days)]
     if step_us >= HOUR_US:
         from_us, to_us = (-(-at_us // HOUR_US) * HOUR_US for at_us in (from_us, to_us))

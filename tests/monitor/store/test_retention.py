@@ -1,25 +1,33 @@
 """Tests of what is old: it goes hour by hour, beside a monitor, and leaves hours, days and accounts as they were."""
 
 from __future__ import annotations
-
 import threading
 import time
 from dataclasses import replace
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import pytest
 from sqlalchemy import Engine
-
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.payloads import SetAside
 from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.store import lineage, reader, retention, rollups, writer
-from hopwatch.monitor.store.retention import Step
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import retention
+from hopwatch.monitor.store import rollups
+from hopwatch.monitor.store import writer
 from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.monitor.manual_clock import ManualClock
-from tests.monitor.spool_builder import START_US, STREAM_CONFIGS, at_us, pack_ids
-from tests.monitor.store.stored import concluded, dump, write
+from tests.monitor.spool_builder import START_US
+from tests.monitor.spool_builder import STREAM_CONFIGS
+from tests.monitor.spool_builder import at_us
+from tests.monitor.spool_builder import pack_ids
+from hopwatch.monitor.store import fencing
+from hopwatch.monitor.store.retention import PruneStep
+from tests.monitor.store.conclusions import build_conclusion
+from tests.monitor.store.conclusions import dump_tables
+from tests.monitor.store.conclusions import write_conclusions
+
 
 MINUTES: Final = 150
 BEFORE_US: Final = START_US + 2 * HOUR_US
@@ -29,103 +37,103 @@ BEFORE_US: Final = START_US + 2 * HOUR_US
 def engine(engine: Engine) -> Engine:
     """Return the engine of a store with two hours and a half of two streams, all of it judged for good."""
     rules = STREAM_CONFIGS | {"trades": STREAM_CONFIGS["orders"]}
-    base = concluded(lost={"b": pack_ids(1)}, changed={"lost": [0, 1]})
+    base = build_conclusion(lost={"b": pack_ids(1)}, changed={"lost": [0, 1]})
     starts = [START_US + number * WINDOW_US for number in range(MINUTES)]
     with engine.execution_options(writes=True).begin() as connection:
-        lineage.enter(connection, "q", 0, rules)
+        fencing.register_batch(connection, "q", 0, rules)
         ranges = dict.fromkeys(rules, (starts[0], starts[-1]))
         broken = [
             SetAside("s.seg", n, 1, at_us(60 * n), ("bad_crc", "torn_tail")[n % 2], "odd") for n in range(MINUTES)
         ]
-        writer.write(connection, writer.Changes(0, streams=ranges, set_aside=broken))
+        writer.write_changes(connection, writer.Changes(0, streams=ranges, set_aside=broken))
     for stream in rules:
         made = [replace(base.result, stream=stream, window_start_us=start_us) for start_us in starts]
-        write(engine, *(base._replace(result=result) for result in made))
+        write_conclusions(engine, *(base._replace(result=result) for result in made))
         with engine.execution_options(writes=True).begin() as connection:
-            writer.forget(connection, [(stream, start_us) for start_us in starts])
+            writer.drop_tallies(connection, [(stream, start_us) for start_us in starts])
     return engine
 
 
-def prune(engine: Engine, before_us: int = BEFORE_US) -> Step:
+def prune(engine: Engine, before_us: int = BEFORE_US) -> PruneStep:
     """Prune, and return all that went."""
     steps = list(retention.prune(engine, before_us, ManualClock()))
-    return Step(sum(step.windows for step in steps), sum(step.set_aside for step in steps))
+    return PruneStep(sum(step.windows for step in steps), sum(step.set_aside for step in steps))
 
 
 def left(engine: Engine, table: str, place: int = 1) -> list[int]:
     """Return the starts of the windows that a table still has, in minutes."""
-    return [(row[place] - START_US) // WINDOW_US for row in dump(engine)[table] if row[0] == "orders"]
+    return [(row[place] - START_US) // WINDOW_US for row in dump_tables(engine)[table] if row[0] == "orders"]
 
 
 def test_what_is_older_goes_in_every_table(engine: Engine) -> None:
     """Windows, nodes, lost ids, revisions; records set aside by their arrival."""
-    assert retention.due(engine, BEFORE_US) == Step(240, 120)
-    assert prune(engine) == Step(240, 120)
+    assert retention.count_due(engine, BEFORE_US) == PruneStep(240, 120)
+    assert prune(engine) == PruneStep(240, 120)
     for table in ("windows", "lost_ids", "revisions"):
         assert left(engine, table) == list(range(120, MINUTES))
     assert left(engine, "node_windows") == [minute for minute in range(120, MINUTES) for _ in "ab"]
-    assert [row[1] for row in dump(engine)["set_aside"]] == list(range(120, MINUTES))
-    assert retention.due(engine, BEFORE_US) == prune(engine) == Step(0, 0)
+    assert [row[1] for row in dump_tables(engine)["set_aside"]] == list(range(120, MINUTES))
+    assert retention.count_due(engine, BEFORE_US) == prune(engine) == PruneStep(0, 0)
 
 
 def test_hours_days_and_accounts_stay(engine: Engine) -> None:
     """To the last digit, written before or not."""
-    before = [rollups.report(engine, by) for by in ("hour", "day")]
+    before = [rollups.read_report(engine, by) for by in ("hour", "day")]
     assert [len(stream["hours"]) for stream in before[0]["streams"]] == [3, 3]
     prune(engine)
-    assert [rollups.report(engine, by) for by in ("hour", "day")] == before
-    assert reader.report(engine)["accounts"]["set_aside"] == {"bad_crc": 75, "torn_tail": 75}
+    assert [rollups.read_report(engine, by) for by in ("hour", "day")] == before
+    assert reader.read_report(engine)["accounts"]["set_aside"] == {"bad_crc": 75, "torn_tail": 75}
 
 
 def test_an_hour_with_a_window_that_can_still_change_stays_whole(engine: Engine) -> None:
     """So that its roll-up is made of all of its windows, whenever that is."""
     live = START_US + 70 * WINDOW_US
-    write(engine, concluded(replace(concluded().result, window_start_us=live)))
-    assert retention.due(engine, BEFORE_US) == Step(180, 120)
-    assert prune(engine) == Step(180, 120)
+    write_conclusions(engine, build_conclusion(replace(build_conclusion().result, window_start_us=live)))
+    assert retention.count_due(engine, BEFORE_US) == PruneStep(180, 120)
+    assert prune(engine) == PruneStep(180, 120)
     assert left(engine, "windows") == list(range(60, MINUTES))
     with engine.execution_options(writes=True).begin() as connection:
-        writer.forget(connection, [("orders", live)])
-    assert prune(engine) == Step(60, 0)
+        writer.drop_tallies(connection, [("orders", live)])
+    assert prune(engine) == PruneStep(60, 0)
 
 
 def test_the_cut_is_a_whole_hour() -> None:
     """What is kept is kept at least as long as was asked for."""
     minute = 60_000_000
-    assert format_iso(retention.cut_us(at_us(3 * 3_600) + 59 * minute, HOUR_US)) == "2026-01-01T02:00:00Z"
-    assert format_iso(retention.cut_us(at_us(3 * 3_600), HOUR_US)) == "2026-01-01T02:00:00Z"
+    assert format_iso(retention.cutoff_us(at_us(3 * 3_600) + 59 * minute, HOUR_US)) == "2026-01-01T02:00:00Z"
+    assert format_iso(retention.cutoff_us(at_us(3 * 3_600), HOUR_US)) == "2026-01-01T02:00:00Z"
 
 
 def test_a_transaction_is_an_hour_of_a_stream_and_rests_behind_it(engine: Engine) -> None:
     """At least as long as it took, and a moment where that was nothing."""
     clock = ManualClock()
     steps = list(retention.prune(engine, BEFORE_US, clock))
-    assert steps == [Step(windows=60)] * 4 + [Step(set_aside=120)]
-    assert clock.monotonic_s() == pytest.approx(6 * retention.LEAST_REST_S)
+    assert steps == [PruneStep(windows=60)] * 4 + [PruneStep(set_aside=120)]
+    assert clock.monotonic_s() == pytest.approx(6 * retention.MIN_REST_S)
 
 
 def test_a_prune_that_is_stopped_goes_on_later(engine: Engine) -> None:
     """What went is gone, what is there is whole."""
-    before = rollups.report(engine, "hour")
+    before = rollups.read_report(engine, "hour")
     for _ in retention.prune(engine, BEFORE_US, ManualClock()):
         break
     assert left(engine, "windows") == list(range(60, MINUTES))
-    assert rollups.report(engine, "hour") == before
+    assert rollups.read_report(engine, "hour") == before
     prune(engine)
     assert left(engine, "windows") == list(range(120, MINUTES))
-    assert rollups.report(engine, "hour") == before
+    assert rollups.read_report(engine, "hour") == before
 
 
 def test_a_window_that_comes_back_into_a_pruned_hour_changes_no_hour(engine: Engine) -> None:
     """It is a remainder, and goes with the next prune."""
     prune(engine)
-    before = rollups.report(engine, "hour")
-    write(engine, concluded(replace(concluded().result, window_start_us=START_US)))
-    assert rollups.report(engine, "hour") == before
+    before = rollups.read_report(engine, "hour")
+    write_conclusions(engine, build_conclusion(replace(build_conclusion().result, window_start_us=START_US)))
+    assert rollups.read_report(engine, "hour") == before
     with engine.execution_options(writes=True).begin() as connection:
-        writer.forget(connection, [("orders", START_US)])
-    assert prune(engine) == Step(1, 0)
-    assert rollups.report(engine, "hour") == before
+        writer.drop_tallies(connection, [("orders", START_US)])
+    assert prune(engine) == PruneStep(1, 0)
+    assert rollups.read_report(engine, "hour") == before
 
 
 def test_a_writer_beside_it_is_not_starved(engine: Engine) -> None:
@@ -156,8 +164,8 @@ def test_a_writer_beside_it_is_not_starved(engine: Engine) -> None:
 
 def test_what_is_set_aside_goes_in_pieces(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many records there are, no transaction holds more than some; each is counted once."""
-    monkeypatch.setattr(retention, "SET_ASIDE_A_STEP", 50)
-    before: dict[str, Any] = reader.report(engine)["accounts"]
+    monkeypatch.setattr(retention, "SET_ASIDE_PER_STEP", 50)
+    before: dict[str, Any] = reader.read_report(engine)["accounts"]
     steps = [step.set_aside for step in retention.prune(engine, BEFORE_US, ManualClock()) if step.set_aside]
     assert steps == [50, 50, 20]
-    assert reader.report(engine)["accounts"] == before
+    assert reader.read_report(engine)["accounts"] == before

@@ -1,38 +1,47 @@
 """Tests of hours and days: at any moment they are what their windows say, and once those are pruned what they said."""
 
 from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-
 import numpy as np
 import pytest
 from sqlalchemy import Engine
-
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.rollup import COUNTS, NODE_COUNTS
-from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally
-from hopwatch.monitor.results import Status, Verdict, WindowResult, format_iso
-from hopwatch.monitor.store import lineage, reader, rollups, writer
-from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
+from hopwatch.monitor.kernel.rollup import COUNTS
+from hopwatch.monitor.kernel.rollup import NODE_COUNTS
+from hopwatch.monitor.kernel.tally import ObservedBatch
+from hopwatch.monitor.kernel.tally import Tally
+from hopwatch.monitor.kernel.tally import build_tally
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.results import format_iso
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import rollups
+from hopwatch.monitor.store import writer
+from hopwatch.monitor.store.rollups import DAY_US
+from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.micro_batches import MicroBatches
-from tests.monitor.spool_builder import (
-    START_US,
-    STREAM_CONFIGS,
-    WINDOW_POLICY,
-    at_us,
-    make_batch,
-    observation_batch,
-    window_ms,
-    write_segment,
-)
-from tests.monitor.store.stored import PATHWAY, concluded, dump, write
+from tests.monitor.spool_builder import START_US
+from tests.monitor.spool_builder import STREAM_CONFIGS
+from tests.monitor.spool_builder import WINDOW_POLICY
+from tests.monitor.spool_builder import at_us
+from tests.monitor.spool_builder import make_batch
+from tests.monitor.spool_builder import observation_batch
+from tests.monitor.spool_builder import window_ms
+from tests.monitor.spool_builder import write_segment
+from hopwatch.monitor.store import fencing
+from tests.monitor.store.conclusions import PATHWAY
+from tests.monitor.store.conclusions import build_conclusion
+from tests.monitor.store.conclusions import dump_tables
+from tests.monitor.store.conclusions import write_conclusions
+
 
 Json = dict[str, Any]
 
@@ -41,7 +50,7 @@ Json = dict[str, Any]
 def engine(engine: Engine) -> Engine:
     """Return the engine of a store that knows the rules of its streams, as every micro-batch leaves them."""
     with engine.execution_options(writes=True).begin() as connection:
-        lineage.enter(connection, "q", 0, STREAM_CONFIGS)
+        fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
     return engine
 
 
@@ -54,22 +63,22 @@ def tally(*lags_us: int) -> Tally:
 
 def window(start_us: int, *lags_us: int, **fields: Any) -> Conclusion:  # noqa: ANN401 - the fields of a window
     """Return a final window with these lags at its first node."""
-    made = concluded(tally=tally(*lags_us))
+    made = build_conclusion(tally=tally(*lags_us))
     return made._replace(result=replace(made.result, window_start_us=start_us, **fields))
 
 
 def spans(engine: Engine, by: str, **where: Any) -> list[Json]:  # noqa: ANN401 - the range
     """Return the hours or days of the stream that tests look at."""
-    (stream,) = rollups.report(engine, by, **where)["streams"]
+    (stream,) = rollups.read_report(engine, by, **where)["streams"]
     return list(stream[f"{by}s"])
 
 
 def roll_all(engine: Engine) -> None:
     """Roll up every hour that is stale."""
     with engine.execution_options(writes=True).begin() as connection:
-        for stream, hour_us in rollups.stale(connection):
-            rollups.roll(connection, stream, hour_us)
-        assert rollups.stale(connection) == []
+        for stream, hour_us in rollups.read_stale_hours(connection):
+            rollups.roll_up_hour(connection, stream, hour_us)
+        assert rollups.read_stale_hours(connection) == []
 
 
 def summed(windows: list[Json], span_us: int) -> dict[str, Json]:
@@ -115,7 +124,7 @@ def told(spans_told: list[Json]) -> dict[str, Json]:
 
 def test_hours_and_days_are_what_their_windows_say(engine: Engine) -> None:
     """Counts are added, windows counted by verdict, unknown bounds stay unknown; not final is not counted."""
-    write(
+    write_conclusions(
         engine,
         window(START_US, 10, known=4, lost=1, lost_lower=1, lost_upper=2, verdict=Verdict.LOSSY),
         window(START_US + WINDOW_US, 20, known=6, lost=0, lost_lower=0, lost_upper=0, verdict=Verdict.CLEAN),
@@ -139,7 +148,7 @@ def test_hours_and_days_are_what_their_windows_say(engine: Engine) -> None:
 
 def test_percentiles_are_of_merged_digests(engine: Engine) -> None:
     """Neither their mean nor their greatest: one slow minute among quick ones is where it belongs."""
-    write(engine, window(START_US, *range(1_000)), window(START_US + WINDOW_US, *[100_000] * 10))
+    write_conclusions(engine, window(START_US, *range(1_000)), window(START_US + WINDOW_US, *[100_000] * 10))
     for by in ("hour", "day"):
         (one,) = spans(engine, by)
         lag = one["nodes"][0]["lag_in_us"]
@@ -151,12 +160,12 @@ def test_percentiles_are_of_merged_digests(engine: Engine) -> None:
 
 def test_the_ratio_of_a_node_is_over_what_was_expected_or_seen(engine: Engine) -> None:
     """Of all windows together: not the mean of their ratios."""
-    base = concluded().result
+    base = build_conclusion().result
     node = replace(base.nodes[1], seen=6, lost_in_transit=2, unobserved=2, loss=2, loss_ratio=0.2)
     quiet = replace(base.nodes[1], seen=30)
     for number, one in enumerate((node, quiet)):
         result = replace(base, window_start_us=START_US + number * WINDOW_US, nodes=(base.nodes[0], one))
-        write(engine, concluded(result))
+        write_conclusions(engine, build_conclusion(result))
     (hour,) = spans(engine, "hour")
     assert hour["nodes"][1]["loss_ratio"] == 2 / 40
     assert hour["nodes"][0]["loss_ratio"] is None
@@ -166,11 +175,13 @@ def test_what_is_rolled_up_is_what_was_read_before(engine: Engine) -> None:
     """To the last digit, percentiles too, however often and in whatever order hours are written."""
     rng = np.random.default_rng(1)
     for minutes in range(0, 60 * 30, 7):
-        write(engine, window(START_US + minutes * WINDOW_US, *rng.integers(0, 10**9, 300).tolist(), known=minutes))
+        write_conclusions(
+            engine, window(START_US + minutes * WINDOW_US, *rng.integers(0, 10**9, 300).tolist(), known=minutes)
+        )
     before = spans(engine, "hour"), spans(engine, "day")
     roll_all(engine)
     assert (spans(engine, "hour"), spans(engine, "day")) == before
-    write(engine, window(START_US + 7 * WINDOW_US, 1, known=1))
+    write_conclusions(engine, window(START_US + 7 * WINDOW_US, 1, known=1))
     amended = spans(engine, "hour"), spans(engine, "day")
     assert amended != before
     roll_all(engine)
@@ -179,17 +190,17 @@ def test_what_is_rolled_up_is_what_was_read_before(engine: Engine) -> None:
 
 def test_a_window_that_is_amended_amends_its_hour_and_day(engine: Engine) -> None:
     """Whether they were written before or not."""
-    write(engine, window(START_US, 1, known=4, lost=2))
+    write_conclusions(engine, window(START_US, 1, known=4, lost=2))
     roll_all(engine)
-    write(engine, window(START_US, 1, known=4, lost=0, status=Status.AMENDED, revision=1))
+    write_conclusions(engine, window(START_US, 1, known=4, lost=0, status=Status.AMENDED, revision=1))
     assert [(one["known"], one["lost"]) for by in ("hour", "day") for one in spans(engine, by)] == [(4, 0)] * 2
 
 
 def test_spans_come_in_the_range_that_is_asked_for(engine: Engine) -> None:
     """From is inclusive, to is exclusive, by the start of the span; some of them are written, some are not."""
-    write(engine, *(window(START_US + number * HOUR_US, 1) for number in range(48)))
+    write_conclusions(engine, *(window(START_US + number * HOUR_US, 1) for number in range(48)))
     roll_all(engine)
-    write(engine, *(window(START_US + number * HOUR_US, 2) for number in range(0, 48, 3)))
+    write_conclusions(engine, *(window(START_US + number * HOUR_US, 2) for number in range(0, 48, 3)))
     found = spans(engine, "hour", from_us=START_US + 2 * HOUR_US, to_us=START_US + 5 * HOUR_US)
     assert [one["start"][11:13] for one in found] == ["02", "03", "04"]
     assert [one["nodes"][0]["lag_in_us"]["max"] for one in found] == [1, 2, 1]
@@ -201,11 +212,11 @@ def test_spans_come_in_the_range_that_is_asked_for(engine: Engine) -> None:
 
 def test_a_frozen_hour_stays_as_it_is(engine: Engine) -> None:
     """Whatever comes of it later: its windows were pruned, and what came is not all of them."""
-    write(engine, window(START_US, 1, known=4))
+    write_conclusions(engine, window(START_US, 1, known=4))
     with engine.execution_options(writes=True).begin() as connection:
-        rollups.freeze(connection, "orders", START_US)
+        rollups.freeze_hour(connection, "orders", START_US)
     before = spans(engine, "hour"), spans(engine, "day")
-    write(engine, window(START_US + WINDOW_US, 1, known=7))
+    write_conclusions(engine, window(START_US + WINDOW_US, 1, known=7))
     assert (spans(engine, "hour"), spans(engine, "day")) == before
     roll_all(engine)
     assert (spans(engine, "hour"), spans(engine, "day")) == before
@@ -213,8 +224,8 @@ def test_a_frozen_hour_stays_as_it_is(engine: Engine) -> None:
 
 def test_a_stream_without_windows_has_no_hours(engine: Engine) -> None:
     """It is listed, as it is among the windows."""
-    assert rollups.report(engine, "hour")["streams"] == [{"stream": "orders", "hours": []}]
-    assert rollups.report(engine, "day")["accounts"] == reader.report(engine)["accounts"]
+    assert rollups.read_report(engine, "hour")["streams"] == [{"stream": "orders", "hours": []}]
+    assert rollups.read_report(engine, "day")["accounts"] == reader.read_report(engine)["accounts"]
 
 
 # Beside a stream
@@ -246,12 +257,12 @@ def test_after_every_micro_batch_hours_are_the_sum_of_their_windows(engine: Engi
     seen = set()
     for paths in batches(tmp_path / "spool"):
         stream.run(paths)
-        (windows,) = (one["windows"] for one in reader.report(engine)["streams"])
+        (windows,) = (one["windows"] for one in reader.read_report(engine)["streams"])
         seen |= {one["status"] for one in windows}
         assert told(spans(engine, "hour")) == summed(windows, HOUR_US)
         assert told(spans(engine, "day")) == summed(windows, DAY_US)
     assert {"FINAL", "AMENDED", "PROVISIONAL"} <= seen
-    kept = dump(engine)
+    kept = dump_tables(engine)
     assert kept["stale_hours"] == []
     assert [row[1] for row in kept["rollups"]] == ["day", "hour", "hour", "hour"]
 
@@ -262,26 +273,28 @@ def test_a_micro_batch_rolls_up_one_hour_at_a_time(engine: Engine, tmp_path: Pat
     written = []
     for paths in batches(tmp_path / "spool"):
         stream.run(paths)
-        written.append(sum(row[1] == "hour" for row in dump(engine)["rollups"]))
+        written.append(sum(row[1] == "hour" for row in dump_tables(engine)["rollups"]))
     assert max(after - before for before, after in pairwise(written)) == 1
     assert written[-1] == 3
 
 
 def test_clearing_leaves_no_hours(engine: Engine) -> None:
     """A run over everything begins with none."""
-    write(engine, window(START_US, 1))
+    write_conclusions(engine, window(START_US, 1))
     roll_all(engine)
     with engine.execution_options(writes=True).begin() as connection:
-        writer.clear(connection)
+        writer.clear_results(connection)
     assert spans(engine, "hour") == []
 
 
 def test_a_digest_that_was_kept_is_the_digest_that_was(engine: Engine) -> None:
     """Days are merged from what the hours keep."""
-    write(engine, window(START_US, *range(3_000)))
+    write_conclusions(engine, window(START_US, *range(3_000)))
     roll_all(engine)
     kept = {
-        row[1]: [part for part in row if isinstance(part, bytes)] for row in dump(engine)["node_rollups"] if not row[3]
+        row[1]: [part for part in row if isinstance(part, bytes)]
+        for row in dump_tables(engine)["node_rollups"]
+        if not row[3]
     }
     assert kept["day"] == kept["hour"]
     assert tdigest.from_bytes(kept["hour"][0]).count == 3_000

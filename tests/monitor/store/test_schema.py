@@ -27,7 +27,6 @@ from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.kernel.books import Book
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import lineage
 from hopwatch.monitor.store import reader
 from hopwatch.monitor.store import rollups
 from hopwatch.monitor.store import schema
@@ -36,18 +35,19 @@ from hopwatch.monitor.store import writer
 from hopwatch.monitor.store.tables import SCHEMA_VERSION
 from tests.monitor.spool_builder import START_US
 from tests.monitor.spool_builder import STREAM_CONFIGS
-from tests.monitor.store.stored import concluded
-from tests.monitor.store.stored import dump
 from hopwatch.alerts.events import AlertKind
 from tests.alerts.notifications import alert
 from tests.alerts.notifications import notification
+from hopwatch.monitor.store import fencing
+from tests.monitor.store.conclusions import build_conclusion
+from tests.monitor.store.conclusions import dump_tables
 
 
 READERS: dict[str, Callable[[Engine], object]] = {
-    "run": schema.prepare,
-    "report": reader.report,
-    "find": lambda engine: reader.where_lost(engine, bytes(16)),
-    "lost ids": lambda engine: reader.lost_ids(engine, "orders", "a"),
+    "run": schema.prepare_store,
+    "report": reader.read_report,
+    "find": lambda engine: reader.find_losses(engine, bytes(16)),
+    "lost ids": lambda engine: reader.read_lost_ids(engine, "orders", "a"),
 }
 
 
@@ -69,7 +69,7 @@ def scripts() -> Config:
 def set_version(engine: Engine, version: str) -> None:
     """Let the store be of another version."""
     with engine.execution_options(writes=True).begin() as connection:
-        connection.execute(update(schema.versions).values(version_num=version))
+        connection.execute(update(schema.version_table).values(version_num=version))
 
 
 def refusal(what: Callable[[], object]) -> str:
@@ -81,43 +81,43 @@ def refusal(what: Callable[[], object]) -> str:
 
 def test_migrations_make_the_tables_of_the_program(url: str) -> None:
     """Nothing is left for Alembic to change; names, types, keys and indexes agree."""
-    engine = dialect.engine(url)
-    assert schema.migrate(engine) == ("", SCHEMA_VERSION)
+    engine = dialect.create_engine(url)
+    assert schema.migrate_store(engine) == ("", SCHEMA_VERSION)
     assert differences(engine) == []
 
 
 def test_a_new_store_has_the_tables_that_migrations_make(engine: Engine) -> None:
     """It is made in one go, and is of the newest version."""
     assert differences(engine) == []
-    assert schema.migrate(engine) == (SCHEMA_VERSION, SCHEMA_VERSION)
+    assert schema.migrate_store(engine) == (SCHEMA_VERSION, SCHEMA_VERSION)
 
 
 def test_hours_of_an_older_store_are_rolled_up_from_its_windows(url: str) -> None:
     """A store of version 0001 knows none; after the migration all of them are there to be read."""
-    engine = dialect.engine(url)
+    engine = dialect.create_engine(url)
     with engine.execution_options(writes=True).begin() as connection:
         config = scripts()
         config.attributes["connection"] = connection
         command.upgrade(config, "0001")
-        lineage.enter(connection, "q", 0, STREAM_CONFIGS)
+        fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
         for table in (tables.stale_hours, tables.rollups):
             assert not dialect.has_table(connection, table)
         tables.stale_hours.create(connection)
         connection.execute(text("ALTER TABLE windows ADD COLUMN partial BIGINT"))
         connection.execute(text("ALTER TABLE node_windows ADD COLUMN slowest TEXT"))
-        writer.write_conclusions(connection, [concluded()], 0)
+        writer.write_conclusions(connection, [build_conclusion()], 0)
         connection.execute(text("ALTER TABLE windows DROP COLUMN partial"))
         connection.execute(text("ALTER TABLE node_windows DROP COLUMN slowest"))
         tables.stale_hours.drop(connection)
-    assert schema.migrate(engine) == ("0001", SCHEMA_VERSION)
+    assert schema.migrate_store(engine) == ("0001", SCHEMA_VERSION)
     assert differences(engine) == []
-    (stream,) = rollups.report(engine, "hour")["streams"]
+    (stream,) = rollups.read_report(engine, "hour")["streams"]
     assert [(hour["start"], hour["windows"]) for hour in stream["hours"]] == [(format_iso(START_US), 1)]
 
 
 def test_hours_of_an_older_store_get_fingerprints(url: str) -> None:
     """Each one of its own, so that no reader takes one for another's."""
-    engine = dialect.engine(url)
+    engine = dialect.create_engine(url)
     with engine.execution_options(writes=True).begin() as connection:
         config = scripts()
         config.attributes["connection"] = connection
@@ -129,38 +129,38 @@ def test_hours_of_an_older_store_get_fingerprints(url: str) -> None:
         columns = [column for column in tables.rollups.c if column.name in rows[0]]
         old = Table("rollups", MetaData(), *(Column(column.name, column.type) for column in columns))
         connection.execute(insert(old), rows)
-    assert schema.migrate(engine) == ("0004", SCHEMA_VERSION)
-    with schema.reading(engine) as connection:
+    assert schema.migrate_store(engine) == ("0004", SCHEMA_VERSION)
+    with schema.open_snapshot(engine) as connection:
         found = connection.execute(select(tables.rollups.c.fingerprint)).scalars().all()
     assert len(set(found)) == 9
 
 
 def test_what_was_judged_before_partial_was_counted_has_none(url: str) -> None:
     """A store of version 0006 keeps its windows and hours; of what they lost, none is known to have left a terminal."""
-    engine = dialect.engine(url)
+    engine = dialect.create_engine(url)
     with engine.execution_options(writes=True).begin() as connection:
         config = scripts()
         config.attributes["connection"] = connection
         command.upgrade(config, "0006")
-        lineage.enter(connection, "q", 0, STREAM_CONFIGS)
+        fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
         later = {"windows": "partial BIGINT", "rollups": "partial BIGINT", "node_windows": "slowest TEXT"}
         for table, column in later.items():
             connection.execute(text(f"ALTER TABLE {table} ADD COLUMN {column}"))
-        writer.write_conclusions(connection, [concluded()], 0)
-        rollups.roll(connection, "orders", START_US - START_US % rollups.HOUR_US)
+        writer.write_conclusions(connection, [build_conclusion()], 0)
+        rollups.roll_up_hour(connection, "orders", START_US - START_US % rollups.HOUR_US)
         for table, column in later.items():
             connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column.split()[0]}"))
-    assert schema.migrate(engine) == ("0006", SCHEMA_VERSION)
+    assert schema.migrate_store(engine) == ("0006", SCHEMA_VERSION)
     assert differences(engine) == []
-    for by, told in (("windows", reader.report(engine)), ("hours", rollups.report(engine, "hour"))):
+    for by, told in (("windows", reader.read_report(engine)), ("hours", rollups.read_report(engine, "hour"))):
         assert [one["partial"] for one in told["streams"][0][by]] == [0]
-    (window,) = reader.report(engine)["streams"][0]["windows"]
+    (window,) = reader.read_report(engine)["streams"][0]["windows"]
     assert [node["slowest"] for node in window["nodes"]] == [None, None]
 
 
 def test_what_was_set_aside_under_an_older_name_is_taken_along(url: str) -> None:
     """A store of version 0010 called it quarantine, in its tables and in what alerts have told."""
-    engine = dialect.engine(url)
+    engine = dialect.create_engine(url)
     wrong = replace(alert(), kind=AlertKind.SET_ASIDE, word=Word.SET_ASIDE)
     told = to_json(notification(kind=AlertKind.SET_ASIDE, alerts=(wrong,)))
     before = told.replace('"kind": "set_aside"', '"kind": "quarantine"').replace('"set aside"', '"quarantined"')
@@ -173,10 +173,10 @@ def test_what_was_set_aside_under_an_older_name_is_taken_along(url: str) -> None
         connection.execute(text("INSERT INTO pruned_quarantine VALUES ('bad_crc', 4)"))
         row = {"number": 1, "key": "k", "event": "firing", "at_us": 0, "notification": before}
         connection.execute(insert(tables.alert_history), [row])
-    assert schema.migrate(engine) == ("0010", SCHEMA_VERSION)
+    assert schema.migrate_store(engine) == ("0010", SCHEMA_VERSION)
     assert differences(engine) == []
-    with schema.reading(engine) as connection:
-        assert reader.set_aside_by_reason(connection) == {"bad_crc": 5}
+    with schema.open_snapshot(engine) as connection:
+        assert reader.count_set_aside(connection) == {"bad_crc": 5}
         kept = connection.execute(select(tables.alert_history.c.notification)).scalar_one()
     assert from_json(kept) == from_json(told)
 
@@ -186,7 +186,7 @@ def test_whoever_reads_while_a_store_is_migrated_is_refused_or_reads_all_of_it(
     read: Callable[[Engine], object], url: str
 ) -> None:
     """Until the migration is committed it is the older store, and then the newer one; nobody waits or meets half."""
-    engine, reading = dialect.engine(url), dialect.engine(url)
+    engine, reading = dialect.create_engine(url), dialect.create_engine(url)
     with engine.execution_options(writes=True).begin() as connection:
         config = scripts()
         config.attributes["connection"] = connection
@@ -200,15 +200,17 @@ def test_whoever_reads_while_a_store_is_migrated_is_refused_or_reads_all_of_it(
 
 def test_whoever_began_to_read_before_a_migration_reads_on(engine: Engine) -> None:
     """What was there when it began, however the migration ends; on a server that waits for the reader."""
-    with schema.reading(engine) as connection:
-        before = reader.accounts(connection)
-        with suppress(StoreError), dialect.errors_named(engine.url):
-            other = dialect.engine(engine.url.render_as_string(hide_password=False)).execution_options(writes=True)
+    with schema.open_snapshot(engine) as connection:
+        before = reader.read_accounts(connection)
+        with suppress(StoreError), dialect.translate_errors(engine.url):
+            other = dialect.create_engine(engine.url.render_as_string(hide_password=False)).execution_options(
+                writes=True
+            )
             with other.begin() as migrating:
                 if engine.dialect.name == "postgresql":
                     migrating.execute(text("SET LOCAL lock_timeout = '100ms'"))
                 migrating.execute(text("ALTER TABLE set_aside RENAME TO renamed"))
-        assert reader.accounts(connection) == before
+        assert reader.read_accounts(connection) == before
 
 
 def test_the_newest_migration_is_the_version_of_the_program() -> None:
@@ -221,10 +223,10 @@ def test_the_newest_migration_is_the_version_of_the_program() -> None:
 def test_preparing_again_changes_nothing(engine: Engine) -> None:
     """A store that is there is used as it is."""
     with engine.execution_options(writes=True).begin() as connection:
-        writer.write(connection, writer.Changes(0, books=[Book("orders", "a", "probe", 0)]))
-    before = dump(engine)
-    schema.prepare(engine)
-    assert dump(engine) == before
+        writer.write_changes(connection, writer.Changes(0, books=[Book("orders", "a", "probe", 0)]))
+    before = dump_tables(engine)
+    schema.prepare_store(engine)
+    assert dump_tables(engine) == before
 
 
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
@@ -234,12 +236,12 @@ def test_an_older_store_is_refused_with_the_command_that_helps(
     """Both versions are told, and nothing is changed."""
     set_version(engine, "0000")
     assert refusal(lambda: read(engine)) == (
-        f"the store {dialect.name_of(engine.url)} has schema version 0000, this program needs {SCHEMA_VERSION}: "
+        f"the store {dialect.redact_url(engine.url)} has schema version 0000, this program needs {SCHEMA_VERSION}: "
         "stop the monitor and run hopwatch store migrate"
     )
 
 
-@pytest.mark.parametrize("read", [*READERS.values(), schema.migrate], ids=[*READERS, "migrate"])
+@pytest.mark.parametrize("read", [*READERS.values(), schema.migrate_store], ids=[*READERS, "migrate"])
 @pytest.mark.parametrize("version", ["9999", "[bold]"])
 def test_a_store_that_a_newer_program_wrote_is_refused(
     version: str, read: Callable[[Engine], object], engine: Engine
@@ -247,19 +249,19 @@ def test_a_store_that_a_newer_program_wrote_is_refused(
     """Both versions are told, and nothing is changed."""
     set_version(engine, version)
     assert refusal(lambda: read(engine)) == (
-        f"the store {dialect.name_of(engine.url)} has schema version {version}, this program knows none above "
+        f"the store {dialect.redact_url(engine.url)} has schema version {version}, this program knows none above "
         f"{SCHEMA_VERSION}: use the newer program that wrote it, or name another store in [store] url"
     )
 
 
-@pytest.mark.parametrize("read", [*READERS.values(), schema.migrate], ids=[*READERS, "migrate"])
+@pytest.mark.parametrize("read", [*READERS.values(), schema.migrate_store], ids=[*READERS, "migrate"])
 def test_a_database_of_another_program_is_refused(read: Callable[[Engine], object], url: str) -> None:
     """None of our tables is put beside its own."""
-    engine = dialect.engine(url)
+    engine = dialect.create_engine(url)
     with engine.execution_options(writes=True).begin() as connection:
         connection.execute(text("CREATE TABLE customers (name TEXT)"))
     assert refusal(lambda: read(engine)) == (
-        f"the database {dialect.name_of(url)} holds other tables than a store's: name another store in [store] url"
+        f"the database {dialect.redact_url(url)} holds other tables than a store's: name another store in [store] url"
     )
     with engine.begin() as connection:
         assert inspect(connection).get_table_names() == ["customers"]
@@ -267,23 +269,23 @@ def test_a_database_of_another_program_is_refused(read: Callable[[Engine], objec
 
 def test_a_database_that_only_migrations_of_another_program_made_is_refused(url: str) -> None:
     """Alembic's table alone makes no store."""
-    engine = dialect.engine(url)
+    engine = dialect.create_engine(url)
     with engine.execution_options(writes=True).begin() as connection:
-        schema.versions.create(connection)
-        connection.execute(schema.versions.insert().values(version_num=SCHEMA_VERSION))
-    assert "holds other tables than a store's" in refusal(lambda: schema.prepare(engine))
+        schema.version_table.create(connection)
+        connection.execute(schema.version_table.insert().values(version_num=SCHEMA_VERSION))
+    assert "holds other tables than a store's" in refusal(lambda: schema.prepare_store(engine))
 
 
 def test_a_store_that_is_not_there_is_told(url: str) -> None:
     """With the command that makes one."""
-    told = f"there is no store at {dialect.name_of(url)} yet: start the monitor with hopwatch run, it makes one"
-    assert not schema.is_there(url)
-    assert refusal(lambda: schema.require(url)) == told
-    assert refusal(lambda: reader.report(dialect.engine(url))) == told
+    told = f"there is no store at {dialect.redact_url(url)} yet: start the monitor with hopwatch run, it makes one"
+    assert not schema.has_store(url)
+    assert refusal(lambda: schema.require_store(url)) == told
+    assert refusal(lambda: reader.read_report(dialect.create_engine(url))) == told
 
 
 def test_asking_for_a_store_makes_none(url: str) -> None:
     """Not even an empty file."""
-    assert not schema.is_there(url)
+    assert not schema.has_store(url)
     file = dialect.database_file(url)
     assert file is None or not file.exists()

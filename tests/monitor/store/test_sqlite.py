@@ -1,32 +1,36 @@
 """Tests of SQLite as a store: one writer at a time, and words for what goes wrong."""
 
 from __future__ import annotations
-
 import errno
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
-
 import pytest
-from sqlalchemy import Engine, event, text
-
+from sqlalchemy import Engine
+from sqlalchemy import event
+from sqlalchemy import text
 from hopwatch.monitor.errors import StoreError
-from hopwatch.monitor.store import dialect, reader, schema, writer
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import writer
 from hopwatch.monitor.store.dialect import sqlite
 from hopwatch.monitor.store.writer import Changes
 from tests.monitor.file_permissions import without_root
+
 
 WRITERS = 8
 EACH = 12
 HOLD = """
 import sys
 from hopwatch.monitor.store import dialect
-with dialect.sole_writer(sys.argv[1]):
+with dialect.lock_store(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -74,14 +78,14 @@ def test_commits_survive_a_loss_of_power(engine: Engine) -> None:
 def test_a_second_monitor_is_refused(url: str, tmp_path: Path) -> None:
     """As long as another process holds the store, and no longer."""
     with another_monitor(url) as process:
-        assert failed(dialect.sole_writer(url).__enter__) == (
+        assert failed(dialect.lock_store(url).__enter__) == (
             f"another monitor writes to the store {tmp_path}/store.db: "
             "stop it first, or name another store in [store] url"
         )
         assert process.stdin is not None
         process.stdin.close()
         assert process.wait() == 0
-    with dialect.sole_writer(url):
+    with dialect.lock_store(url):
         pass
 
 
@@ -90,19 +94,19 @@ def test_kill_9_of_the_holder_frees_the_store(url: str) -> None:
     with another_monitor(url) as process:
         process.send_signal(signal.SIGKILL)
         process.wait()
-        with dialect.sole_writer(url):
+        with dialect.lock_store(url):
             pass
 
 
 def test_a_monitor_of_another_store_is_none_of_ours(url: str) -> None:
     """The lock is beside the file."""
-    with another_monitor(url.replace("store.db", "other.db")), dialect.sole_writer(url):
+    with another_monitor(url.replace("store.db", "other.db")), dialect.lock_store(url):
         pass
 
 
 def test_the_folder_of_a_store_is_made(tmp_path: Path) -> None:
     """Whoever begins has none yet."""
-    with dialect.sole_writer(f"sqlite:///{tmp_path}/new/deep/store.db"):
+    with dialect.lock_store(f"sqlite:///{tmp_path}/new/deep/store.db"):
         assert (tmp_path / "new/deep/store.db.lock").exists()
 
 
@@ -126,9 +130,9 @@ def test_a_store_whose_file_is_another_is_held_no_more(
     folder = tmp_path / "var"
     folder.mkdir()
     url = f"sqlite:///{folder}/store.db"
-    schema.prepare(dialect.engine(url))
-    schema.prepare(dialect.engine(f"sqlite:///{folder}/backup.db"))
-    with dialect.sole_writer(url) as hold:
+    schema.prepare_store(dialect.create_engine(url))
+    schema.prepare_store(dialect.create_engine(f"sqlite:///{folder}/backup.db"))
+    with dialect.lock_store(url) as hold:
         hold.renew()
         hold.renew()
         change(folder)
@@ -144,8 +148,8 @@ def test_a_store_that_cannot_be_looked_at_is_not_held(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its disk fails, say: nobody knows whether it is still the same."""
-    schema.prepare(dialect.engine(url))
-    with dialect.sole_writer(url) as hold:
+    schema.prepare_store(dialect.create_engine(url))
+    with dialect.lock_store(url) as hold:
         hold.renew()
 
         def fail(*_: object, **__: object) -> NoReturn:
@@ -160,34 +164,34 @@ def test_a_store_that_cannot_be_looked_at_is_not_held(
 
 def test_a_store_is_for_its_user_alone(url: str, tmp_path: Path) -> None:
     """The file, what SQLite puts beside it, and the lock; one that was opened to others stays so."""
-    engine = dialect.engine(url)
-    with dialect.sole_writer(url):
-        schema.prepare(engine)
+    engine = dialect.create_engine(url)
+    with dialect.lock_store(url):
+        schema.prepare_store(engine)
         with engine.begin():
             found = {path.name: oct(path.stat().st_mode & 0o777) for path in tmp_path.iterdir()}
         assert found == dict.fromkeys(("store.db", "store.db-shm", "store.db-wal", "store.db.lock"), "0o600")
     (tmp_path / "store.db").chmod(0o640)
-    schema.prepare(engine)
-    schema.migrate(engine)
+    schema.prepare_store(engine)
+    schema.migrate_store(engine)
     assert oct((tmp_path / "store.db").stat().st_mode & 0o777) == "0o640"
 
 
 def test_a_migrated_store_is_for_its_user_alone(url: str, tmp_path: Path) -> None:
     """It may be made by that."""
-    schema.migrate(dialect.engine(url))
+    schema.migrate_store(dialect.create_engine(url))
     assert oct((tmp_path / "store.db").stat().st_mode & 0o777) == "0o600"
 
 
 def test_a_store_in_memory_needs_no_lock() -> None:
     """Nobody else can write to it."""
-    with dialect.sole_writer("sqlite:///:memory:"), dialect.sole_writer("sqlite://"):
+    with dialect.lock_store("sqlite:///:memory:"), dialect.lock_store("sqlite://"):
         assert dialect.database_file("sqlite://") is None
 
 
 def test_a_folder_that_cannot_be_written_takes_no_lock(open_folder: Path) -> None:
     """The message names the lock and what to do."""
     with without_root():
-        told = failed(dialect.sole_writer(f"sqlite:///{open_folder}/store.db").__enter__)
+        told = failed(dialect.lock_store(f"sqlite:///{open_folder}/store.db").__enter__)
     assert told == (
         f"the store's lock {open_folder}/store.db.lock cannot be written: Permission denied; "
         "make the folder writable for this user"
@@ -197,7 +201,7 @@ def test_a_folder_that_cannot_be_written_takes_no_lock(open_folder: Path) -> Non
 def test_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path) -> None:
     """What stands in the way is named by the system."""
     (tmp_path / "var").write_text("")
-    told = failed(dialect.sole_writer(f"sqlite:///{tmp_path}/var/store.db").__enter__)
+    told = failed(dialect.lock_store(f"sqlite:///{tmp_path}/var/store.db").__enter__)
     assert "var/store.db.lock cannot be written: File exists; make the folder writable" in told
 
 
@@ -206,7 +210,7 @@ def test_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path) -> None:
 
 def test_a_missing_folder_is_made(tmp_path: Path) -> None:
     """Whoever makes the store makes the folders above it."""
-    schema.prepare(dialect.engine(f"sqlite:///{tmp_path}/a/b/store.db"))
+    schema.prepare_store(dialect.create_engine(f"sqlite:///{tmp_path}/a/b/store.db"))
     assert (tmp_path / "a" / "b" / "store.db").exists()
 
 
@@ -214,7 +218,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     """Where the store should be, and what to check: a missing one is made, but not below a file."""
     (tmp_path / "none").write_text("")
     url = f"sqlite:///{tmp_path}/none/store.db"
-    assert failed(lambda: schema.prepare(dialect.engine(url))) == (
+    assert failed(lambda: schema.prepare_store(dialect.create_engine(url))) == (
         f"the store {url} failed: unable to open database file; "
         "check that the folder is there and writable for this user"
     )
@@ -223,10 +227,10 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 def test_a_store_that_cannot_be_written_is_told(open_folder: Path) -> None:
     """A file without the right to write."""
     url = f"sqlite:///{open_folder}/store.db"
-    schema.prepare(dialect.engine(url))
+    schema.prepare_store(dialect.create_engine(url))
     let_others_read(open_folder)
     with without_root():
-        told = failed(lambda: _write(dialect.engine(url)))
+        told = failed(lambda: _write(dialect.create_engine(url)))
     assert told == (
         f"the store {url} failed: attempt to write a readonly database; "
         "make the file and its folder writable for this user"
@@ -240,29 +244,29 @@ def let_others_read(folder: Path) -> None:
 
 
 def _write(engine: Engine) -> None:
-    with dialect.errors_named(str(engine.url)), engine.execution_options(writes=True).begin() as connection:
-        writer.write(connection, Changes(0, streams={"orders": (0, 0)}))
+    with dialect.translate_errors(str(engine.url)), engine.execution_options(writes=True).begin() as connection:
+        writer.write_changes(connection, Changes(0, streams={"orders": (0, 0)}))
 
 
 def test_whoever_may_only_read_gets_a_report_while_the_monitor_runs(open_folder: Path) -> None:
     """What readers of a write-ahead log share is kept by the monitor."""
     url = f"sqlite:///{open_folder}/store.db"
-    engine = dialect.engine(url)
-    schema.prepare(engine)
+    engine = dialect.create_engine(url)
+    schema.prepare_store(engine)
     let_others_read(open_folder)
     with without_root():
-        assert reader.report(dialect.engine(url))["streams"] == []
+        assert reader.read_report(dialect.create_engine(url))["streams"] == []
 
 
 def test_whoever_may_only_read_is_told_when_no_monitor_runs(open_folder: Path) -> None:
     """The first reader has to make what readers share, and is told what it lacks."""
     url = f"sqlite:///{open_folder}/store.db"
-    engine = dialect.engine(url)
-    schema.prepare(engine)
+    engine = dialect.create_engine(url)
+    schema.prepare_store(engine)
     engine.dispose()
     let_others_read(open_folder)
     with without_root():
-        told = failed(lambda: reader.report(dialect.engine(url)))
+        told = failed(lambda: reader.read_report(dialect.create_engine(url)))
     assert told == (
         f"the store {url} failed: attempt to write a readonly database; "
         "make the file and its folder writable for this user"
@@ -272,26 +276,26 @@ def test_whoever_may_only_read_is_told_when_no_monitor_runs(open_folder: Path) -
 def test_a_full_disk_is_told_and_loses_nothing(engine: Engine, url: str) -> None:
     """The database cannot grow: the transaction is undone, what was written before is there."""
     _write(engine)
-    before = reader.report(engine)
-    small = dialect.engine(url)
+    before = reader.read_report(engine)
+    small = dialect.create_engine(url)
     event.listen(small, "connect", lambda connection, _: connection.execute("PRAGMA max_page_count = 1"))
     parcels = {("orders", n, 0): bytes(100_000) for n in range(100)}
 
     def fill() -> None:
-        with dialect.errors_named(url), small.execution_options(writes=True).begin() as connection:
-            writer.write(connection, Changes(7, tallies=parcels, streams={"trades": (0, 0)}))
+        with dialect.translate_errors(url), small.execution_options(writes=True).begin() as connection:
+            writer.write_changes(connection, Changes(7, tallies=parcels, streams={"trades": (0, 0)}))
 
     assert failed(fill) == (
         f"the store {url} failed: database or disk is full; free some disk space and start again, nothing is lost"
     )
-    assert reader.report(engine) == before
+    assert reader.read_report(engine) == before
 
 
 def test_a_locked_store_is_told(engine: Engine, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another program holds a transaction open for longer than anybody waits."""
     monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_S", 0)
     with engine.execution_options(writes=True).begin():
-        told = failed(lambda: _write(dialect.engine(url)))
+        told = failed(lambda: _write(dialect.create_engine(url)))
     assert (
         told == f"the store {url} failed: database is locked; another program holds the database; end it, or try again"
     )
@@ -302,7 +306,7 @@ def test_a_file_of_another_kind_is_told(data: bytes, tmp_path: Path) -> None:
     """It is left as it is."""
     (tmp_path / "store.db").write_bytes(data)
     url = f"sqlite:///{tmp_path}/store.db"
-    assert failed(lambda: schema.prepare(dialect.engine(url))) == (
+    assert failed(lambda: schema.prepare_store(dialect.create_engine(url))) == (
         f"the store {url} failed: file is not a database; "
         "the file is another program's: name another store in [store] url"
     )
@@ -316,7 +320,7 @@ def test_a_damaged_store_is_told(engine: Engine, url: str, tmp_path: Path) -> No
     file = tmp_path / "store.db"
     page = 4_096
     file.write_bytes(file.read_bytes()[:page] + b"\xff" * (file.stat().st_size - page))
-    assert failed(lambda: reader.report(dialect.engine(url))) == (
+    assert failed(lambda: reader.read_report(dialect.create_engine(url))) == (
         f"the store {url} failed: database disk image is malformed; "
         "the file is damaged: put it aside together with the working folder, or bring back a copy of both"
     )
@@ -324,7 +328,7 @@ def test_a_damaged_store_is_told(engine: Engine, url: str, tmp_path: Path) -> No
 
 def test_a_store_without_tables_is_told(url: str) -> None:
     """An empty file is what a monitor leaves that never came to write."""
-    assert failed(lambda: reader.report(dialect.engine(url))) == (
+    assert failed(lambda: reader.read_report(dialect.create_engine(url))) == (
         f"there is no store at {url} yet: start the monitor with hopwatch run, it makes one"
     )
 
@@ -333,7 +337,7 @@ def test_an_unknown_failure_is_told_as_the_database_told_it(url: str) -> None:
     """With what to do about it, as far as that is known."""
 
     def fail() -> None:
-        with dialect.errors_named(url), dialect.engine(url).begin() as connection:
+        with dialect.translate_errors(url), dialect.create_engine(url).begin() as connection:
             connection.execute(text("SELECT gone"))
 
     assert failed(fail) == f"the store {url} failed: no such column: gone; start again once it is mended"

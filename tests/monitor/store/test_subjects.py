@@ -11,7 +11,7 @@ from hopwatch.gate.registry.compatibility import Level
 from hopwatch.gate.registry.shelf import ShelfDownError
 from hopwatch.gate.registry.subjects import ALL, IncompatibleError, Registry
 from hopwatch.monitor.clock import SystemClock
-from hopwatch.monitor.store.subjects import StoredShelves
+from hopwatch.monitor.store.subjects import SubjectStore
 from tests.gate.registry.schemas import record, schema
 from tests.gate.registry.shelves import MemoryShelf
 from tests.gate.registry.test_subjects import BROKEN, FIRST, SECOND
@@ -20,7 +20,7 @@ from tests.gate.registry.test_subjects import BROKEN, FIRST, SECOND
 @pytest.fixture
 def registry(engine: Engine) -> Registry:
     """Return a registry over the store."""
-    return Registry(StoredShelves(engine, SystemClock()))
+    return Registry(SubjectStore(engine, SystemClock()))
 
 
 def test_it_holds_what_a_shelf_in_memory_holds(registry: Registry) -> None:
@@ -57,7 +57,7 @@ def test_a_store_that_is_not_there_is_told(url: str) -> None:
     """In the shelf's own words, with what to do."""
     from hopwatch.monitor.store import dialect  # noqa: PLC0415 - a store that nobody has made
 
-    registry = Registry(StoredShelves(dialect.engine(url), SystemClock()))
+    registry = Registry(SubjectStore(dialect.create_engine(url), SystemClock()))
     for act in (registry.subjects, lambda: registry.register("orders", FIRST)):
         with pytest.raises(ShelfDownError, match=r"there is no store at .* yet: start the monitor with hopwatch run"):
             act()

@@ -17,21 +17,14 @@ from hopwatch.monitor.kernel.tally import Tally
 from hopwatch.monitor.results import NodeResult
 from hopwatch.monitor.results import Status
 from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.store import lost
 from hopwatch.monitor.store import reader
 from hopwatch.monitor.store import tables
 from hopwatch.monitor.store import writer
-from hopwatch.monitor.store.reader import REPORTED_IDS
 from hopwatch.probes.contract.batch import IdKind
 from hopwatch.probes.contract.ids import digest
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.examples import examples
-from tests.monitor.store.stored import PATHWAY
-from tests.monitor.store.stored import concluded
-from tests.monitor.store.stored import dump
-from tests.monitor.store.stored import results
-from tests.monitor.store.stored import write
 from hopwatch.monitor.kernel.masks import ids_from_bytes
 from hopwatch.monitor.kernel.tally import ObservedBatch
 from hopwatch.monitor.kernel.tally import build_tally
@@ -39,6 +32,13 @@ from hopwatch.monitor.results import window_to_json
 from tests.monitor.spool_builder import START_US
 from tests.monitor.spool_builder import at_us
 from tests.monitor.spool_builder import pack_ids
+from hopwatch.monitor.store import lost_messages
+from hopwatch.monitor.store.reader import MAX_REPORTED_IDS
+from tests.monitor.store.conclusions import PATHWAY
+from tests.monitor.store.conclusions import build_conclusion
+from tests.monitor.store.conclusions import dump_tables
+from tests.monitor.store.conclusions import window_results
+from tests.monitor.store.conclusions import write_conclusions
 
 
 Json = reader.Json
@@ -48,22 +48,22 @@ NO_OUTCOMES: Final = np.empty(0, np.uint8)
 def window(engine: Engine) -> WindowResult | None:
     """Return the window that tests look at."""
     with engine.begin() as connection:
-        return reader.window(connection, "orders", START_US)
+        return reader.read_window(connection, "orders", START_US)
 
 
 def reported(engine: Engine) -> list[Json]:
     """Return the windows of the report; a stream is reported once it is listed."""
     with engine.execution_options(writes=True).begin() as connection:
-        writer.write(connection, writer.Changes(0, streams={"orders": (START_US, START_US)}))
-    (stream,) = reader.report(engine)["streams"]
+        writer.write_changes(connection, writer.Changes(0, streams={"orders": (START_US, START_US)}))
+    (stream,) = reader.read_report(engine)["streams"]
     return list(stream["windows"])
 
 
-@given(results())
+@given(window_results())
 @settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_window_is_read_as_it_was_written(engine: Engine, result: WindowResult) -> None:
     """Every field of window and nodes, with any value that it may have; the report says the same."""
-    write(engine, concluded(result))
+    write_conclusions(engine, build_conclusion(result))
     assert window(engine) == result
     assert reported(engine) == [window_to_json(result, [[], []], [[], []])]
 
@@ -75,34 +75,34 @@ def test_a_window_that_was_never_concluded_is_none(engine: Engine) -> None:
 
 def test_writing_twice_is_writing_once(engine: Engine) -> None:
     """Rows are written over by their keys."""
-    conclusion = concluded(lost={"b": pack_ids(1, 2)}, changed={"lost": [0, 2]})
-    write(engine, conclusion)
-    once = dump(engine)
-    write(engine, conclusion)
-    assert dump(engine) == once
+    conclusion = build_conclusion(lost={"b": pack_ids(1, 2)}, changed={"lost": [0, 2]})
+    write_conclusions(engine, conclusion)
+    once = dump_tables(engine)
+    write_conclusions(engine, conclusion)
+    assert dump_tables(engine) == once
 
 
 def test_the_newest_conclusion_stands(engine: Engine) -> None:
     """Of a window there is one row, of each of its nodes one."""
-    first = concluded(status=Status.PROVISIONAL)
-    last = concluded(replace(first.result, status=Status.FINAL, known=7))
-    write(engine, first)
-    write(engine, last)
+    first = build_conclusion(status=Status.PROVISIONAL)
+    last = build_conclusion(replace(first.result, status=Status.FINAL, known=7))
+    write_conclusions(engine, first)
+    write_conclusions(engine, last)
     assert window(engine) == last.result
-    assert [len(dump(engine)[name]) for name in ("windows", "node_windows")] == [1, 2]
+    assert [len(dump_tables(engine)[name]) for name in ("windows", "node_windows")] == [1, 2]
 
 
 def test_windows_come_in_order_of_time_and_of_the_named_range(engine: Engine) -> None:
     """From is inclusive, to is exclusive; another stream's windows stay out."""
-    base = concluded().result
+    base = build_conclusion().result
     for number in (2, 0, 1):
-        write(engine, concluded(replace(base, window_start_us=START_US + number * WINDOW_US)))
-    write(engine, concluded(replace(base, stream="trades")))
+        write_conclusions(engine, build_conclusion(replace(base, window_start_us=START_US + number * WINDOW_US)))
+    write_conclusions(engine, build_conclusion(replace(base, stream="trades")))
     with engine.execution_options(writes=True).begin() as connection:
-        writer.write(connection, writer.Changes(0, streams=dict.fromkeys(("trades", "orders"), (0, 0))))
-    told = reader.report(engine, "orders", at_us(60), at_us(120))
+        writer.write_changes(connection, writer.Changes(0, streams=dict.fromkeys(("trades", "orders"), (0, 0))))
+    told = reader.read_report(engine, "orders", at_us(60), at_us(120))
     assert [(stream["stream"], len(stream["windows"])) for stream in told["streams"]] == [("orders", 1)]
-    told = reader.report(engine)
+    told = reader.read_report(engine)
     assert [stream["stream"] for stream in told["streams"]] == ["orders", "trades"]
     starts = [window["window_start"] for window in told["streams"][0]["windows"]]
     assert starts == ["2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z", "2026-01-01T00:02:00Z"]
@@ -111,16 +111,16 @@ def test_windows_come_in_order_of_time_and_of_the_named_range(engine: Engine) ->
 def test_the_monitors_own_stream_is_in_no_report(engine: Engine) -> None:
     """_hopwatch is plumbing."""
     with engine.execution_options(writes=True).begin() as connection:
-        writer.write(connection, writer.Changes(0, streams={"_hopwatch": (START_US, START_US)}))
-    assert reader.report(engine)["streams"] == []
-    assert reader.report(engine, "_hopwatch")["streams"] == []
+        writer.write_changes(connection, writer.Changes(0, streams={"_hopwatch": (START_US, START_US)}))
+    assert reader.read_report(engine)["streams"] == []
+    assert reader.read_report(engine, "_hopwatch")["streams"] == []
 
 
 def test_nodes_keep_their_place_in_the_pathway(engine: Engine) -> None:
     """Not that of their names."""
-    base = concluded().result
+    base = build_conclusion().result
     turned = tuple(replace(node, node=name) for node, name in zip(base.nodes, ("z", "a"), strict=True))
-    write(engine, concluded(replace(base, nodes=turned)))
+    write_conclusions(engine, build_conclusion(replace(base, nodes=turned)))
     assert [node["node"] for node in reported(engine)[0]["nodes"]] == ["z", "a"]
 
 
@@ -131,7 +131,7 @@ def test_digests_are_kept_beside_their_figures(engine: Engine) -> None:
     tally = build_tally(
         PATHWAY, [ObservedBatch(0, "", at_us(1), packed, lags_us, lags_us + 5, np.empty(0, np.uint8))], at_us(60)
     )
-    write(engine, concluded(tally=tally))
+    write_conclusions(engine, build_conclusion(tally=tally))
     columns = tables.node_windows.c
     with engine.begin() as connection:
         kept = connection.execute(select(columns.lag_in_us_digest, columns.inside_us_digest)).first()
@@ -145,51 +145,51 @@ def test_digests_are_kept_beside_their_figures(engine: Engine) -> None:
 
 def test_lost_ids_are_reported_with_their_node(engine: Engine) -> None:
     """In byte order, as 32 hexadecimal digits, the first hundred of them; all are kept."""
-    many = pack_ids(*range(REPORTED_IDS + 50))
-    write(engine, concluded(lost={"b": many}))
+    many = pack_ids(*range(MAX_REPORTED_IDS + 50))
+    write_conclusions(engine, build_conclusion(lost={"b": many}))
     (told,) = reported(engine)
-    assert [len(node["lost_ids"]) for node in told["nodes"]] == [0, REPORTED_IDS]
+    assert [len(node["lost_ids"]) for node in told["nodes"]] == [0, MAX_REPORTED_IDS]
     assert told["nodes"][1]["lost_ids"][99] == f"{99:032x}"
-    assert len(reader.lost_ids(engine, "orders", "b")) == REPORTED_IDS + 50
-    assert reader.lost_ids(engine, "orders", "a") == set()
+    assert len(reader.read_lost_ids(engine, "orders", "b")) == MAX_REPORTED_IDS + 50
+    assert reader.read_lost_ids(engine, "orders", "a") == set()
 
 
 def test_an_id_that_is_lost_no_more_is_struck_out(engine: Engine) -> None:
     """Each judgement of a window replaces the ids of the one before, at every node."""
-    write(engine, concluded(lost={"a": pack_ids(1), "b": pack_ids(2, 3)}))
-    write(engine, concluded(lost={"b": pack_ids(3)}))
-    assert reader.lost_ids(engine, "orders", "a") == set()
-    assert reader.lost_ids(engine, "orders", "b") == {id_bytes(3)}
+    write_conclusions(engine, build_conclusion(lost={"a": pack_ids(1), "b": pack_ids(2, 3)}))
+    write_conclusions(engine, build_conclusion(lost={"b": pack_ids(3)}))
+    assert reader.read_lost_ids(engine, "orders", "a") == set()
+    assert reader.read_lost_ids(engine, "orders", "b") == {id_bytes(3)}
     with engine.begin() as connection:
-        assert reader.window_lost_ids(connection, "orders", START_US) == {id_bytes(3)}
+        assert reader.read_window_lost_ids(connection, "orders", START_US) == {id_bytes(3)}
 
 
 def test_ids_of_a_window_that_is_not_final_are_not_kept(engine: Engine) -> None:
     """What is in flight is not lost."""
-    write(engine, concluded(lost={"b": pack_ids(1)}, status=Status.PROVISIONAL))
-    assert reader.lost_ids(engine, "orders", "b") == set()
+    write_conclusions(engine, build_conclusion(lost={"b": pack_ids(1)}, status=Status.PROVISIONAL))
+    assert reader.read_lost_ids(engine, "orders", "b") == set()
 
 
 def test_lost_ids_of_an_older_version_have_no_journey(engine: Engine) -> None:
     """They were written before stamps were kept, and before ids had names."""
-    write(engine, concluded(lost={"b": pack_ids(1)}))
+    write_conclusions(engine, build_conclusion(lost={"b": pack_ids(1)}))
     older = dict.fromkeys(("journeys", "id_kinds", "id_text_ends", "id_texts"))
     with engine.execution_options(writes=True).begin() as connection:
         connection.execute(tables.lost_ids.update().values(older))
-    (found,) = reader.where_lost(engine, id_bytes(1))
-    assert found.message == lost.Message(IdKind.UNKNOWN, None, None, ())
+    (found,) = reader.find_losses(engine, id_bytes(1))
+    assert found.message == lost_messages.LostMessage(IdKind.UNKNOWN, None, None, ())
 
 
 def test_where_a_message_was_lost_is_found_by_its_whole_id(engine: Engine) -> None:
     """Sixteen bytes that lie across two neighbours are no id."""
-    write(engine, concluded(lost={"b": pack_ids(1, 2)}))
-    assert reader.where_lost(engine, id_bytes(2)) == [
-        reader.Missing("orders", START_US, "b", (0, 0), lost.Message(IdKind.UNKNOWN, None, None, ()))
+    write_conclusions(engine, build_conclusion(lost={"b": pack_ids(1, 2)}))
+    assert reader.find_losses(engine, id_bytes(2)) == [
+        reader.LossLocation("orders", START_US, "b", (0, 0), lost_messages.LostMessage(IdKind.UNKNOWN, None, None, ()))
     ]
-    assert reader.where_lost(engine, id_bytes(2), "trades") == []
+    assert reader.find_losses(engine, id_bytes(2), "trades") == []
     across = pack_ids(1, 2)[8:24]
     assert across in pack_ids(1, 2)
-    assert reader.where_lost(engine, across) == []
+    assert reader.find_losses(engine, across) == []
 
 
 # Slowest messages
@@ -207,7 +207,7 @@ def slow(message_ids: bytes, **said: Any) -> Tally:  # noqa: ANN401 - as a batch
 
 def test_slowest_messages_are_reported_with_their_node(engine: Engine) -> None:
     """With their lags, the slowest first; an empty list of a node that nothing left."""
-    write(engine, concluded(tally=slow(pack_ids(1, 2, 3))))
+    write_conclusions(engine, build_conclusion(tally=slow(pack_ids(1, 2, 3))))
     (told,) = reported(engine)
     lags_us = {2: 2**62, 1: 5, 3: -5}
     expected = [{"id": f"{number:032x}", "lag_out_us": lag_us} for number, lag_us in lags_us.items()]
@@ -222,14 +222,14 @@ def test_the_texts_of_slowest_messages_are_data(text: str, engine: Engine) -> No
     texts = [text.encode(), b"", b""]
     ends = np.cumsum([len(one) for one in texts], dtype=np.uint32)
     said = {"id_kind": IdKind.TEXT, "id_texts": np.frombuffer(texts[0], np.uint8), "id_text_ends": ends}
-    write(engine, concluded(tally=slow(b"".join(map(digest, texts)), **said)))
+    write_conclusions(engine, build_conclusion(tally=slow(b"".join(map(digest, texts)), **said)))
     (told,) = reported(engine)
     assert {one["id"] for one in told["nodes"][0]["slowest"]} == {text, ""}
 
 
 def test_slowest_messages_that_were_not_kept_are_null(engine: Engine) -> None:
     """Those of a window that an older version tallied."""
-    write(engine, concluded(tally=replace(slow(pack_ids(1, 2, 3)), slowest=None)))
+    write_conclusions(engine, build_conclusion(tally=replace(slow(pack_ids(1, 2, 3)), slowest=None)))
     (told,) = reported(engine)
     assert [node["slowest"] for node in told["nodes"]] == [None, None]
 
@@ -239,48 +239,48 @@ def test_slowest_messages_that_were_not_kept_are_null(engine: Engine) -> None:
 
 def test_an_amendment_leaves_what_it_changed(engine: Engine) -> None:
     """Field, before and after, and the watermark at which it was judged; the first judgement leaves nothing."""
-    write(engine, concluded())
-    amended = replace(concluded().result, status=Status.AMENDED, revision=1)
-    write(engine, concluded(amended, changed={"lost": [2, 1]}), watermark_us=at_us(900))
-    (row,) = dump(engine)["revisions"]
+    write_conclusions(engine, build_conclusion())
+    amended = replace(build_conclusion().result, status=Status.AMENDED, revision=1)
+    write_conclusions(engine, build_conclusion(amended, changed={"lost": [2, 1]}), watermark_us=at_us(900))
+    (row,) = dump_tables(engine)["revisions"]
     assert row[:4] == ("orders", START_US, 1, at_us(900))
     assert json.loads(row[4]) == {"lost": [2, 1]}
 
 
 def test_a_window_that_is_forgotten_keeps_its_results(engine: Engine) -> None:
     """What it was judged from goes, and it is live no more."""
-    conclusion = concluded(lost={"b": pack_ids(1)})
-    write(engine, conclusion)
+    conclusion = build_conclusion(lost={"b": pack_ids(1)})
+    write_conclusions(engine, conclusion)
     other = START_US + WINDOW_US
-    write(engine, concluded(replace(conclusion.result, window_start_us=other)))
+    write_conclusions(engine, build_conclusion(replace(conclusion.result, window_start_us=other)))
     with engine.execution_options(writes=True).begin() as connection:
         parcels = {("orders", start_us, shard): b"p" for start_us in (START_US, other) for shard in (0, 1)}
-        writer.write(connection, writer.Changes(0, tallies=parcels))
-        writer.forget(connection, [("orders", START_US)])
-        assert [row["window_start_us"] for row in reader.live_windows(connection)] == [other]
-    assert [row[1] for row in dump(engine)["tallies"]] == [other, other]
+        writer.write_changes(connection, writer.Changes(0, tallies=parcels))
+        writer.drop_tallies(connection, [("orders", START_US)])
+        assert [row["window_start_us"] for row in reader.read_live_windows(connection)] == [other]
+    assert [row[1] for row in dump_tables(engine)["tallies"]] == [other, other]
     assert window(engine) == conclusion.result
-    assert reader.lost_ids(engine, "orders", "b") == {id_bytes(1)}
+    assert reader.read_lost_ids(engine, "orders", "b") == {id_bytes(1)}
 
 
 def test_after_a_run_over_everything_nothing_is_live(engine: Engine) -> None:
     """Nothing will be judged again; results stay."""
-    write(engine, concluded())
+    write_conclusions(engine, build_conclusion())
     with engine.execution_options(writes=True).begin() as connection:
-        writer.write(connection, writer.Changes(0, tallies={("orders", START_US, 0): b"p"}))
-        writer.forget_all(connection)
-        assert list(reader.live_windows(connection)) == []
-    assert dump(engine)["tallies"] == []
+        writer.write_changes(connection, writer.Changes(0, tallies={("orders", START_US, 0): b"p"}))
+        writer.drop_all_tallies(connection)
+        assert list(reader.read_live_windows(connection)) == []
+    assert dump_tables(engine)["tallies"] == []
     assert window(engine) is not None
 
 
 def test_clearing_leaves_the_names_and_no_results(engine: Engine) -> None:
     """The schema's version and the lineage stay."""
-    before = dump(engine)["meta"]
-    write(engine, concluded(lost={"b": pack_ids(1)}, changed={}))
+    before = dump_tables(engine)["meta"]
+    write_conclusions(engine, build_conclusion(lost={"b": pack_ids(1)}, changed={}))
     with engine.execution_options(writes=True).begin() as connection:
-        writer.clear(connection)
-    assert dump(engine) == {table.name: [] for table in tables.metadata.sorted_tables} | {"meta": before}
+        writer.clear_results(connection)
+    assert dump_tables(engine) == {table.name: [] for table in tables.metadata.sorted_tables} | {"meta": before}
 
 
 @pytest.mark.parametrize(
@@ -288,8 +288,8 @@ def test_clearing_leaves_the_names_and_no_results(engine: Engine) -> None:
 )
 def test_names_and_reasons_are_data(name: str, engine: Engine) -> None:
     """Markup, quotes, SQL and long texts come back as they went in."""
-    base = concluded().result
+    base = build_conclusion().result
     nodes: tuple[NodeResult, ...] = tuple(replace(node, node=f"{place}{name}") for place, node in enumerate(base.nodes))
     result = replace(base, reasons=(name,), nodes=nodes)
-    write(engine, concluded(result))
+    write_conclusions(engine, build_conclusion(result))
     assert window(engine) == result

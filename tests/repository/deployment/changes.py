@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hopwatch.monitor.settings.durations import FORMS
+from hopwatch.monitor.settings.durations import ALLOWED_FORMS
 from tests.repository.deployment.confinement import CONDITIONS
 
 GONE: Final = object()
@@ -216,7 +216,7 @@ CHANGES: Final[list[tuple[tuple[str, ...], Any, list[str]]]] = [
         ("monitor", "environment", "HOPWATCH_MONITOR__TRIGGER"),
         "5",
         [
-            f"monitor: environment HOPWATCH_MONITOR__TRIGGER: monitor.trigger: a duration is {FORMS}; got 5",
+            f"monitor: environment HOPWATCH_MONITOR__TRIGGER: monitor.trigger: a duration is {ALLOWED_FORMS}; got 5",
         ],
     ),
     (

@@ -1,18 +1,18 @@
 """Command lines: the programs that they call, and what the real program says of those that call ``hopwatch``."""
 
 from __future__ import annotations
-
 import io
 import shlex
-from collections.abc import Iterator, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator
+from collections.abc import Sequence
+from contextlib import redirect_stderr
+from contextlib import redirect_stdout
 from functools import cache
 from itertools import pairwise
 from typing import Final
-
 import typer.main
+from hopwatch.cli.commands import build_application
 
-from hopwatch.cli.commands import application
 
 PROGRAM: Final = "hopwatch"
 _SHELLS: Final = ("sh", "-c")
@@ -53,7 +53,7 @@ def of_healthcheck(test: Sequence[str]) -> Iterator[list[str]]:
 @cache
 def refusal(*arguments: str) -> str:
     """Return what the program says against these arguments, nothing if it takes them; no command is run."""
-    command = typer.main.get_command(application(arguments))
+    command = typer.main.get_command(build_application(arguments))
     _put_to_sleep(command)
     said = io.StringIO()
     with redirect_stderr(said), redirect_stdout(io.StringIO()):

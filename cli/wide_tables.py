@@ -1,48 +1,48 @@
 """Tables that are wider than the terminal: told in blocks of columns, one below the other, and no figure is cut."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Final
-
 from rich.cells import cell_len
-from rich.console import Console, RenderableType
+from rich.console import Console
+from rich.console import RenderableType
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import TextType
-
 from hopwatch.monitor.texts.escaping import escape_line
 
-MOST_WIDTH: Final = 10_000
+
+MAX_WIDTH: Final = 10_000
 
 
-def print_whole(console: Console, table: Table) -> None:
+def print_wide_table(console: Console, table: Table) -> None:
     """Print a table with no figure cut: what is wider than the terminal is told in blocks, each with the first column.
 
     Heads that are too long are folded. Where figures are, the lines are left to the terminal to fold.
     """
-    for number, places in enumerate(_blocks(console, table)):
-        block = _of_columns(table, places, table.title if number == 0 else None)
-        needed = _width(console, block)
+    for number, places in enumerate(_split_columns(console, table)):
+        block = _select_columns(table, places, table.title if number == 0 else None)
+        needed = _measure_width(console, block)
         if needed > console.width:
             _fold_head(block, needed - console.width)
-            block.width = max(console.width, _width(console, block))
+            block.width = max(console.width, _measure_width(console, block))
         console.print(block, soft_wrap=True)
 
 
-def _blocks(console: Console, table: Table) -> Iterator[list[int]]:
+def _split_columns(console: Console, table: Table) -> Iterator[list[int]]:
     """Yield which columns are told together: as many as fit beside the first."""
-    sample = _of_columns(table, range(len(table.columns)), None, is_sample=True)
+    sample = _select_columns(table, range(len(table.columns)), None, is_sample=True)
     block = [0]
     for place in range(1, len(table.columns)):
-        if len(block) > 1 and _width(console, _of_columns(sample, [*block, place], None)) > console.width:
+        if len(block) > 1 and _measure_width(console, _select_columns(sample, [*block, place], None)) > console.width:
             yield block
             block = [0]
         block.append(place)
     yield block
 
 
-def _of_columns(table: Table, places: Sequence[int], title: TextType | None, *, is_sample: bool = False) -> Table:
+def _select_columns(table: Table, places: Sequence[int], title: TextType | None, *, is_sample: bool = False) -> Table:
     """Return some of the columns of a table as one; of a sample only the widest cell of each, which is as wide."""
     columns = [table.columns[place] for place in places]
     block = Table(title=title, title_justify="left", box=table.box, pad_edge=table.pad_edge)
@@ -67,5 +67,5 @@ def _cell_width(cell: RenderableType) -> int:
     return cell_len(escape_line(str(cell)))
 
 
-def _width(console: Console, table: Table) -> int:
-    return Measurement.get(console, console.options.update(max_width=MOST_WIDTH), table).maximum
+def _measure_width(console: Console, table: Table) -> int:
+    return Measurement.get(console, console.options.update(max_width=MAX_WIDTH), table).maximum

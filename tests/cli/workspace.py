@@ -1,18 +1,23 @@
 """A place where the monitor has worked: a configuration, a spool, and a store that was made of it."""
 
 from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-
 from hopwatch.cli.main import main
-from hopwatch.monitor import settings, stream_config
-from hopwatch.monitor.store import dialect, schema
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.monitor import settings
+from hopwatch.monitor import stream_config
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
+from hopwatch.probes.contract.batch import Batch
+from hopwatch.probes.contract.batch import Kind
 from tests.micro_batches import run_once
-from tests.monitor.spool_builder import at_us, make_batch, observation_batch, write_segment
+from tests.monitor.spool_builder import at_us
+from tests.monitor.spool_builder import make_batch
+from tests.monitor.spool_builder import observation_batch
+from tests.monitor.spool_builder import write_segment
+
 
 CONFIGURATION: Final = """
 [transport]
@@ -27,7 +32,7 @@ path = "a -> b"
 
 
 @dataclass(frozen=True)
-class Workplace:
+class Workspace:
     """A folder with a configuration in it."""
 
     folder: Path
@@ -42,16 +47,16 @@ class Workplace:
         """The URL of the store."""
         return f"sqlite:///{self.folder}/store.db"
 
-    def configure(self, text: str = CONFIGURATION) -> Workplace:
+    def configure(self, text: str = CONFIGURATION) -> Workspace:
         """Write the configuration."""
         self.config.write_text(text)
         return self
 
-    def watch(self, *records: Batch | bytes, arrival_us: int = at_us(400), more: Sequence[Path] = ()) -> Workplace:
+    def watch(self, *records: Batch | bytes, arrival_us: int = at_us(400), more: Sequence[Path] = ()) -> Workspace:
         """Let records arrive in the spool, and make every window of them final, as ``run --once`` does."""
         path = write_segment(self.folder / "spool" / "0" / "0000000000.seg", *records, arrival_us=arrival_us)
-        engine = dialect.engine(self.store_url)
-        schema.prepare(engine)
+        engine = dialect.create_engine(self.store_url)
+        schema.prepare_store(engine)
         run_once(engine, stream_config.from_settings(settings.load(self.config, flags={}, environ={})), [path, *more])
         engine.dispose()
         return self
@@ -61,11 +66,11 @@ class Workplace:
         return main([command, "--config", str(self.config), *arguments])
 
 
-def all_told(seq: int, nodes: Sequence[str] = ("a", "b")) -> list[Batch]:
+def closing_batches(seq: int, nodes: Sequence[str] = ("a", "b")) -> list[Batch]:
     """Return the last words of the probes, so that their accounts are complete."""
     return [make_batch(Kind.BYE, node, seq=seq, complete_through_us=at_us(400)) for node in nodes]
 
 
 def one_of_ten_lost() -> list[Batch]:
     """Return what two probes say of ten messages, of which the last is lost between them."""
-    return [observation_batch(range(10)), observation_batch(range(9), "b"), *all_told(seq=1)]
+    return [observation_batch(range(10)), observation_batch(range(9), "b"), *closing_batches(seq=1)]

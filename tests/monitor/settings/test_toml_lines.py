@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hopwatch.monitor.settings.lines import Key, lines_of
+from hopwatch.monitor.settings.toml_lines import Key, find_key_lines
 
 TEXT = '''# a comment
 [transport]
@@ -72,15 +72,15 @@ fourth = 4
 )
 def test_the_line_of_a_key(key: Key, line: int) -> None:
     """Tables, plain, quoted and dotted keys, inline tables and elements of long arrays have their line."""
-    assert lines_of(TEXT)[key] == line
+    assert find_key_lines(TEXT)[key] == line
 
 
 def test_what_stands_in_a_text_is_no_key() -> None:
     """A table in a text of several lines is text."""
-    assert not any("not" in key for key in lines_of(TEXT))
+    assert not any("not" in key for key in find_key_lines(TEXT))
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_both_line_ends(end: str) -> None:
     """A file from Windows has the same lines."""
-    assert lines_of(end.join(["# é", "[a]", "", "b = 1"]))[("a", "b")] == 4
+    assert find_key_lines(end.join(["# é", "[a]", "", "b = 1"]))[("a", "b")] == 4

@@ -9,25 +9,33 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from hopwatch.cli.blocks import print_whole
-from hopwatch.cli.loss_table import PARTS, Json, count, loss, lost_share, show_accounts, span
+from hopwatch.cli.loss_table import (
+    PARTS,
+    Json,
+    format_count,
+    format_lag,
+    format_lost_ratio,
+    format_node_loss,
+    print_accounts,
+)
+from hopwatch.cli.wide_tables import print_wide_table
 from hopwatch.monitor.results import Verdict
 
 _VERDICTS: Final = (Verdict.CLEAN, Verdict.LOSSY, Verdict.UNKNOWN, Verdict.SILENT, Verdict.IDLE)
 
 
-def show(console: Console, told: Json, name: str) -> None:
+def print_rollups(console: Console, told: Json, name: str) -> None:
     """Draw the object of ``report --by --json`` for a person; ``name`` is ``hours`` or ``days``."""
     for stream in told["streams"]:
         if stream[name]:
-            print_whole(console, listing(stream["stream"], stream[name], name))
+            print_wide_table(console, build_rollup_table(stream["stream"], stream[name], name))
         else:
             console.print(f"stream {stream['stream']}: no final window for the time that is shown")
             console.print()
-    show_accounts(console, told["accounts"])
+    print_accounts(console, told["accounts"])
 
 
-def listing(stream: str, spans: Sequence[Json], name: str) -> Table:
+def build_rollup_table(stream: str, spans: Sequence[Json], name: str) -> Table:
     """Return the table with one row a span: windows by verdict, loss end to end and of each node, lag end to end."""
     nodes = [node["node"] for node in spans[0]["nodes"]]
     table = Table(title=f"stream {stream}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
@@ -41,10 +49,18 @@ def listing(stream: str, spans: Sequence[Json], name: str) -> Table:
     for part in PARTS:
         table.add_column(f"lag {part}", justify="right", no_wrap=True)
     for one in spans:
-        judged = [count(one["verdicts"][verdict]) for verdict in _VERDICTS]
+        judged = [format_count(one["verdicts"][verdict]) for verdict in _VERDICTS]
         fields = ("known", "delivered", "lost", *more, "lost_lower", "lost_upper")
-        counts = [count(one[field]) for field in fields]
-        lags = [span(one["lag_us"][part] if one["lag_us"] else None) for part in PARTS]
+        counts = [format_count(one[field]) for field in fields]
+        lags = [format_lag(one["lag_us"][part] if one["lag_us"] else None) for part in PARTS]
         start = one["start"].replace("T", " ").replace(":00:00Z", ":00Z") if name == "hours" else one["start"][:10]
-        table.add_row(start, count(one["windows"]), *judged, *counts, lost_share(one), *map(loss, one["nodes"]), *lags)
+        table.add_row(
+            start,
+            format_count(one["windows"]),
+            *judged,
+            *counts,
+            format_lost_ratio(one),
+            *map(format_node_loss, one["nodes"]),
+            *lags,
+        )
     return table

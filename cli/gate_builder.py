@@ -17,7 +17,7 @@ from hopwatch.gate.rules import Action, Check, Path, Rule
 from hopwatch.gate.stamping import Stamping
 from hopwatch.monitor.clock import SystemClock as MonitorClock
 from hopwatch.monitor.store import dialect, schema
-from hopwatch.monitor.store.subjects import StoredShelves
+from hopwatch.monitor.store.subjects import SubjectStore
 from hopwatch.probes.clock import SystemClock
 from hopwatch.probes.sinks import Sink, open_sink
 from hopwatch.probes.sinks.kafka import KafkaSink
@@ -27,51 +27,51 @@ if TYPE_CHECKING:
     from hopwatch.monitor.settings.gate import AnyRule
 
 
-def gate_of(chosen: Settings, streams: Iterable[str] | None = None) -> Gate:
+def build_gate(chosen: Settings, streams: Iterable[str] | None = None) -> Gate:
     """Return the gate, with an entrance for each stream that is named, or for all; nothing is reached for yet."""
-    producers = [producer_of(chosen, name) for name in chosen.gate.producers]
-    intakes = {stream: intake_of(chosen, stream) for stream in streams or chosen.gate.streams}
+    producers = [build_producer(chosen, name) for name in chosen.gate.producers]
+    intakes = {stream: build_intake(chosen, stream) for stream in streams or chosen.gate.streams}
     return Gate(intakes, SystemClock(), Producers(producers))
 
 
-def intake_of(chosen: Settings, stream: str) -> Intake:
+def build_intake(chosen: Settings, stream: str) -> Intake:
     """Return the entrance of one stream."""
     said, access, clock = chosen.gate.streams[stream], chosen.transport.access, SystemClock()
     return Intake(
-        entrance_of(chosen, stream),
+        build_entrance(chosen, stream),
         open_outlet(said.to, stream, access, clock),
         open_outlet(said.rejected_url(stream), "", access, clock),
-        stamping=stamping_of(chosen, stream),
+        stamping=build_stamping(chosen, stream),
         clock=clock,
     )
 
 
-def registry_of(chosen: Settings) -> Registry:
+def open_registry(chosen: Settings) -> Registry:
     """Return the registry in the configured store, which is made where there is none."""
-    engine = dialect.engine(chosen.store.url)
-    schema.prepare(engine)
-    return Registry(StoredShelves(engine, MonitorClock()))
+    engine = dialect.create_engine(chosen.store.url)
+    schema.prepare_store(engine)
+    return Registry(SubjectStore(engine, MonitorClock()))
 
 
-def stamping_of(chosen: Settings, stream: str, *, id_text: bool = True) -> Stamping:
+def build_stamping(chosen: Settings, stream: str, *, id_text: bool = True) -> Stamping:
     """Return what stamps the events of a stream at its entrance, into the configured transport."""
     node = chosen.gate.streams[stream].node
-    return Stamping(stream, node, _sink(chosen, f"{stream}.{node}"), SystemClock(), id_text=id_text)
+    return Stamping(stream, node, _open_sink(chosen, f"{stream}.{node}"), SystemClock(), id_text=id_text)
 
 
-def entrance_of(chosen: Settings, stream: str) -> Entrance:
+def build_entrance(chosen: Settings, stream: str) -> Entrance:
     """Return what the events of a stream are held to."""
     subject = chosen.gate.streams[stream].subject or stream
-    own = tuple(rule_of(rule) for rule in chosen.gate.rules if rule.subject == subject)
+    own = tuple(build_rule(rule) for rule in chosen.gate.rules if rule.subject == subject)
     return Entrance(stream, subject, Terms(chosen.streams[stream].max_age_us, own))
 
 
-def rule_of(said: AnyRule) -> Rule:
+def build_rule(said: AnyRule) -> Rule:
     """Return a rule as it is configured."""
-    return Rule(said.called, _check(said), Action(said.action))
+    return Rule(said.display_name, _build_check(said), Action(said.action))
 
 
-def producer_of(chosen: Settings, name: str) -> Producer:
+def build_producer(chosen: Settings, name: str) -> Producer:
     """Return a producer as he is configured; the subjects of his streams are his."""
     said = chosen.gate.producers[name]
     hashes = tuple(bytes.fromhex(one.partition(":")[2]) for one in said.tokens)
@@ -81,7 +81,7 @@ def producer_of(chosen: Settings, name: str) -> Producer:
     )
 
 
-def _check(said: AnyRule) -> Check:
+def _build_check(said: AnyRule) -> Check:
     if said.kind == "freshness":
         return rules.Freshness(said.within_us)
     field = Path.parse(said.field)
@@ -98,7 +98,7 @@ def _check(said: AnyRule) -> Check:
             return rules.Uniqueness(field, said.within_us)
 
 
-def _sink(chosen: Settings, instance: str) -> Sink:
+def _open_sink(chosen: Settings, instance: str) -> Sink:
     """Return where the gate's own stamps go: into Kafka it is let as the monitor is, by its settings."""
     clock, place = SystemClock(), chosen.transport.kafka_place
     named = f"{instance}.gate-{os.getpid()}.{clock.wall_ns()}"

@@ -5,19 +5,22 @@ has put it into the store, and any other finds that in its next transaction, and
 """
 
 from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
-
-from sqlalchemy import Connection, Engine
-
-from hopwatch.monitor.errors import CheckpointError, StoreError
-from hopwatch.monitor.store import dialect, schema, writer
-from hopwatch.monitor.store.writer import set_values, value
+from sqlalchemy import Connection
+from sqlalchemy import Engine
+from hopwatch.monitor.errors import CheckpointError
+from hopwatch.monitor.errors import StoreError
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import writer
+from hopwatch.monitor.store.writer import set_values
 from hopwatch.monitor.stream_config import StreamConfig
+from hopwatch.monitor.store.writer import read_value
+
 
 ONCE: Final = "once"
 _NO_BATCH: Final = -1
@@ -31,7 +34,7 @@ def check_once(connection: Connection) -> None:
     Raises:
         StoreError: the store holds what a stream has written, part of which the spool has no more.
     """
-    if value(connection, "query_id") not in (None, ONCE):
+    if read_value(connection, "query_id") not in (None, ONCE):
         what = "the store holds the results of a stream, --once would replace them"
         raise StoreError(f"{what}: name another store in [store] url")
 
@@ -43,8 +46,8 @@ def begin_once(connection: Connection, rules: Mapping[str, StreamConfig]) -> Non
         StoreError: the store is a stream's.
     """
     check_once(connection)
-    writer.clear(connection)
-    set_values(connection, {"query_id": ONCE, "rules": _rules_text(rules), _RUN: ONCE})
+    writer.clear_results(connection)
+    set_values(connection, {"query_id": ONCE, "rules": _encode_rules(rules), _RUN: ONCE})
 
 
 def begin_anew(engine: Engine, checkpoint: Path) -> int:
@@ -52,14 +55,14 @@ def begin_anew(engine: Engine, checkpoint: Path) -> int:
 
     The stream then begins with the first record that the transport still has.
     """
-    with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
-        windows = writer.forget_everything(connection)
+    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
+        windows = writer.clear_everything(connection)
     if checkpoint.is_dir():
         shutil.rmtree(checkpoint)
     return windows
 
 
-def check(
+def claim_store(
     engine: Engine, checkpoint: Path, rules: Mapping[str, StreamConfig], transport: str = "", run: str = ""
 ) -> None:
     """Check that store, checkpoint, configuration and transport belong together, before a stream starts.
@@ -70,27 +73,27 @@ def check(
     Raises:
         StoreError: they do not; the message says which of them to put aside.
     """
-    with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
-        schema.check(connection)
-        _check(connection, checkpoint, rules, transport)
+    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
+        schema.check_version(connection)
+        _check_consistency(connection, checkpoint, rules, transport)
         set_values(connection, {_RUN: run})
-        writer.drop_value(connection, _STOPPED)
+        writer.delete_value(connection, _STOPPED)
 
 
-def note_stop(engine: Engine, run: str, at_us: int) -> None:
+def record_stop(engine: Engine, run: str, at_us: int) -> None:
     """Note that a run was stopped in good order; nothing where another one has the store.
 
     Raises:
         StoreError: the store cannot be written.
     """
-    with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
-        if (value(connection, _RUN) or "") == run:
+    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
+        if (read_value(connection, _RUN) or "") == run:
             set_values(connection, {_STOPPED: str(at_us)})
 
 
-def stopped_us(connection: Connection) -> int | None:
+def read_stop_us(connection: Connection) -> int | None:
     """Return when the last run was stopped in good order; None while it runs, and where it died."""
-    noted = value(connection, _STOPPED)
+    noted = read_value(connection, _STOPPED)
     return None if noted is None else int(noted)
 
 
@@ -100,29 +103,31 @@ def require_run(connection: Connection, run: str) -> None:
     Raises:
         StoreError: another one has begun since.
     """
-    if (value(connection, _RUN) or "") != run:
-        what = f"another monitor has taken the store {dialect.name_of(connection.engine.url)}, and this one ends"
+    if (read_value(connection, _RUN) or "") != run:
+        what = f"another monitor has taken the store {dialect.redact_url(connection.engine.url)}, and this one ends"
         advice = "run one of them, and keep a SQLite store on a disk of its own machine, where locks hold"
         raise StoreError(f"{what}: {advice}")
 
 
-def _check(connection: Connection, checkpoint: Path, rules: Mapping[str, StreamConfig], transport: str) -> None:
-    wrote, last = value(connection, "query_id"), int(value(connection, "batch_id") or _NO_BATCH)
-    kept = json.loads(value(connection, "rules") or "{}")
-    was = value(connection, "transport")
-    name = dialect.name_of(connection.engine.url)
+def _check_consistency(
+    connection: Connection, checkpoint: Path, rules: Mapping[str, StreamConfig], transport: str
+) -> None:
+    wrote, last = read_value(connection, "query_id"), int(read_value(connection, "batch_id") or _NO_BATCH)
+    kept = json.loads(read_value(connection, "rules") or "{}")
+    was = read_value(connection, "transport")
+    name = dialect.redact_url(connection.engine.url)
     if wrote == ONCE:
         what = f"the store {name} holds the results of a --once run"
         raise StoreError(f"{what}: name another store in [store] url, or delete it")
-    _refuse_changed(kept, rules)
-    planned, done = (_newest_whole(checkpoint, log, lines) for log, lines in (("offsets", 3), ("commits", 2)))
+    _refuse_changed_rules(kept, rules)
+    planned, done = (_newest_complete_batch(checkpoint, log, lines) for log, lines in (("offsets", 3), ("commits", 2)))
     told = ""
     if wrote is None:
         told = f"the checkpoint {checkpoint} is at batch {done}, the store is empty" if done > _NO_BATCH else ""
     elif planned == _NO_BATCH:
         told = f"the store was written up to batch {last}, the checkpoint {checkpoint} has none"
-    elif query_id(checkpoint) != wrote:
-        told = f"the store was written by query {wrote}, the checkpoint {checkpoint} is of {query_id(checkpoint)}"
+    elif read_query_id(checkpoint) != wrote:
+        told = f"the store was written by query {wrote}, the checkpoint {checkpoint} is of {read_query_id(checkpoint)}"
     elif not done <= last <= planned:
         told = f"the store is at batch {last}, the checkpoint {checkpoint} has done {done} and planned {planned}"
     if not told and was and transport and transport != was:
@@ -133,25 +138,25 @@ def _check(connection: Connection, checkpoint: Path, rules: Mapping[str, StreamC
         raise CheckpointError(f"{told}: {advice}")
 
 
-def enter(
+def register_batch(
     connection: Connection, query: str, batch_id: int, rules: Mapping[str, StreamConfig], transport: str = ""
 ) -> bool:
     """Pass the fence: return whether this batch is new, and note it as written if so."""
-    if value(connection, "query_id") == query and int(value(connection, "batch_id") or _NO_BATCH) >= batch_id:
+    if read_value(connection, "query_id") == query and int(read_value(connection, "batch_id") or _NO_BATCH) >= batch_id:
         return False
     # A stream that the configuration has no more stays known: it may come back while its windows are kept.
-    known = json.loads(value(connection, "rules") or "{}") | json.loads(_rules_text(rules))
+    known = json.loads(read_value(connection, "rules") or "{}") | json.loads(_encode_rules(rules))
     now = {"query_id": query, "batch_id": str(batch_id), "rules": json.dumps(known, sort_keys=True)}
     set_values(connection, now | ({"transport": transport} if transport else {}))
     return True
 
 
-def watermark_us(connection: Connection) -> int:
+def read_watermark_us(connection: Connection) -> int:
     """Return the watermark of the last batch."""
-    return int(value(connection, "watermark_us") or 0)
+    return int(read_value(connection, "watermark_us") or 0)
 
 
-def query_id(checkpoint: Path) -> str:
+def read_query_id(checkpoint: Path) -> str:
     """Return the id that Spark gave the query of this checkpoint.
 
     Raises:
@@ -164,16 +169,16 @@ def query_id(checkpoint: Path) -> str:
         raise CheckpointError(f"{what}: put it and the store aside to begin anew") from None
 
 
-def _refuse_changed(kept: Mapping[str, object], rules: Mapping[str, StreamConfig]) -> None:
+def _refuse_changed_rules(kept: Mapping[str, object], rules: Mapping[str, StreamConfig]) -> None:
     """Refuse other nodes, arrows or shards under the same name: what is kept of open windows counts by them."""
-    now = json.loads(_rules_text(rules))
+    now = json.loads(_encode_rules(rules))
     for stream in kept:
         if stream in now and now[stream] != kept[stream]:
             what = f"the stream {stream!r} had another path, stamps or shards when the store was begun"
             raise StoreError(f"{what}: give it a new name, or begin with a new store and workdir")
 
 
-def _rules_text(rules: Mapping[str, StreamConfig]) -> str:
+def _encode_rules(rules: Mapping[str, StreamConfig]) -> str:
     told = {
         stream: [
             of_stream.pathway.nodes,
@@ -186,7 +191,7 @@ def _rules_text(rules: Mapping[str, StreamConfig]) -> str:
     return json.dumps(told, sort_keys=True)
 
 
-def _newest_whole(checkpoint: Path, log: str, lines: int) -> int:
+def _newest_complete_batch(checkpoint: Path, log: str, lines: int) -> int:
     """Return the number of the newest batch in one of the checkpoint's logs, whose file has at least so many lines.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Hold(Protocol):
+class StoreLock(Protocol):
     """The right to write, as long as the block lasts that it was given to."""
 
     def renew(self) -> None:
@@ -24,7 +24,7 @@ class Hold(Protocol):
         """
 
 
-class LastingHold:
+class MemoryLock:
     """A hold that only the end of the process can end."""
 
     def renew(self) -> None:

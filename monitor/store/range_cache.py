@@ -6,89 +6,111 @@ the fingerprints of its roll-ups, so one that was made before stands for it exac
 """
 
 from __future__ import annotations
-
 import threading
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar, cast
-
-from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, false, func, literal, or_, select
-
-from hopwatch.monitor.kernel.rollup import COUNTS, NODE_COUNTS, Sums
+from collections import OrderedDict
+from collections import defaultdict
+from collections.abc import Callable
+from collections.abc import Hashable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
+from typing import Any
+from typing import Final
+from typing import TypeVar
+from typing import cast
+from sqlalchemy import ColumnElement
+from sqlalchemy import Connection
+from sqlalchemy import Row
+from sqlalchemy import Table
+from sqlalchemy import and_
+from sqlalchemy import case
+from sqlalchemy import false
+from sqlalchemy import func
+from sqlalchemy import literal
+from sqlalchemy import or_
+from sqlalchemy import select
+from hopwatch.monitor.kernel.rollup import COUNTS
+from hopwatch.monitor.kernel.rollup import NODE_COUNTS
+from hopwatch.monitor.kernel.rollup import Sums
 from hopwatch.monitor.kernel.tally import NodeLags
 from hopwatch.monitor.kernel.tdigest_bulk_merge import merge_stored
-from hopwatch.monitor.results import Status, Verdict
-from hopwatch.monitor.store import rollups, tables
-from hopwatch.monitor.store.plan import Plan, Ranges
-from hopwatch.monitor.store.tables import NODE_LAGS, QUANTILES
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.store import rollups
+from hopwatch.monitor.store import tables
+from hopwatch.monitor.store.tables import NODE_LAGS
+from hopwatch.monitor.store.range_plan import RangePlan
+from hopwatch.monitor.store.range_plan import Ranges
+from hopwatch.monitor.store.tables import QUANTILE_FIELDS
+
 
 BLOCK_US: Final = 600_000_000
-MOST_KEPT: Final = 96
+MAX_PIECES: Final = 96
 """Pieces; one of 100 nodes takes about 2 MB."""
 _VERDICTS: Final = tuple(verdict.value.lower() for verdict in Verdict)
-_SUMMED: Final = (*COUNTS, "lost_upper")
-_NODE_SUMMED: Final = (*NODE_COUNTS, "loss_upper")
-_WINDOW: Final = tuple(
+_SUMMED_FIELDS: Final = (*COUNTS, "lost_upper")
+_NODE_SUMMED_FIELDS: Final = (*NODE_COUNTS, "loss_upper")
+_WINDOW_COLUMNS: Final = tuple(
     tables.windows.c[name]
-    for name in ("window_start_us", "verdict", "revision", "is_settled", "status", *_SUMMED)
-) + tuple(tables.windows.c[f"lag_us_{part}"] for part in QUANTILES)  # fmt: skip
-_SPAN_SUMMED: Final = ("windows", *_VERDICTS, *_SUMMED)
-_ROLLED: Final = -1
+    for name in ("window_start_us", "verdict", "revision", "is_settled", "status", *_SUMMED_FIELDS)
+) + tuple(tables.windows.c[f"lag_us_{part}"] for part in QUANTILE_FIELDS)  # fmt: skip
+_ROLLUP_SUMMED_FIELDS: Final = ("windows", *_VERDICTS, *_SUMMED_FIELDS)
+_ROLLUP_BLOCK: Final = -1
 """Stands for the block of what is rolled up."""
 
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 Rows = Sequence[Row[Any]]
-Where = ColumnElement[bool]
+Condition = ColumnElement[bool]
 
 
 @dataclass(slots=True)
-class Kept:
+class RangeCache:
     """Pieces, and what is made of them, as many as were used last; safe from any thread."""
 
-    most: int = MOST_KEPT
+    max_pieces: int = MAX_PIECES
     _pieces: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def of(self, key: Hashable, make: Callable[[], Made]) -> Made:
+    def get_or_build(self, key: Hashable, make: Callable[[], Value]) -> Value:
         """Return what was made under a key, which is of one kind alone, or make it."""
-        found = self.find(key)
+        found = self.get(key)
         if found is None:
             found = make()
-            self.keep(key, found)
-        return cast("Made", found)
+            self.put(key, found)
+        return cast("Value", found)
 
-    def find(self, key: Hashable) -> Any:  # noqa: ANN401 - what was kept
+    def get(self, key: Hashable) -> Any:  # noqa: ANN401 - what was kept
         """Return what is kept under a key; None without it."""
         with self._lock:
             if key in self._pieces:
                 self._pieces.move_to_end(key)
             return self._pieces.get(key)
 
-    def keep(self, key: Hashable, piece: object) -> None:
+    def put(self, key: Hashable, piece: object) -> None:
         """Keep something; what was used longest ago goes if there is too much."""
         with self._lock:
             self._pieces[key] = piece
-            while len(self._pieces) > self.most:
+            while len(self._pieces) > self.max_pieces:
                 self._pieces.popitem(last=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A stream of a store, and the pieces that are kept; ``known_as`` tells store and rules from all others."""
+class CachedStream:
+    """A stream of a store, and the pieces that are kept; ``cache_key`` tells store and rules from all others."""
 
     connection: Connection
     stream: str
-    known_as: str
-    kept: Kept
+    cache_key: str
+    cache: RangeCache
 
 
-def of_windows(source: Source, ranges: Ranges) -> dict[int, Sums]:
+def sum_windows(source: CachedStream, ranges: Ranges) -> dict[int, Sums]:
     """Return the sums of the final windows in some ranges, by the start of the ten minutes that they fall into."""
     if not ranges:
         return {}
     column, start = tables.windows.c, tables.windows.c.window_start_us
-    chosen = select(*_WINDOW).where(_within(start, ranges, column.stream == source.stream)).order_by(start)
+    chosen = select(*_WINDOW_COLUMNS).where(_in_ranges(start, ranges, column.stream == source.stream)).order_by(start)
     blocks: dict[int, list[Row[Any]]] = defaultdict(list)
     waiting = []
     for row in source.connection.execute(chosen):
@@ -96,70 +118,76 @@ def of_windows(source: Source, ranges: Ranges) -> dict[int, Sums]:
             blocks[row.window_start_us // BLOCK_US * BLOCK_US].append(row)
         else:
             waiting.append(row.window_start_us)
-    keys = {at: (source.stream, source.known_as, tuple(map(tuple, rows))) for at, rows in blocks.items()}
-    found = {at: piece for at, key in keys.items() if (piece := source.kept.find(key)) is not None}
+    keys = {at: (source.stream, source.cache_key, tuple(map(tuple, rows))) for at, rows in blocks.items()}
+    found = {at: piece for at, key in keys.items() if (piece := source.cache.get(key)) is not None}
     missing = sorted(blocks.keys() - found.keys())
     if missing:
         of_nodes = tables.node_windows.c
-        some = _clipped(ranges, missing)
-        where = _within(of_nodes.window_start_us, some, of_nodes.stream == source.stream)
+        some = _clip_ranges(ranges, missing)
+        where = _in_ranges(of_nodes.window_start_us, some, of_nodes.stream == source.stream)
         where = and_(where, of_nodes.window_start_us.not_in(waiting)) if waiting else where
         block = of_nodes.window_start_us // literal(BLOCK_US)
-        counts = {at: _counted(rows) for at, rows in blocks.items()}
-        for number, piece in _made(source.connection, tables.node_windows, where, block, counts, BLOCK_US).items():
+        counts = {at: _count_windows(rows) for at, rows in blocks.items()}
+        for number, piece in _build_pieces(
+            source.connection, tables.node_windows, where, block, counts, BLOCK_US
+        ).items():
             found[number] = piece
             # What is not settled yet may be written again under the same revision.
             if all(row.is_settled for row in blocks[number]):
-                source.kept.keep(keys[number], piece)
+                source.cache.put(keys[number], piece)
     return found
 
 
-def of_spans(source: Source, plan: Plan) -> Sums | None:
+def sum_rollups(source: CachedStream, plan: RangePlan) -> Sums | None:
     """Return the sums of the hours and days of a plan; none without any."""
-    planned, column = _spans(tables.rollups, source.stream, plan), tables.rollups.c
+    planned, column = _in_rollups(tables.rollups, source.stream, plan), tables.rollups.c
 
     def make() -> Sums:
-        rows = source.connection.execute(select(*(column[name] for name in _SPAN_SUMMED)).where(planned)).all()
-        where = _spans(tables.node_rollups, source.stream, plan)
-        counts = {_ROLLED: _added(rows, _SPAN_SUMMED)}
-        (found,) = _made(source.connection, tables.node_rollups, where, literal(_ROLLED), counts, 1).values()
+        rows = source.connection.execute(select(*(column[name] for name in _ROLLUP_SUMMED_FIELDS)).where(planned)).all()
+        where = _in_rollups(tables.node_rollups, source.stream, plan)
+        counts = {_ROLLUP_BLOCK: _add_rows(rows, _ROLLUP_SUMMED_FIELDS)}
+        (found,) = _build_pieces(
+            source.connection, tables.node_rollups, where, literal(_ROLLUP_BLOCK), counts, 1
+        ).values()
         return found
 
-    seen = fingerprints(source, plan)
-    return source.kept.of((Sums, source.stream, source.known_as, seen), make) if seen else None
+    seen = read_fingerprints(source, plan)
+    return source.cache.get_or_build((Sums, source.stream, source.cache_key, seen), make) if seen else None
 
 
-def fingerprints(source: Source, plan: Plan) -> tuple[tuple[str, int, int], ...]:
+def read_fingerprints(source: CachedStream, plan: RangePlan) -> tuple[tuple[str, int, int], ...]:
     """Return span, start and fingerprint of the hours and days of a plan: equal ones stand for equal figures."""
     column = tables.rollups.c
     found = source.connection.execute(
         select(column.span, column.start_us, column.fingerprint)
-        .where(_spans(tables.rollups, source.stream, plan))
+        .where(_in_rollups(tables.rollups, source.stream, plan))
         .order_by(*tables.rollups.primary_key)
     )
     return tuple((row.span, row.start_us, row.fingerprint) for row in found)
 
 
-def _made(  # noqa: PLR0913, PLR0917 - all that pieces are made of
+def _build_pieces(  # noqa: PLR0913, PLR0917 - all that pieces are made of
     connection: Connection,
     table: Table,
-    where: Where,
+    where: Condition,
     group: ColumnElement[int],
     counts: Mapping[int, Mapping[str, int | None]],
     unit: int,
 ) -> dict[int, Sums]:
     """Return the pieces of the rows of nodes that are chosen, by their group times ``unit``."""
     column = table.c
-    sums = [func.sum(column[name]) for name in _NODE_SUMMED]
+    sums = [func.sum(column[name]) for name in _NODE_SUMMED_FIELDS]
     unknown = func.sum(case((column.loss_upper.is_(None), 1), else_=0))
     # Named, as PostgreSQL does not know an expression again that has a value bound in it.
     labelled = group.label("piece")
     summed = select(labelled, column.place, func.min(column.node), unknown, *sums).where(where)
     nodes: dict[int, dict[int, tuple[str, dict[str, int | None]]]] = defaultdict(dict)
     for number, place, name, blind, *values in connection.execute(summed.group_by("piece", column.place)):
-        told: dict[str, int | None] = dict(zip(_NODE_SUMMED, map(int, (one or 0 for one in values)), strict=True))
+        told: dict[str, int | None] = dict(
+            zip(_NODE_SUMMED_FIELDS, map(int, (one or 0 for one in values)), strict=True)
+        )
         nodes[number * unit][place] = name, told | ({"loss_upper": None} if blind else {})
-    lags = _merged(connection, table, where, labelled, unit)
+    lags = _merge_digests(connection, table, where, labelled, unit)
     return {
         at: Sums(
             counts[at],
@@ -171,8 +199,8 @@ def _made(  # noqa: PLR0913, PLR0917 - all that pieces are made of
     }
 
 
-def _merged(
-    connection: Connection, table: Table, where: Where, group: ColumnElement[int], unit: int
+def _merge_digests(
+    connection: Connection, table: Table, where: Condition, group: ColumnElement[int], unit: int
 ) -> dict[tuple[int, int], NodeLags]:
     """Return the merged digests of each piece and node."""
     stored: dict[tuple[int, int], tuple[list[bytes], ...]] = defaultdict(lambda: ([], [], []))
@@ -184,19 +212,19 @@ def _merged(
     return {key: NodeLags(next(found), next(found), next(found)) for key in stored}
 
 
-def _counted(windows: Rows) -> dict[str, int | None]:
+def _count_windows(windows: Rows) -> dict[str, int | None]:
     """Return the counts of windows: how many there are, of each verdict, and their sums."""
     told: dict[str, int | None] = {"windows": len(windows)}
     told |= {name: sum(row.verdict == name.upper() for row in windows) for name in _VERDICTS}
-    return told | _added(windows, _SUMMED)
+    return told | _add_rows(windows, _SUMMED_FIELDS)
 
 
-def _added(rows: Rows, names: Sequence[str]) -> dict[str, int | None]:
+def _add_rows(rows: Rows, names: Sequence[str]) -> dict[str, int | None]:
     values = {name: [getattr(row, name) for row in rows] for name in names}
     return {name: None if None in found else sum(found) for name, found in values.items()}
 
 
-def _clipped(ranges: Ranges, blocks: Sequence[int]) -> Ranges:
+def _clip_ranges(ranges: Ranges, blocks: Sequence[int]) -> Ranges:
     """Return what of some ranges falls into some blocks."""
     return tuple(
         (max(begin, block), min(end, block + BLOCK_US))
@@ -206,12 +234,12 @@ def _clipped(ranges: Ranges, blocks: Sequence[int]) -> Ranges:
     )
 
 
-def _spans(table: Table, stream: str, plan: Plan) -> Where:
+def _in_rollups(table: Table, stream: str, plan: RangePlan) -> Condition:
     column = table.c
-    hours = _within(column.start_us, plan.hours, and_(column.stream == stream, column.span == rollups.HOUR))
-    return or_(hours, _within(column.start_us, plan.days, and_(column.stream == stream, column.span == rollups.DAY)))
+    hours = _in_ranges(column.start_us, plan.hours, and_(column.stream == stream, column.span == rollups.HOUR))
+    return or_(hours, _in_ranges(column.start_us, plan.days, and_(column.stream == stream, column.span == rollups.DAY)))
 
 
-def _within(column: ColumnElement[int], ranges: Ranges, of: Where) -> Where:
+def _in_ranges(column: ColumnElement[int], ranges: Ranges, of: Condition) -> Condition:
     """Return what chooses ranges of what is chosen; said in each of them anew, so that an index serves each."""
     return or_(false(), *(and_(of, column >= begin, column < end) for begin, end in ranges))

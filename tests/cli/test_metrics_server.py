@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 import pytest
 from sqlalchemy import text
-from hopwatch.cli import measuring
 from hopwatch.monitor import settings
 from hopwatch.monitor import stream_config
 from hopwatch.monitor.errors import DependencyError
@@ -21,25 +20,26 @@ from hopwatch.monitor.store import dialect
 from hopwatch.monitor.store import schema
 from tests.alerts.windows import at
 from tests.alerts.windows import window
-from tests.cli.workplace import CONFIGURATION
-from tests.cli.workplace import Workplace
-from tests.cli.workplace import one_of_ten_lost
 from tests.real.servers.process import free_ports
 from tests.real.servers.process import until
 from hopwatch.alerts.storage import outbox
 from tests.alerts.notifications import notification
+from hopwatch.cli import metrics_server
+from tests.cli.workspace import CONFIGURATION
+from tests.cli.workspace import Workspace
+from tests.cli.workspace import one_of_ten_lost
 
 
 @contextmanager
-def measured(workplace: Workplace) -> Iterator[job.JobContext]:
+def measured(workspace: Workspace) -> Iterator[job.JobContext]:
     """Yield the place of a job as the command makes it."""
-    chosen = settings.load(workplace.config, flags={}, environ={})
-    engine = dialect.engine(workplace.store_url)
-    schema.prepare(engine)
+    chosen = settings.load(workspace.config, flags={}, environ={})
+    engine = dialect.create_engine(workspace.store_url)
+    schema.prepare_store(engine)
     place = job.JobContext(
-        SpoolSource(workplace.folder / "spool"), engine, stream_config.from_settings(chosen), workplace.folder / "work"
+        SpoolSource(workspace.folder / "spool"), engine, stream_config.from_settings(chosen), workspace.folder / "work"
     )
-    with measuring.measured(place, chosen) as observed:
+    with metrics_server.serve_metrics(place, chosen) as observed:
         yield observed
     engine.dispose()
 
@@ -53,27 +53,27 @@ def page(port: int) -> str:
     return told
 
 
-def served(workplace: Workplace) -> int:
+def served(workspace: Workspace) -> int:
     """Configure the place to serve metrics on a free port, and return it."""
     (port,) = free_ports(1)
-    workplace.configure(f'{CONFIGURATION}[metrics]\nlisten = "127.0.0.1:{port}"\n')
+    workspace.configure(f'{CONFIGURATION}[metrics]\nlisten = "127.0.0.1:{port}"\n')
     return port
 
 
-def test_without_an_address_nothing_is_served(workplace: Workplace) -> None:
+def test_without_an_address_nothing_is_served(workspace: Workspace) -> None:
     """And nobody observes the job."""
-    with measured(workplace.configure()) as place:
+    with measured(workspace.configure()) as place:
         assert place.observer is ignore_batch
 
 
-def test_a_monitor_that_starts_shows_what_its_store_holds(workplace: Workplace) -> None:
+def test_a_monitor_that_starts_shows_what_its_store_holds(workspace: Workspace) -> None:
     """Newest windows, accounts and alerts, before the first micro-batch."""
-    port = served(workplace)
-    workplace.watch(*one_of_ten_lost())
-    engine = dialect.engine(workplace.store_url)
+    port = served(workspace)
+    workspace.watch(*one_of_ten_lost())
+    engine = dialect.create_engine(workspace.store_url)
     with engine.execution_options(writes=True).begin() as connection:
         outbox.enqueue(connection, [notification()], [("pager",)])
-    with measured(workplace):
+    with measured(workspace):
         until(lambda: "hopwatch_records_total 4.0" in page(port), "the accounts")
         shown = page(port)
     assert 'hopwatch_outbox_notifications{channel="pager",state="waiting"} 1.0' in shown
@@ -83,11 +83,11 @@ def test_a_monitor_that_starts_shows_what_its_store_holds(workplace: Workplace) 
 
 
 def test_a_micro_batch_is_on_the_page_once_it_is_written(
-    workplace: Workplace, capsys: pytest.CaptureFixture[str]
+    workspace: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The job tells it; nobody reads the store for it. Afterwards the port is free."""
-    port = served(workplace)
-    with measured(workplace) as place:
+    port = served(workspace)
+    with measured(workspace) as place:
         assert capsys.readouterr().err == f"hopwatch: metrics are at http://127.0.0.1:{port}/metrics\n"
         place.observer(CommittedBatch((window(0, lost={"b": 20}),), at(5), 0.5))
         assert 'hopwatch_lost_messages_total{stream="orders"} 20.0' in page(port)
@@ -95,20 +95,20 @@ def test_a_micro_batch_is_on_the_page_once_it_is_written(
         socket.create_connection(("127.0.0.1", port))
 
 
-def test_a_store_that_goes_away_breaks_no_scrape(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_goes_away_breaks_no_scrape(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page says so."""
     monkeypatch.setattr(store_poller, "POLL_EVERY_S", 0.05)
-    port = served(workplace)
-    with measured(workplace):
+    port = served(workspace)
+    with measured(workspace):
         until(lambda: "hopwatch_store_read_timestamp_seconds 1" in page(port), "the first figures")
-        with dialect.engine(workplace.store_url).execution_options(writes=True).begin() as connection:
+        with dialect.create_engine(workspace.store_url).execution_options(writes=True).begin() as connection:
             connection.execute(text("DROP TABLE alembic_version"))
         until(lambda: "hopwatch_store_up 0.0" in page(port), "the failure")
         assert "hopwatch_store_read_timestamp_seconds 1" in page(port)
 
 
 def test_a_port_that_is_taken_ends_the_command_before_spark_starts(
-    workplace: Workplace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Exit 3, with the key that names it."""
 
@@ -116,11 +116,11 @@ def test_a_port_that_is_taken_ends_the_command_before_spark_starts(
         raise AssertionError("Spark was started")
 
     monkeypatch.setattr(session, "_build_session", start)
-    (workplace.folder / "spool").mkdir()
+    (workspace.folder / "spool").mkdir()
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        workplace.configure(f'{CONFIGURATION}[metrics]\nlisten = "127.0.0.1:{port}"\n')
-        assert workplace.run("run") == DependencyError.exit_code
+        workspace.configure(f'{CONFIGURATION}[metrics]\nlisten = "127.0.0.1:{port}"\n')
+        assert workspace.run("run") == DependencyError.exit_code
     assert capsys.readouterr().err.startswith(f"hopwatch: metrics cannot be served at 127.0.0.1:{port}: ")

@@ -1,23 +1,26 @@
 """Tests of the names that no configuration declares, in either database."""
 
 from __future__ import annotations
-
 from sqlalchemy import Engine
-
-from hopwatch.monitor.accounting.undeclared_names import MAX_PROBE_CHARS, UndeclaredName
-from hopwatch.monitor.payloads import SendingInstance, SetAside
-from hopwatch.monitor.store import retention, schema, undeclared
-from tests.monitor.accounting.test_undeclared_names import DECLARED, aside
+from hopwatch.monitor.accounting.undeclared_names import MAX_PROBE_CHARS
+from hopwatch.monitor.accounting.undeclared_names import UndeclaredName
+from hopwatch.monitor.payloads import SendingInstance
+from hopwatch.monitor.payloads import SetAside
+from hopwatch.monitor.store import retention
+from hopwatch.monitor.store import schema
+from tests.monitor.accounting.test_undeclared_names import DECLARED
+from tests.monitor.accounting.test_undeclared_names import aside
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spool_builder import at_us
+from hopwatch.monitor.store import undeclared_names
 
 
 def keep(engine: Engine, *records: SetAside) -> tuple[UndeclaredName, ...]:
     """Take records in, and return what the store then has."""
     with engine.execution_options(writes=True).begin() as connection:
-        undeclared.note(connection, records, DECLARED)
-    with schema.reading(engine) as connection:
-        return undeclared.names(connection)
+        undeclared_names.count_undeclared(connection, records, DECLARED)
+    with schema.open_snapshot(engine) as connection:
+        return undeclared_names.read_undeclared(connection)
 
 
 def test_records_of_a_name_are_counted_from_batch_to_batch(engine: Engine) -> None:
@@ -59,6 +62,6 @@ def test_names_that_came_long_ago_are_pruned(engine: Engine) -> None:
     )
     keep(engine, old, new)
     list(retention.prune(engine, at_us(-3_600), ManualClock()))
-    with schema.reading(engine) as connection:
-        assert [one.node for one in undeclared.names(connection)] == ["y"]
-        assert undeclared.names(connection, since_us=at_us(71)) == ()
+    with schema.open_snapshot(engine) as connection:
+        assert [one.node for one in undeclared_names.read_undeclared(connection)] == ["y"]
+        assert undeclared_names.read_undeclared(connection, since_us=at_us(71)) == ()

@@ -1,29 +1,34 @@
 """Ids of lost messages as the store has them: packed, with what they were called."""
 
 from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
-
-from sqlalchemy import ColumnElement, Connection, func, select
-
-from hopwatch.monitor.kernel import masks, naming
+from typing import Any
+from typing import Final
+from typing import NamedTuple
+from sqlalchemy import ColumnElement
+from sqlalchemy import Connection
+from sqlalchemy import func
+from sqlalchemy import select
+from hopwatch.monitor.kernel import masks
+from hopwatch.monitor.kernel import naming
 from hopwatch.monitor.kernel.journeys import Journeys
 from hopwatch.monitor.kernel.masks import Ids
-from hopwatch.monitor.kernel.naming import MAX_TEXT_BYTES, Names
+from hopwatch.monitor.kernel.naming import MAX_TEXT_BYTES
+from hopwatch.monitor.kernel.naming import Names
 from hopwatch.monitor.store import tables
 from hopwatch.probes.contract.limits import ID_BYTES
 
+
 _ENDS_BYTES: Final = 4
-_ROWS: Final = 100
+_ROWS_PER_FETCH: Final = 100
 
 
-def apart(packed: bytes) -> list[bytes]:
+def split_ids(packed: bytes) -> list[bytes]:
     """Return the ids that were packed."""
     return [bytes(packed[at : at + ID_BYTES]) for at in range(0, len(packed), ID_BYTES)]
 
 
-def first(most: int) -> list[ColumnElement[Any]]:
+def first_id_columns(most: int) -> list[ColumnElement[Any]]:
     """Return the columns that hold the first ids and their names, under the names of the columns they are cut from."""
     column = tables.lost_ids.c
     sizes = (
@@ -35,15 +40,15 @@ def first(most: int) -> list[ColumnElement[Any]]:
     return [func.substr(part, 1, most * size).label(part.name) for part, size in sizes]
 
 
-def named(row: Any) -> Iterator[tuple[bytes, str]]:  # noqa: ANN401 - a row with the columns of lost ids
+def read_named_ids(row: Any) -> Iterator[tuple[bytes, str]]:  # noqa: ANN401 - a row with the columns of lost ids
     """Yield each id of a row, and how it is shown."""
-    ids = apart(row.message_ids)
-    names = _names(row, len(ids))
+    ids = split_ids(row.message_ids)
+    names = _unpack_names(row, len(ids))
     for message_id, kind, text in zip(ids, names.kinds.tolist(), names.texts.tolist(), strict=True):
         yield message_id, naming.format_id(message_id, kind, text)
 
 
-class Message(NamedTuple):
+class LostMessage(NamedTuple):
     """What a message was called, how many stamps it has, and the first of these, by the names of their fields.
 
     How many is not known of what was written before stamps were kept.
@@ -55,18 +60,18 @@ class Message(NamedTuple):
     stamps: tuple[dict[str, Any], ...]
 
 
-def found(row: Any, message_id: bytes) -> Message | None:  # noqa: ANN401 - a row with the columns of lost ids
+def find_message(row: Any, message_id: bytes) -> LostMessage | None:  # noqa: ANN401 - a row with the columns of lost ids
     """Return what is kept of one id of a row; None if the row has other ids."""
-    ids = apart(row.message_ids)
+    ids = split_ids(row.message_ids)
     if message_id not in ids:
         return None
     place = ids.index(message_id)
-    names = _names(row, len(ids))
+    names = _unpack_names(row, len(ids))
     count, stamps = Journeys(bytes(row.journeys or b"")).of(place)
-    return Message(int(names.kinds[place]), names.texts[place], count or None, tuple(stamps))
+    return LostMessage(int(names.kinds[place]), names.texts[place], count or None, tuple(stamps))
 
 
-def _names(row: Any, count: int) -> Names:  # noqa: ANN401 - a row
+def _unpack_names(row: Any, count: int) -> Names:  # noqa: ANN401 - a row
     if row.id_kinds is None:
         # It was written before ids had kinds.
         return naming.unknown_names(count)
@@ -74,11 +79,11 @@ def _names(row: Any, count: int) -> Names:  # noqa: ANN401 - a row
     return naming.unpack_names(bytes(row.id_kinds), bytes(row.id_text_ends or b""), bytes(row.id_texts or b""))
 
 
-def packed(connection: Connection, stream: str | None = None) -> Iterator[tuple[str, int, str, Ids]]:
+def read_packed_ids(connection: Connection, stream: str | None = None) -> Iterator[tuple[str, int, str, Ids]]:
     """Yield (stream, start of the window in µs, node, ids) of all that is kept as lost, few rows in memory at once."""
     column = tables.lost_ids.c
     wanted = select(column.stream, column.window_start_us, column.node, column.message_ids)
     if stream is not None:
         wanted = wanted.where(column.stream == stream)
-    for row in connection.execute(wanted.execution_options(yield_per=_ROWS)):
+    for row in connection.execute(wanted.execution_options(yield_per=_ROWS_PER_FETCH)):
         yield row.stream, row.window_start_us, row.node, masks.ids_from_bytes(bytes(row.message_ids))

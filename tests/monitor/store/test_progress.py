@@ -4,7 +4,6 @@ from __future__ import annotations
 from pathlib import Path
 from sqlalchemy import Engine
 from hopwatch.monitor.store import instances
-from hopwatch.monitor.store import lineage
 from hopwatch.monitor.store import schema
 from hopwatch.monitor.store import tables
 from hopwatch.monitor.store import writer
@@ -14,6 +13,7 @@ from tests.dashboards.health_data import book
 from tests.dashboards.health_data import write
 from hopwatch.monitor.texts.read_progress import ReadProgress
 from tests.monitor.spool_builder import STREAM_CONFIGS
+from hopwatch.monitor.store import fencing
 
 
 STOPPED_US = WATERMARK_US + 7
@@ -21,13 +21,13 @@ STOPPED_US = WATERMARK_US + 7
 
 def reached(engine: Engine) -> ReadProgress:
     """Return what the store says."""
-    with schema.reading(engine) as connection:
-        return instances.reached(connection)
+    with schema.open_snapshot(engine) as connection:
+        return instances.read_progress(connection)
 
 
 def begin(engine: Engine, folder: Path, run: str) -> None:
     """Let a run begin over an empty store, and write a batch."""
-    lineage.check(engine, folder / "checkpoint", STREAM_CONFIGS, run=run)
+    fencing.claim_store(engine, folder / "checkpoint", STREAM_CONFIGS, run=run)
 
 
 def test_an_empty_store_has_reached_nothing(engine: Engine) -> None:
@@ -38,7 +38,7 @@ def test_an_empty_store_has_reached_nothing(engine: Engine) -> None:
 def test_a_stream_has_reached_its_watermark(engine: Engine) -> None:
     """Which its own pulse moves."""
     with engine.execution_options(writes=True).begin() as connection:
-        writer.write(connection, Changes(WATERMARK_US))
+        writer.write_changes(connection, Changes(WATERMARK_US))
     assert reached(engine) == ReadProgress(WATERMARK_US)
 
 
@@ -47,14 +47,14 @@ def test_a_store_that_was_filled_once_has_reached_its_newest_record(engine: Engi
     write(engine, book())
     with engine.execution_options(writes=True).begin() as connection:
         connection.execute(tables.meta.delete())
-        writer.set_values(connection, {"query_id": lineage.ONCE, "watermark_us": str(2**62)})
+        writer.set_values(connection, {"query_id": fencing.ONCE, "watermark_us": str(2**62)})
     assert reached(engine) == ReadProgress(book().last_arrival_us, is_once=True)
 
 
 def test_a_stop_is_noted_until_the_next_run(engine: Engine, tmp_path: Path) -> None:
     """By the run that has the store; the next one takes the note away."""
     begin(engine, tmp_path, "first")
-    lineage.note_stop(engine, "first", STOPPED_US)
+    fencing.record_stop(engine, "first", STOPPED_US)
     assert reached(engine).stopped_us == STOPPED_US
     begin(engine, tmp_path, "second")
     assert reached(engine).stopped_us is None
@@ -64,5 +64,5 @@ def test_a_run_that_has_lost_the_store_notes_nothing(engine: Engine, tmp_path: P
     """The other one goes on."""
     begin(engine, tmp_path, "first")
     begin(engine, tmp_path, "second")
-    lineage.note_stop(engine, "first", STOPPED_US)
+    fencing.record_stop(engine, "first", STOPPED_US)
     assert reached(engine).stopped_us is None

@@ -17,7 +17,7 @@ _ARRAY: Final = "table_array_element"
 _TABLES: Final = frozenset({"table", _ARRAY})
 
 
-def lines_of(text: str) -> dict[Key, int]:
+def find_key_lines(text: str) -> dict[Key, int]:
     """Return the line, counted from 1, of each table, key and array element of a valid TOML text.
 
     A table that was never written by itself has the line of the first key below it. The tables of an array have numbers
@@ -37,16 +37,16 @@ def _note_table(table: Node, lines: dict[Key, int], arrays: dict[Key, int]) -> K
     """Note the line of a table's header, and return the key that it stands for; ``arrays`` counts those of arrays."""
     header = table.named_children[0]
     key: Key = ()
-    for part in _parts(header):
+    for part in _key_parts(header):
         if key in arrays:
             # What is below an array is in the last of its tables.
             key = (*key, arrays[key])
         key = (*key, part)
-        lines.setdefault(key, _line(header))
+        lines.setdefault(key, _line_number(header))
     if table.type == _ARRAY:
         arrays[key] = arrays.get(key, -1) + 1
         key = (*key, arrays[key])
-    lines[key] = _line(header)
+    lines[key] = _line_number(header)
     return key
 
 
@@ -67,27 +67,27 @@ def _note_value(value: Node, key: Key, lines: dict[Key, int]) -> None:
     elif value.type == "array":
         elements = [element for element in value.named_children if element.type != "comment"]
         for place, element in enumerate(elements):
-            lines[*key, place] = _line(element)
+            lines[*key, place] = _line_number(element)
             _note_value(element, (*key, place), lines)
 
 
 def _note_key(node: Node, above: Key, lines: dict[Key, int]) -> Key:
     """Note the line of a key, and of the tables that a dotted one makes on its way; return the whole key."""
-    parts = _parts(node)
+    parts = _key_parts(node)
     for end in range(1, len(parts)):
-        lines.setdefault((*above, *parts[:end]), _line(node))
+        lines.setdefault((*above, *parts[:end]), _line_number(node))
     key = (*above, *parts)
-    lines[key] = _line(node)
+    lines[key] = _line_number(node)
     return key
 
 
-def _parts(node: Node) -> tuple[str, ...]:
+def _key_parts(node: Node) -> tuple[str, ...]:
     if node.type == "dotted_key":
-        return tuple(part for child in node.named_children if child.type in _KEYS for part in _parts(child))
+        return tuple(part for child in node.named_children if child.type in _KEYS for part in _key_parts(child))
     text = (node.text or b"").decode()
     # A quoted key has all the escapes of a string.
     return (str(tomllib.loads(f"key = {text}")["key"]) if node.type == "quoted_key" else text,)
 
 
-def _line(node: Node) -> int:
+def _line_number(node: Node) -> int:
     return node.start_point.row + 1

@@ -1,23 +1,24 @@
 """Tests of ``hopwatch find --ids-from``: what became of each of many messages."""
 
 from __future__ import annotations
-
 import io
 import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-
 import pytest
-
 from hopwatch.monitor.lookup import fates
-from hopwatch.probes.contract.batch import Batch, IdKind
+from hopwatch.probes.contract.batch import Batch
+from hopwatch.probes.contract.batch import IdKind
 from hopwatch.probes.contract.id_texts import laid_out
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import NO_REASON
-from tests.cli.workplace import Workplace, all_told
-from tests.monitor.spool_builder import observation_batch, pack_lags
+from tests.monitor.spool_builder import observation_batch
+from tests.monitor.spool_builder import pack_lags
+from tests.cli.workspace import Workspace
+from tests.cli.workspace import closing_batches
+
 
 Captured = pytest.CaptureFixture[str]
 TEXTS = ("order-1", "order-2", "order-3", "größe")
@@ -31,27 +32,27 @@ def called(texts: tuple[str, ...], node: str, **fields: Any) -> Batch:  # noqa: 
     return observation_batch(range(len(texts)), node, message_ids=b"".join(map(id_bytes, texts)), **named | fields)
 
 
-def told(workplace: Workplace, capsys: Captured, lines: str, *more: str) -> tuple[int, dict[str, list[Any]]]:
+def told(workspace: Workspace, capsys: Captured, lines: str, *more: str) -> tuple[int, dict[str, list[Any]]]:
     """Return the exit code, and the fates of each id, as JSON."""
-    file = workplace.folder / "ids.txt"
+    file = workspace.folder / "ids.txt"
     file.write_text(lines)
-    code = workplace.run("find", "--ids-from", str(file), "--json", *more)
+    code = workspace.run("find", "--ids-from", str(file), "--json", *more)
     captured = capsys.readouterr()
     assert captured.err == ""
     return code, {one["id"]: one["messages"] for one in json.loads(captured.out)["ids"]}
 
 
 @pytest.fixture
-def watched(workplace: Workplace) -> Workplace:
+def watched(workspace: Workspace) -> Workspace:
     """Return a place where one of four is lost, one was filtered, and two were delivered."""
     reason = bytes([NO_REASON, NO_REASON, 0])
     at_b = called(
         TEXTS[:3], "b", outcome=b"\0\0\1", reason=reason, reasons=("test traffic",), lag_out_us=pack_lags(5, 5, 5)
     )
-    return workplace.watch(called(TEXTS, "a"), at_b, *all_told(seq=1))
+    return workspace.watch(called(TEXTS, "a"), at_b, *closing_batches(seq=1))
 
 
-def test_each_id_has_what_became_of_it(watched: Workplace, capsys: Captured) -> None:
+def test_each_id_has_what_became_of_it(watched: Workspace, capsys: Captured) -> None:
     """Delivered, filtered with its reason, lost, or nothing known; ids as people have them, each once, in order."""
     hashed = id_bytes("order-2").hex()
     code, found = told(watched, capsys, f"order-1\n order-3 \r\ngröße\nnobody\n{hashed}\norder-1\n")
@@ -65,7 +66,7 @@ def test_each_id_has_what_became_of_it(watched: Workplace, capsys: Captured) -> 
     assert [one["fate"] for one in found[hashed]] == ["delivered"]
 
 
-def test_people_read_a_line_an_id(watched: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_people_read_a_line_an_id(watched: Workspace, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     """From standard input too; all of them are known, so that it ends well."""
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO("order-3\ngröße\n".encode())))
     assert watched.run("find", "--ids-from", "-") == 0
@@ -75,68 +76,68 @@ def test_people_read_a_line_an_id(watched: Workplace, capsys: Captured, monkeypa
     ]
 
 
-def test_what_is_not_surely_lost_is_not_called_lost(workplace: Workplace, capsys: Captured) -> None:
+def test_what_is_not_surely_lost_is_not_called_lost(workspace: Workspace, capsys: Captured) -> None:
     """Without the last words of b's probe it may have seen the message, and nobody knows."""
-    workplace.watch(called(TEXTS, "a"), called(TEXTS[:3], "b"), *all_told(seq=1, nodes=("a",)))
-    assert workplace.run("find", "--ids-from", str(_file(workplace, "größe\n"))) == 0
+    workspace.watch(called(TEXTS, "a"), called(TEXTS[:3], "b"), *closing_batches(seq=1, nodes=("a",)))
+    assert workspace.run("find", "--ids-from", str(_file(workspace, "größe\n"))) == 0
     assert "größe  not seen at b; it is not known whether it was lost" in capsys.readouterr().out
 
 
-def test_what_was_lost_inside_a_node_arrived_there(workplace: Workplace, capsys: Captured) -> None:
+def test_what_was_lost_inside_a_node_arrived_there(workspace: Workspace, capsys: Captured) -> None:
     """By the counts of its node, so that it is told when its segments are gone too; of a mixed loss by its stamps."""
     arrived: dict[str, Any] = {"lag_in_us": pack_lags(1_500), "lag_out_us": b""}
     texts = (*TEXTS[:2], "größe")
-    ends = all_told(seq=1, nodes=("a",)), all_told(seq=2, nodes=("b",))
-    workplace.watch(
+    ends = closing_batches(seq=1, nodes=("a",)), closing_batches(seq=2, nodes=("b",))
+    workspace.watch(
         called(texts, "a"), called(texts[:2], "b"), called(texts[2:], "b", seq=1, **arrived), *ends[0], *ends[1]
     )
-    lines = str(_file(workplace, "größe\n"))
+    lines = str(_file(workspace, "größe\n"))
     expected = f"größe  lost inside b: it arrived and was not seen leaving (orders, window {START})"
-    assert workplace.run("find", "--ids-from", lines) == 0
+    assert workspace.run("find", "--ids-from", lines) == 0
     assert capsys.readouterr().out.splitlines() == [expected]
-    for path in (workplace.folder / "spool").rglob("*.seg"):
+    for path in (workspace.folder / "spool").rglob("*.seg"):
         path.unlink()
-    assert workplace.run("find", "--ids-from", lines) == 0
+    assert workspace.run("find", "--ids-from", lines) == 0
     assert capsys.readouterr().out.splitlines() == [expected]
 
 
-def test_of_losses_in_several_parts_each_is_told_by_its_stamps(workplace: Workplace, capsys: Captured) -> None:
+def test_of_losses_in_several_parts_each_is_told_by_its_stamps(workspace: Workspace, capsys: Captured) -> None:
     """One was lost on its way to b and one inside it; without their segments they are lost at b."""
     arrived: dict[str, Any] = {"lag_in_us": pack_lags(1_500), "lag_out_us": b""}
-    ends = all_told(seq=1, nodes=("a",)), all_told(seq=2, nodes=("b",))
+    ends = closing_batches(seq=1, nodes=("a",)), closing_batches(seq=2, nodes=("b",))
     at_b = called(TEXTS[:2], "b"), called(TEXTS[2:3], "b", seq=1, **arrived)
-    workplace.watch(called(TEXTS, "a"), *at_b, *ends[0], *ends[1])
-    lines = str(_file(workplace, "order-3\ngröße\n"))
-    assert workplace.run("find", "--ids-from", lines) == 0
+    workspace.watch(called(TEXTS, "a"), *at_b, *ends[0], *ends[1])
+    lines = str(_file(workspace, "order-3\ngröße\n"))
+    assert workspace.run("find", "--ids-from", lines) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"order-3  lost inside b: it arrived and was not seen leaving (orders, window {START})",
         f"größe  lost at b (orders, window {START})",
     ]
-    for path in (workplace.folder / "spool").rglob("*.seg"):
+    for path in (workspace.folder / "spool").rglob("*.seg"):
         path.unlink()
-    assert workplace.run("find", "--ids-from", lines) == 0
+    assert workspace.run("find", "--ids-from", lines) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"{text}  lost at b (orders, window {START})" for text in ("order-3", "größe")
     ]
 
 
-def test_a_loss_is_told_when_its_segments_are_gone(watched: Workplace, capsys: Captured) -> None:
+def test_a_loss_is_told_when_its_segments_are_gone(watched: Workspace, capsys: Captured) -> None:
     """The store has it still; another stream has nothing of it."""
     for path in (watched.folder / "spool").rglob("*.seg"):
         path.unlink()
     assert [one["fate"] for one in told(watched, capsys, "größe\n")[1]["größe"]] == ["lost"]
 
 
-def test_thousands_of_ids_are_looked_for_at_once(workplace: Workplace, capsys: Captured) -> None:
+def test_thousands_of_ids_are_looked_for_at_once(workspace: Workspace, capsys: Captured) -> None:
     """Each as the one by itself; ids in one batch with thousands of others."""
-    workplace.watch(observation_batch(range(3_000)), observation_batch(range(2_999), "b"), *all_told(seq=1))
-    code, found = told(workplace, capsys, "".join(f"{number}\n" for number in range(1_000, 3_001)))
+    workspace.watch(observation_batch(range(3_000)), observation_batch(range(2_999), "b"), *closing_batches(seq=1))
+    code, found = told(workspace, capsys, "".join(f"{number}\n" for number in range(1_000, 3_001)))
     words = {number: [one["fate"] for one in found[str(number)]] for number in (1_000, 2_998, 2_999, 3_000)}
     assert (code, len(found)) == (1, 2_001)
     assert words == {1_000: ["delivered"], 2_998: ["delivered"], 2_999: ["lost"], 3_000: []}
 
 
-def test_memory_has_a_bound(watched: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_has_a_bound(watched: Workspace, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is beyond it is told to be left out."""
     monkeypatch.setattr(fates, "MAX_MESSAGES", 1)
     watched.run("find", "--ids-from", str(_file(watched, "order-1\norder-2\n")))
@@ -157,7 +158,7 @@ def test_memory_has_a_bound(watched: Workplace, capsys: Captured, monkeypatch: p
     ids=["empty", "blank", "spaces", "blank at the end", "binary", "too many", "not there"],
 )
 def test_a_file_that_cannot_be_says_why(
-    watched: Workplace, capsys: Captured, content: bytes | None, sentence: str
+    watched: Workspace, capsys: Captured, content: bytes | None, sentence: str
 ) -> None:
     """With the exit code of a flag that cannot be."""
     file = watched.folder / "bad.txt"
@@ -167,20 +168,20 @@ def test_a_file_that_cannot_be_says_why(
     assert sentence in " ".join(capsys.readouterr().err.split())
 
 
-def test_no_id_is_no_id(watched: Workplace, capsys: Captured) -> None:
+def test_no_id_is_no_id(watched: Workspace, capsys: Captured) -> None:
     """It would be looked for as the hash of an empty text, and found nowhere."""
     assert watched.run("find", "") == 2
     assert capsys.readouterr().err == "hopwatch: the id is empty: name one, as the message was given it\n"
 
 
 @pytest.mark.parametrize("arguments", [(), ("7", "--ids-from", "ids.txt")], ids=["neither", "both"])
-def test_one_id_or_many(watched: Workplace, capsys: Captured, arguments: tuple[str, ...]) -> None:
+def test_one_id_or_many(watched: Workspace, capsys: Captured, arguments: tuple[str, ...]) -> None:
     """Neither and both cannot be."""
     assert watched.run("find", *arguments) == 2
     assert "name one of the two" in " ".join(capsys.readouterr().err.split())
 
 
-def _file(workplace: Workplace, lines: str) -> Path:
-    file = workplace.folder / "some.txt"
+def _file(workspace: Workspace, lines: str) -> Path:
+    file = workspace.folder / "some.txt"
     file.write_text(lines)
     return file

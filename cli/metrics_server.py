@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def measured(place: JobContext, chosen: Settings) -> Iterator[JobContext]:
+def serve_metrics(place: JobContext, chosen: Settings) -> Iterator[JobContext]:
     """Yield the place with an observer, whose metrics are served meanwhile; as it is, where they are not asked for.
 
     Raises:
@@ -38,17 +38,17 @@ def measured(place: JobContext, chosen: Settings) -> Iterator[JobContext]:
 
     clock = SystemClock()
     # Of its own: the job never waits for a connection that a scrape has.
-    engine = dialect.engine(chosen.store.url)
-    with schema.reading(engine) as connection:
-        begins = figures.beginning(connection, place.rules)
+    engine = dialect.create_engine(chosen.store.url)
+    with schema.open_snapshot(engine) as connection:
+        begins = figures.read_starting_point(connection, place.rules)
     nodes = {stream: of.pathway.nodes for stream, of in place.rules.items()}
     of_all = MetricsRecorder(place.rules, plan_folding(nodes, chosen.metrics.most_series), clock, begins)
     host, port = chosen.metrics.listen
     server = MetricsServer(host, port, of_all.known)
-    reading = StorePoller(lambda: _read(engine, place.rules, clock.now_us()), of_all.read, clock)
+    reading = StorePoller(lambda: _read_figures(engine, place.rules, clock.now_us()), of_all.read, clock)
     reading.start()
     server.start()
-    console.words().print(f"hopwatch: metrics are at http://{f'[{host}]' if ':' in host else host}:{port}{PATH}")
+    console.stderr().print(f"hopwatch: metrics are at http://{f'[{host}]' if ':' in host else host}:{port}{PATH}")
     try:
         yield replace(place, observer=of_all.committed)
     finally:
@@ -57,10 +57,10 @@ def measured(place: JobContext, chosen: Settings) -> Iterator[JobContext]:
         engine.dispose()
 
 
-def _read(engine: Engine, rules: Mapping[str, StreamConfig], now_us: int) -> StoreSnapshot:
+def _read_figures(engine: Engine, rules: Mapping[str, StreamConfig], now_us: int) -> StoreSnapshot:
     from hopwatch.alerts.storage import figures as of_alerts
     from hopwatch.monitor.metrics.snapshot import StoreSnapshot
     from hopwatch.monitor.store import figures, schema
 
-    with schema.reading(engine) as connection:
-        return StoreSnapshot(now_us, figures.read(connection, rules), of_alerts.read_figures(connection))
+    with schema.open_snapshot(engine) as connection:
+        return StoreSnapshot(now_us, figures.read_figures(connection, rules), of_alerts.read_figures(connection))

@@ -1,22 +1,32 @@
 """Windows as the store takes and gives them, made to measure."""
 
 from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import numpy as np
 from hypothesis import strategies as st
-from sqlalchemy import Engine, select
-
+from sqlalchemy import Engine
+from sqlalchemy import select
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel.masks import ids_from_bytes
-from hopwatch.monitor.kernel.tally import LostIds, Tally, empty_tally
-from hopwatch.monitor.kernel.verdict import NodeBooks, WindowStage, conclude_window
-from hopwatch.monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult
-from hopwatch.monitor.store import tables, writer
-from tests.monitor.spool_builder import START_US, STREAM_CONFIGS
+from hopwatch.monitor.kernel.tally import LostIds
+from hopwatch.monitor.kernel.tally import Tally
+from hopwatch.monitor.kernel.tally import empty_tally
+from hopwatch.monitor.kernel.verdict import NodeBooks
+from hopwatch.monitor.kernel.verdict import WindowStage
+from hopwatch.monitor.kernel.verdict import conclude_window
+from hopwatch.monitor.results import NodeResult
+from hopwatch.monitor.results import Quantiles
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.store import tables
+from hopwatch.monitor.store import writer
+from tests.monitor.spool_builder import START_US
+from tests.monitor.spool_builder import STREAM_CONFIGS
+
 
 PATHWAY: Final = STREAM_CONFIGS["orders"].pathway
 NO_BOOKS: Final = NodeBooks(*(np.zeros(2, np.int64) for _ in fields(NodeBooks)))
@@ -40,14 +50,14 @@ def _any(of: type[NodeResult | WindowResult], **given: st.SearchStrategy[Any]) -
     return st.builds(of, **drawn, **given)
 
 
-def results() -> st.SearchStrategy[WindowResult]:
+def window_results() -> st.SearchStrategy[WindowResult]:
     """Draw windows of a stream with two nodes, every field with any value that it may have."""
     nodes = st.tuples(*(_any(NodeResult, node=st.just(node)) for node in PATHWAY.nodes))
     key = {"stream": st.just("orders"), "window_start_us": st.just(START_US), "revision": st.integers(0, 2**31 - 1)}
     return _any(WindowResult, **key, nodes=nodes)
 
 
-def concluded(
+def build_conclusion(
     result: WindowResult | None = None,
     *,
     tally: Tally | None = None,
@@ -62,13 +72,13 @@ def concluded(
     return Conclusion(result, tally, lost_ids, is_settled=True, books=b"books", changed=changed)
 
 
-def write(engine: Engine, *conclusions: Conclusion, watermark_us: int = START_US) -> None:
+def write_conclusions(engine: Engine, *conclusions: Conclusion, watermark_us: int = START_US) -> None:
     """Write conclusions in a transaction of their own."""
     with engine.execution_options(writes=True).begin() as connection:
         writer.write_conclusions(connection, conclusions, watermark_us)
 
 
-def dump(engine: Engine) -> dict[str, list[tuple[Any, ...]]]:
+def dump_tables(engine: Engine) -> dict[str, list[tuple[Any, ...]]]:
     """Return every row of every table."""
     with engine.begin() as connection:
         return {

@@ -12,7 +12,7 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RangePlan:
     """The ranges that are read from windows, hours and days; together they are the range, each moment once."""
 
     windows: Ranges
@@ -20,33 +20,35 @@ class Plan:
     days: Ranges
 
 
-def planned(from_us: int, to_us: int, step_us: int, live_us: Collection[int]) -> Plan:
+def plan_range(from_us: int, to_us: int, step_us: int, live_us: Collection[int]) -> RangePlan:
     """Return the plan of ``[from_us, to_us)``; hours that start in ``live_us`` are not rolled up yet.
 
     With steps of an hour or longer, an hour belongs to the range if it starts in it.
     """
-    first_us = _up(from_us, HOUR_US)
-    last_us = to_us // HOUR_US * HOUR_US if step_us < HOUR_US else _up(to_us, HOUR_US)
+    first_us = _round_up(from_us, HOUR_US)
+    last_us = to_us // HOUR_US * HOUR_US if step_us < HOUR_US else _round_up(to_us, HOUR_US)
     if step_us < HOUR_US and first_us >= last_us:
-        return Plan(_joined([(from_us, to_us)]), (), ())
+        return RangePlan(_join_ranges([(from_us, to_us)]), (), ())
     live = {at for at in live_us if first_us <= at < last_us}
     windows = [(at, at + HOUR_US) for at in live]
     if step_us < HOUR_US:
         windows += [(from_us, first_us), (last_us, to_us)]
     busy = {at // DAY_US * DAY_US for at in live}
-    days = [at for at in range(_up(first_us, DAY_US), last_us // DAY_US * DAY_US, DAY_US) if at not in busy]
+    days = [at for at in range(_round_up(first_us, DAY_US), last_us // DAY_US * DAY_US, DAY_US) if at not in busy]
     done = set(days)
     hours = [at for at in range(first_us, last_us, HOUR_US) if at not in live and at // DAY_US * DAY_US not in done]
-    return Plan(
-        _joined(windows), _joined((at, at + HOUR_US) for at in hours), _joined((at, at + DAY_US) for at in days)
+    return RangePlan(
+        _join_ranges(windows),
+        _join_ranges((at, at + HOUR_US) for at in hours),
+        _join_ranges((at, at + DAY_US) for at in days),
     )
 
 
-def _up(at_us: int, step_us: int) -> int:
+def _round_up(at_us: int, step_us: int) -> int:
     return -(-at_us // step_us) * step_us
 
 
-def _joined(ranges: Iterable[tuple[int, int]]) -> Ranges:
+def _join_ranges(ranges: Iterable[tuple[int, int]]) -> Ranges:
     """Return ranges in order, those that touch as one, empty ones left out."""
     joined: list[tuple[int, int]] = []
     for begin, end in sorted(one for one in ranges if one[0] < one[1]):

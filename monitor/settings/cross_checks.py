@@ -13,8 +13,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import InitErrorDetails
 
 from hopwatch.monitor.pathway import Pathway, PathwayError
-from hopwatch.monitor.settings import alerting, channels, gate, places
-from hopwatch.monitor.settings.lines import Key
+from hopwatch.monitor.settings import alerting, channels, gate, locations
+from hopwatch.monitor.settings.toml_lines import Key
 
 Part = TypeVar("Part")
 
@@ -28,42 +28,48 @@ _GATE_RULE: Final[TypeAdapter[gate.AnyRule]] = TypeAdapter(Annotated[gate.AnyRul
 _PRODUCER: Final = TypeAdapter(gate.ProducerSettings)
 
 
-def misfits(values: Mapping[str, Any]) -> list[InitErrorDetails]:
+def find_mismatches(values: Mapping[str, Any]) -> list[InitErrorDetails]:
     """Return what does not fit together in settings as they were said, merged from their layers, right or wrong."""
-    streams = {name: _nodes(said) for name, said in _table(values, "streams").items()}
-    found = [*_of_alerts(_table(values, "alerts"), streams)]
-    found += _of_the_gate(_table(values, "gate"), streams, _table(values, "transport").get("url"))
+    streams = {name: _parse_nodes(said) for name, said in _get_table(values, "streams").items()}
+    found = [*_check_alerts(_get_table(values, "alerts"), streams)]
+    found += _check_gate(_get_table(values, "gate"), streams, _get_table(values, "transport").get("url"))
     return found
 
 
-def _of_alerts(alerts: Mapping[str, Any], streams: Mapping[str, tuple[str, ...] | None]) -> Iterator[InitErrorDetails]:
-    every = _table(alerts, "channels")
-    labels = _right(_LABELS, {"labels": alerts.get("labels", alerting.LABELS)}).get("labels")
-    yield from _below("alerts", alerting.rule_misfits(_listed(_RULE, alerts.get("rules")), labels, streams))
-    yield from _below("alerts", channels.channel_misfits(_right(_CHANNEL, every), list(every), list(streams)))
+def _check_alerts(
+    alerts: Mapping[str, Any], streams: Mapping[str, tuple[str, ...] | None]
+) -> Iterator[InitErrorDetails]:
+    every = _get_table(alerts, "channels")
+    labels = _validate_each(_LABELS, {"labels": alerts.get("labels", alerting.LABELS)}).get("labels")
+    yield from _prefix_keys("alerts", alerting.check_rules(_validate_list(_RULE, alerts.get("rules")), labels, streams))
+    yield from _prefix_keys(
+        "alerts", channels.check_channels(_validate_each(_CHANNEL, every), list(every), list(streams))
+    )
 
 
-def _of_the_gate(
+def _check_gate(
     said: Mapping[str, Any], streams: Mapping[str, tuple[str, ...] | None], transport: object
 ) -> Iterator[InitErrorDetails]:
-    every = _table(said, "streams")
+    every = _get_table(said, "streams")
     subjects = [of.get("subject") or name if isinstance(of, Mapping) else name for name, of in every.items()]
     try:
-        url = places.transport_url(transport)
+        url = locations.parse_transport_url(transport)
     except ValueError:
         url = None
-    yield from _below("gate", gate.entrance_misfits(_right(_ENTRANCE, every), streams, url))
-    yield from _below("gate", gate.gate_rule_misfits(_listed(_GATE_RULE, said.get("rules")), subjects))
-    yield from _below("gate", gate.producer_misfits(_right(_PRODUCER, _table(said, "producers")), list(every)))
+    yield from _prefix_keys("gate", gate.check_entrances(_validate_each(_ENTRANCE, every), streams, url))
+    yield from _prefix_keys("gate", gate.check_gate_rules(_validate_list(_GATE_RULE, said.get("rules")), subjects))
+    yield from _prefix_keys(
+        "gate", gate.check_producers(_validate_each(_PRODUCER, _get_table(said, "producers")), list(every))
+    )
 
 
-def _below(table: str, found: list[InitErrorDetails]) -> Iterator[InitErrorDetails]:
+def _prefix_keys(table: str, found: list[InitErrorDetails]) -> Iterator[InitErrorDetails]:
     for one in found:
         key: Key = (table, *one.get("loc", ()))
         yield {**one, "loc": key}
 
 
-def _nodes(said: object) -> tuple[str, ...] | None:
+def _parse_nodes(said: object) -> tuple[str, ...] | None:
     """Return the nodes of a stream; None where its path says none."""
     path = said.get("path") if isinstance(said, Mapping) else None
     try:
@@ -72,20 +78,20 @@ def _nodes(said: object) -> tuple[str, ...] | None:
         return None
 
 
-def _table(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _get_table(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = values.get(name)
     return found if isinstance(found, Mapping) else {}
 
 
-def _listed(of: TypeAdapter[Part], said: object) -> dict[int, Part]:
+def _validate_list(of: TypeAdapter[Part], said: object) -> dict[int, Part]:
     """Return those of a list that are right, by their places."""
-    return _right(of, dict(enumerate(said))) if isinstance(said, list | tuple) else {}
+    return _validate_each(of, dict(enumerate(said))) if isinstance(said, list | tuple) else {}
 
 
 Name = TypeVar("Name", str, int)
 
 
-def _right(of: TypeAdapter[Part], said: Mapping[Name, Any]) -> dict[Name, Part]:
+def _validate_each(of: TypeAdapter[Part], said: Mapping[Name, Any]) -> dict[Name, Part]:
     """Return those of some parts that are right, by the keys of them that are."""
     found: dict[Name, Part] = {}
     for name, one in said.items():

@@ -13,7 +13,7 @@ from typing import NoReturn
 import pytest
 from sqlalchemy import update
 
-from hopwatch.cli.checks import Finding, Level, places, stores
+from hopwatch.cli.checks import Finding, Level, folders, stores
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.store import dialect, schema
 from tests.monitor.manual_clock import ManualClock
@@ -31,14 +31,14 @@ def _refuse(*_: object, **__: object) -> NoReturn:
 
 
 def _clocks(folder: Path) -> Finding:
-    return places.clocks(folder, SystemClock())
+    return folders.check_clocks(folder, SystemClock())
 
 
 def _store(folder: Path) -> Finding:
-    return stores.store(f"sqlite:///{folder}/hopwatch.db")
+    return stores.check_store(f"sqlite:///{folder}/hopwatch.db")
 
 
-@pytest.mark.parametrize("check", [places.transport, _clocks, _store, places.workdir])
+@pytest.mark.parametrize("check", [folders.check_spool, _clocks, _store, folders.check_workdir])
 def test_a_place_that_is_in_order_is_left_as_it_was(check: Callable[[Path], Finding], tmp_path: Path) -> None:
     """OK, without advice, and no trace of the check remains."""
     (tmp_path / "orders.a.h-1.1790000000000000").mkdir()
@@ -49,7 +49,7 @@ def test_a_place_that_is_in_order_is_left_as_it_was(check: Callable[[Path], Find
 
 def test_a_spool_that_is_not_there_yet_is_no_fault(tmp_path: Path) -> None:
     """The monitor makes it, and the first probe does: what to start is told, and nothing is made."""
-    finding = places.transport(tmp_path / "none" / "spool")
+    finding = folders.check_spool(tmp_path / "none" / "spool")
     assert finding.level is Level.NOTE
     assert finding.message.startswith(f"the spool {tmp_path}/none/spool is not there yet, and can be made; ")
     assert finding.message.endswith("; no probe has written to it, and nothing can be seen before one does")
@@ -60,13 +60,13 @@ def test_a_spool_that_is_not_there_yet_is_no_fault(tmp_path: Path) -> None:
 def test_a_spool_that_cannot_be_made_fails(tmp_path: Path) -> None:
     """A file stands where its parent has to."""
     (tmp_path / "file").touch()
-    finding = places.transport(tmp_path / "file" / "spool")
+    finding = folders.check_spool(tmp_path / "file" / "spool")
     assert (finding.level, finding.message) == (Level.FAIL, f"{tmp_path}/file cannot be written: Not a directory")
 
 
 def test_an_empty_spool_is_told_with_what_to_start(tmp_path: Path) -> None:
     """It is in order, and nothing comes of it."""
-    finding = places.transport(tmp_path)
+    finding = folders.check_spool(tmp_path)
     assert finding.level is Level.NOTE
     assert finding.message.endswith("; no probe has written to it, and nothing can be seen before one does")
     assert finding.advice == f"start one with the sink spool:{tmp_path}"
@@ -76,7 +76,7 @@ def test_an_empty_spool_is_told_with_what_to_start(tmp_path: Path) -> None:
     ("free_bytes", "level"),
     [(GIB, Level.OK), (GIB - 1, Level.WARN), (64 << 20, Level.WARN), ((64 << 20) - 1, Level.FAIL)],
 )
-@pytest.mark.parametrize("check", [places.transport, _store, places.workdir])
+@pytest.mark.parametrize("check", [folders.check_spool, _store, folders.check_workdir])
 def test_little_room_is_a_warning_and_none_a_failure(
     check: Callable[[Path], Finding],
     free_bytes: int,
@@ -101,7 +101,7 @@ def test_clocks_that_are_apart_are_a_warning(seconds: float, told: str, tmp_path
     """A file server whose clock differs would shift every arrival time: which way, by how much, what to do."""
     clock = ManualClock(SystemClock().now_us())
     clock.advance(seconds)
-    finding = places.clocks(tmp_path, clock)
+    finding = folders.check_clocks(tmp_path, clock)
     assert finding.level is Level.WARN
     assert told in finding.message
     assert finding.advice == "let one time server set the clocks of this machine and of the file server"
@@ -110,9 +110,9 @@ def test_clocks_that_are_apart_are_a_warning(seconds: float, told: str, tmp_path
 @pytest.mark.parametrize(
     ("check", "room", "name"),
     [
-        (_clocks, places, "NamedTemporaryFile"),
+        (_clocks, folders, "NamedTemporaryFile"),
         (_store, stores, "TemporaryDirectory"),
-        (places.workdir, places, "NamedTemporaryFile"),
+        (folders.check_workdir, folders, "NamedTemporaryFile"),
     ],
 )
 def test_a_place_that_cannot_be_written_fails(
@@ -127,22 +127,22 @@ def test_a_place_that_cannot_be_written_fails(
 
 def test_a_store_and_a_work_folder_are_made_where_their_parents_can_be(tmp_path: Path) -> None:
     """Folders that are not there yet are no fault: the nearest one above is checked."""
-    finding = stores.store(f"sqlite:///{tmp_path}/a/b/hopwatch.db")
+    finding = stores.check_store(f"sqlite:///{tmp_path}/a/b/hopwatch.db")
     assert (finding.level, "is not there yet, and can be made" in finding.message) == (Level.OK, True)
-    finding = places.workdir(tmp_path / "a" / "b")
+    finding = folders.check_workdir(tmp_path / "a" / "b")
     assert (finding.level, "is not there yet, and can be made" in finding.message) == (Level.OK, True)
 
 
 def test_a_work_folder_below_a_file_fails(tmp_path: Path) -> None:
     """A file stands where a folder has to."""
     (tmp_path / "file").touch()
-    finding = places.workdir(tmp_path / "file" / "work")
+    finding = folders.check_workdir(tmp_path / "file" / "work")
     assert (finding.level, finding.message) == (Level.FAIL, f"{tmp_path}/file cannot be written: Not a directory")
 
 
 def test_a_store_that_is_there_and_free(tmp_path: Path) -> None:
     """It is opened for writing and left as it was."""
-    schema.prepare(dialect.engine(f"sqlite:///{tmp_path}/hopwatch.db"))
+    schema.prepare_store(dialect.create_engine(f"sqlite:///{tmp_path}/hopwatch.db"))
     finding = _store(tmp_path)
     assert finding.level is Level.OK
     assert finding.message.startswith(f"the store {tmp_path}/hopwatch.db can be read and written; ")
@@ -186,7 +186,7 @@ def test_a_store_that_is_no_database_fails(tmp_path: Path) -> None:
 
 def test_a_file_system_without_a_write_ahead_log_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a network share SQLite falls back to another log, in which readers would block the monitor."""
-    monkeypatch.setattr(stores, "_journal_mode", lambda _: "delete")
+    monkeypatch.setattr(stores, "_read_journal_mode", lambda _: "delete")
     finding = _store(tmp_path)
     told = f"SQLite cannot keep a write-ahead log in {tmp_path}, only 'delete'"
     assert (finding.level, finding.message) == (Level.FAIL, told)
@@ -199,29 +199,29 @@ def test_a_file_system_without_a_write_ahead_log_fails(tmp_path: Path, monkeypat
 def test_an_empty_database_on_a_server_can_become_a_store(postgres: Postgres) -> None:
     """It is left as it was."""
     url = postgres.database()
-    finding = stores.store(url)
+    finding = stores.check_store(url)
     assert (finding.level, finding.advice) == (Level.OK, "")
     assert finding.message.startswith(
-        f"the store {dialect.name_of(url)} has no tables yet, and they can be made; PostgreSQL "
+        f"the store {dialect.redact_url(url)} has no tables yet, and they can be made; PostgreSQL "
     )
-    assert not schema.is_there(url)
+    assert not schema.has_store(url)
 
 
 def test_a_store_on_a_server_is_in_order(postgres: Postgres) -> None:
     """Its version is told, and no password."""
     url = postgres.database()
-    schema.prepare(dialect.engine(url))
-    finding = stores.store(url)
+    schema.prepare_store(dialect.create_engine(url))
+    finding = stores.check_store(url)
     assert finding.level is Level.OK
-    assert finding.message.startswith(f"the store {dialect.name_of(url)} can be read and written; PostgreSQL ")
+    assert finding.message.startswith(f"the store {dialect.redact_url(url)} can be read and written; PostgreSQL ")
 
 
 def test_a_server_that_does_not_answer_fails(postgres: Postgres) -> None:
     """What was tried is told, and what to do."""
     url = postgres.url("nowhere")
-    finding = stores.store(url)
+    finding = stores.check_store(url)
     assert finding.level is Level.FAIL
-    assert finding.message.startswith(f"the store {dialect.name_of(url)} failed: ")
+    assert finding.message.startswith(f"the store {dialect.redact_url(url)} failed: ")
     assert finding.message.endswith('FATAL: database "nowhere" does not exist')
     assert finding.advice == "make it with createdb, or correct its name in [store] url"
 
@@ -231,7 +231,7 @@ def test_a_user_who_may_not_make_tables_fails(postgres: Postgres) -> None:
     url = postgres.database()
     postgres.ask("CREATE ROLE guest LOGIN PASSWORD 'guest'")
     try:
-        finding = stores.store(url.replace(f"{USER}:{PASSWORD}", "guest:guest"))
+        finding = stores.check_store(url.replace(f"{USER}:{PASSWORD}", "guest:guest"))
     finally:
         postgres.ask("DROP ROLE guest")
     assert finding.level is Level.FAIL
@@ -244,10 +244,10 @@ def test_a_user_who_may_not_make_tables_fails(postgres: Postgres) -> None:
 def test_a_store_on_a_server_of_another_version_fails(postgres: Postgres) -> None:
     """With the command that helps."""
     url = postgres.database()
-    engine = dialect.engine(url)
-    schema.prepare(engine)
+    engine = dialect.create_engine(url)
+    schema.prepare_store(engine)
     with engine.execution_options(writes=True).begin() as connection:
-        connection.execute(update(schema.versions).values(version_num="0000"))
+        connection.execute(update(schema.version_table).values(version_num="0000"))
     engine.dispose()
-    finding = stores.store(url)
+    finding = stores.check_store(url)
     assert (finding.level, finding.advice) == (Level.FAIL, "stop the monitor and run hopwatch store migrate")

@@ -1,22 +1,27 @@
 """Tests of the fence against replays, and of what does not fit together."""
 
 from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-
 import pytest
 from sqlalchemy import Engine
-
-from hopwatch.monitor.errors import CheckpointError, HopwatchError, StoreError
+from hopwatch.monitor.errors import CheckpointError
+from hopwatch.monitor.errors import HopwatchError
+from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.store import dialect, lineage, writer
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import writer
 from hopwatch.monitor.store.writer import Changes
 from hopwatch.monitor.stream_config import StreamConfig
-from tests.monitor.spool_builder import STREAM_CONFIGS, WINDOW_POLICY
-from tests.monitor.store.stored import concluded, dump, write
+from tests.monitor.spool_builder import STREAM_CONFIGS
+from tests.monitor.spool_builder import WINDOW_POLICY
+from hopwatch.monitor.store import fencing
+from tests.monitor.store.conclusions import build_conclusion
+from tests.monitor.store.conclusions import dump_tables
+from tests.monitor.store.conclusions import write_conclusions
+
 
 Rules = dict[str, StreamConfig]
 
@@ -24,13 +29,13 @@ Rules = dict[str, StreamConfig]
 def enter(engine: Engine, query: str, batch_id: int, rules: Rules = STREAM_CONFIGS) -> bool:
     """Pass the fence in a transaction of its own."""
     with engine.execution_options(writes=True).begin() as connection:
-        return lineage.enter(connection, query, batch_id, rules)
+        return fencing.register_batch(connection, query, batch_id, rules)
 
 
 def begin_once(engine: Engine, rules: Rules = STREAM_CONFIGS) -> None:
     """Begin a run over everything in a transaction of its own."""
     with engine.execution_options(writes=True).begin() as connection:
-        lineage.begin_once(connection, rules)
+        fencing.begin_once(connection, rules)
 
 
 @pytest.fixture
@@ -56,16 +61,16 @@ def write_checkpoint(folder: Path, *, query: str, planned: int, done: int) -> Pa
 def require_run(engine: Engine, run: str) -> None:
     """Look whether the store is a run's."""
     with engine.begin() as connection:
-        lineage.require_run(connection, run)
+        fencing.require_run(connection, run)
 
 
 def begin_anew(engine: Engine, folder: Path) -> None:
     """Begin anew, as another monitor may."""
-    lineage.begin_anew(engine, folder / "nothing")
+    fencing.begin_anew(engine, folder / "nothing")
 
 
 TAKEN = {
-    "another run": lambda engine, folder: lineage.check(engine, folder / "nothing", STREAM_CONFIGS, "", "second"),
+    "another run": lambda engine, folder: fencing.claim_store(engine, folder / "nothing", STREAM_CONFIGS, "", "second"),
     "a run over everything": lambda engine, _: begin_once(engine),
     "one that begins anew": begin_anew,
 }
@@ -76,20 +81,20 @@ def test_the_store_is_of_the_run_that_began_last(
     engine: Engine, tmp_path: Path, take: Callable[[Engine, Path], None]
 ) -> None:
     """The one before finds it taken in its next transaction, whatever its lock was worth."""
-    lineage.check(engine, tmp_path / "nothing", STREAM_CONFIGS, "", "first")
+    fencing.claim_store(engine, tmp_path / "nothing", STREAM_CONFIGS, "", "first")
     require_run(engine, "first")
     take(engine, tmp_path)
     with pytest.raises(StoreError) as caught:
         require_run(engine, "first")
-    told = f"another monitor has taken the store {dialect.name_of(engine.url)}, and this one ends: run one of them, "
+    told = f"another monitor has taken the store {dialect.redact_url(engine.url)}, and this one ends: run one of them, "
     assert str(caught.value) == told + "and keep a SQLite store on a disk of its own machine, where locks hold"
 
 
 def test_a_run_that_is_refused_takes_nothing(engine: Engine, checkpoint: Path, tmp_path: Path) -> None:
     """Whoever had the store keeps it."""
-    lineage.check(engine, tmp_path / "nothing", STREAM_CONFIGS, "", "first")
+    fencing.claim_store(engine, tmp_path / "nothing", STREAM_CONFIGS, "", "first")
     with pytest.raises(CheckpointError):
-        lineage.check(engine, checkpoint, STREAM_CONFIGS, "", "second")
+        fencing.claim_store(engine, checkpoint, STREAM_CONFIGS, "", "second")
     require_run(engine, "first")
 
 
@@ -102,7 +107,7 @@ def test_each_batch_passes_once(engine: Engine) -> None:
 def test_a_batch_that_was_rolled_back_passes_again(engine: Engine) -> None:
     """The fence is part of the transaction that it guards."""
     with engine.connect().execution_options(writes=True) as connection, connection.begin() as transaction:
-        assert lineage.enter(connection, "q", 0, STREAM_CONFIGS)
+        assert fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
         transaction.rollback()
     assert enter(engine, "q", 0)
 
@@ -110,9 +115,9 @@ def test_a_batch_that_was_rolled_back_passes_again(engine: Engine) -> None:
 def test_a_batch_that_was_turned_away_leaves_no_trace(engine: Engine) -> None:
     """Not even other rules."""
     enter(engine, "q", 3)
-    before = dump(engine)
+    before = dump_tables(engine)
     assert not enter(engine, "q", 3, {})
-    assert dump(engine) == before
+    assert dump_tables(engine) == before
 
 
 # Whether store, checkpoint and configuration belong together
@@ -122,17 +127,17 @@ def test_a_batch_that_was_turned_away_leaves_no_trace(engine: Engine) -> None:
 def test_a_store_between_done_and_planned_fits(last: int, engine: Engine, checkpoint: Path) -> None:
     """A crash may come before the store has written the planned batch, or before Spark has noted it as done."""
     enter(engine, "q", last)
-    lineage.check(engine, checkpoint, STREAM_CONFIGS)
+    fencing.claim_store(engine, checkpoint, STREAM_CONFIGS)
 
 
 def test_another_topic_is_refused(engine: Engine, checkpoint: Path) -> None:
     """One that was made anew is another one: the offsets of the old say nothing of it. A spool fits."""
     with engine.execution_options(writes=True).begin() as connection:
-        lineage.enter(connection, "q", 2, STREAM_CONFIGS, "first")
-    lineage.check(engine, checkpoint, STREAM_CONFIGS, "first")
-    lineage.check(engine, checkpoint, STREAM_CONFIGS)
+        fencing.register_batch(connection, "q", 2, STREAM_CONFIGS, "first")
+    fencing.claim_store(engine, checkpoint, STREAM_CONFIGS, "first")
+    fencing.claim_store(engine, checkpoint, STREAM_CONFIGS)
     with pytest.raises(CheckpointError) as caught:
-        lineage.check(engine, checkpoint, STREAM_CONFIGS, "second")
+        fencing.claim_store(engine, checkpoint, STREAM_CONFIGS, "second")
     assert str(caught.value) == (
         "the store was written from another topic: first; [transport] url names second: "
         "put it back, name another store and workdir, or pass --begin-anew"
@@ -144,7 +149,7 @@ def test_a_checkpoint_with_a_file_that_is_cut_is_refused(text: str, engine: Engi
     """Spark itself would die of it without a name."""
     (checkpoint / "offsets" / "9").write_text(text)
     with pytest.raises(CheckpointError) as caught:
-        lineage.check(engine, checkpoint, STREAM_CONFIGS)
+        fencing.claim_store(engine, checkpoint, STREAM_CONFIGS)
     assert str(caught.value) == (
         f"the checkpoint {checkpoint} is damaged, its file offsets/9 is not whole: "
         "bring back a copy of it, or pass --begin-anew"
@@ -153,19 +158,19 @@ def test_a_checkpoint_with_a_file_that_is_cut_is_refused(text: str, engine: Engi
 
 def test_to_begin_anew_leaves_neither_results_nor_checkpoint(engine: Engine, checkpoint: Path) -> None:
     """The next stream finds an empty store, and fits it."""
-    assert lineage.begin_anew(engine, checkpoint) == 0
+    assert fencing.begin_anew(engine, checkpoint) == 0
     assert not checkpoint.exists()
-    lineage.check(engine, checkpoint, STREAM_CONFIGS)
+    fencing.claim_store(engine, checkpoint, STREAM_CONFIGS)
 
 
 def test_an_empty_store_and_no_checkpoint_fit(engine: Engine, tmp_path: Path) -> None:
     """Everything begins anew."""
-    lineage.check(engine, tmp_path / "checkpoint", STREAM_CONFIGS)
+    fencing.claim_store(engine, tmp_path / "checkpoint", STREAM_CONFIGS)
 
 
 def test_an_empty_store_fits_a_checkpoint_that_has_done_nothing(engine: Engine, tmp_path: Path) -> None:
     """The first batch was planned when the job was killed."""
-    lineage.check(engine, write_checkpoint(tmp_path / "checkpoint", query="q", planned=0, done=-1), STREAM_CONFIGS)
+    fencing.claim_store(engine, write_checkpoint(tmp_path / "checkpoint", query="q", planned=0, done=-1), STREAM_CONFIGS)
 
 
 MISFITS = {
@@ -186,7 +191,7 @@ def test_a_checkpoint_that_does_not_fit_is_refused(
         enter(engine, "q", last)
     checkpoint = write_checkpoint(tmp_path / "checkpoint", query=query, planned=planned, done=done)
     with pytest.raises(CheckpointError) as caught:
-        lineage.check(engine, checkpoint, STREAM_CONFIGS)
+        fencing.claim_store(engine, checkpoint, STREAM_CONFIGS)
     assert str(caught.value) == (
         f"{told.replace(' C ', f' {checkpoint} ')}: "
         f"bring back the other's own, put the store and {checkpoint} aside together, or pass --begin-anew"
@@ -201,7 +206,7 @@ def test_a_checkpoint_without_an_id_is_refused(metadata: str | None, engine: Eng
     if metadata is not None:
         (checkpoint / "metadata").write_text(metadata)
     with pytest.raises(CheckpointError) as caught:
-        lineage.check(engine, checkpoint, STREAM_CONFIGS)
+        fencing.claim_store(engine, checkpoint, STREAM_CONFIGS)
     assert str(caught.value) == (
         f"the checkpoint {checkpoint} is damaged, its file metadata tells no id: "
         "put it and the store aside to begin anew"
@@ -212,7 +217,7 @@ def test_a_stream_refuses_the_store_of_a_run_over_everything(engine: Engine, tmp
     """Their windows would be told apart by nothing."""
     begin_once(engine)
     with pytest.raises(StoreError) as caught:
-        lineage.check(engine, tmp_path / "checkpoint", STREAM_CONFIGS)
+        fencing.claim_store(engine, tmp_path / "checkpoint", STREAM_CONFIGS)
     assert str(caught.value) == (
         f"the store {engine.url} holds the results of a --once run: name another store in [store] url, or delete it"
     )
@@ -221,23 +226,23 @@ def test_a_stream_refuses_the_store_of_a_run_over_everything(engine: Engine, tmp
 def test_a_run_over_everything_refuses_the_store_of_a_stream(engine: Engine) -> None:
     """The stream has deleted segments that it had judged; nothing of the store is changed."""
     enter(engine, "q", 0)
-    before = dump(engine)
+    before = dump_tables(engine)
     with pytest.raises(StoreError) as caught:
         begin_once(engine)
     assert str(caught.value) == (
         "the store holds the results of a stream, --once would replace them: name another store in [store] url"
     )
-    assert dump(engine) == before
+    assert dump_tables(engine) == before
 
 
 def test_a_run_over_everything_replaces_the_one_before(engine: Engine) -> None:
     """Whatever its configuration was; it is complete in itself."""
     begin_once(engine, {"trades": STREAM_CONFIGS["orders"]})
-    write(engine, concluded(lost={"b": bytes(16)}))
+    write_conclusions(engine, build_conclusion(lost={"b": bytes(16)}))
     with engine.execution_options(writes=True).begin() as connection:
-        writer.write(connection, Changes(0, streams={"orders": (0, 0)}))
+        writer.write_changes(connection, Changes(0, streams={"orders": (0, 0)}))
     begin_once(engine)
-    assert {name: len(rows) for name, rows in dump(engine).items() if rows} == {"meta": 4}
+    assert {name: len(rows) for name, rows in dump_tables(engine).items() if rows} == {"meta": 4}
 
 
 OTHER = {
@@ -251,7 +256,7 @@ OTHER = {
 def refused(engine: Engine, checkpoint: Path, rules: Rules) -> HopwatchError | None:
     """Return what the check says."""
     try:
-        lineage.check(engine, checkpoint, rules)
+        fencing.claim_store(engine, checkpoint, rules)
     except HopwatchError as error:
         return error
     return None

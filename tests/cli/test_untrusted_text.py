@@ -18,9 +18,6 @@ from sqlalchemy import case
 from sqlalchemy import func
 from sqlalchemy import update
 from hopwatch.cli.commands import COMMANDS
-from hopwatch.cli.commands import application
-from hopwatch.cli.entrances import gate_of
-from hopwatch.cli.entrances import registry_of
 from hopwatch.cli.main import main
 from hopwatch.gate import ids
 from hopwatch.gate.bodies import Sent
@@ -41,8 +38,6 @@ from hopwatch.probes.contract.batch import IdKind
 from hopwatch.probes.contract.id_texts import laid_out
 from hopwatch.probes.contract.ids import digest
 from hopwatch.probes.marks import new_id
-from tests.cli.workplace import CONFIGURATION
-from tests.cli.workplace import Workplace
 from tests.gate.registry.schemas import record
 from tests.micro_batches import MicroBatches
 from tests.monitor.spool_builder import START_US
@@ -51,6 +46,11 @@ from tests.monitor.spool_builder import write_segment
 from tests.monitor.test_micro_batch import traffic
 from hopwatch.alerts import rule_config
 from hopwatch.alerts.batch_hook import AlertHook
+from hopwatch.cli.commands import build_application
+from hopwatch.cli.gate_builder import build_gate
+from hopwatch.cli.gate_builder import open_registry
+from tests.cli.workspace import CONFIGURATION
+from tests.cli.workspace import Workspace
 
 
 Captured = pytest.CaptureFixture[str]
@@ -124,7 +124,7 @@ def commands() -> dict[str, click.Command]:
     """Return every command of the program by its name, those of groups by both."""
     found: dict[str, click.Command] = {}
     for name in COMMANDS:
-        called: Any = typer.main.get_command(application([name])).commands[name]  # type: ignore[attr-defined]  # a group
+        called: Any = typer.main.get_command(build_application([name])).commands[name]  # type: ignore[attr-defined]  # a group
         below = getattr(called, "commands", {})
         if not below or called.invoke_without_command:
             found[name] = called
@@ -145,7 +145,7 @@ def test_no_command_is_left_out() -> None:
 @pytest.fixture(scope="module")
 def given(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return what commands are called with, where a stranger has written all that he may write."""
-    place = Workplace(tmp_path_factory.mktemp("strangers")).configure(CONFIGURATION + MORE)
+    place = Workspace(tmp_path_factory.mktemp("strangers")).configure(CONFIGURATION + MORE)
     event = _rejected(place)
     _watched(place)
     _renamed(place.store_url)
@@ -163,17 +163,17 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
-def _rejected(place: Workplace) -> str:
+def _rejected(place: Workspace) -> str:
     """Let an event be rejected for a field that its sender made up, and return its id."""
     chosen = settings.load(place.config, flags={}, environ={})
-    registry = registry_of(chosen)
+    registry = open_registry(chosen)
     registry.register("orders", Schema.parse(orjson.dumps(record(*FIELDS))))
     note = {"name": "note", "type": "string", "default": STRANGE, "doc": STRANGE}
     registry.register("orders", Schema.parse(orjson.dumps(record(*FIELDS, note))))
     sent = Sent(ids.written(new_id(time.time_ns() // 1_000)), None, orjson.dumps({"price": 1, STRANGE: STRANGE}))
 
     async def send() -> None:
-        gate = gate_of(chosen)
+        gate = build_gate(chosen)
         gate.check_now()
         async with gate.running():
             codec = await Codecs(registry, gate.clock).of("orders")
@@ -183,11 +183,11 @@ def _rejected(place: Workplace) -> str:
     return str(sent.event_id)
 
 
-def _watched(place: Workplace) -> None:
+def _watched(place: Workspace) -> None:
     """Let a monitor see a loss and tell of it, and keep the stamp of a message with a name of a stranger's."""
     chosen = settings.load(place.config, flags={}, environ={})
-    engine = dialect.engine(place.store_url)
-    schema.prepare(engine)
+    engine = dialect.create_engine(place.store_url)
+    schema.prepare_store(engine)
     stream = MicroBatches(
         stream_config.from_settings(chosen), engine, follower=AlertHook(rule_config.build_rules(chosen), lambda _: ("chat",))
     )
@@ -195,7 +195,7 @@ def _watched(place: Workplace) -> None:
         stream.run(paths)
     why = Explanation(Quantity.MESSAGES, 40, 90, 110, (SurpriseReason("level_up", "high", 2_000.0),), START_US, 8.0)
     with engine.execution_options(writes=True).begin() as connection:
-        outliers.write(
+        outliers.write_changes(
             connection, "orders", FindingChanges([], [OutlierFinding(START_US, "b", is_outlier=True, why=why)])
         )
     engine.dispose()
@@ -209,11 +209,11 @@ def _watched(place: Workplace) -> None:
 
 def _renamed(url: str) -> None:
     """Put a stranger's text wherever the store has the name of the stream or of a node, and for the reasons."""
-    engine = dialect.engine(url)
+    engine = dialect.create_engine(url)
     with engine.execution_options(writes=True).begin() as connection:
         for table in tables.metadata.sorted_tables:
             for column in table.c if not table.name.startswith(("schemas", "subject_")) else ():
-                if isinstance(column.type, (tables.Words, Text)):
+                if isinstance(column.type, (tables.ExactText, Text)):
                     connection.execute(update(table).values({column: _strange(column)}))
         connection.execute(update(tables.windows).values(reasons=json.dumps([STRANGE])))
     engine.dispose()

@@ -1,7 +1,6 @@
 """The folders that the monitor reads and writes: spool and work folder, and the clock of the spool's disk."""
 
 from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Collection
@@ -9,20 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Final
-
-from hopwatch.cli.checks.finding import Finding, Level
+from hopwatch.cli.checks.finding import Finding
+from hopwatch.cli.checks.finding import Level
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import TransportError
 from hopwatch.monitor.spark.sources import spool
 
-LITTLE_ROOM_BYTES: Final = 1024**3
-NO_ROOM_BYTES: Final = 64 * 1024**2
-CLOCKS_APART_US: Final = 1_000_000
-TRIAL: Final = ".hopwatch-doctor-"
+
+LOW_SPACE_BYTES: Final = 1024**3
+MIN_SPACE_BYTES: Final = 64 * 1024**2
+MAX_CLOCK_OFFSET_US: Final = 1_000_000
+TRIAL_PREFIX: Final = ".hopwatch-doctor-"
 """How the names of files begin that a check makes and takes away."""
 
 
-def configuration(path: Path | None, streams: Collection[str]) -> Finding:
+def check_configuration(path: Path | None, streams: Collection[str]) -> Finding:
     """Say which configuration the other checks go by; the environment may declare streams without a file."""
     if path is None:
         of_streams = "the streams of the environment" if streams else "no streams"
@@ -34,31 +34,31 @@ def configuration(path: Path | None, streams: Collection[str]) -> Finding:
     return Finding("config", Level.OK, f"as {path} says")
 
 
-def transport(folder: Path) -> Finding:
+def check_spool(folder: Path) -> Finding:
     """Check that the spool can be read and written, or made, and has room."""
     if not folder.exists():
-        return _with_probe(_makeable("transport", f"the spool {folder}", folder), folder)
+        return _check_probe(_check_folder("transport", f"the spool {folder}", folder), folder)
     try:
         spool.check_folder(folder, is_written=True)
     except TransportError as error:
         what, _, advice = str(error).rpartition(": ")
         return Finding("transport", Level.FAIL, what, advice)
-    return _with_probe(with_room("transport", f"the spool {folder} can be read and written", folder), folder)
+    return _check_probe(check_space("transport", f"the spool {folder} can be read and written", folder), folder)
 
 
-def clocks(folder: Path, clock: Clock) -> Finding:
+def check_clocks(folder: Path, clock: Clock) -> Finding:
     """Check that a file in the spool is stamped with the time of this machine: the stamp is the arrival time."""
     before_us = clock.now_us()
     try:
         # Readers of a spool pass over everything that ends in .open.
-        with NamedTemporaryFile(dir=folder, prefix=TRIAL, suffix=".open") as file:
+        with NamedTemporaryFile(dir=folder, prefix=TRIAL_PREFIX, suffix=".open") as file:
             file.write(b"?")
             file.flush()
             stamp_us = os.fstat(file.fileno()).st_mtime_ns // 1_000
     except OSError as error:
-        return not_written("clocks", folder, error)
+        return unwritable_finding("clocks", folder, error)
     ahead_us = max(stamp_us - clock.now_us(), 0) - max(before_us - stamp_us, 0)
-    if abs(ahead_us) <= CLOCKS_APART_US:
+    if abs(ahead_us) <= MAX_CLOCK_OFFSET_US:
         return Finding("clocks", Level.OK, "the spool's file system and this machine agree on the time to a second")
     side = "ahead of" if ahead_us > 0 else "behind"
     told = f"the spool's file system is {abs(ahead_us) / 1e6:.1f} s {side} this machine"
@@ -66,24 +66,24 @@ def clocks(folder: Path, clock: Clock) -> Finding:
     return Finding("clocks", Level.WARN, told, advice)
 
 
-def workdir(folder: Path) -> Finding:
+def check_workdir(folder: Path) -> Finding:
     """Check that the work folder can be written, or made, and has room."""
-    return _makeable("workdir", f"the work folder {folder}", folder)
+    return _check_folder("workdir", f"the work folder {folder}", folder)
 
 
-def _makeable(check: str, name: str, folder: Path) -> Finding:
+def _check_folder(check: str, name: str, folder: Path) -> Finding:
     """Check that a folder can be written, or made, and has room; ``name`` says which it is."""
-    nearest = nearest_folder(folder)
+    nearest = find_nearest_folder(folder)
     try:
-        with NamedTemporaryFile(dir=nearest, prefix=TRIAL):
+        with NamedTemporaryFile(dir=nearest, prefix=TRIAL_PREFIX):
             pass
     except OSError as error:
-        return not_written(check, nearest, error)
+        return unwritable_finding(check, nearest, error)
     told = "can be written" if nearest == folder else "is not there yet, and can be made"
-    return with_room(check, f"{name} {told}", nearest)
+    return check_space(check, f"{name} {told}", nearest)
 
 
-def _with_probe(finding: Finding, folder: Path) -> Finding:
+def _check_probe(finding: Finding, folder: Path) -> Finding:
     """Return what was found of a spool; where all is well and no probe has written to it, that and what to start."""
     if finding.level is not Level.OK or spool.has_probe(folder):
         return finding
@@ -91,24 +91,24 @@ def _with_probe(finding: Finding, folder: Path) -> Finding:
     return replace(finding, level=Level.NOTE, message=told, advice=f"start one with the sink spool:{folder}")
 
 
-def with_room(check: str, message: str, folder: Path) -> Finding:
+def check_space(check: str, message: str, folder: Path) -> Finding:
     """Return what was found of a folder that is in order, but for the room on its disk."""
     free_bytes = shutil.disk_usage(folder).free
     told = f"{message}; {free_bytes / 1024**3:.1f} GiB free"
-    if free_bytes >= LITTLE_ROOM_BYTES:
+    if free_bytes >= LOW_SPACE_BYTES:
         return Finding(check, Level.OK, told)
-    level = Level.WARN if free_bytes >= NO_ROOM_BYTES else Level.FAIL
+    level = Level.WARN if free_bytes >= MIN_SPACE_BYTES else Level.FAIL
     return Finding(
         check, level, told, f"free some space on the disk of {folder}: a probe may spool 256 MiB, and more on its way"
     )
 
 
-def not_written(check: str, folder: Path, error: OSError) -> Finding:
+def unwritable_finding(check: str, folder: Path, error: OSError) -> Finding:
     """Return what was found of a folder that cannot be written."""
     advice = f"make {folder} a folder that this user can write, or name another in the configuration"
     return Finding(check, Level.FAIL, f"{folder} cannot be written: {error.strerror}", advice)
 
 
-def nearest_folder(folder: Path) -> Path:
+def find_nearest_folder(folder: Path) -> Path:
     """Return the folder, or the nearest one above it that is there."""
     return next(place for place in (folder, *folder.parents) if place.exists())

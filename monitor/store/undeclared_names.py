@@ -1,32 +1,35 @@
 """The names that no configuration declares, as the store keeps them."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import asdict
-
-from sqlalchemy import Connection, delete, select
-
-from hopwatch.monitor.accounting.undeclared_names import UndeclaredName, merge_records
+from sqlalchemy import Connection
+from sqlalchemy import delete
+from sqlalchemy import select
+from hopwatch.monitor.accounting.undeclared_names import UndeclaredName
+from hopwatch.monitor.accounting.undeclared_names import merge_records
 from hopwatch.monitor.payloads import SetAside
-from hopwatch.monitor.store import dialect, tables
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import tables
 from hopwatch.monitor.stream_config import StreamConfig
+
 
 _column = tables.undeclared.c
 
 
-def note(connection: Connection, records: Iterable[SetAside], rules: Mapping[str, StreamConfig]) -> None:
+def count_undeclared(connection: Connection, records: Iterable[SetAside], rules: Mapping[str, StreamConfig]) -> None:
     """Count records that were set aside for a name that is not declared."""
     named = [record for record in records if record.sender is not None]
     if not named:
         return
-    known = {one.key: one for one in names(connection)}
+    known = {one.key: one for one in read_undeclared(connection)}
     changed = [asdict(one) for key, one in merge_records(known, named, rules).items() if one != known.get(key)]
     if changed:
         connection.execute(dialect.upsert(connection, tables.undeclared), changed)
 
 
-def names(connection: Connection, since_us: int | None = None) -> tuple[UndeclaredName, ...]:
+def read_undeclared(connection: Connection, since_us: int | None = None) -> tuple[UndeclaredName, ...]:
     """Return the names, those of most records first; those alone that came since a moment, if one is given."""
     wanted = select(tables.undeclared).order_by(_column.records.desc(), *tables.undeclared.primary_key)
     if since_us is not None:
@@ -34,6 +37,6 @@ def names(connection: Connection, since_us: int | None = None) -> tuple[Undeclar
     return tuple(UndeclaredName(**row) for row in connection.execute(wanted).mappings())
 
 
-def forget(connection: Connection, before_us: int) -> None:
+def delete_undeclared(connection: Connection, before_us: int) -> None:
     """Delete the names of which the last record arrived before a moment."""
     connection.execute(delete(tables.undeclared).where(_column.last_arrival_us < before_us))

@@ -16,9 +16,9 @@ from hopwatch.probes.contract.kafka import SCHEME as KAFKA
 from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.contract.segment import SCHEME as SPOOL
 
-SQLITE: Final = "sqlite:///"
-POSTGRES: Final = "postgresql+psycopg"
-NUMBERS: Final = frozenset(
+SQLITE_PREFIX: Final = "sqlite:///"
+POSTGRES_DRIVER: Final = "postgresql+psycopg"
+INTEGER_OPTIONS: Final = frozenset(
     {
         "connect_timeout",
         "keepalives",
@@ -31,14 +31,14 @@ NUMBERS: Final = frozenset(
 """Options of PostgreSQL's client that are whole numbers."""
 SSL_MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
-_SECRETS: Final = (
+_PASSWORD_PATTERNS: Final = (
     (re.compile(r"(:/*[^:/@]*):.*@"), r"\1:***@"),
     (re.compile(r"([?&](?:ssl)?password)=[^&]*", re.IGNORECASE), r"\1=***"),
 )
 """Where a URL may hold a password, and what is shown instead."""
 
 
-def transport_url(value: object) -> str:
+def parse_transport_url(value: object) -> str:
     """Return the URL of the transport: ``spool:`` and a folder, or a Kafka topic.
 
     Raises:
@@ -55,30 +55,35 @@ def transport_url(value: object) -> str:
     raise ValueError(msg)
 
 
-def store_url(value: object) -> str:
+def parse_store_url(value: object) -> str:
     """Return the URL of the store: ``sqlite:///`` and a file, or ``postgresql+psycopg://`` and a database.
 
     Raises:
         ValueError: it is anything else, a database in memory too: what the monitor writes, the report has to read.
     """
-    if isinstance(value, str) and value.startswith(SQLITE) and value not in {SQLITE, SQLITE + ":memory:"}:
+    if (
+        isinstance(value, str)
+        and value.startswith(SQLITE_PREFIX)
+        and value not in {SQLITE_PREFIX, SQLITE_PREFIX + ":memory:"}
+    ):
         return value
-    if isinstance(value, str) and _is_server(value):
+    if isinstance(value, str) and _is_server_url(value):
         _check_options(make_url(value))
         return value
     msg = (
         'a store is a SQLite file, "sqlite:///FILE", such as "sqlite:///./var/hopwatch.db" (four slashes before an '
-        f'absolute path), or a PostgreSQL database, "{POSTGRES}://USER@HOST:PORT/DATABASE"; got {shown(value)}'
+        f'absolute path), or a PostgreSQL database, "{POSTGRES_DRIVER}://USER@HOST:PORT/DATABASE"; '
+        f"got {redact_value(value)}"
     )
     raise ValueError(msg)
 
 
-def _is_server(value: str) -> bool:
+def _is_server_url(value: str) -> bool:
     try:
         url = make_url(value)
     except (ArgumentError, ValueError):
         return False
-    return url.drivername == POSTGRES and bool(url.database)
+    return url.drivername == POSTGRES_DRIVER and bool(url.database)
 
 
 def _check_options(url: URL) -> None:
@@ -86,7 +91,7 @@ def _check_options(url: URL) -> None:
     ssl_mode = url.query.get("sslmode")
     if ssl_mode is not None and ssl_mode not in SSL_MODES:
         raise ValueError(f"sslmode in the URL of a store is one of {', '.join(SSL_MODES)}; got {ssl_mode!r:.40}")
-    for name in sorted(NUMBERS & url.query.keys()):
+    for name in sorted(INTEGER_OPTIONS & url.query.keys()):
         if not str(url.query[name]).isdecimal():
             raise ValueError(f"{name} in the URL of a store is a whole number, got {url.query[name]!r:.40}")
     # Its import takes longer than all of the settings, and a store in a file does without it.
@@ -100,15 +105,15 @@ def _check_options(url: URL) -> None:
         raise ValueError(f"behind ? the URL of a store has options of PostgreSQL's client; got {told:.80}") from None
 
 
-def shown(value: object) -> str:
+def redact_value(value: object) -> str:
     """Return a value as a message may show it: short, and without a password."""
     text = repr(value)
-    for secret, instead in _SECRETS:
+    for secret, instead in _PASSWORD_PATTERNS:
         text = secret.sub(instead, text)
     return f"{text:.80}"
 
 
-def folder(value: object) -> Path:
+def parse_folder(value: object) -> Path:
     """Return the folder.
 
     Raises:
@@ -120,14 +125,18 @@ def folder(value: object) -> Path:
     raise ValueError(msg)
 
 
-def anchored(layer: Mapping[str, Any], base: Path) -> dict[str, Any]:
+def resolve_paths(layer: Mapping[str, Any], base: Path) -> dict[str, Any]:
     """Return the settings with their relative paths made absolute from ``base``; what is no path stays as it is.
 
     What they say of access to Kafka, of channels and of the login is made whole, :func:`kafka.whole` and
     :func:`secrets.whole`, because files may stand there for secrets.
     """
     anchored_layer = {name: dict(table) if isinstance(table, Mapping) else table for name, table in layer.items()}
-    for table, key, scheme in (("transport", "url", SPOOL), ("store", "url", SQLITE), ("monitor", "workdir", "")):
+    for table, key, scheme in (
+        ("transport", "url", SPOOL),
+        ("store", "url", SQLITE_PREFIX),
+        ("monitor", "workdir", ""),
+    ):
         values = anchored_layer.get(table)
         value = values.get(key) if isinstance(values, dict) else None
         path = value.removeprefix(scheme) if isinstance(value, str) and value.startswith(scheme) else ""
@@ -136,19 +145,19 @@ def anchored(layer: Mapping[str, Any], base: Path) -> dict[str, Any]:
     dashboard = anchored_layer.get("dashboard")
     login = dashboard.get("login") if isinstance(dashboard, dict) else None
     if isinstance(login, Mapping):
-        anchored_layer["dashboard"]["login"] = _with_secrets(login, base)
+        anchored_layer["dashboard"]["login"] = _resolve_secrets(login, base)
     alerts = anchored_layer.get("alerts")
     channels = alerts.get("channels") if isinstance(alerts, dict) else None
     if isinstance(channels, Mapping):
-        anchored_layer["alerts"]["channels"] = {name: _with_secrets(table, base) for name, table in channels.items()}
+        anchored_layer["alerts"]["channels"] = {name: _resolve_secrets(table, base) for name, table in channels.items()}
     if isinstance(anchored_layer.get("gate"), dict):
-        anchored_layer["gate"] = gate.anchored(anchored_layer["gate"], base)
+        anchored_layer["gate"] = gate.resolve_paths(anchored_layer["gate"], base)
     transport = anchored_layer.get("transport")
     access = transport.get("kafka") if isinstance(transport, dict) else None
     if isinstance(access, Mapping):
-        anchored_layer["transport"]["kafka"] = kafka.whole(kafka.anchored(access, base))
+        anchored_layer["transport"]["kafka"] = kafka.reset_other_form(kafka.resolve_paths(access, base))
     return anchored_layer
 
 
-def _with_secrets(table: object, base: Path) -> object:
-    return secrets.whole(secrets.anchored(table, base)) if isinstance(table, Mapping) else table
+def _resolve_secrets(table: object, base: Path) -> object:
+    return secrets.reset_other_form(secrets.resolve_paths(table, base)) if isinstance(table, Mapping) else table

@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hopwatch.cli import blocks
-from tests.cli.workplace import CONFIGURATION, Workplace, one_of_ten_lost
+from hopwatch.cli import wide_tables
+from tests.cli.workspace import CONFIGURATION, Workspace, one_of_ten_lost
 from tests.repository import ROOT
 
 Captured = pytest.CaptureFixture[str]
@@ -29,7 +29,7 @@ def drawn(table: Table, width: int) -> list[str]:
     """Return the lines of a table on a terminal of this width."""
     out = io.StringIO()
     console = Console(file=out, width=width, force_terminal=True, color_system=None, markup=False, emoji=False)
-    blocks.print_whole(console, table)
+    wide_tables.print_wide_table(console, table)
     return out.getvalue().splitlines()
 
 
@@ -79,13 +79,13 @@ def test_a_terminal_that_is_too_narrow_for_figures_folds_them_itself() -> None:
 
 @pytest.mark.parametrize("arguments", [(), ("--by", "hour"), ("--by", "day")], ids=" ".join)
 def test_a_report_fits_a_terminal_of_80_columns(
-    arguments: tuple[str, ...], workplace: Workplace, monkeypatch: pytest.MonkeyPatch
+    arguments: tuple[str, ...], workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a terminal, as a person has it."""
-    workplace.watch(*one_of_ten_lost())
+    workspace.watch(*one_of_ten_lost())
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    text = on_a_terminal("report", "--config", str(workplace.config), *arguments, home=workplace.folder)
+    text = on_a_terminal("report", "--config", str(workspace.config), *arguments, home=workspace.folder)
     lines = text.replace("\r", "").splitlines()
     as_of = "a store that was filled once, as of 2026-01-01T00:06:40Z"
     assert lines[-2:] == ["4 records, 19 observations", as_of]
@@ -94,15 +94,15 @@ def test_a_report_fits_a_terminal_of_80_columns(
 
 @pytest.mark.parametrize(("columns", "most"), [(None, 120), ("0", 120), ("wide", 120), ("90", 90), ("300", 300)])
 def test_a_report_of_many_nodes_is_no_wider_through_a_pipe(
-    columns: str | None, most: int, workplace: Workplace, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+    columns: str | None, most: int, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     """In blocks of columns, as on a terminal; COLUMNS says how wide."""
     monkeypatch.delenv("COLUMNS", raising=False)
     if columns is not None:
         monkeypatch.setenv("COLUMNS", columns)
     nodes = " -> ".join(["a", "b", *(f"normalise-{place}" for place in range(40))])
-    workplace.configure(CONFIGURATION.replace("a -> b", nodes)).watch(*one_of_ten_lost())
-    assert workplace.run("report") == 0
+    workspace.configure(CONFIGURATION.replace("a -> b", nodes)).watch(*one_of_ten_lost())
+    assert workspace.run("report") == 0
     widest = max(map(cell_len, capsys.readouterr().out.splitlines()))
     assert most - 40 < widest <= most
 

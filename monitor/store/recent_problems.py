@@ -1,17 +1,26 @@
 """What was left uncounted of late, or looks as if a probe errs: sums of one span, by stream and node."""
 
 from __future__ import annotations
-
 from collections.abc import Collection
-from typing import Any, Final, NamedTuple
-
-from sqlalchemy import ColumnElement, Connection, Select, func, select
-
-from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE, UNKNOWN_STREAM, UndeclaredName
-from hopwatch.monitor.store import instances, reader, tables, undeclared
+from typing import Any
+from typing import Final
+from typing import NamedTuple
+from sqlalchemy import ColumnElement
+from sqlalchemy import Connection
+from sqlalchemy import Select
+from sqlalchemy import func
+from sqlalchemy import select
+from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE
+from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_STREAM
+from hopwatch.monitor.accounting.undeclared_names import UndeclaredName
+from hopwatch.monitor.store import instances
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import tables
 from hopwatch.probes.contract.limits import MONITOR_STREAM
+from hopwatch.monitor.store import undeclared_names
 
-NAMED: Final = ("ignored_node", UNKNOWN_NODE, UNKNOWN_STREAM)
+
+REASONS_WITH_NAMES: Final = ("ignored_node", UNKNOWN_NODE, UNKNOWN_STREAM)
 """Reasons of records whose names tell more, or that are not meant."""
 _book, _aside, _node, _window = (
     tables.books.c,
@@ -21,7 +30,7 @@ _book, _aside, _node, _window = (
 )
 
 
-class Implausible(NamedTuple):
+class ImplausibleCount(NamedTuple):
     """The implausible observations of a node's instances that were heard in the span, since they started."""
 
     stream: str
@@ -41,43 +50,43 @@ class NodeSums(NamedTuple):
     duplicates: int
 
 
-class Recent(NamedTuple):
+class RecentProblems(NamedTuple):
     """All of the span; ``unread`` counts records by reason, ``empty`` are streams that have windows and no message."""
 
-    implausible: tuple[Implausible, ...]
+    implausible: tuple[ImplausibleCount, ...]
     unread: tuple[tuple[str, int], ...]
     names: tuple[UndeclaredName, ...]
     nodes: tuple[NodeSums, ...]
     empty: tuple[str, ...]
 
 
-def of(connection: Connection, streams: Collection[str], span_us: int) -> Recent:
+def read_recent_problems(connection: Connection, streams: Collection[str], span_us: int) -> RecentProblems:
     """Return what is odd of streams: in arrivals of the span up to now, and in windows of the span up to the newest.
 
     Now is the moment up to which the store was written.
     """
-    since_us = instances.moment_us(connection) - span_us
+    since_us = instances.read_reference_time_us(connection) - span_us
     nodes: list[NodeSums] = []
     empty: list[str] = []
     for stream in sorted(streams):
         # Each of its own is one look into the index; the newest of all in one question would be asked again a row.
-        newest_us = connection.execute(_newest(stream)).scalar()
+        newest_us = connection.execute(_select_newest(stream)).scalar()
         if newest_us is None:
             continue
-        lately = _lately(stream, newest_us - span_us)
-        nodes += (NodeSums(row[0], row[1], *map(int, row[2:])) for row in connection.execute(_nodes(lately)))
+        lately = _recent_windows(stream, newest_us - span_us)
+        nodes += (NodeSums(row[0], row[1], *map(int, row[2:])) for row in connection.execute(_select_nodes(lately)))
         if connection.execute(select(func.sum(_window.known)).where(*lately)).scalar() == 0:
             empty.append(stream)
-    return Recent(
-        tuple(Implausible(*row) for row in connection.execute(_implausible(since_us))),
-        tuple((row[0], int(row[1])) for row in connection.execute(_unread(since_us))),
-        undeclared.names(connection, since_us),
+    return RecentProblems(
+        tuple(ImplausibleCount(*row) for row in connection.execute(_select_implausible(since_us))),
+        tuple((row[0], int(row[1])) for row in connection.execute(_select_unread(since_us))),
+        undeclared_names.read_undeclared(connection, since_us),
         tuple(nodes),
         tuple(empty),
     )
 
 
-def _implausible(since_us: int) -> Select[Any]:
+def _select_implausible(since_us: int) -> Select[Any]:
     total = func.sum(_book.implausible)
     wanted = select(_book.stream, _book.node, total).where(
         _book.stream != MONITOR_STREAM, _book.implausible > 0, _book.last_arrival_us >= since_us
@@ -85,18 +94,20 @@ def _implausible(since_us: int) -> Select[Any]:
     return wanted.group_by(_book.stream, _book.node).order_by(total.desc(), _book.stream, _book.node)
 
 
-def _unread(since_us: int) -> Select[Any]:
-    wanted = select(_aside.reason, func.count()).where(_aside.arrival_us >= since_us, _aside.reason.not_in(NAMED))
+def _select_unread(since_us: int) -> Select[Any]:
+    wanted = select(_aside.reason, func.count()).where(
+        _aside.arrival_us >= since_us, _aside.reason.not_in(REASONS_WITH_NAMES)
+    )
     return wanted.group_by(_aside.reason).order_by(func.count().desc(), _aside.reason)
 
 
-def _newest(stream: str) -> Select[Any]:
+def _select_newest(stream: str) -> Select[Any]:
     """Return the start of a stream's newest final window."""
-    wanted = select(_window.window_start_us).where(_window.stream == stream, _window.status.in_(reader.FINAL))
+    wanted = select(_window.window_start_us).where(_window.stream == stream, _window.status.in_(reader.FINAL_STATUSES))
     return wanted.order_by(_window.window_start_us.desc()).limit(1)
 
 
-def _nodes(lately: tuple[ColumnElement[bool], ...]) -> Select[Any]:
+def _select_nodes(lately: tuple[ColumnElement[bool], ...]) -> Select[Any]:
     sums = (_node.seen, _node.dropped, _node.orphans, _node.arrived + _node.departed)
     same = (_window.stream == _node.stream) & (_window.window_start_us == _node.window_start_us)
     duplicates = _node.duplicates_in + _node.duplicates_out
@@ -109,6 +120,6 @@ def _nodes(lately: tuple[ColumnElement[bool], ...]) -> Select[Any]:
     )
 
 
-def _lately(stream: str, since_us: int) -> tuple[ColumnElement[bool], ...]:
+def _recent_windows(stream: str, since_us: int) -> tuple[ColumnElement[bool], ...]:
     """Return conditions: a final window of a stream, since a moment."""
-    return (_window.stream == stream, _window.status.in_(reader.FINAL), _window.window_start_us > since_us)
+    return (_window.stream == stream, _window.status.in_(reader.FINAL_STATUSES), _window.window_start_us > since_us)
