@@ -22,7 +22,7 @@ from hopwatch.monitor import pulse
 from hopwatch.monitor.spark import job
 from hopwatch.monitor.spark.state import RECOUNTED_US
 from hopwatch.monitor.store import lineage, reader
-from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.limits import MONITOR_STREAM, WINDOW_US
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Rounds:
         self.skipped_us += later_us
         folder = self.staging / f"pulse-{self.pulses}"
         self.pulse.folder = folder
-        say(self.pulse, Kind.HEARTBEAT, self._now_us() + self.pulses * _EVERY_US + self.skipped_us)
+        say(self.pulse, BatchKind.HEARTBEAT, self._now_us() + self.pulses * _EVERY_US + self.skipped_us)
         folder.rename(self.spool / folder.name)
         self.pulses += 1
 
@@ -95,7 +95,7 @@ class Rounds:
         instance.send(
             now_us,
             start_ms(window),
-            kind=Kind.OBSERVATIONS,
+            kind=BatchKind.OBSERVATIONS,
             complete_through_us=now_us,
             count=MESSAGES,
             message_ids=ids.tobytes(),

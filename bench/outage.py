@@ -16,7 +16,7 @@ from bench.footprint import memory_bytes
 from bench.speed import Tell
 from bench.stamping import check_kept
 from hopwatch import Probe
-from hopwatch.probes.sinks.kafka import MOST_BYTES
+from hopwatch.probes.sinks.kafka import MAX_BYTES
 
 CALLS: Final = 4_000_000
 """Twice as many as the queue has room for."""
@@ -48,7 +48,7 @@ def measure(scratch: Path, tell: Tell) -> list[Outage]:
     """
     tell("a probe whose brokers are gone")
     told = run("bench.outage:stamp", scratch, calls=CALLS).result
-    return [Outage(CALLS, goal_us=GOAL_US, queue_bytes=MOST_BYTES, **told)]
+    return [Outage(CALLS, goal_us=GOAL_US, queue_bytes=MAX_BYTES, **told)]
 
 
 def stamp(folder: Path, calls: int) -> Json:

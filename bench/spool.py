@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from bench.work import NODES, TERMS, Block, Work, start_ms, stream_name
 from hopwatch.monitor import pulse
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import encode
 from hopwatch.probes.contract.limits import MONITOR_STREAM, WINDOW_MS
-from hopwatch.probes.contract.segment import MAGIC, MAX_SEGMENT_BYTES, SEGMENT_SUFFIX, frame
+from hopwatch.probes.contract.segment import MAGIC, MAX_SEGMENT_BYTES, SEGMENT_SUFFIX, encode_frame
 
 PROBE: Final = "bench"
 FLUSH_US: Final = 500_000
@@ -47,7 +47,7 @@ class Instance:
             probe=PROBE, epoch_us=self.epoch_us, seq=self.seq, stream=self.stream, node=self.node,
             window_start_ms=window_start_ms, sent_at_us=sent_us, **fields,
         )  # fmt: skip
-        framed = frame(encode(batch))
+        framed = encode_frame(encode(batch))
         is_old = sent_us - self.since_us >= self.segment_us
         if self.file and (is_old or self.size + len(framed) > MAX_SEGMENT_BYTES):
             self.close()
@@ -108,7 +108,7 @@ class Writer:
             instance.send(
                 complete_us + int(block.lag_out_us[part].max()) + FLUSH_US,
                 window_ms,
-                kind=Kind.OBSERVATIONS,
+                kind=BatchKind.OBSERVATIONS,
                 complete_through_us=complete_us,
                 count=len(block.message_ids[part]),
                 message_ids=block.message_ids[part].tobytes(),
@@ -121,14 +121,14 @@ class Writer:
         """End all; return the observations of each segment, in order of arrival."""
         end_us = self.work.end_us
         for instance in self.instances.values():
-            say(instance, Kind.BYE, max(end_us, instance.last_sent_us) + BYE_US)
+            say(instance, BatchKind.BYE, max(end_us, instance.last_sent_us) + BYE_US)
         last_us = max(self.arrivals_ms) * 1_000
         # The pulse that shows that transit and settle of all that was sighted have passed.
-        say(self.pulse, Kind.HEARTBEAT, last_us + TERMS.transit_us + TERMS.settle_us + BYE_US)
+        say(self.pulse, BatchKind.HEARTBEAT, last_us + TERMS.transit_us + TERMS.settle_us + BYE_US)
         return [observations for _, observations in sorted(_all_written([*self.instances.values(), self.pulse]))]
 
 
-def say(instance: Instance, kind: Kind, moment_us: int) -> None:
+def say(instance: Instance, kind: BatchKind, moment_us: int) -> None:
     """Send a batch without observations, and end the segment with it."""
     minute_ms = moment_us // 1_000 // WINDOW_MS * WINDOW_MS
     instance.send(moment_us, minute_ms, kind=kind, complete_through_us=moment_us)

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from hopwatch.gate import rules
+from hopwatch.gate.event_checks import EventPolicy
 from hopwatch.gate.gate import Gate
-from hopwatch.gate.intake import Entrance, Intake
-from hopwatch.gate.judging import Terms
+from hopwatch.gate.intake import EventIntake, GateStream
 from hopwatch.gate.outlets import open_outlet
 from hopwatch.gate.producers import Producer, Producers
 from hopwatch.gate.registry.subjects import Registry
-from hopwatch.gate.rules import Action, Check, Path, Rule
-from hopwatch.gate.stamping import Stamping
+from hopwatch.gate.rules import Action, EventRule, FieldPath, RuleCheck
+from hopwatch.gate.stamper import GateStamper
 from hopwatch.monitor.clock import SystemClock as MonitorClock
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.monitor.store.subjects import StoredShelves
@@ -34,10 +34,10 @@ def gate_of(chosen: Settings, streams: Iterable[str] | None = None) -> Gate:
     return Gate(intakes, SystemClock(), Producers(producers))
 
 
-def intake_of(chosen: Settings, stream: str) -> Intake:
+def intake_of(chosen: Settings, stream: str) -> EventIntake:
     """Return the entrance of one stream."""
     said, access, clock = chosen.gate.streams[stream], chosen.transport.access, SystemClock()
-    return Intake(
+    return EventIntake(
         entrance_of(chosen, stream),
         open_outlet(said.to, stream, access, clock),
         open_outlet(said.rejected_url(stream), "", access, clock),
@@ -53,22 +53,22 @@ def registry_of(chosen: Settings) -> Registry:
     return Registry(StoredShelves(engine, MonitorClock()))
 
 
-def stamping_of(chosen: Settings, stream: str, *, id_text: bool = True) -> Stamping:
+def stamping_of(chosen: Settings, stream: str, *, id_text: bool = True) -> GateStamper:
     """Return what stamps the events of a stream at its entrance, into the configured transport."""
     node = chosen.gate.streams[stream].node
-    return Stamping(stream, node, _sink(chosen, f"{stream}.{node}"), SystemClock(), id_text=id_text)
+    return GateStamper(stream, node, _sink(chosen, f"{stream}.{node}"), SystemClock(), id_text=id_text)
 
 
-def entrance_of(chosen: Settings, stream: str) -> Entrance:
+def entrance_of(chosen: Settings, stream: str) -> GateStream:
     """Return what the events of a stream are held to."""
     subject = chosen.gate.streams[stream].subject or stream
     own = tuple(rule_of(rule) for rule in chosen.gate.rules if rule.subject == subject)
-    return Entrance(stream, subject, Terms(chosen.streams[stream].max_age_us, own))
+    return GateStream(stream, subject, EventPolicy(chosen.streams[stream].max_age_us, own))
 
 
-def rule_of(said: AnyRule) -> Rule:
+def rule_of(said: AnyRule) -> EventRule:
     """Return a rule as it is configured."""
-    return Rule(said.called, _check(said), Action(said.action))
+    return EventRule(said.called, _check(said), Action(said.action))
 
 
 def producer_of(chosen: Settings, name: str) -> Producer:
@@ -81,15 +81,15 @@ def producer_of(chosen: Settings, name: str) -> Producer:
     )
 
 
-def _check(said: AnyRule) -> Check:
+def _check(said: AnyRule) -> RuleCheck:
     if said.kind == "freshness":
         return rules.Freshness(said.within_us)
-    field = Path.parse(said.field)
+    field = FieldPath.parse(said.field)
     match said.kind:
         case "required":
             return rules.Required(field)
         case "range":
-            return rules.Range(field, said.min, said.max)
+            return rules.NumberRange(field, said.min, said.max)
         case "pattern":
             return rules.Pattern(field, said.pattern)
         case "enumeration":

@@ -16,8 +16,8 @@ from hopwatch.monitor.errors import ConfigurationError, TransportError
 from hopwatch.monitor.results import iso
 
 if TYPE_CHECKING:
-    from hopwatch.gate.intake import Outcome
-    from hopwatch.gate.records import Rejected
+    from hopwatch.gate.intake import EventResult
+    from hopwatch.gate.records import RejectedRecord
     from hopwatch.monitor.settings import Settings
 
 FINDING: Final = 1
@@ -121,7 +121,7 @@ def replay(  # noqa: PLR0913 - one parameter a flag
     found = _rejected(chosen, stream)
     wanted = _named(found, events) if events else _with(found, reason)
     outcomes = _replayed(chosen, stream, wanted, None if data is None else _read(data))
-    refused = [(one, outcome) for one, outcome in zip(wanted, outcomes, strict=True) if outcome.fate != 201]  # noqa: PLR2004 - as HTTP has it
+    refused = [(one, outcome) for one, outcome in zip(wanted, outcomes, strict=True) if outcome.status != 201]  # noqa: PLR2004 - as HTTP has it
     entered, told = len(wanted) - len(refused), [_why(one, of) for one, of in refused]
     if as_json:
         console.emit_json({"stream": stream, "replayed": entered, "refused": told})
@@ -141,26 +141,26 @@ def _chosen(config: Path, stream: str) -> Settings:
     return chosen
 
 
-def _rejected(chosen: Settings, stream: str) -> list[Rejected]:
-    from hopwatch.gate.quarantine import QuarantineError, rejected
+def _rejected(chosen: Settings, stream: str) -> list[RejectedRecord]:
+    from hopwatch.gate.quarantine import QuarantineError, read_rejected
 
     try:
-        return rejected(chosen.gate.streams[stream].rejected_url(stream), chosen.transport.access)
+        return read_rejected(chosen.gate.streams[stream].rejected_url(stream), chosen.transport.access)
     except QuarantineError as error:
         raise TransportError(str(error)) from None
 
 
-def _with(found: Sequence[Rejected], reason: str | None) -> list[Rejected]:
+def _with(found: Sequence[RejectedRecord], reason: str | None) -> list[RejectedRecord]:
     """Return those with a text in one of their reasons, where they are told."""
     if reason is None:
         return list(found)
     return [one for one in found if any(reason in f"{fault.place}: {fault.detail}" for fault in one.reasons)]
 
 
-def _named(found: Sequence[Rejected], events: Sequence[str]) -> list[Rejected]:
+def _named(found: Sequence[RejectedRecord], events: Sequence[str]) -> list[RejectedRecord]:
     from hopwatch.gate import ids
 
-    by_id = {ids.written(one.event_id): one for one in sorted(found, key=lambda one: one.owns_id)}
+    by_id = {ids.format_uuid(one.event_id): one for one in sorted(found, key=lambda one: one.owns_id)}
     unknown = [event for event in events if event.lower() not in by_id]
     if unknown:
         told = f"there is no rejected event {unknown[0]!r:.80}, or it is in: 'hopwatch quarantine list' has all"
@@ -175,26 +175,26 @@ def _read(data: Path) -> bytes:
         raise ConfigurationError(f"--data {data} cannot be read: {error.strerror}") from None
 
 
-def _replayed(chosen: Settings, stream: str, wanted: Sequence[Rejected], data: bytes | None) -> list[Outcome]:
+def _replayed(chosen: Settings, stream: str, wanted: Sequence[RejectedRecord], data: bytes | None) -> list[EventResult]:
     from hopwatch.cli.entrances import gate_of, registry_of
     from hopwatch.gate.outlets import OutletError
-    from hopwatch.gate.replaying import replay
-    from hopwatch.probes.http.problems import Problem
+    from hopwatch.gate.replay import replay_events
+    from hopwatch.probes.http.problems import HttpProblem
 
     registry = registry_of(chosen)
     gate = gate_of(chosen, [stream])
     try:
-        gate.check_now()
-        return replay(gate, registry, stream, wanted, data)
-    except (OutletError, Problem) as error:
+        gate.check_outlets()
+        return replay_events(gate, registry, stream, wanted, data)
+    except (OutletError, HttpProblem) as error:
         raise TransportError(getattr(error, "detail", str(error))) from None
 
 
-def _said(one: Rejected) -> dict[str, Any]:
+def _said(one: RejectedRecord) -> dict[str, Any]:
     from hopwatch.gate import ids
 
     return {
-        "id": ids.written(one.event_id),
+        "id": ids.format_uuid(one.event_id),
         "stream": one.stream,
         "event_time": None if one.event_us is None else iso(one.event_us),
         "arrived": iso(one.arrived_us),
@@ -205,8 +205,8 @@ def _said(one: Rejected) -> dict[str, Any]:
     }
 
 
-def _why(one: Rejected, outcome: Outcome) -> dict[str, Any]:
+def _why(one: RejectedRecord, outcome: EventResult) -> dict[str, Any]:
     from hopwatch.gate import ids
 
     reasons = [f"{fault.place or '/'}: {fault.detail}" for fault in outcome.faults] or ["it was not written"]
-    return {"id": ids.written(one.event_id), "status": int(outcome.fate), "reasons": reasons}
+    return {"id": ids.format_uuid(one.event_id), "status": int(outcome.status), "reasons": reasons}

@@ -20,8 +20,8 @@ from hopwatch.monitor.store import schema as store_schema
 
 if TYPE_CHECKING:
     from hopwatch.gate.registry.avro_schema import Schema
-    from hopwatch.gate.registry.compatibility import Conflict, Level
-    from hopwatch.gate.registry.shelf import Entry
+    from hopwatch.gate.registry.compatibility import CompatibilityLevel, Conflict
+    from hopwatch.gate.registry.schema_store import SubjectVersion
     from hopwatch.gate.registry.subjects import Registry, UnknownError
 
 FINDING: Final = 1
@@ -85,14 +85,14 @@ def _listed(registry: Registry, names: list[str], *, is_whole: bool) -> list[dic
     return rows
 
 
-def _row(subject: str, entry: Entry, level: Level) -> dict[str, str | int]:
-    from hopwatch.gate.registry.subjects import parsed
+def _row(subject: str, entry: SubjectVersion, level: CompatibilityLevel) -> dict[str, str | int]:
+    from hopwatch.gate.registry.subjects import parse_stored
 
     return {
         "subject": subject,
         "version": entry.version,
-        "id": entry.kept.number,
-        "fingerprint": parsed(entry.kept.text).fingerprint.hex(),
+        "id": entry.schema.number,
+        "fingerprint": parse_stored(entry.schema.text).fingerprint.hex(),
         "compatibility": level.value,
     }
 
@@ -180,14 +180,14 @@ def level(
     as_json: AsJson = False,
 ) -> None:
     """Show or set what the versions of a subject owe each other."""
-    from hopwatch.gate.registry.compatibility import Level
+    from hopwatch.gate.registry.compatibility import CompatibilityLevel
 
     _check_name(subject)
-    if to is not None and to not in set(Level):
-        raise ConfigurationError(f"a level is one of {', '.join(Level)}, got {to!r:.80}")
+    if to is not None and to not in set(CompatibilityLevel):
+        raise ConfigurationError(f"a level is one of {', '.join(CompatibilityLevel)}, got {to!r:.80}")
     registry = _registry(config, is_made=False)
     if to is not None:
-        registry.set_level(Level(to), subject)
+        registry.set_level(CompatibilityLevel(to), subject)
     found = registry.level(subject)
     if as_json:
         console.emit_json({"subject": subject, "compatibility": found.value})
@@ -209,9 +209,9 @@ def diff(  # noqa: PLR0913 - one parameter a flag
 
     And who reads whom.
     """
-    from hopwatch.gate.registry.compatibility import reads
-    from hopwatch.gate.registry.differences import differences
-    from hopwatch.gate.registry.subjects import UnknownError, parsed
+    from hopwatch.gate.registry.compatibility import is_readable
+    from hopwatch.gate.registry.differences import find_differences
+    from hopwatch.gate.registry.subjects import UnknownError, parse_stored
 
     if file is not None and new is not None:
         raise ConfigurationError("--to and --file both say what is compared: name one of them")
@@ -224,10 +224,10 @@ def diff(  # noqa: PLR0913 - one parameter a flag
         entry = registry.entry(subject, before)
     except UnknownError as error:
         raise ConfigurationError(_there(error, subject)) from None
-    first, second = parsed(entry.kept.text), parsed(latest.kept.text) if file is None else _read(file)
+    first, second = parse_stored(entry.schema.text), parse_stored(latest.schema.text) if file is None else _read(file)
     name = f"version {latest.version}" if file is None else str(file)
-    found = differences(first, second)
-    is_backward, is_forward = reads(second, first), reads(first, second)
+    found = find_differences(first, second)
+    is_backward, is_forward = is_readable(second, first), is_readable(first, second)
     if as_json:
         told = {"subject": subject, "from": entry.version, "to": latest.version if file is None else str(file)}
         told |= {"differences": [one._asdict() for one in found], "backward": is_backward, "forward": is_forward}
@@ -259,18 +259,18 @@ def generate(
 
     Its classes encode them, and decode those of all versions that they can read.
     """
-    from hopwatch.gate.registry.python_code import NotWritableError, module
-    from hopwatch.gate.registry.subjects import UnknownError, parsed
+    from hopwatch.gate.registry.python_code import CodeGenerationError, generate_module
+    from hopwatch.gate.registry.subjects import UnknownError, parse_stored
 
     del language  # there is one
     registry = _registry(config, is_made=False)
     try:
         entry = registry.entry(subject, version)
-        versions = {one.version: parsed(one.kept.text) for one in registry.entries(subject)}
-        text = module(parsed(entry.kept.text), versions, subject, entry.version)
+        versions = {one.version: parse_stored(one.schema.text) for one in registry.entries(subject)}
+        text = generate_module(parse_stored(entry.schema.text), versions, subject, entry.version)
     except UnknownError as error:
         raise ConfigurationError(_there(error, subject)) from None
-    except NotWritableError as error:
+    except CodeGenerationError as error:
         raise ConfigurationError(str(error)) from None
     if out is None:
         console.emit_text(text)
@@ -292,9 +292,9 @@ def _refused(subject: str, error: Exception, *, as_json: bool) -> typer.Exit:
 
 
 def _tell_conflicts(subject: str, new: Schema, found: tuple[Conflict, ...], *, as_json: bool) -> None:
-    from hopwatch.gate.registry.explained import explained, new_major
+    from hopwatch.gate.registry.explanations import describe_new_major, explain_conflicts
 
-    told = [one._asdict() for one in explained(found)]
+    told = [one._asdict() for one in explain_conflicts(found)]
     if as_json:
         console.emit_json({"subject": subject, "compatible": not told, "conflicts": told})
         return
@@ -302,7 +302,7 @@ def _tell_conflicts(subject: str, new: Schema, found: tuple[Conflict, ...], *, a
     for one in told:
         data.print(f"{one['place']}: {one['problem']}: {one['breaks']}")
         data.print(f"    {one['fix']}")
-    console.words().print(f"or {new_major(new.name)}")
+    console.words().print(f"or {describe_new_major(new.name)}")
 
 
 def _there(error: UnknownError, subject: str) -> str:
@@ -312,18 +312,18 @@ def _there(error: UnknownError, subject: str) -> str:
 
 
 def _check_name(subject: str) -> None:
-    from hopwatch.gate.registry.subjects import NAME
+    from hopwatch.gate.registry.subjects import SUBJECT_PATTERN
 
-    if not re.fullmatch(NAME, subject):
+    if not re.fullmatch(SUBJECT_PATTERN, subject):
         raise ConfigurationError(f"a subject is 1 to 255 of the characters A-Za-z0-9._-, got {subject!r:.80}")
 
 
 def _read(file: Path) -> Schema:
-    from hopwatch.gate.registry.avro_schema import MAX_BYTES, Schema, SchemaError
+    from hopwatch.gate.registry.avro_schema import MAX_SCHEMA_BYTES, Schema, SchemaError
 
     try:
         with file.open("rb") as opened:
-            text = opened.read(MAX_BYTES + 1)
+            text = opened.read(MAX_SCHEMA_BYTES + 1)
     except OSError as error:
         raise ConfigurationError(f"the schema {file} cannot be read: {error.strerror}: name a file of JSON") from None
     try:

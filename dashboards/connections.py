@@ -13,7 +13,7 @@ import h11
 import structlog
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from hopwatch.probes.contract.addresses import owner_of
+from hopwatch.probes.contract.addresses import identify_owner
 
 MOST_CONNECTIONS: Final = 512
 """Half of the files that a process may have open by default."""
@@ -81,4 +81,4 @@ class Bounded(H11Protocol):
 
 
 def _owner(client: tuple[str, int] | None) -> str:
-    return owner_of(client[0]) if client else ""
+    return identify_owner(client[0]) if client else ""

@@ -96,9 +96,12 @@ class Sightings:
                 self._take(data, view)
 
     def _take(self, data: bytes, view: envelope.RecordView) -> None:
-        ids = envelope.packed(data, view.message_ids, "<u8").reshape(-1, 2)
-        outcomes, reasons = envelope.packed(data, view.outcome, "u1"), envelope.packed(data, view.reason, "u1")
-        lags_out = envelope.packed(data, view.lag_out_us, "<i8")
+        ids = envelope.read_packed(data, view.message_ids, "<u8").reshape(-1, 2)
+        outcomes, reasons = (
+            envelope.read_packed(data, view.outcome, "u1"),
+            envelope.read_packed(data, view.reason, "u1"),
+        )
+        lags_out = envelope.read_packed(data, view.lag_out_us, "<i8")
         for place in self.wanted.places(ids).tolist():
             message = Message(view.stream, view.window_start_ms * 1_000, ids[place].tobytes())
             if message not in self.seen and len(self.seen) >= MOST_MESSAGES:

@@ -24,10 +24,10 @@ def content(path: Path) -> bytes:
 
 def records(data: bytes) -> Iterator[envelope.RecordView]:
     """Yield the records of a segment that keep the limits of the wire; what cannot be read hides no other."""
-    for frame in segment.walk(data):
+    for frame in segment.read_frames(data):
         if frame.fault:
             continue
         with suppress(envelope.RecordError):
-            view = envelope.read(data, frame.start, frame.end)
-            envelope.check(data, view)
+            view = envelope.read_record(data, frame.start, frame.end)
+            envelope.check_values(data, view)
             yield view

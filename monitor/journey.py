@@ -14,7 +14,7 @@ from hopwatch.monitor import held
 from hopwatch.monitor.bounds import Part
 from hopwatch.monitor.kernel import naming
 from hopwatch.probes.contract import envelope, id_texts
-from hopwatch.probes.contract.batch import IdKind, Outcome
+from hopwatch.probes.contract.batch import Outcome, WireIdKind
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import ID_BYTES, NO_REASON, NOT_STAMPED
 
@@ -33,7 +33,7 @@ class Stamp(NamedTuple):
     lag_out_us: int | None
     outcome: str
     reason: str
-    id_kind: int = IdKind.UNKNOWN
+    id_kind: int = WireIdKind.UNKNOWN
     text: bytes | None = None
 
     @property
@@ -113,9 +113,9 @@ def _of_segment(path: Path, wanted: tuple[bytes, ...]) -> Iterator[Stamp]:
 
 
 def _of_record(data: bytes, view: envelope.RecordView, wanted: tuple[bytes, ...]) -> Iterator[Stamp]:
-    ids = envelope.packed(data, view.message_ids, f"V{ID_BYTES}")
-    columns = [envelope.packed(data, span, dtype) for span, dtype in zip(view[11:16], _DTYPES, strict=True)]
-    texts, ends = data[view.id_texts.start : view.id_texts.end], envelope.packed(data, view.id_text_ends, "<u4")
+    ids = envelope.read_packed(data, view.message_ids, f"V{ID_BYTES}")
+    columns = [envelope.read_packed(data, span, dtype) for span, dtype in zip(view[11:16], _DTYPES, strict=True)]
+    texts, ends = data[view.id_texts.start : view.id_texts.end], envelope.read_packed(data, view.id_text_ends, "<u4")
     for message_id in wanted:
         for at in np.flatnonzero(ids == np.void(message_id)).tolist():
             offset_us, lag_in, lag_out, outcome, reason = (int(c[at]) if len(c) else None for c in columns)
@@ -130,5 +130,5 @@ def _of_record(data: bytes, view: envelope.RecordView, wanted: tuple[bytes, ...]
                 Outcome(outcome or 0).name.lower(),
                 "" if reason in (None, NO_REASON) else view.reasons[reason],
                 view.id_kind,
-                id_texts.taken(texts, ends, at) if len(ends) else None,
+                id_texts.get_text(texts, ends, at) if len(ends) else None,
             )

@@ -36,7 +36,7 @@ from hopwatch.monitor.results import Status, WindowResult
 from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.unheard import READ, Folder, Unheard, folder_of
 from hopwatch.monitor.watch import Finding, Watched
-from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.limits import WINDOW_MS, WINDOW_US
 from hopwatch.probes.contract.segment import folder_name
 
@@ -158,7 +158,7 @@ class Ledger:
         if sheet.stream not in self.rules:
             return 0
         terms, facts = self.rules[sheet.stream].terms, sheet.facts
-        counted = facts["window_start_ms"][(facts["kind"] == Kind.OBSERVATIONS) & (facts["standing"] == IN_WINDOW)]
+        counted = facts["window_start_ms"][(facts["kind"] == BatchKind.OBSERVATIONS) & (facts["standing"] == IN_WINDOW)]
         return terms.kept_until_us(int(counted.max()) * 1_000) if len(counted) else 0
 
     def sight(self, stream: str, start_us: int, last_first_sighting_us: int) -> None:
@@ -304,7 +304,7 @@ def _named(missing: Mapping[str, NDArray[np.int64]], place: int) -> list[str]:
 def _unplaced(book: Book, new: NDArray[np.void]) -> Book:
     """Return the book of an undeclared node with its observations counted; no window has them, and no account."""
     counts = Counter(book.unplaced)
-    observed = new[(new["kind"] == Kind.OBSERVATIONS) & (new["standing"] == IN_WINDOW)]
+    observed = new[(new["kind"] == BatchKind.OBSERVATIONS) & (new["standing"] == IN_WINDOW)]
     for start_ms, count in observed[["window_start_ms", "count"]].tolist():
         counts[start_ms] += count
     return replace(book, unplaced=dict(counts), tallies=Tallies())

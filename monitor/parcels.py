@@ -22,7 +22,7 @@ from hopwatch.monitor.kernel.naming import Names
 from hopwatch.monitor.kernel.relations import Relation
 from hopwatch.monitor.kernel.slowest import Slowest
 from hopwatch.monitor.kernel.tally import LostIds, NodeLags, Tally
-from hopwatch.probes.contract.batch import IdKind
+from hopwatch.probes.contract.batch import WireIdKind
 
 CLAIMED_FIELDS: Final = ("message_ids", "lag_in_us", "lag_out_us", "outcome")
 _NAMELESS_CLAIMS: Final = np.dtype(
@@ -73,7 +73,7 @@ class Claims:
         refs = np.zeros(len(found), CLAIMS)
         for name in _NAMELESS_CLAIMS.names or ():
             refs[name] = found[name]
-        refs["id_kind"] = IdKind.UNKNOWN
+        refs["id_kind"] = WireIdKind.UNKNOWN
         return cls(**header, refs=refs)
 
 

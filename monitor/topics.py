@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from hopwatch.monitor.errors import ConfigurationError, TransportError
-from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace, in_words
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace, describe_error
 from hopwatch.probes.contract.limits import MAX_RECORD_BYTES
 
 PARTITIONS: Final = 6
@@ -276,7 +276,7 @@ def _unreachable(
     # What the client waited for in vain says less than what it met on the way.
     admin.poll(0)
     met = sorted(trouble, key=lambda one: one.code() == KafkaError._ALL_BROKERS_DOWN)  # noqa: SLF001 - its public name
-    why = in_words(next(iter(met), _of(error)).str(), place.brokers)
+    why = describe_error(next(iter(met), _of(error)).str(), place.brokers)
     advice = "check the address, that a broker runs there, and what [transport.kafka] says of access; then try again"
     return TransportError(f"the Kafka brokers {place.brokers} cannot be reached: {why}; {advice}")
 

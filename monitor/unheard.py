@@ -19,7 +19,7 @@ from hopwatch.monitor.kernel.window import AHEAD_US
 from hopwatch.monitor.parcels import SetAside
 from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.segment_file import FOREIGN_FILE, UNREADABLE_FILE
-from hopwatch.probes.contract.segment import MAX_FOLDER_CHARS, RECORDS_OF_OTHERS, SEGMENT_SUFFIX
+from hopwatch.probes.contract.segment import FORWARDED_RECORDS, MAX_FOLDER_CHARS, SEGMENT_SUFFIX
 
 READ: Final = frozenset({"ignored_node", "unknown_node", "unknown_stream"})
 """Reasons of records that were read: it is known whose they are."""
@@ -145,7 +145,7 @@ def is_of_instance(folder: str) -> bool:
 
 def _is_anybodys(folder: str, reason: str) -> bool:
     """Whether a record in a folder that is of no declared stream's instance may have been any instance's."""
-    if folder.startswith(f"{RECORDS_OF_OTHERS}."):
+    if folder.startswith(f"{FORWARDED_RECORDS}."):
         return True
     # No probe writes outside of a folder of its own: such a file may be anything.
     return reason not in {FOREIGN_FILE, UNREADABLE_FILE} and not is_of_instance(folder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hopwatch.gate import codecs
+from hopwatch.gate import codec_cache
 from hopwatch.gate.codec import Codec
 from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.probes.contract.envelope import MARKER
@@ -28,4 +28,4 @@ class Unchecked(Codec):
 def take_all() -> None:
     """Let the gate of this process take whatever comes."""
     # The gate has no seam for it, and needs none.
-    vars(codecs)["Codec"] = Unchecked
+    vars(codec_cache)["Codec"] = Unchecked

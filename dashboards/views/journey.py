@@ -17,7 +17,7 @@ from hopwatch.monitor.journey import Stamp, has_left, part_at
 from hopwatch.monitor.kernel.naming import HASH_OF_A_TEXT
 from hopwatch.monitor.printable import on_a_line
 from hopwatch.monitor.results import WindowResult
-from hopwatch.probes.contract.batch import IdKind, Outcome
+from hopwatch.probes.contract.batch import Outcome, WireIdKind
 from hopwatch.probes.contract.limits import WINDOW_US
 
 MOST_WINDOWS: Final = 20
@@ -113,7 +113,7 @@ def _shown(key: Key, stamps: Sequence[Stamp], lost: Sequence[Lost], way: Way) ->
     """Return the id as the first node of the pathway gave it that says what it is; a text that is known before all."""
     places = {node: place for place, node in enumerate(way.graph.nodes)}
     said = sorted(
-        (one for one in stamps if one.id_kind != IdKind.UNKNOWN),
+        (one for one in stamps if one.id_kind != WireIdKind.UNKNOWN),
         key=lambda one: (places.get(one.node, len(places)), one.id_kind),
     )
     told = [one.shown for one in said if not said or one.id_kind == said[0].id_kind]

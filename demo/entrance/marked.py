@@ -7,7 +7,7 @@ from confluent_kafka import Message
 from hopwatch.demo.entrance import events
 from hopwatch.demo.links import LinkError
 from hopwatch.demo.links.topics import TopicInlet
-from hopwatch.probes import marks
+from hopwatch.probes import message_headers
 
 
 class MarkedInlet(TopicInlet):
@@ -16,7 +16,7 @@ class MarkedInlet(TopicInlet):
     def _taken(self, message: Message) -> bytes:
         record = super()._taken(message)
         try:
-            found = marks.read(message.headers())
+            found = message_headers.parse_headers(message.headers())
         except ValueError as error:
             raise LinkError(f"an event of the gate has no marks that can be read: {error}") from None
         if found is None:

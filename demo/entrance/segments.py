@@ -14,8 +14,8 @@ from typing import Final
 from hopwatch.demo.entrance import events
 from hopwatch.demo.links import LinkError
 from hopwatch.gate.codec import EnvelopeError
-from hopwatch.gate.records import Entered
-from hopwatch.probes.contract.segment import SEGMENT_SUFFIX, walk
+from hopwatch.gate.records import EnteredRecord
+from hopwatch.probes.contract.segment import SEGMENT_SUFFIX, read_frames
 
 TICK_S: Final = 0.05
 
@@ -70,11 +70,11 @@ class SegmentInlet:
 def _events(segment: Path) -> list[bytes]:
     data = segment.read_bytes()
     payloads = []
-    for frame in walk(data):
+    for frame in read_frames(data):
         if frame.fault:
             raise LinkError(f"the segment {segment} of the gate cannot be read: {frame.message}")
         try:
-            event = Entered.read(data[frame.start : frame.end])
+            event = EnteredRecord.decode(data[frame.start : frame.end])
         except EnvelopeError as error:
             raise LinkError(f"the segment {segment} holds what is no event of the gate: {error}") from None
         payloads.append(events.pack(event.event_id, event.event_us, event.event))

@@ -21,7 +21,7 @@ import stamina
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from hopwatch.demo.links import LinkError
-from hopwatch.probes.sinks.kafka import access_of
+from hopwatch.probes.sinks.kafka import read_access
 
 MOST_MESSAGES: Final = 500
 """How many are received at once."""
@@ -191,7 +191,7 @@ class TopicInlet:
 def _settings(brokers: str) -> dict[str, Any]:
     """Return what reader and writer have in common; who they are stands in the environment, as it does for probes."""
     return {
-        **access_of(os.environ).for_librdkafka(brokers),
+        **read_access(os.environ).for_librdkafka(brokers),
         "client.id": "hopwatch-demo",
         "log_level": 0,
         "error_cb": _tell,

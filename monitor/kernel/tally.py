@@ -23,7 +23,7 @@ from hopwatch.monitor.kernel.relations import Relation, Stamped
 from hopwatch.monitor.kernel.sets import classify
 from hopwatch.monitor.kernel.slowest import Slowest
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.probes.contract.batch import IdKind, Outcome
+from hopwatch.probes.contract.batch import Outcome, WireIdKind
 from hopwatch.probes.contract.limits import NOT_STAMPED
 
 MAX_LOST_IDS: Final = 10_000
@@ -53,7 +53,7 @@ class Observed(NamedTuple):
     lag_in_us: NDArray[np.int64]
     lag_out_us: NDArray[np.int64]
     outcome: NDArray[np.uint8]
-    id_kind: int = IdKind.UNKNOWN
+    id_kind: int = WireIdKind.UNKNOWN
     id_texts: NDArray[np.uint8] = _NO_TEXTS
     id_text_ends: NDArray[np.uint32] = _NO_ENDS
     rows: NDArray[np.uint16] | None = None

@@ -26,7 +26,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from hopwatch.monitor.errors import DependencyError
 from hopwatch.monitor.metrics.exposition import registry
 from hopwatch.monitor.metrics.known import Known
-from hopwatch.probes.contract.addresses import owner_of
+from hopwatch.probes.contract.addresses import identify_owner
 
 PATH: Final = "/metrics"
 MOST_CONNECTIONS: Final = 8
@@ -126,7 +126,7 @@ class Server(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - the library's
         """Wait for a free place: meanwhile nobody else is let in; cut a connection beyond those of its address."""
-        if self._of_owner[owner_of(client_address[0])] >= MOST_PER_ADDRESS:
+        if self._of_owner[identify_owner(client_address[0])] >= MOST_PER_ADDRESS:
             self.shutdown_request(request)
             return
         while not self._free.acquire(timeout=LOOK_S):
@@ -150,7 +150,7 @@ class Server(ThreadingHTTPServer):
 
     def _count(self, client_address: tuple[str, int], change: int) -> None:
         with self._counting:
-            self._of_owner += Counter({owner_of(client_address[0]): change})
+            self._of_owner += Counter({identify_owner(client_address[0]): change})
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401, ARG002 - the library's
         """Say nothing of a client that has gone or was cut; what is our own fault is told."""

@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 from pydantic import SecretStr, ValidationInfo, field_validator, model_validator
 
 from hopwatch.monitor.settings.table import Table
-from hopwatch.probes.contract.kafka import FILES, SECRETS, KafkaAccess, secret_of
+from hopwatch.probes.contract.kafka import FILES, SECRETS, KafkaAccess, read_secret
 
 _PAIRS: Final = tuple((secret, f"{secret}_file") for secret in SECRETS)
 _FORMS: Final = frozenset(form for pair in _PAIRS for form in pair)
@@ -34,7 +34,7 @@ class KafkaSettings(Table):
     def access(self) -> KafkaAccess:
         """The same, as clients want it."""
         said = {name: value.get_secret_value() if name in SECRETS else value for name, value in self}
-        said |= {secret: secret_of(secret, said, _text) for secret in SECRETS}
+        said |= {secret: read_secret(secret, said, _text) for secret in SECRETS}
         return KafkaAccess(**{name: said[name] for name in KafkaAccess.__dataclass_fields__})
 
     @field_validator(*(file for _, file in _PAIRS))
@@ -43,7 +43,7 @@ class KafkaSettings(Table):
         # Read now, so that what is wrong is told before anything starts, and with its own line.
         secret = str(info.field_name).removesuffix("_file")
         value = info.data.get(secret, SecretStr(""))
-        secret_of(secret, {secret: value.get_secret_value(), f"{secret}_file": file}, _text)
+        read_secret(secret, {secret: value.get_secret_value(), f"{secret}_file": file}, _text)
         return file
 
     @model_validator(mode="after")

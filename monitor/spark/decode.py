@@ -46,7 +46,7 @@ def decode(paths: Iterable[str], rules: Mapping[str, StreamRules]) -> Iterator[R
 
 def _rows(path: str, arrival_us: int, data: bytes, rules: Mapping[str, StreamRules]) -> Iterator[Row]:
     intake = Intake(rules)
-    for frame in segment.walk(data):
+    for frame in segment.read_frames(data):
         fault: envelope.RecordError | None
         sent_by = None
         try:

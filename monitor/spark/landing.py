@@ -24,7 +24,7 @@ from hopwatch.monitor.spark.intake import Intake, checked, sender, undeclared
 from hopwatch.monitor.spark.rows import CLOCK_ROW, OFFSETS_ROW, SET_ASIDE_ROW, Batches, Row, arrow
 from hopwatch.monitor.undeclared import UNKNOWN_NODE
 from hopwatch.probes.contract import envelope, segment
-from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.batch import BatchKind
 
 LOG_APPEND_TIME: Final = 1
 """Kafka's mark of a timestamp that the broker gave."""
@@ -143,7 +143,7 @@ def _take(one: _Range, record: _Arrived, folder: Path, rules: Mapping[str, Strea
         if fault.reason == UNKNOWN_NODE:
             one.intake.take(record.value, view, 0, len(record.value), record.arrival_us)
         return
-    start = _append(one, record.value, folder) if view.kind == Kind.OBSERVATIONS else 0
+    start = _append(one, record.value, folder) if view.kind == BatchKind.OBSERVATIONS else 0
     one.intake.take(record.value, view, start, start + len(record.value), record.arrival_us, moved=start)
 
 
@@ -168,7 +168,7 @@ def _append(one: _Range, record: bytes, folder: Path) -> int:
         one.file = (folder / f"{uuid4().hex}{segment.OPEN_SUFFIX}").open("xb")
         one.size = one.file.write(segment.MAGIC)
     start = one.size + segment.FRAME_BYTES
-    one.size += one.file.write(segment.frame(record))
+    one.size += one.file.write(segment.encode_frame(record))
     return start
 
 

@@ -86,10 +86,10 @@ class _Record:
 
     def __call__(self, rows: NDArray[Any]) -> Recorded:
         """Return what it says of the observations at some places."""
-        view = self.view = self.view or envelope.read(self.segment, self.start, self.end)
+        view = self.view = self.view or envelope.read_record(self.segment, self.start, self.end)
 
-        def column(span: envelope.Span, dtype: str, missing: int) -> NDArray[Any]:
-            given = envelope.packed(self.segment, span, dtype)
+        def column(span: envelope.ByteSpan, dtype: str, missing: int) -> NDArray[Any]:
+            given = envelope.read_packed(self.segment, span, dtype)
             return given[rows] if len(given) else np.full(len(rows), missing, dtype)
 
         return Recorded(

@@ -12,9 +12,9 @@ import pytest
 from bench import generate
 from bench.generate import DiskError, Made, bytes_needed, made, require_disk
 from bench.work import Work, WorkError, blocks
-from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.envelope import decode
-from hopwatch.probes.contract.segment import walk
+from hopwatch.probes.contract.segment import read_frames
 
 
 def test_the_spool_holds_what_the_truth_says(little: Made) -> None:
@@ -22,10 +22,10 @@ def test_the_spool_holds_what_the_truth_says(little: Made) -> None:
     records = []
     for path in little.spool.rglob("*.seg"):
         data = path.read_bytes()
-        records += [decode(data[frame.start : frame.end]) for frame in walk(data)]
+        records += [decode(data[frame.start : frame.end]) for frame in read_frames(data)]
     assert sum(batch.count for batch in records) == little.truth().observations == sum(little.segments())
     assert max(batch.count for batch in records) == little.work.batch
-    assert sum(batch.kind == Kind.BYE for batch in records) == 2 * 4
+    assert sum(batch.kind == BatchKind.BYE for batch in records) == 2 * 4
 
 
 def test_parquet_holds_the_same_rows(little: Made) -> None:

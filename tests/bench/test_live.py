@@ -17,9 +17,9 @@ from bench.work import Work, rules
 from hopwatch.monitor.spark.job import Place
 from hopwatch.monitor.spark.source import SpoolSource
 from hopwatch.monitor.store import dialect, schema
-from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.envelope import decode
-from hopwatch.probes.contract.segment import walk
+from hopwatch.probes.contract.segment import read_frames
 from tests.micro_batches import MicroBatches
 
 
@@ -58,8 +58,8 @@ def test_a_beat_is_the_pulse_alone(place: Place) -> None:
     rounds.beat()
     (path,) = (place.workdir / "spool").rglob("*.seg")
     data = path.read_bytes()
-    (batch,) = [decode(data[frame.start : frame.end]) for frame in walk(data)]
-    assert (batch.kind, batch.count) == (Kind.HEARTBEAT, 0)
+    (batch,) = [decode(data[frame.start : frame.end]) for frame in read_frames(data)]
+    assert (batch.kind, batch.count) == (BatchKind.HEARTBEAT, 0)
 
 
 def test_a_trigger_is_told_with_the_batch_behind_it() -> None:

@@ -15,7 +15,7 @@ from hopwatch.monitor import java
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.settings.alerting import AlertsSettings
 from hopwatch.monitor.store import dialect, writer
-from hopwatch.probes.contract.batch import Batch, Drop, Kind
+from hopwatch.probes.contract.batch import Batch, BatchKind, Drop
 from tests.cli.workplace import CONFIGURATION, Workplace, all_told, one_of_ten_lost
 from tests.monitor.spooled import START_MS, at, minute, observed, said, write_segment
 
@@ -287,14 +287,14 @@ ODD: dict[str, tuple[list[Batch | bytes], list[str]]] = {
         ["orders, node a: 3 observations have an event time that cannot be"],
     ),
     "all of it": (
-        [said(Kind.HEARTBEAT), observed([2, 3, 4], seq=1, window_start_ms=MINUTES_OLD)],
+        [said(BatchKind.HEARTBEAT), observed([2, 3, 4], seq=1, window_start_ms=MINUTES_OLD)],
         [
             "orders has no message in the last hour: all that came was set aside: 3 observations are implausible",
             "orders, node a: 3 observations have an event time that cannot be",
         ],
     ),
     "a misspelt node": (
-        [observed([1]), said(Kind.HEARTBEAT, "bb")],
+        [observed([1]), said(BatchKind.HEARTBEAT, "bb")],
         [
             (
                 "1 record of 'orders' names the node 'bb', which its path does not have: did you mean 'b'? Newest "
@@ -331,7 +331,7 @@ def test_what_the_data_says_is_told_with_what_to_do(
 
 def test_of_many_names_some_are_told_and_the_others_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Strangers may make up any number of them."""
-    records = [said(Kind.HEARTBEAT, f"made-up-{number}") for number in range(9)]
+    records = [said(BatchKind.HEARTBEAT, f"made-up-{number}") for number in range(9)]
     place = Workplace(tmp_path).configure().watch(observed([1]), *records)
     told = data_of(place, capsys)
     assert (len(told), told[-1]) == (6, ("WARN", "and 4 more of this kind"))

@@ -10,7 +10,7 @@ import pytest
 
 from hopwatch.cli.main import main
 from hopwatch.monitor.store import dialect, schema, writer
-from hopwatch.probes.contract.batch import Drop, Kind
+from hopwatch.probes.contract.batch import BatchKind, Drop
 from tests.cli.workplace import CONFIGURATION, Workplace, all_told, one_of_ten_lost
 from tests.monitor.spooled import START_MS, at, minute, observed, said
 
@@ -125,7 +125,9 @@ def test_json_is_what_the_interface_says_key_by_key(workplace: Workplace, capsys
 
 def test_what_is_not_known_is_null(workplace: Workplace, capsys: Captured) -> None:
     """No probe was heard at b, nothing was known in the second minute: no ratio, no bound, no lag, and never 0."""
-    workplace.watch(observed([1]), said(Kind.HEARTBEAT, seq=1, window_start_ms=minute(1), complete_through_us=at(90)))
+    workplace.watch(
+        observed([1]), said(BatchKind.HEARTBEAT, seq=1, window_start_ms=minute(1), complete_through_us=at(90))
+    )
     first, second = reported(workplace, capsys)["streams"][0]["windows"]
     assert (first["verdict"], first["lost"], first["lost_lower"], first["nodes"][1]["coverage"]) == (
         "UNKNOWN",
@@ -184,7 +186,7 @@ def test_windows_that_start_in_the_range_are_reported(
     flags: list[str], minutes: list[str], workplace: Workplace, capsys: Captured
 ) -> None:
     """From is inclusive, to is exclusive; a time without a zone is UTC."""
-    workplace.watch(observed([1]), said(Kind.HEARTBEAT, seq=1, window_start_ms=minute(3)))
+    workplace.watch(observed([1]), said(BatchKind.HEARTBEAT, seq=1, window_start_ms=minute(3)))
     assert starts(reported(workplace, capsys, *flags)) == minutes
 
 

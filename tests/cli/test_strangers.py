@@ -21,18 +21,18 @@ from hopwatch.cli.commands import COMMANDS, application
 from hopwatch.cli.entrances import gate_of, registry_of
 from hopwatch.cli.main import main
 from hopwatch.gate import ids
-from hopwatch.gate.bodies import Sent
-from hopwatch.gate.codecs import Codecs
+from hopwatch.gate.codec_cache import CodecCache
 from hopwatch.gate.registry.avro_schema import Schema
+from hopwatch.gate.request_bodies import SentEvent
 from hopwatch.monitor import rules, settings
 from hopwatch.monitor.outliers.explain import Explanation, Reason
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.store import dialect, outliers, schema, tables
 from hopwatch.monitor.watch import Finding, News
-from hopwatch.probes.contract.batch import IdKind
-from hopwatch.probes.contract.id_texts import laid_out
-from hopwatch.probes.contract.ids import digest
-from hopwatch.probes.marks import new_id
+from hopwatch.probes.contract.batch import WireIdKind
+from hopwatch.probes.contract.id_texts import join_texts
+from hopwatch.probes.contract.ids import hash_text
+from hopwatch.probes.message_headers import generate_id
 from tests.cli.workplace import CONFIGURATION, Workplace
 from tests.gate.registry.schemas import record
 from tests.micro_batches import MicroBatches
@@ -156,14 +156,16 @@ def _rejected(place: Workplace) -> str:
     registry.register("orders", Schema.parse(orjson.dumps(record(*FIELDS))))
     note = {"name": "note", "type": "string", "default": STRANGE, "doc": STRANGE}
     registry.register("orders", Schema.parse(orjson.dumps(record(*FIELDS, note))))
-    sent = Sent(ids.written(new_id(time.time_ns() // 1_000)), None, orjson.dumps({"price": 1, STRANGE: STRANGE}))
+    sent = SentEvent(
+        ids.format_uuid(generate_id(time.time_ns() // 1_000)), None, orjson.dumps({"price": 1, STRANGE: STRANGE})
+    )
 
     async def send() -> None:
         gate = gate_of(chosen)
-        gate.check_now()
-        async with gate.running():
-            codec = await Codecs(registry, gate.clock).of("orders")
-            await gate.intakes["orders"].take([sent], codec, producer=STRANGE, each=True)
+        gate.check_outlets()
+        async with gate.lifespan():
+            codec = await CodecCache(registry, gate.clock).get_codec("orders")
+            await gate.intakes["orders"].accept([sent], codec, producer=STRANGE, each=True)
 
     asyncio.run(send())
     return str(sent.event_id)
@@ -182,10 +184,10 @@ def _watched(place: Workplace) -> None:
         outliers.write(connection, "orders", News([], [Finding(START_US, "b", is_outlier=True, why=why)]))
     engine.dispose()
     named = STRANGE.encode()
-    texts, ends = laid_out([named])
-    stamped = observed([0], message_ids=digest(named), id_kind=IdKind.TEXT, id_texts=texts, id_text_ends=ends)
+    texts, ends = join_texts([named])
+    stamped = observed([0], message_ids=hash_text(named), id_kind=WireIdKind.TEXT, id_texts=texts, id_text_ends=ends)
     why_not = {"outcome": b"\2", "reason": b"\0", "reasons": (STRANGE,)}
-    refused = observed([0], "b", message_ids=digest(named), lag_out_us=b"", **why_not)
+    refused = observed([0], "b", message_ids=hash_text(named), lag_out_us=b"", **why_not)
     write_segment(place.folder / "spool" / "9" / "0000000000.seg", stamped, refused)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from hopwatch.cli.main import main
 from hopwatch.cli.tap import allowed_nodes
-from hopwatch.probes.taps.http.refused import NodeName
+from hopwatch.probes.taps.http.refusals import NodeName
 
 CONFIG = '[streams.orders]\npath = "router -> sink"\n[streams."a.b"]\npath = "x -> y"\n'
 

@@ -10,7 +10,7 @@ from typing import Final
 from hopwatch.cli.main import main
 from hopwatch.monitor import rules, settings
 from hopwatch.monitor.store import dialect, schema
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from tests.micro_batches import run_once
 from tests.monitor.spooled import at, observed, said, write_segment
 
@@ -63,7 +63,7 @@ class Workplace:
 
 def all_told(seq: int, nodes: Sequence[str] = ("a", "b")) -> list[Batch]:
     """Return the last words of the probes, so that their accounts are complete."""
-    return [said(Kind.BYE, node, seq=seq, complete_through_us=at(400)) for node in nodes]
+    return [said(BatchKind.BYE, node, seq=seq, complete_through_us=at(400)) for node in nodes]
 
 
 def one_of_ten_lost() -> list[Batch]:

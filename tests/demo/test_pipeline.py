@@ -21,7 +21,7 @@ from hopwatch.demo.links.loopback import SocketLinks
 from hopwatch.demo.nodes import NODES
 from hopwatch.demo.pipeline import RESTART_AFTER_S, NodeDiedError, Pipeline, last_words
 from hopwatch.demo.truth import Deed, Truth, as_bytes, entry_count
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.limits import NOT_STAMPED
 from tests.demo.test_probing import read_spool
 
@@ -98,7 +98,7 @@ def test_messages_pass_and_the_probes_say_what_the_truth_says(layout: Layout, li
     assert stamped(batches, "router", "lag_in_us") - stamped(batches, "router", "lag_out_us") == dropped
     assert stamped(batches, "ingest", "lag_out_us") == as_bytes(truth.created)
     assert stamped(batches, "connector", "lag_out_us") == as_bytes(truth.delivered)
-    assert sum(batch.kind is Kind.BYE for batch in batches) == len(NODES)
+    assert sum(batch.kind is BatchKind.BYE for batch in batches) == len(NODES)
     lines = (layout.output / "flights.jsonl").read_text().splitlines()
     assert len(lines) == truth.count("connector", Deed.HANDED_ON) > len(truth.delivered)
     assert [layout.log(node).read_text() for node in NODES] == [""] * 4

@@ -13,9 +13,9 @@ from hopwatch.demo.nodes import STREAM
 from hopwatch.demo.nodes.settings import NodeSettings
 from hopwatch.demo.probing import BadSink, SkewedClock, opened_probe
 from hopwatch.demo.truth import Deed, TruthLog, deed_count, entry_count
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import decode, encode
-from hopwatch.probes.contract.segment import walk
+from hopwatch.probes.contract.segment import read_frames
 from hopwatch.testing import MemorySink
 from tests.demo.paper import NOON_US, message_id
 
@@ -25,9 +25,9 @@ def settings_with(faults: NodeFaults, folder: Path = Path("run")) -> NodeSetting
     return NodeSettings("norm", str(folder), SocketEnds(0, 0), f"spool:{folder}/spool", 2000.0, 0, faults)
 
 
-def record(number: int, kind: Kind = Kind.OBSERVATIONS) -> bytes:
+def record(number: int, kind: BatchKind = BatchKind.OBSERVATIONS) -> bytes:
     """Return a record, with two observations if it holds any."""
-    ids = message_id(2 * number) + message_id(2 * number + 1) if kind is Kind.OBSERVATIONS else b""
+    ids = message_id(2 * number) + message_id(2 * number + 1) if kind is BatchKind.OBSERVATIONS else b""
     lags = bytes(8 * (len(ids) // 16))
     batch = Batch("p", NOON_US, number, kind, STREAM, "norm", NOON_US // 1000, NOON_US, NOON_US, len(ids) // 16, ids)
     return encode(Batch(**{**{name: getattr(batch, name) for name in batch.__slots__}, "lag_in_us": lags}))
@@ -36,7 +36,7 @@ def record(number: int, kind: Kind = Kind.OBSERVATIONS) -> bytes:
 def read_spool(layout: Layout) -> list[Batch]:
     """Return every batch that is in the spool."""
     segments = [path.read_bytes() for path in sorted(layout.spool.rglob("*.seg"))]
-    return [decode(data[frame.start : frame.end]) for data in segments for frame in walk(data)]
+    return [decode(data[frame.start : frame.end]) for data in segments for frame in read_frames(data)]
 
 
 def test_a_skewed_clock_is_wrong_by_that_much() -> None:
@@ -60,8 +60,8 @@ def test_a_bad_sink_refuses_some_and_writes_down_what(tmp_path: Path) -> None:
 def test_a_bad_sink_refuses_no_heartbeat_and_no_bye(tmp_path: Path) -> None:
     """Only observations are refused: an account without its bye would be another fault."""
     sink = BadSink(MemorySink(), TruthLog(tmp_path / "untold"), settings_with(NodeFaults(probe_drop_ratio=1.0)))
-    assert sink.send(record(0, Kind.HEARTBEAT))
-    assert sink.send(record(1, Kind.BYE))
+    assert sink.send(record(0, BatchKind.HEARTBEAT))
+    assert sink.send(record(1, BatchKind.BYE))
     assert not sink.send(record(2))
 
 
@@ -71,9 +71,9 @@ def test_a_healthy_node_has_a_plain_probe(tmp_path: Path) -> None:
     with opened_probe(settings_with(NodeFaults(), layout.folder), layout) as probe:
         probe.arrived(message_id(1), time.time_ns() // 1_000)
     hello, observed, bye = read_spool(layout)
-    assert (hello.seq, hello.kind, hello.count) == (0, Kind.HEARTBEAT, 0)
+    assert (hello.seq, hello.kind, hello.count) == (0, BatchKind.HEARTBEAT, 0)
     assert (observed.stream, observed.node, observed.message_ids) == (STREAM, "norm", message_id(1))
-    assert bye.kind is Kind.BYE
+    assert bye.kind is BatchKind.BYE
 
 
 def test_refused_observations_are_told_as_drops(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from hopwatch.demo.truth import Truth, entry_count
 from hopwatch.monitor import rules, settings
 from hopwatch.monitor.store import dialect, reader, schema
 from hopwatch.probes.contract.kafka import KafkaPlace
-from hopwatch.probes.contract.segment import MAGIC, frame
+from hopwatch.probes.contract.segment import MAGIC, encode_frame
 from tests.micro_batches import run_once
 
 RATE_PER_S: Final = 500
@@ -99,7 +99,7 @@ def _spool(place: KafkaPlace, spool: Path) -> None:
             assert message.error() is None
             _, arrival_ms = message.timestamp()
             segment = spool / f"{message.partition()}-{message.offset():010}.seg"
-            segment.write_bytes(MAGIC + frame(message.value() or b""))
+            segment.write_bytes(MAGIC + encode_frame(message.value() or b""))
             os.utime(segment, ns=(arrival_ms * 1_000_000, arrival_ms * 1_000_000))
     finally:
         consumer.close()

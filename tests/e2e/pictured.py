@@ -12,7 +12,7 @@ from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.store import dialect, schema, writer
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from tests.cli.workplace import Workplace
 from tests.micro_batches import run_once
 from tests.monitor.spooled import START_US, TERMS, at, ids, lags, minute, said, write_segment
@@ -61,7 +61,7 @@ def _segments(folder: Path) -> Iterator[Path]:
         yield write_segment(folder / f"{number:010d}.seg", *batches, arrival_us=at(60 * (first + number) + 70))
     end_us = at(60 * (first + MINUTES) + 150)
     byes = [
-        said(Kind.BYE, node, stream=stream, seq=MINUTES, epoch_us=at(60 * first - 10), complete_through_us=end_us)
+        said(BatchKind.BYE, node, stream=stream, seq=MINUTES, epoch_us=at(60 * first - 10), complete_through_us=end_us)
         for stream, nodes in STREAMS.items()
         for node in nodes
     ]
@@ -92,4 +92,4 @@ def _minute(stream: str, first: int, number: int, chance: np.random.Generator) -
         }
         lag_us = out_us + chance.gamma(2, 500, len(numbers))
         if not (stream == "clicks" and place == 2 and number == HOLE):
-            yield said(Kind.OBSERVATIONS, node, **told)
+            yield said(BatchKind.OBSERVATIONS, node, **told)

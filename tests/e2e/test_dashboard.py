@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Dialog, Page, Position, expect
 
 from hopwatch.dashboards.charts.pathway import ABOVE_PX, BELOW_PX, SIDE_PX
 from hopwatch.monitor.store import dialect, schema
-from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.batch import BatchKind
 from tests.cli.workplace import CONFIGURATION, Workplace
 from tests.dashboards.places import HOSTILE, fill, minutes
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, cell_at, dashboard, drag_across, new_page
@@ -51,7 +51,7 @@ def _segments(folder: Path) -> Iterator[Path]:
         arrived = numbers[:-2] if number >= BAD_FROM else numbers
         batches = [observed(numbers, **told), observed(arrived, "b", **told)]
         yield write_segment(folder / f"{number:010d}.seg", *batches, arrival_us=at(60 * number + 70))
-    byes = [said(Kind.BYE, node, seq=MINUTES, complete_through_us=at(60 * MINUTES + 400)) for node in ("a", "b")]
+    byes = [said(BatchKind.BYE, node, seq=MINUTES, complete_through_us=at(60 * MINUTES + 400)) for node in ("a", "b")]
     yield write_segment(folder / "9000000000.seg", *byes, arrival_us=at(60 * MINUTES + 400))
 
 

@@ -18,7 +18,7 @@ from playwright.sync_api import Page, expect
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.store import dialect, schema
-from hopwatch.probes.contract.batch import Batch, Drop, Kind
+from hopwatch.probes.contract.batch import Batch, BatchKind, Drop
 from hopwatch.probes.contract.ids import id_bytes
 from tests.cli.workplace import CONFIGURATION, Workplace
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS
@@ -83,7 +83,7 @@ def _told(number: int, node: str) -> Batch:
 
 def _words(path: Path, seconds: int, seq: int) -> Path:
     """Write that the probes are there, and that nothing happens."""
-    batches = [said(Kind.HEARTBEAT, node, seq=seq, complete_through_us=at(seconds)) for node in NODES]
+    batches = [said(BatchKind.HEARTBEAT, node, seq=seq, complete_through_us=at(seconds)) for node in NODES]
     return write_segment(path, *batches, arrival_us=at(seconds))
 
 

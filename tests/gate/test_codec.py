@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hopwatch.gate.codec import PREFIX_BYTES, Codec, EnvelopeError, MisfitError, fingerprint_of
+from hopwatch.gate.codec import PREFIX_BYTES, Codec, EnvelopeError, SchemaMismatchError, parse_fingerprint
 from hopwatch.gate.registry.avro_schema import Schema
-from hopwatch.gate.registry.compatibility import reads
+from hopwatch.gate.registry.compatibility import is_readable
 from hopwatch.probes.http.problems import Fault
 from tests.gate.registry.schemas import ORDER, SCHEMAS, Json, changed, record, schema
 
@@ -88,7 +88,7 @@ def test_what_is_taken_keeps_its_value(drawn: tuple[Json, tuple[Json, Json]]) ->
     said, (written, value) = drawn
     codec = Codec(schema(said))
     found = codec.encode(orjson.dumps(written))
-    assert fingerprint_of(found) == codec.schema.fingerprint
+    assert parse_fingerprint(found) == codec.schema.fingerprint
     assert codec.decode(found) == value
 
 
@@ -98,7 +98,7 @@ def test_what_is_taken_is_read_by_every_reader_that_fits(drawn: Json) -> None:
     """A schema that the registry calls compatible reads each event of the writer's."""
     (said, (written, _)), changed_to = drawn
     writer, reader = schema(said), schema(changed_to)
-    if not reads(reader, writer):
+    if not is_readable(reader, writer):
         return
     body = Codec(writer).encode(orjson.dumps(written))[PREFIX_BYTES:]
     wrote, reads_it = (fastavro.parse_schema(orjson.loads(one.text)) for one in (writer, reader))
@@ -196,7 +196,7 @@ MISFITS: list[tuple[Json, bytes, str, str]] = [
 @pytest.mark.parametrize(("said", "event", "place", "told"), MISFITS)
 def test_what_does_not_fit_is_told(said: Json, event: bytes, place: str, told: str) -> None:
     """With a JSON pointer."""
-    with pytest.raises(MisfitError) as caught:
+    with pytest.raises(SchemaMismatchError) as caught:
         Codec(schema(record({"name": "a", "type": said}))).encode(event)
     (one, *_) = caught.value.faults
     assert one.place == place
@@ -206,7 +206,7 @@ def test_what_does_not_fit_is_told(said: Json, event: bytes, place: str, told: s
 
 def test_all_that_does_not_fit_is_told_at_once() -> None:
     """Up to a bound."""
-    with pytest.raises(MisfitError) as caught:
+    with pytest.raises(SchemaMismatchError) as caught:
         Codec(schema(ORDER)).encode(b'{"id":1,"pieces":"x","more":0}')
     assert [one.place for one in caught.value.faults] == ["/id", "/at", "/pieces", "/more"]
     assert isinstance(caught.value.faults[0], Fault)
@@ -226,7 +226,7 @@ def test_bytes_that_are_no_event_are_refused() -> None:
             codec.decode(wrong)
     for short in (b"", good[: PREFIX_BYTES - 1], b"\x80" + good[1:]):
         with pytest.raises(EnvelopeError, match="an event begins with 81 and a fingerprint, got "):
-            fingerprint_of(short)
+            parse_fingerprint(short)
 
 
 @given(st.binary(max_size=60))
@@ -234,7 +234,7 @@ def test_no_bytes_raise_anything_else(data: bytes) -> None:
     """Whatever stands behind the fingerprint."""
     with suppress(EnvelopeError):
         CODEC.decode(CODEC._prefix + data)
-    with suppress(MisfitError):
+    with suppress(SchemaMismatchError):
         CODEC.encode(data)
 
 

@@ -24,7 +24,7 @@ from hopwatch.monitor.kernel.books import (
     forget,
     is_over,
 )
-from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.batch import BatchKind
 from tests.model import books as model
 from tests.model import record, wire
 
@@ -45,7 +45,7 @@ class Sent(NamedTuple):
     sent_at_us: int
     window_start_ms: int
     observed: int
-    kind: Kind
+    kind: BatchKind
     standing: int
     drops: tuple[tuple[int, int], ...]
 
@@ -73,8 +73,8 @@ def batches(draw: st.DrawFn) -> list[Sent]:
     """Draw what came of one probe instance: numbers with holes, clocks that err, drops, late and absurd windows."""
     sent = []
     for seq in draw(st.sets(st.integers(0, 12), min_size=1, max_size=6)):
-        kind = draw(st.sampled_from(Kind))
-        observes = kind is Kind.OBSERVATIONS
+        kind = draw(st.sampled_from(BatchKind))
+        observes = kind is BatchKind.OBSERVATIONS
         sent.append(
             Sent(
                 seq,
@@ -132,7 +132,7 @@ def test_every_observation_is_accounted_for(sent: list[Sent]) -> None:
 @given(batches(), st.data())
 def test_of_equal_numbers_in_one_go_the_earliest_arrival_counts(sent: list[Sent], data: st.DataObject) -> None:
     """Later copies with another content change the tallies alone."""
-    copies = [one._replace(arrival_us=one.arrival_us + 1, through_us=-1, kind=Kind.BYE, drops=()) for one in sent]
+    copies = [one._replace(arrival_us=one.arrival_us + 1, through_us=-1, kind=BatchKind.BYE, drops=()) for one in sent]
     come = data.draw(st.permutations(sent + copies))
     book, _ = _written(EMPTY, come)
     whole, _ = _written(EMPTY, sent)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hopwatch.monitor.kernel import books
 from hopwatch.monitor.kernel.books import FACTS, IN_WINDOW, Book, DropFact
 from hopwatch.monitor.kernel.window import AHEAD_US
-from hopwatch.probes import untold
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes import drop_counts
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.testing import EPOCH_US
 from tests.probes.sender_bench import Bench
@@ -75,7 +75,7 @@ def book_of(batches: list[Batch]) -> Book:
 @given(STEPS)
 def test_a_window_with_a_drop_is_never_complete(steps: list[tuple[str, object]]) -> None:
     """Counted by itself or not, told early or late: what was dropped up to a window's horizon is owned up to."""
-    with patch.object(untold, "MOST_COUNTED", MOST_COUNTED):
+    with patch.object(drop_counts, "MAX_COUNTED", MOST_COUNTED):
         bench, dropped = play(steps)
     batches = bench.batches()
     assert sum(drop.count for batch in batches for drop in batch.drops) == bench.sender.dropped_total >= len(dropped)
@@ -93,4 +93,4 @@ def test_numbers_are_left_out_for_want_of_room_alone(steps: list[tuple[str, obje
     """Where every window of a drop has a count of its own, the books have no hole, and a bye ends them."""
     bench, _ = play(steps)
     assert [batch.seq for batch in bench.batches()] == list(range(len(bench.batches())))
-    assert bench.batches()[-1].kind is Kind.BYE
+    assert bench.batches()[-1].kind is BatchKind.BYE

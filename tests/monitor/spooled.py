@@ -18,7 +18,7 @@ from hopwatch.monitor.kernel.window import Terms
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.rules import StreamRules
 from hopwatch.probes.contract import envelope, segment
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import WINDOW_MS
 
@@ -61,10 +61,10 @@ def observed(numbers: Sequence[int], node: str = "a", **fields: Any) -> Batch:  
         "lag_in_us": lags(*[1_000] * len(numbers)),
         "lag_out_us": lags(*[2_000] * len(numbers)),
     }
-    return said(Kind.OBSERVATIONS, node, **(given | fields))
+    return said(BatchKind.OBSERVATIONS, node, **(given | fields))
 
 
-def said(kind: Kind, node: str = "a", **fields: Any) -> Batch:  # noqa: ANN401 - as a Batch has them
+def said(kind: BatchKind, node: str = "a", **fields: Any) -> Batch:  # noqa: ANN401 - as a Batch has them
     """Return a batch of any kind: number 0 of a probe that started 10 s before the window, complete up to 65 s."""
     given: dict[str, Any] = {
         "probe": f"probe-of-{node}",
@@ -94,7 +94,7 @@ def unchecked(batch: Batch) -> bytes:
 
 def framed(said_or_bytes: Batch | bytes) -> bytes:
     """Return a batch, or the bytes of a record, as a segment holds it."""
-    return segment.frame(said_or_bytes if isinstance(said_or_bytes, bytes) else envelope.encode(said_or_bytes))
+    return segment.encode_frame(said_or_bytes if isinstance(said_or_bytes, bytes) else envelope.encode(said_or_bytes))
 
 
 def write_segment(path: Path, *records: Batch | bytes, arrival_us: int = START_US + 70_000_000) -> Path:

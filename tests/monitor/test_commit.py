@@ -22,7 +22,7 @@ from hopwatch.monitor.spark import redeem
 from hopwatch.monitor.spark.decode import decode
 from hopwatch.monitor.spark.rows import CLAIMS_ROW, TALLY_ROW
 from hopwatch.monitor.store import dialect, reader, schema, writer
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.micro_batches import MicroBatches
 from tests.monitor.spooled import RULES, START_US, TERMS, at, minute, observed, said, write_segment
@@ -94,8 +94,8 @@ def test_what_came_in_is_written_and_the_tallied_windows_are_told(connection: Co
 
 KEPT: dict[str, tuple[list[Batch | bytes], list[int]]] = {
     "observations": ([observed([1])], [OVER_US]),
-    "heartbeats": ([said(Kind.HEARTBEAT)], [0]),
-    "both": ([observed([1], "b"), observed([1], window_start_ms=minute(-2)), said(Kind.BYE, seq=1)], [OVER_US]),
+    "heartbeats": ([said(BatchKind.HEARTBEAT)], [0]),
+    "both": ([observed([1], "b"), observed([1], window_start_ms=minute(-2)), said(BatchKind.BYE, seq=1)], [OVER_US]),
     "a broken record": ([observed([1]), b"broken"], []),
     "nothing else": ([b"broken"], []),
 }
@@ -189,14 +189,14 @@ def traffic(spool: Path) -> list[list[Path]]:
         records: list[Batch | bytes] = [
             observed(numbers, **told),
             observed([number for number in numbers if number % 7], "b", **told),
-            said(Kind.HEARTBEAT, "monitor", stream="_hopwatch", seq=n, sent_at_us=now_us),
+            said(BatchKind.HEARTBEAT, "monitor", stream="_hopwatch", seq=n, sent_at_us=now_us),
         ]
         records += (
             [observed([1], stream="nobody-knows-it")] if n == 3 else [observed(numbers, **told)] if n == 5 else []
         )
         batches.append([write_segment(spool / f"{n}.seg", *records, arrival_us=now_us)])
     end_us = at(30 * 10 + 400)
-    byes = [said(Kind.BYE, node, seq=10, complete_through_us=end_us) for node in "ab"]
+    byes = [said(BatchKind.BYE, node, seq=10, complete_through_us=end_us) for node in "ab"]
     recovered = observed([7], "b", seq=11)
     batches.append([write_segment(spool / "10.seg", *byes, arrival_us=end_us)])
     batches.append([write_segment(spool / "11.seg", recovered, arrival_us=end_us + 1)])

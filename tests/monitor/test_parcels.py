@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hopwatch.monitor.kernel.tally import NEVER_US, empty, merge, take
 from hopwatch.monitor.parcels import NOWHERE, REASONS, Claims, join, pack_tally, split, unpack_tally
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.probes.contract.batch import IdKind
-from hopwatch.probes.contract.ids import digest, id_bytes
+from hopwatch.probes.contract.batch import WireIdKind
+from hopwatch.probes.contract.ids import hash_text, id_bytes
 from tests.monitor.kernel.batched import passed
 from tests.repository import ROOT
 
@@ -53,7 +53,7 @@ def test_claims_of_a_checkpoint_from_before_ids_had_kinds_are_taken() -> None:
     refs = np.array([(3, 70, 6, 99, 2, 40, 72, 0, 88)], old)
     claims = Claims.unpack(struct.pack("<I", len(head)) + head + refs.tobytes())
     (found,) = claims.refs.tolist()
-    assert found == (3, 70, 6, 99, 2, 40, 72, 0, 88, IdKind.UNKNOWN, NOWHERE, NOWHERE)
+    assert found == (3, 70, 6, 99, 2, 40, 72, 0, 88, WireIdKind.UNKNOWN, NOWHERE, NOWHERE)
     again = Claims.unpack(claims.pack())
     assert (again.path, again.refs.tolist()) == ("s.seg", [found])
 
@@ -72,7 +72,7 @@ def test_a_tally_of_a_store_from_before_ids_had_names_is_read() -> None:
     found = unpack_tally(old)
     lost = found.lost(1, NEVER_US)
     assert lost.message_ids.tobytes() == id_bytes(1) + id_bytes(2)
-    assert lost.names.kinds.tolist() == [IdKind.UNKNOWN] * 2
+    assert lost.names.kinds.tolist() == [WireIdKind.UNKNOWN] * 2
     assert lost.journeys.of(1) == (0, [])
     assert pack_tally(found) == packed
 
@@ -80,13 +80,15 @@ def test_a_tally_of_a_store_from_before_ids_had_names_is_read() -> None:
 def test_slowest_messages_are_packed_with_their_names() -> None:
     """Ids, lags and names come back as they were; of a node without departures, none."""
     text = "ünïcode\0".encode()
-    said = passed(0, [digest(text), id_bytes(2)])._replace(
-        id_kind=IdKind.TEXT, id_texts=np.frombuffer(text, np.uint8), id_text_ends=np.array([len(text)] * 2, np.uint32)
+    said = passed(0, [hash_text(text), id_bytes(2)])._replace(
+        id_kind=WireIdKind.TEXT,
+        id_texts=np.frombuffer(text, np.uint8),
+        id_text_ends=np.array([len(text)] * 2, np.uint32),
     )
     found = unpack_tally(pack_tally(take(Pathway.parse("a -> b"), [said], 60))).slowest
     assert found is not None
     at_a, at_b = found
-    assert {one.tobytes() for one in at_a.message_ids} == {digest(text), id_bytes(2)}
+    assert {one.tobytes() for one in at_a.message_ids} == {hash_text(text), id_bytes(2)}
     assert (at_a.lag_us.tolist(), set(at_a.names.texts), at_a.names.kinds.tolist()) == ([30, 30], {text, None}, [3, 3])
     assert (len(at_b.message_ids), len(at_b.lag_us), len(at_b.names.kinds)) == (0, 0, 0)
 

@@ -15,7 +15,7 @@ import orjson
 
 from hopwatch.gate.codec import Codec
 from hopwatch.gate.registry.avro_schema import Schema
-from tests.gate.entrances import ORDER, configured
+from tests.gate.gate_client import ORDER, configured
 from tests.real.entering import Producers, compared
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import Process, answers, free_ports, until

@@ -18,11 +18,11 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from hopwatch.cli.main import main
 from hopwatch.gate.codec import PREFIX_BYTES, Codec
-from hopwatch.gate.persistent import Patience
-from hopwatch.gate.records import Rejected, of_rejected
-from hopwatch.probes.marks import ID_HEADER, TIME_HEADER
-from hopwatch.probes.taps.surroundings import Surroundings
-from tests.gate.entrances import configured
+from hopwatch.gate.records import RejectedRecord, decode_rejected
+from hopwatch.gate.retry import KafkaRetry
+from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
+from hopwatch.probes.taps.context import RunContext
+from tests.gate.gate_client import configured
 from tests.gate.registry.schemas import FIRST, SECOND, Json, schema
 from tests.probes.test_process import ROOT
 from tests.real.servers.kafka import Kafka
@@ -143,7 +143,7 @@ class Place:
     def committed(self) -> dict[int, int]:
         """Return how far the group has come in each partition."""
         asked = [TopicPartition(self.name, at) for at in range(PARTITIONS)]
-        found = Patience(Surroundings(print)).until_done(lambda: self._asking.committed(asked, 30))
+        found = KafkaRetry(RunContext(print)).call(lambda: self._asking.committed(asked, 30))
         return {one.partition: one.offset for one in found}
 
     def dealt_out(self) -> list[list[int]]:
@@ -167,8 +167,8 @@ def id_of(message: Message) -> str:
     return dict(message.headers() or [])[ID_HEADER].decode()
 
 
-def rejected(message: Message) -> Rejected:
+def rejected(message: Message) -> RejectedRecord:
     """Return what a record among the rejected says."""
-    found = of_rejected(message.value() or b"")
-    assert isinstance(found, Rejected)
+    found = decode_rejected(message.value() or b"")
+    assert isinstance(found, RejectedRecord)
     return found

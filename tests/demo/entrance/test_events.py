@@ -14,21 +14,23 @@ from hopwatch.demo.entrance.events import SCHEMA, item, pack, unpack
 from hopwatch.demo.links import LinkError
 from hopwatch.demo.nodes.ingest import parse
 from hopwatch.demo.records import Message, new_message, raw_flights
-from hopwatch.gate.bodies import batch
 from hopwatch.gate.codec import Codec
-from hopwatch.gate.judging import Judged, Terms, judge, read_id
+from hopwatch.gate.event_checks import CheckedEvent, EventPolicy, check_event, parse_id
 from hopwatch.gate.registry.avro_schema import Schema
-from hopwatch.gate.rules import Action, Path, Range, Rule
+from hopwatch.gate.request_bodies import parse_batch
+from hopwatch.gate.rules import Action, EventRule, FieldPath, NumberRange
 
 NOW_US: Final = 1_700_000_040_000_000
 CODEC: Final = Codec(Schema.parse(json.dumps(SCHEMA)))
-TERMS: Final = Terms(86_400_000_000, (Rule("range distance", Range(Path.parse("distance"), 1, None), Action.REJECT),))
+TERMS: Final = EventPolicy(
+    86_400_000_000, (EventRule("range distance", NumberRange(FieldPath.parse("distance"), 1, None), Action.REJECT),)
+)
 """As the demo's configuration has them."""
 
 
-def judged(*events: dict[str, Any]) -> list[Judged]:
+def judged(*events: dict[str, Any]) -> list[CheckedEvent]:
     """Return what the gate makes of events that arrive now."""
-    return [judge(one, read_id(one), CODEC, TERMS, NOW_US) for one in batch(json.dumps(events).encode())]
+    return [check_event(one, parse_id(one), CODEC, TERMS, NOW_US) for one in parse_batch(json.dumps(events).encode())]
 
 
 def some_messages(count: int = 1_000) -> list[Message]:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hopwatch.gate.registry.avro_schema import MAX_BYTES, Schema, SchemaError, logical_type
-from hopwatch.gate.registry.breaks import fits
+from hopwatch.gate.registry.avro_schema import MAX_SCHEMA_BYTES, Schema, SchemaError, logical_type
+from hopwatch.gate.registry.breaks import is_compatible
 from hopwatch.probes.contract import envelope
 from tests.gate.registry.schemas import ORDER, SCHEMAS, Json, record, schema
 
@@ -57,8 +57,8 @@ def test_a_logical_type_is_known_and_decides_nothing(name: str) -> None:
     """Whatever it is called: a type with one reads and is read by the type without."""
     meant, plain = schema({"type": "int", "logicalType": name}).parsed, schema("int").parsed
     assert (logical_type(meant), logical_type(plain)) == (name, None)
-    assert fits(meant, plain)
-    assert fits(plain, meant)
+    assert is_compatible(meant, plain)
+    assert is_compatible(plain, meant)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_equal_meaning_is_an_equal_fingerprint(said: Json) -> None:
     ("text", "place", "told"),
     [
         ("x", "", "a schema is JSON: "),
-        ('"' + "x" * MAX_BYTES + '"', "", "a schema has at most 1,048,576 bytes, got 1,048,578"),
+        ('"' + "x" * MAX_SCHEMA_BYTES + '"', "", "a schema has at most 1,048,576 bytes, got 1,048,578"),
         ('{"type":"array","items":"null"}', "", "an item of an array would have no bytes"),
         ('["null", {"type": "map", "values": "Order"}]', "/1/values", "there is no type 'Order'"),
         ('{"type":"enum","name":"K","symbols":["A","A"]}', "", "Avro does not know it as a schema: "),

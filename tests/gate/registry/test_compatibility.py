@@ -9,7 +9,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from hopwatch.gate.registry.compatibility import Direction, Level, Version, conflicts, reads
+from hopwatch.gate.registry.compatibility import (
+    CompatibilityLevel,
+    Direction,
+    SchemaVersion,
+    find_conflicts,
+    is_readable,
+)
 from tests.gate.registry.avro_java import Checker, checker
 from tests.gate.registry.schemas import ORDER, SCHEMAS, TYPES, Json, changed, record, schema
 
@@ -31,7 +37,7 @@ def test_the_verdicts_are_those_of_avro(java: Checker) -> None:
     @given(st.one_of(SCHEMAS.flatmap(lambda one: st.tuples(st.just(one), changed(one))), st.tuples(TYPES, TYPES)))
     def agree(pair: tuple[Json, Json]) -> None:
         texts = [orjson.dumps(one).decode() for one in pair]
-        verdict = reads(schema(pair[0]), schema(pair[1]))
+        verdict = is_readable(schema(pair[0]), schema(pair[1]))
         assert verdict == java.reads(*texts)
         seen[verdict] += 1
 
@@ -53,8 +59,8 @@ def test_fingerprints_are_those_of_avro(java: Checker, said: Json) -> None:
 def test_what_does_not_fit_is_explained(reader: Json, writer: Json) -> None:
     """There is a break whenever the library says that one does not read the other, and none when it does."""
     new, old = schema(reader), schema(writer)
-    found = conflicts(new, [Version(1, old)], Level.BACKWARD)
-    assert bool(found) != reads(new, old)
+    found = find_conflicts(new, [SchemaVersion(1, old)], CompatibilityLevel.BACKWARD)
+    assert bool(found) != is_readable(new, old)
     assert all(one.breaks for one in found)
 
 
@@ -66,27 +72,29 @@ OTHER = record({"name": "a", "type": "int"}, {"name": "b", "type": "int"})
 @pytest.mark.parametrize(
     ("level", "told"),
     [
-        (Level.NONE, []),
-        (Level.BACKWARD, []),
-        (Level.BACKWARD_TRANSITIVE, []),
-        (Level.FORWARD, []),
-        (Level.FORWARD_TRANSITIVE, [(1, Direction.FORWARD)]),
-        (Level.FULL, []),
-        (Level.FULL_TRANSITIVE, [(1, Direction.FORWARD)]),
+        (CompatibilityLevel.NONE, []),
+        (CompatibilityLevel.BACKWARD, []),
+        (CompatibilityLevel.BACKWARD_TRANSITIVE, []),
+        (CompatibilityLevel.FORWARD, []),
+        (CompatibilityLevel.FORWARD_TRANSITIVE, [(1, Direction.FORWARD)]),
+        (CompatibilityLevel.FULL, []),
+        (CompatibilityLevel.FULL_TRANSITIVE, [(1, Direction.FORWARD)]),
     ],
 )
-def test_a_level_says_who_owes_whom(level: Level, told: list[tuple[int, Direction]]) -> None:
+def test_a_level_says_who_owes_whom(level: CompatibilityLevel, told: list[tuple[int, Direction]]) -> None:
     """Version 1 has an int and version 2 a long, as the new one has: only who looks beyond the latest sees a break."""
-    versions = [Version(1, schema(PLAIN)), Version(2, schema(WIDER))]
-    found = conflicts(schema(record({"name": "a", "type": "long"}, name="Order", doc="new")), versions, level)
+    versions = [SchemaVersion(1, schema(PLAIN)), SchemaVersion(2, schema(WIDER))]
+    found = find_conflicts(schema(record({"name": "a", "type": "long"}, name="Order", doc="new")), versions, level)
     assert [(one.version, one.direction) for one in found] == told
 
 
 def test_both_directions_are_told_of_each_version() -> None:
     """In the order of the versions, the new schema as a reader first."""
-    versions = [Version(1, schema(PLAIN)), Version(2, schema(OTHER))]
-    found = conflicts(schema(record({"name": "a", "type": "string"})), versions, Level.FULL_TRANSITIVE)
+    versions = [SchemaVersion(1, schema(PLAIN)), SchemaVersion(2, schema(OTHER))]
+    found = find_conflicts(
+        schema(record({"name": "a", "type": "string"})), versions, CompatibilityLevel.FULL_TRANSITIVE
+    )
     assert [(one.version, one.direction) for one in found] == [
         (1, Direction.BACKWARD), (1, Direction.FORWARD), (2, Direction.BACKWARD), (2, Direction.FORWARD),
     ]  # fmt: skip
-    assert conflicts(schema(ORDER), [], Level.FULL_TRANSITIVE) == ()
+    assert find_conflicts(schema(ORDER), [], CompatibilityLevel.FULL_TRANSITIVE) == ()

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from hopwatch.cli import entrances
-from hopwatch.gate.rules import Action, Enumeration, Freshness, Pattern, Range, Required, Uniqueness
+from hopwatch.gate.rules import Action, Enumeration, Freshness, NumberRange, Pattern, Required, Uniqueness
 from hopwatch.monitor.errors import SettingsError
 from hopwatch.monitor.settings import load
 
@@ -96,10 +96,10 @@ within = "1h"
 
 def test_rules_become_what_they_say(tmp_path: Path) -> None:
     """In their order; one without a name is called by its kind and its field."""
-    terms = entrances.entrance_of(settings(tmp_path, RULES), "orders").terms
+    terms = entrances.entrance_of(settings(tmp_path, RULES), "orders").policy
     assert [(rule.name, type(rule.check), rule.action) for rule in terms.rules] == [
         ("required customer.name", Required, Action.REJECT),
-        ("range lines[].price", Range, Action.QUARANTINE),
+        ("range lines[].price", NumberRange, Action.QUARANTINE),
         ("currency code", Pattern, Action.NOTE),
         ("enumeration country", Enumeration, Action.REJECT),
         ("freshness", Freshness, Action.REJECT),

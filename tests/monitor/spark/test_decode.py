@@ -19,7 +19,7 @@ from hopwatch.monitor.spark import rows as rows_module
 from hopwatch.monitor.spark.decode import decode, decoder
 from hopwatch.monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, SET_ASIDE_ROW, Row
 from hopwatch.probes.contract import envelope, segment
-from hopwatch.probes.contract.batch import Batch, Drop, IdKind, Kind
+from hopwatch.probes.contract.batch import Batch, BatchKind, Drop, WireIdKind
 from hopwatch.probes.contract.limits import MAX_RECORD_BYTES
 from tests.monitor.spooled import (
     RULES,
@@ -56,13 +56,13 @@ def sheet_of(rows: dict[str, list[Row]]) -> FactSheet:
 
 def test_a_batch_becomes_a_claim_check_on_where_it_lies(tmp_path: Path) -> None:
     """Of a batch's observations nothing travels but how many there are, and where their record and its fields begin."""
-    path = write_segment(tmp_path / "s.seg", said(Kind.HEARTBEAT), observed([1, 2], seq=1), arrival_us=at(70))
+    path = write_segment(tmp_path / "s.seg", said(BatchKind.HEARTBEAT), observed([1, 2], seq=1), arrival_us=at(70))
     (row,) = rows_of(path)[CLAIMS_ROW]
     claims = Claims.unpack(row.payload)
     assert row[:5] == (CLAIMS_ROW, "orders", START_MS, 0, None)
     assert (claims.path, claims.node, claims.observations) == (str(path), "a", 2)
     ((seq, arrival_us, start, end, count, ids_at, lag_in_at, lag_out_at, outcome_at, *named),) = claims.refs.tolist()
-    assert named == [IdKind.BYTES, NOWHERE, NOWHERE]
+    assert named == [WireIdKind.BYTES, NOWHERE, NOWHERE]
     batch, data = observed([1, 2], seq=1), path.read_bytes()
     assert (seq, arrival_us, count, outcome_at) == (1, at(70), 2, NOWHERE)
     assert envelope.decode(data[start:end]) == batch
@@ -81,19 +81,19 @@ def test_each_window_of_an_instance_has_a_claim_of_its_own(tmp_path: Path) -> No
 
 def test_the_books_get_a_fact_for_every_batch(tmp_path: Path) -> None:
     """Heartbeats and byes too: number, arrival, complete_through, sent_at, window, count, kind, standing."""
-    kinds = (said(Kind.HEARTBEAT), observed([1, 2], seq=1, sent_at_us=at(66)), said(Kind.BYE, seq=2))
+    kinds = (said(BatchKind.HEARTBEAT), observed([1, 2], seq=1, sent_at_us=at(66)), said(BatchKind.BYE, seq=2))
     sheet = sheet_of(rows_of(write_segment(tmp_path / "s.seg", *kinds, arrival_us=at(70))))
     assert (sheet.stream, sheet.node, sheet.probe, sheet.epoch_us) == ("orders", "a", "probe-of-a", at(-10))
     assert sheet.facts.tolist() == [
-        (0, at(70), at(65), at(65), START_MS, 0, 0, Kind.HEARTBEAT, IN_WINDOW),
-        (1, at(70), at(65), at(66), START_MS, 0, 2, Kind.OBSERVATIONS, IN_WINDOW),
-        (2, at(70), at(65), at(65), START_MS, 0, 0, Kind.BYE, IN_WINDOW),
+        (0, at(70), at(65), at(65), START_MS, 0, 0, BatchKind.HEARTBEAT, IN_WINDOW),
+        (1, at(70), at(65), at(66), START_MS, 0, 2, BatchKind.OBSERVATIONS, IN_WINDOW),
+        (2, at(70), at(65), at(65), START_MS, 0, 0, BatchKind.BYE, IN_WINDOW),
     ]
 
 
 def test_a_clock_that_is_ahead_completes_nothing_beyond_the_arrival(tmp_path: Path) -> None:
     """What an instance says to be complete is cut at the moment at which its batch arrived."""
-    ahead = said(Kind.HEARTBEAT, complete_through_us=at(500))
+    ahead = said(BatchKind.HEARTBEAT, complete_through_us=at(500))
     sheet = sheet_of(rows_of(write_segment(tmp_path / "s.seg", ahead, arrival_us=at(70))))
     assert sheet.facts["complete_through_us"].tolist() == [at(70)]
 
@@ -101,14 +101,17 @@ def test_a_clock_that_is_ahead_completes_nothing_beyond_the_arrival(tmp_path: Pa
 def test_drops_stand_beside_the_batch_that_reported_them(tmp_path: Path) -> None:
     """So that the drops of a batch that comes twice count once."""
     drops = (Drop(START_MS, 3, "queue full"), Drop(minute(1), 1, "spool full"))
-    batches = (said(Kind.HEARTBEAT), said(Kind.HEARTBEAT, seq=1, drops=drops))
+    batches = (said(BatchKind.HEARTBEAT), said(BatchKind.HEARTBEAT, seq=1, drops=drops))
     sheet = sheet_of(rows_of(write_segment(tmp_path / "s.seg", *batches)))
     assert sheet.drops == (DropFact(1, START_MS, 3, "queue full"), DropFact(1, minute(1), 1, "spool full"))
 
 
 def test_labels_go_along_with_the_facts(tmp_path: Path) -> None:
     """An instance's host and version are those of its first batch in the segment."""
-    batches = (said(Kind.HEARTBEAT, labels={"host": "h1"}), said(Kind.HEARTBEAT, seq=1, labels={"host": "h2"}))
+    batches = (
+        said(BatchKind.HEARTBEAT, labels={"host": "h1"}),
+        said(BatchKind.HEARTBEAT, seq=1, labels={"host": "h2"}),
+    )
     assert sheet_of(rows_of(write_segment(tmp_path / "s.seg", *batches))).labels == {"host": "h1"}
 
 
@@ -126,7 +129,7 @@ def test_instances_are_told_apart(other: dict[str, object], tmp_path: Path) -> N
 
 
 def _header(**fields: object) -> bytes:
-    return unchecked(replace(said(Kind.HEARTBEAT), **fields))  # type: ignore[arg-type]  # what no probe would send
+    return unchecked(replace(said(BatchKind.HEARTBEAT), **fields))  # type: ignore[arg-type]  # what no probe would send
 
 
 def _packed(**fields: object) -> bytes:
@@ -146,9 +149,9 @@ BROKEN = {
     "offset": (_packed(event_offset_us=b"\0\x87\x93\x03" * 2), "bad_value", "below 60000000, got 60000000"),
     "outcome": (_packed(outcome=b"\0\x04"), "bad_value", "outcome is 0, 1, 2 or 3, got 4"),
     "deferred": (_packed(outcome=b"\0\x03"), "unsupported", "deferred are counted by no version"),
-    "metrics": (_header(kind=Kind.METRICS), "unsupported", "a batch of metrics is counted by no version"),
+    "metrics": (_header(kind=BatchKind.METRICS), "unsupported", "a batch of metrics is counted by no version"),
     "texts": (
-        _packed(id_kind=IdKind.TEXT, id_texts=b"a", id_text_ends=bytes(8)),
+        _packed(id_kind=WireIdKind.TEXT, id_texts=b"a", id_text_ends=bytes(8)),
         "bad_length",
         "with id_texts at 1, got",
     ),
@@ -275,7 +278,9 @@ def test_event_times_of_another_age_spoil_nothing(moment_us: int, tmp_path: Path
     assert rows[CLOCK_ROW][0].clock_us == at(70)
 
 
-@pytest.mark.parametrize("pulse", [said(Kind.HEARTBEAT), said(Kind.BYE), GOOD], ids=lambda batch: batch.kind.name)
+@pytest.mark.parametrize(
+    "pulse", [said(BatchKind.HEARTBEAT), said(BatchKind.BYE), GOOD], ids=lambda batch: batch.kind.name
+)
 def test_the_monitors_own_pulse_is_known(pulse: Batch, tmp_path: Path) -> None:
     """The stream _hopwatch needs no configuration, has books, and no windows whatever is sent in its name."""
     rows = rows_of(write_segment(tmp_path / "s.seg", replace(pulse, stream="_hopwatch", node="monitor")))
@@ -292,7 +297,7 @@ def test_the_claims_of_a_window_go_to_every_shard(tmp_path: Path) -> None:
 
 def test_the_arrival_is_the_files_modification_time(tmp_path: Path) -> None:
     """In whole µs, rounded down; nothing in the records moves it."""
-    path = write_segment(tmp_path / "s.seg", said(Kind.HEARTBEAT, sent_at_us=at(900)))
+    path = write_segment(tmp_path / "s.seg", said(BatchKind.HEARTBEAT, sent_at_us=at(900)))
     os.utime(path, ns=(0, at(70) * 1_000 + 999))
     assert sheet_of(rows_of(path)).facts["arrival_us"].tolist() == [at(70)]
 

@@ -18,7 +18,7 @@ from hopwatch.monitor.spark.decode import decode
 from hopwatch.monitor.spark.landing import LOG_APPEND_TIME, land, lander, note_read_through
 from hopwatch.monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, Row
 from hopwatch.probes.contract import segment
-from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.envelope import encode
 from tests.monitor.spooled import RULES, at, observed, said, write_segment
 
@@ -71,7 +71,7 @@ def test_a_record_is_landed_where_its_claim_points(tmp_path: Path) -> None:
     rows = landed(tmp_path, came([GOOD], first=7))
     (path,) = tmp_path.iterdir()
     assert path.name == "observations-0-00000000000000000007-00000000000000000007.seg"
-    (frame,) = segment.walk(path.read_bytes())
+    (frame,) = segment.read_frames(path.read_bytes())
     assert path.read_bytes()[frame.start : frame.end] == GOOD
     assert Claims.unpack(rows[CLAIMS_ROW][0].payload).path == str(path)
     assert claimed(rows).observations == 2
@@ -115,7 +115,7 @@ def test_the_clock_waits_for_partitions_that_are_behind(tmp_path: Path) -> None:
 
 def test_what_no_window_points_to_is_not_landed(tmp_path: Path) -> None:
     """A heartbeat leaves facts, offsets and the clock, and no file."""
-    rows = landed(tmp_path / "landed", came([encode(said(Kind.HEARTBEAT))]))
+    rows = landed(tmp_path / "landed", came([encode(said(BatchKind.HEARTBEAT))]))
     assert [len(rows[kind]) for kind in (FACTS_ROW, OFFSETS_ROW, CLOCK_ROW, CLAIMS_ROW)] == [1, 1, 1, 0]
     assert not (tmp_path / "landed").exists()
 

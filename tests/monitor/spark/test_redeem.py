@@ -23,7 +23,7 @@ from hopwatch.monitor.spark import redeem
 from hopwatch.monitor.spark.decode import decode
 from hopwatch.monitor.spark.rows import CLAIMS_ROW
 from hopwatch.probes.contract import envelope, id_texts
-from hopwatch.probes.contract.batch import Batch, IdKind
+from hopwatch.probes.contract.batch import Batch, WireIdKind
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import NO_REASON, NOT_STAMPED
 from tests.monitor.spooled import RULES, at, ids, lags, observed, write_segment
@@ -87,7 +87,7 @@ def _batches(draw: st.DrawFn) -> list[Batch]:
             "lag_in_us": lags(*draw(times)),
             "lag_out_us": draw(st.just(b"") | times.map(lambda us: lags(*us))),
         }
-        named = draw(st.sampled_from([{"id_kind": IdKind.INT}, *_as_texts(numbers)]))
+        named = draw(st.sampled_from([{"id_kind": WireIdKind.INT}, *_as_texts(numbers)]))
         batches.append(
             observed(numbers, draw(st.sampled_from("ab")), seq=seq, outcome=outcome or b"", **stamps | named)
         )
@@ -97,8 +97,8 @@ def _batches(draw: st.DrawFn) -> list[Batch]:
 def _as_texts(numbers: list[int]) -> list[dict[str, Any]]:
     """Return what a batch says whose ids are texts: with the texts, and without them."""
     texts = [f"order-{number}" for number in numbers]
-    laid_out, ends = id_texts.laid_out([text.encode() for text in texts])
-    said: dict[str, Any] = {"id_kind": IdKind.TEXT, "message_ids": b"".join(map(id_bytes, texts))}
+    laid_out, ends = id_texts.join_texts([text.encode() for text in texts])
+    said: dict[str, Any] = {"id_kind": WireIdKind.TEXT, "message_ids": b"".join(map(id_bytes, texts))}
     return [said, said | {"id_texts": laid_out, "id_text_ends": ends}]
 
 

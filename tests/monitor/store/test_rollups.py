@@ -19,7 +19,7 @@ from hopwatch.monitor.ledger import Conclusion
 from hopwatch.monitor.results import Status, Verdict, WindowResult, iso
 from hopwatch.monitor.store import lineage, reader, rollups, writer
 from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
-from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.micro_batches import MicroBatches
 from tests.monitor.spooled import RULES, START_US, TERMS, at, minute, observed, said, write_segment
@@ -222,10 +222,10 @@ def batches(spool: Path) -> list[list[Path]]:
             records.append(observed(range(100 * n, 100 * n + 9 - n % 3), "b", **fields))
         if n == 8:
             records.append(observed([108], "b", seq=18, window_start_ms=minute(10), sent_at_us=told_us))
-        records.append(said(Kind.HEARTBEAT, "monitor", stream="_hopwatch", seq=n, sent_at_us=told_us))
+        records.append(said(BatchKind.HEARTBEAT, "monitor", stream="_hopwatch", seq=n, sent_at_us=told_us))
         made.append([write_segment(spool / f"{n}.seg", *records, arrival_us=told_us)])
     for number, later_s in enumerate((11_500, 20_000, 20_001, 20_002, 20_003)):
-        beat = said(Kind.HEARTBEAT, "monitor", stream="_hopwatch", seq=18 + number, sent_at_us=at(later_s))
+        beat = said(BatchKind.HEARTBEAT, "monitor", stream="_hopwatch", seq=18 + number, sent_at_us=at(later_s))
         made.append([write_segment(spool / f"beat-{number}.seg", beat, arrival_us=at(later_s))])
     return [*made, []]
 

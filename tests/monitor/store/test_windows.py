@@ -17,8 +17,8 @@ from hopwatch.monitor.kernel.tally import Observed, Tally, take
 from hopwatch.monitor.results import NodeResult, Status, WindowResult, as_json
 from hopwatch.monitor.store import lost, reader, tables, writer
 from hopwatch.monitor.store.reader import REPORTED_IDS
-from hopwatch.probes.contract.batch import IdKind
-from hopwatch.probes.contract.ids import digest, id_bytes
+from hopwatch.probes.contract.batch import WireIdKind
+from hopwatch.probes.contract.ids import hash_text, id_bytes
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.monitor.spooled import START_US, at, ids
 from tests.monitor.store.stored import PATHWAY, concluded, dump, results, write
@@ -157,14 +157,14 @@ def test_lost_ids_of_an_older_version_have_no_journey(engine: Engine) -> None:
     with engine.execution_options(writes=True).begin() as connection:
         connection.execute(tables.lost_ids.update().values(older))
     (found,) = reader.where_lost(engine, id_bytes(1))
-    assert found.message == lost.Message(IdKind.UNKNOWN, None, None, ())
+    assert found.message == lost.Message(WireIdKind.UNKNOWN, None, None, ())
 
 
 def test_where_a_message_was_lost_is_found_by_its_whole_id(engine: Engine) -> None:
     """Sixteen bytes that lie across two neighbours are no id."""
     write(engine, concluded(lost={"b": ids(1, 2)}))
     assert reader.where_lost(engine, id_bytes(2)) == [
-        reader.Missing("orders", START_US, "b", (0, 0), lost.Message(IdKind.UNKNOWN, None, None, ()))
+        reader.Missing("orders", START_US, "b", (0, 0), lost.Message(WireIdKind.UNKNOWN, None, None, ()))
     ]
     assert reader.where_lost(engine, id_bytes(2), "trades") == []
     across = ids(1, 2)[8:24]
@@ -197,8 +197,8 @@ def test_the_texts_of_slowest_messages_are_data(text: str, engine: Engine) -> No
     """Quotes, SQL, markup and what no database takes as a text come back as they went in."""
     texts = [text.encode(), b"", b""]
     ends = np.cumsum([len(one) for one in texts], dtype=np.uint32)
-    said = {"id_kind": IdKind.TEXT, "id_texts": np.frombuffer(texts[0], np.uint8), "id_text_ends": ends}
-    write(engine, concluded(tally=slow(b"".join(map(digest, texts)), **said)))
+    said = {"id_kind": WireIdKind.TEXT, "id_texts": np.frombuffer(texts[0], np.uint8), "id_text_ends": ends}
+    write(engine, concluded(tally=slow(b"".join(map(hash_text, texts)), **said)))
     (told,) = reported(engine)
     assert {one["id"] for one in told["nodes"][0]["slowest"]} == {text, ""}
 
