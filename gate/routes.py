@@ -26,7 +26,7 @@ MAX_BODY_BYTES: Final = 1024 * 1024
 
 _DESCRIPTIONS: Final = {
     400: "the body is no JSON, or no gzip, or ends too early",
-    401: "there is no token, or nobody knows it",
+    401: "missing or invalid token",
     403: "the producer may not send to this stream",
     404: "there is no such stream",
     408: "the body came too slowly",

@@ -122,7 +122,7 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     status: {"description": when, "content": _CONTENT}
     for status, when in {
         400: "the body is no UTF-8, or ends too early",
-        401: "there is no token, or nobody knows it",
+        401: "missing or invalid token",
         403: "the schemas of the subject are not the producer's",
         404: "there is no such subject, version or schema",
         408: "the body came too slowly",

@@ -29,7 +29,7 @@ Found = TypeVar("Found")
 SubjectName = Annotated[str, Path(pattern=SUBJECT_PATTERN, description="1 to 255 of the characters A-Za-z0-9._-")]
 _DESCRIPTIONS: Final = {
     400: "the body ends too early, or is no gzip",
-    401: "there is no token, or nobody knows it",
+    401: "missing or invalid token",
     403: "the schemas of the subject are not the producer's",
     404: "there is no such subject, version or schema",
     408: "the body came too slowly",

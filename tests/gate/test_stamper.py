@@ -70,7 +70,7 @@ def test_a_reason_is_cut_to_what_the_wire_takes(sink: MemorySink) -> None:
 @pytest.mark.parametrize("count", [1, 100])
 def test_what_finds_no_room_is_counted(sink: MemorySink, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     """Under its minute, so that the monitor says unknown and not lost."""
-    monkeypatch.setattr(stamper, "MOST_STAMPS", 2)
+    monkeypatch.setattr(stamper, "MAX_STAMPS", 2)
     one = GateStamper("orders", "gate", sink, ManualClock())
     for _ in range(2):
         one.stamp_entered(

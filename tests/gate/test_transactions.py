@@ -44,7 +44,7 @@ def around() -> RunContext:
 @pytest.fixture
 def away(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
     """Yield what ends a call that waits for a coordinator; deadlines are short."""
-    monkeypatch.setattr(room, "ANSWER_S", 0.05)
+    monkeypatch.setattr(room, "ANSWER_TIMEOUT_S", 0.05)
     monkeypatch.setattr(room, "_ANSWER_MARGIN_S", 0.05)
     came = Event()
     yield came

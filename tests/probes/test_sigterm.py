@@ -69,11 +69,11 @@ def test_a_sink_that_hangs_does_not_keep_a_host_from_ending(tmp_path: Path) -> N
 def test_a_second_sigterm_ends_a_host_at_once(tmp_path: Path) -> None:
     """Whatever the first one waits for, here longer than the test does."""
     script = """
-from hopwatch.probes import exits, sigterm
+from hopwatch.probes import lifecycle, sigterm
 def hang():
     print("closing", flush=True)
     time.sleep(600)
-exits.close_all, sigterm.MOST_S = hang, 600
+lifecycle.close_all, sigterm.MAX_WAIT_S = hang, 600
 """
     assert terminated(tmp_path, script + WAITS) == -signal.SIGTERM
 
