@@ -32,7 +32,7 @@ NEEDS: Final = """
 from hopwatch.cli.main import main
 assert main(["tap", "jsonl", "--help"]) == 0
 from hopwatch.probes.taps import kafka
-from hopwatch.probes.http import serve
+from hopwatch.probes.http import granian_server
 """
 
 
