@@ -28,11 +28,11 @@ from bench.work import stream_name
 from hopwatch.monitor import pulse
 from hopwatch.monitor.spark import job
 from hopwatch.monitor.store import reader
-from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.limits import MONITOR_STREAM
 from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.monitor.spark.window_state import MAX_TALLY_WAIT_US
 from hopwatch.monitor.store import fencing
+from hopwatch.probes.contract.batch import BatchKind
 
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class TriggerRounds:
         self.skipped_us += later_us
         folder = self.staging / f"pulse-{self.pulses}"
         self.pulse.folder = folder
-        write_record(self.pulse, Kind.HEARTBEAT, self._now_us() + self.pulses * _EVERY_US + self.skipped_us)
+        write_record(self.pulse, BatchKind.HEARTBEAT, self._now_us() + self.pulses * _EVERY_US + self.skipped_us)
         folder.rename(self.spool / folder.name)
         self.pulses += 1
 
@@ -105,7 +105,7 @@ class TriggerRounds:
         instance.send(
             now_us,
             start_ms(window),
-            kind=Kind.OBSERVATIONS,
+            kind=BatchKind.OBSERVATIONS,
             complete_through_us=now_us,
             count=MESSAGES,
             message_ids=ids.tobytes(),

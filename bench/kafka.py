@@ -144,7 +144,7 @@ def _moved(of_kind: GeneratedWork, moved_ms: int) -> Iterator[tuple[str, bytes]]
     moved_us = moved_ms * 1_000
     for path in sorted(of_kind.spool.rglob("*.seg"), key=lambda path: path.stat().st_mtime_ns):
         data = path.read_bytes()
-        for frame in segment.walk(data):
+        for frame in segment.read_frames(data):
             batch = decode(data[frame.start : frame.end])
             yield (
                 path.parent.name,

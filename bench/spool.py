@@ -1,20 +1,31 @@
 """Work as a spool of segments: what real probes would have left, arrival times and books included."""
 
 from __future__ import annotations
-
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field
 from io import BufferedWriter
 from pathlib import Path
-from typing import Any, Final
-
-from bench.work import NODES, TERMS, Block, Work, start_ms, stream_name
+from typing import Any
+from typing import Final
+from bench.work import NODES
+from bench.work import TERMS
+from bench.work import Block
+from bench.work import Work
+from bench.work import start_ms
+from bench.work import stream_name
 from hopwatch.monitor import pulse
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.batch import Batch
 from hopwatch.probes.contract.envelope import encode
-from hopwatch.probes.contract.limits import MONITOR_STREAM, WINDOW_MS
-from hopwatch.probes.contract.segment import MAGIC, MAX_SEGMENT_BYTES, SEGMENT_SUFFIX, frame
+from hopwatch.probes.contract.limits import MONITOR_STREAM
+from hopwatch.probes.contract.limits import WINDOW_MS
+from hopwatch.probes.contract.segment import MAGIC
+from hopwatch.probes.contract.segment import MAX_SEGMENT_BYTES
+from hopwatch.probes.contract.segment import SEGMENT_SUFFIX
+from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.contract.segment import encode_frame
+
 
 PROBE: Final = "bench"
 FLUSH_US: Final = 500_000
@@ -47,7 +58,7 @@ class SpoolInstance:
             probe=PROBE, epoch_us=self.epoch_us, seq=self.seq, stream=self.stream, node=self.node,
             window_start_ms=window_start_ms, sent_at_us=sent_us, **fields,
         )  # fmt: skip
-        framed = frame(encode(batch))
+        framed = encode_frame(encode(batch))
         is_old = sent_us - self.since_us >= self.segment_us
         if self.file and (is_old or self.size + len(framed) > MAX_SEGMENT_BYTES):
             self.close()
@@ -108,7 +119,7 @@ class Writer:
             instance.send(
                 complete_us + int(block.lag_out_us[part].max()) + FLUSH_US,
                 window_ms,
-                kind=Kind.OBSERVATIONS,
+                kind=BatchKind.OBSERVATIONS,
                 complete_through_us=complete_us,
                 count=len(block.message_ids[part]),
                 message_ids=block.message_ids[part].tobytes(),
@@ -121,14 +132,14 @@ class Writer:
         """End all; return the observations of each segment, in order of arrival."""
         end_us = self.work.end_us
         for instance in self.instances.values():
-            write_record(instance, Kind.BYE, max(end_us, instance.last_sent_us) + BYE_US)
+            write_record(instance, BatchKind.BYE, max(end_us, instance.last_sent_us) + BYE_US)
         last_us = max(self.arrivals_ms) * 1_000
         # The pulse that shows that transit and settle of all that was sighted have passed.
-        write_record(self.pulse, Kind.HEARTBEAT, last_us + TERMS.transit_us + TERMS.settle_us + BYE_US)
+        write_record(self.pulse, BatchKind.HEARTBEAT, last_us + TERMS.transit_us + TERMS.settle_us + BYE_US)
         return [observations for _, observations in sorted(_all_written([*self.instances.values(), self.pulse]))]
 
 
-def write_record(instance: SpoolInstance, kind: Kind, moment_us: int) -> None:
+def write_record(instance: SpoolInstance, kind: BatchKind, moment_us: int) -> None:
     """Send a batch without observations, and end the segment with it."""
     minute_ms = moment_us // 1_000 // WINDOW_MS * WINDOW_MS
     instance.send(moment_us, minute_ms, kind=kind, complete_through_us=moment_us)

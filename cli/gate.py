@@ -1,7 +1,6 @@
 """``hopwatch gate``: the entrances of streams and the registry by HTTP, over the configured store."""
 
 from __future__ import annotations
-
 import os
 import secrets
 from collections.abc import Iterator
@@ -9,20 +8,23 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Annotated, Final
-
+from typing import TYPE_CHECKING
+from typing import Annotated
+from typing import Final
 import typer
-
-from hopwatch.cli import console, signals
+from hopwatch.cli import console
+from hopwatch.cli import signals
 from hopwatch.monitor import settings
 from hopwatch.monitor.clock import SystemClock
-from hopwatch.monitor.errors import ConfigurationError, TransportError
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.errors import TransportError
+
 
 if TYPE_CHECKING:
     from hopwatch.gate.gate import Gate
     from hopwatch.gate.registry.subjects import Registry
     from hopwatch.monitor.settings import Settings
-    from hopwatch.probes.http.serve import Listening
+    from hopwatch.probes.http.granian_server import ListenAddress
 
 PORT: Final = 8081
 """Where clients look for a registry of Confluent's."""
@@ -69,9 +71,9 @@ def token(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON obje
 
 def _serve(chosen: Settings, host: str, port: int, health_port: int | None) -> None:
     from hopwatch.cli.gate_builder import build_gate, open_registry
-    from hopwatch.gate.app import app
+    from hopwatch.gate.app import build_app
     from hopwatch.gate.outlets import OutletError
-    from hopwatch.probes.http.serve import PortTakenError, check_port, serve
+    from hopwatch.probes.http.granian_server import PortTakenError, check_port, serve_app
 
     if health_port == port:
         raise ConfigurationError(f"--health-port is another port than --port, got {port} for both")
@@ -79,46 +81,46 @@ def _serve(chosen: Settings, host: str, port: int, health_port: int | None) -> N
     try:
         for one in (port, *(() if health_port is None else (health_port,))):
             check_port(host, one)
-        made.check_now()
+        made.check_outlets()
     except (PortTakenError, OutletError) as error:
         raise TransportError(str(error)) from None
     registry = open_registry(chosen)
     words, stop = console.stderr(), Event()
-    asks = "asks for tokens" if made.producers.are_asked else "asks nobody who they are"
+    asks = "asks for tokens" if made.producers.is_token_required else "asks nobody who they are"
     told = f"hopwatch: the gate is at {listening.url}, which {asks}; Ctrl-C ends it"
     for said in _find_rule_errors(registry, made):
         words.print(f"hopwatch: {said}")
     with signals.stop_on_signals(stop):
-        served = app(registry, made)
-        serve(served, listening, stop, lambda: words.print(told))
+        served = build_app(registry, made)
+        serve_app(served, listening, stop, lambda: words.print(told))
 
 
 def _find_rule_errors(registry: Registry, made: Gate) -> Iterator[str]:
     """Yield what is wrong with rules whose subject has a schema already."""
-    from hopwatch.gate.fitting import misfits
     from hopwatch.gate.registry.avro_schema import Schema
     from hopwatch.gate.registry.subjects import UnknownError
+    from hopwatch.gate.rule_check import find_mismatches
 
     for intake in made.intakes.values():
         try:
-            kept = registry.entry(intake.subject).kept
+            kept = registry.entry(intake.subject).schema
         except UnknownError:
             continue
-        yield from misfits(intake.terms.rules, Schema.parse(kept.text))
+        yield from find_mismatches(intake.policy.rules, Schema.parse(kept.text))
 
 
-def _build_listening(chosen: Settings, host: str, port: int) -> Listening:
+def _build_listening(chosen: Settings, host: str, port: int) -> ListenAddress:
     """Return where to listen, with files for TLS that can be used."""
-    from hopwatch.probes.http.serve import Listening, Tls, TlsError
+    from hopwatch.probes.http.granian_server import ListenAddress, Tls, TlsError
 
     said = chosen.gate.tls
     if said is None:
-        return Listening(host, port)
+        return ListenAddress(host, port)
     tls = Tls(Path(said.certificate), Path(said.key), Path(said.client_ca) if said.client_ca else None)
     try:
         tls.check()
     except TlsError as error:
         raise ConfigurationError(f"[gate.tls]: {error}") from None
-    if flaw := tls.flaw(SystemClock().now_us() / 1e6):
+    if flaw := tls.describe_flaw(SystemClock().now_us() / 1e6):
         console.stderr().print(f"hopwatch: [gate.tls]: {flaw}")
-    return Listening(host, port, tls)
+    return ListenAddress(host, port, tls)

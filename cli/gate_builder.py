@@ -1,26 +1,32 @@
 """The gate that is configured: settings become its parts."""
 
 from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
-
 from hopwatch.gate import rules
 from hopwatch.gate.gate import Gate
-from hopwatch.gate.intake import Entrance, Intake
-from hopwatch.gate.judging import Terms
 from hopwatch.gate.outlets import open_outlet
-from hopwatch.gate.producers import Producer, Producers
+from hopwatch.gate.producers import Producer
+from hopwatch.gate.producers import Producers
 from hopwatch.gate.registry.subjects import Registry
-from hopwatch.gate.rules import Action, Check, Path, Rule
-from hopwatch.gate.stamping import Stamping
+from hopwatch.gate.rules import Action
 from hopwatch.monitor.clock import SystemClock as MonitorClock
-from hopwatch.monitor.store import dialect, schema
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
 from hopwatch.monitor.store.subjects import SubjectStore
 from hopwatch.probes.clock import SystemClock
-from hopwatch.probes.sinks import Sink, open_sink
+from hopwatch.probes.sinks import Sink
+from hopwatch.probes.sinks import open_sink
 from hopwatch.probes.sinks.kafka import KafkaSink
+from hopwatch.gate.event_checks import EventPolicy
+from hopwatch.gate.intake import EventIntake
+from hopwatch.gate.intake import GateStream
+from hopwatch.gate.rules import EventRule
+from hopwatch.gate.rules import FieldPath
+from hopwatch.gate.rules import RuleCheck
+from hopwatch.gate.stamper import GateStamper
+
 
 if TYPE_CHECKING:
     from hopwatch.monitor.settings import Settings
@@ -34,10 +40,10 @@ def build_gate(chosen: Settings, streams: Iterable[str] | None = None) -> Gate:
     return Gate(intakes, SystemClock(), Producers(producers))
 
 
-def build_intake(chosen: Settings, stream: str) -> Intake:
+def build_intake(chosen: Settings, stream: str) -> EventIntake:
     """Return the entrance of one stream."""
     said, access, clock = chosen.gate.streams[stream], chosen.transport.access, SystemClock()
-    return Intake(
+    return EventIntake(
         build_entrance(chosen, stream),
         open_outlet(said.to, stream, access, clock),
         open_outlet(said.rejected_url(stream), "", access, clock),
@@ -53,22 +59,22 @@ def open_registry(chosen: Settings) -> Registry:
     return Registry(SubjectStore(engine, MonitorClock()))
 
 
-def build_stamping(chosen: Settings, stream: str, *, id_text: bool = True) -> Stamping:
+def build_stamping(chosen: Settings, stream: str, *, id_text: bool = True) -> GateStamper:
     """Return what stamps the events of a stream at its entrance, into the configured transport."""
     node = chosen.gate.streams[stream].node
-    return Stamping(stream, node, _open_sink(chosen, f"{stream}.{node}"), SystemClock(), id_text=id_text)
+    return GateStamper(stream, node, _open_sink(chosen, f"{stream}.{node}"), SystemClock(), id_text=id_text)
 
 
-def build_entrance(chosen: Settings, stream: str) -> Entrance:
+def build_entrance(chosen: Settings, stream: str) -> GateStream:
     """Return what the events of a stream are held to."""
     subject = chosen.gate.streams[stream].subject or stream
     own = tuple(build_rule(rule) for rule in chosen.gate.rules if rule.subject == subject)
-    return Entrance(stream, subject, Terms(chosen.streams[stream].max_age_us, own))
+    return GateStream(stream, subject, EventPolicy(chosen.streams[stream].max_age_us, own))
 
 
-def build_rule(said: AnyRule) -> Rule:
+def build_rule(said: AnyRule) -> EventRule:
     """Return a rule as it is configured."""
-    return Rule(said.display_name, _build_check(said), Action(said.action))
+    return EventRule(said.display_name, _build_check(said), Action(said.action))
 
 
 def build_producer(chosen: Settings, name: str) -> Producer:
@@ -81,15 +87,15 @@ def build_producer(chosen: Settings, name: str) -> Producer:
     )
 
 
-def _build_check(said: AnyRule) -> Check:
+def _build_check(said: AnyRule) -> RuleCheck:
     if said.kind == "freshness":
         return rules.Freshness(said.within_us)
-    field = Path.parse(said.field)
+    field = FieldPath.parse(said.field)
     match said.kind:
         case "required":
             return rules.Required(field)
         case "range":
-            return rules.Range(field, said.min, said.max)
+            return rules.NumberRange(field, said.min, said.max)
         case "pattern":
             return rules.Pattern(field, said.pattern)
         case "enumeration":

@@ -18,8 +18,8 @@ from hopwatch.monitor.results import format_iso
 
 
 if TYPE_CHECKING:
-    from hopwatch.gate.intake import Outcome
-    from hopwatch.gate.records import Rejected
+    from hopwatch.gate.intake import EventResult
+    from hopwatch.gate.records import RejectedRecord
     from hopwatch.monitor.settings import Settings
 
 FINDING_EXIT_CODE: Final = 1
@@ -125,7 +125,7 @@ def replay(  # noqa: PLR0913 - one parameter a flag
     found = _read_rejected(chosen, stream)
     wanted = _select_events(found, events) if events else _filter_by_reason(found, reason)
     outcomes = _replay_events(chosen, stream, wanted, None if data is None else _read_file(data))
-    refused = [(one, outcome) for one, outcome in zip(wanted, outcomes, strict=True) if outcome.fate != 201]  # noqa: PLR2004 - as HTTP has it
+    refused = [(one, outcome) for one, outcome in zip(wanted, outcomes, strict=True) if outcome.status != 201]  # noqa: PLR2004 - as HTTP has it
     entered, told = len(wanted) - len(refused), [_refusal_to_json(one, of) for one, of in refused]
     if as_json:
         console.emit_json({"stream": stream, "replayed": entered, "refused": told})
@@ -145,26 +145,26 @@ def _load_settings(config: Path, stream: str) -> Settings:
     return chosen
 
 
-def _read_rejected(chosen: Settings, stream: str) -> list[Rejected]:
-    from hopwatch.gate.quarantine import QuarantineError, rejected
+def _read_rejected(chosen: Settings, stream: str) -> list[RejectedRecord]:
+    from hopwatch.gate.quarantine import QuarantineError, read_rejected
 
     try:
-        return rejected(chosen.gate.streams[stream].rejected_url(stream), chosen.transport.access)
+        return read_rejected(chosen.gate.streams[stream].rejected_url(stream), chosen.transport.access)
     except QuarantineError as error:
         raise TransportError(str(error)) from None
 
 
-def _filter_by_reason(found: Sequence[Rejected], reason: str | None) -> list[Rejected]:
+def _filter_by_reason(found: Sequence[RejectedRecord], reason: str | None) -> list[RejectedRecord]:
     """Return those with a text in one of their reasons, where they are told."""
     if reason is None:
         return list(found)
     return [one for one in found if any(reason in f"{fault.place}: {fault.detail}" for fault in one.reasons)]
 
 
-def _select_events(found: Sequence[Rejected], events: Sequence[str]) -> list[Rejected]:
+def _select_events(found: Sequence[RejectedRecord], events: Sequence[str]) -> list[RejectedRecord]:
     from hopwatch.gate import ids
 
-    by_id = {ids.written(one.event_id): one for one in sorted(found, key=lambda one: one.owns_id)}
+    by_id = {ids.format_uuid(one.event_id): one for one in sorted(found, key=lambda one: one.owns_id)}
     unknown = [event for event in events if event.lower() not in by_id]
     if unknown:
         told = f"there is no rejected event {unknown[0]!r:.80}, or it is in: 'hopwatch quarantine list' has all"
@@ -179,26 +179,26 @@ def _read_file(data: Path) -> bytes:
         raise ConfigurationError(f"--data {data} cannot be read: {error.strerror}") from None
 
 
-def _replay_events(chosen: Settings, stream: str, wanted: Sequence[Rejected], data: bytes | None) -> list[Outcome]:
+def _replay_events(chosen: Settings, stream: str, wanted: Sequence[RejectedRecord], data: bytes | None) -> list[EventResult]:
     from hopwatch.cli.gate_builder import build_gate, open_registry
     from hopwatch.gate.outlets import OutletError
-    from hopwatch.gate.replaying import replay
-    from hopwatch.probes.http.problems import Problem
+    from hopwatch.gate.replay import replay_events
+    from hopwatch.probes.http.problems import HttpProblem
 
     registry = open_registry(chosen)
     gate = build_gate(chosen, [stream])
     try:
-        gate.check_now()
-        return replay(gate, registry, stream, wanted, data)
-    except (OutletError, Problem) as error:
+        gate.check_outlets()
+        return replay_events(gate, registry, stream, wanted, data)
+    except (OutletError, HttpProblem) as error:
         raise TransportError(getattr(error, "detail", str(error))) from None
 
 
-def _event_to_json(one: Rejected) -> dict[str, Any]:
+def _event_to_json(one: RejectedRecord) -> dict[str, Any]:
     from hopwatch.gate import ids
 
     return {
-        "id": ids.written(one.event_id),
+        "id": ids.format_uuid(one.event_id),
         "stream": one.stream,
         "event_time": None if one.event_us is None else format_iso(one.event_us),
         "arrived": format_iso(one.arrived_us),
@@ -209,8 +209,8 @@ def _event_to_json(one: Rejected) -> dict[str, Any]:
     }
 
 
-def _refusal_to_json(one: Rejected, outcome: Outcome) -> dict[str, Any]:
+def _refusal_to_json(one: RejectedRecord, outcome: EventResult) -> dict[str, Any]:
     from hopwatch.gate import ids
 
     reasons = [f"{fault.place or '/'}: {fault.detail}" for fault in outcome.faults] or ["it was not written"]
-    return {"id": ids.written(one.event_id), "status": int(outcome.fate), "reasons": reasons}
+    return {"id": ids.format_uuid(one.event_id), "status": int(outcome.status), "reasons": reasons}

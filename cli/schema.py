@@ -1,16 +1,15 @@
 """``hopwatch schema``: the schemas that the store keeps, without a server between."""
 
 from __future__ import annotations
-
 import os
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
-
+from typing import TYPE_CHECKING
+from typing import Annotated
+from typing import Final
 import typer
 from rich.table import Table
-
 from hopwatch.cli import console
 from hopwatch.monitor import settings
 from hopwatch.monitor.clock import SystemClock
@@ -18,10 +17,11 @@ from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.store import dialect
 from hopwatch.monitor.store import schema as store_schema
 
+
 if TYPE_CHECKING:
     from hopwatch.gate.registry.avro_schema import Schema
-    from hopwatch.gate.registry.compatibility import Conflict, Level
-    from hopwatch.gate.registry.shelf import Entry
+    from hopwatch.gate.registry.compatibility import CompatibilityLevel, Conflict
+    from hopwatch.gate.registry.schema_store import SubjectVersion
     from hopwatch.gate.registry.subjects import Registry, UnknownError
 
 FINDING_EXIT_CODE: Final = 1
@@ -85,14 +85,14 @@ def _list_versions(registry: Registry, names: list[str], *, is_whole: bool) -> l
     return rows
 
 
-def _version_to_row(subject: str, entry: Entry, level: Level) -> dict[str, str | int]:
-    from hopwatch.gate.registry.subjects import parsed
+def _version_to_row(subject: str, entry: SubjectVersion, level: CompatibilityLevel) -> dict[str, str | int]:
+    from hopwatch.gate.registry.subjects import parse_stored
 
     return {
         "subject": subject,
         "version": entry.version,
-        "id": entry.kept.number,
-        "fingerprint": parsed(entry.kept.text).fingerprint.hex(),
+        "id": entry.schema.number,
+        "fingerprint": parse_stored(entry.schema.text).fingerprint.hex(),
         "compatibility": level.value,
     }
 
@@ -180,14 +180,14 @@ def level(
     as_json: AsJson = False,
 ) -> None:
     """Show or set what the versions of a subject owe each other."""
-    from hopwatch.gate.registry.compatibility import Level
+    from hopwatch.gate.registry.compatibility import CompatibilityLevel
 
     _check_name(subject)
-    if to is not None and to not in set(Level):
-        raise ConfigurationError(f"a level is one of {', '.join(Level)}, got {to!r:.80}")
+    if to is not None and to not in set(CompatibilityLevel):
+        raise ConfigurationError(f"a level is one of {', '.join(CompatibilityLevel)}, got {to!r:.80}")
     registry = _open_registry(config, is_made=False)
     if to is not None:
-        registry.set_level(Level(to), subject)
+        registry.set_level(CompatibilityLevel(to), subject)
     found = registry.level(subject)
     if as_json:
         console.emit_json({"subject": subject, "compatibility": found.value})
@@ -209,9 +209,9 @@ def diff(  # noqa: PLR0913 - one parameter a flag
 
     And who reads whom.
     """
-    from hopwatch.gate.registry.compatibility import reads
-    from hopwatch.gate.registry.differences import differences
-    from hopwatch.gate.registry.subjects import UnknownError, parsed
+    from hopwatch.gate.registry.compatibility import is_readable
+    from hopwatch.gate.registry.differences import find_differences
+    from hopwatch.gate.registry.subjects import UnknownError, parse_stored
 
     if file is not None and new is not None:
         raise ConfigurationError("--to and --file both say what is compared: name one of them")
@@ -224,10 +224,10 @@ def diff(  # noqa: PLR0913 - one parameter a flag
         entry = registry.entry(subject, before)
     except UnknownError as error:
         raise ConfigurationError(_format_unknown(error, subject)) from None
-    first, second = parsed(entry.kept.text), parsed(latest.kept.text) if file is None else _read_schema(file)
+    first, second = parse_stored(entry.schema.text), parse_stored(latest.schema.text) if file is None else _read_schema(file)
     name = f"version {latest.version}" if file is None else str(file)
-    found = differences(first, second)
-    is_backward, is_forward = reads(second, first), reads(first, second)
+    found = find_differences(first, second)
+    is_backward, is_forward = is_readable(second, first), is_readable(first, second)
     if as_json:
         told = {"subject": subject, "from": entry.version, "to": latest.version if file is None else str(file)}
         told |= {"differences": [one._asdict() for one in found], "backward": is_backward, "forward": is_forward}
@@ -259,18 +259,18 @@ def generate(
 
     Its classes encode them, and decode those of all versions that they can read.
     """
-    from hopwatch.gate.registry.python_code import NotWritableError, module
-    from hopwatch.gate.registry.subjects import UnknownError, parsed
+    from hopwatch.gate.registry.python_code import CodeGenerationError, generate_module
+    from hopwatch.gate.registry.subjects import UnknownError, parse_stored
 
     del language  # there is one
     registry = _open_registry(config, is_made=False)
     try:
         entry = registry.entry(subject, version)
-        versions = {one.version: parsed(one.kept.text) for one in registry.entries(subject)}
-        text = module(parsed(entry.kept.text), versions, subject, entry.version)
+        versions = {one.version: parse_stored(one.schema.text) for one in registry.entries(subject)}
+        text = generate_module(parse_stored(entry.schema.text), versions, subject, entry.version)
     except UnknownError as error:
         raise ConfigurationError(_format_unknown(error, subject)) from None
-    except NotWritableError as error:
+    except CodeGenerationError as error:
         raise ConfigurationError(str(error)) from None
     if out is None:
         console.emit_text(text)
@@ -292,9 +292,9 @@ def _report_refusal(subject: str, error: Exception, *, as_json: bool) -> typer.E
 
 
 def _print_conflicts(subject: str, new: Schema, found: tuple[Conflict, ...], *, as_json: bool) -> None:
-    from hopwatch.gate.registry.explained import explained, new_major
+    from hopwatch.gate.registry.explanations import describe_new_major, explain_conflicts
 
-    told = [one._asdict() for one in explained(found)]
+    told = [one._asdict() for one in explain_conflicts(found)]
     if as_json:
         console.emit_json({"subject": subject, "compatible": not told, "conflicts": told})
         return
@@ -302,7 +302,7 @@ def _print_conflicts(subject: str, new: Schema, found: tuple[Conflict, ...], *, 
     for one in told:
         data.print(f"{one['place']}: {one['problem']}: {one['breaks']}")
         data.print(f"    {one['fix']}")
-    console.stderr().print(f"or {new_major(new.name)}")
+    console.stderr().print(f"or {describe_new_major(new.name)}")
 
 
 def _format_unknown(error: UnknownError, subject: str) -> str:
@@ -312,18 +312,18 @@ def _format_unknown(error: UnknownError, subject: str) -> str:
 
 
 def _check_name(subject: str) -> None:
-    from hopwatch.gate.registry.subjects import NAME
+    from hopwatch.gate.registry.subjects import SUBJECT_PATTERN
 
-    if not re.fullmatch(NAME, subject):
+    if not re.fullmatch(SUBJECT_PATTERN, subject):
         raise ConfigurationError(f"a subject is 1 to 255 of the characters A-Za-z0-9._-, got {subject!r:.80}")
 
 
 def _read_schema(file: Path) -> Schema:
-    from hopwatch.gate.registry.avro_schema import MAX_BYTES, Schema, SchemaError
+    from hopwatch.gate.registry.avro_schema import MAX_SCHEMA_BYTES, Schema, SchemaError
 
     try:
         with file.open("rb") as opened:
-            text = opened.read(MAX_BYTES + 1)
+            text = opened.read(MAX_SCHEMA_BYTES + 1)
     except OSError as error:
         raise ConfigurationError(f"the schema {file} cannot be read: {error.strerror}: name a file of JSON") from None
     try:

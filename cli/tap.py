@@ -1,28 +1,36 @@
 """``hopwatch tap``: programs beside a service that stamp what passes it: lines of a file, a topic, posts by HTTP."""
 
 from __future__ import annotations
-
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
-
+from typing import TYPE_CHECKING
+from typing import Annotated
+from typing import Final
 import typer
-
-from hopwatch.cli import console, signals
-from hopwatch.monitor.errors import ConfigurationError, TapDownError
+from hopwatch.cli import console
+from hopwatch.cli import signals
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.errors import TapDownError
 from hopwatch.probes.contract.limits import NAME_PATTERN
-from hopwatch.probes.marks import ID_HEADER, TIME_HEADER
-from hopwatch.probes.taps.avro import Framing
-from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
-from hopwatch.probes.taps.sides import Side
-from hopwatch.probes.taps.surroundings import Surroundings
-from hopwatch.probes.values import IdKind, TimeUnit
+from hopwatch.probes.taps.errors import TapSourceError
+from hopwatch.probes.taps.errors import TapUsageError
+from hopwatch.probes.values import TimeUnit
+from hopwatch.probes.message_headers import ID_HEADER
+from hopwatch.probes.message_headers import TIME_HEADER
+from hopwatch.probes.taps.avro import AvroFraming
+from hopwatch.probes.taps.context import RunContext
+from hopwatch.probes.taps.sides import StampSide
+from hopwatch.probes.values import IdFormat
+
 
 if TYPE_CHECKING:
-    from hopwatch.probes.taps.http.refused import NodeName
-    from hopwatch.probes.taps.stamping import Stamping
+    from hopwatch.probes.taps.http.refusals import NodeName
+    from hopwatch.probes.taps.stamper import TapStamper
 
 STANDARD_INPUT: Final = "-"
 STANDARD_INPUT_FILE: Final = 0
@@ -43,8 +51,8 @@ command = typer.Typer(
 Stream = Annotated[str, typer.Option("--stream", help="The stream that the messages belong to.")]
 Node = Annotated[str, typer.Option("--node", help="The node that they arrive at, or leave.")]
 Sink = Annotated[str | None, typer.Option("--sink", help="Where stamps go; HOPWATCH_SINK without it.")]
-Stamp = Annotated[Side, typer.Option("--stamp", help="in: the messages arrive at the node; out: they leave it.")]
-IdAs = Annotated[IdKind, typer.Option("--id-as", help="What the id is to be read as; auto knows a UUID by its form.")]
+Stamp = Annotated[StampSide, typer.Option("--stamp", help="in: the messages arrive at the node; out: they leave it.")]
+IdAs = Annotated[IdFormat, typer.Option("--id-as", help="What the id is to be read as; auto knows a UUID by its form.")]
 Unit = Annotated[TimeUnit, typer.Option("--time-unit", help="How the event time is written.")]
 IgnoreBad = Annotated[
     bool, typer.Option("--ignore-bad", help="What cannot be read is no message: do not report it as dropped.")
@@ -67,8 +75,8 @@ def jsonl(  # noqa: PLR0913 - one parameter a flag
     id_path: Annotated[str, typer.Option("--id", metavar="PATH", help="Where the id is, such as meta.id.")],
     time_path: Annotated[str, typer.Option("--time", metavar="PATH", help="Where the event time is.")],
     sink: Sink = None,
-    stamp: Stamp = Side.IN,
-    id_as: IdAs = IdKind.AUTO,
+    stamp: Stamp = StampSide.IN,
+    id_as: IdAs = IdFormat.AUTO,
     time_unit: Unit = TimeUnit.US,
     state: Annotated[
         Path | None, typer.Option("--state", help="Keeps the position, so that a restart skips nothing.")
@@ -83,25 +91,27 @@ def jsonl(  # noqa: PLR0913 - one parameter a flag
 ) -> None:
     """Stamp each line of a file of JSON as it is written, or of a pipe."""
     from hopwatch.probes.taps.documents import DocumentReader
-    from hopwatch.probes.taps.jsonl import JsonLinesTap, Pipe, Source, follow
-    from hopwatch.probes.taps.opening import open_probe, sink_url
-    from hopwatch.probes.taps.stamping import Stamping
+    from hopwatch.probes.taps.jsonl import JsonLinesTap, LineSource, Pipe, open_followed_file
+    from hopwatch.probes.taps.stamper import TapStamper
+    from hopwatch.probes.taps.startup import find_sink_url, open_probe
     from hopwatch.probes.taps.state import StateFile
 
     is_piped = file == STANDARD_INPUT
     if is_piped and (state is not None or from_start):
         raise ConfigurationError("standard input has no position: --state and --from-start are for files")
-    around = Surroundings(_print_message)
+    around = RunContext(_print_message)
     kept = None if state is None or is_piped else StateFile(state, Path(file))
-    with signals.stop_on_signals(around.stop), _translate_errors(), kept.held() if kept else nullcontext():
+    with signals.stop_on_signals(around.stop), _translate_errors(), kept.lock() if kept else nullcontext():
         reader = DocumentReader(id_path, time_path, id_as, time_unit)
-        source: Source = (
-            Pipe(STANDARD_INPUT_FILE) if is_piped else follow(Path(file), around, kept, from_start=from_start)
+        source: LineSource = (
+            Pipe(STANDARD_INPUT_FILE)
+            if is_piped
+            else open_followed_file(Path(file), around, kept, from_start=from_start)
         )
         opened = open_probe(stream, node, sink, around, id_text=not no_id_text)
-        stamping = Stamping(opened, stamp, around, are_bad_messages=not ignore_bad)
+        stamping = TapStamper(opened, stamp, around, are_bad_messages=not ignore_bad)
         what = "reading standard input" if is_piped else f"following {file}"
-        _print_message(f"{what}, stamps go to {sink_url(sink)}")
+        _print_message(f"{what}, stamps go to {find_sink_url(sink)}")
         _print_message(f"the event time is at {time_path} of each line, written in {time_unit}")
         if not is_piped and kept is None:
             _print_message("without --state a restart begins at the file's end: what is written until then goes unseen")
@@ -118,7 +128,7 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     stream: Stream,
     node: Node,
     sink: Sink = None,
-    stamp: Stamp = Side.IN,
+    stamp: Stamp = StampSide.IN,
     id_header: Annotated[str, typer.Option(help="The header that the id stands in.")] = ID_HEADER,
     time_header: Annotated[str, typer.Option(help="The header that the event time stands in.")] = TIME_HEADER,
     id_json: Annotated[str | None, typer.Option(metavar="PATH", help="The id stands in a JSON value.")] = None,
@@ -127,12 +137,12 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     time_avro: Annotated[str | None, typer.Option(metavar="PATH", help="The event time stands in it.")] = None,
     avro_schema: Annotated[Path | None, typer.Option(metavar="FILE", help="The schema of Avro values.")] = None,
     avro_framing: Annotated[
-        Framing, typer.Option(help="What is before the value: 0x81 and SHA-256, 0 and an id, or nothing.")
-    ] = Framing.CONFLUENT,
+        AvroFraming, typer.Option(help="What is before the value: 0x81 and SHA-256, 0 and an id, or nothing.")
+    ] = AvroFraming.CONFLUENT,
     time_record: Annotated[
         bool, typer.Option("--time-record", help="The record's own time is the event time.")
     ] = False,
-    id_as: IdAs = IdKind.AUTO,
+    id_as: IdAs = IdFormat.AUTO,
     time_unit: Unit = TimeUnit.US,
     from_start: Annotated[
         bool, typer.Option("--from-start", help="A new group begins at the topic's start, not at its end.")
@@ -148,29 +158,29 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     """
     from hopwatch.probes.taps.avro import AvroValues
     from hopwatch.probes.taps.kafka import KafkaTap
-    from hopwatch.probes.taps.messages import MessageReader, spot
-    from hopwatch.probes.taps.opening import open_probe, sink_url
-    from hopwatch.probes.taps.stamping import Stamping
-    from hopwatch.probes.taps.topic import Topic
+    from hopwatch.probes.taps.messages import MessageReader, choose_field
+    from hopwatch.probes.taps.stamper import TapStamper
+    from hopwatch.probes.taps.startup import find_sink_url, open_probe
+    from hopwatch.probes.taps.topic import SourceTopic
 
     _check_field_flags(context)
-    around = Surroundings(_print_message)
+    around = RunContext(_print_message)
     with signals.stop_on_signals(around.stop), _translate_errors():
         avro = None if avro_schema is None else AvroValues(avro_schema, avro_framing)
-        time_spot = spot("time", time_header, time_json, time_avro, is_record=time_record)
+        time_spot = choose_field("time", time_header, time_json, time_avro, is_record=time_record)
         reader = MessageReader(
-            spot("id", id_header, id_json, id_avro),
+            choose_field("id", id_header, id_json, id_avro),
             time_spot,
             id_kind=id_as,
             unit=time_unit,
             avro=avro,
         )
-        topic = Topic(source, group, around, from_start=from_start)
+        topic = SourceTopic(source, group, around, from_start=from_start)
         topic.check()
         opened = open_probe(stream, node, sink, around, id_text=not no_id_text)
-        stamping = Stamping(opened, stamp, around, are_bad_messages=not ignore_bad)
-        _print_message(f"following {topic.place} as one of the group {group}, stamps go to {sink_url(sink)}")
-        _print_message(f"the event time is {time_spot.said(time_unit)}")
+        stamping = TapStamper(opened, stamp, around, are_bad_messages=not ignore_bad)
+        _print_message(f"following {topic.place} as one of the group {group}, stamps go to {find_sink_url(sink)}")
+        _print_message(f"the event time is {time_spot.describe(time_unit)}")
         with _closing_probe(stamping, around, as_json=as_json, bye=lambda: bye):
             KafkaTap(topic, reader, stamping, around).run()
 
@@ -195,24 +205,24 @@ def http(  # noqa: PLR0913 - one parameter a flag
     as_json: AsJson = False,
 ) -> None:
     """Stamp what is posted to /v1/observations, see /openapi.json."""
-    from hopwatch.probes.http.serve import Listening, check_port, serve
-    from hopwatch.probes.taps.http.app import app
-    from hopwatch.probes.taps.http.intake import Intake
-    from hopwatch.probes.taps.opening import sink_url
+    from hopwatch.probes.http.granian_server import ListenAddress, check_port, serve_app
+    from hopwatch.probes.taps.http.app import build_app
+    from hopwatch.probes.taps.http.intake import ObservationIntake
+    from hopwatch.probes.taps.startup import find_sink_url
 
-    around = Surroundings(_print_message)
+    around = RunContext(_print_message)
     with signals.stop_on_signals(around.stop), _translate_errors():
         allowed = parse_allowed_nodes(config, allow or [])
         check_port(host, port)
-        intake = Intake(sink_url(sink), around, id_text=not no_id_text, allowed=allowed)
+        intake = ObservationIntake(find_sink_url(sink), around, id_text=not no_id_text, allowed=allowed)
         if allowed is None:
             _print_message("any name of a node is taken: --config or --allow say which there are")
         try:
             listening = f"listening on http://{host}:{port}, which asks nobody who they are"
-            serve(app(intake), Listening(host, port), around.stop, lambda: _print_message(listening))
+            serve_app(build_app(intake), ListenAddress(host, port), around.stop, lambda: _print_message(listening))
         finally:
             intake.close(bye=bye)
-            refused = intake.books.refused
+            refused = intake.books.refused_requests
             told = f"{intake.observations:,} observations and {intake.records:,} records taken"
             _print_message(f"{told}, {refused:,} requests refused")
             if as_json:
@@ -226,7 +236,7 @@ def parse_allowed_nodes(config: Path | None, allow: Sequence[str]) -> frozenset[
     Raises:
         ConfigurationError: a name cannot be, or the file is wrong or declares no stream.
     """
-    from hopwatch.probes.taps.http.refused import NodeName
+    from hopwatch.probes.taps.http.refusals import NodeName
 
     if config is None and not allow:
         return None
@@ -282,14 +292,14 @@ def _print_message(what: str) -> None:
 
 @contextmanager
 def _closing_probe(
-    stamping: Stamping, around: Surroundings, *, as_json: bool, bye: Callable[[], bool]
+    stamping: TapStamper, around: RunContext, *, as_json: bool, bye: Callable[[], bool]
 ) -> Iterator[None]:
     """Close the probe whatever happens, and say what was done."""
     try:
         yield
     finally:
         stamping.probe.close(bye=bye())
-        stamping.tally.tell(around)
+        stamping.tally.report(around)
         if as_json:
             console.emit_json(stamping.tally.summary(stamping.probe.dropped))
 
@@ -297,7 +307,7 @@ def _closing_probe(
 @contextmanager
 def _translate_errors() -> Iterator[None]:
     """Turn what a tap raises into errors with an exit code."""
-    from hopwatch.probes.http.serve import PortTakenError
+    from hopwatch.probes.http.granian_server import PortTakenError
 
     try:
         yield

@@ -1,33 +1,35 @@
 """``hopwatch validate``: streams that are in Kafka already, held to what the gate holds events to."""
 
 from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
+from typing import TYPE_CHECKING
+from typing import Annotated
 import typer
-
-from hopwatch.cli import console, signals
+from hopwatch.cli import console
+from hopwatch.cli import signals
 from hopwatch.cli.tap import NoIdText
-from hopwatch.gate.framing import Framing
 from hopwatch.monitor import settings
 from hopwatch.monitor.clock import SystemClock
-from hopwatch.monitor.errors import ConfigurationError, TransportError
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.errors import TransportError
 from hopwatch.monitor.store import dialect
 from hopwatch.probes.contract.kafka import SCHEME as KAFKA
 from hopwatch.probes.contract.kafka import KafkaPlace
-from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
-from hopwatch.probes.taps.surroundings import Surroundings
+from hopwatch.probes.taps.errors import TapSourceError
+from hopwatch.probes.taps.errors import TapUsageError
 from hopwatch.probes.values import TimeUnit
+from hopwatch.gate.framing import ValueFraming
+from hopwatch.probes.taps.context import RunContext
+
 
 if TYPE_CHECKING:
-    from hopwatch.gate.rules import Path as Way
-    from hopwatch.gate.spots import Spots
-    from hopwatch.gate.turns import Outputs
-    from hopwatch.gate.validating import Validating
+    from hopwatch.gate.fields import RecordFields
+    from hopwatch.gate.record_checks import RecordChecker
+    from hopwatch.gate.rules import FieldPath as Way
+    from hopwatch.gate.transactions import OutputTopics
     from hopwatch.gate.validator import Validator
     from hopwatch.monitor.settings import Settings
 
@@ -52,8 +54,9 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     source: Annotated[str, typer.Option("--from", metavar="URL", help="The topic: kafka://HOST:PORT/TOPIC.")],
     group: Annotated[str, typer.Option("--group", help="The consumer group; those of one group share the topic.")],
     framing: Annotated[
-        Framing, typer.Option(help="What is before a value: 0x81 and SHA-256, 0 and an id, or nothing, as it is JSON.")
-    ] = Framing.AUTO,
+        ValueFraming,
+        typer.Option(help="What is before a value: 0x81 and SHA-256, 0 and an id, or nothing, as it is JSON."),
+    ] = ValueFraming.AUTO,
     id_path: Annotated[
         str | None, typer.Option("--id", metavar="PATH", help="The id stands in the value, such as meta.id.")
     ] = None,
@@ -74,7 +77,7 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
 ) -> None:
     """Write what of a topic may enter a stream, and what may not."""
     chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
-    around = Surroundings(_print_message)
+    around = RunContext(_print_message)
     with signals.stop_on_signals(around.stop), _translate_errors():
         outputs, brokers = _check_outputs(chosen, stream, source)
         validating = _build_validation(
@@ -99,45 +102,45 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
         finally:
             # Without a bye the monitor knows that some of what was done may not have been stamped.
             validator.stamping.close(bye=not validator.is_in_doubt)
-            validator.tell()
+            validator.report_counts()
             if as_json:
                 counts = validator.counts
                 told = {"read": counts.read, "validated": counts.validated, "rejected": counts.rejected}
                 console.emit_json(told)
 
 
-def parse_field_paths(id_path: str | None, time_path: str | None, unit: TimeUnit | None, *, is_record: bool) -> Spots:
+def parse_field_paths(id_path: str | None, time_path: str | None, unit: TimeUnit | None, *, is_record: bool) -> RecordFields:
     """Return where id and event time stand, as flags say it.
 
     Raises:
         ConfigurationError: they contradict each other, or a path cannot be.
     """
-    from hopwatch.gate.spots import Spots
+    from hopwatch.gate.fields import RecordFields
 
     if time_path is not None and is_record:
         raise ConfigurationError("the event time stands in one place, got --time and --time-record: name one of them")
     if unit is not None and time_path is None:
         raise ConfigurationError("--time-unit is how an event time in a value is written: say where with --time")
-    return Spots(_parse_path("--id", id_path), _parse_path("--time", time_path), unit or TimeUnit.US, is_record)
+    return RecordFields(_parse_path("--id", id_path), _parse_path("--time", time_path), unit or TimeUnit.US, is_record)
 
 
 def _parse_path(flag: str, path: str | None) -> Way | None:
-    from hopwatch.gate.rules import Path as Found
-    from hopwatch.probes.taps.documents import path_keys
+    from hopwatch.gate.rules import FieldPath as Found
+    from hopwatch.probes.taps.documents import parse_path
 
     try:
-        return None if path is None else Found(path_keys(path))
+        return None if path is None else Found(parse_path(path))
     except TapUsageError as error:
         raise ConfigurationError(f"{flag}: {error}") from None
 
 
-def _check_outputs(chosen: Settings, stream: str, source: str) -> tuple[Outputs, str]:
+def _check_outputs(chosen: Settings, stream: str, source: str) -> tuple[OutputTopics, str]:
     """Return the topics that are written, and their brokers.
 
     Raises:
         ConfigurationError: there are none, or one of them is the topic that is read.
     """
-    from hopwatch.gate.turns import Outputs
+    from hopwatch.gate.transactions import OutputTopics
 
     if stream not in chosen.gate.streams:
         known = ", ".join(chosen.gate.streams) or "none"
@@ -156,56 +159,58 @@ def _check_outputs(chosen: Settings, stream: str, source: str) -> tuple[Outputs,
         if source.rpartition("/")[2] == place.topic:
             told = f"--from: {place.topic} is what [gate.streams.{stream}] {key} names"
             raise ConfigurationError(f"{told}: what is written there would be read again")
-    return Outputs(places["to"].topic, places["rejected"].topic), places["to"].brokers
+    return OutputTopics(places["to"].topic, places["rejected"].topic), places["to"].brokers
 
 
-def _build_validation(chosen: Settings, stream: str, framing: Framing, spots: Spots) -> Validating:
+def _build_validation(chosen: Settings, stream: str, framing: ValueFraming, spots: RecordFields) -> RecordChecker:
     from hopwatch.cli.gate_builder import build_entrance
-    from hopwatch.gate.registry.shelf import ShelfDownError
+    from hopwatch.gate.record_checks import RecordChecker
+    from hopwatch.gate.registry.schema_store import SchemaStoreError
     from hopwatch.gate.registry.subjects import Registry, UnknownError
-    from hopwatch.gate.validating import Validating
-    from hopwatch.gate.versions import Versions
+    from hopwatch.gate.resolution_cache import ResolutionCache
     from hopwatch.monitor.store.subjects import SubjectStore
     from hopwatch.probes.clock import SystemClock as ProbeClock
 
     subject = chosen.gate.streams[stream].subject or stream
     registry = Registry(SubjectStore(dialect.create_engine(chosen.store.url), SystemClock()))
-    versions = Versions(registry, subject, ProbeClock())
+    versions = ResolutionCache(registry, subject, ProbeClock())
     try:
-        versions.reader()
+        versions.get_codec()
     except UnknownError:
         advice = f"register it with hopwatch schema register --subject {subject} FILE"
         raise ConfigurationError(f"the subject {subject!r} has no schema: {advice}") from None
-    except ShelfDownError as error:
+    except SchemaStoreError as error:
         raise TransportError(str(error)) from None
-    return Validating(stream, versions, build_entrance(chosen, stream).terms, spots, framing)
+    return RecordChecker(stream, versions, build_entrance(chosen, stream).policy, spots, framing)
 
 
 def _build_validator(  # noqa: PLR0913 - what a flag each says
     chosen: Settings,
     read: tuple[str, str],
-    written: tuple[str, Outputs],
+    written: tuple[str, OutputTopics],
     *,
-    validating: Validating,
-    around: Surroundings,
+    validating: RecordChecker,
+    around: RunContext,
     from_start: bool,
     id_text: bool,
 ) -> Validator:
     """Return the loop, once all that it stands on was reached for."""
     from hopwatch.cli.gate_builder import build_stamping
-    from hopwatch.gate.persistent import Patience
-    from hopwatch.gate.source import Source
-    from hopwatch.gate.turns import Turns
-    from hopwatch.gate.validator import Validator, back_us
-    from hopwatch.probes.taps.topic import Topic
+    from hopwatch.gate.retry import KafkaRetry
+    from hopwatch.gate.topic_source import TopicSource
+    from hopwatch.gate.transactions import TransactionalWriter
+    from hopwatch.gate.validator import Validator, find_lookback_us
+    from hopwatch.probes.taps.topic import SourceTopic
 
-    (url, group), (brokers, outputs), patience = read, written, Patience(around)
+    (url, group), (brokers, outputs), patience = read, written, KafkaRetry(around)
     access = chosen.transport.access
-    topic = Topic(url, group, around, from_start=True, access=access)
+    topic = SourceTopic(url, group, around, from_start=True, access=access)
     topic.check()
-    turns = Turns(brokers, outputs, access, group=group, patience=patience)
-    turns.check(topic.cluster())
-    source = Source(topic, patience, around, from_start=from_start, back_us=back_us(validating.terms.rules))
+    turns = TransactionalWriter(brokers, outputs, access, group=group, patience=patience)
+    turns.check(topic.read_cluster_id())
+    source = TopicSource(
+        topic, patience, around, from_start=from_start, back_us=find_lookback_us(validating.policy.rules)
+    )
     stamping = build_stamping(chosen, validating.stream, id_text=id_text)
     return Validator(source, validating, turns, stamping=stamping, around=around)
 

@@ -5,15 +5,14 @@ ever, and what waits for it in memory. Behind a proxy all viewers have one addre
 """
 
 from __future__ import annotations
-
 import asyncio
-from typing import ClassVar, Final
-
+from typing import ClassVar
+from typing import Final
 import h11
 import structlog
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from hopwatch.probes.contract.addresses import identify_owner
 
-from hopwatch.probes.contract.addresses import owner_of
 
 MAX_CONNECTIONS: Final = 512
 """Half of the files that a process may have open by default."""
@@ -81,4 +80,4 @@ class BoundedHttpProtocol(H11Protocol):
 
 
 def _owner(client: tuple[str, int] | None) -> str:
-    return owner_of(client[0]) if client else ""
+    return identify_owner(client[0]) if client else ""

@@ -11,26 +11,26 @@ from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 
 from hopwatch.gate import routes as entrance
-from hopwatch.gate.bodies import EVENT_BYTES
-from hopwatch.gate.codecs import Codecs
+from hopwatch.gate.codec_cache import CodecCache
 from hopwatch.gate.gate import Gate
-from hopwatch.gate.producers import STATE, Guarded
+from hopwatch.gate.producers import SCOPE_KEY, AuthenticationMiddleware
 from hopwatch.gate.registry import confluent, routes
-from hopwatch.gate.registry.avro_schema import MAX_BYTES
-from hopwatch.gate.registry.subjects import ALL, Registry
+from hopwatch.gate.registry.avro_schema import MAX_SCHEMA_BYTES
+from hopwatch.gate.registry.subjects import ALL_SUBJECTS, Registry
+from hopwatch.gate.request_bodies import MAX_EVENT_BYTES
 from hopwatch.probes.clock import SystemClock
 from hopwatch.probes.http import handlers
-from hopwatch.probes.http.handlers import Well
-from hopwatch.probes.http.limits import WITH_BODY, App, Bounded, Limits, Most, Scope
-from hopwatch.probes.http.problems import MOST_FAULTS, Fault, Problem, pointer
+from hopwatch.probes.http.handlers import HealthAnswer
+from hopwatch.probes.http.limits import BODY_METHODS, App, BodyLimit, LimitMiddleware, Limits, Scope
+from hopwatch.probes.http.problems import MAX_FAULTS, Fault, HttpProblem, json_pointer
 
-MOST_REQUESTS: Final = 1_024
+MAX_REQUESTS: Final = 1_024
 """Most of them wait for a transport, which costs nothing but their bodies."""
-BODY_BYTES: Final = 2 * MAX_BYTES
+MAX_BODY_BYTES: Final = 2 * MAX_SCHEMA_BYTES
 """In Confluent's API a schema is a text inside of JSON, which doubles its quotes."""
 
 
-def app(registry: Registry, gate: Gate | None = None, limits: Limits | None = None) -> App:
+def build_app(registry: Registry, gate: Gate | None = None, limits: Limits | None = None) -> App:
     """Return the app over a registry and a gate, behind its bounds."""
     gate = gate or Gate({}, SystemClock())
     api = FastAPI(
@@ -40,25 +40,25 @@ def app(registry: Registry, gate: Gate | None = None, limits: Limits | None = No
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
-        lifespan=lambda _: gate.running(),
+        lifespan=lambda _: gate.lifespan(),
     )
     producers = gate.producers
 
     async def charged(request: Request) -> None:
         # Of others no body is read: it would have no bound.
-        size = len(await request.body()) if request.method in WITH_BODY else 0
-        producers.charge(request.scope[STATE], 1, size)
+        size = len(await request.body()) if request.method in BODY_METHODS else 0
+        producers.charge(request.scope[SCOPE_KEY], 1, size)
 
     async def owned(request: Request) -> None:
-        producers.check_subject(request.scope[STATE], request.path_params.get("subject", ALL))
+        producers.check_subject(request.scope[SCOPE_KEY], request.path_params.get("subject", ALL_SUBJECTS))
 
     # Confluent's first: /schemas/types is no fingerprint.
-    schemas = [of(registry, [Depends(owned)]) for of in (confluent.router, routes.router)]
-    events = entrance.router(gate.intakes, Codecs(registry, gate.clock), producers)
+    schemas = [of(registry, [Depends(owned)]) for of in (confluent.build_router, routes.build_router)]
+    events = entrance.build_router(gate.intakes, CodecCache(registry, gate.clock), producers)
     api.include_router(events)
     for router in schemas:
         api.include_router(router, dependencies=[Depends(charged)])
-    handlers.add(api, "see /openapi.json", (route for router in (events, *schemas) for route in router.routes))
+    handlers.add_handlers(api, "see /openapi.json", (route for router in (events, *schemas) for route in router.routes))
 
     @cache
     def document() -> bytes:
@@ -71,38 +71,44 @@ def app(registry: Registry, gate: Gate | None = None, limits: Limits | None = No
     api.add_route("/openapi.json", openapi, include_in_schema=False)
 
     @api.get("/healthz")
-    async def healthz() -> Well:
+    async def healthz() -> HealthAnswer:
         """Say that the gate runs."""
-        return Well()
+        return HealthAnswer()
 
-    @api.get("/readyz", responses=routes.responses(503))
-    async def readyz() -> Well:
+    @api.get("/readyz", responses=routes.document_responses(503))
+    async def readyz() -> HealthAnswer:
         """Say whether the store can be read, and every transport be written to."""
-        await routes.asked(registry.level)
-        await gate.check()
-        return Well()
+        await routes.call_registry(registry.level)
+        await gate.check_ready()
+        return HealthAnswer()
 
-    api.add_exception_handler(confluent.Refusal, _on_refusal)
+    api.add_exception_handler(confluent.ConfluentError, _on_refusal)
     api.add_exception_handler(RequestValidationError, _on_invalid)
-    return Guarded(Bounded(api, limits or Limits(BODY_BYTES, MOST_REQUESTS), _most_of), producers)
+    return AuthenticationMiddleware(
+        LimitMiddleware(api, limits or Limits(MAX_BODY_BYTES, MAX_REQUESTS), _body_limit), producers
+    )
 
 
-def _most_of(scope: Scope) -> Most:
+def _body_limit(scope: Scope) -> BodyLimit:
     """Return how large the body of a request may be."""
     is_put = scope["method"] == "PUT"
     if scope["path"].startswith("/streams/"):
-        return Most(EVENT_BYTES, "an event") if is_put else Most(entrance.BODY_BYTES, "a request with events")
-    return Most(MAX_BYTES, "a schema") if is_put else Most(BODY_BYTES, "a request with a schema")
+        return (
+            BodyLimit(MAX_EVENT_BYTES, "an event")
+            if is_put
+            else BodyLimit(entrance.MAX_BODY_BYTES, "a request with events")
+        )
+    return BodyLimit(MAX_SCHEMA_BYTES, "a schema") if is_put else BodyLimit(MAX_BODY_BYTES, "a request with a schema")
 
 
 async def _on_refusal(_: Request, refusal: Exception) -> Response:
-    assert isinstance(refusal, confluent.Refusal)  # noqa: S101 - it is registered for these
+    assert isinstance(refusal, confluent.ConfluentError)  # noqa: S101 - it is registered for these
     told = orjson.dumps({"error_code": refusal.code, "message": refusal.message})
     return Response(told, int(refusal.status), media_type=confluent.MEDIA_TYPE)
 
 
 async def _on_invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - it is registered for these
-    faults = [Fault(pointer(one["loc"]), str(one["msg"])[:200]) for one in error.errors()[:MOST_FAULTS]]
+    faults = [Fault(json_pointer(one["loc"]), str(one["msg"])[:200]) for one in error.errors()[:MAX_FAULTS]]
     told = "the request holds what cannot be: see errors"
-    return handlers.answered(Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "bad-request", told, faults))
+    return handlers.build_response(HttpProblem(HTTPStatus.UNPROCESSABLE_ENTITY, "bad-request", told, faults))

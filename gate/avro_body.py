@@ -10,63 +10,63 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
-from hopwatch.probes.http.problems import pointer
+from hopwatch.probes.http.problems import json_pointer
 
-MOST_DEFAULTS_BYTES: Final = 1024 * 1024
+MAX_DEFAULTS_BYTES: Final = 1024 * 1024
 """What the defaults of one event amount to at most, about: a few bytes may stand for many records that lack fields."""
-_MOST_DECIMAL_BYTES: Final = 1_024
+_MAX_DECIMAL_BYTES: Final = 1_024
 _INT: Final = range(-(2**31), 2**31)
 _LAST_SHIFT: Final = 63
 _MORE: Final = 0x80
 
 
-class UnresolvableError(ValueError):
+class ResolutionError(ValueError):
     """Two schemas of which one cannot read what the other wrote; ``place`` is a JSON pointer into an event."""
 
     def __init__(self, detail: str, *way: str | int) -> None:
         """Keep the way to the place."""
         super().__init__(detail)
-        self.way = list(way)
+        self.path = list(way)
 
     @property
     def place(self) -> str:
         """Where in an event."""
-        return pointer(self.way)
+        return json_pointer(self.path)
 
 
-class UnreadableError(UnresolvableError):
+class UnreadableError(ResolutionError):
     """A body that is none of its schema's, or holds what the reader has no place for."""
 
 
-class Body:
+class AvroInput:
     """Bytes that are read, how far one has come, and what is left for defaults."""
 
-    __slots__ = ("at", "data", "left")
+    __slots__ = ("data", "defaults_bytes_left", "position")
 
     def __init__(self, data: bytes, at: int) -> None:
         """Begin at a place."""
-        self.data, self.at, self.left = data, at, MOST_DEFAULTS_BYTES
+        self.data, self.position, self.defaults_bytes_left = data, at, MAX_DEFAULTS_BYTES
 
-    def take(self, size: int) -> bytes:
+    def read(self, size: int) -> bytes:
         """Return so many bytes, and go on behind them.
 
         Raises:
             UnreadableError: there are not so many.
         """
-        end = self.at + size
+        end = self.position + size
         if size < 0 or end > len(self.data):
-            raise UnreadableError(f"{size} bytes were expected, {len(self.data) - self.at} are left")
-        found, self.at = self.data[self.at : end], end
+            raise UnreadableError(f"{size} bytes were expected, {len(self.data) - self.position} are left")
+        found, self.position = self.data[self.position : end], end
         return found
 
 
-Read = Callable[[Body], Any]
+ReadValue = Callable[[AvroInput], Any]
 """Reads a value and goes on behind it; raises UnreadableError, or what an end that comes too early raises."""
 
 
-def long(body: Body) -> int:
+def read_long(body: AvroInput) -> int:
     """Return a number in zigzag and parts of seven bits."""
-    data, at = body.data, body.at
+    data, at = body.data, body.position
     byte = data[at]
     at += 1
     found, shift = byte & 0x7F, 7
@@ -77,66 +77,66 @@ def long(body: Body) -> int:
             raise UnreadableError("a number has at most 64 bits")
         found |= (byte & 0x7F) << shift
         shift += 7
-    body.at = at
+    body.position = at
     return (found >> 1) ^ -(found & 1)
 
 
-def integer(body: Body) -> int:
+def read_int(body: AvroInput) -> int:
     """Return a number of 32 bits."""
-    found = long(body)
+    found = read_long(body)
     if found not in _INT:
         raise UnreadableError(f"an int has 32 bits, got {found}")
     return found
 
 
-def boolean(body: Body) -> bool:
+def read_boolean(body: AvroInput) -> bool:
     """Return a boolean."""
-    byte = body.data[body.at]
+    byte = body.data[body.position]
     if byte > 1:
         raise UnreadableError(f"a boolean is 0 or 1, got {byte}")
-    body.at += 1
+    body.position += 1
     return bool(byte)
 
 
-def real(form: str, size: int) -> Read:
+def build_real_reader(form: str, size: int) -> ReadValue:
     """Return what reads a float or a double, by its form for :mod:`struct`."""
     unpack = struct.Struct(form).unpack_from
 
-    def read(body: Body) -> float:
-        (found,) = unpack(body.data, body.at)
-        body.at += size
+    def read(body: AvroInput) -> float:
+        (found,) = unpack(body.data, body.position)
+        body.position += size
         return float(found)
 
     return read
 
 
-def octets(body: Body) -> bytes:
+def read_bytes(body: AvroInput) -> bytes:
     """Return bytes behind their length."""
-    return body.take(long(body))
+    return body.read(read_long(body))
 
 
-def text(body: Body) -> str:
+def read_text(body: AvroInput) -> str:
     """Return a text behind its length in bytes."""
     try:
-        return body.take(long(body)).decode("utf-8")
+        return body.read(read_long(body)).decode("utf-8")
     except UnicodeDecodeError:
         raise UnreadableError("a text is UTF-8") from None
 
 
-def blocks(body: Body) -> int:
+def read_block_count(body: AvroInput) -> int:
     """Return how many items come next; each has a byte at least."""
-    count = long(body)
+    count = read_long(body)
     if count < 0:
         count = -count
-        long(body)
-    if count > len(body.data) - body.at:
-        raise UnreadableError(f"{count} items were expected, {len(body.data) - body.at} bytes are left")
+        read_long(body)
+    if count > len(body.data) - body.position:
+        raise UnreadableError(f"{count} items were expected, {len(body.data) - body.position} bytes are left")
     return count
 
 
-def decimal_of(data: bytes, said: Any) -> Decimal:  # noqa: ANN401 - properties of a schema
+def build_decimal(data: bytes, said: Any) -> Decimal:  # noqa: ANN401 - properties of a schema
     """Return the decimal that bytes are."""
-    unscaled = int.from_bytes(data, "big", signed=True) if len(data) <= _MOST_DECIMAL_BYTES else None
+    unscaled = int.from_bytes(data, "big", signed=True) if len(data) <= _MAX_DECIMAL_BYTES else None
     if unscaled is None or len(digits := str(abs(unscaled))) > said["precision"]:
         raise UnreadableError(f"a decimal has at most {said['precision']} digits")
     return Decimal((int(unscaled < 0), tuple(map(int, digits)), -int(said.get("scale") or 0)))

@@ -14,17 +14,17 @@ import fastavro
 import orjson
 from pydantic_core import SchemaValidator, ValidationError
 
-from hopwatch.gate.reading import validator_of
+from hopwatch.gate.json_reader import build_validator
 from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.probes.contract.envelope import MARKER
-from hopwatch.probes.http.problems import MOST_FAULTS, Fault, pointer
+from hopwatch.probes.http.problems import MAX_FAULTS, Fault, json_pointer
 
 FINGERPRINT_BYTES: Final = 32
 PREFIX_BYTES: Final = 1 + FINGERPRINT_BYTES
-_WITHOUT: Final = frozenset({"logicalType", "precision", "scale"})
+_LOGICAL_KEYS: Final = frozenset({"logicalType", "precision", "scale"})
 
 
-class MisfitError(ValueError):
+class SchemaMismatchError(ValueError):
     """An event that does not fit its schema."""
 
     def __init__(self, faults: tuple[Fault, ...]) -> None:
@@ -46,8 +46,8 @@ class Codec:
         self.schema = schema
         self._prefix = bytes([MARKER]) + schema.fingerprint
         self._avro: Any = fastavro.parse_schema(said)
-        self._plain: Any = fastavro.parse_schema(_plain(said))
-        self._validator = SchemaValidator(validator_of(self._avro, schema.parsed))
+        self._avro_without_logical: Any = fastavro.parse_schema(_strip_logical_types(said))
+        self._validator = SchemaValidator(build_validator(self._avro, schema.parsed))
 
     def encode(self, event: bytes) -> bytes:
         """Return the envelope of an event that is written in JSON.
@@ -55,9 +55,9 @@ class Codec:
         Raises:
             MisfitError: it is no JSON, or does not fit the schema; all that is wrong is told.
         """
-        return self.write(self.read(event))
+        return self.encode_value(self.parse_json(event))
 
-    def read(self, event: bytes) -> Any:  # noqa: ANN401 - what the schema says
+    def parse_json(self, event: bytes) -> Any:  # noqa: ANN401 - what the schema says
         """Return the value of an event that is written in JSON, as :meth:`write` takes it.
 
         Raises:
@@ -66,18 +66,18 @@ class Codec:
         try:
             return self._validator.validate_json(event)
         except ValidationError as error:
-            raise MisfitError(tuple(_faults(error))) from None
+            raise SchemaMismatchError(tuple(_list_faults(error))) from None
 
-    def write(self, value: Any) -> bytes:  # noqa: ANN401 - as above
+    def encode_value(self, value: Any) -> bytes:  # noqa: ANN401 - as above
         """Return the envelope of a value that was read.
 
         Raises:
             MisfitError: Avro cannot write it.
         """
         try:
-            return enveloped(self._prefix, self._avro, value)
+            return encode_envelope(self._prefix, self._avro, value)
         except (ValueError, TypeError, OverflowError) as error:
-            raise MisfitError((Fault("", f"it cannot be written: {error!s:.200}"),)) from None
+            raise SchemaMismatchError((Fault("", f"it cannot be written: {error!s:.200}"),)) from None
 
     def decode(self, record: bytes) -> Any:  # noqa: ANN401 - what the schema says
         """Return the value in an envelope, whose logical types are read as the numbers and bytes below them.
@@ -87,10 +87,10 @@ class Codec:
         """
         if not record.startswith(self._prefix):
             raise EnvelopeError(f"an event begins with {self._prefix.hex()}, got {record[:PREFIX_BYTES].hex()}")
-        return opened(record, self._plain, "an event of the schema", "event")
+        return decode_envelope(record, self._avro_without_logical, "an event of the schema", "event")
 
 
-def enveloped(prefix: bytes, avro: Any, value: Any) -> bytes:  # noqa: ANN401 - of fastavro
+def encode_envelope(prefix: bytes, avro: Any, value: Any) -> bytes:  # noqa: ANN401 - of fastavro
     """Return a value behind the first bytes of its envelope; raises what fastavro does."""
     body = io.BytesIO()
     body.write(prefix)
@@ -98,7 +98,7 @@ def enveloped(prefix: bytes, avro: Any, value: Any) -> bytes:  # noqa: ANN401 - 
     return body.getvalue()
 
 
-def opened(record: bytes, avro: Any, expected: str, noun: str) -> Any:  # noqa: ANN401 - as above
+def decode_envelope(record: bytes, avro: Any, expected: str, noun: str) -> Any:  # noqa: ANN401 - as above
     """Return the value in an envelope whose first bytes were looked at; the two texts are for the errors.
 
     Raises:
@@ -115,7 +115,7 @@ def opened(record: bytes, avro: Any, expected: str, noun: str) -> Any:  # noqa: 
     return value
 
 
-def fingerprint_of(record: bytes) -> bytes:
+def parse_fingerprint(record: bytes) -> bytes:
     """Return the fingerprint of the schema that a record was written with.
 
     Raises:
@@ -126,25 +126,25 @@ def fingerprint_of(record: bytes) -> bytes:
     return record[1:PREFIX_BYTES]
 
 
-def _plain(said: Any) -> Any:  # noqa: ANN401 - JSON
+def _strip_logical_types(said: Any) -> Any:  # noqa: ANN401 - JSON
     """Return a schema without logical types."""
     if isinstance(said, list):
-        return [_plain(one) for one in said]
+        return [_strip_logical_types(one) for one in said]
     if not isinstance(said, dict):
         return said
-    kept = {name: value for name, value in said.items() if name not in _WITHOUT or "logicalType" not in said}
+    kept = {name: value for name, value in said.items() if name not in _LOGICAL_KEYS or "logicalType" not in said}
     # Of other types these are words of a stranger, which mean nothing.
     match kept["type"]:
         case "record" | "error":
-            return kept | {"fields": [one | {"type": _plain(one["type"])} for one in kept["fields"]]}
+            return kept | {"fields": [one | {"type": _strip_logical_types(one["type"])} for one in kept["fields"]]}
         case "array":
-            return kept | {"items": _plain(kept["items"])}
+            return kept | {"items": _strip_logical_types(kept["items"])}
         case "map":
-            return kept | {"values": _plain(kept["values"])}
+            return kept | {"values": _strip_logical_types(kept["values"])}
         case _:
-            return kept | {"type": _plain(kept["type"])}
+            return kept | {"type": _strip_logical_types(kept["type"])}
 
 
-def _faults(error: ValidationError) -> Iterator[Fault]:
-    for one in error.errors(include_url=False, include_input=False)[:MOST_FAULTS]:
-        yield Fault(pointer(one["loc"]), str(one["msg"])[:200])
+def _list_faults(error: ValidationError) -> Iterator[Fault]:
+    for one in error.errors(include_url=False, include_input=False)[:MAX_FAULTS]:
+        yield Fault(json_pointer(one["loc"]), str(one["msg"])[:200])

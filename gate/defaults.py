@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from hopwatch.gate.avro_body import decimal_of
+from hopwatch.gate.avro_body import build_decimal
 from hopwatch.gate.registry.avro_schema import logical_type
 
 Avro = Any
@@ -13,77 +13,83 @@ Avro = Any
 Fits = Callable[[Avro, Any], bool]
 
 
-def default_of(schema: Avro, said: Any) -> Any:  # noqa: ANN401 - JSON in, a value out
+def build_default(schema: Avro, said: Any) -> Any:  # noqa: ANN401 - JSON in, a value out
     """Return the value that a default says.
 
     Raises:
         ValueError: it is none of its type.
     """
-    is_fit, made = _OF_TYPE[schema.type]
+    is_fit, made = _BUILDERS[schema.type]
     if not is_fit(schema, said):
         raise ValueError(f"{said!r:.80} as {schema.type}")
     return made(schema, said)
 
 
-def _of_union(schema: Avro, said: Any) -> Any:  # noqa: ANN401
+def _build_union_default(schema: Avro, said: Any) -> Any:  # noqa: ANN401
     """Return the default as the first branch that it fits, and say which one that is."""
     for branch in schema.schemas:
         try:
-            found = default_of(branch, said)
+            found = build_default(branch, said)
         except ValueError:
             continue
         if branch.type == "null":
             return None
-        return name_of(branch), found
+        return branch_name(branch), found
     raise ValueError(f"{said!r:.80} as none of the union's types")
 
 
-def name_of(branch: Avro) -> str:
+def branch_name(branch: Avro) -> str:
     """Return what a type of a union is called, by its full name if it has one."""
     return str(branch.fullname if branch.type in {"record", "enum", "fixed"} else branch.type)
 
 
-def _of_field(field: Avro, said: dict[str, Any]) -> Any:  # noqa: ANN401
+def _build_field_default(field: Avro, said: dict[str, Any]) -> Any:  # noqa: ANN401
     if field.name in said:
-        return default_of(field.type, said[field.name])
+        return build_default(field.type, said[field.name])
     if not field.has_default:
         raise ValueError(f"it lacks {field.name}")
-    return default_of(field.type, field.default)
+    return build_default(field.type, field.default)
 
 
-def _octets(schema: Avro, said: str) -> Any:  # noqa: ANN401
+def _build_bytes(schema: Avro, said: str) -> Any:  # noqa: ANN401
     found = said.encode("latin-1")
     is_decimal = schema.type == "bytes" and logical_type(schema) == "decimal"
-    return decimal_of(found, schema.props) if is_decimal else found
+    return build_decimal(found, schema.props) if is_decimal else found
 
 
 def _is_number(_: Avro, said: Any) -> bool:  # noqa: ANN401
     return type(said) in {int, float}
 
 
-def _is(kind: type) -> Fits:
+def _is_exactly(kind: type) -> Fits:
     return lambda _, said: type(said) is kind
 
 
-def _same(_: Avro, said: Any) -> Any:  # noqa: ANN401
+def _keep(_: Avro, said: Any) -> Any:  # noqa: ANN401
     return said
 
 
-_WHOLE: Final = (_is(int), _same)
+_WHOLE: Final = (_is_exactly(int), _keep)
 _REAL: Final = (_is_number, lambda _, said: float(said))
-_OF_TYPE: Final[dict[str, tuple[Fits, Callable[[Avro, Any], Any]]]] = {
-    "union": (lambda _, __: True, _of_union),
-    "null": (_is(type(None)), _same),
-    "boolean": (_is(bool), _same),
+_BUILDERS: Final[dict[str, tuple[Fits, Callable[[Avro, Any], Any]]]] = {
+    "union": (lambda _, __: True, _build_union_default),
+    "null": (_is_exactly(type(None)), _keep),
+    "boolean": (_is_exactly(bool), _keep),
     "int": _WHOLE,
     "long": _WHOLE,
     "float": _REAL,
     "double": _REAL,
-    "string": (_is(str), _same),
-    "bytes": (_is(str), _octets),
-    "enum": (lambda schema, said: said in schema.symbols, _same),
-    "fixed": (lambda schema, said: isinstance(said, str) and len(said) == schema.size, _octets),
-    "array": (_is(list), lambda schema, said: [default_of(schema.items, one) for one in said]),
-    "map": (_is(dict), lambda schema, said: {key: default_of(schema.values, one) for key, one in said.items()}),
-    "record": (_is(dict), lambda schema, said: {field.name: _of_field(field, said) for field in schema.fields}),
+    "string": (_is_exactly(str), _keep),
+    "bytes": (_is_exactly(str), _build_bytes),
+    "enum": (lambda schema, said: said in schema.symbols, _keep),
+    "fixed": (lambda schema, said: isinstance(said, str) and len(said) == schema.size, _build_bytes),
+    "array": (_is_exactly(list), lambda schema, said: [build_default(schema.items, one) for one in said]),
+    "map": (
+        _is_exactly(dict),
+        lambda schema, said: {key: build_default(schema.values, one) for key, one in said.items()},
+    ),
+    "record": (
+        _is_exactly(dict),
+        lambda schema, said: {field.name: _build_field_default(field, said) for field in schema.fields},
+    ),
 }

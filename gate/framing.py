@@ -12,11 +12,11 @@ CONFLUENT: Final = 0
 """The first byte of a value as Confluent's serializers write it; the number of its schema follows, big-endian."""
 _NUMBER_END: Final = 5
 
-Writer = bytes | int
+SchemaRef = bytes | int
 """A schema, by its fingerprint or by its number in the registry."""
 
 
-class Framing(StrEnum):
+class ValueFraming(StrEnum):
     """How the values of a topic are framed; with ``auto`` the first byte of each tells, as no JSON begins with it."""
 
     AUTO = "auto"
@@ -25,36 +25,36 @@ class Framing(StrEnum):
     JSON = "json"
 
 
-class Framed(NamedTuple):
+class FramedValue(NamedTuple):
     """A value in Avro: the schema that wrote it, and where its body begins."""
 
-    writer: Writer
-    at: int
+    writer: SchemaRef
+    body_start: int
 
 
-def framed(value: bytes, framing: Framing) -> Framed | None:
+def parse_frame(value: bytes, framing: ValueFraming) -> FramedValue | None:
     """Return how a value is framed; None of one that is JSON.
 
     Raises:
         ValueError: it is framed in no such way.
     """
-    if framing is Framing.AUTO:
-        framing = _told_by(value)
+    if framing is ValueFraming.AUTO:
+        framing = _detect_framing(value)
     match framing:
-        case Framing.FINGERPRINT:
+        case ValueFraming.FINGERPRINT:
             if len(value) < PREFIX_BYTES or value[0] != MARKER:
                 raise ValueError(
                     f"a value begins with {MARKER:02x} and a fingerprint, got {value[:PREFIX_BYTES].hex()}"
                 )
-            return Framed(value[1:PREFIX_BYTES], PREFIX_BYTES)
-        case Framing.CONFLUENT:
+            return FramedValue(value[1:PREFIX_BYTES], PREFIX_BYTES)
+        case ValueFraming.CONFLUENT:
             if len(value) < _NUMBER_END or value[0] != CONFLUENT:
                 raise ValueError(f"a value begins with 00 and the number of a schema, got {value[:_NUMBER_END].hex()}")
-            return Framed(int.from_bytes(value[1:_NUMBER_END]), _NUMBER_END)
+            return FramedValue(int.from_bytes(value[1:_NUMBER_END]), _NUMBER_END)
         case _:
             return None
 
 
-def _told_by(value: bytes) -> Framing:
+def _detect_framing(value: bytes) -> ValueFraming:
     first = value[0] if value else None
-    return {MARKER: Framing.FINGERPRINT, CONFLUENT: Framing.CONFLUENT}.get(first, Framing.JSON)  # type: ignore[arg-type]
+    return {MARKER: ValueFraming.FINGERPRINT, CONFLUENT: ValueFraming.CONFLUENT}.get(first, ValueFraming.JSON)  # type: ignore[arg-type]

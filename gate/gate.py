@@ -9,11 +9,11 @@ from typing import Final
 
 from anyio import Lock, create_task_group, to_thread
 
-from hopwatch.gate.intake import Intake
+from hopwatch.gate.intake import EventIntake
 from hopwatch.gate.outlets import Outlet, OutletError
 from hopwatch.gate.producers import Producers
 from hopwatch.probes.clock import Clock
-from hopwatch.probes.http.problems import Problem
+from hopwatch.probes.http.problems import HttpProblem
 
 FRESH_NS: Final = 1_000_000_000
 """So long nobody looks again whether the transports can be written to."""
@@ -22,13 +22,13 @@ FRESH_NS: Final = 1_000_000_000
 class Gate:
     """All entrances, by the names of their streams."""
 
-    def __init__(self, intakes: Mapping[str, Intake], clock: Clock, producers: Producers | None = None) -> None:
+    def __init__(self, intakes: Mapping[str, EventIntake], clock: Clock, producers: Producers | None = None) -> None:
         """Take the entrances, and who may come to them; nothing runs before :meth:`running`."""
         self.intakes, self.clock, self.producers = dict(intakes), clock, producers or Producers()
-        self._checking = Lock()
-        self._checked_ns, self._down = -FRESH_NS - 1, ""
+        self._lock = Lock()
+        self._checked_ns, self._fault = -FRESH_NS - 1, ""
 
-    def check_now(self) -> None:
+    def check_outlets(self) -> None:
         """Look whether every transport can be written to.
 
         Raises:
@@ -37,28 +37,28 @@ class Gate:
         for outlet in self._outlets():
             outlet.check()
 
-    async def check(self) -> None:
+    async def check_ready(self) -> None:
         """Look whether every transport can be written to; whoever asks within a second has the same answer.
 
         Raises:
             Problem: one of them cannot.
         """
-        async with self._checking:
+        async with self._lock:
             if self.clock.monotonic_ns() - self._checked_ns > FRESH_NS:
-                self._down = await to_thread.run_sync(self._found_down)
+                self._fault = await to_thread.run_sync(self._find_fault)
                 self._checked_ns = self.clock.monotonic_ns()
-            if self._down:
-                raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "transport-down", self._down)
+            if self._fault:
+                raise HttpProblem(HTTPStatus.SERVICE_UNAVAILABLE, "transport-down", self._fault)
 
-    def _found_down(self) -> str:
+    def _find_fault(self) -> str:
         try:
-            self.check_now()
+            self.check_outlets()
         except OutletError as error:
             return str(error)
         return ""
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def lifespan(self) -> AsyncIterator[None]:
         """Stamp while the app is served; at the end wait for what is on its way."""
         for intake in self.intakes.values():
             intake.stamping.start()

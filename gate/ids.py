@@ -7,46 +7,46 @@ from typing import Final
 
 from hopwatch.probes.contract.ids import UuidId
 
-FORM: Final = re.compile(r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}")
+UUID_PATTERN: Final = re.compile(r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}")
 """A UUID as it is written; to be used with ``fullmatch``."""
 _GREGORIAN_100_NS: Final = 0x01B2_1DD2_1381_4000
 """From the 15th of October 1582, when versions 1 and 6 begin to count, to 1970."""
 _VARIANT: Final = 0b10
 
 
-def read(text: str) -> bytes:
+def parse_uuid(text: str) -> bytes:
     """Return the 16 bytes of a UUID.
 
     Raises:
         ValueError: it is written in another way.
     """
-    if not FORM.fullmatch(text):
-        raise ValueError(misfit(text))
+    if not UUID_PATTERN.fullmatch(text):
+        raise ValueError(describe_bad_uuid(text))
     return UuidId(bytes.fromhex(text.replace("-", "")))
 
 
-def misfit(text: str) -> str:
+def describe_bad_uuid(text: str) -> str:
     """Return what is wrong with a text that is no UUID."""
     return f"an id is a UUID such as 0192d5a0-0000-7000-8000-000000000001, got {text!r:.80}"
 
 
-def written(event_id: bytes) -> str:
+def format_uuid(event_id: bytes) -> str:
     """Return a UUID as it is written."""
     digits = event_id.hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-def version(event_id: bytes) -> int:
+def uuid_version(event_id: bytes) -> int:
     """Return the version of a UUID, 0 of one that says none."""
     return event_id[6] >> 4 if event_id[8] >> 6 == _VARIANT else 0
 
 
-def time_us(event_id: bytes) -> int | None:
+def uuid_time_us(event_id: bytes) -> int | None:
     """Return when a UUID was made, µs since 1970; None of one that does not know it.
 
     Version 7 knows it to the millisecond, versions 1 and 6 to 100 ns.
     """
-    match version(event_id):
+    match uuid_version(event_id):
         case 7:
             return int.from_bytes(event_id[:6]) * 1_000
         case 1:

@@ -18,13 +18,13 @@ from limits.storage import MemoryStorage
 from limits.strategies import SlidingWindowCounterRateLimiter
 
 from hopwatch.probes.http.limits import App, Receive, Scope, Send, send_problem
-from hopwatch.probes.http.problems import Problem
+from hopwatch.probes.http.problems import HttpProblem
 
-OVER_S: Final = 10
+QUOTA_PERIOD_S: Final = 10
 """Quotas are kept on average over so many seconds."""
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/openapi.json"})
 """What anybody may ask for."""
-STATE: Final = "hopwatch.producer"
+SCOPE_KEY: Final = "hopwatch.producer"
 """Where a request says whose it is."""
 
 
@@ -43,7 +43,7 @@ class Producer:
     subjects: frozenset[str] = frozenset()
 
 
-NOBODY: Final = Producer("", ())
+ANONYMOUS: Final = Producer("", ())
 """Whoever sends where nobody is asked who he is."""
 
 
@@ -53,28 +53,28 @@ class Producers:
     def __init__(self, producers: Sequence[Producer] = ()) -> None:
         """Take them; nobody has sent anything yet."""
         self._producers = tuple(producers)
-        self._spent = SlidingWindowCounterRateLimiter(MemoryStorage())
+        self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
 
     @property
-    def are_asked(self) -> bool:
+    def is_token_required(self) -> bool:
         """Whether a request has to say whose it is."""
         return bool(self._producers)
 
-    def of(self, headers: Iterable[tuple[bytes, bytes]]) -> Producer:
+    def authenticate(self, headers: Iterable[tuple[bytes, bytes]]) -> Producer:
         """Return whose a request is.
 
         Raises:
             Problem: it does not say, or not the truth.
         """
-        if not self.are_asked:
-            return NOBODY
+        if not self.is_token_required:
+            return ANONYMOUS
         said = next((value for name, value in headers if name == b"authorization"), None)
-        found = None if said is None else self._known(sha256(_token(said)).digest())
+        found = None if said is None else self._find_by_hash(sha256(_parse_token(said)).digest())
         if found is None:
             what = "the token is not known" if said is not None else "there is no token"
             told = f"{what}: send one in the header authorization, as Bearer TOKEN or as the password of Basic"
             more = {"www-authenticate": 'Bearer realm="hopwatch"'}
-            raise Problem(HTTPStatus.UNAUTHORIZED, "unknown-producer", told, extra_headers=more)
+            raise HttpProblem(HTTPStatus.UNAUTHORIZED, "unknown-producer", told, extra_headers=more)
         return found
 
     def check_subject(self, producer: Producer, subject: str) -> None:
@@ -86,9 +86,9 @@ class Producers:
         if producer.streams and subject not in producer.subjects:
             asked = f"those of {subject!r:.80}" if subject else "what all subjects owe"
             told = f"{producer.name} may change the schemas of {', '.join(sorted(producer.subjects))}, not {asked}"
-            raise Problem(HTTPStatus.FORBIDDEN, "other-subject", told[:400])
+            raise HttpProblem(HTTPStatus.FORBIDDEN, "other-subject", told[:400])
 
-    def spend(self, producer: Producer, stream: str, events: int, size: int) -> None:
+    def charge_stream(self, producer: Producer, stream: str, events: int, size: int) -> None:
         """Count what a producer sends.
 
         Raises:
@@ -96,7 +96,7 @@ class Producers:
         """
         if producer.streams and stream not in producer.streams:
             told = f"{producer.name} may send to {', '.join(sorted(producer.streams))}, not to {stream!r}"
-            raise Problem(HTTPStatus.FORBIDDEN, "other-stream", told)
+            raise HttpProblem(HTTPStatus.FORBIDDEN, "other-stream", told)
         self.charge(producer, events, size)
 
     def charge(self, producer: Producer, events: int, size: int) -> None:
@@ -106,7 +106,7 @@ class Producers:
             Problem: he has sent too much.
         """
         costs = [
-            (what, RateLimitItemPerSecond(quota * OVER_S, OVER_S), cost)
+            (what, RateLimitItemPerSecond(quota * QUOTA_PERIOD_S, QUOTA_PERIOD_S), cost)
             for what, quota, cost in (
                 ("events", producer.events_per_second, events),
                 ("bytes", producer.bytes_per_second, size),
@@ -114,11 +114,11 @@ class Producers:
             if quota is not None
         ]
         for what, item, cost in costs:
-            self._check(producer, what, item, cost)
+            self._check_quota(producer, what, item, cost)
         for what, item, cost in costs:
-            self._spent.hit(item, producer.name, what, cost=cost)
+            self._limiter.hit(item, producer.name, what, cost=cost)
 
-    def _known(self, digest: bytes) -> Producer | None:
+    def _find_by_hash(self, digest: bytes) -> Producer | None:
         """Return whose token has a hash; how long that takes tells nothing of the others."""
         found = None
         for producer in self._producers:
@@ -127,20 +127,20 @@ class Producers:
                     found = producer
         return found
 
-    def _check(self, producer: Producer, what: str, item: RateLimitItemPerSecond, cost: int) -> None:
-        told = f"{producer.name} may send {item.amount // OVER_S:,} {what} a second"
+    def _check_quota(self, producer: Producer, what: str, item: RateLimitItemPerSecond, cost: int) -> None:
+        told = f"{producer.name} may send {item.amount // QUOTA_PERIOD_S:,} {what} a second"
         if cost > item.amount:
-            told = f"{told}, and these {cost:,} are more than {OVER_S} s of that: send them in parts"
-            raise Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "over-quota", told)
-        if not self._spent.test(item, producer.name, what, cost=cost):
+            told = f"{told}, and these {cost:,} are more than {QUOTA_PERIOD_S} s of that: send them in parts"
+            raise HttpProblem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "over-quota", told)
+        if not self._limiter.test(item, producer.name, what, cost=cost):
             again_s = max(
-                1, math.ceil(self._spent.get_window_stats(item, producer.name, what).reset_time - time.time())
+                1, math.ceil(self._limiter.get_window_stats(item, producer.name, what).reset_time - time.time())
             )
-            more = {"retry-after": str(min(again_s, OVER_S))}
-            raise Problem(HTTPStatus.TOO_MANY_REQUESTS, "over-quota", f"{told}: come again", extra_headers=more)
+            more = {"retry-after": str(min(again_s, QUOTA_PERIOD_S))}
+            raise HttpProblem(HTTPStatus.TOO_MANY_REQUESTS, "over-quota", f"{told}: come again", extra_headers=more)
 
 
-class Guarded:
+class AuthenticationMiddleware:
     """An ASGI app that only those come to who may; what else they send is not read."""
 
     def __init__(self, app: App, producers: Producers) -> None:
@@ -151,14 +151,14 @@ class Guarded:
         """Let a request through with the name of its producer, or say that nobody knows him."""
         if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
             try:
-                scope[STATE] = self._producers.of(scope["headers"])
-            except Problem as problem:
+                scope[SCOPE_KEY] = self._producers.authenticate(scope["headers"])
+            except HttpProblem as problem:
                 await send_problem(problem, send)
                 return
         await self._app(scope, receive, send)
 
 
-def _token(said: bytes) -> bytes:
+def _parse_token(said: bytes) -> bytes:
     """Return the token of an authorization; of one that cannot be read, bytes that are none."""
     kind, _, value = said.strip().partition(b" ")
     if kind.lower() == b"bearer":

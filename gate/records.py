@@ -11,12 +11,12 @@ from typing import Any, Final
 import fastavro
 import orjson
 
-from hopwatch.gate.codec import FINGERPRINT_BYTES, PREFIX_BYTES, EnvelopeError, enveloped, opened
+from hopwatch.gate.codec import FINGERPRINT_BYTES, PREFIX_BYTES, EnvelopeError, decode_envelope, encode_envelope
 from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.probes.contract.envelope import MARKER
 from hopwatch.probes.http.problems import Fault
 
-_ENTERED: Final[dict[str, Any]] = {
+_ENTERED_AVRO: Final[dict[str, Any]] = {
     "type": "record",
     "name": "EnteredEvent",
     "namespace": "hopwatch.gate.v1",
@@ -28,7 +28,7 @@ _ENTERED: Final[dict[str, Any]] = {
         {"name": "event", "type": "bytes"},
     ],
 }
-_REJECTED: Final[dict[str, Any]] = {
+_REJECTED_AVRO: Final[dict[str, Any]] = {
     "type": "record",
     "name": "RejectedEvent",
     "namespace": "hopwatch.gate.v1",
@@ -54,7 +54,7 @@ _REJECTED: Final[dict[str, Any]] = {
         {"name": "data", "type": "bytes"},
     ],
 }
-_REPLAYED: Final[dict[str, Any]] = {
+_REPLAYED_AVRO: Final[dict[str, Any]] = {
     "type": "record",
     "name": "ReplayedEvent",
     "namespace": "hopwatch.gate.v1",
@@ -65,7 +65,7 @@ _REPLAYED: Final[dict[str, Any]] = {
 }
 
 
-class _Form:
+class _RecordSchema:
     """One of the gate's own schemas."""
 
     def __init__(self, said: dict[str, Any]) -> None:
@@ -73,20 +73,20 @@ class _Form:
         self.prefix = bytes([MARKER]) + self.schema.fingerprint
         self._avro: Any = fastavro.parse_schema(said)
 
-    def write(self, value: dict[str, Any]) -> bytes:
-        return enveloped(self.prefix, self._avro, value)
+    def encode(self, value: dict[str, Any]) -> bytes:
+        return encode_envelope(self.prefix, self._avro, value)
 
-    def read(self, record: bytes) -> dict[str, Any]:
-        return dict(opened(record, self._avro, "a record of the gate", "record"))
+    def decode(self, record: bytes) -> dict[str, Any]:
+        return dict(decode_envelope(record, self._avro, "a record of the gate", "record"))
 
 
-ENTERED: Final = _Form(_ENTERED)
-REJECTED: Final = _Form(_REJECTED)
-REPLAYED: Final = _Form(_REPLAYED)
+ENTERED_SCHEMA: Final = _RecordSchema(_ENTERED_AVRO)
+REJECTED_SCHEMA: Final = _RecordSchema(_REJECTED_AVRO)
+REPLAYED_SCHEMA: Final = _RecordSchema(_REPLAYED_AVRO)
 
 
 @dataclass(frozen=True, slots=True)
-class Entered:
+class EnteredRecord:
     """An event that may enter: ``event`` is its envelope, ids are 16 bytes, times µs since 1970."""
 
     stream: str
@@ -95,9 +95,9 @@ class Entered:
     arrived_us: int
     event: bytes
 
-    def record(self) -> bytes:
+    def encode(self) -> bytes:
         """Return it as a spool has it."""
-        return ENTERED.write(
+        return ENTERED_SCHEMA.encode(
             {
                 "stream": self.stream,
                 "id": self.event_id,
@@ -108,19 +108,19 @@ class Entered:
         )
 
     @classmethod
-    def read(cls, record: bytes) -> Entered:
+    def decode(cls, record: bytes) -> EnteredRecord:
         """Return what a record of a spool says.
 
         Raises:
             EnvelopeError: it is no such record.
         """
-        _check(record, ENTERED, "an event that entered")
-        found = ENTERED.read(record)
+        _check_prefix(record, ENTERED_SCHEMA, "an event that entered")
+        found = ENTERED_SCHEMA.decode(record)
         return cls(found["stream"], found["id"], found["event_time_us"], found["arrived_us"], found["event"])
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedRecord:
     """An event that may not enter, as it was sent; of one that is too long, the beginning.
 
     ``event_us`` is the event time that it says, None where it says none that can be read. Without ``owns_id`` the id is
@@ -139,9 +139,9 @@ class Rejected:
     is_held: bool = False
     owns_id: bool = True
 
-    def record(self) -> bytes:
+    def encode(self) -> bytes:
         """Return it as topics and spools have it."""
-        return REJECTED.write(
+        return REJECTED_SCHEMA.encode(
             {
                 "stream": self.stream,
                 "id": self.event_id,
@@ -157,31 +157,31 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayedRecord:
     """That a rejected event was sent again, and when."""
 
     event_id: bytes
     replayed_us: int
 
-    def record(self) -> bytes:
+    def encode(self) -> bytes:
         """Return it as it stands among the rejected."""
-        return REPLAYED.write({"id": self.event_id, "replayed_us": self.replayed_us})
+        return REPLAYED_SCHEMA.encode({"id": self.event_id, "replayed_us": self.replayed_us})
 
 
-def of_rejected(record: bytes) -> Rejected | Replayed:
+def decode_rejected(record: bytes) -> RejectedRecord | ReplayedRecord:
     """Return what a record among the rejected says.
 
     Raises:
         EnvelopeError: it is none of the gate's.
     """
-    if record.startswith(REPLAYED.prefix):
-        found = REPLAYED.read(record)
-        return Replayed(found["id"], found["replayed_us"])
-    _check(record, REJECTED, "an event that was rejected")
-    found = REJECTED.read(record)
+    if record.startswith(REPLAYED_SCHEMA.prefix):
+        found = REPLAYED_SCHEMA.decode(record)
+        return ReplayedRecord(found["id"], found["replayed_us"])
+    _check_prefix(record, REJECTED_SCHEMA, "an event that was rejected")
+    found = REJECTED_SCHEMA.decode(record)
     reasons = tuple(Fault(one["place"], one["detail"]) for one in found["reasons"])
     times = found["event_time_us"], found["arrived_us"]
-    return Rejected(
+    return RejectedRecord(
         found["stream"],
         found["id"],
         *times,
@@ -193,7 +193,7 @@ def of_rejected(record: bytes) -> Rejected | Replayed:
     )
 
 
-def _check(record: bytes, form: _Form, what: str) -> None:
+def _check_prefix(record: bytes, form: _RecordSchema, what: str) -> None:
     if not record.startswith(form.prefix):
         got = record[:PREFIX_BYTES].hex()
         raise EnvelopeError(f"{what} begins with {MARKER:02x} and {FINGERPRINT_BYTES} bytes of fingerprint, got {got}")

@@ -11,22 +11,22 @@ import orjson
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel
 
-from hopwatch.gate import bodies
-from hopwatch.gate.codecs import Codecs
-from hopwatch.gate.ids import FORM
-from hopwatch.gate.intake import Fate, Intake, Outcome
-from hopwatch.gate.producers import STATE, Producers
+from hopwatch.gate import request_bodies
+from hopwatch.gate.codec_cache import CodecCache
+from hopwatch.gate.ids import UUID_PATTERN
+from hopwatch.gate.intake import EventIntake, EventResult, EventStatus
+from hopwatch.gate.producers import SCOPE_KEY, Producers
 from hopwatch.probes.http import handlers
-from hopwatch.probes.http.problems import Fault, Problem
-from hopwatch.probes.marks import TIME_HEADER
+from hopwatch.probes.http.problems import Fault, HttpProblem
+from hopwatch.probes.message_headers import TIME_HEADER
 
 JSON: Final = "application/json"
-BODY_BYTES: Final = 1024 * 1024
+MAX_BODY_BYTES: Final = 1024 * 1024
 """A request with events has at most, unpacked."""
 
-_WHEN: Final = {
+_DESCRIPTIONS: Final = {
     400: "the body is no JSON, or no gzip, or ends too early",
-    401: "there is no token, or nobody knows it",
+    401: "missing or invalid token",
     403: "the producer may not send to this stream",
     404: "there is no such stream",
     408: "the body came too slowly",
@@ -55,38 +55,38 @@ _FINGERPRINT: Final = Query(
     pattern=r"^[0-9a-f]{64}$",
     description="the fingerprint of the version that the data is of; the latest without it",
 )
-EventId = Annotated[str, Path(pattern=f"^{FORM.pattern}$", description="the event's id, a UUID")]
+EventId = Annotated[str, Path(pattern=f"^{UUID_PATTERN.pattern}$", description="the event's id, a UUID")]
 Fingerprint = Annotated[str | None, _FINGERPRINT]
 
 
-class Error(BaseModel):
+class EventFaultAnswer(BaseModel):
     """What is wrong with an event, or was noted, and where."""
 
     place: str
     detail: str
 
 
-class One(BaseModel):
+class EventAnswer(BaseModel):
     """What became of an event."""
 
     id: str
     status: int
     arrived: str
-    errors: list[Error] = []
+    errors: list[EventFaultAnswer] = []
 
 
-class Many(BaseModel):
+class EventBatchAnswer(BaseModel):
     """What became of a batch; ``events`` are those of which there is more to say."""
 
     entered: int
     held: int
-    events: list[One]
+    events: list[EventAnswer]
 
 
-def router(intakes: Mapping[str, Intake], codecs: Codecs, producers: Producers) -> APIRouter:
+def build_router(intakes: Mapping[str, EventIntake], codecs: CodecCache, producers: Producers) -> APIRouter:
     """Return the routes to the entrances of streams, by their names."""
     routes = APIRouter()
-    answers = handlers.documented(_WHEN)
+    answers = handlers.document_problems(_DESCRIPTIONS)
     known = {"enum": sorted(intakes)} if intakes else None
     told = "a stream that the configuration has an entrance to"
     stream_of: str = Path(pattern=r"^[A-Za-z0-9._-]{1,128}$", description=told, json_schema_extra=known)
@@ -94,30 +94,36 @@ def router(intakes: Mapping[str, Intake], codecs: Codecs, producers: Producers) 
     @routes.put(
         "/streams/{stream}/events/{event_id}",
         status_code=HTTPStatus.CREATED,
-        response_model=One,
-        responses={**answers, 202: {"model": One, "description": "the event is kept for somebody to look at"}},
-        openapi_extra={"requestBody": _body({"description": "the event"}), "parameters": [_time_header()]},
+        response_model=EventAnswer,
+        responses={**answers, 202: {"model": EventAnswer, "description": "the event is kept for somebody to look at"}},
+        openapi_extra={
+            "requestBody": _document_body({"description": "the event"}),
+            "parameters": [_document_time_header()],
+        },
     )
     async def put_event(
         request: Request, event_id: EventId, *, stream: str = stream_of, schema: Fingerprint = None
     ) -> Response:
         """Let one event in; 2xx once the transport has it."""
-        intake = _intake(intakes, stream)
-        _check_kind(request)
+        intake = _find_intake(intakes, stream)
+        _check_content_type(request)
         body = await request.body()
-        producer = request.scope[STATE]
-        producers.spend(producer, stream, 1, len(body))
-        sent = bodies.single(event_id, _time(request), body)
-        codec = await codecs.of(intake.subject, _bytes(schema))
-        (outcome,) = await intake.take([sent], codec, producer=producer.name, each=False)
-        return _answer(int(outcome.fate), _one(outcome))
+        producer = request.scope[SCOPE_KEY]
+        producers.charge_stream(producer, stream, 1, len(body))
+        sent = request_bodies.parse_single(event_id, _parse_time_header(request), body)
+        codec = await codecs.get_codec(intake.subject, _parse_fingerprint(schema))
+        (outcome,) = await intake.accept([sent], codec, producer=producer.name, each=False)
+        return _respond(int(outcome.status), _build_event_answer(outcome))
 
     @routes.post(
         "/streams/{stream}/events",
         status_code=HTTPStatus.CREATED,
-        response_model=Many,
-        responses={**answers, 207: {"model": Many, "description": "with each=true: what became of each event"}},
-        openapi_extra={"requestBody": _body({"type": "array", "minItems": 1, "items": _EVENT})},
+        response_model=EventBatchAnswer,
+        responses={
+            **answers,
+            207: {"model": EventBatchAnswer, "description": "with each=true: what became of each event"},
+        },
+        openapi_extra={"requestBody": _document_body({"type": "array", "minItems": 1, "items": _EVENT})},
     )
     async def post_events(
         request: Request,
@@ -127,38 +133,40 @@ def router(intakes: Mapping[str, Intake], codecs: Codecs, producers: Producers) 
         each: Annotated[bool, Query(description="let in what may enter, and answer for each event")] = False,
     ) -> Response:
         """Let events in, all of them or none; 2xx once the transport has them."""
-        intake = _intake(intakes, stream)
-        _check_kind(request)
+        intake = _find_intake(intakes, stream)
+        _check_content_type(request)
         body = await request.body()
-        sent = bodies.batch(body)
-        producer = request.scope[STATE]
-        producers.spend(producer, stream, len(sent), len(body))
-        codec = await codecs.of(intake.subject, _bytes(schema))
-        outcomes = await intake.take(sent, codec, producer=producer.name, each=each)
-        return _answer(HTTPStatus.MULTI_STATUS if each else HTTPStatus.CREATED, _many(outcomes, each=each))
+        sent = request_bodies.parse_batch(body)
+        producer = request.scope[SCOPE_KEY]
+        producers.charge_stream(producer, stream, len(sent), len(body))
+        codec = await codecs.get_codec(intake.subject, _parse_fingerprint(schema))
+        outcomes = await intake.accept(sent, codec, producer=producer.name, each=each)
+        return _respond(
+            HTTPStatus.MULTI_STATUS if each else HTTPStatus.CREATED, _build_batch_answer(outcomes, each=each)
+        )
 
     return routes
 
 
-def _body(schema: dict[str, Any]) -> dict[str, Any]:
+def _document_body(schema: dict[str, Any]) -> dict[str, Any]:
     return {"required": True, "content": {JSON: {"schema": schema}}}
 
 
-def _time_header() -> dict[str, Any]:
+def _document_time_header() -> dict[str, Any]:
     told = "the event time: RFC 3339 with a zone, or whole µs since 1970; that of the id without it"
     return {"name": TIME_HEADER, "in": "header", "required": False, "description": told, "schema": {"type": "string"}}
 
 
-def _intake(intakes: Mapping[str, Intake], stream: str) -> Intake:
+def _find_intake(intakes: Mapping[str, EventIntake], stream: str) -> EventIntake:
     found = intakes.get(stream)
     if found is None:
         names = ", ".join(sorted(intakes)) or "none"
         told = f"there is no entrance to a stream {stream!r}; [gate.streams] of the configuration has: {names}"
-        raise Problem(HTTPStatus.NOT_FOUND, "unknown-stream", told[:400])
+        raise HttpProblem(HTTPStatus.NOT_FOUND, "unknown-stream", told[:400])
     return found
 
 
-def _check_kind(request: Request) -> None:
+def _check_content_type(request: Request) -> None:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if kind != JSON or encoding != "identity":
@@ -166,39 +174,39 @@ def _check_kind(request: Request) -> None:
             f"the header content-type is {JSON}, got {kind[:60] or 'none'}; content-encoding is gzip or none, got"
             f" {encoding[:60]}"
         )
-        raise Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unknown-type", told)
+        raise HttpProblem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unknown-type", told)
 
 
-def _time(request: Request) -> str | int | None:
+def _parse_time_header(request: Request) -> str | int | None:
     said = request.headers.get(TIME_HEADER)
     return int(said) if said is not None and said.isascii() and said.isdecimal() and len(said) < 20 else said  # noqa: PLR2004 - the digits of 64 bits
 
 
-def _bytes(fingerprint: str | None) -> bytes | None:
+def _parse_fingerprint(fingerprint: str | None) -> bytes | None:
     return None if fingerprint is None else bytes.fromhex(fingerprint)
 
 
-def _answer(status: int, said: object) -> Response:
+def _respond(status: int, said: object) -> Response:
     return Response(orjson.dumps(said), int(status), media_type=JSON)
 
 
-def _one(outcome: Outcome) -> dict[str, Any]:
+def _build_event_answer(outcome: EventResult) -> dict[str, Any]:
     arrived = datetime.fromtimestamp(outcome.arrived_us / 1e6, UTC)
     told: dict[str, Any] = {
         "id": outcome.event_id,
-        "status": int(outcome.fate),
+        "status": int(outcome.status),
         "arrived": arrived.isoformat(timespec="microseconds").replace("+00:00", "Z"),
     }
-    return told | {"errors": _errors(outcome.faults)} if outcome.faults else told
+    return told | {"errors": _list_errors(outcome.faults)} if outcome.faults else told
 
 
-def _many(outcomes: list[Outcome], *, each: bool) -> dict[str, Any]:
+def _build_batch_answer(outcomes: list[EventResult], *, each: bool) -> dict[str, Any]:
     return {
-        "entered": sum(one.fate is Fate.ENTERED for one in outcomes),
-        "held": sum(one.fate is Fate.HELD for one in outcomes),
-        "events": [_one(one) for one in outcomes if each or one.faults],
+        "entered": sum(one.status is EventStatus.ENTERED for one in outcomes),
+        "held": sum(one.status is EventStatus.HELD for one in outcomes),
+        "events": [_build_event_answer(one) for one in outcomes if each or one.faults],
     }
 
 
-def _errors(faults: tuple[Fault, ...]) -> list[dict[str, str]]:
+def _list_errors(faults: tuple[Fault, ...]) -> list[dict[str, str]]:
     return [{"place": one.place, "detail": one.detail} for one in faults]

@@ -12,15 +12,15 @@ from uuid import UUID
 
 from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_schema
 
-from hopwatch.gate.recent import Recent
-from hopwatch.probes.http.problems import Fault, pointer
+from hopwatch.gate.recent_map import RecentMap
+from hopwatch.probes.http.problems import Fault, json_pointer
 
-EACH: Final = "[]"
+EACH_ITEM: Final = "[]"
 """The part of a path that stands for each item of an array."""
-MOST_UNIQUE: Final = 500_000
+MIN_UNIQUE_VALUES: Final = 500_000
 """So many values a rule of uniqueness remembers at least."""
 _ABSENT: Final = object()
-_BREAKS_TOLD: Final = 3
+_MAX_FAULTS_PER_RULE: Final = 3
 """So many places of an array are told for one rule."""
 
 
@@ -32,7 +32,7 @@ class Action(StrEnum):
     REJECT = "reject"
 
 
-class Subject(NamedTuple):
+class RuleEvent(NamedTuple):
     """The event that is looked at: its value, as the schema reads it, its id and its two times in µs."""
 
     value: Any
@@ -41,69 +41,71 @@ class Subject(NamedTuple):
     arrived_us: int
 
 
-class Check(Protocol):
+class RuleCheck(Protocol):
     """What a rule looks for."""
 
-    def broken(self, event: Subject) -> Iterator[tuple[str, str]]:
+    def find_faults(self, event: RuleEvent) -> Iterator[tuple[str, str]]:
         """Yield a JSON pointer into the event, and what is wrong there."""
 
 
-class Rule(NamedTuple):
+class EventRule(NamedTuple):
     """A rule: its name, what it looks for, and what becomes of an event that breaks it."""
 
     name: str
-    check: Check
+    check: RuleCheck
     action: Action
 
 
-class Broken(NamedTuple):
+class RuleViolation(NamedTuple):
     """A rule that an event broke, and where."""
 
     rule: str
     action: Action
     fault: Fault
-    is_of_age: bool = False
+    is_staleness: bool = False
 
 
-def judge(rules: Sequence[Rule], event: Subject) -> list[Broken]:
+def find_violations(rules: Sequence[EventRule], event: RuleEvent) -> list[RuleViolation]:
     """Return all that an event breaks."""
     return [
-        Broken(rule.name, rule.action, Fault(place, f"{rule.name}: {told}"[:200]), isinstance(rule.check, Freshness))
+        RuleViolation(
+            rule.name, rule.action, Fault(place, f"{rule.name}: {told}"[:200]), isinstance(rule.check, Freshness)
+        )
         for rule in rules
-        for place, told in islice(rule.check.broken(event), _BREAKS_TOLD)
+        for place, told in islice(rule.check.find_faults(event), _MAX_FAULTS_PER_RULE)
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class FieldPath:
     """A way into an event: names of fields, and :data:`EACH`."""
 
     parts: tuple[str, ...]
 
     @classmethod
-    def parse(cls, text: str) -> Path:
+    def parse(cls, text: str) -> FieldPath:
         """Return the path that ``customer.lines[].price`` is.
 
         Raises:
             ValueError: a part of it is empty.
         """
-        parts = tuple(text.replace(EACH, f".{EACH}").split("."))
+        parts = tuple(text.replace(EACH_ITEM, f".{EACH_ITEM}").split("."))
         if "" in parts:
             raise ValueError(f"a field is named such as price, customer.name or lines[].price, got {text!r:.80}")
         return cls(parts)
 
-    def found(self, value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - what the schema says
+    def resolve(self, value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - what the schema says
         """Yield a pointer and a value for each place that the path leads to; :data:`_ABSENT` where there is none."""
-        for place, one in _found(value, self.parts, ()):
-            yield pointer(place), one
+        for place, one in _resolve(value, self.parts, ()):
+            yield json_pointer(place), one
 
-    def one(self, value: Any) -> Any:  # noqa: ANN401 - as above
+    def first_value(self, value: Any) -> Any:  # noqa: ANN401 - as above
         """Return what the path leads to first; None where there is nothing."""
-        found = next((one for _, one in self.found(value)), None)
+        found = next((one for _, one in self.resolve(value)), None)
         return None if found is _ABSENT else found
 
 
-def _found(
+def _resolve(
     value: Any,  # noqa: ANN401 - as above
     parts: tuple[str, ...],
     way: tuple[str | int, ...],
@@ -112,11 +114,11 @@ def _found(
         value = value[1]
     if not parts:
         yield way, value
-    elif parts[0] == EACH:
+    elif parts[0] == EACH_ITEM:
         for number, one in enumerate(value if isinstance(value, list) else ()):
-            yield from _found(one, parts[1:], (*way, number))
+            yield from _resolve(one, parts[1:], (*way, number))
     elif isinstance(value, dict) and parts[0] in value:
-        yield from _found(value[parts[0]], parts[1:], (*way, parts[0]))
+        yield from _resolve(value[parts[0]], parts[1:], (*way, parts[0]))
     else:
         yield (*way, *parts), _ABSENT
 
@@ -125,35 +127,35 @@ def _found(
 class Required:
     """A field is there, and not null."""
 
-    field: Path
+    field: FieldPath
 
-    def broken(self, event: Subject) -> Iterator[tuple[str, str]]:
+    def find_faults(self, event: RuleEvent) -> Iterator[tuple[str, str]]:
         """Yield where it is not."""
-        for place, value in self.field.found(event.value):
+        for place, value in self.field.resolve(event.value):
             if value is _ABSENT or value is None:
                 yield place, "it has to be there"
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class NumberRange:
     """A number lies between two others, these included."""
 
-    field: Path
-    least: float | None
-    most: float | None
+    field: FieldPath
+    minimum: float | None
+    maximum: float | None
 
-    def broken(self, event: Subject) -> Iterator[tuple[str, str]]:
+    def find_faults(self, event: RuleEvent) -> Iterator[tuple[str, str]]:
         """Yield where it does not; what is no number is outside."""
-        for place, value in _present(self.field, event):
+        for place, value in _present_values(self.field, event):
             is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
             # NaN, which Avro has and JSON has not, lies nowhere.
-            if not is_number or (self.least is not None and not value >= self.least):
+            if not is_number or (self.minimum is not None and not value >= self.minimum):
                 yield (
                     place,
-                    f"it is at least {self.least:g}" if is_number and self.least is not None else "it is a number",
+                    f"it is at least {self.minimum:g}" if is_number and self.minimum is not None else "it is a number",
                 )
-            elif self.most is not None and not value <= self.most:
-                yield place, f"it is at most {self.most:g}"
+            elif self.maximum is not None and not value <= self.maximum:
+                yield place, f"it is at most {self.maximum:g}"
 
 
 class Pattern:
@@ -162,7 +164,7 @@ class Pattern:
     That engine takes time in proportion to the text, whatever the pattern.
     """
 
-    def __init__(self, field: Path, pattern: str) -> None:
+    def __init__(self, field: FieldPath, pattern: str) -> None:
         """Compile it.
 
         Raises:
@@ -175,9 +177,9 @@ class Pattern:
         except SchemaError as error:
             raise ValueError(f"a pattern is one of Rust's regex, got {pattern!r:.80}: {error!s:.200}") from None
 
-    def broken(self, event: Subject) -> Iterator[tuple[str, str]]:
+    def find_faults(self, event: RuleEvent) -> Iterator[tuple[str, str]]:
         """Yield where it does not."""
-        for place, value in _present(self.field, event):
+        for place, value in _present_values(self.field, event):
             try:
                 self._validator.validate_python(value)
             except ValidationError:
@@ -188,17 +190,17 @@ class Pattern:
 class Enumeration:
     """A value is one of a list."""
 
-    field: Path
+    field: FieldPath
     values: tuple[str | int | float | bool, ...]
 
-    def broken(self, event: Subject) -> Iterator[tuple[str, str]]:
+    def find_faults(self, event: RuleEvent) -> Iterator[tuple[str, str]]:
         """Yield where it is not."""
-        for place, value in _present(self.field, event):
-            if not any(_is_same(value, one) for one in self.values):
+        for place, value in _present_values(self.field, event):
+            if not any(_is_equal(value, one) for one in self.values):
                 yield place, f"it is one of {', '.join(map(str, self.values))}"[:120]
 
 
-def _is_same(value: object, one: str | float) -> bool:
+def _is_equal(value: object, one: str | float) -> bool:
     """Whether a value is what the configuration says: true is not 1, and 0.1 is the decimal that is written so."""
     if isinstance(value, Decimal):
         return not isinstance(one, bool | str) and value == Decimal(str(one))
@@ -211,7 +213,7 @@ class Freshness:
 
     within_us: int
 
-    def broken(self, event: Subject) -> Iterator[tuple[str, str]]:
+    def find_faults(self, event: RuleEvent) -> Iterator[tuple[str, str]]:
         """Yield if it does not."""
         late_us = event.arrived_us - event.event_us
         if late_us > self.within_us:
@@ -221,58 +223,58 @@ class Freshness:
 class Uniqueness:
     """A value comes once within a span of arrival times; as far as this gate remembers."""
 
-    def __init__(self, field: Path, within_us: int, most: int = MOST_UNIQUE) -> None:
+    def __init__(self, field: FieldPath, within_us: int, most: int = MIN_UNIQUE_VALUES) -> None:
         """Begin knowing nothing."""
         self.field, self.within_us = field, within_us
-        self._taken: Recent[int, tuple[bytes, int]] = Recent(most)
+        self._claimed: RecentMap[int, tuple[bytes, int]] = RecentMap(most)
 
-    def broken(self, event: Subject) -> Iterator[tuple[str, str]]:
+    def find_faults(self, event: RuleEvent) -> Iterator[tuple[str, str]]:
         """Yield where another event has the value already."""
-        for place, value in _present(self.field, event):
-            found = self._taken.get(_key(value))
+        for place, value in _present_values(self.field, event):
+            found = self._claimed.get(_value_key(value))
             if found is not None and found[0] != event.event_id and event.arrived_us - found[1] < self.within_us:
                 yield place, f"another event had it in the {self.within_us / 1e6:g} s before"
 
-    def claim(self, event: Subject) -> list[int]:
+    def claim(self, event: RuleEvent) -> list[int]:
         """Remember the values of an event that is let in, and return the keys of those that are new with it.
 
         A value that another event has stays the other's.
         """
         new = []
-        for _, value in _present(self.field, event):
-            key = _key(value)
-            found = self._taken.get(key)
+        for _, value in _present_values(self.field, event):
+            key = _value_key(value)
+            found = self._claimed.get(key)
             if found is None or event.arrived_us - found[1] >= self.within_us:
-                self._taken.put(key, (event.event_id, event.arrived_us))
+                self._claimed.put(key, (event.event_id, event.arrived_us))
                 new.append(key)
         return new
 
     def release(self, keys: Sequence[int]) -> None:
         """Forget values again: the event they are of was not let in."""
         for key in keys:
-            self._taken.forget(key)
+            self._claimed.forget(key)
 
 
 Claims = list[tuple[Uniqueness, list[int]]]
 
 
-def claim(rules: Sequence[Rule], event: Subject) -> Claims:
+def claim_values(rules: Sequence[EventRule], event: RuleEvent) -> Claims:
     """Remember what of an event that is let in has to be unique, and return how to forget it."""
     return [(rule.check, rule.check.claim(event)) for rule in rules if isinstance(rule.check, Uniqueness)]
 
 
-def release(claims: Claims) -> None:
+def release_claims(claims: Claims) -> None:
     """Forget what was claimed."""
     for check, keys in claims:
         check.release(keys)
 
 
-def _present(field: Path, event: Subject) -> Iterator[tuple[str, Any]]:
+def _present_values(field: FieldPath, event: RuleEvent) -> Iterator[tuple[str, Any]]:
     """Yield the values that are there; whether they have to be is a rule of its own."""
-    for place, value in field.found(event.value):
+    for place, value in field.resolve(event.value):
         if value is not _ABSENT and value is not None:
             yield place, str(value) if isinstance(value, UUID) else value
 
 
-def _key(value: object) -> int:
+def _value_key(value: object) -> int:
     return hash(repr(value.normalize() if isinstance(value, Decimal) else value))

@@ -9,23 +9,23 @@ from typing import Final, NamedTuple
 from confluent_kafka import Message
 
 from hopwatch.gate import rules
-from hopwatch.gate.copies import headers_of, key_of, record_of, recorded_ms
-from hopwatch.gate.judging import Judged
-from hopwatch.gate.persistent import RETRY_S, StoppedError
-from hopwatch.gate.registry.shelf import ShelfDownError
+from hopwatch.gate.event_checks import CheckedEvent
+from hopwatch.gate.forwarding import build_headers, build_record, select_key, to_timestamp_ms
+from hopwatch.gate.record_checks import RecordChecker, TopicRecord
+from hopwatch.gate.registry.schema_store import SchemaStoreError
+from hopwatch.gate.retry import RETRY_S, StoppedError
 from hopwatch.gate.rules import Action, Uniqueness
-from hopwatch.gate.source import MOST_RECORDS, Source
-from hopwatch.gate.stamping import Stamping
-from hopwatch.gate.turns import Out, Turns
-from hopwatch.gate.validating import Record, Validating
-from hopwatch.probes.marks import Marks
-from hopwatch.probes.taps.surroundings import Surroundings
+from hopwatch.gate.stamper import GateStamper
+from hopwatch.gate.topic_source import MAX_RECORDS, TopicSource
+from hopwatch.gate.transactions import OutputRecord, TransactionalWriter
+from hopwatch.probes.message_headers import MessageIdentity
+from hopwatch.probes.taps.context import RunContext
 
-TELL_EVERY_S: Final = 10.0
+REPORT_EVERY_S: Final = 10.0
 
 
 @dataclass(slots=True)
-class Counts:
+class ValidatorCounts:
     """Records that were read, and what became of each; those that are held count as rejected."""
 
     read: int = 0
@@ -37,12 +37,12 @@ class Counts:
         return f"{self.read:,} read, {self.validated:,} validated, {self.rejected:,} rejected"
 
 
-class _Looked(NamedTuple):
+class _CheckedRecord(NamedTuple):
     """A record, what becomes of it, and what is written."""
 
-    judged: Judged
+    event: CheckedEvent
     may_enter: bool
-    out: Out
+    output: OutputRecord
 
 
 class Validator:
@@ -50,19 +50,19 @@ class Validator:
 
     def __init__(
         self,
-        source: Source,
-        validating: Validating,
-        turns: Turns,
+        source: TopicSource,
+        validating: RecordChecker,
+        turns: TransactionalWriter,
         *,
-        stamping: Stamping,
-        around: Surroundings,
+        stamping: GateStamper,
+        around: RunContext,
     ) -> None:
         """Put the parts together."""
-        self._source, self._validating, self._turns = source, validating, turns
-        self.stamping, self._around = stamping, around
-        self._most = MOST_RECORDS
-        self.counts = Counts()
-        self._told, self._told_s = str(self.counts), around.monotonic_s()
+        self._source, self._checker, self._writer = source, validating, turns
+        self.stamping, self._context = stamping, around
+        self._max_records = MAX_RECORDS
+        self.counts = ValidatorCounts()
+        self._reported, self._reported_s = str(self.counts), around.monotonic_s()
         self.is_in_doubt = False
         """Whether it ended without knowing if its last turn was written, and so without stamps of it."""
 
@@ -74,91 +74,95 @@ class Validator:
         """
         self._source.open()
         try:
-            while not self._around.stop.is_set():
+            while not self._context.stop.is_set():
                 self.step()
-                self._tell_at_times()
+                self._report_periodically()
         except StoppedError:
             pass
         finally:
-            self._turns.close()
+            self._writer.close()
             self._source.close()
 
     def step(self) -> None:
         """Take one turn."""
-        messages = self._source.look(self._most)
-        arrived_us = self._around.wall_us()
-        for message in self._source.before(messages):
-            self._judged(message, arrived_us)
-        looked = [self._judged(message, arrived_us) for message in messages]
+        messages = self._source.poll(self._max_records)
+        arrived_us = self._context.wall_us()
+        for message in self._source.read_history(messages):
+            self._check_message(message, arrived_us)
+        looked = [self._check_message(message, arrived_us) for message in messages]
         if looked:
             self._write(looked, messages, arrived_us)
 
-    def _write(self, looked: Sequence[_Looked], messages: Sequence[Message], arrived_us: int) -> None:
-        read = self._source.positions(messages)
+    def _write(self, looked: Sequence[_CheckedRecord], messages: Sequence[Message], arrived_us: int) -> None:
+        read = self._source.find_next_offsets(messages)
         self.is_in_doubt = True
-        if not self._turns.write([one.out for one in looked], read, self._source.group_metadata()):
-            committed = self._source.go_back()
+        if not self._writer.write([one.output for one in looked], read, self._source.group_metadata()):
+            committed = self._source.rewind()
             # A turn whose answer was lost may have been written all the same.
             if not all(committed.get(one.partition, -1) >= one.offset for one in read):
                 self.is_in_doubt = False
                 # It may have been too long for the time that it has.
-                self._most = max(1, self._most // 2)
+                self._max_records = max(1, self._max_records // 2)
                 return
         self.is_in_doubt = False
-        self._most = min(MOST_RECORDS, 2 * self._most)
-        self._source.done(read)
+        self._max_records = min(MAX_RECORDS, 2 * self._max_records)
+        self._source.mark_done(read)
         self._stamp(looked, arrived_us)
 
-    def _stamp(self, looked: Sequence[_Looked], arrived_us: int) -> None:
-        entered = [one.judged for one in looked if one.may_enter]
-        now_us = self._around.wall_us()
-        self.stamping.entered([one.event_id for one in entered], [one.event_us for one in entered], arrived_us, now_us)
+    def _stamp(self, looked: Sequence[_CheckedRecord], arrived_us: int) -> None:
+        entered = [one.event for one in looked if one.may_enter]
+        now_us = self._context.wall_us()
+        self.stamping.stamp_entered(
+            [one.event_id for one in entered], [one.event_us for one in entered], arrived_us, now_us
+        )
         for judged, may_enter, _ in looked:
             if not may_enter:
                 booked_us = arrived_us if judged.is_stale else judged.event_us
-                self.stamping.rejected(judged.event_id, booked_us, arrived_us, judged.reason)
+                self.stamping.stamp_rejected(judged.event_id, booked_us, arrived_us, judged.reason)
         self.counts.read += len(looked)
         self.counts.validated += len(entered)
         self.counts.rejected += len(looked) - len(entered)
 
-    def _judged(self, message: Message, arrived_us: int) -> _Looked:
+    def _check_message(self, message: Message, arrived_us: int) -> _CheckedRecord:
         """Judge a record; what has to be unique is another's from then on."""
-        record = record_of(message)
-        judged = self._patiently(record, arrived_us)
-        if judged.subject is not None and judged.action is not Action.REJECT:
-            rules.claim(self._validating.terms.rules, judged.subject)
+        record = build_record(message)
+        judged = self._check_record(record, arrived_us)
+        if judged.rule_event is not None and judged.action is not Action.REJECT:
+            rules.claim_values(self._checker.policy.rules, judged.rule_event)
         may_enter = judged.action in {None, Action.NOTE}
-        value = judged.record if may_enter else self._validating.rejected(judged, record, arrived_us).record()
-        topic = self._turns.outputs.validated if may_enter else self._turns.outputs.rejected
-        headers = headers_of(message, record, Marks(judged.event_id, judged.event_us), arrived_us)
-        return _Looked(judged, may_enter, Out(topic, value, key_of(message, record), headers, recorded_ms(record)))
+        value = judged.record if may_enter else self._checker.build_rejected(judged, record, arrived_us).encode()
+        topic = self._writer.outputs.validated if may_enter else self._writer.outputs.rejected
+        headers = build_headers(message, record, MessageIdentity(judged.event_id, judged.event_us), arrived_us)
+        return _CheckedRecord(
+            judged, may_enter, OutputRecord(topic, value, select_key(message, record), headers, to_timestamp_ms(record))
+        )
 
-    def _patiently(self, record: Record, arrived_us: int) -> Judged:
+    def _check_record(self, record: TopicRecord, arrived_us: int) -> CheckedEvent:
         """Judge a record, and wait for the registry where its schema is not known yet."""
         is_told = False
         while True:
             try:
-                return self._validating.judge(record, arrived_us)
-            except ShelfDownError as error:
+                return self._checker.check(record, arrived_us)
+            except SchemaStoreError as error:
                 if not is_told:
-                    self._around.tell(f"{error}: waiting for it, nothing is lost")
+                    self._context.report(f"{error}: waiting for it, nothing is lost")
                     is_told = True
-                if self._around.stop.wait(RETRY_S):
+                if self._context.stop.wait(RETRY_S):
                     raise StoppedError from None
 
-    def _tell_at_times(self) -> None:
-        now_s = self._around.monotonic_s()
-        if now_s - self._told_s >= TELL_EVERY_S:
-            self._told_s = now_s
-            self.tell()
+    def _report_periodically(self) -> None:
+        now_s = self._context.monotonic_s()
+        if now_s - self._reported_s >= REPORT_EVERY_S:
+            self._reported_s = now_s
+            self.report_counts()
 
-    def tell(self) -> None:
+    def report_counts(self) -> None:
         """Tell the counts, unless that was done."""
-        if str(self.counts) != self._told:
-            self._told = str(self.counts)
-            self._around.tell(self._told)
+        if str(self.counts) != self._reported:
+            self._reported = str(self.counts)
+            self._context.report(self._reported)
 
 
-def back_us(checks: Sequence[rules.Rule]) -> int:
+def find_lookback_us(checks: Sequence[rules.EventRule]) -> int:
     """Return how far back rules look for what has to be unique."""
     return max((one.check.within_us for one in checks if isinstance(one.check, Uniqueness)), default=0)

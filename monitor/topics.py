@@ -1,19 +1,27 @@
 """Kafka topics of observations: their configuration, creation and checks."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Final, cast
-
+from typing import Final
+from typing import cast
 import structlog
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
-
-from hopwatch.monitor.errors import ConfigurationError, TransportError
-from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace, in_words
+from confluent_kafka import KafkaError
+from confluent_kafka import KafkaException
+from confluent_kafka import TopicCollection
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import ConfigResource
+from confluent_kafka.admin import NewTopic
+from confluent_kafka.admin import ResourceType
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.errors import TransportError
+from hopwatch.probes.contract.kafka import KafkaAccess
+from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.contract.limits import MAX_RECORD_BYTES
+from hopwatch.probes.contract.kafka import describe_error
+
 
 PARTITIONS: Final = 6
 REPLICATION: Final = 3
@@ -277,7 +285,7 @@ def _unreachable_error(
     # What the client waited for in vain says less than what it met on the way.
     admin.poll(0)
     met = sorted(trouble, key=lambda one: one.code() == KafkaError._ALL_BROKERS_DOWN)  # noqa: SLF001 - its public name
-    why = in_words(next(iter(met), _kafka_error(error)).str(), place.brokers)
+    why = describe_error(next(iter(met), _kafka_error(error)).str(), place.brokers)
     advice = "check the address, that a broker runs there, and what [transport.kafka] says of access; then try again"
     return TransportError(f"the Kafka brokers {place.brokers} cannot be reached: {why}; {advice}")
 

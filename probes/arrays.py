@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hopwatch.probes import named
-from hopwatch.probes.contract.batch import IdKind
-from hopwatch.probes.contract.ids import named as named_one
+from hopwatch.probes import id_columns
+from hopwatch.probes.contract.batch import WireIdKind
+from hopwatch.probes.contract.ids import encode_id as named_one
 from hopwatch.probes.contract.limits import ID_BYTES
 from hopwatch.probes.errors import ProbeError
 from hopwatch.probes.event_times import EventTime, event_time_us
@@ -21,67 +21,67 @@ MessageIds = ArrayLike | Sequence[MessageId]
 EventTimes = ArrayLike | Sequence[EventTime]
 """And their event times."""
 
-_OF_ITEMS: Final = "OUT"
+_ITEM_KINDS: Final = "OUT"
 """Dtypes of which each item is looked at: objects, and texts of two kinds."""
 
-MOST_TOLD: Final = 2**31
+MAX_LENGTH: Final = 2**31
 """So many messages an array spoke of at most: what says more says what cannot be."""
 
 
-class Taken(NamedTuple):
+class MessageColumns(NamedTuple):
     """Ids as pairs of 64 bits, shape (n, 2), event times in µs, (n,), kinds of ids, one or (n,), and texts if any."""
 
     ids: NDArray[np.uint64]
     events_us: NDArray[np.int64]
-    id_kinds: IdKind | NDArray[np.uint8]
+    id_kinds: WireIdKind | NDArray[np.uint8]
     id_texts: Sequence[bytes | None] | None
 
 
-class _Ids(NamedTuple):
+class _IdArrays(NamedTuple):
     ids: NDArray[np.uint64]
-    kinds: IdKind | NDArray[np.uint8]
+    kinds: WireIdKind | NDArray[np.uint8]
     texts: Sequence[bytes | None] | None = None
 
 
-def columns_of(message_ids: MessageIds, event_times: EventTimes) -> Taken:
+def build_columns(message_ids: MessageIds, event_times: EventTimes) -> MessageColumns:
     """Return ids and event times as columns; copies of the host's arrays.
 
     Raises:
         ProbeError: the arrays are of another form, or there are not as many ids as event times.
     """
-    ids, events_us = _ids(message_ids), microseconds(event_times)
+    ids, events_us = _parse_ids(message_ids), parse_event_times(event_times)
     if len(ids.ids) != len(events_us):
         raise ProbeError(f"there is one event time an id, got {len(ids.ids)} ids and {len(events_us)} event times")
-    return Taken(ids.ids, events_us, ids.kinds, ids.texts)
+    return MessageColumns(ids.ids, events_us, ids.kinds, ids.texts)
 
 
-def length_of(message_ids: MessageIds) -> int:
+def estimate_length(message_ids: MessageIds) -> int:
     """Return how many messages an array that was refused spoke of, as far as can be seen and told; at least 1."""
     try:
         length = len(message_ids)  # type: ignore[arg-type]  # what has no length says so
-        return max(1, min(length // ID_BYTES if isinstance(message_ids, bytes) else length, MOST_TOLD))
+        return max(1, min(length // ID_BYTES if isinstance(message_ids, bytes) else length, MAX_LENGTH))
     except Exception:  # noqa: BLE001 - a host's own class may raise anything
         return 1
 
 
-def _ids(message_ids: MessageIds) -> _Ids:
+def _parse_ids(message_ids: MessageIds) -> _IdArrays:
     if isinstance(message_ids, bytes):
         if len(message_ids) % ID_BYTES:
             raise ProbeError(f"ids in bytes have {ID_BYTES} each, got {len(message_ids)} bytes in all")
-        return _Ids(_pairs(message_ids), IdKind.BYTES)
+        return _IdArrays(_pairs(message_ids), WireIdKind.BYTES)
     if isinstance(message_ids, list | tuple) and not all(map(_is_int, message_ids)):
         # As an array texts would lose zeros at their ends, and take the room of the longest each.
-        return _of_items(message_ids)
+        return _parse_items(message_ids)
     ids = np.asarray(message_ids)
     if not ids.size:
-        return _Ids(np.empty((0, 2), np.uint64), IdKind.BYTES)
+        return _IdArrays(np.empty((0, 2), np.uint64), WireIdKind.BYTES)
     if ids.ndim == 1 and ids.dtype.kind in "iu":
-        return _Ids(_integers(ids), IdKind.INT)
-    if ids.ndim == 1 and ids.dtype.kind in _OF_ITEMS:
-        return _of_items(ids.tolist())
+        return _IdArrays(_parse_integers(ids), WireIdKind.INT)
+    if ids.ndim == 1 and ids.dtype.kind in _ITEM_KINDS:
+        return _parse_items(ids.tolist())
     is_of_items = ids.ndim == 1 and ids.dtype.kind in "SV" and ids.dtype.itemsize == ID_BYTES
     if is_of_items or (ids.dtype == np.uint8 and ids.shape[1:] == (ID_BYTES,)):
-        return _Ids(_pairs(ids.tobytes()), IdKind.BYTES)
+        return _IdArrays(_pairs(ids.tobytes()), WireIdKind.BYTES)
     form = f"texts, UUIDs, integers, (n, {ID_BYTES}) uint8 or items of {ID_BYTES} bytes"
     raise ProbeError(f"ids in arrays are {form}, got {ids.dtype} of shape {ids.shape}")
 
@@ -90,17 +90,17 @@ def _is_int(message_id: object) -> bool:
     return type(message_id) is int
 
 
-def _of_items(message_ids: Sequence[Any]) -> _Ids:
-    found = named.of(message_ids)
-    if not found.can_be.all():
-        first = message_ids[int(np.flatnonzero(~found.can_be)[0])]
+def _parse_items(message_ids: Sequence[Any]) -> _IdArrays:
+    found = id_columns.encode_ids(message_ids)
+    if not found.is_valid.all():
+        first = message_ids[int(np.flatnonzero(~found.is_valid)[0])]
         named_one(first)  # says itself what is wrong with it
         raise ProbeError(f"an id of {type(first).__name__} cannot be read")
     has_texts = any(text is not None for text in found.texts)
-    return _Ids(found.ids, found.kinds, found.texts if has_texts else None)
+    return _IdArrays(found.ids, found.kinds, found.texts if has_texts else None)
 
 
-def _integers(ids: NDArray[np.generic]) -> NDArray[np.uint64]:
+def _parse_integers(ids: NDArray[np.generic]) -> NDArray[np.uint64]:
     if (least := ids.min()) < 0:
         raise ProbeError(f"an integer message id lies in 0 … 2^128 - 1, got {least}")
     pairs = np.zeros((len(ids), 2), ">u8")
@@ -112,13 +112,13 @@ def _pairs(packed: bytes) -> NDArray[np.uint64]:
     return np.frombuffer(packed, np.uint64).reshape(-1, 2)
 
 
-def microseconds(event_times: EventTimes) -> NDArray[np.int64]:
+def parse_event_times(event_times: EventTimes) -> NDArray[np.int64]:
     """Return event times in µs, shape (n,).
 
     Raises:
         ProbeError: they are of another form.
     """
-    events = _moments(event_times)
+    events = _as_array(event_times)
     if not events.size:
         return np.empty(0, np.int64)
     if events.dtype.kind == "M":
@@ -132,7 +132,7 @@ def microseconds(event_times: EventTimes) -> NDArray[np.int64]:
     return events.astype(np.int64)
 
 
-def _moments(event_times: EventTimes) -> NDArray[Any]:
+def _as_array(event_times: EventTimes) -> NDArray[Any]:
     """Return event times as an array; of a column of pandas the moments in UTC, and none without a zone."""
     dtype = getattr(event_times, "dtype", None)
     if type(event_times).__module__.partition(".")[0] != "pandas" or getattr(dtype, "kind", "") != "M":

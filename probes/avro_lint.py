@@ -17,7 +17,7 @@ MAX_PARTS: Final = 10_000
 """Types and fields, each named type counted again wherever its name stands."""
 MAX_BRANCHES: Final = 100
 """Types of one union."""
-MAX_OBJECTS_A_BYTE: Final = 64
+MAX_OBJECTS_PER_BYTE: Final = 64
 """What each byte of an item that repeats may make."""
 
 PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
@@ -45,7 +45,7 @@ def lint(schema: object) -> None:
     Raises:
         LintError: it is recursive, deep, makes too much of too little, or is none.
     """
-    _Lint().least(schema, "", "", 0)
+    _Lint().find_min_size(schema, "", "", 0)
 
 
 def full_name(schema: dict[str, Any], namespace: str) -> str:
@@ -54,7 +54,7 @@ def full_name(schema: dict[str, Any], namespace: str) -> str:
     return name if "." in name or not within else f"{within}.{name}"
 
 
-class _Least(NamedTuple):
+class _MinSize(NamedTuple):
     """What a value of a type has at least: bytes of its own, and objects that are made of them."""
 
     size: int
@@ -73,10 +73,10 @@ _KINDS: Final = frozenset({"array", "enum", "error", "error_union", "fixed", "ma
 class _Lint:
     """Goes through a schema once; ``known`` are the named types that were seen whole, ``open`` those around."""
 
-    known: dict[str, _Least] = field(default_factory=dict)
+    known: dict[str, _MinSize] = field(default_factory=dict)
     open: set[str] = field(default_factory=set)
 
-    def least(self, schema: object, namespace: str, place: str, depth: int) -> _Least:
+    def find_min_size(self, schema: object, namespace: str, place: str, depth: int) -> _MinSize:
         """Return what a value of a type has at least.
 
         Raises:
@@ -89,8 +89,8 @@ class _Lint:
         elif isinstance(schema, list):
             if not 0 < len(schema) <= MAX_BRANCHES:
                 raise LintError(place, f"a union has 1 to {MAX_BRANCHES} types, got {len(schema)}")
-            branches = [self.least(one, namespace, f"{place}/{at}", depth + 1) for at, one in enumerate(schema)]
-            found = _around(1, 1 + max(branch.objects for branch in branches), branches)
+            branches = [self.find_min_size(one, namespace, f"{place}/{at}", depth + 1) for at, one in enumerate(schema)]
+            found = _combine(1, 1 + max(branch.objects for branch in branches), branches)
         elif isinstance(schema, dict):
             found = self._complex(schema, namespace, place, depth)
         else:
@@ -101,9 +101,9 @@ class _Lint:
             raise LintError(place, f"with its names written out it is nested deeper than {MAX_DEPTH}")
         return found
 
-    def _named(self, name: str, namespace: str, place: str) -> _Least:
+    def _named(self, name: str, namespace: str, place: str) -> _MinSize:
         if name in _PRIMITIVE_BYTES:
-            return _Least(_PRIMITIVE_BYTES[name], 1)
+            return _MinSize(_PRIMITIVE_BYTES[name], 1)
         full = name if "." in name or not namespace else f"{namespace}.{name}"
         if full in self.open:
             raise LintError(place, f"the type {full!r:.80} is part of itself")
@@ -111,7 +111,7 @@ class _Lint:
             raise LintError(place, f"there is no type {full!r:.80}")
         return self.known[full]
 
-    def _complex(self, schema: dict[str, Any], namespace: str, place: str, depth: int) -> _Least:
+    def _complex(self, schema: dict[str, Any], namespace: str, place: str, depth: int) -> _MinSize:
         if not isinstance(logical := schema.get("logicalType", ""), str):
             raise LintError(f"{place}/logicalType", f"a logical type is a name, got {logical!r:.60}")
         if logical == "decimal":
@@ -120,19 +120,19 @@ class _Lint:
         match kind:
             case "array" | "map":
                 part, what = ("items", "an array") if kind == "array" else ("values", "a map")
-                items = self.least(schema.get(part), namespace, f"{place}/{part}", depth + 1)
+                items = self.find_min_size(schema.get(part), namespace, f"{place}/{part}", depth + 1)
                 if not items.size:
                     raise LintError(place, f"an item of {what} would have no bytes: a few bytes would make millions")
-                if items.objects > MAX_OBJECTS_A_BYTE * items.size:
+                if items.objects > MAX_OBJECTS_PER_BYTE * items.size:
                     told = f"an item of {what} would be {items.objects} objects of {items.size} bytes"
                     raise LintError(place, told)
-                return _around(1, 1, [items])
+                return _combine(1, 1, [items])
             case "record" | "enum" | "fixed":
                 return self._definition(schema, kind, namespace, place, depth)
             case _:
-                return self.least(kind, namespace, f"{place}/type", depth + 1)
+                return self.find_min_size(kind, namespace, f"{place}/type", depth + 1)
 
-    def _definition(self, schema: dict[str, Any], kind: str, namespace: str, place: str, depth: int) -> _Least:
+    def _definition(self, schema: dict[str, Any], kind: str, namespace: str, place: str, depth: int) -> _MinSize:
         _check_names(schema, place)
         full = full_name(schema, namespace)
         if full in _KINDS:
@@ -141,12 +141,12 @@ class _Lint:
             size = schema.get("size")
             if type(size) is not int or size < 0:
                 raise LintError(place, f"a fixed has a size, got {size!r:.40}")
-            found = _Least(size, 1)
+            found = _MinSize(size, 1)
         elif kind == "enum":
             _check_listed(schema.get("symbols"), _NAME, f"{place}/symbols")
             if not schema["symbols"]:
                 raise LintError(f"{place}/symbols", "an enum without symbols has no values")
-            found = _Least(1, 1)
+            found = _MinSize(1, 1)
         else:
             self.open.add(full)
             fields = schema.get("fields")
@@ -156,18 +156,18 @@ class _Lint:
                 _check_field(one, f"{place}/fields/{at}")
             space = full.rpartition(".")[0]
             leasts = [
-                self.least(one.get("type"), space, f"{place}/fields/{at}/type", depth + 1)
+                self.find_min_size(one.get("type"), space, f"{place}/fields/{at}/type", depth + 1)
                 for at, one in enumerate(fields)
             ]
             self.open.discard(full)
-            found = _around(sum(one.size for one in leasts), 1 + sum(one.objects for one in leasts), leasts)
+            found = _combine(sum(one.size for one in leasts), 1 + sum(one.objects for one in leasts), leasts)
         self.known[full] = found
         return found
 
 
-def _around(size: int, objects: int, parts: Sequence[_Least]) -> _Least:
+def _combine(size: int, objects: int, parts: Sequence[_MinSize]) -> _MinSize:
     """Return what a type has at least that is made of others."""
-    return _Least(
+    return _MinSize(
         size,
         objects,
         1 + len(parts) + sum(one.parts for one in parts),

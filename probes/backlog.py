@@ -12,73 +12,73 @@ from contextlib import suppress
 from typing import Final
 
 from hopwatch.probes import recorder
-from hopwatch.probes.packing import BATCH_OBSERVATIONS, Packed
-from hopwatch.probes.recorder import Refusals, Stamp, Stamps
+from hopwatch.probes.packing import BATCH_OBSERVATIONS, PackedBatch
+from hopwatch.probes.recorder import Refusals, Stamp, StampArrays
 
-CALLS_AT_ONCE: Final = 2 * BATCH_OBSERVATIONS
+MAX_CALLS_PER_PACK: Final = 2 * BATCH_OBSERVATIONS
 """How many calls are packed at once: it takes the interpreter's lock for some 5 ms."""
 UNRECORDABLE: Final = "unrecordable"
-SMALL_CHARS: Final = 64
+MAX_LIGHT_CHARS: Final = 64
 """An id of so many characters costs what any stamp does, and is not weighed."""
-MOST_BYTES: Final = 64 * 1024 * 1024
+MAX_BYTES: Final = 64 * 1024 * 1024
 """How much the longer ones that wait may weigh."""
-_BYTES_A_CHAR: Final = 4
-_OF_EVENT_TIMES: Final = {recorder.IMPLAUSIBLE, recorder.BAD_EVENT_TIME}
+_BYTES_PER_CHAR: Final = 4
+_EVENT_TIME_CAUSES: Final = {recorder.IMPLAUSIBLE, recorder.BAD_EVENT_TIME}
 
 
 class Backlog:
     """The stamps of one probe instance on their way; the host's threads append, one thread at a time packs."""
 
-    def __init__(self, queue: deque[Stamp | Stamps] | None = None, max_age_us: int | None = None) -> None:
+    def __init__(self, queue: deque[Stamp | StampArrays] | None = None, max_age_us: int | None = None) -> None:
         """Start empty, or with the stamps of a queue; event times that are older than that, if given, are refused."""
         self.max_age_us = max_age_us
-        self.most_bytes = MOST_BYTES
+        self.max_bytes = MAX_BYTES
         # Copied in one step: other threads of the child of a fork may append meanwhile.
-        self._waiting_bytes = sum(map(weight, tuple(queue or ())))
+        self._waiting_bytes = sum(map(weigh_call, tuple(queue or ())))
         self.id_text = True
         """Whether the texts of ids are sent beside their hashes."""
         self.faults: dict[str, str | None] = {}
         """What is wrong with the first event time that was refused, by cause, for the log."""
-        self.queue: deque[Stamp | Stamps] = deque() if queue is None else queue
-        self.packed: deque[Packed] = deque()
+        self.queue: deque[Stamp | StampArrays] = deque() if queue is None else queue
+        self.packed: deque[PackedBatch] = deque()
         self.refused: deque[Refusals] = deque()
         self.has_lost_count = False
         """Whether something was dropped since this was asked last, of which the windows are not known."""
-        self._held: list[Stamp | Stamps] = []
-        self._folded = 0
+        self._held: list[Stamp | StampArrays] = []
+        self._extra_stamps = 0
         # Held for a few instructions only, by the host too.
-        self._counting = threading.RLock()
+        self._lock = threading.RLock()
 
     @property
     def waiting(self) -> int:
         """Return how many stamps wait, those of arrays one by one."""
-        return len(self.queue) + self._folded
+        return len(self.queue) + self._extra_stamps
 
     @property
     def is_settled(self) -> bool:
         """Whether of all that was taken nothing is left."""
         return not (self._held or self.packed or self.refused)
 
-    def append_many(self, stamps: Stamps, most: int) -> bool:
+    def append_many(self, stamps: StampArrays, most: int) -> bool:
         """Take arrays into the queue; False if more than ``most`` stamps would wait, or their ids weigh too much.
 
         Two arrays of one length always find room, because an arrival and its departure belong together.
         """
-        count, weighs = len(stamps.event_times_us), weight(stamps)
-        with self._counting:
+        count, weighs = len(stamps.event_times_us), weigh_call(stamps)
+        with self._lock:
             is_too_many = self.waiting + count > max(most, 2 * count)
-            if is_too_many or self._waiting_bytes + weighs > max(self.most_bytes, 2 * weighs):
+            if is_too_many or self._waiting_bytes + weighs > max(self.max_bytes, 2 * weighs):
                 return False
-            self._folded += count - 1
+            self._extra_stamps += count - 1
             self._waiting_bytes += weighs
         self.queue.append(stamps)
         return True
 
     def append_heavy(self, stamp: Stamp) -> bool:
         """Take a stamp whose id may be long; False if the ids that wait would weigh too much."""
-        weighs = weight(stamp)
-        with self._counting:
-            if self._waiting_bytes + weighs > self.most_bytes:
+        weighs = weigh_call(stamp)
+        with self._lock:
+            if self._waiting_bytes + weighs > self.max_bytes:
                 return False
             self._waiting_bytes += weighs
         self.queue.append(stamp)
@@ -89,67 +89,69 @@ class Backlog:
         waiting = len(self.queue)
         while self._held or waiting:
             # What a try before has left comes first, by itself.
-            taken = 0 if self._held else min(CALLS_AT_ONCE, waiting)
-            self._take(taken)
+            taken = 0 if self._held else min(MAX_CALLS_PER_PACK, waiting)
+            self._hold_calls(taken)
             waiting -= taken
-            batches, refusals = self._recorded(self._held, not_before_us)
+            batches, refusals = self._build_batches(self._held, not_before_us)
             self._find_fault(refusals)
             self.packed.extend(batches)
             self._held = []
             if refusals:
                 self.refused.append(refusals)
 
-    def _take(self, count: int) -> None:
+    def _hold_calls(self, count: int) -> None:
         held, queue = self._held, self.queue
         for _ in range(count):
             call = queue[0]
             held.append(call)
             queue.popleft()
-            weighs = weight(call)
-            if weighs or isinstance(call, Stamps):
-                with self._counting:
+            weighs = weigh_call(call)
+            if weighs or isinstance(call, StampArrays):
+                with self._lock:
                     self._waiting_bytes = max(0, self._waiting_bytes - weighs)
-                    self._folded -= len(call.event_times_us) - 1 if isinstance(call, Stamps) else 0
+                    self._extra_stamps -= len(call.event_times_us) - 1 if isinstance(call, StampArrays) else 0
 
     def _find_fault(self, refusals: Refusals) -> None:
         """Keep the words for the first event time that cannot be, when its cause is met first."""
-        for cause in {cause for _, cause in refusals} & _OF_EVENT_TIMES - self.faults.keys():
+        for cause in {cause for _, cause in refusals} & _EVENT_TIME_CAUSES - self.faults.keys():
             self.faults[cause] = None
             with suppress(Exception):  # a host's own classes may raise anything, and these are words only
-                self.faults[cause] = recorder.first_fault(self._held, self.max_age_us, cause)
+                self.faults[cause] = recorder.find_first_fault(self._held, self.max_age_us, cause)
 
-    def _recorded(self, calls: list[Stamp | Stamps], not_before_us: int) -> tuple[list[Packed], Refusals]:
+    def _build_batches(
+        self, calls: list[Stamp | StampArrays], not_before_us: int
+    ) -> tuple[list[PackedBatch], Refusals]:
         """Return batches and refusals of calls; where that fails, of each half, so that the odd call alone is lost."""
         try:
-            return recorder.record(calls, not_before_us, self.max_age_us, id_text=self.id_text)
+            return recorder.build_batches(calls, not_before_us, self.max_age_us, id_text=self.id_text)
         except Exception:  # noqa: BLE001 - a host's own classes may raise anything, and memory may be short
             if len(calls) == 1:
-                return [], self._odd(calls[0])
+                return [], self._refuse_call(calls[0])
         half = len(calls) // 2
-        batches, refusals = self._recorded(calls[:half], not_before_us)
-        more, refused = self._recorded(calls[half:], not_before_us)
+        batches, refusals = self._build_batches(calls[:half], not_before_us)
+        more, refused = self._build_batches(calls[half:], not_before_us)
         refusals.update(refused)
-        refusals.got |= refused.got
+        refusals.examples |= refused.examples
         return batches + more, refusals
 
-    def _odd(self, call: Stamp | Stamps) -> Refusals:
+    def _refuse_call(self, call: Stamp | StampArrays) -> Refusals:
         """Count the stamps of a call that cannot be recorded in their windows; where these are unknown, make a hole."""
         try:
-            if isinstance(call, Stamps):
-                return recorder.refused(call.event_times_us, call.at_ns, UNRECORDABLE, self.max_age_us)
-            return recorder.refused_one(call.event_time, call.at_ns, UNRECORDABLE, self.max_age_us)
+            if isinstance(call, StampArrays):
+                return recorder.refuse_array(call.event_times_us, call.at_ns, UNRECORDABLE, self.max_age_us)
+            return recorder.refuse_stamp(call.event_time, call.at_ns, UNRECORDABLE, self.max_age_us)
         except Exception:  # noqa: BLE001 - as above
             self.has_lost_count = True
-            count = len(call.event_times_us) if isinstance(call, Stamps) else 1
-            return recorder.refused_count(count, call.at_ns, UNRECORDABLE)
+            count = len(call.event_times_us) if isinstance(call, StampArrays) else 1
+            return recorder.refuse_count(count, call.at_ns, UNRECORDABLE)
 
 
-def weight(call: Stamp | Stamps) -> int:
+def weigh_call(call: Stamp | StampArrays) -> int:
     """Return what the ids of a call weigh in bytes, at most; nothing where they are no longer than most are."""
-    if isinstance(call, Stamps):
+    if isinstance(call, StampArrays):
         return sum(map(len, filter(None, call.id_texts or ())))
     message_id: object = call.message_id
     # Exactly these: a class of a host's own may raise when it is asked for its length.
     if type(message_id) is not str and type(message_id) is not bytes:
         return 0
-    return _BYTES_A_CHAR * len(message_id) if len(message_id) > SMALL_CHARS else 0
+    return _BYTES_PER_CHAR * len(message_id) if len(message_id) > MAX_LIGHT_CHARS else 0

@@ -9,14 +9,14 @@ from typing import Final, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-LATEST_US: Final = 2**53
+MAX_EVENT_US: Final = 2**53
 """Event times from here on (the year 2255) are not believed."""
-AHEAD_US: Final = 300_000_000
+MAX_AHEAD_US: Final = 300_000_000
 """How far ahead of the clock an event time may be."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_TOLD_BELOW_US: Final = 10**30
+_MAX_PRINTED_US: Final = 10**30
 _SECONDS_BELOW, _MILLISECONDS_BELOW, _MICROSECONDS_BELOW = 10**11, 10**14, 10**17
 """By its size a number of today is in one unit alone: these bounds lie in 1973 and in the year 5138."""
 
@@ -42,35 +42,35 @@ def event_time_us(event_time: object) -> int:
         raise ValueError(  # noqa: TRY004 - whatever is wrong with an event time, it is one error
             f"an event time is an aware datetime or whole µs since 1970, got {got}"
         )
-    if not 0 <= event_us < LATEST_US:
-        got = f"{event_us} µs since 1970" if abs(event_us) < _TOLD_BELOW_US else f"one of {event_us.bit_length()} bits"
-        raise ValueError(f"an event time lies between 1970 and 2255, got {got}{_perhaps(event_us)}")
+    if not 0 <= event_us < MAX_EVENT_US:
+        got = f"{event_us} µs since 1970" if abs(event_us) < _MAX_PRINTED_US else f"one of {event_us.bit_length()} bits"
+        raise ValueError(f"an event time lies between 1970 and 2255, got {got}{_unit_hint(event_us)}")
     return event_us
 
 
-def are_believed(events_us: NDArray[np.int64]) -> NDArray[np.bool_]:
+def is_representable(events_us: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return which event times a window can hold."""
-    return (events_us >= 0) & (events_us < LATEST_US)
+    return (events_us >= 0) & (events_us < MAX_EVENT_US)
 
 
-def are_plausible(events_us: NDArray[np.int64], at_us: NDArray[np.int64], max_age_us: int | None) -> NDArray[np.bool_]:
+def is_plausible(events_us: NDArray[np.int64], at_us: NDArray[np.int64], max_age_us: int | None) -> NDArray[np.bool_]:
     """Return which event times are no older than that, and not ahead, at the moments of their stamps.
 
     All of them where no age is given.
     """
     if max_age_us is None:
         return np.ones(len(events_us), bool)
-    return (events_us >= at_us - max_age_us) & (events_us <= at_us + AHEAD_US)
+    return (events_us >= at_us - max_age_us) & (events_us <= at_us + MAX_AHEAD_US)
 
 
-def meant_us(events_us: NDArray[np.int64]) -> NDArray[np.int64]:
+def guess_moments_us(events_us: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the moments that numbers stand for, whichever unit their size says that they are in; µs since 1970."""
     units = (events_us < _SECONDS_BELOW, events_us < _MILLISECONDS_BELOW, events_us < _MICROSECONDS_BELOW)
     # What is of another unit may overflow here, and is not chosen.
     return np.select(units, (events_us * 1_000_000, events_us * 1_000, events_us), events_us // 1_000)
 
 
-def meant_one_us(event_us: int) -> int:
+def guess_moment_us(event_us: int) -> int:
     """Return the moment that one number stands for, as :func:`meant_us` does."""
     if event_us < _SECONDS_BELOW:
         return event_us * 1_000_000
@@ -79,11 +79,11 @@ def meant_one_us(event_us: int) -> int:
     return event_us if event_us < _MICROSECONDS_BELOW else event_us // 1_000
 
 
-def fault(event_us: int, at_us: int, max_age_us: int | None, *, is_number: bool = True) -> str | None:
+def describe_fault(event_us: int, at_us: int, max_age_us: int | None, *, is_number: bool = True) -> str | None:
     """Return what is wrong with an event time, given as a number or not, and what to do; None if nothing is."""
-    if is_number and _unit(event_us) is not None:
-        return f"an event time as an int is µs since 1970, got {event_us}{_perhaps(event_us)}"
-    if max_age_us is None or -AHEAD_US <= at_us - event_us <= max_age_us:
+    if is_number and _guess_unit(event_us) is not None:
+        return f"an event time as an int is µs since 1970, got {event_us}{_unit_hint(event_us)}"
+    if max_age_us is None or -MAX_AHEAD_US <= at_us - event_us <= max_age_us:
         return None
     away_us = at_us - event_us
     how = f"{away_us / 3.6e9:,.1f} h before now" if away_us > 0 else f"{-away_us / 6e7:,.1f} min ahead of this clock"
@@ -91,7 +91,7 @@ def fault(event_us: int, at_us: int, max_age_us: int | None, *, is_number: bool 
     return f"an event time is at most {bounds}, got {event_us}, {how}: see max_age_s"
 
 
-def _unit(event_us: int) -> tuple[str, str] | None:
+def _guess_unit(event_us: int) -> tuple[str, str] | None:
     """Return which unit a number of today looks like, and how it becomes µs; None if it is in µs, or in none."""
     if 0 < event_us < _SECONDS_BELOW:
         return "seconds", "multiply it by 1,000,000"
@@ -102,6 +102,6 @@ def _unit(event_us: int) -> tuple[str, str] | None:
     return None
 
 
-def _perhaps(event_us: int) -> str:
-    unit = _unit(event_us)
+def _unit_hint(event_us: int) -> str:
+    unit = _guess_unit(event_us)
     return "" if unit is None else f", which looks like {unit[0]}: {unit[1]}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
+class ProbeInstance:
     """Who sends: one running probe."""
 
     stream: str

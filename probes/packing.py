@@ -14,7 +14,7 @@ import numpy.ma  # np.unique would import it at its first call, and a fork meanw
 from numpy.typing import NDArray
 
 from hopwatch.probes.contract import id_texts
-from hopwatch.probes.contract.batch import IdKind
+from hopwatch.probes.contract.batch import WireIdKind
 from hopwatch.probes.contract.limits import MAX_ID_TEXT_CHARS, MAX_REASONS, NO_REASON, NOT_STAMPED, WINDOW_MS, WINDOW_US
 
 BATCH_OBSERVATIONS: Final = 4_096
@@ -23,7 +23,7 @@ BATCH_TEXT_BYTES: Final = 512 * 1_024
 NO_TEXT: Final = -1
 """The place among the texts of an observation that gives no reason, or whose id has no text."""
 
-_KINDS: Final = len(IdKind)
+_KINDS: Final = len(WireIdKind)
 _COLUMNS: Final = ("ids", "event_us", "in_us", "out_us", "outcome", "reason", "id_kind", "id_text")
 
 
@@ -40,12 +40,12 @@ class Columns:
     id_kind: NDArray[np.uint8]
     id_text: NDArray[np.int64]
 
-    def taken(self, chosen: NDArray[np.bool_ | np.int64]) -> Columns:
+    def select(self, chosen: NDArray[np.bool_ | np.int64]) -> Columns:
         """Return the chosen rows, given as a mask or as places."""
         return Columns(*(getattr(self, name)[chosen] for name in _COLUMNS))
 
 
-def joined(parts: Sequence[Columns]) -> Columns:
+def concatenate(parts: Sequence[Columns]) -> Columns:
     """Return the rows of all parts as one, so that what is stamped in small pieces is not sent in them."""
     return Columns(*(np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS))
 
@@ -59,13 +59,13 @@ class PackedFields(TypedDict):
     lag_out_us: bytes
     outcome: bytes
     reason: bytes
-    id_kind: IdKind
+    id_kind: WireIdKind
     id_texts: bytes
     id_text_ends: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PackedBatch:
     """The observations of one batch, as the wire packs them, and the window they are of."""
 
     window_start_ms: int
@@ -74,7 +74,7 @@ class Packed:
     reasons: tuple[str, ...]
 
 
-def batches(columns: Columns, texts: list[str], names: Sequence[bytes] = ()) -> Iterator[Packed]:
+def pack_batches(columns: Columns, texts: list[str], names: Sequence[bytes] = ()) -> Iterator[PackedBatch]:
     """Yield the batches of some observations, window by window and kind by kind.
 
     ``texts`` are what ``reason`` counts, ``names`` what ``id_text`` does.
@@ -84,29 +84,29 @@ def batches(columns: Columns, texts: list[str], names: Sequence[bytes] = ()) -> 
     cuts = np.flatnonzero(np.diff(keys[order])) + 1
     for alike in np.split(order, cuts):
         for first in range(0, len(alike), BATCH_OBSERVATIONS):
-            yield _packed(columns.taken(alike[first : first + BATCH_OBSERVATIONS]), texts, names)
+            yield _pack_batch(columns.select(alike[first : first + BATCH_OBSERVATIONS]), texts, names)
 
 
-def _packed(columns: Columns, texts: list[str], names: Sequence[bytes]) -> Packed:
+def _pack_batch(columns: Columns, texts: list[str], names: Sequence[bytes]) -> PackedBatch:
     minute = int(columns.event_us[0]) // WINDOW_US
-    places, reasons = _reasons(columns.reason, texts)
-    id_kind = IdKind(int(columns.id_kind[0]))
-    laid_out, ends = _named(columns.id_text, names) if id_kind is IdKind.TEXT else (b"", b"")
+    places, reasons = _pack_reasons(columns.reason, texts)
+    id_kind = WireIdKind(int(columns.id_kind[0]))
+    laid_out, ends = _pack_id_texts(columns.id_text, names) if id_kind is WireIdKind.TEXT else (b"", b"")
     fields: PackedFields = {
         "message_ids": np.ascontiguousarray(columns.ids).tobytes(),
         "event_offset_us": (columns.event_us - minute * WINDOW_US).astype("<u4").tobytes(),
-        "lag_in_us": _lags(columns.in_us, columns.event_us),
-        "lag_out_us": _lags(columns.out_us, columns.event_us),
+        "lag_in_us": _pack_lags(columns.in_us, columns.event_us),
+        "lag_out_us": _pack_lags(columns.out_us, columns.event_us),
         "outcome": columns.outcome.tobytes() if columns.outcome.any() else b"",
         "reason": places.tobytes() if reasons else b"",
         "id_kind": id_kind,
         "id_texts": laid_out,
         "id_text_ends": ends,
     }
-    return Packed(minute * WINDOW_MS, len(columns.event_us), fields, reasons)
+    return PackedBatch(minute * WINDOW_MS, len(columns.event_us), fields, reasons)
 
 
-def _named(chosen: NDArray[np.int64], names: Sequence[bytes]) -> tuple[bytes, bytes]:
+def _pack_id_texts(chosen: NDArray[np.int64], names: Sequence[bytes]) -> tuple[bytes, bytes]:
     """Return the texts of ids laid end to end, and where each ends; an empty one for what is too much."""
     if not len(names) or (chosen == NO_TEXT).all():
         return b"", b""
@@ -116,17 +116,17 @@ def _named(chosen: NDArray[np.int64], names: Sequence[bytes]) -> tuple[bytes, by
         lengths[lengths > MAX_ID_TEXT_CHARS] = 0
         kept = np.cumsum(lengths) <= BATCH_TEXT_BYTES
         texts = [text if keep else b"" for text, keep in zip(texts, (kept & (lengths > 0)).tolist(), strict=True)]
-    return id_texts.laid_out(texts)
+    return id_texts.join_texts(texts)
 
 
-def _lags(moments_us: NDArray[np.int64], event_us: NDArray[np.int64]) -> bytes:
+def _pack_lags(moments_us: NDArray[np.int64], event_us: NDArray[np.int64]) -> bytes:
     absent = moments_us == NOT_STAMPED
     if absent.all():
         return b""
     return np.where(absent, NOT_STAMPED, moments_us - event_us).astype("<i8").tobytes()
 
 
-def _reasons(chosen: NDArray[np.int64], texts: list[str]) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
+def _pack_reasons(chosen: NDArray[np.int64], texts: list[str]) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
     """Return each observation's place among the reasons used here, and these; what is past the limit has none."""
     used = [number for number in np.unique(chosen).tolist() if number != NO_TEXT][:MAX_REASONS]
     # One place more than texts, so that NO_TEXT, counted from the end, finds one of its own.

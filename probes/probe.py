@@ -22,16 +22,16 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, ParamSpec, Self
 
-from hopwatch.probes import event_times, exits, recorder, sigterm
-from hopwatch.probes.arrays import EventTimes, MessageIds, columns_of, length_of, microseconds
-from hopwatch.probes.backlog import MOST_BYTES, SMALL_CHARS, weight
+from hopwatch.probes import event_times, lifecycle, recorder, sigterm
+from hopwatch.probes.arrays import EventTimes, MessageIds, build_columns, estimate_length, parse_event_times
+from hopwatch.probes.backlog import MAX_BYTES, MAX_LIGHT_CHARS, weigh_call
 from hopwatch.probes.clock import Clock, SystemClock
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import MAX_CAUSE_CHARS, MAX_REASON_CHARS
 from hopwatch.probes.errors import ProbeError
 from hopwatch.probes.event_times import EventTime
-from hopwatch.probes.instance import Instance
-from hopwatch.probes.recorder import MessageId, Refusals, Side, Stamp, Stamps
+from hopwatch.probes.instance import ProbeInstance
+from hopwatch.probes.recorder import MessageId, Refusals, Stamp, StampArrays, StampKind
 from hopwatch.probes.sender import ANNOUNCE_WITHIN_S, Sender
 from hopwatch.probes.settings import ProbeSettings
 from hopwatch.probes.sinks import Sink, open_sink
@@ -39,7 +39,7 @@ from hopwatch.probes.sinks.kafka import KafkaSink
 from hopwatch.probes.sinks.spool import SpoolSink
 
 SINK_VARIABLE: Final = "HOPWATCH_SINK"
-MOST_STAMPS: Final = 200_000
+MAX_STAMPS: Final = 200_000
 """Stamps that wait for the sender at most, about 40 MB; those of arrays count one by one."""
 MAX_AGE_S: Final = 86_400.0
 """How old an event time may be: what is older is rather in another unit, and a monitor would set it aside."""
@@ -48,12 +48,12 @@ QUEUE_FULL: Final = "queue full"
 BAD_ARRAYS: Final = "bad arrays"
 CLOSED: Final = "closed"
 
-_ARRIVED, _DEPARTED, _FILTERED, _REJECTED = map(int, Side)
+_ARRIVED, _DEPARTED, _FILTERED, _REJECTED = map(int, StampKind)
 _log = logging.getLogger("hopwatch.probe")
 P = ParamSpec("P")
 
 
-def _harmless(*, is_stamp: bool = False) -> Callable[[Callable[P, None]], Callable[P, None]]:
+def _never_raising(*, is_stamp: bool = False) -> Callable[[Callable[P, None]], Callable[P, None]]:
     """Let nothing out of a method but what ``strict`` asks for; a stamp that was not counted is a hole in the books."""
 
     def wrapped(method: Callable[P, None]) -> Callable[P, None]:
@@ -85,7 +85,7 @@ class Probe:
     """
 
     _sender: Sender | None
-    _queue: deque[Stamp | Stamps]
+    _queue: deque[Stamp | StampArrays]
     _max_age_us: int | None
 
     def __init__(  # noqa: PLR0913 - what can be chosen, all but two by default
@@ -99,8 +99,8 @@ class Probe:
         strict: bool = False,
         flush_every_s: float = 2.0,
         heartbeat_every_s: float = 10.0,
-        most_stamps: int = MOST_STAMPS,
-        most_bytes: int = MOST_BYTES,
+        most_stamps: int = MAX_STAMPS,
+        most_bytes: int = MAX_BYTES,
         announce_within_s: float = ANNOUNCE_WITHIN_S,
         max_age_s: float | None = MAX_AGE_S,
         follows: bool = False,
@@ -131,36 +131,36 @@ class Probe:
         """
         self.stream, self.node, self.strict = stream, node, strict
         self._ending: Sender | None = None
-        self._of_parent: object = None
-        self._most, self._max_age_us = MOST_STAMPS, None
-        self._is_closed, self._has_told_closed = False, False
+        self._parent_state: object = None
+        self._max_stamps, self._max_age_us = MAX_STAMPS, None
+        self._is_closed, self._has_warned_closed = False, False
         # In the child of a fork that closed its probe before it began.
-        self._dropped_unheard = 0
+        self._dropped_unsent = 0
         self._follows, self._id_text = follows, id_text
         clock = clock or SystemClock()
         self._wall_ns, self._monotonic_ns = clock.wall_ns, clock.monotonic_ns
         self._waking, self._is_dormant, self._is_waking = threading.RLock(), False, False
-        self._silence()
+        self._disable()
         try:
             sink = sink if sink is not None else os.environ.get(SINK_VARIABLE) or None
             self._settings = ProbeSettings(
                 stream, node, sink, probe, labels or {}, flush_every_s, heartbeat_every_s, most_stamps, most_bytes,
                 announce_within_s, max_age_s, close_on_sigterm, clock,
             )  # fmt: skip
-            self._begin(self._settings, None)
+            self._start(self._settings, None)
         except Exception as error:
             if strict:
                 raise ProbeError(str(error)) from error
             _log.warning("a probe does nothing: %s", error)
 
-    def _begin(self, asked: ProbeSettings, queue: deque[Stamp | Stamps] | None) -> None:
+    def _start(self, asked: ProbeSettings, queue: deque[Stamp | StampArrays] | None) -> None:
         """Become a running instance, which is announced when this returns: at first, and in the child of a fork."""
         if asked.sink is None:
             told = "a probe of %s at %s has no sink, neither given nor in %s: it does nothing"
             _log.warning(told, asked.stream, asked.node, SINK_VARIABLE)
             return
         name = asked.name or f"{socket.gethostname()}-{os.getpid()}"
-        who = Instance(asked.stream, asked.node, name, self._wall_ns() // 1_000, dict(asked.labels))
+        who = ProbeInstance(asked.stream, asked.node, name, self._wall_ns() // 1_000, dict(asked.labels))
         sink = open_sink(asked.sink, who.name, asked.clock) if isinstance(asked.sink, str) else asked.sink
         if self.strict and isinstance(sink, SpoolSink | KafkaSink):
             sink.check()
@@ -168,17 +168,17 @@ class Probe:
             who, sink, asked.clock, flush_every_s=asked.flush_every_s, heartbeat_every_s=asked.heartbeat_every_s,
             queue=queue, max_age_us=asked.max_age_us,
         )  # fmt: skip
-        sender.backlog.id_text, sender.backlog.most_bytes = self._id_text, asked.most_bytes
+        sender.backlog.id_text, sender.backlog.max_bytes = self._id_text, asked.most_bytes
         if self._follows:
             sender.follow()
         sender.start(asked.announce_within_s)
-        self._most, self._max_age_us = asked.most_stamps, asked.max_age_us
+        self._max_stamps, self._max_age_us = asked.most_stamps, asked.max_age_us
         self._sender, self._queue, self._append = sender, sender.queue, sender.queue.append
-        exits.watch(self)
+        lifecycle.register(self)
         if asked.close_on_sigterm:
             sigterm.close_at_sigterm()
 
-    def _silence(self) -> None:
+    def _disable(self) -> None:
         """Become the twin that does nothing: a queue of no room takes every stamp and keeps none."""
         self._sender = None
         self._queue = deque(maxlen=0)
@@ -187,13 +187,13 @@ class Probe:
     def start_anew(self) -> None:
         """Wait for the first stamp, to begin with it as a new instance: in the child of a fork, or after a bye."""
         # What the parent had is kept: to let go of 200,000 stamps would cost each of its children memory and time.
-        self._of_parent, self._ending = (self._of_parent, self._sender, self._ending), None
+        self._parent_state, self._ending = (self._parent_state, self._sender, self._ending), None
         self._sender, self._queue, self._append = None, deque(), self._append_first
-        self._is_closed, self._most = False, self._settings.most_stamps
+        self._is_closed, self._max_stamps = False, self._settings.most_stamps
         # Another thread of the parent may have held the lock.
         self._waking, self._is_dormant, self._is_waking = threading.RLock(), True, False
 
-    def _append_first(self, stamp: Stamp | Stamps) -> None:
+    def _append_first(self, stamp: Stamp | StampArrays) -> None:
         """Take a stamp of a dormant probe, which has begun when this returns."""
         self._queue.append(stamp)
         self._wake()
@@ -206,20 +206,20 @@ class Probe:
             return
         try:
             if self._is_dormant and not self._is_waking:
-                self._begin_here()
+                self._start_in_child()
         finally:
             waking.release()
 
-    def _begin_here(self) -> None:
+    def _start_in_child(self) -> None:
         self._is_waking = True
         try:
-            asked = self._settings.in_child()
-            self._begin(asked, self._queue)
+            asked = self._settings.for_child()
+            self._start(asked, self._queue)
             self._settings, self._is_dormant = asked, False
         except Exception as error:  # noqa: BLE001 - a fork must not fail for a probe
             self._is_dormant = False
-            exits.forget(self)
-            self._silence()
+            lifecycle.unregister(self)
+            self._disable()
             _log.warning("a probe does nothing in this child: %s", error)
         finally:
             self._is_waking = False
@@ -227,20 +227,20 @@ class Probe:
     def arrived(self, message_id: MessageId, event_time: EventTime) -> None:
         """Stamp ``in``: the message arrives at this node."""
         kind = type(message_id)
-        is_light = (kind is not str and kind is not bytes) or len(message_id) <= SMALL_CHARS  # type: ignore[arg-type]  # what is sized
-        if is_light and len(self._queue) < self._most and not self.strict:
+        is_light = (kind is not str and kind is not bytes) or len(message_id) <= MAX_LIGHT_CHARS  # type: ignore[arg-type]  # what is sized
+        if is_light and len(self._queue) < self._max_stamps and not self.strict:
             self._append(Stamp(_ARRIVED, message_id, event_time, self._wall_ns()))
         else:
-            self._carefully(_ARRIVED, message_id, event_time, self._wall_ns())
+            self._stamp_checked(_ARRIVED, message_id, event_time, self._wall_ns())
 
     def departed(self, message_id: MessageId, event_time: EventTime) -> None:
         """Stamp ``out``: the message leaves this node."""
         kind = type(message_id)
-        is_light = (kind is not str and kind is not bytes) or len(message_id) <= SMALL_CHARS  # type: ignore[arg-type]  # what is sized
-        if is_light and len(self._queue) < self._most and not self.strict:
+        is_light = (kind is not str and kind is not bytes) or len(message_id) <= MAX_LIGHT_CHARS  # type: ignore[arg-type]  # what is sized
+        if is_light and len(self._queue) < self._max_stamps and not self.strict:
             self._append(Stamp(_DEPARTED, message_id, event_time, self._wall_ns()))
         else:
-            self._carefully(_DEPARTED, message_id, event_time, self._wall_ns())
+            self._stamp_checked(_DEPARTED, message_id, event_time, self._wall_ns())
 
     def passing(self, message_id: MessageId, event_time: EventTime) -> _Passing:
         """Stamp ``in`` now and ``out`` when the block ends; an exception in the block stamps no ``out``."""
@@ -248,11 +248,11 @@ class Probe:
 
     def filtered(self, message_id: MessageId, event_time: EventTime, reason: str | None = None) -> None:
         """Stamp ``in`` of a message that ends here on purpose; it replaces :meth:`arrived` for it."""
-        self._carefully(_FILTERED, message_id, event_time, self._wall_ns(), reason)
+        self._stamp_checked(_FILTERED, message_id, event_time, self._wall_ns(), reason)
 
     def rejected(self, message_id: MessageId, event_time: EventTime, reason: str | None = None) -> None:
         """Stamp ``in`` of a message that is refused as bad; it replaces :meth:`arrived` for it."""
-        self._carefully(_REJECTED, message_id, event_time, self._wall_ns(), reason)
+        self._stamp_checked(_REJECTED, message_id, event_time, self._wall_ns(), reason)
 
     def arrived_many(self, message_ids: MessageIds, event_times: EventTimes) -> None:
         """Stamp ``in`` for arrays, lists or columns of pandas and pyarrow, one item a message.
@@ -260,11 +260,11 @@ class Probe:
         Ids are texts, UUIDs, integers, 16-byte items or (n, 16) uint8; event times whole µs since 1970, datetime64 in
         UTC, or datetimes with a zone.
         """
-        self._many(_ARRIVED, message_ids, event_times)
+        self._stamp_many(_ARRIVED, message_ids, event_times)
 
     def departed_many(self, message_ids: MessageIds, event_times: EventTimes) -> None:
         """Stamp ``out`` for arrays; given the arrays that arrived, both stamps become one observation each."""
-        self._many(_DEPARTED, message_ids, event_times)
+        self._stamp_many(_DEPARTED, message_ids, event_times)
 
     def flush(self, patience_s: float = 0.0) -> bool:
         """Send all that is stamped, now, on this thread, and wait for the transport up to ``patience_s``.
@@ -277,7 +277,7 @@ class Probe:
             _log.warning("a probe failed", exc_info=True)
             return False
 
-    @_harmless(is_stamp=True)
+    @_never_raising(is_stamp=True)
     def missed(self, cause: str, event_time: int | None = None) -> None:
         """Count a message that passed and could not be stamped, under its event time in µs, or under now.
 
@@ -285,15 +285,15 @@ class Probe:
         """
         at_ns = self._wall_ns()
         event_us = at_ns // 1_000 if event_time is None else event_time
-        self._drop(recorder.refused_one(event_us, at_ns, cause[:MAX_CAUSE_CHARS], self._max_age_us))
+        self._drop(recorder.refuse_stamp(event_us, at_ns, cause[:MAX_CAUSE_CHARS], self._max_age_us))
 
-    @_harmless()
+    @_never_raising()
     def caught_up(self, moment_us: int) -> None:
         """Say, of a probe that follows, that all that had come up to this moment, µs since 1970, is stamped."""
         if self._sender is not None:
             self._sender.catch_up(moment_us)
 
-    @_harmless()
+    @_never_raising()
     def close(self, *, bye: bool = True) -> None:
         """Send what is left and the bye; give up after two seconds. What is stamped from then on is dropped.
 
@@ -303,18 +303,18 @@ class Probe:
         if self._ending is not None:
             self._ending.wait()
 
-    @_harmless()
+    @_never_raising()
     def end(self, *, bye: bool = True) -> None:
         """Begin to close, so that a process with many probes waits for them all at once; :meth:`close` waits."""
         with self._waking:
             sender, was_dormant, self._is_dormant = self._sender, self._is_dormant, False
-            exits.forget(self)
+            lifecycle.unregister(self)
             # The moment is read before nothing is taken any more: what is stamped between is not vouched for.
             until_us = self._wall_ns() // 1_000
             if sender is not None or was_dormant:
                 # A queue without room: each stamp takes the careful way, where it is counted.
-                self._ending, self._is_closed, self._most = sender, True, 0
-            self._silence()
+                self._ending, self._is_closed, self._max_stamps = sender, True, 0
+            self._disable()
         if sender is not None:
             sender.end(CLOSE_S, bye=bye, until_us=until_us)
 
@@ -322,7 +322,7 @@ class Probe:
     def dropped(self) -> int:
         """Observations that this probe had to drop so far."""
         sender = self._sender or self._ending
-        return self._dropped_unheard if sender is None else sender.dropped_total
+        return self._dropped_unsent if sender is None else sender.dropped_total
 
     def __enter__(self) -> Self:
         """Return the probe."""
@@ -332,56 +332,56 @@ class Probe:
         """Close the probe."""
         self.close()
 
-    @_harmless(is_stamp=True)
-    def _carefully(
+    @_never_raising(is_stamp=True)
+    def _stamp_checked(
         self, side: int, message_id: MessageId, event_time: EventTime, at_ns: int, reason: str | None = None
     ) -> None:
         """Stamp, checking what the fast path leaves to the sender, and counting what does not fit."""
         if self._is_closed:
-            self._drop(recorder.refused_one(event_time, at_ns, CLOSED, self._max_age_us))
+            self._drop(recorder.refuse_stamp(event_time, at_ns, CLOSED, self._max_age_us))
             return
         if self.strict:
-            _refuse_bad(message_id, event_time, at_ns // 1_000, self._max_age_us)
-        if not self._take(Stamp(side, message_id, event_time, at_ns, _text(reason))):
-            self._drop(recorder.refused_one(event_time, at_ns, QUEUE_FULL, self._max_age_us))
+            _check_arguments(message_id, event_time, at_ns // 1_000, self._max_age_us)
+        if not self._enqueue(Stamp(side, message_id, event_time, at_ns, _clean_reason(reason))):
+            self._drop(recorder.refuse_stamp(event_time, at_ns, QUEUE_FULL, self._max_age_us))
 
-    def _take(self, stamp: Stamp) -> bool:
+    def _enqueue(self, stamp: Stamp) -> bool:
         """Queue a stamp, if there is room for it."""
-        if len(self._queue) >= self._most:
+        if len(self._queue) >= self._max_stamps:
             return False
         # In the child of a fork all wait in one queue until the probe has begun, which weighs them.
-        if self._is_dormant or not weight(stamp):
+        if self._is_dormant or not weigh_call(stamp):
             self._append(stamp)
             return True
         return self._sender is None or self._sender.backlog.append_heavy(stamp)
 
-    @_harmless(is_stamp=True)
-    def _many(self, side: int, message_ids: MessageIds, event_times: EventTimes) -> None:
+    @_never_raising(is_stamp=True)
+    def _stamp_many(self, side: int, message_ids: MessageIds, event_times: EventTimes) -> None:
         at_ns = self._wall_ns()
         try:
-            taken = columns_of(message_ids, event_times)
+            taken = build_columns(message_ids, event_times)
         except Exception as error:
             if self.strict:
                 raise ProbeError(str(error)) from error
-            refusals = _of_bad_arrays(message_ids, event_times, at_ns, self._max_age_us)
-            refusals.got[BAD_ARRAYS] = f"{error!s:.200}"
+            refusals = _refuse_arrays(message_ids, event_times, at_ns, self._max_age_us)
+            refusals.examples[BAD_ARRAYS] = f"{error!s:.200}"
             self._drop(refusals)
             return
-        stamps = Stamps(side, taken.ids, taken.events_us, at_ns, taken.id_kinds, taken.id_texts)
-        if self.strict and (told := recorder.first_fault([stamps], self._max_age_us)) is not None:
+        stamps = StampArrays(side, taken.ids, taken.events_us, at_ns, taken.id_kinds, taken.id_texts)
+        if self.strict and (told := recorder.find_first_fault([stamps], self._max_age_us)) is not None:
             raise ProbeError(told)
         if self._is_dormant and len(taken.ids):
             self._wake()
         if self._is_closed and len(taken.ids):
-            self._drop(recorder.refused(taken.events_us, at_ns, CLOSED, self._max_age_us))
-        elif self._sender is not None and len(taken.ids) and not self._sender.append_many(stamps, self._most):
-            self._drop(recorder.refused(taken.events_us, at_ns, QUEUE_FULL, self._max_age_us))
+            self._drop(recorder.refuse_array(taken.events_us, at_ns, CLOSED, self._max_age_us))
+        elif self._sender is not None and len(taken.ids) and not self._sender.append_many(stamps, self._max_stamps):
+            self._drop(recorder.refuse_array(taken.events_us, at_ns, QUEUE_FULL, self._max_age_us))
 
     def _drop(self, refusals: Refusals) -> None:
         if self._is_dormant:
             self._wake()
         if self._is_closed:
-            self._tell_closed()
+            self._warn_closed()
         elif self._sender is None:
             return
         sender = self._sender or self._ending
@@ -389,16 +389,18 @@ class Probe:
             sender.drop(refusals)
             sender.wake()
         else:
-            self._dropped_unheard += sum(count for (_, cause), count in refusals.items() if cause != recorder.PERHAPS)
+            self._dropped_unsent += sum(
+                count for (_, cause), count in refusals.items() if cause != recorder.POSSIBLE_WINDOW
+            )
 
-    def _tell_closed(self) -> None:
+    def _warn_closed(self) -> None:
         """Say that nothing is stamped any more, once; of what is stamped all the same the transport hears nothing."""
         who = f"a probe of {self.stream} at {self.node}"
         told = f"{who} is closed, and drops what is stamped: close it after the last message"
         if self.strict:
             raise ProbeError(told)
-        if not self._has_told_closed:
-            self._has_told_closed = True
+        if not self._has_warned_closed:
+            self._has_warned_closed = True
             _log.warning(told)
 
 
@@ -410,16 +412,16 @@ class _Passing:
     def __init__(self, probe: Probe, message_id: MessageId, event_time: EventTime) -> None:
         self._probe, self._message_id, self._event_time = probe, message_id, event_time
         kind = type(message_id)
-        self._is_light = (kind is not str and kind is not bytes) or len(message_id) <= SMALL_CHARS  # type: ignore[arg-type]  # what is sized
+        self._is_light = (kind is not str and kind is not bytes) or len(message_id) <= MAX_LIGHT_CHARS  # type: ignore[arg-type]  # what is sized
 
     def __enter__(self) -> None:
         probe = self._probe
         self._since_ns = probe._monotonic_ns()
         self._wall_ns = probe._wall_ns()
-        if self._is_light and len(probe._queue) < probe._most and not probe.strict:
+        if self._is_light and len(probe._queue) < probe._max_stamps and not probe.strict:
             probe._append(Stamp(_ARRIVED, self._message_id, self._event_time, self._wall_ns))
         else:
-            probe._carefully(_ARRIVED, self._message_id, self._event_time, self._wall_ns)
+            probe._stamp_checked(_ARRIVED, self._message_id, self._event_time, self._wall_ns)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -429,37 +431,37 @@ class _Passing:
         probe = self._probe
         # The time inside is monotonic: a step of the wall clock must not show as a duration.
         at_ns = self._wall_ns + probe._monotonic_ns() - self._since_ns
-        if self._is_light and len(probe._queue) < probe._most:
+        if self._is_light and len(probe._queue) < probe._max_stamps:
             probe._append(Stamp(_DEPARTED, self._message_id, self._event_time, at_ns))
         else:
-            probe._carefully(_DEPARTED, self._message_id, self._event_time, at_ns)
+            probe._stamp_checked(_DEPARTED, self._message_id, self._event_time, at_ns)
 
 
-def _refuse_bad(message_id: MessageId, event_time: EventTime, at_us: int, max_age_us: int | None) -> None:
+def _check_arguments(message_id: MessageId, event_time: EventTime, at_us: int, max_age_us: int | None) -> None:
     try:
         id_bytes(message_id)
         event_us = event_times.event_time_us(event_time)
-        told = event_times.fault(event_us, at_us, max_age_us, is_number=isinstance(event_time, int))
+        told = event_times.describe_fault(event_us, at_us, max_age_us, is_number=isinstance(event_time, int))
     except Exception as error:
         raise ProbeError(str(error)) from error
     if told is not None:
         raise ProbeError(told)
 
 
-def _of_bad_arrays(message_ids: MessageIds, event_times: EventTimes, at_ns: int, max_age_us: int | None) -> Refusals:
+def _refuse_arrays(message_ids: MessageIds, event_times: EventTimes, at_ns: int, max_age_us: int | None) -> Refusals:
     """Count arrays that cannot be taken in the windows of their event times; those without, as such, in the call's."""
-    count, refusals = length_of(message_ids), Refusals()
+    count, refusals = estimate_length(message_ids), Refusals()
     try:
-        refusals = recorder.refused(microseconds(event_times), at_ns, BAD_ARRAYS, max_age_us)
+        refusals = recorder.refuse_array(parse_event_times(event_times), at_ns, BAD_ARRAYS, max_age_us)
     except Exception:  # noqa: BLE001 - a host may pass anything; what has no event time counts in the window of the call
         _log.debug("the event times of arrays cannot be read", exc_info=True)
-    counted = sum(number for (_, cause), number in refusals.items() if cause != recorder.PERHAPS)
+    counted = sum(number for (_, cause), number in refusals.items() if cause != recorder.POSSIBLE_WINDOW)
     if count > counted:
-        refusals.update(recorder.refused_count(count - counted, at_ns, recorder.BAD_EVENT_TIME))
+        refusals.update(recorder.refuse_count(count - counted, at_ns, recorder.BAD_EVENT_TIME))
     return refusals
 
 
-def _text(reason: object) -> str | None:
+def _clean_reason(reason: object) -> str | None:
     """Return a reason as the wire can carry it; what says nothing, or cannot say it, is none."""
     if reason is None:
         return None

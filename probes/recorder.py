@@ -15,21 +15,21 @@ from typing import Final, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from hopwatch.probes import named
-from hopwatch.probes.contract.batch import IdKind, Outcome
+from hopwatch.probes import id_columns
+from hopwatch.probes.contract.batch import Outcome, WireIdKind
 from hopwatch.probes.contract.limits import NOT_STAMPED, WINDOW_MS, WINDOW_US
 from hopwatch.probes.event_times import (
-    AHEAD_US,
-    LATEST_US,
+    MAX_AHEAD_US,
+    MAX_EVENT_US,
     EventTime,
-    are_believed,
-    are_plausible,
+    describe_fault,
     event_time_us,
-    fault,
-    meant_one_us,
-    meant_us,
+    guess_moment_us,
+    guess_moments_us,
+    is_plausible,
+    is_representable,
 )
-from hopwatch.probes.packing import NO_TEXT, Columns, Packed, batches, joined
+from hopwatch.probes.packing import NO_TEXT, Columns, PackedBatch, concatenate, pack_batches
 
 _OUTCOMES: Final = np.array([Outcome.PASSED, Outcome.PASSED, Outcome.FILTERED, Outcome.REJECTED], np.uint8)
 """The outcome of each side."""
@@ -38,7 +38,7 @@ MessageId = uuid.UUID | bytes | SupportsIndex | str
 """What a team may call a message; what stands for an integer, as numpy's do, is one."""
 
 
-class Side(IntEnum):
+class StampKind(IntEnum):
     """What a stamp says."""
 
     ARRIVED = 0
@@ -57,20 +57,20 @@ class Stamp(NamedTuple):
     reason: str | None = None
 
 
-class Stamps(NamedTuple):
+class StampArrays(NamedTuple):
     """One call with arrays: packed ids, event times in µs, one moment for all."""
 
     side: int
     message_ids: NDArray[np.uint64]
     event_times_us: NDArray[np.int64]
     at_ns: int
-    id_kinds: IdKind | NDArray[np.uint8] = IdKind.BYTES
+    id_kinds: WireIdKind | NDArray[np.uint8] = WireIdKind.BYTES
     id_texts: Sequence[bytes | None] | None = None
 
 
 BAD_EVENT_TIME: Final = "bad event time"
 IMPLAUSIBLE: Final = "implausible event time"
-PERHAPS: Final = "implausible event time, perhaps of this minute"
+POSSIBLE_WINDOW: Final = "implausible event time, perhaps of this minute"
 """The cause of a count beside another: the same stamps, in the windows that their event times may mean."""
 BAD_MESSAGE_ID: Final = "bad message id"
 
@@ -81,43 +81,43 @@ class Refusals(Counter[tuple[int, str]]):
     def __init__(self, counts: Mapping[tuple[int, str], int] | None = None) -> None:
         """Start with some counts, or none."""
         super().__init__(counts or {})
-        self.got: dict[str, str] = {}
+        self.examples: dict[str, str] = {}
 
 
-def refused(events_us: NDArray[np.int64], at_ns: int, cause: str, max_age_us: int | None = None) -> Refusals:
+def refuse_array(events_us: NDArray[np.int64], at_ns: int, cause: str, max_age_us: int | None = None) -> Refusals:
     """Count stamps of an array that was refused whole.
 
     ``at_ns`` stands in for event times that cannot be, and these are the cause then: their windows nobody knows.
     """
     refusals = Refusals()
     at_us = np.full(len(events_us), at_ns // 1_000)
-    good = _plausible(events_us, at_us, are_believed(events_us), refusals, max_age_us)
-    _refuse(refusals, events_us[good], cause)
+    good = _check_event_times(events_us, at_us, is_representable(events_us), refusals, max_age_us)
+    _count_by_window(refusals, events_us[good], cause)
     return refusals
 
 
-def refused_count(count: int, at_ns: int, cause: str) -> Refusals:
+def refuse_count(count: int, at_ns: int, cause: str) -> Refusals:
     """Count stamps of which nothing is known but how many they are, under the window of their call."""
     return Refusals({(at_ns // 1_000 // WINDOW_US * WINDOW_MS, cause): count})
 
 
-def refused_one(event_time: EventTime, at_ns: int, cause: str, max_age_us: int | None = None) -> Refusals:
+def refuse_stamp(event_time: EventTime, at_ns: int, cause: str, max_age_us: int | None = None) -> Refusals:
     """Count a stamp that was refused before it was recorded, on the host's own time; as :func:`refused` does."""
     event_us, at_us = _event_time_or_none(event_time), at_ns // 1_000
     if event_us is None:
-        return refused_count(1, at_ns, BAD_EVENT_TIME)
-    if max_age_us is None or -AHEAD_US <= at_us - event_us <= max_age_us:
+        return refuse_count(1, at_ns, BAD_EVENT_TIME)
+    if max_age_us is None or -MAX_AHEAD_US <= at_us - event_us <= max_age_us:
         return Refusals({(event_us // WINDOW_US * WINDOW_MS, cause): 1})
-    refusals = refused_count(1, at_ns, IMPLAUSIBLE)
-    perhaps_us = meant_one_us(event_us)
-    if 0 < perhaps_us < LATEST_US and perhaps_us // WINDOW_US != at_us // WINDOW_US:
-        refusals[perhaps_us // WINDOW_US * WINDOW_MS, PERHAPS] = 1
+    refusals = refuse_count(1, at_ns, IMPLAUSIBLE)
+    perhaps_us = guess_moment_us(event_us)
+    if 0 < perhaps_us < MAX_EVENT_US and perhaps_us // WINDOW_US != at_us // WINDOW_US:
+        refusals[perhaps_us // WINDOW_US * WINDOW_MS, POSSIBLE_WINDOW] = 1
     return refusals
 
 
-def record(
-    taken: Sequence[Stamp | Stamps], not_before_us: int, max_age_us: int | None = None, *, id_text: bool = True
-) -> tuple[list[Packed], Refusals]:
+def build_batches(
+    taken: Sequence[Stamp | StampArrays], not_before_us: int, max_age_us: int | None = None, *, id_text: bool = True
+) -> tuple[list[PackedBatch], Refusals]:
     """Turn what was stamped since the last flush into batches, and count what cannot be sent.
 
     A stamp lies within its call. Where the flush before overtook a call, so that the stamp came after that flush had
@@ -129,55 +129,59 @@ def record(
     texts: list[str] = []
     names: list[bytes] = []
     singles = [stamp for stamp in taken if isinstance(stamp, Stamp)]
-    parts = [_of_singles(singles, refusals, texts, names, max_age_us)] if singles else []
-    parts += _of_arrays([stamp for stamp in taken if isinstance(stamp, Stamps)], refusals, names, max_age_us)
+    parts = [_record_stamps(singles, refusals, texts, names, max_age_us)] if singles else []
+    parts += _record_arrays([stamp for stamp in taken if isinstance(stamp, StampArrays)], refusals, names, max_age_us)
     if not parts:
         return [], refusals
-    return list(batches(_moved(joined(parts), not_before_us), texts, names if id_text else ())), refusals
+    return list(pack_batches(_move_late(concatenate(parts), not_before_us), texts, names if id_text else ())), refusals
 
 
-def first_fault(taken: Sequence[Stamp | Stamps], max_age_us: int | None, cause: str = IMPLAUSIBLE) -> str | None:
+def find_first_fault(
+    taken: Sequence[Stamp | StampArrays], max_age_us: int | None, cause: str = IMPLAUSIBLE
+) -> str | None:
     """Return in words what is wrong with the first event time that is refused for this cause, if it is a number."""
     for call in taken:
         at_us = call.at_ns // 1_000
-        if isinstance(call, Stamps):
+        if isinstance(call, StampArrays):
             events_us = call.event_times_us
-            is_wrong = ~are_believed(events_us) | ~are_plausible(events_us, np.full(len(events_us), at_us), max_age_us)
+            is_wrong = ~is_representable(events_us) | ~is_plausible(
+                events_us, np.full(len(events_us), at_us), max_age_us
+            )
             wrong = events_us[is_wrong].tolist()
         else:
             event_time = call.event_time
             wrong = [event_time if type(event_time) is int else _event_time_or_none(event_time)]
         for event_us in wrong:
-            if event_us is not None and (cause == BAD_EVENT_TIME) == (event_us >= LATEST_US):
-                told = fault(event_us, at_us, max_age_us)
+            if event_us is not None and (cause == BAD_EVENT_TIME) == (event_us >= MAX_EVENT_US):
+                told = describe_fault(event_us, at_us, max_age_us)
                 if told is not None:
                     return told
     return None
 
 
-def _of_singles(
+def _record_stamps(
     stamps: list[Stamp], refusals: Refusals, texts: list[str], names: list[bytes], max_age_us: int | None
 ) -> Columns:
     sides, message_ids, event_times, moments_ns, said = zip(*stamps, strict=True)
-    events_us, event_ok = _event_times(event_times)
-    found = named.of(message_ids)
-    id_ok = found.can_be
+    events_us, event_ok = _parse_event_times(event_times)
+    found = id_columns.encode_ids(message_ids)
+    id_ok = found.is_valid
     side, at_us = np.array(sides, np.int64), np.array(moments_ns, np.int64) // 1_000
-    event_ok = _plausible(events_us, at_us, event_ok, refusals, max_age_us)
-    _refuse(refusals, events_us[event_ok & ~id_ok], BAD_MESSAGE_ID)
-    if found.odd:
-        refusals.got[BAD_MESSAGE_ID] = ", ".join(sorted(found.odd))
+    event_ok = _check_event_times(events_us, at_us, event_ok, refusals, max_age_us)
+    _count_by_window(refusals, events_us[event_ok & ~id_ok], BAD_MESSAGE_ID)
+    if found.bad_types:
+        refusals.examples[BAD_MESSAGE_ID] = ", ".join(sorted(found.bad_types))
     good = event_ok & id_ok
-    columns = _stamped(side, found.ids, events_us, at_us)
-    columns.id_kind, columns.id_text = found.kinds, _placed(found.texts, names)
+    columns = _build_columns(side, found.ids, events_us, at_us)
+    columns.id_kind, columns.id_text = found.kinds, _append_texts(found.texts, names)
     if any(said):
         texts += dict.fromkeys(filter(None, said))
         place = {text: number for number, text in enumerate(texts)}
         columns.reason = np.array([place.get(text, NO_TEXT) for text in said], np.int64)
-    return _paired(columns.taken(good), side[good])
+    return _pair_stamps(columns.select(good), side[good])
 
 
-def _placed(texts: Sequence[bytes | None], names: list[bytes]) -> NDArray[np.int64]:
+def _append_texts(texts: Sequence[bytes | None], names: list[bytes]) -> NDArray[np.int64]:
     """Lay the texts of ids behind the others, and return the place of each."""
     if not any(text is not None for text in texts):
         return np.full(len(texts), NO_TEXT)
@@ -186,7 +190,7 @@ def _placed(texts: Sequence[bytes | None], names: list[bytes]) -> NDArray[np.int
     return np.arange(first, len(names))
 
 
-def _plausible(
+def _check_event_times(
     events_us: NDArray[np.int64],
     at_us: NDArray[np.int64],
     are_good: NDArray[np.bool_],
@@ -194,54 +198,56 @@ def _plausible(
     max_age_us: int | None,
 ) -> NDArray[np.bool_]:
     """Return which stamps have event times that can be, and count the others under their own moments."""
-    good = are_good & are_plausible(events_us, at_us, max_age_us)
-    _refuse(refusals, at_us[~are_good], BAD_EVENT_TIME)
-    _refuse(refusals, at_us[are_good & ~good], IMPLAUSIBLE)
+    good = are_good & is_plausible(events_us, at_us, max_age_us)
+    _count_by_window(refusals, at_us[~are_good], BAD_EVENT_TIME)
+    _count_by_window(refusals, at_us[are_good & ~good], IMPLAUSIBLE)
     if max_age_us is not None:
-        _doubt(refusals, events_us[~good], at_us[~good])
+        _count_possible(refusals, events_us[~good], at_us[~good])
     return good
 
 
-def _doubt(refusals: Refusals, events_us: NDArray[np.int64], at_us: NDArray[np.int64]) -> None:
+def _count_possible(refusals: Refusals, events_us: NDArray[np.int64], at_us: NDArray[np.int64]) -> None:
     """Count stamps, which count under their own moments already, in the windows that their event times may mean, too.
 
     Which of the two is wrong nobody knows: it may be the clock of this host.
     """
-    perhaps_us = meant_us(events_us)
+    perhaps_us = guess_moments_us(events_us)
     is_other = perhaps_us // WINDOW_US != at_us // WINDOW_US
-    _refuse(refusals, perhaps_us[(events_us > 0) & are_believed(perhaps_us) & is_other], PERHAPS)
+    _count_by_window(refusals, perhaps_us[(events_us > 0) & is_representable(perhaps_us) & is_other], POSSIBLE_WINDOW)
 
 
-def _of_arrays(chunks: list[Stamps], refusals: Refusals, names: list[bytes], max_age_us: int | None) -> list[Columns]:
+def _record_arrays(
+    chunks: list[StampArrays], refusals: Refusals, names: list[bytes], max_age_us: int | None
+) -> list[Columns]:
     """Join the arrays that arrived with the same arrays that departed; others stay as they are."""
     parts: list[Columns] = []
     waiting: dict[bytes, list[Columns]] = {}
     for chunk in chunks:
-        columns = _of_array(chunk, refusals, names, max_age_us)
+        columns = _record_array(chunk, refusals, names, max_age_us)
         # Found by both ends and compared whole: a partner is not looked for among all that wait.
         alike = waiting.setdefault(columns.ids[:1].tobytes() + columns.ids[-1:].tobytes(), [])
-        if chunk.side == Side.DEPARTED and (partner := _partner(columns, alike)):
+        if chunk.side == StampKind.DEPARTED and (partner := _find_partner(columns, alike)):
             partner.out_us = columns.out_us
             alike.remove(partner)
             continue
         parts.append(columns)
-        if chunk.side == Side.ARRIVED:
+        if chunk.side == StampKind.ARRIVED:
             alike.append(columns)
     return parts
 
 
-def _of_array(chunk: Stamps, refusals: Refusals, names: list[bytes], max_age_us: int | None) -> Columns:
-    believed = are_believed(chunk.event_times_us)
+def _record_array(chunk: StampArrays, refusals: Refusals, names: list[bytes], max_age_us: int | None) -> Columns:
+    believed = is_representable(chunk.event_times_us)
     at_us = np.full(len(believed), chunk.at_ns // 1_000)
-    good = _plausible(chunk.event_times_us, at_us, believed, refusals, max_age_us)
-    columns = _stamped(np.full(len(good), chunk.side), chunk.message_ids, chunk.event_times_us, at_us)
+    good = _check_event_times(chunk.event_times_us, at_us, believed, refusals, max_age_us)
+    columns = _build_columns(np.full(len(good), chunk.side), chunk.message_ids, chunk.event_times_us, at_us)
     columns.id_kind = np.broadcast_to(np.asarray(chunk.id_kinds, np.uint8), len(good))
     if chunk.id_texts is not None:
-        columns.id_text = _placed(chunk.id_texts, names)
-    return columns if good.all() else columns.taken(good)
+        columns.id_text = _append_texts(chunk.id_texts, names)
+    return columns if good.all() else columns.select(good)
 
 
-def _partner(departed: Columns, waiting: list[Columns]) -> Columns | None:
+def _find_partner(departed: Columns, waiting: list[Columns]) -> Columns | None:
     """Return the first arrival of the same messages in the same order."""
     for arrived in waiting:
         if np.array_equal(arrived.ids, departed.ids) and np.array_equal(arrived.event_us, departed.event_us):
@@ -249,18 +255,18 @@ def _partner(departed: Columns, waiting: list[Columns]) -> Columns | None:
     return None
 
 
-def _stamped(
+def _build_columns(
     side: NDArray[np.int64], ids: NDArray[np.uint64], events_us: NDArray[np.int64], at_us: NDArray[np.int64]
 ) -> Columns:
-    departs = side == Side.DEPARTED
+    departs = side == StampKind.DEPARTED
     in_us, out_us = np.where(departs, NOT_STAMPED, at_us), np.where(departs, at_us, NOT_STAMPED)
     none = np.full(len(side), NO_TEXT)
     return Columns(ids, events_us, in_us, out_us, _OUTCOMES[side], none, np.zeros(len(side), np.uint8), none)
 
 
-def _paired(columns: Columns, side: NDArray[np.int64]) -> Columns:
+def _pair_stamps(columns: Columns, side: NDArray[np.int64]) -> Columns:
     """Join arrivals with departures of the same message: the first with the first, the second with the second."""
-    if not (side == Side.DEPARTED).any() or not (side == Side.ARRIVED).any():
+    if not (side == StampKind.DEPARTED).any() or not (side == StampKind.ARRIVED).any():
         return columns
     place = np.arange(len(side))
     order = np.lexsort((place, side, columns.event_us, columns.ids[:, 1], columns.ids[:, 0]))
@@ -273,7 +279,7 @@ def _paired(columns: Columns, side: NDArray[np.int64]) -> Columns:
     rank = np.arange(len(order)) - np.repeat(run_starts, np.diff(np.append(run_starts, len(order))))
     message = np.cumsum(new_message) - 1
     slot = message * (int(rank.max()) + 1) + rank
-    arrivals, departures = ordered_side == Side.ARRIVED, ordered_side == Side.DEPARTED
+    arrivals, departures = ordered_side == StampKind.ARRIVED, ordered_side == StampKind.DEPARTED
     _, at_arrival, at_departure = np.intersect1d(
         slot[arrivals], slot[departures], assume_unique=True, return_indices=True
     )
@@ -281,10 +287,10 @@ def _paired(columns: Columns, side: NDArray[np.int64]) -> Columns:
     columns.out_us[joined] = columns.out_us[gone]
     keep = np.ones(len(order), bool)
     keep[gone] = False
-    return columns.taken(keep)
+    return columns.select(keep)
 
 
-def _moved(columns: Columns, not_before_us: int) -> Columns:
+def _move_late(columns: Columns, not_before_us: int) -> Columns:
     for moments in (columns.in_us, columns.out_us):
         late = (moments != NOT_STAMPED) & (moments <= not_before_us)
         if late.any():
@@ -292,7 +298,7 @@ def _moved(columns: Columns, not_before_us: int) -> Columns:
     return columns
 
 
-def _event_times(event_times: Sequence[EventTime]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _parse_event_times(event_times: Sequence[EventTime]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return event times in µs, 0 for those that cannot be, and which can."""
     if set(map(type, event_times)) == {int}:
         try:
@@ -300,7 +306,7 @@ def _event_times(event_times: Sequence[EventTime]) -> tuple[NDArray[np.int64], N
         except OverflowError:  # one of them at least cannot be, and is found below
             pass
         else:
-            return events_us, are_believed(events_us)
+            return events_us, is_representable(events_us)
     found = [_event_time_or_none(event_time) for event_time in event_times]
     ok = np.array([event_us is not None for event_us in found], bool)
     return np.array([event_us or 0 for event_us in found], np.int64), ok
@@ -312,10 +318,10 @@ def _event_time_or_none(event_time: EventTime) -> int | None:
         event_us = int.__index__(event_time_us(event_time))
     except Exception:  # noqa: BLE001 - a host's own time zone may raise anything, and costs its own stamp only
         return None
-    return event_us if 0 <= event_us < LATEST_US else None
+    return event_us if 0 <= event_us < MAX_EVENT_US else None
 
 
-def _refuse(refusals: Refusals, moments_us: NDArray[np.int64], cause: str) -> None:
+def _count_by_window(refusals: Refusals, moments_us: NDArray[np.int64], cause: str) -> None:
     """Count stamps under the windows of their moments: event times, or stamps where these cannot be known."""
     starts_ms, counts = np.unique(moments_us // WINDOW_US * WINDOW_MS, return_counts=True)
     for start_ms, count in zip(starts_ms.tolist(), counts.tolist(), strict=True):

@@ -17,17 +17,17 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from hopwatch.probes import exits
+from hopwatch.probes import lifecycle
 from hopwatch.probes.backlog import UNRECORDABLE, Backlog
 from hopwatch.probes.clock import Clock
-from hopwatch.probes.contract.batch import Batch, Drop, Kind
+from hopwatch.probes.contract.batch import Batch, BatchKind, Drop
 from hopwatch.probes.contract.envelope import decode, encode
 from hopwatch.probes.contract.limits import MONITOR_STREAM, WINDOW_MS, WINDOW_US
-from hopwatch.probes.instance import Instance
-from hopwatch.probes.packing import BATCH_OBSERVATIONS, Packed
-from hopwatch.probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, PERHAPS, Refusals, Stamp, Stamps
+from hopwatch.probes.drop_counts import DropCounts
+from hopwatch.probes.instance import ProbeInstance
+from hopwatch.probes.packing import BATCH_OBSERVATIONS, PackedBatch
+from hopwatch.probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, POSSIBLE_WINDOW, Refusals, Stamp, StampArrays
 from hopwatch.probes.sinks import Sink
-from hopwatch.probes.untold import Untold
 
 ANNOUNCE_WITHIN_S: Final = 1.0
 """So long whoever starts a sender waits at most for the transport to have its hello."""
@@ -41,17 +41,17 @@ out for stamps of an instance that says nothing more.
 """
 NEVER_US: Final = 2**62
 """Later than any moment."""
-MOST_CAUSES: Final = 1_000
+MAX_CAUSES: Final = 1_000
 """So many causes of drops are logged; a host may make up one for each message."""
 LAST_TRIES: Final = 2
 """How often the last flush is tried."""
-LET_GO_S: Final = 1.0
+RELEASE_S: Final = 1.0
 """How long a sink may take to let go of what it waited for in vain."""
 SINK_REFUSED: Final = "sink refused"
 UNSENDABLE: Final = "unsendable"
 UNDELIVERED: Final = "undelivered"
 
-_WHY: Final = {
+_CAUSE_HINTS: Final = {
     BAD_EVENT_TIME: "an event time is an aware datetime or int µs since 1970; strict=True raises at the call",
     BAD_MESSAGE_ID: "a message id is a UUID, 16 bytes, an int or a str; strict=True raises at the call",
     SINK_REFUSED: "its sink is full or cannot be written",
@@ -66,13 +66,13 @@ class Sender:
 
     def __init__(  # noqa: PLR0913 - the parts of one sender
         self,
-        instance: Instance,
+        instance: ProbeInstance,
         sink: Sink,
         clock: Clock,
         *,
         flush_every_s: float,
         heartbeat_every_s: float,
-        queue: deque[Stamp | Stamps] | None = None,
+        queue: deque[Stamp | StampArrays] | None = None,
         max_age_us: int | None = None,
     ) -> None:
         """Take the parts; nothing runs, and nothing is sent, before :meth:`start`. A queue may have stamps already."""
@@ -80,13 +80,13 @@ class Sender:
         self.flush_every_ns, self.heartbeat_every_ns = int(flush_every_s * 1e9), int(heartbeat_every_s * 1e9)
         self.backlog = Backlog(queue, max_age_us)
         self.queue = self.backlog.queue
-        self.drops = Untold()
+        self.drops = DropCounts()
         # Up to which moment the books have to have a hole; and whether count was lost since that was worked out.
         self._hole_until_us, self._has_lost_count = 0, False
         self.dropped_total = 0
-        self._got: dict[str, str] = {}
+        self._examples: dict[str, str] = {}
         self._causes: set[str] = set()
-        self._told_causes: set[str] = set()
+        self._logged_causes: set[str] = set()
         self.seq = 0
         self.complete_through_us = instance.epoch_us
         # Up to which moment a tap has seen its source; None for a probe that stamps what happens as it happens.
@@ -97,7 +97,7 @@ class Sender:
         # Held while records are sent, which may take long; the host never waits for it but in flush and close.
         self._sending = threading.RLock()
         # Held for a few instructions only, by the host too.
-        self._counting = threading.RLock()
+        self._lock = threading.RLock()
         self._wake = threading.Event()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -105,7 +105,7 @@ class Sender:
         self._owes_hello, self._is_announced = False, False
         self._has_tried = threading.Event()
         # How the end was asked for, and whether somebody is at it.
-        self._patience_s, self._since_ns, self._last, self._until_us = 0.0, 0, Kind.BYE, NEVER_US
+        self._patience_s, self._since_ns, self._last_kind, self._until_us = 0.0, 0, BatchKind.BYE, NEVER_US
         self._is_finishing = False
 
     @property
@@ -123,8 +123,8 @@ class Sender:
         self._owes_hello = self.instance.stream != MONITOR_STREAM
         self._is_announced = not self._owes_hello
         try:
-            exits.refuse_at_the_end()
-            self._thread = exits.OwnThread(target=self._run, args=(announce_within_s,), name="hopwatch-probe")
+            lifecycle.check_interpreter()
+            self._thread = lifecycle.ProbeThread(target=self._run, args=(announce_within_s,), name="hopwatch-probe")
             self._thread.start()
         except RuntimeError as error:
             self._thread = None
@@ -138,14 +138,17 @@ class Sender:
         try:
             self._announce(patience_s)
         except Exception:  # noqa: BLE001 - nothing may reach the host; a flush tries again
-            _warn("a probe could not announce itself")
+            _log_error("a probe could not announce itself")
         finally:
             self._has_tried.set()
 
     def _announce(self, patience_s: float) -> bool:
         """Say hello, unless it is said, and have the transport keep it; whether it is said."""
         with self._sending:
-            if self._owes_hello and self._send(self._batch(Kind.HEARTBEAT, self.complete_through_us, ())) is None:
+            if (
+                self._owes_hello
+                and self._send(self._build_batch(BatchKind.HEARTBEAT, self.complete_through_us, ())) is None
+            ):
                 self._owes_hello = False
                 self._is_announced = self.sink.settle(patience_s)
             return not self._owes_hello
@@ -165,7 +168,7 @@ class Sender:
 
     def leave_hole(self) -> None:
         """Leave the next number out: observations of now are missing, and nobody can count them."""
-        with self._counting:
+        with self._lock:
             # Behind what is completed, so that the next moment that is completed is behind a hole.
             self._hole_until_us = max(self._hole_until_us, self.complete_through_us + 1, self._wall_us())
 
@@ -173,7 +176,7 @@ class Sender:
         """Leave a number out, as something was dropped and not counted, nobody knows of which moment."""
         self._has_lost_count = True
 
-    def append_many(self, stamps: Stamps, most: int) -> bool:
+    def append_many(self, stamps: StampArrays, most: int) -> bool:
         """Take arrays into the queue; False if more than ``most`` stamps would wait.
 
         Two arrays of one length always find room, because an arrival and its departure belong together.
@@ -186,26 +189,26 @@ class Sender:
 
     def drop(self, refusals: Mapping[tuple[int, str], int]) -> None:
         """Count observations that will never be sent, by (window start in ms, cause)."""
-        with self._counting:
+        with self._lock:
             try:
-                self._count(refusals)
-                self.dropped_total += sum(count for (_, cause), count in refusals.items() if cause != PERHAPS)
-                if len(self._causes) < MOST_CAUSES:
-                    self._causes.update(cause for _, cause in refusals if cause != PERHAPS)
+                self._count_drops(refusals)
+                self.dropped_total += sum(count for (_, cause), count in refusals.items() if cause != POSSIBLE_WINDOW)
+                if len(self._causes) < MAX_CAUSES:
+                    self._causes.update(cause for _, cause in refusals if cause != POSSIBLE_WINDOW)
                 if isinstance(refusals, Refusals):
-                    self._got |= refusals.got
+                    self._examples |= refusals.examples
             except Exception:  # noqa: BLE001 - memory may be short; what is not counted is a hole in the books
                 self._has_lost_count = True
 
-    def _count(self, drops: Mapping[tuple[int, str], int]) -> None:
+    def _count_drops(self, drops: Mapping[tuple[int, str], int]) -> None:
         """Have drops told; those that find no room count where all was told last, and the hole begins there."""
         through_us = max(self.complete_through_us, self.instance.epoch_us)
         if not self.drops.add(drops, through_us // WINDOW_US * WINDOW_MS):
             self._has_lost_count = True
 
-    def _hole_us(self) -> int:
+    def _find_hole_end_us(self) -> int:
         """Return up to which moment the books have to have a hole, from what was completed last."""
-        with self._counting:
+        with self._lock:
             if self._has_lost_count:
                 self._hole_until_us = max(self.complete_through_us, self.instance.epoch_us, self._wall_us()) + HOLE_US
                 self._has_lost_count = False
@@ -219,7 +222,7 @@ class Sender:
         """Do what is due: flush, or a heartbeat, and let the sink do the same."""
         now_ns = self.clock.monotonic_ns()
         if now_ns - self._sent_ns >= self.heartbeat_every_ns:
-            self.flush(Kind.HEARTBEAT)
+            self.flush(BatchKind.HEARTBEAT)
         elif self.waiting >= BATCH_OBSERVATIONS or now_ns - self._flushed_ns >= self.flush_every_ns:
             self.flush()
         self.tick()
@@ -241,7 +244,7 @@ class Sender:
             self._count_failed()
         return is_settled and self.dropped_total == before and not self._owes_hello
 
-    def flush(self, closing: Kind | None = None) -> None:
+    def flush(self, closing: BatchKind | None = None) -> None:
         """Send all that waits and all drops; a bye if asked; a heartbeat if asked and nothing else was sent.
 
         Whatever raises on the way, no moment is completed that was not reached, and the next flush goes on from there.
@@ -250,20 +253,20 @@ class Sender:
             self._flushed_ns = self.clock.monotonic_ns()
             if not (self._announce(0.0) or self._is_finishing):
                 return
-            self._send_left()
+            self._send_leftover()
             # The moment is read before the queue is taken: what is appended later is moved behind it.
-            moment_us = self._moment_us()
+            moment_us = self._find_complete_us()
             self.backlog.pack(self.complete_through_us)
             self._count_refused()
             has_told_all = self._send_packed(moment_us)
             is_asked = closing is not None or bool(self.drops)
-            if closing is Kind.BYE or (is_asked and not has_told_all):
+            if closing is BatchKind.BYE or (is_asked and not has_told_all):
                 # While a hole lasts, a bye would vouch for windows that are ahead of it.
-                is_bye = closing is Kind.BYE and moment_us >= self._hole_us()
-                self._send_empty(Kind.BYE if is_bye else Kind.HEARTBEAT, moment_us)
-            self._tell_causes()
+                is_bye = closing is BatchKind.BYE and moment_us >= self._find_hole_end_us()
+                self._send_empty(BatchKind.BYE if is_bye else BatchKind.HEARTBEAT, moment_us)
+            self._log_causes()
 
-    def offer(self, pack: Callable[[int], Iterable[Packed]]) -> bool:
+    def offer(self, pack: Callable[[int], Iterable[PackedBatch]]) -> bool:
         """Send observations that others have stamped; False at the first batch that the sink does not take.
 
         ``pack`` is told the time of day, in µs, and returns them. What is not taken is no drop: it is with whoever
@@ -272,14 +275,16 @@ class Sender:
         with self._sending:
             if not self._announce(0.0):
                 return False
-            moment_us = self._moment_us()
+            moment_us = self._find_complete_us()
             offered = list(pack(self._wall_us()))
             for packed in offered[:-1]:
-                if self._send(self._observations(packed, self.complete_through_us, ())) is not None:
+                if self._send(self._build_observations(packed, self.complete_through_us, ())) is not None:
                     return False
-            told, is_all = self._to_tell()
+            told, is_all = self._next_drops()
             through_us = moment_us if is_all and self.backlog.is_settled else self.complete_through_us
-            return all(self._send(self._observations(packed, through_us, told)) is None for packed in offered[-1:])
+            return all(
+                self._send(self._build_observations(packed, through_us, told)) is None for packed in offered[-1:]
+            )
 
     def close(self, patience_s: float, *, bye: bool = True) -> None:
         """Flush, say bye if asked and let go of the sink; give up after ``patience_s``."""
@@ -293,16 +298,16 @@ class Sender:
         """
         self._until_us = self._wall_us() if until_us is None else until_us
         self._patience_s, self._since_ns = patience_s, self.clock.monotonic_ns()
-        self._last = Kind.BYE if bye else Kind.HEARTBEAT
+        self._last_kind = BatchKind.BYE if bye else BatchKind.HEARTBEAT
         self._ended.set()
         self._wake.set()
 
     def wait(self) -> None:
         """Wait for the end that was asked for, as long as it may take."""
         if self._thread is not None:
-            self._thread.join(self._left_s())
+            self._thread.join(self._remaining_s())
             if self._is_finishing:
-                self._thread.join(self._left_s(LET_GO_S))
+                self._thread.join(self._remaining_s(RELEASE_S))
             if self._thread.is_alive():
                 self._give_up()
                 return
@@ -313,12 +318,12 @@ class Sender:
         if self._is_finishing:
             return
         self._is_finishing = True
-        if not self._sending.acquire(timeout=self._left_s()):
+        if not self._sending.acquire(timeout=self._remaining_s()):
             self._give_up()
             return
         try:
             self._flush_last()
-            self.sink.close(self._left_s())
+            self.sink.close(self._remaining_s())
             self._count_failed()
         finally:
             self._sending.release()
@@ -327,13 +332,13 @@ class Sender:
         """Flush; what fails at first may not fail again, and a sink is let go of all the same."""
         for _ in range(LAST_TRIES):
             try:
-                self.flush(self._last)
+                self.flush(self._last_kind)
             except Exception:  # noqa: BLE001 - as in the thread
                 _log.warning("a probe could not send", exc_info=True)
             else:
                 return
 
-    def _left_s(self, more_s: float = 0.0) -> float:
+    def _remaining_s(self, more_s: float = 0.0) -> float:
         return max(0.0, self._patience_s + more_s - (self.clock.monotonic_ns() - self._since_ns) / 1e9)
 
     def _give_up(self) -> None:
@@ -348,11 +353,11 @@ class Sender:
                 self._wait()
                 self.step()
             except Exception:  # noqa: BLE001 - nothing may reach the host; the loop goes on
-                _warn("a probe could not send")
+                _log_error("a probe could not send")
         try:
             self._finish()
         except Exception:  # noqa: BLE001 - as above
-            _warn("a probe could not end well")
+            _log_error("a probe could not end well")
 
     def _wait(self) -> None:
         """Wait until something may be due."""
@@ -362,7 +367,7 @@ class Sender:
             time.sleep(TICK_S)
         self._wake.clear()
 
-    def _send_left(self) -> None:
+    def _send_leftover(self) -> None:
         """Send what a flush that failed has left, before more is taken; what fails again is dropped."""
         packed = self.backlog.packed
         while packed:
@@ -390,12 +395,12 @@ class Sender:
             self._send_first(self.complete_through_us, ())
         if not packed:
             return False
-        told, is_all = self._to_tell()
+        told, is_all = self._next_drops()
         return self._send_first(moment_us if is_all else self.complete_through_us, told) and is_all
 
     def _send_first(self, through_us: int, told: tuple[Drop, ...]) -> bool:
         """Send the first batch, or count it as dropped; until then it stays. Return whether it was taken."""
-        cause = self._send(self._observations(self.backlog.packed[0], through_us, told))
+        cause = self._send(self._build_observations(self.backlog.packed[0], through_us, told))
         if cause is None:
             self.backlog.packed.popleft()
         else:
@@ -407,22 +412,22 @@ class Sender:
         self.drop({(first.window_start_ms, cause): first.count})
         self.backlog.packed.popleft()
 
-    def _observations(self, packed: Packed, through_us: int, told: tuple[Drop, ...]) -> Batch:
+    def _build_observations(self, packed: PackedBatch, through_us: int, told: tuple[Drop, ...]) -> Batch:
         return replace(
-            self._batch(Kind.OBSERVATIONS, through_us, told),
+            self._build_batch(BatchKind.OBSERVATIONS, through_us, told),
             window_start_ms=packed.window_start_ms,
             count=packed.count,
             reasons=packed.reasons,
             **packed.fields,
         )
 
-    def _send_empty(self, kind: Kind, moment_us: int) -> None:
+    def _send_empty(self, kind: BatchKind, moment_us: int) -> None:
         """Send records without observations until all drops are told; the last of them carries the moment."""
         is_all = False
         while not is_all:
-            told, is_all = self._to_tell()
+            told, is_all = self._next_drops()
             through_us = moment_us if is_all else self.complete_through_us
-            if self._send(self._batch(kind if is_all else Kind.HEARTBEAT, through_us, told)) is not None:
+            if self._send(self._build_batch(kind if is_all else BatchKind.HEARTBEAT, through_us, told)) is not None:
                 return
 
     def _count_failed(self) -> None:
@@ -436,28 +441,28 @@ class Sender:
     def _count_one_failed(self, batch: Batch) -> None:
         self.drop({(batch.window_start_ms, UNDELIVERED): batch.count} if batch.count else {})
         # What such a record told is untold again; it was counted when it was dropped.
-        with self._counting:
-            self._count({(drop.window_start_ms, drop.cause): drop.count for drop in batch.drops})
+        with self._lock:
+            self._count_drops({(drop.window_start_ms, drop.cause): drop.count for drop in batch.drops})
 
-    def _tell_causes(self) -> None:
+    def _log_causes(self) -> None:
         """Log each cause of drops once: whoever looks into the service's log learns that something is wrong."""
-        with self._counting:
-            new = self._causes - self._told_causes
-            self._told_causes |= new
+        with self._lock:
+            new = self._causes - self._logged_causes
+            self._logged_causes |= new
         for cause in sorted(new):
-            who, got = self.instance, f"; got {self._got[cause]}" if cause in self._got else ""
-            why = self.backlog.faults.get(cause) or _WHY.get(cause, cause)
+            who, got = self.instance, f"; got {self._examples[cause]}" if cause in self._examples else ""
+            why = self.backlog.faults.get(cause) or _CAUSE_HINTS.get(cause, cause)
             _log.warning("a probe of %s at %s drops observations: %s%s", who.stream, who.node, why, got)
 
-    def _to_tell(self) -> tuple[tuple[Drop, ...], bool]:
+    def _next_drops(self) -> tuple[tuple[Drop, ...], bool]:
         """Return as many drops as a record may carry, and whether these are all."""
-        with self._counting:
-            told = self.drops.first()
+        with self._lock:
+            told = self.drops.next_drops()
             return told, len(told) == len(self.drops)
 
-    def _batch(self, kind: Kind, through_us: int, told: tuple[Drop, ...]) -> Batch:
+    def _build_batch(self, kind: BatchKind, through_us: int, told: tuple[Drop, ...]) -> Batch:
         who, sent_at_us = self.instance, self._wall_us()
-        seq = self.seq + (self.complete_through_us < min(through_us, self._hole_us()))
+        seq = self.seq + (self.complete_through_us < min(through_us, self._find_hole_end_us()))
         return Batch(
             who.probe, who.epoch_us, seq, kind, who.stream, who.node, sent_at_us // WINDOW_US * WINDOW_MS,
             sent_at_us, through_us, drops=told, labels=who.labels,
@@ -481,24 +486,24 @@ class Sender:
             return SINK_REFUSED
         self.seq, self.complete_through_us, self._sent_ns = batch.seq + 1, batch.complete_through_us, sent_ns
         try:
-            with self._counting:
+            with self._lock:
                 self.drops.remove(batch.drops)
         except Exception:  # noqa: BLE001 - the record is sent; drops that are told twice hide no loss
             _log.warning("a probe may tell drops twice", exc_info=True)
         return None
 
-    def _moment_us(self) -> int:
+    def _find_complete_us(self) -> int:
         """Return the moment up to which all is stamped, once what waits is taken; while a hole lasts it may wait."""
         before_us, wall_us = self.complete_through_us, min(self._wall_us(), self._until_us)
         bounds_us = [us for us in (wall_us, self._caught_up_us, self._held_us) if us is not None]
         moment_us = max(before_us, min(bounds_us))
-        return before_us if moment_us < min(self._hole_us(), before_us + HOLE_US) else moment_us
+        return before_us if moment_us < min(self._find_hole_end_us(), before_us + HOLE_US) else moment_us
 
     def _wall_us(self) -> int:
         return self.clock.wall_ns() // 1_000
 
 
-def _warn(told: str) -> None:
+def _log_error(told: str) -> None:
     """Log an error from the thread, which must outlive a log that fails, too."""
     with suppress(Exception):
         _log.warning(told, exc_info=True)

@@ -9,11 +9,11 @@ from typing import Final
 from hopwatch.probes.clock import Clock
 from hopwatch.probes.contract.limits import MAX_LABEL_CHARS, MAX_LABELS, MAX_NAME_CHARS, NAME_PATTERN
 from hopwatch.probes.errors import ProbeError
-from hopwatch.probes.event_times import LATEST_US
+from hopwatch.probes.event_times import MAX_EVENT_US
 from hopwatch.probes.sinks import Sink
 
-_OF_A_SINK: Final = ("send", "failed", "tick", "settle", "close")
-_MOST_KEPT_CHARS: Final = MAX_NAME_CHARS - len("-4194304")
+_SINK_METHODS: Final = ("send", "failed", "tick", "settle", "close")
+_MAX_KEPT_CHARS: Final = MAX_NAME_CHARS - len("-4194304")
 """So much of a name leaves room for a process id."""
 
 
@@ -55,10 +55,10 @@ class ProbeSettings:
     @property
     def max_age_us(self) -> int | None:
         """Return how old an event time may be; None for any age."""
-        is_any = self.max_age_s is None or self.max_age_s * 1e6 >= LATEST_US
+        is_any = self.max_age_s is None or self.max_age_s * 1e6 >= MAX_EVENT_US
         return None if is_any else int((self.max_age_s or 0.0) * 1e6)
 
-    def in_child(self) -> ProbeSettings:
+    def for_child(self) -> ProbeSettings:
         """Return what the child of a fork is asked to be: with a name of its own, so that it is nobody's double.
 
         Raises:
@@ -68,7 +68,7 @@ class ProbeSettings:
             raise ProbeError(
                 f"a sink given as an object stays with the parent, got {type(self.sink).__name__}: give a URL"
             )
-        return replace(self, name=self.name and f"{self.name[:_MOST_KEPT_CHARS]}-{os.getpid()}")
+        return replace(self, name=self.name and f"{self.name[:_MAX_KEPT_CHARS]}-{os.getpid()}")
 
 
 def _check_name(what: str, name: object) -> None:
@@ -91,9 +91,9 @@ def _check_labels(labels: object) -> None:
 
 
 def _check_sink(sink: object) -> None:
-    is_sink = all(callable(getattr(sink, name, None)) for name in _OF_A_SINK)
+    is_sink = all(callable(getattr(sink, name, None)) for name in _SINK_METHODS)
     if not (sink is None or isinstance(sink, str) or is_sink):
-        raise ProbeError(f"a sink is a URL or an object with {', '.join(_OF_A_SINK)}, got {type(sink).__name__}")
+        raise ProbeError(f"a sink is a URL or an object with {', '.join(_SINK_METHODS)}, got {type(sink).__name__}")
 
 
 def _check_number(what: str, number: object) -> None:

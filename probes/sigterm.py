@@ -13,9 +13,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from hopwatch.probes import exits
+from hopwatch.probes import lifecycle
 
-MOST_S: Final = 4.0
+MAX_WAIT_S: Final = 4.0
 """How long a process is kept from ending; its probes give up before by themselves, unless something holds them up."""
 _INIT: Final = 1
 """The process that SIGTERM does not end by default, such as the first one of a container."""
@@ -39,9 +39,9 @@ def close_and_end(number: int, _: FrameType | None = None) -> None:
     signal.signal(number, signal.SIG_DFL)
     try:
         # Not on this thread: it may be within a lock that closing needs, and would wait for itself.
-        closing = exits.OwnThread(target=exits.close_all, name="hopwatch-sigterm")
+        closing = lifecycle.ProbeThread(target=lifecycle.close_all, name="hopwatch-sigterm")
         closing.start()
-        closing.join(MOST_S)
+        closing.join(MAX_WAIT_S)
     finally:
         os.kill(os.getpid(), number)
 

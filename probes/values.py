@@ -11,7 +11,7 @@ from typing import Final
 
 from hopwatch.probes.contract.ids import IntId, TextId, UuidId, id_bytes
 from hopwatch.probes.contract.limits import ID_BYTES
-from hopwatch.probes.event_times import LATEST_US
+from hopwatch.probes.event_times import MAX_EVENT_US
 
 MAX_ID_CHARS: Final = 1_024
 """A text longer than that is no message id but a mistake."""
@@ -19,12 +19,12 @@ MAX_ID_CHARS: Final = 1_024
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _UUID_CHARS: Final = 36
-_MOST_DIGITS: Final = 39
+_MAX_DIGITS: Final = 39
 """As many as the largest id of 128 bits has."""
-_MOST_NUMBER: Final = 10**30
+_MAX_NUMBER: Final = 10**30
 
 
-class Bad(StrEnum):
+class SkipReason(StrEnum):
     """Why something that was read is not stamped."""
 
     NOT_JSON = "not_json"
@@ -37,7 +37,7 @@ class Bad(StrEnum):
     BAD_TIME = "bad_time"
 
 
-class IdKind(StrEnum):
+class IdFormat(StrEnum):
     """What an id is to be read as, so that it is the same sixteen bytes that a probe makes of it elsewhere."""
 
     AUTO = "auto"
@@ -57,13 +57,13 @@ class TimeUnit(StrEnum):
     ISO = "iso"
 
 
-_NS_A_UNIT: Final = {TimeUnit.NS: 1, TimeUnit.US: 1_000, TimeUnit.MS: 1_000_000, TimeUnit.S: 1_000_000_000}
+_NS_PER_UNIT: Final = {TimeUnit.NS: 1, TimeUnit.US: 1_000, TimeUnit.MS: 1_000_000, TimeUnit.S: 1_000_000_000}
 
 ReadId = Callable[[object], bytes]
 ReadTime = Callable[[object], int]
 
 
-def id_reader(kind: IdKind) -> ReadId:
+def build_id_reader(kind: IdFormat) -> ReadId:
     """Return the function that turns an id as it was read into the 16 bytes of the wire, or raises ValueError.
 
     The bytes know of which kind the id was, and those of a text know the text.
@@ -72,86 +72,86 @@ def id_reader(kind: IdKind) -> ReadId:
     every id as the one thing that they name. Bytes are UTF-8, but for ``bytes``, which takes 16 of them as they are.
     """
     return {
-        IdKind.AUTO: _auto,
-        IdKind.UUID: _uuid,
-        IdKind.INT: _int,
-        IdKind.TEXT: _text,
-        IdKind.BYTES: _bytes,
+        IdFormat.AUTO: _read_auto,
+        IdFormat.UUID: _read_uuid,
+        IdFormat.INT: _read_int,
+        IdFormat.TEXT: _read_text,
+        IdFormat.BYTES: _read_bytes,
     }[kind]
 
 
-def time_reader(unit: TimeUnit) -> ReadTime:
+def build_time_reader(unit: TimeUnit) -> ReadTime:
     """Return the function that turns an event time as it was read into µs since 1970, or raises ValueError."""
     if unit is TimeUnit.ISO:
-        return _iso_us
-    ns_a_unit = _NS_A_UNIT[unit]
+        return _parse_iso_us
+    ns_a_unit = _NS_PER_UNIT[unit]
 
     def read(value: object) -> int:
         value = _as_text(value)
-        if isinstance(value, str) and len(value) <= _MOST_DIGITS and value.isdecimal():
+        if isinstance(value, str) and len(value) <= _MAX_DIGITS and value.isdecimal():
             # The usual case by far, and Decimal would take ten times as long.
             value = int(value)
         if type(value) is int:
-            return believed(value * ns_a_unit // 1_000)
+            return check_event_us(value * ns_a_unit // 1_000)
         if isinstance(value, datetime):
             # Its own schema said what the number means, which is surer than a flag.
-            return _iso_us(value)
-        return believed(_scaled_us(value, ns_a_unit))
+            return _parse_iso_us(value)
+        return check_event_us(_scale_us(value, ns_a_unit))
 
     return read
 
 
-def believed(event_us: int) -> int:
+def check_event_us(event_us: int) -> int:
     """Return an event time that a window can hold.
 
     Raises:
         ValueError: it is before 1970 or after 2255.
     """
-    if not 0 <= event_us < LATEST_US:
+    if not 0 <= event_us < MAX_EVENT_US:
         raise ValueError(f"an event time lies between 1970 and 2255, got {event_us!s:.24} µs since 1970")
     return event_us
 
 
-def _auto(value: object) -> bytes:
+def _read_auto(value: object) -> bytes:
     value = _as_text(value)
     if isinstance(value, str):
-        return _uuid_of(value) or _text(value)
-    return _int(value)
+        return _parse_uuid(value) or _read_text(value)
+    return _read_int(value)
 
 
-def _uuid(value: object) -> bytes:
+def _read_uuid(value: object) -> bytes:
     value = _as_text(value)
-    found = _uuid_of(value) if isinstance(value, str) else None
+    found = _parse_uuid(value) if isinstance(value, str) else None
     if found is None:
         raise ValueError(f"an id is a UUID in text, got {value!r:.60}")
     return found
 
 
-def _int(value: object) -> bytes:
+def _read_int(value: object) -> bytes:
     value = _as_text(value)
-    if isinstance(value, str) and len(value) <= _MOST_DIGITS and value.isdecimal():
+    if isinstance(value, str) and len(value) <= _MAX_DIGITS and value.isdecimal():
         value = int(value)
     if type(value) is not int:
         raise ValueError(f"an id is a whole number, got {value!r:.60}")
     return IntId(id_bytes(value))
 
 
-def _text(value: object) -> bytes:
+def _read_text(value: object) -> bytes:
     value = _as_text(value)
     if type(value) is int:
         value = str(value)
     if not isinstance(value, str) or not 0 < len(value) <= MAX_ID_CHARS:
         raise ValueError(f"an id is a text of 1 to {MAX_ID_CHARS} characters, got {value!r:.60}")
-    return TextId.of(value)
+    return TextId.from_text(value)
 
 
-def _bytes(value: object) -> bytes:
+def _read_bytes(value: object) -> bytes:
     if not isinstance(value, bytes) or len(value) != ID_BYTES:
         raise ValueError(f"an id is {ID_BYTES} bytes, got {value!r:.60}")
     return value
 
 
-def _uuid_of(text: str) -> bytes | None:
+def _parse_uuid(text: str) -> bytes | None:
     """Return the bytes of a UUID in its usual form, which every library writes; uuid.UUID takes ten times as long."""
     if len(text) != _UUID_CHARS or not text[8] == text[13] == text[18] == text[23] == "-":
         return None
@@ -169,7 +169,7 @@ def _as_text(value: object) -> object:
     return str(value) if isinstance(value, uuid.UUID) else value
 
 
-def _iso_us(value: object) -> int:
+def _parse_iso_us(value: object) -> int:
     value = _as_text(value)
     if isinstance(value, datetime):
         moment = value
@@ -179,16 +179,16 @@ def _iso_us(value: object) -> int:
         raise ValueError(f"an event time is ISO 8601 text, got {value!r:.60}")  # noqa: TRY004 - one kind of error for all
     if moment.tzinfo is None:
         raise ValueError(f"an event time has a zone, such as Z; got {value!r:.60}")
-    return believed((moment - _EPOCH) // _MICROSECOND)
+    return check_event_us((moment - _EPOCH) // _MICROSECOND)
 
 
-def _scaled_us(value: object, ns_a_unit: int) -> int:
+def _scale_us(value: object, ns_a_unit: int) -> int:
     """Return a number in a unit, or one that is written out as text, in µs; fractions of a unit count."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str) or len(str(value)) > _MOST_DIGITS:
+    if isinstance(value, bool) or not isinstance(value, int | float | str) or len(str(value)) > _MAX_DIGITS:
         raise ValueError(f"an event time is a number, got {value!r:.60}")
     try:
         # By its shortest form, so that 1700000000.1 s is what was written and not the nearest sum of powers of two.
         number = Decimal(str(value))
-        return int(number * ns_a_unit // 1_000) if number.is_finite() and abs(number) < _MOST_NUMBER else -1
+        return int(number * ns_a_unit // 1_000) if number.is_finite() and abs(number) < _MAX_NUMBER else -1
     except InvalidOperation:
         raise ValueError(f"an event time is a number, got {value!r:.60}") from None

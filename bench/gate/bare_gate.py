@@ -1,11 +1,10 @@
 """The gate without validation: all of it as it is, but an event's data is written as the bytes that came."""
 
 from __future__ import annotations
-
-from hopwatch.gate import codecs
 from hopwatch.gate.codec import Codec
 from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.probes.contract.envelope import MARKER
+from hopwatch.gate import codec_cache
 
 
 class BareCodec(Codec):
@@ -28,4 +27,4 @@ class BareCodec(Codec):
 def take_all() -> None:
     """Let the gate of this process take whatever comes."""
     # The gate has no seam for it, and needs none.
-    vars(codecs)["Codec"] = BareCodec
+    vars(codec_cache)["Codec"] = BareCodec

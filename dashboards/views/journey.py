@@ -13,7 +13,6 @@ from hopwatch.dashboards.queries.search_models import SearchResult
 from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.colours import Mark
 from hopwatch.monitor.results import WindowResult
-from hopwatch.probes.contract.batch import IdKind
 from hopwatch.probes.contract.batch import Outcome
 from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.monitor.kernel.naming import HASH_SUFFIX
@@ -24,6 +23,7 @@ from hopwatch.monitor.lookup.search import LostMessage
 from hopwatch.monitor.texts import loss_bounds
 from hopwatch.monitor.texts.escaping import escape_line
 from hopwatch.monitor.texts.loss_bounds import LossPart
+from hopwatch.probes.contract.batch import WireIdKind
 
 
 MAX_WINDOWS: Final = 20
@@ -123,7 +123,7 @@ def _format_id(key: JourneyKey, stamps: Sequence[MessageStamp], lost: Sequence[L
     """Return the id as the first node of the pathway gave it that says what it is; a text that is known before all."""
     places = {node: place for place, node in enumerate(way.graph.nodes)}
     said = sorted(
-        (one for one in stamps if one.id_kind != IdKind.UNKNOWN),
+        (one for one in stamps if one.id_kind != WireIdKind.UNKNOWN),
         key=lambda one: (places.get(one.node, len(places)), one.id_kind),
     )
     told = [one.shown for one in said if not said or one.id_kind == said[0].id_kind]

@@ -5,17 +5,17 @@ at least once.
 """
 
 from __future__ import annotations
-
 import time
 from collections import deque
 from pathlib import Path
 from typing import Final
-
 from hopwatch.demo.entrance import events
 from hopwatch.demo.links import LinkError
 from hopwatch.gate.codec import EnvelopeError
-from hopwatch.gate.records import Entered
-from hopwatch.probes.contract.segment import SEGMENT_SUFFIX, walk
+from hopwatch.probes.contract.segment import SEGMENT_SUFFIX
+from hopwatch.gate.records import EnteredRecord
+from hopwatch.probes.contract.segment import read_frames
+
 
 TICK_S: Final = 0.05
 
@@ -70,11 +70,11 @@ class GateSpoolInlet:
 def _read_events(segment: Path) -> list[bytes]:
     data = segment.read_bytes()
     payloads = []
-    for frame in walk(data):
+    for frame in read_frames(data):
         if frame.fault:
             raise LinkError(f"the segment {segment} of the gate cannot be read: {frame.message}")
         try:
-            event = Entered.read(data[frame.start : frame.end])
+            event = EnteredRecord.decode(data[frame.start : frame.end])
         except EnvelopeError as error:
             raise LinkError(f"the segment {segment} holds what is no event of the gate: {error}") from None
         payloads.append(events.pack_event(event.event_id, event.event_us, event.event))

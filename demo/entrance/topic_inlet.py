@@ -1,13 +1,11 @@
 """The gate's topic as a link: the value is the event, its headers carry id and event time."""
 
 from __future__ import annotations
-
 from confluent_kafka import Message
-
 from hopwatch.demo.entrance import events
 from hopwatch.demo.links import LinkError
 from hopwatch.demo.links.topics import TopicInlet
-from hopwatch.probes import marks
+from hopwatch.probes import message_headers
 
 
 class GateTopicInlet(TopicInlet):
@@ -16,7 +14,7 @@ class GateTopicInlet(TopicInlet):
     def _taken(self, message: Message) -> bytes:
         record = super()._taken(message)
         try:
-            found = marks.read(message.headers())
+            found = message_headers.parse_headers(message.headers())
         except ValueError as error:
             raise LinkError(f"an event of the gate has no marks that can be read: {error}") from None
         if found is None:

@@ -9,19 +9,25 @@ Nobody shares a partition here, so that the reader takes its own without joining
 """
 
 from __future__ import annotations
-
 import os
 import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, Self, cast
-
+from typing import Any
+from typing import Final
+from typing import Self
+from typing import cast
 import stamina
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-
+from confluent_kafka import Consumer
+from confluent_kafka import KafkaError
+from confluent_kafka import KafkaException
+from confluent_kafka import Message
+from confluent_kafka import Producer
+from confluent_kafka import TopicPartition
 from hopwatch.demo.links import LinkError
-from hopwatch.probes.sinks.kafka import access_of
+from hopwatch.probes.sinks.kafka import read_access
+
 
 MAX_MESSAGES: Final = 500
 """How many are received at once."""
@@ -191,7 +197,7 @@ class TopicInlet:
 def _client_settings(brokers: str) -> dict[str, Any]:
     """Return what reader and writer have in common; who they are stands in the environment, as it does for probes."""
     return {
-        **access_of(os.environ).for_librdkafka(brokers),
+        **read_access(os.environ).for_librdkafka(brokers),
         "client.id": "hopwatch-demo",
         "log_level": 0,
         "error_cb": _log_error,

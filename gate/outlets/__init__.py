@@ -11,7 +11,7 @@ from hopwatch.probes.contract.kafka import SCHEME as KAFKA
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from hopwatch.probes.contract.segment import SCHEME as SPOOL
 
-MOST_BYTES: Final = 16 * 1024 * 1024
+MAX_WAITING_BYTES: Final = 16 * 1024 * 1024
 """How much waits for a transport at most."""
 
 
@@ -19,7 +19,7 @@ class OutletError(Exception):
     """A transport that takes nothing now; the message says why."""
 
 
-class Leaving(NamedTuple):
+class OutgoingRecord(NamedTuple):
     """A record on its way out: the id of its event, as 16 bytes, its two times in µs, and its bytes."""
 
     event_id: bytes
@@ -28,14 +28,14 @@ class Leaving(NamedTuple):
     record: bytes
 
 
-Done = Callable[[frozenset[bytes]], object]
+WriteCallback = Callable[[frozenset[bytes]], object]
 """Is told, once, the ids of those that were not written; from any thread."""
 
 
 class Outlet(Protocol):
     """What the gate needs of a transport."""
 
-    def write(self, leaving: Sequence[Leaving], done: Done) -> None:
+    def write(self, leaving: Sequence[OutgoingRecord], done: WriteCallback) -> None:
         """Take records, and say when the transport has them.
 
         Raises:

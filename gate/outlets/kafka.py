@@ -10,42 +10,42 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from hopwatch.gate import ids
-from hopwatch.gate.outlets import MOST_BYTES, Done, Leaving, OutletError
+from hopwatch.gate.outlets import MAX_WAITING_BYTES, OutgoingRecord, OutletError, WriteCallback
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
-from hopwatch.probes.marks import ID_HEADER, TIME_HEADER
-from hopwatch.probes.sinks.kafka import settings, words
+from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
+from hopwatch.probes.sinks.kafka import build_producer_config, describe_exception
 
 ARRIVED_HEADER: Final = "hopwatch-arrived"
 """Its value is text: when the gate took the event, µs since 1970."""
-WRITE_S: Final = 10.0
+WRITE_TIMEOUT_S: Final = 10.0
 """So long the brokers have for a record; whoever waits for the answer waits no longer."""
 LINGER_MS: Final = 2
-_CHECK_S: Final = 5.0
+_CHECK_TIMEOUT_S: Final = 5.0
 _POLL_S: Final = 0.1
-_AGAIN_S: Final = 1.0
+_RETRY_S: Final = 1.0
 _log = logging.getLogger("hopwatch.gate")
 
 
 class _Delivery:
     """Records that were handed to the client together; hears of each, and tells of all."""
 
-    def __init__(self, count: int, done: Done) -> None:
-        self._left, self._done = count, done
+    def __init__(self, count: int, done: WriteCallback) -> None:
+        self._waiting, self._done = count, done
         self._failed: list[bytes] = []
 
-    def heard(self, error: KafkaError | None, message: Message) -> None:
+    def on_delivery(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
-            self._failed.append(ids.read((message.key() or b"").decode()))
+            self._failed.append(ids.parse_uuid((message.key() or b"").decode()))
             _log.warning("the topic %s did not take an event: %s", message.topic(), error.str())
-        self._left -= 1
-        if not self._left:
+        self._waiting -= 1
+        if not self._waiting:
             self._done(frozenset(self._failed))
 
-    def refused(self, event_id: bytes) -> None:
+    def on_refused(self, event_id: bytes) -> None:
         """Hear of one that the client itself did not take."""
         self._failed.append(event_id)
-        self._left -= 1
-        if not self._left:
+        self._waiting -= 1
+        if not self._waiting:
             self._done(frozenset(self._failed))
 
 
@@ -57,21 +57,21 @@ class KafkaOutlet:
         place: KafkaPlace,
         access: KafkaAccess | None = None,
         *,
-        most_bytes: int = MOST_BYTES,
-        write_s: float = WRITE_S,
+        most_bytes: int = MAX_WAITING_BYTES,
+        write_s: float = WRITE_TIMEOUT_S,
     ) -> None:
         """Make the client; nothing is reached for yet."""
-        self.place, self._access, self._most_bytes = place, access or KafkaAccess(), most_bytes
+        self.place, self._access, self._max_waiting_bytes = place, access or KafkaAccess(), most_bytes
         self._write_ms = int(write_s * 1_000)
         self._waiting_bytes = 0
-        self._counting = threading.Lock()
+        self._lock = threading.Lock()
         self._has_given_up = False
         self._stop = threading.Event()
-        self._producer = self._made()
-        self._hearing = threading.Thread(target=self._hear, name="hopwatch-gate-kafka", daemon=True)
-        self._hearing.start()
+        self._producer = self._build_producer()
+        self._poller = threading.Thread(target=self._poll_until_stopped, name="hopwatch-gate-kafka", daemon=True)
+        self._poller.start()
 
-    def write(self, leaving: Sequence[Leaving], done: Done) -> None:
+    def write(self, leaving: Sequence[OutgoingRecord], done: WriteCallback) -> None:
         """Hand records to the client; ``done`` is told when the brokers have acknowledged or refused each.
 
         Raises:
@@ -81,22 +81,22 @@ class KafkaOutlet:
             done(frozenset())
             return
         size = sum(len(one.record) for one in leaving)
-        if self._waiting_bytes + size > self._most_bytes:
+        if self._waiting_bytes + size > self._max_waiting_bytes:
             raise OutletError(f"{self._waiting_bytes:,} bytes wait for the brokers {self.place.brokers} already")
         if self._has_given_up:
             raise OutletError(f"the client for {self.place.brokers} has given up, and is made anew")
-        with self._counting:
+        with self._lock:
             self._waiting_bytes += size
 
         def told(failed: frozenset[bytes]) -> None:
-            with self._counting:
+            with self._lock:
                 self._waiting_bytes -= size
             done(failed)
 
         delivery = _Delivery(len(leaving), told)
-        produce, topic, heard = self._producer.produce, self.place.topic, delivery.heard
+        produce, topic, heard = self._producer.produce, self.place.topic, delivery.on_delivery
         for one in leaving:
-            key = ids.written(one.event_id).encode()
+            key = ids.format_uuid(one.event_id).encode()
             headers: list[tuple[str, str | bytes]] = [
                 (ID_HEADER, key),
                 (TIME_HEADER, b"%d" % one.event_us),
@@ -105,8 +105,8 @@ class KafkaOutlet:
             try:
                 produce(topic, one.record, key, on_delivery=heard, headers=headers)
             except (BufferError, KafkaException) as error:
-                _log.warning("the topic %s cannot be written: %s", topic, words(error))
-                delivery.refused(one.event_id)
+                _log.warning("the topic %s cannot be written: %s", topic, describe_exception(error))
+                delivery.on_refused(one.event_id)
 
     def check(self) -> None:
         """Ask the brokers for the topic.
@@ -115,9 +115,9 @@ class KafkaOutlet:
             OutletError: none answers, or none knows it.
         """
         try:
-            topic = self._producer.list_topics(self.place.topic, timeout=_CHECK_S).topics[self.place.topic]
+            topic = self._producer.list_topics(self.place.topic, timeout=_CHECK_TIMEOUT_S).topics[self.place.topic]
         except KafkaException as error:
-            what = f"the brokers {self.place.brokers} cannot be reached: {words(error)}"
+            what = f"the brokers {self.place.brokers} cannot be reached: {describe_exception(error)}"
             raise OutletError(f"{what}: check the address, and what [transport.kafka] says of access") from None
         if topic.error is not None:
             raise OutletError(f"the topic {self.place.topic} cannot be written: {topic.error.str()}: create it")
@@ -126,35 +126,37 @@ class KafkaOutlet:
         """Wait until each record is acknowledged, refused or out of time."""
         self._producer.flush(self._write_ms / 1_000)
         self._stop.set()
-        self._hearing.join()
+        self._poller.join()
 
-    def _made(self) -> Producer:
-        config = settings(self.place, self._access, self._most_bytes) | {
+    def _build_producer(self) -> Producer:
+        config = build_producer_config(self.place, self._access, self._max_waiting_bytes) | {
             "client.id": "hopwatch-gate",
             "linger.ms": LINGER_MS,
             "message.timeout.ms": self._write_ms,
             "queue.buffering.max.messages": 0,
             "compression.type": "lz4",
-            "error_cb": self._heard,
+            "error_cb": self._on_error,
         }
         return Producer(config, logger=_log)
 
-    def _begin_anew(self) -> None:
+    def _replace_producer(self) -> None:
         """Replace a client that has given up for good; what it still has fails, and its senders are told."""
-        given_up, self._producer = self._producer, self._made()
+        given_up, self._producer = self._producer, self._build_producer()
         self._has_given_up = False
         given_up.purge()
         given_up.flush(1.0)
 
-    def _heard(self, error: KafkaError) -> None:
+    def _on_error(self, error: KafkaError) -> None:
         self._has_given_up = self._has_given_up or error.fatal()
 
-    def _hear(self) -> None:
+    def _poll_until_stopped(self) -> None:
         while not self._stop.is_set():
             self._producer.poll(_POLL_S)
             if self._has_given_up:
                 try:
-                    self._begin_anew()
+                    self._replace_producer()
                 except KafkaException as error:
-                    _log.warning("no client for the topic %s can be made: %s", self.place.topic, words(error))
-                    self._stop.wait(_AGAIN_S)
+                    _log.warning(
+                        "no client for the topic %s can be made: %s", self.place.topic, describe_exception(error)
+                    )
+                    self._stop.wait(_RETRY_S)

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from hopwatch.gate.outlets import MOST_BYTES, Done, Leaving, OutletError
-from hopwatch.gate.outlets.left import held, publish, recover, release
-from hopwatch.gate.records import Entered
+from hopwatch.gate.outlets import MAX_WAITING_BYTES, OutgoingRecord, OutletError, WriteCallback
+from hopwatch.gate.outlets.recovery import lock_folder, publish_segment, recover_segments, release_folder
+from hopwatch.gate.records import EnteredRecord
 from hopwatch.probes.clock import Clock
 from hopwatch.probes.sinks.spool import SpoolSink
 
-ROOM_BYTES: Final = 2 * 1024 * 1024
+MIN_FREE_BYTES: Final = 2 * 1024 * 1024
 """So much has to have a place, or the spool is not ready."""
 _TICK_S: Final = 0.25
 _RETRY_NS: Final = 5_000_000_000
@@ -26,10 +26,10 @@ _LOCK_S: Final = 0.02
 _log = logging.getLogger("hopwatch.gate")
 
 
-class _Group:
+class _WriteGroup:
     """Records that were handed over together."""
 
-    def __init__(self, leaving: Sequence[Leaving], done: Done) -> None:
+    def __init__(self, leaving: Sequence[OutgoingRecord], done: WriteCallback) -> None:
         self.leaving, self.done = leaving, done
         self.size = sum(len(one.record) for one in leaving)
 
@@ -40,27 +40,27 @@ class SpoolOutlet:
     ``stream`` is empty where records go as they are; else each is put into a record that has the id and the times.
     """
 
-    def __init__(self, root: Path, stream: str, clock: Clock, *, most_waiting_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, root: Path, stream: str, clock: Clock, *, most_waiting_bytes: int = MAX_WAITING_BYTES) -> None:
         """Name the place; nothing is touched before :meth:`check`, or the first record."""
-        self.root, self._stream, self._most = root, stream, most_waiting_bytes
+        self.root, self._stream, self._max_waiting_bytes = root, stream, most_waiting_bytes
         self._sink = SpoolSink(root, f"gate-{os.getpid()}-{clock.wall_ns() // 1_000}", clock, is_private=True)
-        self._groups: queue.SimpleQueue[_Group | None] = queue.SimpleQueue()
+        self._groups: queue.SimpleQueue[_WriteGroup | None] = queue.SimpleQueue()
         self._waiting_bytes = 0
-        self._counting = threading.Lock()
+        self._waiting_lock = threading.Lock()
         self._lock: int | None = None
         self._clock, self._tried_ns = clock, 0
         self._thread = threading.Thread(target=self._run, name="hopwatch-gate-spool", daemon=True)
         self._thread.start()
 
-    def write(self, leaving: Sequence[Leaving], done: Done) -> None:
+    def write(self, leaving: Sequence[OutgoingRecord], done: WriteCallback) -> None:
         """Take records; ``done`` is told when they are synced.
 
         Raises:
             OutletError: too much waits already.
         """
-        group = _Group(leaving, done)
-        with self._counting:
-            if self._waiting_bytes + group.size > self._most:
+        group = _WriteGroup(leaving, done)
+        with self._waiting_lock:
+            if self._waiting_bytes + group.size > self._max_waiting_bytes:
                 raise OutletError(f"{self._waiting_bytes:,} bytes wait for the spool {self.root} already")
             self._waiting_bytes += group.size
         self._groups.put(group)
@@ -73,33 +73,33 @@ class SpoolOutlet:
         """
         try:
             self._sink.check()
-            self._sink.check_room(ROOM_BYTES)
+            self._sink.check_room(MIN_FREE_BYTES)
             if self._lock is None:
-                self._lock = self._locked()
-            recover(self.root)
+                self._lock = self._lock_own_folder()
+            recover_segments(self.root)
         except OSError as error:
             raise OutletError(f"the spool {self.root} cannot be written: {error.strerror}") from None
 
-    def _locked(self) -> int:
+    def _lock_own_folder(self) -> int:
         """Lock the own folder; another gate that starts looks into it for a moment."""
         for _ in range(_LOCK_TRIES):
             try:
-                return held(self._sink.folder)
+                return lock_folder(self._sink.folder)
             except BlockingIOError:
                 time.sleep(_LOCK_S)
-        return held(self._sink.folder)
+        return lock_folder(self._sink.folder)
 
     def close(self) -> None:
         """Sync and publish what is left."""
         self._groups.put(None)
         self._thread.join()
         if self._lock is not None:
-            release(self._sink.folder, self._lock)
+            release_folder(self._sink.folder, self._lock)
 
     def _run(self) -> None:
         is_ending = False
         while not is_ending:
-            groups: list[_Group] = []
+            groups: list[_WriteGroup] = []
             try:
                 first = self._groups.get(timeout=_TICK_S)
             except queue.Empty:
@@ -116,34 +116,34 @@ class SpoolOutlet:
             self._write(groups)
             self._tick()
         self._sink.close()
-        self._publish_left()
+        self._publish_unpublished()
 
     def _tick(self) -> None:
         self._sink.tick()
-        if self._sink.left and self._clock.monotonic_ns() - self._tried_ns > _RETRY_NS:
+        if self._sink.unpublished and self._clock.monotonic_ns() - self._tried_ns > _RETRY_NS:
             self._tried_ns = self._clock.monotonic_ns()
-            self._publish_left()
+            self._publish_unpublished()
 
-    def _publish_left(self) -> None:
+    def _publish_unpublished(self) -> None:
         """Try again what could not be published: it is acknowledged, and no reader sees it."""
-        for segment in list(self._sink.left):
+        for segment in list(self._sink.unpublished):
             try:
-                publish(segment)
+                publish_segment(segment)
             except OSError as error:
                 _log.warning("the segment %s cannot be published: %s", segment, error.strerror)
                 return
-            self._sink.left.remove(segment)
+            self._sink.unpublished.remove(segment)
 
-    def _write(self, groups: Sequence[_Group]) -> None:
-        taken = [all(self._sink.send(self._framed(one)) for one in group.leaving) for group in groups]
+    def _write(self, groups: Sequence[_WriteGroup]) -> None:
+        taken = [all(self._sink.send(self._encode(one)) for one in group.leaving) for group in groups]
         is_synced = self._sink.sync()
         for group, is_taken in zip(groups, taken, strict=True):
-            with self._counting:
+            with self._waiting_lock:
                 self._waiting_bytes -= group.size
             is_written = is_taken and is_synced
             group.done(frozenset() if is_written else frozenset(one.event_id for one in group.leaving))
 
-    def _framed(self, one: Leaving) -> bytes:
+    def _encode(self, one: OutgoingRecord) -> bytes:
         if not self._stream:
             return one.record
-        return Entered(self._stream, one.event_id, one.event_us, one.arrived_us, one.record).record()
+        return EnteredRecord(self._stream, one.event_id, one.event_us, one.arrived_us, one.record).encode()

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Final
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from hopwatch.gate.registry.compatibility import Conflict, Direction, Level
-from hopwatch.gate.registry.explained import Explanation, explained, new_major
-from hopwatch.gate.registry.shelf import Entry, Kept
-from hopwatch.gate.registry.subjects import IncompatibleError, parsed
+from hopwatch.gate.registry.compatibility import CompatibilityLevel, Conflict, Direction
+from hopwatch.gate.registry.explanations import ConflictExplanation, describe_new_major, explain_conflicts
+from hopwatch.gate.registry.schema_store import StoredSchema, SubjectVersion
+from hopwatch.gate.registry.subjects import IncompatibleError, parse_stored
 
 AVRO: Final[dict[str, Any]] = {"anyOf": [{"type": "string"}, {"type": "array"}, {"type": "object"}]}
 """What a schema is in JSON; whether it is one of Avro, no JSON schema says."""
@@ -42,7 +42,7 @@ class SubjectAnswer(_Answer):
     """A subject: what its versions owe each other, and all of them."""
 
     subject: str
-    compatibility: Level
+    compatibility: CompatibilityLevel
     schemas: list[VersionAnswer]
 
 
@@ -57,7 +57,7 @@ class ConflictAnswer(_Answer):
     fix: str
 
     @classmethod
-    def of(cls, told: Explanation) -> ConflictAnswer:
+    def from_explanation(cls, told: ConflictExplanation) -> ConflictAnswer:
         """Return an explanation as it is answered."""
         return cls(**told._asdict())
 
@@ -66,32 +66,32 @@ class CompatibilityAnswer(_Answer):
     """Whether a schema would be taken, and what keeps it from that."""
 
     compatible: bool
-    compatibility: Level
+    compatibility: CompatibilityLevel
     conflicts: list[ConflictAnswer]
 
 
-def json_of(kept: Kept) -> Any:  # noqa: ANN401 - JSON
+def parse_schema_json(kept: StoredSchema) -> Any:  # noqa: ANN401 - JSON
     """Return a schema that is kept as JSON."""
     return orjson.loads(kept.text)
 
 
-def version(subject: str, entry: Entry) -> VersionAnswer:
+def build_version_answer(subject: str, entry: SubjectVersion) -> VersionAnswer:
     """Return a version of a subject."""
-    schema = parsed(entry.kept.text)
+    schema = parse_stored(entry.schema.text)
     return VersionAnswer(
-        id=entry.kept.number,
+        id=entry.schema.number,
         fingerprint=schema.fingerprint.hex(),
-        avro=json_of(entry.kept),
+        avro=parse_schema_json(entry.schema),
         subject=subject,
         version=entry.version,
     )
 
 
-def advice(error: IncompatibleError) -> str:
+def describe_fix(error: IncompatibleError) -> str:
     """Return what to do with a schema that does not fit."""
-    return f"mend what is listed, or {new_major(error.new.name)}"
+    return f"mend what is listed, or {describe_new_major(error.new.name)}"
 
 
-def conflicts(found: Sequence[Conflict]) -> list[ConflictAnswer]:
+def build_conflict_answers(found: Sequence[Conflict]) -> list[ConflictAnswer]:
     """Return what keeps a schema from joining a subject, each thing by itself."""
-    return [ConflictAnswer.of(one) for one in explained(found)]
+    return [ConflictAnswer.from_explanation(one) for one in explain_conflicts(found)]

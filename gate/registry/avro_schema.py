@@ -17,8 +17,8 @@ import orjson
 
 from hopwatch.probes.avro_lint import PRIMITIVES, LintError, full_name, lint
 
-MAX_BYTES: Final = 1024 * 1024
-_MEANT: Final = ("logicalType", "precision", "scale")
+MAX_SCHEMA_BYTES: Final = 1024 * 1024
+_LOGICAL_KEYS: Final = ("logicalType", "precision", "scale")
 _LOGICAL: Final = "logical-type"
 """What a logical type is called before Avro's library, which decides nothing by it: each ``logicalType`` that it does
 not know it would print as a warning, and keep for good."""
@@ -58,8 +58,8 @@ class Schema:
             SchemaError: it is none, or one that no decoder is to see.
         """
         told = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-        if len(told) > MAX_BYTES:
-            raise SchemaError("", f"a schema has at most {MAX_BYTES:,} bytes, got {len(told):,}")
+        if len(told) > MAX_SCHEMA_BYTES:
+            raise SchemaError("", f"a schema has at most {MAX_SCHEMA_BYTES:,} bytes, got {len(told):,}")
         try:
             said = orjson.loads(told)
         except ValueError as error:
@@ -70,9 +70,9 @@ class Schema:
             raise SchemaError(error.place, str(error)) from None
         try:
             compact = orjson.dumps(said).decode()
-            meaning = orjson.dumps(_meant(said, ""), option=orjson.OPT_SORT_KEYS).decode()
+            meaning = orjson.dumps(_normalize(said, ""), option=orjson.OPT_SORT_KEYS).decode()
             # With all names in full, also those of aliases, which the library takes as they stand.
-            parsed = avro.schema.parse(orjson.dumps(_unwarned(orjson.loads(meaning))).decode())
+            parsed = avro.schema.parse(orjson.dumps(_hide_logical_types(orjson.loads(meaning))).decode())
             # Avro's own library leaves logical types in the canonical form.
             canonical = fastavro.schema.to_parsing_canonical_form(said)
         except Exception as error:  # noqa: BLE001 - a library of parsers may raise anything, and all of it is the text's
@@ -88,48 +88,48 @@ def logical_type(parsed: avro.schema.Schema) -> str | None:
     return None if found is None else str(found)
 
 
-def _unwarned(meant: Any) -> Any:  # noqa: ANN401 - JSON
+def _hide_logical_types(meant: Any) -> Any:  # noqa: ANN401 - JSON
     """Return a schema as Avro's library is given it, with logical types under a name that it does not look for."""
     if isinstance(meant, list):
-        return [_unwarned(one) for one in meant]
+        return [_hide_logical_types(one) for one in meant]
     if not isinstance(meant, dict):
         return meant
     told = {_LOGICAL if name == "logicalType" else name: value for name, value in meant.items()}
     for part in ("type", "items", "values"):
         if part in told:
-            told[part] = _unwarned(told[part])
+            told[part] = _hide_logical_types(told[part])
     if "fields" in told:
-        told["fields"] = [one | {"type": _unwarned(one["type"])} for one in told["fields"]]
+        told["fields"] = [one | {"type": _hide_logical_types(one["type"])} for one in told["fields"]]
     return told
 
 
-def _meant(schema: Any, namespace: str) -> Any:  # noqa: ANN401 - JSON, here and below
+def _normalize(schema: Any, namespace: str) -> Any:  # noqa: ANN401 - JSON, here and below
     """Return all of a schema that its readers go by, written in one way."""
     if isinstance(schema, str):
         return schema if schema in PRIMITIVES or "." in schema or not namespace else f"{namespace}.{schema}"
     if isinstance(schema, list):
-        return [_meant(branch, namespace) for branch in schema]
-    kind, more = schema["type"], _logical(schema)
+        return [_normalize(branch, namespace) for branch in schema]
+    kind, more = schema["type"], _logical_properties(schema)
     match kind:
         case "array":
-            return {"type": kind, "items": _meant(schema["items"], namespace)} | more
+            return {"type": kind, "items": _normalize(schema["items"], namespace)} | more
         case "map":
-            return {"type": kind, "values": _meant(schema["values"], namespace)} | more
+            return {"type": kind, "values": _normalize(schema["values"], namespace)} | more
         case "record" | "enum" | "fixed":
-            return _named(schema, namespace) | more
+            return _normalize_named(schema, namespace) | more
         case _:
-            inner = _meant(kind, namespace)
+            inner = _normalize(kind, namespace)
             return {"type": inner} | more if more else inner
 
 
-def _logical(schema: dict[str, Any]) -> dict[str, Any]:
+def _logical_properties(schema: dict[str, Any]) -> dict[str, Any]:
     """Return what a logical type says; digits belong to one, and none behind the point is so by default."""
     if "logicalType" not in schema:
         return {}
-    return {name: schema[name] for name in _MEANT if name in schema and (name, schema[name]) != ("scale", 0)}
+    return {name: schema[name] for name in _LOGICAL_KEYS if name in schema and (name, schema[name]) != ("scale", 0)}
 
 
-def _named(schema: dict[str, Any], namespace: str) -> dict[str, Any]:
+def _normalize_named(schema: dict[str, Any], namespace: str) -> dict[str, Any]:
     full = full_name(schema, namespace)
     space = full.rpartition(".")[0]
     told: dict[str, Any] = {"type": schema["type"], "name": full}
@@ -139,14 +139,14 @@ def _named(schema: dict[str, Any], namespace: str) -> dict[str, Any]:
         if name in schema:
             told[name] = schema[name]
     if "fields" in schema:
-        told["fields"] = [_field(one, space) for one in schema["fields"]]
+        told["fields"] = [_normalize_field(one, space) for one in schema["fields"]]
     return told
 
 
-def _field(one: dict[str, Any], namespace: str) -> dict[str, Any]:
-    told = {"name": one["name"], "type": _meant(one["type"], namespace)}
+def _normalize_field(one: dict[str, Any], namespace: str) -> dict[str, Any]:
+    told = {"name": one["name"], "type": _normalize(one["type"], namespace)}
     if "default" in one:
-        told["default"] = _number(one["default"])
+        told["default"] = _normalize_default(one["default"])
     if one.get("order", "ascending") != "ascending":
         told["order"] = one["order"]
     if aliases := one.get("aliases"):
@@ -154,12 +154,12 @@ def _field(one: dict[str, Any], namespace: str) -> dict[str, Any]:
     return told
 
 
-def _number(default: Any) -> Any:  # noqa: ANN401 - as above
+def _normalize_default(default: Any) -> Any:  # noqa: ANN401 - as above
     """Return a default in which 1.0 is 1, as JSON does not tell them apart; what an integer cannot say stays."""
     if isinstance(default, list):
-        return [_number(one) for one in default]
+        return [_normalize_default(one) for one in default]
     if isinstance(default, dict):
-        return {name: _number(one) for name, one in default.items()}
+        return {name: _normalize_default(one) for name, one in default.items()}
     is_whole = isinstance(default, float) and default.is_integer() and abs(default) < _EXACT
     is_minus_nothing = isinstance(default, float) and default == 0 and math.copysign(1, default) < 0
     return int(default) if is_whole and not is_minus_nothing else default

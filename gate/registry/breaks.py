@@ -13,15 +13,15 @@ from typing import Any, Final, NamedTuple
 
 from avro.compatibility import ReaderWriterCompatibilityChecker, SchemaCompatibilityType
 
-MOST: Final = 100
-MOST_CHARS: Final = 300
+MAX_BREAKS: Final = 100
+MAX_CHARS: Final = 300
 """Of what stands at a place."""
 _NUMBERS: Final = ("int", "long", "float", "double")
 _TEXTS: Final = frozenset({"string", "bytes"})
 _NAMED: Final = frozenset({"record", "enum", "fixed"})
 
 
-class Kind(StrEnum):
+class BreakKind(StrEnum):
     """What is wrong at a place."""
 
     NO_DEFAULT = "no-default"
@@ -38,75 +38,77 @@ class Kind(StrEnum):
 class Break(NamedTuple):
     """A place, such as ``customer.address[].zip``, empty for the whole; what the reader says there, and the writer."""
 
-    kind: Kind
+    kind: BreakKind
     place: str
     reader: str
     writer: str
 
 
-def breaks(reader: Any, writer: Any) -> tuple[Break, ...]:  # noqa: ANN401 - schemas of a library without types, all below
+def find_breaks(reader: Any, writer: Any) -> tuple[Break, ...]:  # noqa: ANN401 - schemas of a library without types, all below
     """Return why a schema of Avro's library does not read another: at least one break, at most ``MOST``.
 
     Two schemas that fit are not to be asked about.
     """
-    return tuple(islice(_breaks(reader, writer, ""), MOST)) or (Break(Kind.TYPE, "", _said(reader), _said(writer)),)
+    return tuple(islice(_iter_breaks(reader, writer, ""), MAX_BREAKS)) or (
+        Break(BreakKind.TYPE, "", _describe(reader), _describe(writer)),
+    )
 
 
-def _breaks(reader: Any, writer: Any, place: str) -> Iterator[Break]:  # noqa: ANN401
+def _iter_breaks(reader: Any, writer: Any, place: str) -> Iterator[Break]:  # noqa: ANN401
     if writer.type == "union":
         for branch in writer.schemas:
-            yield from _breaks(reader, branch, place)
+            yield from _iter_breaks(reader, branch, place)
     elif reader.type == "union":
-        if not any(fits(branch, writer) for branch in reader.schemas):
-            yield from _of_branches(reader, writer, place)
+        if not any(is_compatible(branch, writer) for branch in reader.schemas):
+            yield from _branch_breaks(reader, writer, place)
     elif reader.type != writer.type:
         if not _is_promoted(reader.type, writer.type):
-            yield Break(Kind.TYPE, place, _said(reader), _said(writer))
+            yield Break(BreakKind.TYPE, place, _describe(reader), _describe(writer))
     elif reader.type == "array":
-        yield from _breaks(reader.items, writer.items, f"{place}[]")
+        yield from _iter_breaks(reader.items, writer.items, f"{place}[]")
     elif reader.type == "map":
-        yield from _breaks(reader.values, writer.values, f"{place}{{}}")
+        yield from _iter_breaks(reader.values, writer.values, f"{place}{{}}")
     elif reader.type in _NAMED:
-        yield from _of_named(reader, writer, place)
+        yield from _named_breaks(reader, writer, place)
 
 
-def _of_branches(reader: Any, writer: Any, place: str) -> Iterator[Break]:  # noqa: ANN401
+def _branch_breaks(reader: Any, writer: Any, place: str) -> Iterator[Break]:  # noqa: ANN401
     """Yield what is wrong with the one branch that is meant, if there is one."""
     alike = [one for one in reader.schemas if one.type == writer.type and writer.type not in {"string", "bytes"}]
     if len(alike) == 1 and writer.type in {*_NAMED, "array", "map"}:
-        yield from _breaks(alike[0], writer, place)
+        yield from _iter_breaks(alike[0], writer, place)
     else:
-        yield Break(Kind.BRANCH, place, _said(reader), _said(writer))
+        yield Break(BreakKind.BRANCH, place, _describe(reader), _describe(writer))
 
 
-def _of_named(reader: Any, writer: Any, place: str) -> Iterator[Break]:  # noqa: ANN401
+def _named_breaks(reader: Any, writer: Any, place: str) -> Iterator[Break]:  # noqa: ANN401
     if reader.name != writer.name and writer.fullname not in (reader.props.get("aliases") or ()):
-        yield Break(Kind.NAME, place, reader.fullname, writer.fullname)
+        yield Break(BreakKind.NAME, place, reader.fullname, writer.fullname)
     if reader.type == "fixed":
         if reader.size != writer.size:
-            yield Break(Kind.SIZE, place, str(reader.size), str(writer.size))
+            yield Break(BreakKind.SIZE, place, str(reader.size), str(writer.size))
     elif reader.type == "enum":
         known = set(reader.symbols)
         gone = [symbol for symbol in writer.symbols if symbol not in known]
         if gone and reader.props.get("default") not in known:
-            yield Break(Kind.SYMBOLS, place, _cut(", ".join(reader.symbols)), _cut(", ".join(gone)))
+            yield Break(BreakKind.SYMBOLS, place, _truncate(", ".join(reader.symbols)), _truncate(", ".join(gone)))
     else:
         for field in reader.fields:
             there = f"{place}.{field.name}" if place else str(field.name)
-            found = _field(writer, field)
+            found = _find_field(writer, field)
             if found is not None:
-                yield from _breaks(field.type, found.type, there)
+                yield from _iter_breaks(field.type, found.type, there)
             elif not field.has_default:
-                yield Break(Kind.NO_DEFAULT, there, _said(field.type), "")
+                yield Break(BreakKind.NO_DEFAULT, there, _describe(field.type), "")
 
 
-def _field(writer: Any, field: Any) -> Any:  # noqa: ANN401
+def _find_field(writer: Any, field: Any) -> Any:  # noqa: ANN401
     """Return the writer's field that a reader's field is read from, none without."""
     names = (field.name, *(field.props.get("aliases") or ()))
     return next((writer.fields_dict[name] for name in names if name in writer.fields_dict), None)
 
 
-def fits(reader: Any, writer: Any) -> bool:  # noqa: ANN401
+def is_compatible(reader: Any, writer: Any) -> bool:  # noqa: ANN401
     """Return whether a schema of Avro's library reads all that another may write; the library decides."""
     found = ReaderWriterCompatibilityChecker().get_compatibility(reader, writer)  # type: ignore[no-untyped-call]
     return bool(found.compatibility is SchemaCompatibilityType.compatible)
@@ -118,11 +120,11 @@ def _is_promoted(reader: str, writer: str) -> bool:
     return {reader, writer} == _TEXTS
 
 
-def _said(schema: Any) -> str:  # noqa: ANN401
+def _describe(schema: Any) -> str:  # noqa: ANN401
     if schema.type == "union":
-        return _cut(" | ".join(_said(branch) for branch in schema.schemas))
+        return _truncate(" | ".join(_describe(branch) for branch in schema.schemas))
     return f"{schema.type} {schema.fullname}" if schema.type in _NAMED else str(schema.type)
 
 
-def _cut(words: str) -> str:
-    return words if len(words) <= MOST_CHARS else f"{words[:MOST_CHARS]}…"
+def _truncate(words: str) -> str:
+    return words if len(words) <= MAX_CHARS else f"{words[:MAX_CHARS]}…"

@@ -7,10 +7,10 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from hopwatch.gate.registry.avro_schema import Schema
-from hopwatch.gate.registry.breaks import Break, breaks, fits
+from hopwatch.gate.registry.breaks import Break, find_breaks, is_compatible
 
 
-class Level(StrEnum):
+class CompatibilityLevel(StrEnum):
     """What the versions of a subject owe each other."""
 
     NONE = "none"
@@ -37,7 +37,7 @@ class Level(StrEnum):
         return self.startswith(("forward", "full"))
 
 
-DEFAULT: Final = Level.BACKWARD_TRANSITIVE
+DEFAULT_LEVEL: Final = CompatibilityLevel.BACKWARD_TRANSITIVE
 """Of a subject for which nobody has said another: readers are brought up to date first, and read all that is kept."""
 
 
@@ -58,25 +58,25 @@ class Conflict(NamedTuple):
     breaks: tuple[Break, ...]
 
 
-class Version(NamedTuple):
+class SchemaVersion(NamedTuple):
     """A schema of a subject, and its number, from 1."""
 
     number: int
     schema: Schema
 
 
-def reads(reader: Schema, writer: Schema) -> bool:
+def is_readable(reader: Schema, writer: Schema) -> bool:
     """Return whether all that one schema may write is read by another."""
-    return fits(reader.parsed, writer.parsed)
+    return is_compatible(reader.parsed, writer.parsed)
 
 
-def conflicts(new: Schema, versions: Sequence[Version], level: Level) -> tuple[Conflict, ...]:
+def find_conflicts(new: Schema, versions: Sequence[SchemaVersion], level: CompatibilityLevel) -> tuple[Conflict, ...]:
     """Return what keeps a new schema from joining versions, in their order; if not transitive, from the latest."""
     owed = versions if level.is_transitive else versions[-1:]
     found = []
     for number, old in owed:
-        if level.needs_backward and not reads(new, old):
-            found.append(Conflict(number, Direction.BACKWARD, breaks(new.parsed, old.parsed)))
-        if level.needs_forward and not reads(old, new):
-            found.append(Conflict(number, Direction.FORWARD, breaks(old.parsed, new.parsed)))
+        if level.needs_backward and not is_readable(new, old):
+            found.append(Conflict(number, Direction.BACKWARD, find_breaks(new.parsed, old.parsed)))
+        if level.needs_forward and not is_readable(old, new):
+            found.append(Conflict(number, Direction.FORWARD, find_breaks(old.parsed, new.parsed)))
     return tuple(found)

@@ -16,11 +16,11 @@ from fastapi.params import Depends
 from pydantic import BaseModel, ConfigDict, Field
 
 from hopwatch.gate.registry.avro_schema import Schema, SchemaError
-from hopwatch.gate.registry.compatibility import Level
-from hopwatch.gate.registry.explained import Explanation, explained
-from hopwatch.gate.registry.routes import Subject
-from hopwatch.gate.registry.shelf import Entry, ShelfDownError
-from hopwatch.gate.registry.subjects import ALL, IncompatibleError, MeaningError, Registry, UnknownError
+from hopwatch.gate.registry.compatibility import CompatibilityLevel
+from hopwatch.gate.registry.explanations import ConflictExplanation, explain_conflicts
+from hopwatch.gate.registry.routes import SubjectName
+from hopwatch.gate.registry.schema_store import SchemaStoreError, SubjectVersion
+from hopwatch.gate.registry.subjects import ALL_SUBJECTS, IncompatibleError, MeaningError, Registry, UnknownError
 from hopwatch.probes.http import problems
 
 Found = TypeVar("Found")
@@ -35,7 +35,7 @@ Id = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
 @dataclass(eq=False)
-class Refusal(Exception):  # noqa: N818 - as the API has it, an answer
+class ConfluentError(Exception):
     """Ends a request the way Confluent's registry does."""
 
     status: HTTPStatus
@@ -79,7 +79,7 @@ class TextAnswer(_Body):
     text: Annotated[str, Field(alias="schema")]
 
 
-class VersionAnswer(TextAnswer):
+class ConfluentVersionAnswer(TextAnswer):
     """A version of a subject."""
 
     subject: str
@@ -87,14 +87,14 @@ class VersionAnswer(TextAnswer):
     version: int
 
 
-class PlaceAnswer(_Body):
+class SubjectVersionAnswer(_Body):
     """Where a schema stands."""
 
     subject: str
     version: int
 
 
-class FitAnswer(_Body):
+class CompatibilityCheckAnswer(_Body):
     """Whether a schema fits, and if not, why."""
 
     is_compatible: bool
@@ -122,7 +122,7 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     status: {"description": when, "content": _CONTENT}
     for status, when in {
         400: "the body is no UTF-8, or ends too early",
-        401: "there is no token, or nobody knows it",
+        401: "missing or invalid token",
         403: "the schemas of the subject are not the producer's",
         404: "there is no such subject, version or schema",
         408: "the body came too slowly",
@@ -135,7 +135,7 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-def router(registry: Registry, writing: Sequence[Depends] = ()) -> APIRouter:
+def build_router(registry: Registry, writing: Sequence[Depends] = ()) -> APIRouter:
     """Return the routes; those that write depend on ``writing``."""
     routes = APIRouter(tags=["Confluent's API"], responses=_RESPONSES)
     _add_subjects(routes, registry, writing)
@@ -147,29 +147,31 @@ def router(registry: Registry, writing: Sequence[Depends] = ()) -> APIRouter:
 
 def _add_subjects(routes: APIRouter, registry: Registry, writing: Sequence[Depends]) -> None:
     @routes.post("/subjects/{subject}/versions", dependencies=writing)
-    async def register(subject: Subject, body: SchemaBody) -> IdAnswer:
+    async def register(subject: SubjectName, body: SchemaBody) -> IdAnswer:
         """Make a schema the newest version of a subject; one that is there already is found."""
         # Its clients register at each start what they write by.
-        made = await _asked(lambda: registry.register(subject, _schema(body), renews=False))
-        return IdAnswer(id=made.entry.kept.number)
+        made = await _call_registry(lambda: registry.register(subject, _parse_schema(body), renews=False))
+        return IdAnswer(id=made.entry.schema.number)
 
     @routes.post("/subjects/{subject}")
-    async def find(subject: Subject, body: SchemaBody) -> VersionAnswer:
+    async def find(subject: SubjectName, body: SchemaBody) -> ConfluentVersionAnswer:
         """Find the version of a subject that a schema is."""
-        entry = await _asked(lambda: registry.find(subject, _schema(body)))
+        entry = await _call_registry(lambda: registry.find(subject, _parse_schema(body)))
         if entry is None:
-            raise Refusal(HTTPStatus.NOT_FOUND, NO_SCHEMA, "the schema is no version of this subject")
-        return _version(subject, entry)
+            raise ConfluentError(HTTPStatus.NOT_FOUND, NO_SCHEMA, "the schema is no version of this subject")
+        return _build_version_answer(subject, entry)
 
     @routes.get("/subjects/{subject}/versions")
-    async def list_versions(subject: Subject) -> list[int]:
+    async def list_versions(subject: SubjectName) -> list[int]:
         """List the numbers of all versions of a subject."""
-        return [entry.version for entry in await _asked(lambda: registry.entries(subject))]
+        return [entry.version for entry in await _call_registry(lambda: registry.entries(subject))]
 
     @routes.get("/subjects/{subject}/versions/{version}")
-    async def get_version(subject: Subject, version: Version) -> VersionAnswer:
+    async def get_version(subject: SubjectName, version: Version) -> ConfluentVersionAnswer:
         """Get one version of a subject."""
-        return _version(subject, await _asked(lambda: registry.entry(subject, _number(version))))
+        return _build_version_answer(
+            subject, await _call_registry(lambda: registry.entry(subject, _parse_version(version)))
+        )
 
 
 def _add_schemas(routes: APIRouter, registry: Registry) -> None:
@@ -181,61 +183,65 @@ def _add_schemas(routes: APIRouter, registry: Registry) -> None:
     @routes.get("/schemas/ids/{number}")
     async def by_number(number: Id) -> TextAnswer:
         """Get a schema by its number."""
-        kept = await _asked(lambda: registry.by_number(number))
+        kept = await _call_registry(lambda: registry.by_number(number))
         return TextAnswer(text=kept.text)
 
     @routes.get("/schemas/ids/{number}/versions")
-    async def places(number: Id) -> list[PlaceAnswer]:
+    async def places(number: Id) -> list[SubjectVersionAnswer]:
         """List the subjects and versions that a schema stands under."""
-        found = await _asked(lambda: registry.places(number))
-        return [PlaceAnswer(subject=subject, version=version) for subject, version in found]
+        found = await _call_registry(lambda: registry.places(number))
+        return [SubjectVersionAnswer(subject=subject, version=version) for subject, version in found]
 
 
 def _add_compatibility(routes: APIRouter, registry: Registry) -> None:
     @routes.post("/compatibility/subjects/{subject}/versions/{version}")
     async def fits_version(
-        subject: Subject, version: Version, body: SchemaBody, *, verbose: Annotated[bool, Query()] = False
-    ) -> FitAnswer:
+        subject: SubjectName, version: Version, body: SchemaBody, *, verbose: Annotated[bool, Query()] = False
+    ) -> CompatibilityCheckAnswer:
         """Say whether a schema fits one version of a subject."""
 
-        def ask() -> FitAnswer:
-            number = registry.entry(subject, _number(version)).version
-            return _fit(registry, subject, body, number, is_told=verbose)
+        def ask() -> CompatibilityCheckAnswer:
+            number = registry.entry(subject, _parse_version(version)).version
+            return _check_fit(registry, subject, body, number, is_told=verbose)
 
-        return await _asked(ask)
+        return await _call_registry(ask)
 
     @routes.post("/compatibility/subjects/{subject}/versions")
-    async def fits(subject: Subject, body: SchemaBody, *, verbose: Annotated[bool, Query()] = False) -> FitAnswer:
+    async def fits(
+        subject: SubjectName, body: SchemaBody, *, verbose: Annotated[bool, Query()] = False
+    ) -> CompatibilityCheckAnswer:
         """Say whether a schema fits a subject."""
-        return await _asked(lambda: _fit(registry, subject, body, None, is_told=verbose))
+        return await _call_registry(lambda: _check_fit(registry, subject, body, None, is_told=verbose))
 
 
 def _add_levels(routes: APIRouter, registry: Registry, writing: Sequence[Depends]) -> None:
     @routes.get("/config")
     async def get_level() -> LevelAnswer:
         """Get what subjects owe that have no level of their own."""
-        return LevelAnswer(level=(await _asked(registry.level)).name)
+        return LevelAnswer(level=(await _call_registry(registry.level)).name)
 
     @routes.put("/config", dependencies=writing)
     async def set_level(body: LevelBody) -> LevelBody:
         """Set it."""
-        return await _set(registry, body, ALL)
+        return await _set_level(registry, body, ALL_SUBJECTS)
 
     @routes.get("/config/{subject}")
     async def get_own_level(
-        subject: Subject, *, default_to_global: Annotated[bool, Query(alias="defaultToGlobal")] = False
+        subject: SubjectName, *, default_to_global: Annotated[bool, Query(alias="defaultToGlobal")] = False
     ) -> LevelAnswer:
         """Get what the versions of a subject owe each other, if it has a level of its own."""
-        own = await _asked(lambda: registry.level(subject) if default_to_global else registry.own_level(subject))
+        own = await _call_registry(
+            lambda: registry.level(subject) if default_to_global else registry.own_level(subject)
+        )
         if own is None:
             told = f"the subject {subject!r} has no level of its own: ask with defaultToGlobal=true"
-            raise Refusal(HTTPStatus.NOT_FOUND, NO_LEVEL, told)
+            raise ConfluentError(HTTPStatus.NOT_FOUND, NO_LEVEL, told)
         return LevelAnswer(level=own.name)
 
     @routes.put("/config/{subject}", dependencies=writing)
-    async def set_own_level(subject: Subject, body: LevelBody) -> LevelBody:
+    async def set_own_level(subject: SubjectName, body: LevelBody) -> LevelBody:
         """Set what the versions of a subject owe each other."""
-        return await _set(registry, body, subject)
+        return await _set_level(registry, body, subject)
 
     @routes.get("/mode")
     async def mode() -> ModeAnswer:
@@ -243,54 +249,58 @@ def _add_levels(routes: APIRouter, registry: Registry, writing: Sequence[Depends
         return ModeAnswer(mode="READWRITE")
 
 
-async def _set(registry: Registry, body: LevelBody, subject: str) -> LevelBody:
+async def _set_level(registry: Registry, body: LevelBody, subject: str) -> LevelBody:
     name = body.compatibility.upper()
-    if name not in Level.__members__:
-        known = ", ".join(Level.__members__)
+    if name not in CompatibilityLevel.__members__:
+        known = ", ".join(CompatibilityLevel.__members__)
         told = f"a level is one of {known}, got {body.compatibility[:60]!r}"
-        raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_LEVEL, told)
-    await _asked(lambda: registry.set_level(Level[name], subject))
+        raise ConfluentError(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_LEVEL, told)
+    await _call_registry(lambda: registry.set_level(CompatibilityLevel[name], subject))
     return LevelBody(compatibility=name)
 
 
-def _fit(registry: Registry, subject: str, body: SchemaBody, version: int | None, *, is_told: bool) -> FitAnswer:
-    _, found = registry.conflicts(subject, _schema(body), version)
-    messages = [_told(one) for one in explained(found)] if is_told else []
-    return FitAnswer(is_compatible=not found, messages=messages)
+def _check_fit(
+    registry: Registry, subject: str, body: SchemaBody, version: int | None, *, is_told: bool
+) -> CompatibilityCheckAnswer:
+    _, found = registry.conflicts(subject, _parse_schema(body), version)
+    messages = [_describe(one) for one in explain_conflicts(found)] if is_told else []
+    return CompatibilityCheckAnswer(is_compatible=not found, messages=messages)
 
 
-def _schema(body: SchemaBody) -> Schema:
+def _parse_schema(body: SchemaBody) -> Schema:
     if body.kind != AVRO or body.references:
         what = "references" if body.references else f"the kind {body.kind[:60]!r}"
         told = f"a schema is of the kind {AVRO}, without references; got {what}"
-        raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_SCHEMA, told)
+        raise ConfluentError(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_SCHEMA, told)
     return Schema.parse(body.text)
 
 
-def _version(subject: str, entry: Entry) -> VersionAnswer:
-    return VersionAnswer(subject=subject, version=entry.version, id=entry.kept.number, text=entry.kept.text)
+def _build_version_answer(subject: str, entry: SubjectVersion) -> ConfluentVersionAnswer:
+    return ConfluentVersionAnswer(
+        subject=subject, version=entry.version, id=entry.schema.number, text=entry.schema.text
+    )
 
 
-def _number(version: str) -> int | None:
+def _parse_version(version: str) -> int | None:
     return None if version == "latest" else int(version)
 
 
-def _told(one: Explanation) -> str:
+def _describe(one: ConflictExplanation) -> str:
     return f"{one.place}: {one.problem}: {one.breaks}: {one.fix}"
 
 
-async def _asked(act: Callable[[], Found]) -> Found:
+async def _call_registry(act: Callable[[], Found]) -> Found:
     try:
         return await to_thread.run_sync(act)
     except SchemaError as error:
         told = f"{error.place or '/'}: {error}"
-        raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_SCHEMA, told) from None
-    except ShelfDownError as error:
-        raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, int(HTTPStatus.SERVICE_UNAVAILABLE), str(error)) from None
+        raise ConfluentError(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_SCHEMA, told) from None
+    except SchemaStoreError as error:
+        raise ConfluentError(HTTPStatus.SERVICE_UNAVAILABLE, int(HTTPStatus.SERVICE_UNAVAILABLE), str(error)) from None
     except UnknownError as error:
-        raise Refusal(HTTPStatus.NOT_FOUND, _CODES[error.what], str(error)) from None
+        raise ConfluentError(HTTPStatus.NOT_FOUND, _CODES[error.what], str(error)) from None
     except MeaningError as error:
-        raise Refusal(HTTPStatus.CONFLICT, int(HTTPStatus.CONFLICT), str(error)) from None
+        raise ConfluentError(HTTPStatus.CONFLICT, int(HTTPStatus.CONFLICT), str(error)) from None
     except IncompatibleError as error:
-        why = "; ".join(_told(one) for one in explained(error.conflicts))
-        raise Refusal(HTTPStatus.CONFLICT, int(HTTPStatus.CONFLICT), f"{error}: {why}") from None
+        why = "; ".join(_describe(one) for one in explain_conflicts(error.conflicts))
+        raise ConfluentError(HTTPStatus.CONFLICT, int(HTTPStatus.CONFLICT), f"{error}: {why}") from None

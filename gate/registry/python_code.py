@@ -19,7 +19,7 @@ import fastavro
 import orjson
 
 from hopwatch.gate.registry.avro_schema import Schema
-from hopwatch.gate.registry.compatibility import reads
+from hopwatch.gate.registry.compatibility import is_readable
 
 WIDTH: Final = 110
 _SIMPLE: Final = {
@@ -40,7 +40,7 @@ _MEMBERS_TAKEN: Final = frozenset({"encode", "decode", "dataclasses", "classmeth
 _SYMBOLS_TAKEN: Final = frozenset({"mro", "name", "value", *keyword.kwlist})
 
 
-class NotWritableError(ValueError):
+class CodeGenerationError(ValueError):
     """A schema of which no module can be made; the message says why, and what to do."""
 
 
@@ -51,17 +51,17 @@ class _Module:
     types: dict[str, dict[str, Any]] = field(default_factory=dict)
     classes: dict[str, str] = field(default_factory=dict)
 
-    def enter(self, schema: Any) -> None:  # noqa: ANN401 - JSON, here and below
+    def add_types(self, schema: Any) -> None:  # noqa: ANN401 - JSON, here and below
         """Go through a schema and give each record and enum a class name of its own."""
         if isinstance(schema, list):
             for branch in schema:
-                self.enter(branch)
+                self.add_types(branch)
         elif isinstance(schema, dict):
             for part in ("items", "values", "type"):
                 if isinstance(schema.get(part), list | dict):
-                    self.enter(schema[part])
+                    self.add_types(schema[part])
             for one in schema.get("fields", ()):
-                self.enter(one["type"])
+                self.add_types(one["type"])
             if schema.get("type") in {"record", "enum"}:
                 self.types[schema["name"]] = schema
                 self.classes[schema["name"]] = self._class_name(schema["name"])
@@ -147,7 +147,7 @@ class _Module:
         return str(schema["name"]) if isinstance(schema, dict) and "name" in schema else None
 
 
-def module(schema: Schema, versions: Mapping[int, Schema], subject: str, version: int) -> str:
+def generate_module(schema: Schema, versions: Mapping[int, Schema], subject: str, version: int) -> str:
     """Return the source of a module for a schema, one version of a subject; it reads what the other versions wrote.
 
     Raises:
@@ -155,10 +155,10 @@ def module(schema: Schema, versions: Mapping[int, Schema], subject: str, version
     """
     parsed: Any = fastavro.parse_schema(orjson.loads(schema.text))
     if not isinstance(parsed, dict) or parsed["type"] != "record":
-        raise NotWritableError(f"a module is made of a record, got {schema.text[:60]}: register a record")
+        raise CodeGenerationError(f"a module is made of a record, got {schema.text[:60]}: register a record")
     made = _Module()
-    made.enter(parsed)
-    writers = [one for one in versions.values() if one.fingerprint != schema.fingerprint and reads(schema, one)]
+    made.add_types(parsed)
+    writers = [one for one in versions.values() if one.fingerprint != schema.fingerprint and is_readable(schema, one)]
     lines = [
         f'"""Events of {subject}, version {version}: made by hopwatch schema generate python, and not to be edited."""',
         _HEAD,
@@ -173,7 +173,7 @@ def module(schema: Schema, versions: Mapping[int, Schema], subject: str, version
         ),
         "}",
         '"""By their fingerprints, the schemas of events that can be read."""',
-        *_classes(made, parsed["name"]),
+        *_generate_classes(made, parsed["name"]),
         "",
         "",
         "_BY_NAME: dict[str, typing.Any] = {",
@@ -195,22 +195,24 @@ def _literal(text: str) -> str:
     return pformat(json.loads(text), width=WIDTH, sort_dicts=False)
 
 
-def _classes(made: _Module, outermost: str) -> Iterator[str]:
+def _generate_classes(made: _Module, outermost: str) -> Iterator[str]:
     for full, one in made.types.items():
         name = made.classes[full]
         yield from ("", "")
         if one["type"] == "enum":
             yield f"class {name}(enum.StrEnum):"
-            yield f'    """{_doc(one, full)}"""'
+            yield f'    """{_build_docstring(one, full)}"""'
             yield ""
-            yield from (f'    {_attribute(symbol, full, _SYMBOLS_TAKEN)} = "{symbol}"' for symbol in one["symbols"])
+            yield from (
+                f'    {_check_attribute(symbol, full, _SYMBOLS_TAKEN)} = "{symbol}"' for symbol in one["symbols"]
+            )
             continue
         yield "@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)"
         yield f"class {name}:"
-        yield f'    """{_doc(one, full)}"""'
+        yield f'    """{_build_docstring(one, full)}"""'
         yield ""
         yield from (
-            f"    {_attribute(field['name'], full)}: {made.annotation(field['type'])}{_default(field)}"
+            f"    {_check_attribute(field['name'], full)}: {made.annotation(field['type'])}{_build_default(field)}"
             for field in one["fields"]
         )
         yield _METHODS if full == outermost else ""
@@ -232,27 +234,27 @@ def _item(name: str) -> str:
     return f'value["{name}"]'
 
 
-def _attribute(name: str, full: str, taken: frozenset[str] = _MEMBERS_TAKEN) -> str:
+def _check_attribute(name: str, full: str, taken: frozenset[str] = _MEMBERS_TAKEN) -> str:
     if name in taken or name.startswith("_"):
         what = f"the name {name!r} of {full} cannot be an attribute in Python"
-        raise NotWritableError(f"{what}: rename it in a new version, with this name as an alias")
+        raise CodeGenerationError(f"{what}: rename it in a new version, with this name as an alias")
     return name
 
 
-def _doc(one: Mapping[str, Any], full: str) -> str:
+def _build_docstring(one: Mapping[str, Any], full: str) -> str:
     words = "".join(letter if letter.isprintable() else " " for letter in str(one.get("doc") or ""))
     told = re.sub(r"\s+", " ", words).strip().replace("\\", "").replace('"', "'")
     return told or f"``{full}``."
 
 
-def _default(one: Mapping[str, Any]) -> str:
+def _build_default(one: Mapping[str, Any]) -> str:
     """Return the default of a field, where Python can say it in the same words."""
     if "default" not in one:
         return ""
     default = one["default"]
     kind = one["type"][0] if isinstance(one["type"], list) else one["type"]
     if not isinstance(kind, str):
-        return _empty(default, kind)
+        return _build_empty_default(default, kind)
     if default is None or (isinstance(default, bool | int | str) and kind in {"boolean", "int", "long", "string"}):
         return f" = {default!r}"
     if isinstance(default, int | float) and kind in {"float", "double"}:
@@ -260,7 +262,7 @@ def _default(one: Mapping[str, Any]) -> str:
     return ""
 
 
-def _empty(default: object, kind: Mapping[str, Any]) -> str:
+def _build_empty_default(default: object, kind: Mapping[str, Any]) -> str:
     if (default, kind["type"]) == ([], "array"):
         return " = dataclasses.field(default_factory=list)"
     if (default, kind["type"]) == ({}, "map"):

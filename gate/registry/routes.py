@@ -19,17 +19,17 @@ from hopwatch.gate.registry.answers import (
     VersionAnswer,
 )
 from hopwatch.gate.registry.avro_schema import Schema, SchemaError
-from hopwatch.gate.registry.shelf import ShelfDownError
-from hopwatch.gate.registry.subjects import NAME, IncompatibleError, MeaningError, Registry, UnknownError
+from hopwatch.gate.registry.schema_store import SchemaStoreError
+from hopwatch.gate.registry.subjects import SUBJECT_PATTERN, IncompatibleError, MeaningError, Registry, UnknownError
 from hopwatch.probes.http import handlers
-from hopwatch.probes.http.problems import Fault, Problem
+from hopwatch.probes.http.problems import Fault, HttpProblem
 
 Found = TypeVar("Found")
 
-Subject = Annotated[str, Path(pattern=NAME, description="1 to 255 of the characters A-Za-z0-9._-")]
-_WHEN: Final = {
+SubjectName = Annotated[str, Path(pattern=SUBJECT_PATTERN, description="1 to 255 of the characters A-Za-z0-9._-")]
+_DESCRIPTIONS: Final = {
     400: "the body ends too early, or is no gzip",
-    401: "there is no token, or nobody knows it",
+    401: "missing or invalid token",
     403: "the schemas of the subject are not the producer's",
     404: "there is no such subject, version or schema",
     408: "the body came too slowly",
@@ -42,49 +42,49 @@ _WHEN: Final = {
 _BODY: Final[dict[str, Any]] = {"requestBody": {"required": True, "content": {"application/json": {"schema": AVRO}}}}
 
 
-def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def document_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return how some statuses are documented."""
-    return handlers.documented({status: _WHEN[status] for status in statuses})
+    return handlers.document_problems({status: _DESCRIPTIONS[status] for status in statuses})
 
 
-def router(registry: Registry, writing: Sequence[Depends] = ()) -> APIRouter:  # noqa: C901 - one function a route
+def build_router(registry: Registry, writing: Sequence[Depends] = ()) -> APIRouter:  # noqa: C901 - one function a route
     """Return the routes; those that write depend on ``writing``."""
-    routes = APIRouter(tags=["registry"], responses=responses(401, 429))
+    routes = APIRouter(tags=["registry"], responses=document_responses(401, 429))
 
-    @routes.get("/subjects", responses=responses(503))
+    @routes.get("/subjects", responses=document_responses(503))
     async def list_subjects() -> list[str]:
         """List the subjects that have a schema."""
-        return list(await asked(registry.subjects))
+        return list(await call_registry(registry.subjects))
 
-    @routes.get("/subjects/{subject}/schemas", responses=responses(404, 422, 503))
-    async def list_schemas(subject: Subject) -> SubjectAnswer:
+    @routes.get("/subjects/{subject}/schemas", responses=document_responses(404, 422, 503))
+    async def list_schemas(subject: SubjectName) -> SubjectAnswer:
         """List all versions of a subject."""
 
         def read() -> SubjectAnswer:
-            versions = [answers.version(subject, entry) for entry in registry.entries(subject)]
+            versions = [answers.build_version_answer(subject, entry) for entry in registry.entries(subject)]
             return SubjectAnswer(subject=subject, compatibility=registry.level(subject), schemas=versions)
 
-        return await asked(read)
+        return await call_registry(read)
 
-    @routes.get("/subjects/{subject}/schemas/{version}", responses=responses(404, 422, 503))
+    @routes.get("/subjects/{subject}/schemas/{version}", responses=document_responses(404, 422, 503))
     async def get_version(
-        subject: Subject, version: Annotated[str, Path(pattern=r"^(latest|[1-9][0-9]{0,8})$")]
+        subject: SubjectName, version: Annotated[str, Path(pattern=r"^(latest|[1-9][0-9]{0,8})$")]
     ) -> VersionAnswer:
         """Get one version of a subject, by its number or as ``latest``."""
         number = None if version == "latest" else int(version)
-        return await asked(lambda: answers.version(subject, registry.entry(subject, number)))
+        return await call_registry(lambda: answers.build_version_answer(subject, registry.entry(subject, number)))
 
     @routes.put(
         "/subjects/{subject}/schemas",
         status_code=HTTPStatus.CREATED,
         dependencies=writing,
         responses={
-            **responses(400, 403, 408, 409, 413, 422, 503),
+            **document_responses(400, 403, 408, 409, 413, 422, 503),
             200: {"description": "it is the latest version of the subject already", "model": VersionAnswer},
         },
         openapi_extra=_BODY,
     )
-    async def register(subject: Subject, request: Request, response: Response) -> VersionAnswer:
+    async def register(subject: SubjectName, request: Request, response: Response) -> VersionAnswer:
         """Make a schema the newest version of a subject, also one that is an older version; the latest is found."""
         body = await request.body()
 
@@ -92,18 +92,18 @@ def router(registry: Registry, writing: Sequence[Depends] = ()) -> APIRouter:  #
             made = registry.register(subject, Schema.parse(body))
             if not made.is_new:
                 response.status_code = HTTPStatus.OK
-            return answers.version(subject, made.entry)
+            return answers.build_version_answer(subject, made.entry)
 
-        return await asked(write)
+        return await call_registry(write)
 
-    @routes.get("/subjects/{subject}/compatibility", responses=responses(409, 422, 503))
+    @routes.get("/subjects/{subject}/compatibility", responses=document_responses(409, 422, 503))
     async def would_fit(
-        subject: Subject, schema: Annotated[str, Query(description="an Avro schema, JSON")]
+        subject: SubjectName, schema: Annotated[str, Query(description="an Avro schema, JSON")]
     ) -> CompatibilityAnswer:
         """Say whether a schema would be taken, and register nothing."""
-        return await asked(lambda: _would_fit(registry, subject, schema))
+        return await call_registry(lambda: _check_compatibility(registry, subject, schema))
 
-    @routes.get("/schemas/{fingerprint}", responses=responses(404, 422, 503))
+    @routes.get("/schemas/{fingerprint}", responses=document_responses(404, 422, 503))
     async def get_schema(
         fingerprint: Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the canonical form")],
     ) -> SchemaAnswer:
@@ -111,20 +111,20 @@ def router(registry: Registry, writing: Sequence[Depends] = ()) -> APIRouter:  #
 
         def read() -> SchemaAnswer:
             kept = registry.by_fingerprint(bytes.fromhex(fingerprint))
-            return SchemaAnswer(id=kept.number, fingerprint=fingerprint, avro=answers.json_of(kept))
+            return SchemaAnswer(id=kept.number, fingerprint=fingerprint, avro=answers.parse_schema_json(kept))
 
-        return await asked(read)
+        return await call_registry(read)
 
     return routes
 
 
-def _would_fit(registry: Registry, subject: str, schema: str) -> CompatibilityAnswer:
+def _check_compatibility(registry: Registry, subject: str, schema: str) -> CompatibilityAnswer:
     level, found = registry.conflicts(subject, Schema.parse(schema))
-    told = answers.conflicts(found)
+    told = answers.build_conflict_answers(found)
     return CompatibilityAnswer(compatible=not told, compatibility=level, conflicts=told)
 
 
-async def asked(act: Callable[[], Found]) -> Found:
+async def call_registry(act: Callable[[], Found]) -> Found:
     """Return what the registry answers, asked in a thread.
 
     Raises:
@@ -134,14 +134,14 @@ async def asked(act: Callable[[], Found]) -> Found:
         return await to_thread.run_sync(act)
     except SchemaError as error:
         status = HTTPStatus.UNPROCESSABLE_ENTITY
-        raise Problem(status, "bad-schema", str(error), [Fault(error.place, str(error))]) from None
-    except ShelfDownError as error:
-        raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "store-down", str(error)) from None
+        raise HttpProblem(status, "bad-schema", str(error), [Fault(error.place, str(error))]) from None
+    except SchemaStoreError as error:
+        raise HttpProblem(HTTPStatus.SERVICE_UNAVAILABLE, "store-down", str(error)) from None
     except UnknownError as error:
-        raise Problem(HTTPStatus.NOT_FOUND, f"unknown-{error.what}", str(error)) from None
+        raise HttpProblem(HTTPStatus.NOT_FOUND, f"unknown-{error.what}", str(error)) from None
     except MeaningError as error:
-        raise Problem(HTTPStatus.CONFLICT, "other-meaning", str(error)) from None
+        raise HttpProblem(HTTPStatus.CONFLICT, "other-meaning", str(error)) from None
     except IncompatibleError as error:
-        told = f"{error}: {answers.advice(error)}"
-        conflicts = [one.model_dump(mode="json") for one in answers.conflicts(error.conflicts)]
-        raise Problem(HTTPStatus.CONFLICT, "incompatible", told, more={"conflicts": conflicts}) from None
+        told = f"{error}: {answers.describe_fix(error)}"
+        conflicts = [one.model_dump(mode="json") for one in answers.build_conflict_answers(error.conflicts)]
+        raise HttpProblem(HTTPStatus.CONFLICT, "incompatible", told, extra_members={"conflicts": conflicts}) from None

@@ -7,14 +7,26 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from hopwatch.gate.registry.avro_schema import Schema
-from hopwatch.gate.registry.compatibility import DEFAULT, Conflict, Level, Version, conflicts
-from hopwatch.gate.registry.shelf import Entry, Kept, Shelf, ShelfDownError, Shelves
+from hopwatch.gate.registry.compatibility import (
+    DEFAULT_LEVEL,
+    CompatibilityLevel,
+    Conflict,
+    SchemaVersion,
+    find_conflicts,
+)
+from hopwatch.gate.registry.schema_store import (
+    SchemaStore,
+    SchemaStoreError,
+    SchemaTransaction,
+    StoredSchema,
+    SubjectVersion,
+)
 
-NAME: Final = r"^[A-Za-z0-9._-]{1,255}$"
+SUBJECT_PATTERN: Final = r"^[A-Za-z0-9._-]{1,255}$"
 """What a subject may be called."""
-ALL: Final = ""
+ALL_SUBJECTS: Final = ""
 """Stands for all subjects that have no level of their own."""
-MOST_TRIES: Final = 100
+MAX_TRIES: Final = 100
 """So often a registration begins again because somebody else's came first."""
 _PARSED: Final = 64
 
@@ -41,7 +53,7 @@ class UnknownError(RegistryError):
 class MeaningError(RegistryError):
     """The fingerprint of a schema stands already for one that says something else."""
 
-    def __init__(self, new: Schema, kept: Kept) -> None:
+    def __init__(self, new: Schema, kept: StoredSchema) -> None:
         """Name both."""
         super().__init__(
             f"the fingerprint {new.fingerprint.hex()} stands already for a schema that differs in logical types,"
@@ -53,39 +65,39 @@ class MeaningError(RegistryError):
 class IncompatibleError(RegistryError):
     """A schema would break readers of a subject."""
 
-    def __init__(self, subject: str, new: Schema, level: Level, found: Sequence[Conflict]) -> None:
+    def __init__(self, subject: str, new: Schema, level: CompatibilityLevel, found: Sequence[Conflict]) -> None:
         """Keep what would break."""
         versions = ", ".join(dict.fromkeys(str(one.version) for one in found))
         super().__init__(f"the schema does not fit version {versions} of {subject!r}, which is {level.value}")
         self.new, self.level, self.conflicts = new, level, tuple(found)
 
 
-class Registered(NamedTuple):
+class Registration(NamedTuple):
     """The version of a subject that a schema is, and whether it was entered for that."""
 
     subject: str
-    entry: Entry
+    entry: SubjectVersion
     schema: Schema
     is_new: bool
 
 
-class _Stand(NamedTuple):
+class _SubjectState(NamedTuple):
     """All that a registration depends on: versions and schemas that are there never change."""
 
     latest: int
-    level: Level
-    kept: Kept | None
+    level: CompatibilityLevel
+    schema: StoredSchema | None
     """The schema of the fingerprint."""
 
 
 class Registry:
     """Schemas by subject, over a shelf. Safe from any thread if the shelf is."""
 
-    def __init__(self, shelves: Shelves) -> None:
+    def __init__(self, shelves: SchemaStore) -> None:
         """Take what is kept."""
-        self._shelves = shelves
+        self._store = shelves
 
-    def register(self, subject: str, new: Schema, *, renews: bool = True) -> Registered:
+    def register(self, subject: str, new: Schema, *, renews: bool = True) -> Registration:
         """Make a schema the newest version of a subject, or find it there.
 
         One that is an older version is entered once more, behind the others; without ``renews`` it is found.
@@ -98,102 +110,106 @@ class Registry:
             ShelfDownError: others register versions of the subject all the time.
         """
         level, compared = None, 0
-        for _ in range(MOST_TRIES):
-            with self._shelves.reading() as shelf:
-                entries, stand = shelf.entries(subject), _stand(shelf, subject, new)
-            _check_meaning(new, stand.kept)
-            own = next((entry for entry in reversed(entries) if entry.kept == stand.kept), None)
+        for _ in range(MAX_TRIES):
+            with self._store.reading() as shelf:
+                entries, stand = shelf.entries(subject), _read_state(shelf, subject, new)
+            _check_meaning(new, stand.schema)
+            own = next((entry for entry in reversed(entries) if entry.schema == stand.schema), None)
             if own is not None and (own == entries[-1] or not renews):
-                return Registered(subject, own, parsed(own.kept.text), is_new=False)
+                return Registration(subject, own, parse_stored(own.schema.text), is_new=False)
             # What fitted once fits still, for the same level.
             left = [entry for entry in entries if entry.version > compared or stand.level is not level]
-            if found := conflicts(new, _versions(left), stand.level):
+            if found := find_conflicts(new, _parse_versions(left), stand.level):
                 raise IncompatibleError(subject, new, stand.level, found)
             level, compared = stand.level, stand.latest
-            with self._shelves.writing() as shelf:
-                if _stand(shelf, subject, new) == stand:
-                    kept = stand.kept or shelf.add(new.fingerprint, new.text)
-                    return Registered(subject, _entered(shelf, subject, kept), parsed(kept.text), is_new=True)
-        raise ShelfDownError(f"others registered versions of {subject!r} {MOST_TRIES} times meanwhile: come again")
+            with self._store.writing() as shelf:
+                if _read_state(shelf, subject, new) == stand:
+                    kept = stand.schema or shelf.add(new.fingerprint, new.text)
+                    return Registration(
+                        subject, _add_version(shelf, subject, kept), parse_stored(kept.text), is_new=True
+                    )
+        raise SchemaStoreError(f"others registered versions of {subject!r} {MAX_TRIES} times meanwhile: come again")
 
-    def restore(self, subject: str, version: int) -> Registered:
+    def restore(self, subject: str, version: int) -> Registration:
         """Make a version of a subject the newest once more, whatever the versions owe each other.
 
         Raises:
             UnknownError: there is no such subject, or no such version.
         """
-        with self._shelves.writing() as shelf:
-            entries = _entries(shelf, subject)
-            wanted = _version(subject, entries, version)
-            is_new = wanted.kept != entries[-1].kept
-            entry = _entered(shelf, subject, wanted.kept) if is_new else entries[-1]
-        return Registered(subject, entry, parsed(entry.kept.text), is_new)
+        with self._store.writing() as shelf:
+            entries = _read_entries(shelf, subject)
+            wanted = _find_version(subject, entries, version)
+            is_new = wanted.schema != entries[-1].schema
+            entry = _add_version(shelf, subject, wanted.schema) if is_new else entries[-1]
+        return Registration(subject, entry, parse_stored(entry.schema.text), is_new)
 
-    def conflicts(self, subject: str, new: Schema, version: int | None = None) -> tuple[Level, tuple[Conflict, ...]]:
+    def conflicts(
+        self, subject: str, new: Schema, version: int | None = None
+    ) -> tuple[CompatibilityLevel, tuple[Conflict, ...]]:
         """Return the level of a subject, and what keeps a schema from joining it, or from joining one version of it.
 
         Raises:
             MeaningError: its fingerprint stands for another schema.
             UnknownError: there is no such version.
         """
-        with self._shelves.reading() as shelf:
-            entries, stand = shelf.entries(subject), _stand(shelf, subject, new)
-        _check_meaning(new, stand.kept)
+        with self._store.reading() as shelf:
+            entries, stand = shelf.entries(subject), _read_state(shelf, subject, new)
+        _check_meaning(new, stand.schema)
         if version is not None:
-            entries = [_version(subject, entries, version)]
-        return stand.level, conflicts(new, _versions(entries), stand.level)
+            entries = [_find_version(subject, entries, version)]
+        return stand.level, find_conflicts(new, _parse_versions(entries), stand.level)
 
     def subjects(self) -> Sequence[str]:
         """Return the names of all subjects, in order."""
-        with self._shelves.reading() as shelf:
+        with self._store.reading() as shelf:
             return shelf.subjects()
 
-    def entries(self, subject: str) -> Sequence[Entry]:
+    def entries(self, subject: str) -> Sequence[SubjectVersion]:
         """Return all versions of a subject, in order.
 
         Raises:
             UnknownError: there is no such subject.
         """
-        with self._shelves.reading() as shelf:
-            return _entries(shelf, subject)
+        with self._store.reading() as shelf:
+            return _read_entries(shelf, subject)
 
-    def entry(self, subject: str, version: int | None = None) -> Entry:
+    def entry(self, subject: str, version: int | None = None) -> SubjectVersion:
         """Return one version of a subject, the latest without a number.
 
         Raises:
             UnknownError: there is no such subject, or no such version.
         """
-        with self._shelves.reading() as shelf:
-            entries = _entries(shelf, subject)
-        return entries[-1] if version is None else _version(subject, entries, version)
+        with self._store.reading() as shelf:
+            entries = _read_entries(shelf, subject)
+        return entries[-1] if version is None else _find_version(subject, entries, version)
 
-    def find(self, subject: str, schema: Schema) -> Entry | None:
+    def find(self, subject: str, schema: Schema) -> SubjectVersion | None:
         """Return the version of a subject that a schema is, none if it is none of them.
 
         Raises:
             UnknownError: there is no such subject.
         """
-        with self._shelves.reading() as shelf:
-            entries = _entries(shelf, subject)
-        return next((entry for entry in entries if parsed(entry.kept.text).meaning == schema.meaning), None)
+        with self._store.reading() as shelf:
+            entries = _read_entries(shelf, subject)
+        return next((entry for entry in entries if parse_stored(entry.schema.text).meaning == schema.meaning), None)
 
-    def by_fingerprint(self, fingerprint: bytes) -> Kept:
+    def by_fingerprint(self, fingerprint: bytes) -> StoredSchema:
         """Return the schema of a fingerprint.
 
         Raises:
             UnknownError: there is none.
         """
-        with self._shelves.reading() as shelf:
-            return _known(shelf.by_fingerprint(fingerprint), fingerprint.hex())
+        with self._store.reading() as shelf:
+            return _require_schema(shelf.by_fingerprint(fingerprint), fingerprint.hex())
 
-    def by_number(self, number: int) -> Kept:
+    def by_number(self, number: int) -> StoredSchema:
         """Return the schema of a number.
 
         Raises:
             UnknownError: there is none.
         """
-        with self._shelves.reading() as shelf:
-            return _known(shelf.by_number(number), str(number))
+        with self._store.reading() as shelf:
+            return _require_schema(shelf.by_number(number), str(number))
 
     def places(self, number: int) -> Sequence[tuple[str, int]]:
         """Return the subjects and versions that a schema stands under.
@@ -201,73 +217,73 @@ class Registry:
         Raises:
             UnknownError: there is no such schema.
         """
-        with self._shelves.reading() as shelf:
-            _known(shelf.by_number(number), str(number))
+        with self._store.reading() as shelf:
+            _require_schema(shelf.by_number(number), str(number))
             return shelf.places(number)
 
-    def level(self, subject: str = ALL) -> Level:
+    def level(self, subject: str = ALL_SUBJECTS) -> CompatibilityLevel:
         """Return the level of a subject, its own or that of all."""
-        with self._shelves.reading() as shelf:
-            return _level(shelf, subject)
+        with self._store.reading() as shelf:
+            return _read_level(shelf, subject)
 
-    def own_level(self, subject: str) -> Level | None:
+    def own_level(self, subject: str) -> CompatibilityLevel | None:
         """Return the level that was set for a subject itself."""
-        with self._shelves.reading() as shelf:
+        with self._store.reading() as shelf:
             found = shelf.level(subject)
-        return None if found is None else Level(found)
+        return None if found is None else CompatibilityLevel(found)
 
-    def set_level(self, level: Level, subject: str = ALL) -> None:
+    def set_level(self, level: CompatibilityLevel, subject: str = ALL_SUBJECTS) -> None:
         """Set the level of a subject, or of all that have none of their own; what is kept stays."""
-        with self._shelves.writing() as shelf:
+        with self._store.writing() as shelf:
             shelf.set_level(subject, level.value)
 
 
 @lru_cache(_PARSED)
-def parsed(text: str) -> Schema:
+def parse_stored(text: str) -> Schema:
     """Return the schema of a text that is kept, and so was looked at before."""
     return Schema.parse(text)
 
 
-def _stand(shelf: Shelf, subject: str, new: Schema) -> _Stand:
-    return _Stand(shelf.latest(subject), _level(shelf, subject), shelf.by_fingerprint(new.fingerprint))
+def _read_state(shelf: SchemaTransaction, subject: str, new: Schema) -> _SubjectState:
+    return _SubjectState(shelf.latest(subject), _read_level(shelf, subject), shelf.by_fingerprint(new.fingerprint))
 
 
-def _check_meaning(new: Schema, kept: Kept | None) -> None:
+def _check_meaning(new: Schema, kept: StoredSchema | None) -> None:
     """Check that what is kept under the fingerprint of a schema says the same."""
-    if kept is not None and parsed(kept.text).meaning != new.meaning:
+    if kept is not None and parse_stored(kept.text).meaning != new.meaning:
         raise MeaningError(new, kept)
 
 
-def _entered(shelf: Shelf, subject: str, kept: Kept) -> Entry:
+def _add_version(shelf: SchemaTransaction, subject: str, kept: StoredSchema) -> SubjectVersion:
     """Make a schema that is kept the newest version of a subject."""
-    entry = Entry(shelf.latest(subject) + 1, kept)
+    entry = SubjectVersion(shelf.latest(subject) + 1, kept)
     shelf.enter(subject, entry.version, kept.number)
     return entry
 
 
-def _known(kept: Kept | None, name: str) -> Kept:
+def _require_schema(kept: StoredSchema | None, name: str) -> StoredSchema:
     if kept is None:
         raise UnknownError("schema", name)
     return kept
 
 
-def _entries(shelf: Shelf, subject: str) -> Sequence[Entry]:
+def _read_entries(shelf: SchemaTransaction, subject: str) -> Sequence[SubjectVersion]:
     entries = shelf.entries(subject)
     if not entries:
         raise UnknownError("subject", subject)
     return entries
 
 
-def _version(subject: str, entries: Sequence[Entry], version: int) -> Entry:
+def _find_version(subject: str, entries: Sequence[SubjectVersion], version: int) -> SubjectVersion:
     for entry in entries:
         if entry.version == version:
             return entry
     raise UnknownError("version", f"{version} of {subject}")
 
 
-def _versions(entries: Sequence[Entry]) -> list[Version]:
-    return [Version(entry.version, parsed(entry.kept.text)) for entry in entries]
+def _parse_versions(entries: Sequence[SubjectVersion]) -> list[SchemaVersion]:
+    return [SchemaVersion(entry.version, parse_stored(entry.schema.text)) for entry in entries]
 
 
-def _level(shelf: Shelf, subject: str) -> Level:
-    return Level(shelf.level(subject) or shelf.level(ALL) or DEFAULT)
+def _read_level(shelf: SchemaTransaction, subject: str) -> CompatibilityLevel:
+    return CompatibilityLevel(shelf.level(subject) or shelf.level(ALL_SUBJECTS) or DEFAULT_LEVEL)

@@ -5,16 +5,20 @@ new one; :func:`judge_book` judges it against windows. All moments are µs since
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
-
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
+from typing import Final
+from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
+from hopwatch.probes.contract.limits import TIMELESS_CAUSES
+from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.probes.contract.batch import BatchKind
 
-from hopwatch.probes.contract.batch import Kind
-from hopwatch.probes.contract.limits import TIMELESS_CAUSES, WINDOW_US
 
 AFTERLIFE_US: Final = 10_000_000
 """Time that an instance without a bye lives beyond its last ``complete_through``."""
@@ -290,7 +294,7 @@ def _has_later_batch(book: Book, new: NDArray[np.void]) -> bool:
 
 def _said_bye(book: Book, new: NDArray[np.void]) -> bool:
     """Whether the batch with the highest number is a bye."""
-    return bool(new["kind"][-1] == Kind.BYE) if _has_later_batch(book, new) else book.said_bye
+    return bool(new["kind"][-1] == BatchKind.BYE) if _has_later_batch(book, new) else book.said_bye
 
 
 def _skew_us(book: Book, new: NDArray[np.void]) -> int:
@@ -309,7 +313,7 @@ def _with_drops(known: Mapping[tuple[int, str], int], drops: Sequence[DropFact])
 
 def _with_sent(known: Mapping[int, bool], new: NDArray[np.void]) -> Mapping[int, bool]:
     is_near = new["window_start_ms"] * 1_000 < new["arrival_us"] + NEAR_US
-    noted = new[(new["kind"] == Kind.OBSERVATIONS) & (is_near | (new["standing"] != IMPLAUSIBLE))]
+    noted = new[(new["kind"] == BatchKind.OBSERVATIONS) & (is_near | (new["standing"] != IMPLAUSIBLE))]
     set_aside = set(noted["window_start_ms"][noted["standing"] != IN_WINDOW].tolist())
     starts = set(noted["window_start_ms"].tolist())
     return {**known, **{start: start in set_aside or known.get(start, False) for start in starts}}
@@ -330,7 +334,7 @@ def _count(facts: NDArray[np.void], is_new: Bools) -> InstanceCounts:
 def _with_aside(known: Mapping[int, ImplausibleSpan], new: NDArray[np.void]) -> Mapping[int, ImplausibleSpan]:
     """Add implausible observations by the minute in which their stamping began, however far back that is said to be."""
     asides = dict(known)
-    implausible = new[(new["standing"] == IMPLAUSIBLE) & (new["kind"] == Kind.OBSERVATIONS)]
+    implausible = new[(new["standing"] == IMPLAUSIBLE) & (new["kind"] == BatchKind.OBSERVATIONS)]
     for from_us, to_us, count in implausible[["stamped_from_us", "arrival_us", "count"]].tolist():
         minute_us = max(from_us, to_us - NEAR_US) // WINDOW_US * WINDOW_US
         before = asides.get(minute_us, ImplausibleSpan(from_us, to_us, 0))

@@ -4,17 +4,17 @@ Sets know sixteen bytes alone. Kinds and texts are looked up for the few ids tha
 """
 
 from __future__ import annotations
-
 import uuid
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
-
+from typing import Any
+from typing import Final
+from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
-
 from hopwatch.monitor.kernel.masks import Ids
-from hopwatch.probes.contract.batch import IdKind
-from hopwatch.probes.contract.ids import digest
+from hopwatch.probes.contract.batch import WireIdKind
+from hopwatch.probes.contract.ids import hash_text
+
 
 MAX_TEXT_BYTES: Final = 256
 """A text that is longer is not kept with the ids that were lost: it is shown as its hash."""
@@ -56,7 +56,7 @@ class BatchIds(NamedTuple):
 
 def unknown_names(count: int) -> Names:
     """Return names of so many ids of which nothing is known but their bytes."""
-    return Names(np.full(count, IdKind.UNKNOWN, np.uint8), np.full(count, None, object))
+    return Names(np.full(count, WireIdKind.UNKNOWN, np.uint8), np.full(count, None, object))
 
 
 def join_names(parts: Sequence[Names]) -> Names:
@@ -79,7 +79,7 @@ def resolve_names(
         return names
     first = np.flatnonzero(np.diff(message, prepend=-1))
     kinds = np.minimum.reduceat(ranks[batch], first) % _KINDS
-    has_text = np.array([len(one.ends) > 0 for one in said], bool)[batch] & (kinds[message] == IdKind.TEXT)
+    has_text = np.array([len(one.ends) > 0 for one in said], bool)[batch] & (kinds[message] == WireIdKind.TEXT)
     candidates = zip(*(column[has_text].tolist() for column in (message, batch, row)), strict=True)
     packed = np.ascontiguousarray(ids)
     for place, of_batch, at in candidates:
@@ -94,7 +94,7 @@ def resolve_names(
 def pack_names(names: Names) -> tuple[bytes, bytes, bytes]:
     """Return kinds, uint8 each, ends of texts, uint32 each, and the texts end to end."""
     texts = [text or b"" for text in names.texts.tolist()]
-    is_left_out = (names.kinds == IdKind.TEXT) & np.array([text is None for text in names.texts.tolist()], bool)
+    is_left_out = (names.kinds == WireIdKind.TEXT) & np.array([text is None for text in names.texts.tolist()], bool)
     kinds = np.where(is_left_out, _TEXT_LEFT_OUT, names.kinds).astype(np.uint8)
     return kinds.tobytes(), np.cumsum(list(map(len, texts)), dtype="<u4").tobytes(), b"".join(texts)
 
@@ -104,9 +104,9 @@ def unpack_names(kinds: bytes, ends: bytes, texts: bytes) -> Names:
     packed = np.frombuffer(kinds, np.uint8)
     found = np.full(len(packed), None, object)
     bounds = [0, *np.frombuffer(ends, "<u4").tolist()]
-    for place in np.flatnonzero(packed == IdKind.TEXT).tolist():
+    for place in np.flatnonzero(packed == WireIdKind.TEXT).tolist():
         found[place] = texts[bounds[place] : bounds[place + 1]]
-    return Names(np.where(packed == _TEXT_LEFT_OUT, IdKind.TEXT, packed).astype(np.uint8), found)
+    return Names(np.where(packed == _TEXT_LEFT_OUT, WireIdKind.TEXT, packed).astype(np.uint8), found)
 
 
 def format_id(message_id: bytes, kind: int, text: bytes | None = None) -> str:
@@ -114,11 +114,11 @@ def format_id(message_id: bytes, kind: int, text: bytes | None = None) -> str:
 
     A text that is not known is shown as its hash, and says so.
     """
-    if kind == IdKind.UUID:
+    if kind == WireIdKind.UUID:
         return str(uuid.UUID(bytes=bytes(message_id)))
-    if kind == IdKind.INT:
+    if kind == WireIdKind.INT:
         return str(int.from_bytes(message_id))
-    if kind != IdKind.TEXT:
+    if kind != WireIdKind.TEXT:
         return bytes(message_id).hex()
     told = verify_text(message_id, text)
     return bytes(message_id).hex() + HASH_SUFFIX if told is None else told
@@ -126,7 +126,7 @@ def format_id(message_id: bytes, kind: int, text: bytes | None = None) -> str:
 
 def verify_text(message_id: bytes, text: bytes | None) -> str | None:
     """Return a text if it is the id's own and can be read; a batch may say anything."""
-    if text is None or digest(text) != message_id:
+    if text is None or hash_text(text) != message_id:
         return None
     try:
         return text.decode("utf-8")
@@ -137,4 +137,4 @@ def verify_text(message_id: bytes, text: bytes | None) -> str | None:
 def _rank(one: BatchIds) -> int:
     """Return a number that is the lower the earlier in the pathway a kind was said; its rest is the kind."""
     said = one.node * _KINDS + one.kind
-    return said if one.kind != IdKind.UNKNOWN else _NO_KIND + IdKind.UNKNOWN
+    return said if one.kind != WireIdKind.UNKNOWN else _NO_KIND + WireIdKind.UNKNOWN

@@ -5,26 +5,37 @@ messages. Tallies of shards merge.
 """
 
 from __future__ import annotations
-
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
-
+from typing import Any
+from typing import Final
+from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
-
-from hopwatch.monitor.kernel import journeys, masks, naming, relations, slowest, tdigest
-from hopwatch.monitor.kernel.journeys import BatchSource, Journeys, RecordReader
+from hopwatch.monitor.kernel import journeys
+from hopwatch.monitor.kernel import masks
+from hopwatch.monitor.kernel import naming
+from hopwatch.monitor.kernel import relations
+from hopwatch.monitor.kernel import slowest
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.journeys import BatchSource
+from hopwatch.monitor.kernel.journeys import Journeys
+from hopwatch.monitor.kernel.journeys import RecordReader
 from hopwatch.monitor.kernel.masks import Ids
-from hopwatch.monitor.kernel.naming import BatchIds, Names
-from hopwatch.monitor.kernel.relations import Relation, WindowStamps
+from hopwatch.monitor.kernel.naming import BatchIds
+from hopwatch.monitor.kernel.naming import Names
+from hopwatch.monitor.kernel.relations import Relation
+from hopwatch.monitor.kernel.relations import WindowStamps
 from hopwatch.monitor.kernel.sets import classify
 from hopwatch.monitor.kernel.slowest import Slowest
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.probes.contract.batch import IdKind, Outcome
+from hopwatch.probes.contract.batch import Outcome
 from hopwatch.probes.contract.limits import NOT_STAMPED
+from hopwatch.probes.contract.batch import WireIdKind
+
 
 MAX_LOST_IDS: Final = 10_000
 """Lost ids that a node keeps in a window at most, the first in byte order; others are only counted."""
@@ -53,7 +64,7 @@ class ObservedBatch(NamedTuple):
     lag_in_us: NDArray[np.int64]
     lag_out_us: NDArray[np.int64]
     outcome: NDArray[np.uint8]
-    id_kind: int = IdKind.UNKNOWN
+    id_kind: int = WireIdKind.UNKNOWN
     id_texts: NDArray[np.uint8] = _NO_TEXTS
     id_text_ends: NDArray[np.uint32] = _NO_ENDS
     rows: NDArray[np.uint16] | None = None

@@ -1,15 +1,16 @@
 """Fates of many messages: one pass over the segments, and one over the lost ids of the store."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
 from pathlib import Path
-from typing import Final, NamedTuple
-
+from typing import Final
+from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
-
 from hopwatch.monitor.kernel import masks
 from hopwatch.monitor.kernel.masks import Ids
 from hopwatch.monitor.lookup import segment_records
@@ -19,7 +20,9 @@ from hopwatch.monitor.texts import loss_bounds
 from hopwatch.monitor.texts.loss_bounds import LossPart
 from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import Outcome
-from hopwatch.probes.contract.limits import NO_REASON, NOT_STAMPED
+from hopwatch.probes.contract.limits import NO_REASON
+from hopwatch.probes.contract.limits import NOT_STAMPED
+
 
 MAX_IDS: Final = 100_000
 """Ids in one search at most."""
@@ -97,9 +100,12 @@ class Sightings:
                 self._take(data, view)
 
     def _take(self, data: bytes, view: envelope.RecordView) -> None:
-        ids = envelope.packed(data, view.message_ids, "<u8").reshape(-1, 2)
-        outcomes, reasons = envelope.packed(data, view.outcome, "u1"), envelope.packed(data, view.reason, "u1")
-        lags_out = envelope.packed(data, view.lag_out_us, "<i8")
+        ids = envelope.read_packed(data, view.message_ids, "<u8").reshape(-1, 2)
+        outcomes, reasons = (
+            envelope.read_packed(data, view.outcome, "u1"),
+            envelope.read_packed(data, view.reason, "u1"),
+        )
+        lags_out = envelope.read_packed(data, view.lag_out_us, "<i8")
         for place in self.wanted.places(ids).tolist():
             message = MessageKey(view.stream, view.window_start_ms * 1_000, ids[place].tobytes())
             if message not in self.seen and len(self.seen) >= MAX_MESSAGES:

@@ -1,22 +1,27 @@
 """Journey of a message: its stamps in the segments of the spool."""
 
 from __future__ import annotations
-
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
-
+from typing import Any
+from typing import Final
+from typing import NamedTuple
 import numpy as np
-
 from hopwatch.monitor.kernel import naming
 from hopwatch.monitor.lookup import segment_records
 from hopwatch.monitor.texts.loss_bounds import LossPart
-from hopwatch.probes.contract import envelope, id_texts
-from hopwatch.probes.contract.batch import IdKind, Outcome
+from hopwatch.probes.contract import envelope
+from hopwatch.probes.contract import id_texts
+from hopwatch.probes.contract.batch import Outcome
 from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.probes.contract.limits import ID_BYTES, NO_REASON, NOT_STAMPED
+from hopwatch.probes.contract.limits import ID_BYTES
+from hopwatch.probes.contract.limits import NO_REASON
+from hopwatch.probes.contract.limits import NOT_STAMPED
+from hopwatch.probes.contract.batch import WireIdKind
+
 
 _DTYPES: Final = ("<u4", "<i8", "<i8", "u1", "u1")
 
@@ -33,7 +38,7 @@ class MessageStamp(NamedTuple):
     lag_out_us: int | None
     outcome: str
     reason: str
-    id_kind: int = IdKind.UNKNOWN
+    id_kind: int = WireIdKind.UNKNOWN
     text: bytes | None = None
 
     @property
@@ -117,9 +122,9 @@ def _read_segment_stamps(path: Path, wanted: tuple[bytes, ...]) -> Iterator[Mess
 
 
 def _read_record_stamps(data: bytes, view: envelope.RecordView, wanted: tuple[bytes, ...]) -> Iterator[MessageStamp]:
-    ids = envelope.packed(data, view.message_ids, f"V{ID_BYTES}")
-    columns = [envelope.packed(data, span, dtype) for span, dtype in zip(view[11:16], _DTYPES, strict=True)]
-    texts, ends = data[view.id_texts.start : view.id_texts.end], envelope.packed(data, view.id_text_ends, "<u4")
+    ids = envelope.read_packed(data, view.message_ids, f"V{ID_BYTES}")
+    columns = [envelope.read_packed(data, span, dtype) for span, dtype in zip(view[11:16], _DTYPES, strict=True)]
+    texts, ends = data[view.id_texts.start : view.id_texts.end], envelope.read_packed(data, view.id_text_ends, "<u4")
     for message_id in wanted:
         for at in np.flatnonzero(ids == np.void(message_id)).tolist():
             offset_us, lag_in, lag_out, outcome, reason = (int(c[at]) if len(c) else None for c in columns)
@@ -134,5 +139,5 @@ def _read_record_stamps(data: bytes, view: envelope.RecordView, wanted: tuple[by
                 Outcome(outcome or 0).name.lower(),
                 "" if reason in (None, NO_REASON) else view.reasons[reason],
                 view.id_kind,
-                id_texts.taken(texts, ends, at) if len(ends) else None,
+                id_texts.get_text(texts, ends, at) if len(ends) else None,
             )

@@ -1,14 +1,14 @@
 """Readable records of a segment of the transport."""
 
 from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
-
 from hopwatch.monitor import segment_file
-from hopwatch.probes.contract import envelope, segment
+from hopwatch.probes.contract import envelope
+from hopwatch.probes.contract import segment
+
 
 MAX_BYTES: Final = 2**31
 """Size of a segment in memory at most."""
@@ -24,10 +24,10 @@ def read_segment(path: Path) -> bytes:
 
 def parse_records(data: bytes) -> Iterator[envelope.RecordView]:
     """Yield the records of a segment that keep the limits of the wire; what cannot be read hides no other."""
-    for frame in segment.walk(data):
+    for frame in segment.read_frames(data):
         if frame.fault:
             continue
         with suppress(envelope.RecordError):
-            view = envelope.read(data, frame.start, frame.end)
-            envelope.check(data, view)
+            view = envelope.read_record(data, frame.start, frame.end)
+            envelope.check_values(data, view)
             yield view

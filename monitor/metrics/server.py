@@ -6,7 +6,6 @@ no TLS and asks for no password: it belongs on an address that only scrapers rea
 """
 
 from __future__ import annotations
-
 import socket
 import sys
 import threading
@@ -16,17 +15,17 @@ from contextlib import suppress
 from http import HTTPStatus
 from http.server import ThreadingHTTPServer
 from socketserver import TCPServer
-from typing import Any, Final
+from typing import Any
+from typing import Final
 from urllib.parse import urlsplit
-
 import structlog
 from prometheus_client import MetricsHandler
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
-
 from hopwatch.monitor.errors import DependencyError
 from hopwatch.monitor.metrics.exposition import build_registry
 from hopwatch.monitor.metrics.snapshot import MetricsSnapshot
-from hopwatch.probes.contract.addresses import owner_of
+from hopwatch.probes.contract.addresses import identify_owner
+
 
 PATH: Final = "/metrics"
 MAX_CONNECTIONS: Final = 8
@@ -128,7 +127,7 @@ class MetricsServer(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - the library's
         """Wait for a free slot before accepting the next connection; cut one beyond the limit of its address."""
-        if self._of_owner[owner_of(client_address[0])] >= MAX_PER_ADDRESS:
+        if self._of_owner[identify_owner(client_address[0])] >= MAX_PER_ADDRESS:
             self.shutdown_request(request)
             return
         while not self._free.acquire(timeout=POLL_S):
@@ -152,7 +151,7 @@ class MetricsServer(ThreadingHTTPServer):
 
     def _count(self, client_address: tuple[str, int], change: int) -> None:
         with self._counting:
-            self._of_owner += Counter({owner_of(client_address[0]): change})
+            self._of_owner += Counter({identify_owner(client_address[0]): change})
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401, ARG002 - the library's
         """Say nothing of a client that has gone or was cut; what is our own fault is told."""

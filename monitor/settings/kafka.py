@@ -1,16 +1,22 @@
 """``[transport.kafka]``: what lets a client in. A secret stands here, in the environment or in a file of its own."""
 
 from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Self
-
-from pydantic import SecretStr, ValidationInfo, field_validator, model_validator
-
+from typing import Any
+from typing import Final
+from typing import Self
+from pydantic import SecretStr
+from pydantic import ValidationInfo
+from pydantic import field_validator
+from pydantic import model_validator
 from hopwatch.monitor.settings.table import SettingsTable
-from hopwatch.probes.contract.kafka import FILES, SECRETS, KafkaAccess, secret_of
+from hopwatch.probes.contract.kafka import FILES
+from hopwatch.probes.contract.kafka import SECRETS
+from hopwatch.probes.contract.kafka import KafkaAccess
+from hopwatch.probes.contract.kafka import read_secret
+
 
 _SECRET_FORMS: Final = tuple((secret, f"{secret}_file") for secret in SECRETS)
 _SECRET_KEYS: Final = frozenset(form for pair in _SECRET_FORMS for form in pair)
@@ -34,7 +40,7 @@ class KafkaSettings(SettingsTable):
     def access(self) -> KafkaAccess:
         """The same, as clients want it."""
         said = {name: value.get_secret_value() if name in SECRETS else value for name, value in self}
-        said |= {secret: secret_of(secret, said, _read_text) for secret in SECRETS}
+        said |= {secret: read_secret(secret, said, _read_text) for secret in SECRETS}
         return KafkaAccess(**{name: said[name] for name in KafkaAccess.__dataclass_fields__})
 
     @field_validator(*(file for _, file in _SECRET_FORMS))
@@ -43,7 +49,7 @@ class KafkaSettings(SettingsTable):
         # Read now, so that what is wrong is told before anything starts, and with its own line.
         secret = str(info.field_name).removesuffix("_file")
         value = info.data.get(secret, SecretStr(""))
-        secret_of(secret, {secret: value.get_secret_value(), f"{secret}_file": file}, _read_text)
+        read_secret(secret, {secret: value.get_secret_value(), f"{secret}_file": file}, _read_text)
         return file
 
     @model_validator(mode="after")

@@ -4,23 +4,35 @@ Records that no window may count are sorted out here, by their own arrival and t
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field
 from typing import Final
-
 import numpy as np
 from numpy.typing import NDArray
-
 from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_STREAM
-from hopwatch.monitor.kernel.books import FACTS, IMPLAUSIBLE, IN_WINDOW, DropFact
+from hopwatch.monitor.kernel.books import FACTS
+from hopwatch.monitor.kernel.books import IMPLAUSIBLE
+from hopwatch.monitor.kernel.books import IN_WINDOW
+from hopwatch.monitor.kernel.books import DropFact
 from hopwatch.monitor.kernel.tally import instance_name
-from hopwatch.monitor.payloads import CLAIMED_FIELDS, CLAIMS, EARLY, NOWHERE, Claims, FactSheet, SendingInstance
-from hopwatch.monitor.spark.rows import CLAIMS_ROW, FACTS_ROW, JobRow
+from hopwatch.monitor.payloads import CLAIMED_FIELDS
+from hopwatch.monitor.payloads import CLAIMS
+from hopwatch.monitor.payloads import EARLY
+from hopwatch.monitor.payloads import NOWHERE
+from hopwatch.monitor.payloads import Claims
+from hopwatch.monitor.payloads import FactSheet
+from hopwatch.monitor.payloads import SendingInstance
+from hopwatch.monitor.spark.rows import CLAIMS_ROW
+from hopwatch.monitor.spark.rows import FACTS_ROW
+from hopwatch.monitor.spark.rows import JobRow
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope
-from hopwatch.probes.contract.batch import Kind
-from hopwatch.probes.contract.limits import MONITOR_STREAM, NOT_STAMPED
+from hopwatch.probes.contract.limits import MONITOR_STREAM
+from hopwatch.probes.contract.limits import NOT_STAMPED
+from hopwatch.probes.contract.batch import BatchKind
+
 
 _FAR_US: Final = 2**62
 
@@ -42,8 +54,8 @@ def parse_record(data: envelope.Buffer, start: int, end: int) -> envelope.Record
     Raises:
         RecordError: it breaks the wire.
     """
-    view = envelope.read(data, start, end)
-    envelope.check(data, view)
+    view = envelope.read_record(data, start, end)
+    envelope.check_values(data, view)
     return view
 
 
@@ -93,7 +105,11 @@ class SegmentAccumulator:
         came = (view.seq, arrival_us, complete_through_us, view.sent_at_us)
         from_us = _stamped_from_us(data, view, arrival_us) if standing == IMPLAUSIBLE else 0
         sheet.facts.append((*came, view.window_start_ms, from_us, view.count, view.kind, standing))
-        if view.kind != Kind.OBSERVATIONS or terms is None or view.node not in self.rules[view.stream].pathway.nodes:
+        if (
+            view.kind != BatchKind.OBSERVATIONS
+            or terms is None
+            or view.node not in self.rules[view.stream].pathway.nodes
+        ):
             return
         if standing == IN_WINDOW or terms.is_early(view.window_start_ms, arrival_us):
             is_counted = standing == IN_WINDOW
@@ -122,13 +138,13 @@ class SegmentAccumulator:
 
 def _stamped_from_us(data: envelope.Buffer, view: envelope.RecordView, arrival_us: int) -> int:
     """Return the earliest stamp in a batch, no later than its arrival; the epoch of its instance if there is none."""
-    offsets_us: NDArray[np.int64] | int = envelope.packed(data, view.event_offset_us, "<u4").astype(np.int64)
+    offsets_us: NDArray[np.int64] | int = envelope.read_packed(data, view.event_offset_us, "<u4").astype(np.int64)
     if not np.size(offsets_us):
         offsets_us = 0
     earliest_us = arrival_us
     is_stamped = False
     for span in (view.lag_in_us, view.lag_out_us):
-        lags_us = envelope.packed(data, span, "<i8")
+        lags_us = envelope.read_packed(data, span, "<i8")
         given = lags_us != NOT_STAMPED
         if given.any():
             # Far enough from both ends of 64 bits to be added to, and beyond any clock.

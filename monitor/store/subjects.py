@@ -1,27 +1,35 @@
 """Schemas of the registry in the store: rows are added and never changed, but for the levels of subjects."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-
-from sqlalchemy import Connection, Engine, Select, func, insert, select
-
-from hopwatch.gate.registry.shelf import Entry, Kept, ShelfDownError
+from sqlalchemy import Connection
+from sqlalchemy import Engine
+from sqlalchemy import Select
+from sqlalchemy import func
+from sqlalchemy import insert
+from sqlalchemy import select
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import StoreError
-from hopwatch.monitor.store import dialect, schema
-from hopwatch.monitor.store.tables import schemas, subject_levels, subject_versions
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store.tables import schemas
+from hopwatch.monitor.store.tables import subject_levels
+from hopwatch.monitor.store.tables import subject_versions
+from hopwatch.gate.registry.schema_store import SchemaStoreError
+from hopwatch.gate.registry.schema_store import StoredSchema
+from hopwatch.gate.registry.schema_store import SubjectVersion
 
 
-class SchemaStoreError(StoreError, ShelfDownError):
+class SchemaStoreError(StoreError, SchemaStoreError):
     """The store fails, in the words of the store: for the registry what it stands on is down."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredSubjects:
-    """A :class:`hopwatch.gate.registry.shelf.Shelf` in the store, in one transaction."""
+    """A :class:`hopwatch.gate.registry.schema_store.SchemaTransaction` in the store, in one transaction."""
 
     connection: Connection
     now_us: int
@@ -31,25 +39,25 @@ class StoredSubjects:
         name = subject_versions.c.subject
         return list(self.connection.execute(select(name).distinct().order_by(name)).scalars())
 
-    def entries(self, subject: str) -> Sequence[Entry]:
+    def entries(self, subject: str) -> Sequence[SubjectVersion]:
         """Return the versions of a subject in order; none of one that nobody knows."""
         of = subject_versions.c
         rows = select(of.version, schemas.c.number, schemas.c.text).join_from(
             subject_versions, schemas, of.schema_number == schemas.c.number
         )
         found = self.connection.execute(rows.where(of.subject == subject).order_by(of.version))
-        return [Entry(row.version, Kept(row.number, row.text)) for row in found]
+        return [SubjectVersion(row.version, StoredSchema(row.number, row.text)) for row in found]
 
     def latest(self, subject: str) -> int:
         """Return the number of the latest version of a subject, 0 of one that nobody knows."""
         of = subject_versions.c
         return self.connection.execute(select(func.max(of.version)).where(of.subject == subject)).scalar() or 0
 
-    def by_fingerprint(self, fingerprint: bytes) -> Kept | None:
+    def by_fingerprint(self, fingerprint: bytes) -> StoredSchema | None:
         """Return the schema of a fingerprint, none without it."""
         return self._kept(_SELECT_SCHEMA.where(schemas.c.fingerprint == fingerprint))
 
-    def by_number(self, number: int) -> Kept | None:
+    def by_number(self, number: int) -> StoredSchema | None:
         """Return the schema of a number, none without it."""
         return self._kept(_SELECT_SCHEMA.where(schemas.c.number == number))
 
@@ -65,12 +73,12 @@ class StoredSubjects:
         found: str | None = self.connection.execute(select(of.level).where(of.subject == subject)).scalar()
         return found
 
-    def add(self, fingerprint: bytes, text: str) -> Kept:
+    def add(self, fingerprint: bytes, text: str) -> StoredSchema:
         """Keep a schema whose fingerprint is not kept yet."""
         # Nobody else writes meanwhile.
         last = self.connection.execute(select(func.max(schemas.c.number))).scalar() or 0
         self.connection.execute(insert(schemas).values(number=last + 1, fingerprint=fingerprint, text=text))
-        return Kept(last + 1, text)
+        return StoredSchema(last + 1, text)
 
     def enter(self, subject: str, version: int, number: int) -> None:
         """Make a schema a version of a subject."""
@@ -82,9 +90,9 @@ class StoredSubjects:
         row = {"subject": subject, "level": level}
         self.connection.execute(dialect.upsert(self.connection, subject_levels), [row])
 
-    def _kept(self, chosen: Select[tuple[int, str]]) -> Kept | None:
+    def _kept(self, chosen: Select[tuple[int, str]]) -> StoredSchema | None:
         row = self.connection.execute(chosen).one_or_none()
-        return None if row is None else Kept(row.number, row.text)
+        return None if row is None else StoredSchema(row.number, row.text)
 
 
 _SELECT_SCHEMA = select(schemas.c.number, schemas.c.text)

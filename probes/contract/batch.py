@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 
-class Kind(IntEnum):
+class BatchKind(IntEnum):
     """What a batch is; the numbers are the positions of the wire's enum."""
 
     OBSERVATIONS = 0
@@ -24,7 +24,7 @@ class Outcome(IntEnum):
     DEFERRED = 3
 
 
-class IdKind(IntEnum):
+class WireIdKind(IntEnum):
     """What its owners gave as a message's id; the numbers are the positions of the wire's enum."""
 
     BYTES = 0
@@ -57,7 +57,7 @@ class Batch:
     probe: str
     epoch_us: int
     seq: int
-    kind: Kind
+    kind: BatchKind
     stream: str
     node: str
     window_start_ms: int
@@ -73,7 +73,7 @@ class Batch:
     reasons: tuple[str, ...] = ()
     drops: tuple[Drop, ...] = ()
     labels: dict[str, str] = field(default_factory=dict)
-    id_kind: IdKind = IdKind.BYTES
+    id_kind: WireIdKind = WireIdKind.BYTES
     id_texts: bytes = b""
     id_text_ends: bytes = b""
     until_us: bytes = b""

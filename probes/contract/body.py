@@ -22,14 +22,14 @@ class RecordError(ValueError):
         self.reason = reason
 
 
-class Span(NamedTuple):
+class ByteSpan(NamedTuple):
     """Where a packed field lies in the buffer that was read: bytes ``start`` to ``end``."""
 
     start: int
     end: int
 
 
-class Body:
+class BodyCursor:
     """A cursor over an Avro body; every step stays inside it."""
 
     __slots__ = ("buffer", "end", "position")
@@ -40,7 +40,7 @@ class Body:
         self.position = position
         self.end = end
 
-    def long(self) -> int:
+    def read_long(self) -> int:
         """Read a zigzag varint of at most 64 bits."""
         buffer, position, value, shift = self.buffer, self.position, 0, 0
         stop = min(self.end, position + _VARINT_BYTES)
@@ -57,18 +57,18 @@ class Body:
         reason = "truncated" if position >= self.end else "malformed"
         raise RecordError(reason, f"no whole number of at most 64 bits at byte {self.position} of the buffer")
 
-    def span(self) -> Span:
+    def read_span(self) -> ByteSpan:
         """Read a length and step over as many bytes."""
-        length = self.long()
+        length = self.read_long()
         start = self.position
         if not 0 <= length <= self.end - start:
             raise RecordError("truncated", f"a field of {length} bytes starts where {self.end - start} are left")
         self.position = start + length
-        return Span(start, self.position)
+        return ByteSpan(start, self.position)
 
-    def text(self, what: str, most_chars: int, least_chars: int = 0) -> str:
+    def read_text(self, what: str, most_chars: int, least_chars: int = 0) -> str:
         """Read a string within its bounds."""
-        start, end = self.span()
+        start, end = self.read_span()
         if end - start > 4 * most_chars:
             raise RecordError("bad_length", f"a {what} has at most {most_chars} characters, got {end - start} bytes")
         try:
@@ -79,14 +79,14 @@ class Body:
             raise RecordError("bad_length", f"a {what} has {least_chars} to {most_chars} characters, got {len(text)}")
         return text
 
-    def items(self, what: str, most: int) -> Iterator[None]:
+    def iter_items(self, what: str, most: int) -> Iterator[None]:
         """Yield once for each item of an Avro array or map, block by block, never more than ``most`` times."""
         seen = 0
-        while count := self.long():
+        while count := self.read_long():
             if count < 0:
                 # A negative count is followed by the block's size in bytes, which only a reader that skips needs.
                 count = -count
-                self.long()
+                self.read_long()
             seen += count
             if seen > most:
                 raise RecordError("bad_length", f"{what} has at most {most} items, got {seen} or more")

@@ -16,8 +16,8 @@ import fastavro
 import numpy as np
 
 from hopwatch.probes.contract import id_texts
-from hopwatch.probes.contract.batch import Batch, Drop, IdKind, Kind, Outcome
-from hopwatch.probes.contract.body import Body, Buffer, RecordError, Span
+from hopwatch.probes.contract.batch import Batch, BatchKind, Drop, Outcome, WireIdKind
+from hopwatch.probes.contract.body import BodyCursor, Buffer, ByteSpan, RecordError
 from hopwatch.probes.contract.limits import (
     ID_BYTES,
     MAX_CAUSE_CHARS,
@@ -70,8 +70,22 @@ _STAMPS: Final = 5
 """How many stamps metrics can be of."""
 
 __all__ = [
-    "FINGERPRINT", "FINGERPRINT_1", "MARKER", "SCHEMA", "SCHEMA_1", "Buffer", "Metrics", "RecordError", "RecordView",
-    "Span", "check", "check_prefix", "decode", "encode", "packed", "read",
+    "FINGERPRINT",
+    "FINGERPRINT_1",
+    "MARKER",
+    "SCHEMA",
+    "SCHEMA_1",
+    "Buffer",
+    "ByteSpan",
+    "Metrics",
+    "RecordError",
+    "RecordView",
+    "check_prefix",
+    "check_values",
+    "decode",
+    "encode",
+    "read_packed",
+    "read_record",
 ]  # fmt: skip
 
 
@@ -83,7 +97,7 @@ class Metrics(NamedTuple):
     id_xor: int
     id_sum: int
     bytes: int
-    lag_histogram: Span
+    lag_histogram: ByteSpan
 
 
 class RecordView(NamedTuple):
@@ -99,20 +113,20 @@ class RecordView(NamedTuple):
     sent_at_us: int
     complete_through_us: int
     count: int  # type: ignore[assignment]  # the wire's name, which a tuple has for a method
-    message_ids: Span
-    event_offset_us: Span
-    lag_in_us: Span
-    lag_out_us: Span
-    outcome: Span
-    reason: Span
+    message_ids: ByteSpan
+    event_offset_us: ByteSpan
+    lag_in_us: ByteSpan
+    lag_out_us: ByteSpan
+    outcome: ByteSpan
+    reason: ByteSpan
     reasons: tuple[str, ...]
     drops: tuple[Drop, ...]
     labels: dict[str, str]
     id_kind: int
-    id_texts: Span
-    id_text_ends: Span
-    until_us: Span
-    sequence: Span
+    id_texts: ByteSpan
+    id_text_ends: ByteSpan
+    until_us: ByteSpan
+    sequence: ByteSpan
     metrics: tuple[Metrics, ...]
 
 
@@ -122,7 +136,7 @@ def encode(batch: Batch) -> bytes:
     Raises:
         RecordError: the batch breaks a limit of the wire, so that no reader would take it.
     """
-    if batch.id_kind is IdKind.UNKNOWN:
+    if batch.id_kind is WireIdKind.UNKNOWN:
         raise RecordError("bad_value", "a batch says of which kind its ids are, got one of version 1, which does not")
     body = io.BytesIO()
     body.write(_PREFIX)
@@ -136,7 +150,7 @@ def encode(batch: Batch) -> bytes:
     except (OverflowError, UnicodeEncodeError) as error:
         raise RecordError("bad_value", f"a number has at most 64 bits, a text is UTF-8: {error}") from None
     record = body.getvalue()
-    check(record, read(record))
+    check_values(record, read_record(record))
     return record
 
 
@@ -146,16 +160,18 @@ def decode(record: bytes) -> Batch:
     Raises:
         RecordError: the only error that any bytes can cause.
     """
-    view = read(record)
-    check(record, view)
+    view = read_record(record)
+    check_values(record, view)
     packed = {
-        name: bytes(record[span.start : span.end]) for name, span in view._asdict().items() if isinstance(span, Span)
+        name: bytes(record[span.start : span.end])
+        for name, span in view._asdict().items()
+        if isinstance(span, ByteSpan)
     }
-    fields = view._asdict() | packed | {"kind": Kind(view.kind), "id_kind": IdKind(view.id_kind)}
+    fields = view._asdict() | packed | {"kind": BatchKind(view.kind), "id_kind": WireIdKind(view.id_kind)}
     return Batch(**{name: fields[name] for name in Batch.__dataclass_fields__})
 
 
-def read(buffer: Buffer, start: int = 0, end: int | None = None) -> RecordView:
+def read_record(buffer: Buffer, start: int = 0, end: int | None = None) -> RecordView:
     """Read the record at ``buffer[start:end]``; sizes are checked, the values inside the packed fields are not.
 
     Raises:
@@ -163,18 +179,23 @@ def read(buffer: Buffer, start: int = 0, end: int | None = None) -> RecordView:
     """
     end = len(buffer) if end is None else end
     version = check_prefix(buffer, start, end)
-    body = Body(buffer, start + len(_PREFIX), end)
-    head = _head(body)
-    window_start_ms, sent_at_us, complete_through_us, count = body.long(), body.long(), body.long(), body.long()
-    message_ids, event_offset_us, lag_in_us = body.span(), body.span(), body.span()
-    lag_out_us, outcome, reason = body.span(), body.span(), body.span()
-    reasons = tuple(body.text("reason", MAX_REASON_CHARS) for _ in body.items("reasons", MAX_REASONS))
-    drops = tuple(_drop(body) for _ in body.items("drops", MAX_DROPS))
+    body = BodyCursor(buffer, start + len(_PREFIX), end)
+    head = _read_head(body)
+    window_start_ms, sent_at_us, complete_through_us, count = (
+        body.read_long(),
+        body.read_long(),
+        body.read_long(),
+        body.read_long(),
+    )
+    message_ids, event_offset_us, lag_in_us = body.read_span(), body.read_span(), body.read_span()
+    lag_out_us, outcome, reason = body.read_span(), body.read_span(), body.read_span()
+    reasons = tuple(body.read_text("reason", MAX_REASON_CHARS) for _ in body.iter_items("reasons", MAX_REASONS))
+    drops = tuple(_read_drop(body) for _ in body.iter_items("drops", MAX_DROPS))
     labels = {
-        body.text("label", MAX_LABEL_CHARS): body.text("label", MAX_LABEL_CHARS)
-        for _ in body.items("labels", MAX_LABELS)
+        body.read_text("label", MAX_LABEL_CHARS): body.read_text("label", MAX_LABEL_CHARS)
+        for _ in body.iter_items("labels", MAX_LABELS)
     }
-    named = _named(body) if version > 1 else _NAMELESS
+    named = _read_version_2(body) if version > 1 else _VERSION_1_FIELDS
     if body.position != end:
         raise RecordError("trailing_bytes", f"{end - body.position} bytes follow the last field of the record")
     view = RecordView(
@@ -186,48 +207,48 @@ def read(buffer: Buffer, start: int = 0, end: int | None = None) -> RecordView:
     return view
 
 
-def check(buffer: Buffer, view: RecordView) -> None:
+def check_values(buffer: Buffer, view: RecordView) -> None:
     """Check the values inside the packed fields of a record that was read.
 
     Raises:
         RecordError: an offset outside the window, an unknown outcome or reason, a passed observation without a stamp,
             texts that do not end where they say; or what the wire has room for and nothing counts yet.
     """
-    if view.kind == Kind.METRICS:
+    if view.kind == BatchKind.METRICS:
         raise RecordError("unsupported", "a batch of metrics is counted by no version so far")
     if view.metrics:
         raise RecordError("bad_value", f"metrics stand in a batch of kind METRICS, got {len(view.metrics)} in another")
     if not view.count:
         return
-    offsets = packed(buffer, view.event_offset_us, "<u4")
+    offsets = read_packed(buffer, view.event_offset_us, "<u4")
     if offsets.size and int(offsets.max()) >= WINDOW_US:
         raise RecordError("bad_value", f"event_offset_us is below {WINDOW_US}, got {int(offsets.max())}")
-    outcomes = packed(buffer, view.outcome, "u1")
+    outcomes = read_packed(buffer, view.outcome, "u1")
     if outcomes.size and int(outcomes.max()) > Outcome.REJECTED:
         _refuse_outcome(view, int(outcomes.max()))
-    reasons = packed(buffer, view.reason, "u1")
+    reasons = read_packed(buffer, view.reason, "u1")
     unknown = reasons[(reasons != NO_REASON) & (reasons >= len(view.reasons))]
     if unknown.size:
         given = f"an index into the {len(view.reasons)} reasons given"
         raise RecordError("bad_value", f"a reason is {NO_REASON} or {given}, got {int(unknown[0])}")
-    _check_stamps(packed(buffer, view.lag_in_us, "<i8"), packed(buffer, view.lag_out_us, "<i8"), outcomes)
-    id_texts.check(packed(buffer, view.id_texts, "u1"), packed(buffer, view.id_text_ends, "<u4"))
+    _check_stamps(read_packed(buffer, view.lag_in_us, "<i8"), read_packed(buffer, view.lag_out_us, "<i8"), outcomes)
+    id_texts.check_texts(read_packed(buffer, view.id_texts, "u1"), read_packed(buffer, view.id_text_ends, "<u4"))
 
 
-def packed(buffer: Buffer, span: Span, dtype: str) -> np.ndarray:
+def read_packed(buffer: Buffer, span: ByteSpan, dtype: str) -> np.ndarray:
     """Return a packed field as an array over the buffer, without a copy; shape (count,) or (0,)."""
     item_bytes = np.dtype(dtype).itemsize
     return np.frombuffer(buffer, dtype, (span.end - span.start) // item_bytes, span.start)
 
 
 def _refuse_outcome(view: RecordView, highest: int) -> None:
-    is_first = view.id_kind == IdKind.UNKNOWN
+    is_first = view.id_kind == WireIdKind.UNKNOWN
     if highest == Outcome.DEFERRED and not is_first:
         raise RecordError("unsupported", "messages that were deferred are counted by no version so far")
-    raise RecordError("bad_value", f"outcome is {_upto(2 if is_first else 3)}, got {highest}")
+    raise RecordError("bad_value", f"outcome is {_format_choices(2 if is_first else 3)}, got {highest}")
 
 
-def _upto(last: int) -> str:
+def _format_choices(last: int) -> str:
     return f"{', '.join(map(str, range(last)))} or {last}"
 
 
@@ -263,34 +284,34 @@ def check_prefix(buffer: Buffer, start: int, end: int) -> int:
     prefix = bytes(buffer[start : start + len(_PREFIX)])
     if prefix not in _VERSIONS:
         unknown = f"no schema is known by the fingerprint {prefix[1:].hex()}"
-        if not _begins_as_ours(Body(buffer, start + len(_PREFIX), end)):
+        if not _has_known_head(BodyCursor(buffer, start + len(_PREFIX), end)):
             raise RecordError("bad_marker", f"{unknown}, and the body does not begin as that of every version does")
         raise RecordError("unknown_schema", unknown)
     return _VERSIONS[prefix]
 
 
-def _begins_as_ours(body: Body) -> bool:
+def _has_known_head(body: BodyCursor) -> bool:
     """Return whether a body begins with the fields that every version begins with, up to the node."""
     try:
-        _, _, seq, kind, *names = _head(body)
+        _, _, seq, kind, *names = _read_head(body)
     except RecordError:
         return False
     return min(seq, kind) >= 0 and all(NAME_PATTERN.fullmatch(name) for name in names)
 
 
-def _head(body: Body) -> tuple[str, int, int, int, str, str]:
+def _read_head(body: BodyCursor) -> tuple[str, int, int, int, str, str]:
     """Read the fields that every version begins with: probe, epoch in µs, number, kind, stream, node."""
-    probe = body.text("probe", MAX_NAME_CHARS, 1)
-    epoch_us, seq, kind = body.long(), body.long(), body.long()
-    return probe, epoch_us, seq, kind, body.text("stream", MAX_NAME_CHARS), body.text("node", MAX_NAME_CHARS)
+    probe = body.read_text("probe", MAX_NAME_CHARS, 1)
+    epoch_us, seq, kind = body.read_long(), body.read_long(), body.read_long()
+    return probe, epoch_us, seq, kind, body.read_text("stream", MAX_NAME_CHARS), body.read_text("node", MAX_NAME_CHARS)
 
 
 def _check_header(view: RecordView, version: int) -> None:
-    last = Kind.BYE if version == 1 else Kind.METRICS
+    last = BatchKind.BYE if version == 1 else BatchKind.METRICS
     if not 0 <= view.kind <= last:
-        raise RecordError("bad_value", f"kind is {_upto(last)}, got {view.kind}")
-    if version > 1 and not 0 <= view.id_kind <= IdKind.TEXT:
-        raise RecordError("bad_value", f"id_kind is {_upto(IdKind.TEXT)}, got {view.id_kind}")
+        raise RecordError("bad_value", f"kind is {_format_choices(last)}, got {view.kind}")
+    if version > 1 and not 0 <= view.id_kind <= WireIdKind.TEXT:
+        raise RecordError("bad_value", f"id_kind is {_format_choices(WireIdKind.TEXT)}, got {view.id_kind}")
     if view.seq < 0:
         raise RecordError("bad_value", f"seq counts from 0, got {view.seq}")
     for what, name in (("stream", view.stream), ("node", view.node)):
@@ -298,7 +319,7 @@ def _check_header(view: RecordView, version: int) -> None:
             raise RecordError("bad_name", f"a {what} is 1 to 128 of the characters A-Za-z0-9._-, got {name[:40]!r}")
     if view.window_start_ms % WINDOW_MS:
         raise RecordError("bad_value", f"window_start_ms is a whole minute, got {view.window_start_ms}")
-    if not (1 <= view.count <= MAX_COUNT if view.kind == Kind.OBSERVATIONS else view.count == 0):
+    if not (1 <= view.count <= MAX_COUNT if view.kind == BatchKind.OBSERVATIONS else view.count == 0):
         raise RecordError("bad_count", f"count is 1 to {MAX_COUNT}, and 0 without observations, got {view.count}")
     _check_lengths(view)
 
@@ -311,25 +332,40 @@ def _check_lengths(view: RecordView) -> None:
         if span.end - span.start not in (0, item_bytes * view.count):
             each = f"{item_bytes} bytes for each of {view.count}"
             raise RecordError("bad_length", f"{name} is empty or {each}, got {span.end - span.start}")
-    if view.id_kind != IdKind.TEXT and (
+    if view.id_kind != WireIdKind.TEXT and (
         view.id_texts.end > view.id_texts.start or view.id_text_ends.end > view.id_text_ends.start
     ):
-        raise RecordError("bad_value", f"ids have texts where id_kind is {IdKind.TEXT}, got {view.id_kind}")
+        raise RecordError("bad_value", f"ids have texts where id_kind is {WireIdKind.TEXT}, got {view.id_kind}")
 
 
-_Named = tuple[int, Span, Span, Span, Span, tuple[Metrics, ...]]
-_NOWHERE: Final = Span(0, 0)
-_NAMELESS: Final[_Named] = (IdKind.UNKNOWN, _NOWHERE, _NOWHERE, _NOWHERE, _NOWHERE, ())
+_Version2Fields = tuple[int, ByteSpan, ByteSpan, ByteSpan, ByteSpan, tuple[Metrics, ...]]
+_NOWHERE: Final = ByteSpan(0, 0)
+_VERSION_1_FIELDS: Final[_Version2Fields] = (WireIdKind.UNKNOWN, _NOWHERE, _NOWHERE, _NOWHERE, _NOWHERE, ())
 
 
-def _named(body: Body) -> _Named:
+def _read_version_2(body: BodyCursor) -> _Version2Fields:
     """Read what version 2 has behind the fields of version 1."""
-    id_kind, texts, ends, until_us, sequence = body.long(), body.span(), body.span(), body.span(), body.span()
-    return id_kind, texts, ends, until_us, sequence, tuple(_metrics(body) for _ in body.items("metrics", MAX_METRICS))
+    id_kind, texts, ends, until_us, sequence = (
+        body.read_long(),
+        body.read_span(),
+        body.read_span(),
+        body.read_span(),
+        body.read_span(),
+    )
+    return (
+        id_kind,
+        texts,
+        ends,
+        until_us,
+        sequence,
+        tuple(_read_metrics(body) for _ in body.iter_items("metrics", MAX_METRICS)),
+    )
 
 
-def _metrics(body: Body) -> Metrics:
-    found = Metrics(body.long(), body.long(), body.long(), body.long(), body.long(), body.span())
+def _read_metrics(body: BodyCursor) -> Metrics:
+    found = Metrics(
+        body.read_long(), body.read_long(), body.read_long(), body.read_long(), body.read_long(), body.read_span()
+    )
     if not 0 <= found.stamp < _STAMPS or found.count < 0 or found.bytes < 0:
         got = f"{found.stamp}, {found.count} and {found.bytes}"
         raise RecordError("bad_value", f"metrics have a stamp of 0 to 4, a count and bytes from 0, got {got}")
@@ -338,8 +374,8 @@ def _metrics(body: Body) -> Metrics:
     return found
 
 
-def _drop(body: Body) -> Drop:
-    window_start_ms, count, cause = body.long(), body.long(), body.text("cause", MAX_CAUSE_CHARS)
+def _read_drop(body: BodyCursor) -> Drop:
+    window_start_ms, count, cause = body.read_long(), body.read_long(), body.read_text("cause", MAX_CAUSE_CHARS)
     if window_start_ms % WINDOW_MS or count < 1:
         raise RecordError(
             "bad_value", f"a drop names a whole minute and a count over 0, got {window_start_ms} and {count}"

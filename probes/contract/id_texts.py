@@ -10,23 +10,23 @@ from numpy.typing import NDArray
 from hopwatch.probes.contract.body import RecordError
 from hopwatch.probes.contract.limits import MAX_ID_TEXT_CHARS
 
-_MOST_CHAR_BYTES = 4
+_MAX_CHAR_BYTES = 4
 _CONTINUES, _CONTINUATION = 0xC0, 0x80
 """The bits of a byte of UTF-8 that tell one inside a character from its first."""
 
 
-def laid_out(texts: Sequence[bytes]) -> tuple[bytes, bytes]:
+def join_texts(texts: Sequence[bytes]) -> tuple[bytes, bytes]:
     """Return texts in UTF-8 as the wire has them: laid end to end, and where each ends."""
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     return b"".join(texts), np.cumsum(lengths).astype("<u4").tobytes()
 
 
-def taken(texts: bytes, ends: NDArray[np.unsignedinteger], place: int) -> bytes:
+def get_text(texts: bytes, ends: NDArray[np.unsignedinteger], place: int) -> bytes:
     """Return the text of the id at a place."""
     return bytes(texts[int(ends[place - 1]) if place else 0 : int(ends[place])])
 
 
-def check(texts: NDArray[np.uint8], ends: NDArray[np.unsignedinteger]) -> None:
+def check_texts(texts: NDArray[np.uint8], ends: NDArray[np.unsignedinteger]) -> None:
     """Check that texts end in order, the last one with the bytes, and that none is too long.
 
     That they are UTF-8 is left to whoever shows one: a monitor reads a thousand for each that it shows.
@@ -49,7 +49,7 @@ def check(texts: NDArray[np.uint8], ends: NDArray[np.unsignedinteger]) -> None:
         end = int(ends[place])
         text = texts[end - int(lengths[place]) : end]
         # No more characters than that are looked at, whatever a length says.
-        chars = np.count_nonzero(text[: _MOST_CHAR_BYTES * MAX_ID_TEXT_CHARS + 1] & _CONTINUES != _CONTINUATION)
-        if chars > MAX_ID_TEXT_CHARS or len(text) > _MOST_CHAR_BYTES * MAX_ID_TEXT_CHARS:
+        chars = np.count_nonzero(text[: _MAX_CHAR_BYTES * MAX_ID_TEXT_CHARS + 1] & _CONTINUES != _CONTINUATION)
+        if chars > MAX_ID_TEXT_CHARS or len(text) > _MAX_CHAR_BYTES * MAX_ID_TEXT_CHARS:
             told = f"the text of an id has at most {MAX_ID_TEXT_CHARS} characters"
             raise RecordError("bad_length", f"{told}, got one of {len(text)} bytes")

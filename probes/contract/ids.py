@@ -7,10 +7,10 @@ import uuid
 from hashlib import blake2b
 from typing import ClassVar, Final, NamedTuple, SupportsIndex
 
-from hopwatch.probes.contract.batch import IdKind
+from hopwatch.probes.contract.batch import WireIdKind
 from hopwatch.probes.contract.limits import ID_BYTES
 
-MOST: Final = 1 << 128
+INT_LIMIT: Final = 1 << 128
 """The first integer that sixteen bytes cannot hold."""
 
 
@@ -22,52 +22,52 @@ class WireId(bytes):
     """The sixteen bytes of an id of which more is known than these: they say of which kind it was."""
 
     __slots__ = ()
-    kind: ClassVar[IdKind] = IdKind.BYTES
+    kind: ClassVar[WireIdKind] = WireIdKind.BYTES
 
 
 class UuidId(WireId):
     """Those of a UUID."""
 
     __slots__ = ()
-    kind = IdKind.UUID
+    kind = WireIdKind.UUID
 
 
 class IntId(WireId):
     """Those of an integer."""
 
     __slots__ = ()
-    kind = IdKind.INT
+    kind = WireIdKind.INT
 
 
 class TextId(WireId):
     """The digest of a text, and the text in UTF-8."""
 
-    kind = IdKind.TEXT
+    kind = WireIdKind.TEXT
     text: bytes
 
     @classmethod
-    def of(cls, text: str) -> TextId:
+    def from_text(cls, text: str) -> TextId:
         """Return the id that stands for a text."""
         encoded = text.encode("utf-8", "surrogatepass")
-        found = cls(digest(encoded))
+        found = cls(hash_text(encoded))
         found.text = encoded
         return found
 
 
-class Named(NamedTuple):
+class EncodedId(NamedTuple):
     """An id on the wire: its bytes, of which kind it is, and the UTF-8 of a text, which is None of all that is none."""
 
     wire: bytes
-    kind: IdKind
+    kind: WireIdKind
     text: bytes | None = None
 
 
-def digest(text: bytes) -> bytes:
+def hash_text(text: bytes) -> bytes:
     """Return the sixteen bytes that stand for a text in UTF-8."""
     return blake2b(text, digest_size=ID_BYTES).digest()
 
 
-def named(message_id: uuid.UUID | bytes | SupportsIndex | str) -> Named:
+def encode_id(message_id: uuid.UUID | bytes | SupportsIndex | str) -> EncodedId:
     """Return what stands for ``message_id`` on the wire.
 
     A UUID's bytes and 16 raw bytes stay as they are, an integer from 0 to 2^128 - 1, or what stands for one as numpy's
@@ -77,24 +77,24 @@ def named(message_id: uuid.UUID | bytes | SupportsIndex | str) -> Named:
         IdError: the id is negative, too large, of another length or of another type.
     """
     if isinstance(message_id, uuid.UUID):
-        return Named(message_id.bytes, IdKind.UUID)
+        return EncodedId(message_id.bytes, WireIdKind.UUID)
     if isinstance(message_id, bytes):
         if len(message_id) != ID_BYTES:
             told = f"a message id in bytes has {ID_BYTES} of them, got {len(message_id)}"
             raise IdError(f"{told}: pass a str to have it hashed")
-        kind = message_id.kind if isinstance(message_id, WireId) else IdKind.BYTES
-        return Named(message_id, kind, message_id.text if isinstance(message_id, TextId) else None)
+        kind = message_id.kind if isinstance(message_id, WireId) else WireIdKind.BYTES
+        return EncodedId(message_id, kind, message_id.text if isinstance(message_id, TextId) else None)
     if isinstance(message_id, str):
         text = message_id.encode("utf-8", "surrogatepass")
-        return Named(digest(text), IdKind.TEXT, text)
+        return EncodedId(hash_text(text), WireIdKind.TEXT, text)
     number: object = message_id  # anything may come from a host, whatever the types say
     if isinstance(number, bool) or not isinstance(number, SupportsIndex):
         raise IdError(f"a message id is a UUID, 16 bytes, an int or a str, got {type(number).__name__}")
-    whole = _whole(number)
-    if not 0 <= whole < MOST:
+    whole = _to_int(number)
+    if not 0 <= whole < INT_LIMIT:
         got = str(whole) if abs(whole) < 1 << 256 else f"one of {whole.bit_length()} bits"
         raise IdError(f"an integer message id lies in 0 … 2^128 - 1, got {got}")
-    return Named(whole.to_bytes(ID_BYTES, "big"), IdKind.INT)
+    return EncodedId(whole.to_bytes(ID_BYTES, "big"), WireIdKind.INT)
 
 
 def id_bytes(message_id: uuid.UUID | bytes | SupportsIndex | str) -> bytes:
@@ -103,10 +103,10 @@ def id_bytes(message_id: uuid.UUID | bytes | SupportsIndex | str) -> bytes:
     Raises:
         IdError: it has none.
     """
-    return named(message_id).wire
+    return encode_id(message_id).wire
 
 
-def _whole(number: SupportsIndex) -> int:
+def _to_int(number: SupportsIndex) -> int:
     try:
         return operator.index(number)
     except TypeError:  # an array of numpy has the method, and is no number

@@ -20,12 +20,12 @@ FILES: Final = (*(f"{secret}_file" for secret in SECRETS), "ssl_ca_file", "ssl_c
 
 _TOPIC: Final = re.compile(rf"[A-Za-z0-9._-]{{1,{MAX_TOPIC_CHARS}}}")
 _BROKER: Final = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
-_MOST_PORT: Final = 65_535
+_MAX_PORT: Final = 65_535
 _PROTOCOL: Final = r"(?:[a-z_]+://)?"
 """The client puts it before an address unless it is PLAINTEXT."""
-_NO_KAFKA: Final = re.compile(rf"{_PROTOCOL}(\S+?)(?:/\w+)?: Receive failed: Invalid response size")
+_NOT_KAFKA: Final = re.compile(rf"{_PROTOCOL}(\S+?)(?:/\w+)?: Receive failed: Invalid response size")
 _ADVERTISED: Final = re.compile(rf"{_PROTOCOL}(\S+:\d+)/(\d+): (.*)")
-_SILENT: Final = re.compile(r"\d+/\d+ brokers are down|.*Local: Broker transport failure")
+_UNREACHABLE: Final = re.compile(r"\d+/\d+ brokers are down|.*Local: Broker transport failure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class KafkaPlace:
             raise ValueError(f"a Kafka URL is {expected}, without user and password: these are settings of their own")
         for broker in brokers.split(","):
             found = _BROKER.fullmatch(broker)
-            if not found or not 0 < int(found[1]) <= _MOST_PORT:
+            if not found or not 0 < int(found[1]) <= _MAX_PORT:
                 raise ValueError(f"a Kafka URL is {expected}; got {broker!r:.80} for a broker")
         topic = topic or DEFAULT_TOPIC
         if not _TOPIC.fullmatch(topic) or topic in {".", ".."}:
@@ -83,9 +83,9 @@ class KafkaAccess:
 
     def __post_init__(self) -> None:
         """Check the values against each other."""
-        _one_of("security_protocol", self.security_protocol, PROTOCOLS)
+        _check_choice("security_protocol", self.security_protocol, PROTOCOLS)
         if self.is_sasl:
-            _one_of("sasl_mechanism", self.sasl_mechanism, MECHANISMS)
+            _check_choice("sasl_mechanism", self.sasl_mechanism, MECHANISMS)
         elif self.sasl_mechanism or self.sasl_username or self.sasl_password:
             raise ValueError(f"security_protocol {self.security_protocol} takes no sasl_… settings: use SASL_SSL")
         if self.is_sasl and not (self.sasl_username and self.sasl_password):
@@ -122,7 +122,7 @@ class KafkaAccess:
         return {name: value for name, value in said.items() if value} | {"allow.auto.create.topics": False}
 
 
-def secret_of(secret: str, said: Mapping[str, str], read: Callable[[str], str]) -> str:
+def read_secret(secret: str, said: Mapping[str, str], read: Callable[[str], str]) -> str:
     """Return a secret as one place says it: itself, or by a file, whose text ``read`` returns; what is empty is unsaid.
 
     Raises:
@@ -134,18 +134,18 @@ def secret_of(secret: str, said: Mapping[str, str], read: Callable[[str], str]) 
     return read(file).rstrip("\r\n") if file else value
 
 
-def in_words(told: str, brokers: str = "") -> str:
+def describe_error(told: str, brokers: str = "") -> str:
     """Return what the client says of brokers, in words that say what to look at where its own lead astray.
 
     ``brokers`` are those that it was given; it may speak of others, which these have named.
     """
-    if found := _NO_KAFKA.match(told):
+    if found := _NOT_KAFKA.match(told):
         return f"what answers at {found[1]} does not speak Kafka, or wants another security_protocol"
     if brokers and (found := _ADVERTISED.fullmatch(told)) and found[1].lower() not in brokers.lower().split(","):
         return f"broker {found[2]} is to be found at {found[1]}, say its advertised.listeners: {found[3]}"
-    return f"none answers as a broker does, or lets us in ({told})" if _SILENT.fullmatch(told) else told
+    return f"none answers as a broker does, or lets us in ({told})" if _UNREACHABLE.fullmatch(told) else told
 
 
-def _one_of(what: str, got: str, allowed: tuple[str, ...]) -> None:
+def _check_choice(what: str, got: str, allowed: tuple[str, ...]) -> None:
     if got not in allowed:
         raise ValueError(f"{what} is one of {', '.join(allowed)}; got {got!r:.60}")

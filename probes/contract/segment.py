@@ -20,7 +20,7 @@ OPEN_SUFFIX: Final = ".open"
 MAX_SEGMENT_BYTES: Final = 8 * 1024 * 1024
 MAX_FOLDER_CHARS: Final = 120
 """So much of an instance's name its folder has; what is longer is cut off, and told apart by a hash."""
-RECORDS_OF_OTHERS: Final = "http-records"
+FORWARDED_RECORDS: Final = "http-records"
 """The name of an instance whose folder holds records that it passes on, of other instances."""
 
 _FRAME: Final = struct.Struct("<II")
@@ -47,12 +47,12 @@ def folder_name(instance: str) -> str:
     return f"{safe}-{blake2b(instance.encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()}"
 
 
-def frame(record: bytes) -> bytes:
+def encode_frame(record: bytes) -> bytes:
     """Return ``record`` as a segment holds it: uint32 LE length, uint32 LE CRC-32C, the bytes."""
     return _FRAME.pack(len(record), google_crc32c.value(record)) + record
 
 
-def walk(data: bytes) -> Iterator[Frame]:
+def read_frames(data: bytes) -> Iterator[Frame]:
     """Yield a frame for each record of a whole segment, broken ones with their fault; never raises.
 
     Faults: ``foreign_file`` (no magic: nothing of the file is read), ``bad_crc``, ``oversized`` (over 4 MiB: skipped),

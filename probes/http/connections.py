@@ -16,61 +16,61 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from hopwatch.probes.contract.addresses import owner_of
+from hopwatch.probes.contract.addresses import identify_owner
 
-MOST_OF_ADDRESS: Final = 1_024
+MAX_PER_ADDRESS: Final = 1_024
 """So many connections one address has at once; of IPv6, a network of 64 bits."""
 UNREAD_S: Final = 10.0
 """So long a client may leave unread what was sent to it, when its buffers are full."""
-LOOK_S: Final = 1.0
+CHECK_EVERY_S: Final = 1.0
 """How often they are looked after."""
 _DESCRIPTORS: Final = Path("/dev/fd")
 _TIMEOUT: Final = getattr(socket, "TCP_USER_TIMEOUT", None)
 """The kernel's own deadline for what is sent (tcp(7), RFC 5482), where it has one."""
 
 
-class Connections:
+class ConnectionLimiter:
     """Those of this process at some of its ports."""
 
-    def __init__(self, ports: Collection[int], most: int = MOST_OF_ADDRESS, unread_s: float = UNREAD_S) -> None:
+    def __init__(self, ports: Collection[int], most: int = MAX_PER_ADDRESS, unread_s: float = UNREAD_S) -> None:
         """Name the ports, and the bounds."""
-        self._ports, self._most, self._unread_ms = frozenset(ports), most, int(unread_s * 1_000)
-        self._known: dict[int, None] = {}
+        self._ports, self._max_per_address, self._unread_ms = frozenset(ports), most, int(unread_s * 1_000)
+        self._open_since: dict[int, None] = {}
         self._stop = threading.Event()
 
-    def look(self) -> None:
+    def enforce_limits(self) -> None:
         """Give each connection its deadline, and end the latest ones of an address that has too many."""
-        open_ = {one: (address, descriptor) for one, address, descriptor in self._open()}
+        open_ = {one: (address, descriptor) for one, address, descriptor in self._iter_open()}
         # In the order in which they came.
-        self._known = {one: None for one in (*self._known, *open_) if one in open_}
+        self._open_since = {one: None for one in (*self._open_since, *open_) if one in open_}
         counts: Counter[str] = Counter()
-        for one in self._known:
+        for one in self._open_since:
             address, descriptor = open_[one]
             counts[address] += 1
-            if counts[address] > self._most:
-                _end(one, descriptor)
+            if counts[address] > self._max_per_address:
+                _shut_down(one, descriptor)
 
     def end_all(self) -> None:
         """End all that are open."""
-        for one, _, descriptor in self._open():
-            _end(one, descriptor)
+        for one, _, descriptor in self._iter_open():
+            _shut_down(one, descriptor)
 
-    def _open(self) -> Iterator[tuple[int, str, int]]:
+    def _iter_open(self) -> Iterator[tuple[int, str, int]]:
         """Yield those that are open, with the deadline set: a number that is its own, whose it is, its descriptor."""
         try:
             descriptors = [int(one.name) for one in _DESCRIPTORS.iterdir()]
         except OSError:  # there is no descriptor left to look with: the next time, perhaps
             return
         for descriptor in descriptors:
-            with suppress(OSError), _handle(descriptor) as connection:
+            with suppress(OSError), _open_socket(descriptor) as connection:
                 if connection.type == socket.SOCK_STREAM and connection.getsockname()[1] in self._ports:
-                    address = owner_of(str(connection.getpeername()[0]))
+                    address = identify_owner(str(connection.getpeername()[0]))
                     if _TIMEOUT is not None:
                         connection.setsockopt(socket.IPPROTO_TCP, _TIMEOUT, self._unread_ms)
                     yield os.fstat(connection.fileno()).st_ino, address, descriptor
 
     @contextmanager
-    def looked_after(self) -> Iterator[None]:
+    def watch(self) -> Iterator[None]:
         """Look after them, again and again, for as long as the block lasts."""
         looking = threading.Thread(target=self._run, name="hopwatch-connections", daemon=True)
         looking.start()
@@ -81,12 +81,12 @@ class Connections:
             looking.join()
 
     def _run(self) -> None:
-        while not self._stop.wait(LOOK_S):
-            self.look()
+        while not self._stop.wait(CHECK_EVERY_S):
+            self.enforce_limits()
 
 
 @contextmanager
-def _handle(descriptor: int) -> Iterator[socket.socket]:
+def _open_socket(descriptor: int) -> Iterator[socket.socket]:
     """Yield a socket by a descriptor of another one's; one at a time, as there may be few left.
 
     Raises:
@@ -104,8 +104,8 @@ def _handle(descriptor: int) -> Iterator[socket.socket]:
         yield connection
 
 
-def _end(number: int, descriptor: int) -> None:
+def _shut_down(number: int, descriptor: int) -> None:
     """End a connection, if its descriptor is still its own."""
-    with suppress(OSError), _handle(descriptor) as connection:
+    with suppress(OSError), _open_socket(descriptor) as connection:
         if os.fstat(connection.fileno()).st_ino == number:
             connection.shutdown(socket.SHUT_RDWR)

@@ -11,27 +11,27 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match, Route
 
-from hopwatch.probes.http.problems import MEDIA_TYPE, SCHEMA, Problem
+from hopwatch.probes.http.problems import MEDIA_TYPE, SCHEMA, HttpProblem
 
 
-class Well(BaseModel):
+class HealthAnswer(BaseModel):
     """That all is well."""
 
     status: str = "ok"
 
 
-def documented(when: Mapping[int, str]) -> dict[int | str, dict[str, Any]]:
+def document_problems(when: Mapping[int, str]) -> dict[int | str, dict[str, Any]]:
     """Return how problems are documented, by the status and when it comes."""
     content = {MEDIA_TYPE: {"schema": SCHEMA}}
     return {status: {"description": told, "content": content} for status, told in when.items()}
 
 
-def answered(problem: Problem) -> Response:
+def build_response(problem: HttpProblem) -> Response:
     """Return a problem as an answer."""
     return Response(problem.body(), int(problem.status), problem.headers())
 
 
-def add(api: FastAPI, advice: str, routes: Iterable[BaseRoute] = ()) -> None:
+def add_handlers(api: FastAPI, advice: str, routes: Iterable[BaseRoute] = ()) -> None:
     """Let an app tell problems, what is no route, and faults of its own as problems.
 
     ``advice`` says where to look for what there is; ``routes`` are those of its routers, which an app does not list.
@@ -39,29 +39,31 @@ def add(api: FastAPI, advice: str, routes: Iterable[BaseRoute] = ()) -> None:
     own = tuple(routes)
 
     async def on_problem(_: Request, problem: Exception) -> Response:
-        assert isinstance(problem, Problem)  # noqa: S101 - it is registered for these
-        return answered(problem)
+        assert isinstance(problem, HttpProblem)  # noqa: S101 - it is registered for these
+        return build_response(problem)
 
     async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 - as above
         status = HTTPStatus(error.status_code)
-        answer = answered(Problem(status, status.phrase.lower().replace(" ", "-"), f"{error.detail}: {advice}"))
+        answer = build_response(
+            HttpProblem(status, status.phrase.lower().replace(" ", "-"), f"{error.detail}: {advice}")
+        )
         answer.headers.update(error.headers or {})
         if status is HTTPStatus.METHOD_NOT_ALLOWED:
             # Each route knows its own alone.
-            answer.headers["allow"] = ", ".join(sorted(_allowed(request, (*api.routes, *own))))
+            answer.headers["allow"] = ", ".join(sorted(_find_methods(request, (*api.routes, *own))))
         return answer
 
     async def on_fault(_: Request, error: Exception) -> Response:
         told = f"a fault of Hopwatch's own: {type(error).__name__}: please report it"
-        return answered(Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "fault", told))
+        return build_response(HttpProblem(HTTPStatus.INTERNAL_SERVER_ERROR, "fault", told))
 
-    api.add_exception_handler(Problem, on_problem)
+    api.add_exception_handler(HttpProblem, on_problem)
     api.add_exception_handler(HTTPException, on_http)
     api.add_exception_handler(Exception, on_fault)
 
 
-def _allowed(request: Request, routes: Iterable[BaseRoute]) -> set[str]:
+def _find_methods(request: Request, routes: Iterable[BaseRoute]) -> set[str]:
     """Return the methods of all routes of a path."""
     found: set[str] = set()
     for route in routes:

@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
 from hopwatch.probes.contract.limits import MAX_RECORD_BYTES
-from hopwatch.probes.http.problems import Problem
+from hopwatch.probes.http.problems import HttpProblem
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -22,7 +22,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 GZIP: Final = b"gzip"
-WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
+BODY_METHODS: Final = frozenset({"POST", "PUT", "PATCH"})
 """The methods of which a body is read."""
 _GZIP_BITS: Final = 31
 """What zlib calls gzip with a window of the usual size."""
@@ -32,82 +32,82 @@ _GZIP_BITS: Final = 31
 class Limits:
     """What requests may be: bytes of a body, unpacked; requests at once; bytes of all bodies; seconds for a body."""
 
-    most_body_bytes: int = MAX_RECORD_BYTES
-    most_requests: int = 64
-    most_held_bytes: int = 64 * 1024 * 1024
+    max_body_bytes: int = MAX_RECORD_BYTES
+    max_requests: int = 64
+    max_held_bytes: int = 64 * 1024 * 1024
     body_s: float = 10.0
 
 
-class Most(NamedTuple):
+class BodyLimit(NamedTuple):
     """The bytes that a body has at most, unpacked, and what it is a body of."""
 
     size: int
     noun: str = "a body"
 
 
-class Bounded:
+class LimitMiddleware:
     """An ASGI app behind its bounds; it is handed bodies whole."""
 
-    def __init__(self, app: App, limits: Limits, most_of: Callable[[Scope], Most] | None = None) -> None:
+    def __init__(self, app: App, limits: Limits, most_of: Callable[[Scope], BodyLimit] | None = None) -> None:
         """Stand before an app; ``most_of`` says how large the body of a request may be, where that is not all one."""
         self._app, self._limits = app, limits
-        self._most_of = most_of or (lambda _: Most(limits.most_body_bytes))
+        self._body_limit = most_of or (lambda _: BodyLimit(limits.max_body_bytes))
         self._running = self._held_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or end it with what is wrong with it."""
-        if scope["type"] != "http" or scope["method"] not in WITH_BODY:
+        if scope["type"] != "http" or scope["method"] not in BODY_METHODS:
             await self._app(scope, receive, send)
             return
-        is_packed = _is_packed(scope)
-        body = _Body(self._most_of(scope), is_packed=is_packed)
+        is_packed = _is_gzip(scope)
+        body = _IncomingBody(self._body_limit(scope), is_packed=is_packed)
         try:
             await self._read(scope, receive, body)
-            await self._run(_plain(scope) if is_packed else scope, body.whole(), receive, send)
-        except Problem as problem:
+            await self._run(_without_encoding(scope) if is_packed else scope, body.join(), receive, send)
+        except HttpProblem as problem:
             await send_problem(problem, send)
         finally:
             self._held_bytes -= body.size
 
     async def _run(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
-        most = self._limits.most_requests
+        most = self._limits.max_requests
         if self._running >= most:
-            raise _busy(f"{most} requests are being worked on already")
+            raise _busy_problem(f"{most} requests are being worked on already")
         self._running += 1
         try:
-            await self._app(scope, _whole(body, receive), send)
+            await self._app(scope, _replay_body(body, receive), send)
         finally:
             self._running -= 1
 
-    async def _read(self, scope: Scope, receive: Receive, body: _Body) -> None:
+    async def _read(self, scope: Scope, receive: Receive, body: _IncomingBody) -> None:
         for name, value in scope["headers"]:
             if name == b"content-length" and value.isdigit() and int(value[:20]) > body.most.size:
-                raise _too_large(body.most)
+                raise _too_large_problem(body.most)
         try:
             async with asyncio.timeout(self._limits.body_s):
-                while await self._take(receive, body):
+                while await self._receive_part(receive, body):
                     pass
         except TimeoutError:
             told = f"the body did not come within {self._limits.body_s:g} s"
-            raise Problem(HTTPStatus.REQUEST_TIMEOUT, "slow-body", told) from None
+            raise HttpProblem(HTTPStatus.REQUEST_TIMEOUT, "slow-body", told) from None
 
-    async def _take(self, receive: Receive, body: _Body) -> bool:
+    async def _receive_part(self, receive: Receive, body: _IncomingBody) -> bool:
         """Take the next part of a body; whether there is more of it."""
         message = await receive()
         if message["type"] == "http.disconnect":
             # The client has hung up and hears nothing, or its chunks cannot be read, which the server tells alike.
             told = "the body ended before its end: the client hung up, or its chunks are none"
-            raise Problem(HTTPStatus.BAD_REQUEST, "cut-body", told)
+            raise HttpProblem(HTTPStatus.BAD_REQUEST, "cut-body", told)
         self._held_bytes += body.add(message.get("body", b""))
-        if self._held_bytes > self._limits.most_held_bytes:
-            raise _busy(f"bodies of {self._limits.most_held_bytes:,} bytes are being worked on already")
+        if self._held_bytes > self._limits.max_held_bytes:
+            raise _busy_problem(f"bodies of {self._limits.max_held_bytes:,} bytes are being worked on already")
         return bool(message.get("more_body", False))
 
 
-class _Body:
+class _IncomingBody:
     """A body that comes in parts, and is unpacked as it comes, so that nothing grows beyond its bound."""
 
-    def __init__(self, most: Most, *, is_packed: bool) -> None:
+    def __init__(self, most: BodyLimit, *, is_packed: bool) -> None:
         self.most, self.size = most, 0
         self._parts: list[bytes] = []
         self._unpacking = zlib.decompressobj(_GZIP_BITS) if is_packed else None
@@ -118,32 +118,32 @@ class _Body:
             try:
                 part = self._unpacking.decompress(part, self.most.size - self.size + 1)
             except zlib.error as error:
-                raise _not_gzip(str(error)) from None
+                raise _not_gzip_problem(str(error)) from None
             if self._unpacking.unused_data:
-                raise _not_gzip("bytes follow its end")
+                raise _not_gzip_problem("bytes follow its end")
         if self.size + len(part) > self.most.size:
-            raise _too_large(self.most)
+            raise _too_large_problem(self.most)
         self._parts.append(part)
         self.size += len(part)
         return len(part)
 
-    def whole(self) -> bytes:
+    def join(self) -> bytes:
         """Return all of it."""
         if self._unpacking is not None and not self._unpacking.eof:
-            raise _not_gzip("it ends too early")
+            raise _not_gzip_problem("it ends too early")
         return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
 
-def _is_packed(scope: Scope) -> bool:
+def _is_gzip(scope: Scope) -> bool:
     return any(name == b"content-encoding" and value.strip().lower() == GZIP for name, value in scope["headers"])
 
 
-def _plain(scope: Scope) -> Scope:
+def _without_encoding(scope: Scope) -> Scope:
     """Return a request as it is once its body is unpacked."""
     return {**scope, "headers": [one for one in scope["headers"] if one[0] != b"content-encoding"]}
 
 
-async def send_problem(problem: Problem, send: Send) -> None:
+async def send_problem(problem: HttpProblem, send: Send) -> None:
     """Answer with a problem; what is left of the body is not waited for."""
     headers = {**problem.headers(), "connection": "close"}
     encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
@@ -151,7 +151,7 @@ async def send_problem(problem: Problem, send: Send) -> None:
     await send({"type": "http.response.body", "body": problem.body()})
 
 
-def _whole(body: bytes, receive: Receive) -> Receive:
+def _replay_body(body: bytes, receive: Receive) -> Receive:
     """Return what hands out a body that was read, and then what comes behind it."""
     is_handed_out = False
 
@@ -165,14 +165,14 @@ def _whole(body: bytes, receive: Receive) -> Receive:
     return hand_out
 
 
-def _too_large(most: Most) -> Problem:
+def _too_large_problem(most: BodyLimit) -> HttpProblem:
     told = f"{most.noun} has at most {most.size:,} bytes, unpacked"
-    return Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", told)
+    return HttpProblem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", told)
 
 
-def _busy(why: str) -> Problem:
-    return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "busy", f"{why}: come again")
+def _busy_problem(why: str) -> HttpProblem:
+    return HttpProblem(HTTPStatus.SERVICE_UNAVAILABLE, "busy", f"{why}: come again")
 
 
-def _not_gzip(why: str) -> Problem:
-    return Problem(HTTPStatus.BAD_REQUEST, "not-gzip", f"the body is said to be gzip, and is not: {why:.100}")
+def _not_gzip_problem(why: str) -> HttpProblem:
+    return HttpProblem(HTTPStatus.BAD_REQUEST, "not-gzip", f"the body is said to be gzip, and is not: {why:.100}")

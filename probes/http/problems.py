@@ -10,11 +10,11 @@ from typing import Any, Final
 import orjson
 
 MEDIA_TYPE: Final = "application/problem+json"
-MOST_FAULTS: Final = 20
+MAX_FAULTS: Final = 20
 """As many errors of one body are told."""
-MOST_NAME_CHARS: Final = 200
+MAX_NAME_CHARS: Final = 200
 """Of a name in a place: it may be a stranger's."""
-RETRY_S: Final = 1
+RETRY_AFTER_S: Final = 1
 """When a client that was turned away may come again."""
 
 
@@ -27,14 +27,14 @@ class Fault:
 
 
 @dataclass(eq=False)
-class Problem(Exception):  # noqa: N818 - the word of RFC 9457
+class HttpProblem(Exception):  # noqa: N818 - the word of RFC 9457
     """Ends a request with a status; ``kind`` is the name that programs go by."""
 
     status: HTTPStatus
     kind: str
     detail: str
     faults: list[Fault] = field(default_factory=list)
-    more: dict[str, Any] = field(default_factory=dict)
+    extra_members: dict[str, Any] = field(default_factory=dict)
     """Members of its own that the kind has."""
     extra_headers: dict[str, str] = field(default_factory=dict)
 
@@ -48,21 +48,21 @@ class Problem(Exception):  # noqa: N818 - the word of RFC 9457
         }
         if self.faults:
             told["errors"] = [{"place": fault.place, "detail": fault.detail} for fault in self.faults]
-        return orjson.dumps(told | self.more)
+        return orjson.dumps(told | self.extra_members)
 
     def headers(self) -> dict[str, str]:
         """Return the headers that go with it."""
-        again = {"retry-after": str(RETRY_S)} if self.status is HTTPStatus.SERVICE_UNAVAILABLE else {}
+        again = {"retry-after": str(RETRY_AFTER_S)} if self.status is HTTPStatus.SERVICE_UNAVAILABLE else {}
         return {"content-type": MEDIA_TYPE, **again, **self.extra_headers}
 
 
-def pointer(place: Iterable[int | str]) -> str:
+def json_pointer(place: Iterable[int | str]) -> str:
     """Return a JSON pointer (RFC 6901); names that are too long end in an ellipsis."""
-    return "".join(f"/{_cut(str(part)).replace('~', '~0').replace('/', '~1')}" for part in place)
+    return "".join(f"/{_truncate(str(part)).replace('~', '~0').replace('/', '~1')}" for part in place)
 
 
-def _cut(name: str) -> str:
-    return name if len(name) <= MOST_NAME_CHARS else f"{name[:MOST_NAME_CHARS]}…"
+def _truncate(name: str) -> str:
+    return name if len(name) <= MAX_NAME_CHARS else f"{name[:MAX_NAME_CHARS]}…"
 
 
 SCHEMA: Final[dict[str, Any]] = {

@@ -18,21 +18,21 @@ from typing import Any, Final, TypeVar, cast
 
 from confluent_kafka import Consumer, Message, Producer, SerializingProducer
 
-from hopwatch.probes import Probe, marks
+from hopwatch.probes import Probe, message_headers
 from hopwatch.probes.clock import Clock, SystemClock
 from hopwatch.probes.sinks import Sink
 
 UNMARKED: Final = "unmarked message"
 BAD_MARKS: Final = "bad marks"
 
-_OF_PRODUCE: Final = ("value", "key", "partition", "callback", "on_delivery", "timestamp", "headers")
-_OF_SERIALIZING: Final = ("key", "value", "partition", "on_delivery", "timestamp", "headers")
+_PRODUCE_ARGUMENTS: Final = ("value", "key", "partition", "callback", "on_delivery", "timestamp", "headers")
+_SERIALIZING_ARGUMENTS: Final = ("key", "value", "partition", "on_delivery", "timestamp", "headers")
 _log = logging.getLogger("hopwatch.probe")
 _consuming: set[tuple[str, str]] = set()
 """The (stream, node) of every consumer in this process: a producer at such a node forwards, and makes no messages."""
 
 Client = TypeVar("Client", bound=Producer | Consumer)
-Delivered = Callable[[Any, Any], None]
+DeliveryCallback = Callable[[Any, Any], None]
 
 
 def instrument(  # noqa: PLR0913 - what can be chosen, all but the client by name
@@ -44,7 +44,7 @@ def instrument(  # noqa: PLR0913 - what can be chosen, all but the client by nam
     probe: Probe | None = None,
     origin: bool | None = None,
     ignore_unmarked: bool = False,
-    on_delivery: Delivered | None = None,
+    on_delivery: DeliveryCallback | None = None,
     clock: Clock | None = None,
 ) -> Client:
     """Return the client with stamps: whatever it can do, what is returned can do, and what it raises, it raises.
@@ -67,11 +67,11 @@ def instrument(  # noqa: PLR0913 - what can be chosen, all but the client by nam
     """
     stamping = probe or Probe(stream or "", node or "", sink, clock=clock)
     if isinstance(client, Producer):
-        sending = _Sending(client, stamping, clock or SystemClock(), ignores=ignore_unmarked)
+        sending = _InstrumentedProducer(client, stamping, clock or SystemClock(), ignores=ignore_unmarked)
         sending.default_report, sending.origin = on_delivery, origin
         return cast("Client", sending)
     _consuming.add((stamping.stream, stamping.node))
-    return cast("Client", _Receiving(client, stamping, ignores=ignore_unmarked))
+    return cast("Client", _InstrumentedConsumer(client, stamping, ignores=ignore_unmarked))
 
 
 class _Instrumented:
@@ -81,7 +81,7 @@ class _Instrumented:
         self._client: Any = client
         self.hopwatch_probe = probe
         self._ignores = ignores
-        self._told: set[str] = set()
+        self._logged_causes: set[str] = set()
 
     @property  # type: ignore[misc]  # read-only here, so that isinstance goes by the client
     def __class__(self) -> type:
@@ -107,21 +107,21 @@ class _Instrumented:
         if cause == UNMARKED and self._ignores:
             return
         self.hopwatch_probe.missed(cause)
-        if cause not in self._told:
-            self._told.add(cause)
+        if cause not in self._logged_causes:
+            self._logged_causes.add(cause)
             _log.warning("an instrumented client of confluent-kafka cannot stamp a message: %s", why)
 
 
-class _Sending(_Instrumented):
+class _InstrumentedProducer(_Instrumented):
     """A producer: marks what it makes, and stamps what was delivered."""
 
-    default_report: Delivered | None = None
+    default_report: DeliveryCallback | None = None
     origin: bool | None = None
 
     def __init__(self, client: Producer, probe: Probe, clock: Clock, *, ignores: bool) -> None:
         super().__init__(client, probe, ignores=ignores)
-        self._clock, self._place = clock, (probe.stream, probe.node)
-        self._names = _OF_SERIALIZING if isinstance(client, SerializingProducer) else _OF_PRODUCE
+        self._clock, self._stream_and_node = clock, (probe.stream, probe.node)
+        self._names = _SERIALIZING_ARGUMENTS if isinstance(client, SerializingProducer) else _PRODUCE_ARGUMENTS
 
     def __len__(self) -> int:
         return len(self._client)
@@ -132,7 +132,7 @@ class _Sending(_Instrumented):
     def produce(self, topic: str, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as the client takes them
         """Mark, produce, and stamp ``out`` once it is delivered."""
         try:
-            changed = self._marked(args, kwargs)
+            changed = self._with_headers(args, kwargs)
         except Exception:  # noqa: BLE001 - what we cannot do is not the host's trouble
             _log.warning("a message could not be marked", exc_info=True)
             changed = None
@@ -148,7 +148,7 @@ class _Sending(_Instrumented):
             self._miss(UNMARKED, "produce_batch sends no headers: use produce")
         return queued
 
-    def _marked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    def _with_headers(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
         """Return the arguments with marks and our own delivery report; None to leave them as they are."""
         named = dict(zip(self._names, args, strict=False))
         if len(args) > len(self._names) or named.keys() & kwargs.keys():
@@ -160,60 +160,60 @@ class _Sending(_Instrumented):
             # Read once only, for it may be an iterator.
             headers = named["headers"] = list(headers)
         try:
-            found = marks.read(headers)
+            found = message_headers.parse_headers(headers)
         except ValueError as error:
             self._miss(BAD_MARKS, str(error))
             return named
         if found is None:
             # Asked at each message, for the consumer may have come later than the producer.
-            if not (self._place not in _consuming if self.origin is None else self.origin):
+            if not (self._stream_and_node not in _consuming if self.origin is None else self.origin):
                 self._miss(UNMARKED, "it has no marks: forward them with headers=message.headers(), or say origin=True")
                 return named
-            found, added = marks.new(self._clock.wall_ns() // 1_000)
+            found, added = message_headers.build_headers(self._clock.wall_ns() // 1_000)
             named["headers"] = [*(headers.items() if isinstance(headers, dict) else headers or ()), *added]
         theirs = named.get("on_delivery") or self.default_report
         if "callback" in self._names:
             theirs = named.pop("callback", None) or theirs
-        named["on_delivery"] = _Report(self.hopwatch_probe, found, theirs)
+        named["on_delivery"] = _DeliveryReport(self.hopwatch_probe, found, theirs)
         return named
 
 
-class _Report:
+class _DeliveryReport:
     """The delivery report of one message: ours first, then the host's own."""
 
-    __slots__ = ("_marks", "_probe", "_theirs")
+    __slots__ = ("_callback", "_identity", "_probe")
 
-    def __init__(self, probe: Probe, found: marks.Marks, theirs: Delivered | None) -> None:
-        self._probe, self._marks, self._theirs = probe, found, theirs
+    def __init__(self, probe: Probe, found: message_headers.MessageIdentity, theirs: DeliveryCallback | None) -> None:
+        self._probe, self._identity, self._callback = probe, found, theirs
 
     def __call__(self, error: Any, message: Any) -> None:  # noqa: ANN401 - as the client gives them
         if error is None:
-            self._probe.departed(*self._marks)
-        if self._theirs is not None:
-            self._theirs(error, message)
+            self._probe.departed(*self._identity)
+        if self._callback is not None:
+            self._callback(error, message)
 
 
-class _Receiving(_Instrumented):
+class _InstrumentedConsumer(_Instrumented):
     """A consumer: stamps what it polls."""
 
     def poll(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the client takes and gives them
         """Poll, and stamp ``in`` what came."""
         message = self._client.poll(*args, **kwargs)
-        self._arrived(message)
+        self._stamp_arrival(message)
         return message
 
     def consume(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as above
         """Consume, and stamp ``in`` what came."""
         messages = self._client.consume(*args, **kwargs)
         for message in messages or ():
-            self._arrived(message)
+            self._stamp_arrival(message)
         return messages
 
-    def _arrived(self, message: Message | None) -> None:
+    def _stamp_arrival(self, message: Message | None) -> None:
         try:
             if message is None or message.error() is not None:
                 return
-            found = marks.read(cast("marks.Headers | None", message.headers()))
+            found = message_headers.parse_headers(cast("message_headers.HeadersLike | None", message.headers()))
             if found is None:
                 told = f"it came without marks by the topic {message.topic()}: does its producer mark?"
                 self._miss(UNMARKED, told)

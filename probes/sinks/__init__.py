@@ -11,7 +11,7 @@ from hopwatch.probes.clock import Clock
 from hopwatch.probes.contract.kafka import SCHEME as KAFKA
 from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.contract.segment import SCHEME as SPOOL
-from hopwatch.probes.sinks.kafka import KafkaSink, access_of
+from hopwatch.probes.sinks.kafka import KafkaSink, read_access
 from hopwatch.probes.sinks.spool import SpoolSink
 
 
@@ -45,5 +45,5 @@ def open_sink(url: str, instance: str, clock: Clock | None = None, environ: Mapp
         # A host may change its working directory later; the spool stays where it was named.
         return SpoolSink(Path(url.removeprefix(SPOOL)).absolute(), instance, clock)
     if url.startswith(KAFKA):
-        return KafkaSink(KafkaPlace.parse(url), instance, clock, access=access_of(environ))
+        return KafkaSink(KafkaPlace.parse(url), instance, clock, access=read_access(environ))
     raise ValueError(f"a sink is spool:FOLDER or kafka://HOST:PORT/TOPIC, got {url[:80]!r}")

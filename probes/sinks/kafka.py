@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hopwatch.probes.clock import Clock, SystemClock
-from hopwatch.probes.contract.kafka import SECRETS, KafkaAccess, KafkaPlace, in_words, secret_of
+from hopwatch.probes.contract.kafka import SECRETS, KafkaAccess, KafkaPlace, describe_error, read_secret
 from hopwatch.probes.contract.limits import MAX_RECORD_BYTES
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer
 
-MOST_BYTES: Final = 64 * 1024 * 1024
+MAX_BYTES: Final = 64 * 1024 * 1024
 """How much waits for the brokers at most."""
 RETRY_S: Final = 1.0
 """How long a client that could not be made, or has given up, is left alone."""
@@ -30,7 +30,7 @@ _ENVELOPE_BYTES: Final = 1_024
 _log = logging.getLogger("hopwatch.probe")
 
 
-def settings(place: KafkaPlace, access: KafkaAccess, most_bytes: int) -> dict[str, str | int | bool]:
+def build_producer_config(place: KafkaPlace, access: KafkaAccess, most_bytes: int) -> dict[str, str | int | bool]:
     """Return how the client is set up, under librdkafka's names."""
     return {
         **access.for_librdkafka(place.brokers),
@@ -60,7 +60,7 @@ class KafkaSink:
         clock: Clock | None = None,
         *,
         access: KafkaAccess | None = None,
-        most_bytes: int = MOST_BYTES,
+        most_bytes: int = MAX_BYTES,
     ) -> None:
         """Name the place; nothing is reached for before the first record."""
         self.place, self.access, self.most_bytes = place, access or KafkaAccess(), most_bytes
@@ -71,7 +71,7 @@ class KafkaSink:
         self._failed: list[bytes] = []
         self._failed_s = float("-inf")
         self._has_given_up = False
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def check(self) -> None:
         """Reach for the topic.
@@ -82,27 +82,27 @@ class KafkaSink:
         try:
             from confluent_kafka import KafkaException  # noqa: PLC0415 - a probe that spools does without it
         except ModuleNotFoundError as error:
-            raise OSError(f"the topic {self.place} cannot be written: {words(error)}") from None
+            raise OSError(f"the topic {self.place} cannot be written: {describe_exception(error)}") from None
         try:
-            topic = self._made().list_topics(self.place.topic, timeout=RETRY_S * 5).topics[self.place.topic]
+            topic = self._get_producer().list_topics(self.place.topic, timeout=RETRY_S * 5).topics[self.place.topic]
         except KafkaException as error:
-            raise OSError(f"the brokers {self.place.brokers} cannot be reached: {words(error)}") from None
+            raise OSError(f"the brokers {self.place.brokers} cannot be reached: {describe_exception(error)}") from None
         if topic.error is not None:
             raise OSError(f"the topic {self.place.topic} cannot be written: {topic.error.str()}")
 
     def send(self, record: bytes) -> bool:
         """Queue a record; False when the queue is full, or there is no client to queue it in."""
-        producer = self._ready()
+        producer = self._find_producer()
         if producer is None:
             return False
         producer.poll(0)
         if self._waiting_bytes + len(record) > self.most_bytes:
-            self._tell("is full", f"takes no more: {self.most_bytes} bytes wait for {self.place.brokers}")
+            self._log_once("is full", f"takes no more: {self.most_bytes} bytes wait for {self.place.brokers}")
             return False
         try:
-            producer.produce(self.place.topic, record, self._key, on_delivery=self._delivered)
-        except (BufferError, _kafka_exception()) as error:
-            self._tell("not written", f"cannot be written: {words(error)}")
+            producer.produce(self.place.topic, record, self._key, on_delivery=self._on_delivery)
+        except (BufferError, _import_exception()) as error:
+            self._log_once("not written", f"cannot be written: {describe_exception(error)}")
             return False
         self._waiting_bytes += len(record)
         return True
@@ -133,9 +133,9 @@ class KafkaSink:
             _log.warning("%d records for %s were not delivered in %.1f s", left, self.place, patience_s)
             producer.purge()
             producer.flush(RETRY_S)
-        _let_go(producer)
+        _release(producer)
 
-    def _ready(self) -> Producer | None:
+    def _find_producer(self) -> Producer | None:
         """Return the client; a new one when there is none, or the last one has given up, but not at every call."""
         if self._producer is not None and not self._has_given_up:
             return self._producer
@@ -145,43 +145,43 @@ class KafkaSink:
         self.close(0)
         self._has_given_up = False
         try:
-            return self._made()
+            return self._get_producer()
         except Exception as error:  # noqa: BLE001 - whatever keeps a client from being made costs the host nothing
-            self._tell("no client", f"cannot be reached: {words(error)}")
+            self._log_once("no client", f"cannot be reached: {describe_exception(error)}")
             return None
 
-    def _made(self) -> Producer:
+    def _get_producer(self) -> Producer:
         from confluent_kafka import Producer  # noqa: PLC0415 - a probe that spools does without it
 
         if self._producer is None:
-            config = settings(self.place, self.access, self.most_bytes) | {"error_cb": self._heard}
+            config = build_producer_config(self.place, self.access, self.most_bytes) | {"error_cb": self._on_error}
             self._producer = Producer(config, logger=_log)
-            _hold(self._producer)
+            _keep_alive(self._producer)
         return self._producer
 
-    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         record = message.value() or b""
         self._waiting_bytes -= len(record)
         if error is not None:
             self._failed.append(bytes(record))
-            self._tell(f"refused, {error.code()}", f"refused a record: {error.str()}")
+            self._log_once(f"refused, {error.code()}", f"refused a record: {error.str()}")
 
-    def _heard(self, error: KafkaError) -> None:
+    def _on_error(self, error: KafkaError) -> None:
         """Take what goes wrong in the background; the client mends all of it by itself but what is fatal."""
         self._has_given_up = self._has_given_up or error.fatal()
-        self._tell(f"trouble, {error.code()}", f"has trouble: {in_words(error.str(), self.place.brokers)}")
+        self._log_once(f"trouble, {error.code()}", f"has trouble: {describe_error(error.str(), self.place.brokers)}")
 
-    def _tell(self, reason: str, why: str) -> None:
+    def _log_once(self, reason: str, why: str) -> None:
         """Log why nothing is taken, each reason once: the client's own words have durations and counts in them."""
-        if reason not in self._told:
-            self._told.add(reason)
+        if reason not in self._logged:
+            self._logged.add(reason)
             _log.warning("the topic %s %s", self.place, why)
 
     def _now_s(self) -> float:
         return self._monotonic_ns() / 1e9
 
 
-def access_of(environ: Mapping[str, str]) -> KafkaAccess:
+def read_access(environ: Mapping[str, str]) -> KafkaAccess:
     """Return what the environment says of access, under the names that the monitor reads too.
 
     Raises:
@@ -189,29 +189,29 @@ def access_of(environ: Mapping[str, str]) -> KafkaAccess:
         OSError: a file with a secret cannot be read.
     """
     said = {name.removeprefix(_PREFIX).lower(): value for name, value in environ.items() if name.startswith(_PREFIX)}
-    said |= {secret: secret_of(secret, said, _text) for secret in SECRETS}
+    said |= {secret: read_secret(secret, said, _read_text) for secret in SECRETS}
     return KafkaAccess(**{name: said[name] for name in KafkaAccess.__dataclass_fields__ if name in said})
 
 
-def _text(file: str) -> str:
+def _read_text(file: str) -> str:
     return Path(file).read_text("utf-8")
 
 
-def words(error: Exception) -> str:
+def describe_exception(error: Exception) -> str:
     """Return what an error says: of Kafka's own the sentence within, of a client that is not there how to get it."""
     if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "confluent_kafka":
         return "confluent-kafka is not installed: pip install 'hopwatch[kafka]'"
     say = getattr(next(iter(error.args), None), "str", None)
-    return in_words(str(say() if callable(say) else error))
+    return describe_error(str(say() if callable(say) else error))
 
 
-def _kafka_exception() -> type[Exception]:
+def _import_exception() -> type[Exception]:
     from confluent_kafka import KafkaException  # noqa: PLC0415 - a probe that spools does without it
 
     return KafkaException
 
 
-def _hold(producer: Producer) -> None:
+def _keep_alive(producer: Producer) -> None:
     """Keep a client beyond its last reference: the child of a fork has it without its threads, and would wait for them.
 
     To destroy a client joins its threads. Only the process that made it may do so, by :func:`_let_go`.
@@ -219,5 +219,5 @@ def _hold(producer: Producer) -> None:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(producer))
 
 
-def _let_go(producer: Producer) -> None:
+def _release(producer: Producer) -> None:
     ctypes.pythonapi.Py_DecRef(ctypes.py_object(producer))

@@ -15,10 +15,17 @@ from tempfile import TemporaryFile
 from typing import Final
 
 from hopwatch.probes.clock import Clock, SystemClock
-from hopwatch.probes.contract.segment import MAGIC, MAX_SEGMENT_BYTES, OPEN_SUFFIX, SEGMENT_SUFFIX, folder_name, frame
+from hopwatch.probes.contract.segment import (
+    MAGIC,
+    MAX_SEGMENT_BYTES,
+    OPEN_SUFFIX,
+    SEGMENT_SUFFIX,
+    encode_frame,
+    folder_name,
+)
 
 SEGMENT_AGE_S: Final = 1.0
-MOST_BYTES: Final = 256 * 1024 * 1024
+MAX_BYTES: Final = 256 * 1024 * 1024
 """How much of the disk one probe instance may fill, segments included that the monitor has not deleted yet."""
 RETRY_S: Final = 1.0
 """How long a spool that failed is left alone: a host must not pay for a full disk at every flush."""
@@ -35,7 +42,7 @@ class SpoolSink:
         instance: str,
         clock: Clock | None = None,
         *,
-        most_bytes: int = MOST_BYTES,
+        most_bytes: int = MAX_BYTES,
         is_private: bool = False,
     ) -> None:
         """Name the place; nothing is touched before the first record. A private one is for its owner's eyes alone."""
@@ -52,9 +59,9 @@ class SpoolSink:
         self._failed_s = float("-inf")
         self._kept_bytes = 0
         self._is_whole = True
-        self.left: list[Path] = []
+        self.unpublished: list[Path] = []
         """Segments with synced records that could not be published."""
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def check(self) -> None:
         """Make the folder, and a file in it that is gone again.
@@ -87,21 +94,21 @@ class SpoolSink:
                 file.write(bytes(size))
                 file.flush()
             os.fsync(file.fileno())
-        if kept_bytes(self.folder) + self._bytes + size > self.most_bytes:
+        if measure_folder(self.folder) + self._bytes + size > self.most_bytes:
             raise OSError(errno.EDQUOT, f"it is full: {self.most_bytes:,} bytes are kept, which nobody has deleted yet")
 
     def send(self, record: bytes) -> bool:
         """Append a record to the open segment; False when the spool is full or cannot be written."""
         if self._now_s() - self._failed_s < RETRY_S:
             return False
-        data = frame(record) if self._bytes else MAGIC + frame(record)
+        data = encode_frame(record) if self._bytes else MAGIC + encode_frame(record)
         try:
             is_taken = self._has_room(len(data)) and self._append(data)
             if not is_taken:
-                self._tell(f"is full: {self.most_bytes} bytes are kept, which the monitor has not deleted yet")
+                self._log_once(f"is full: {self.most_bytes} bytes are kept, which the monitor has not deleted yet")
         except OSError as error:
             is_taken = False
-            self._tell(f"cannot be written: {error.strerror}")
+            self._log_once(f"cannot be written: {error.strerror}")
         if not is_taken:
             self._failed_s = self._now_s()
         elif self._bytes >= MAX_SEGMENT_BYTES:
@@ -131,7 +138,7 @@ class SpoolSink:
                     sync_folder(self.folder.parent)
                 self._synced_bytes = self._bytes
             except OSError as error:
-                self._tell(f"cannot be synced: {error.strerror}")
+                self._log_once(f"cannot be synced: {error.strerror}")
                 self._bytes, is_whole = self._synced_bytes, False
         return is_whole
 
@@ -145,10 +152,10 @@ class SpoolSink:
         """Publish what is open."""
         self._publish()
 
-    def _tell(self, why: str) -> None:
+    def _log_once(self, why: str) -> None:
         """Log why nothing is taken, each reason once."""
-        if why not in self._told:
-            self._told.add(why)
+        if why not in self._logged:
+            self._logged.add(why)
             _log.warning("the spool %s %s", self.folder, why)
 
     def _now_s(self) -> float:
@@ -158,7 +165,7 @@ class SpoolSink:
         """Whether so many bytes more fit; what the monitor has deleted is looked for before a segment is opened."""
         if self._file is None:
             self._make_folder()
-            self._kept_bytes = kept_bytes(self.folder)
+            self._kept_bytes = measure_folder(self.folder)
         return self._kept_bytes + self._bytes + needed <= self.most_bytes
 
     def _append(self, data: bytes) -> bool:
@@ -194,12 +201,12 @@ class SpoolSink:
             with suppress(OSError):  # published and so gone, as a rule
                 self._path.unlink()
         elif self._path.exists():
-            self.left.append(self._path)
+            self.unpublished.append(self._path)
         self._file, self._bytes, self._synced_bytes = None, 0, 0
         self._number += 1
 
 
-def kept_bytes(folder: Path) -> int:
+def measure_folder(folder: Path) -> int:
     """Return how many bytes the published segments of a folder have; one that the monitor deletes meanwhile has none.
 
     Raises:

@@ -20,7 +20,7 @@ MAGIC: Final = b"\x00"
 _ID_BYTES: Final = 4
 
 
-class Framing(StrEnum):
+class AvroFraming(StrEnum):
     """What stands before the Avro body of a value."""
 
     FINGERPRINT = "fingerprint"
@@ -31,7 +31,7 @@ class Framing(StrEnum):
 class AvroValues:
     """Decodes values of one schema, to their last byte."""
 
-    def __init__(self, file: Path, framing: Framing) -> None:
+    def __init__(self, file: Path, framing: AvroFraming) -> None:
         """Read the schema.
 
         Raises:
@@ -51,8 +51,8 @@ class AvroValues:
             self._schema = fastavro.parse_schema(parsed)
         except Exception as error:  # noqa: BLE001 - a library of parsers may raise anything, and all of it is the file's
             raise TapUsageError(f"the schema {file} cannot be used: {error!s:.200}") from None
-        self._prefix = self._prefix_of(framing)
-        self._body = len(self._prefix) + (_ID_BYTES if framing is Framing.CONFLUENT else 0)
+        self._prefix = self._build_prefix(framing)
+        self._body_start = len(self._prefix) + (_ID_BYTES if framing is AvroFraming.CONFLUENT else 0)
 
     def decode(self, value: bytes) -> object:
         """Return what a value says.
@@ -60,10 +60,10 @@ class AvroValues:
         Raises:
             ValueError: it is of another schema, framed otherwise, or ends too early or too late.
         """
-        if not value.startswith(self._prefix) or len(value) < self._body:
+        if not value.startswith(self._prefix) or len(value) < self._body_start:
             raise ValueError(f"a value starts with {self._prefix.hex()}, got {value[: len(self._prefix)].hex()}")
         body = io.BytesIO(value)
-        body.seek(self._body)
+        body.seek(self._body_start)
         try:
             found: object = fastavro.schemaless_reader(body, self._schema, None)
         except Exception as error:  # noqa: BLE001 - foreign bytes may raise anything there
@@ -72,8 +72,8 @@ class AvroValues:
             raise ValueError(f"{len(value) - body.tell()} bytes follow the value")
         return found
 
-    def _prefix_of(self, framing: Framing) -> bytes:
-        if framing is Framing.FINGERPRINT:
+    def _build_prefix(self, framing: AvroFraming) -> bytes:
+        if framing is AvroFraming.FINGERPRINT:
             canonical = fastavro.schema.to_parsing_canonical_form(self._schema)
             return MARKER + bytes.fromhex(fastavro.schema.fingerprint(canonical, "SHA-256"))
-        return MAGIC if framing is Framing.CONFLUENT else b""
+        return MAGIC if framing is AvroFraming.CONFLUENT else b""

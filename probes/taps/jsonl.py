@@ -7,26 +7,26 @@ import select
 from pathlib import Path
 from typing import Final, Protocol
 
+from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.documents import DocumentReader
-from hopwatch.probes.taps.follow import FollowedFile
+from hopwatch.probes.taps.followed_file import FollowedFile
 from hopwatch.probes.taps.lines import LineCutter
-from hopwatch.probes.taps.marked import Position
-from hopwatch.probes.taps.stamping import Stamping
+from hopwatch.probes.taps.marked_file import Position
+from hopwatch.probes.taps.stamper import TapStamper
 from hopwatch.probes.taps.state import StateFile
-from hopwatch.probes.taps.surroundings import Surroundings
-from hopwatch.probes.taps.tally import Teller
-from hopwatch.probes.values import Bad
+from hopwatch.probes.taps.tally import TallyReporter
+from hopwatch.probes.values import SkipReason
 
 READ_BYTES: Final = 1024 * 1024
-LOOK_S: Final = 0.2
+POLL_S: Final = 0.2
 """How often a source that had nothing is looked at again."""
 RETRY_S: Final = 1.0
 """How often a sink that does not take what was stamped is tried again."""
-FULL_BYTES: Final = 32 * 1024
+FULL_PIPE_BYTES: Final = 32 * 1024
 """A pipe that is full holds at least so much, half of what it is made for: small writes leave gaps in it."""
 
 
-class Source(Protocol):
+class LineSource(Protocol):
     """Where lines come from; as :class:`probes.taps.follow.FollowedFile` is."""
 
     has_ended: bool
@@ -49,7 +49,7 @@ class Source(Protocol):
 class Pipe:
     """Standard input, or what stands for it: read until its end, and never twice."""
 
-    def __init__(self, file: int, wait_s: float = LOOK_S) -> None:
+    def __init__(self, file: int, wait_s: float = POLL_S) -> None:
         """Take the file descriptor."""
         self._file, self._wait_s = file, wait_s
         self.has_ended = self.is_over = self._was_full = False
@@ -59,7 +59,7 @@ class Pipe:
         is_ready = self._is_ready(self._wait_s)
         data = os.read(self._file, most_bytes) if is_ready else b""
         self.has_ended = self.is_over = is_ready and not data
-        self._was_full = len(data) >= FULL_BYTES
+        self._was_full = len(data) >= FULL_PIPE_BYTES
         return data
 
     def position(self, unread_bytes: int) -> Position | None:  # noqa: ARG002 - nobody can go back in a pipe
@@ -80,18 +80,18 @@ class JsonLinesTap:
 
     def __init__(
         self,
-        source: Source,
+        source: LineSource,
         reader: DocumentReader,
-        stamping: Stamping,
-        around: Surroundings,
+        stamping: TapStamper,
+        around: RunContext,
         state: StateFile | None = None,
     ) -> None:
         """Put the parts together."""
         self._source, self._reader, self._stamping, self._state = source, reader, stamping, state
-        self._around = around
+        self._context = around
         self._cutter = LineCutter()
         self._oversized = 0
-        self._teller = Teller(stamping.tally, around)
+        self._reporter = TallyReporter(stamping.tally, around)
 
     def run(self) -> None:
         """Go on until the source is over or the tap is to stop; then make durable what was stamped.
@@ -99,12 +99,12 @@ class JsonLinesTap:
         Raises:
             TapSourceError: the position cannot be kept, or the sink lost what was stamped.
         """
-        stop = self._around.stop
+        stop = self._context.stop
         # The place to begin at is kept before anything is read, so that the first crash skips nothing either.
         self.settle()
         while not stop.is_set() and not self._source.is_over:
             if not self.step():
-                stop.wait(LOOK_S)
+                stop.wait(POLL_S)
             if self._stamping.is_due:
                 while not self.settle() and not stop.wait(RETRY_S):
                     pass
@@ -112,19 +112,19 @@ class JsonLinesTap:
 
     def step(self) -> bool:
         """Read and stamp once; whether anything had come."""
-        moment_us = self._around.wall_us()
+        moment_us = self._context.wall_us()
         data = self._source.read(READ_BYTES)
         lines = self._cutter.feed(data)
         if self._source.has_ended:
             lines += self._cutter.end()
-        self._stamping.take(map(self._reader.read, lines))
+        self._stamping.stamp_messages(map(self._reader.read, lines))
         if self._cutter.oversized > self._oversized:
-            self._stamping.count_bad(Bad.OVERSIZED, self._cutter.oversized - self._oversized)
+            self._stamping.count_bad(SkipReason.OVERSIZED, self._cutter.oversized - self._oversized)
             self._oversized = self._cutter.oversized
         if len(data) < READ_BYTES and not self._source.is_behind:
             # A read that found less than it asked for found all that was there, unless the source knows of more.
             self._stamping.probe.caught_up(moment_us)
-        self._teller.look()
+        self._reporter.report_if_due()
         return bool(data)
 
     def settle(self) -> bool:
@@ -137,7 +137,7 @@ class JsonLinesTap:
         return True
 
 
-def follow(path: Path, around: Surroundings, state: StateFile | None, *, from_start: bool) -> FollowedFile:
+def open_followed_file(path: Path, around: RunContext, state: StateFile | None, *, from_start: bool) -> FollowedFile:
     """Return the file as a source, at the position that its state holds.
 
     Raises:

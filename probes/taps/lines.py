@@ -13,7 +13,7 @@ class LineCutter:
 
     def __init__(self, most_bytes: int = MAX_LINE_BYTES) -> None:
         """Start at the beginning of a line."""
-        self.most_bytes = most_bytes
+        self.max_bytes = most_bytes
         self.oversized = 0
         self.waiting_bytes = 0
         """How many bytes were fed since the last line ended, those of a line that is skipped too."""
@@ -24,14 +24,14 @@ class LineCutter:
         """Return the lines that end in ``data``, without their newlines: none blank, none over ``most_bytes``."""
         last = data.rfind(b"\n")
         if last < 0:
-            self._wait(data)
+            self._keep_part(data)
             return []
         first = data.index(b"\n")
-        self._wait(data[:first])
+        self._keep_part(data[:first])
         lines = self.end()
         if last > first:
-            lines += self._fitting(data[first + 1 : last].split(b"\n"))
-        self._wait(data[last + 1 :])
+            lines += self._drop_oversized(data[first + 1 : last].split(b"\n"))
+        self._keep_part(data[last + 1 :])
         return lines
 
     def end(self) -> list[bytes]:
@@ -40,17 +40,17 @@ class LineCutter:
         self.oversized += self._is_skipping
         self._parts.clear()
         self._is_skipping, self.waiting_bytes = False, 0
-        return self._fitting([line])
+        return self._drop_oversized([line])
 
-    def _wait(self, data: bytes) -> None:
+    def _keep_part(self, data: bytes) -> None:
         self.waiting_bytes += len(data)
-        if self.waiting_bytes > self.most_bytes:
+        if self.waiting_bytes > self.max_bytes:
             self._is_skipping = True
             self._parts.clear()
         elif data:
             self._parts.append(data)
 
-    def _fitting(self, lines: list[bytes]) -> list[bytes]:
-        fitting = [line for line in lines if len(line) <= self.most_bytes]
+    def _drop_oversized(self, lines: list[bytes]) -> list[bytes]:
+        fitting = [line for line in lines if len(line) <= self.max_bytes]
         self.oversized += len(lines) - len(fitting)
         return [line for line in fitting if line and not line.isspace()]

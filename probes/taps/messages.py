@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from hopwatch.probes import marks
+from hopwatch.probes import message_headers
 from hopwatch.probes.taps.avro import AvroValues
-from hopwatch.probes.taps.documents import Seen, Unseen, find, path_keys
+from hopwatch.probes.taps.documents import SkippedMessage, StampableMessage, find_value, parse_path
 from hopwatch.probes.taps.errors import TapUsageError
-from hopwatch.probes.values import Bad, IdKind, TimeUnit, believed, id_reader, time_reader
+from hopwatch.probes.values import IdFormat, SkipReason, TimeUnit, build_id_reader, build_time_reader, check_event_us
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -23,7 +23,7 @@ _NO_TIME_MS: Final = -1
 """What Kafka has in the place of a time."""
 
 
-class Place(StrEnum):
+class FieldSource(StrEnum):
     """Where something stands."""
 
     HEADER = "header"
@@ -33,41 +33,47 @@ class Place(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class MessageField:
     """A place, and the header's name or the path there."""
 
-    place: Place
+    source: FieldSource
     name: str = ""
 
-    def said(self, unit: TimeUnit) -> str:
+    def describe(self, unit: TimeUnit) -> str:
         """Return in words where event times come from that stand here, and how they are written."""
-        if self.place is Place.RECORD:
+        if self.source is FieldSource.RECORD:
             return "each record's own, by its producer or broker"
-        if self.place is Place.HEADER:
+        if self.source is FieldSource.HEADER:
             return f"in the header {self.name} of each message, written in {unit}"
-        value = {Place.JSON: "JSON", Place.AVRO: "Avro"}[self.place]
+        value = {FieldSource.JSON: "JSON", FieldSource.AVRO: "Avro"}[self.source]
         return f"at {self.name} of each {value} value, written in {unit}"
 
 
-ID_SPOT: Final = Spot(Place.HEADER, marks.ID_HEADER)
-TIME_SPOT: Final = Spot(Place.HEADER, marks.TIME_HEADER)
+ID_FIELD: Final = MessageField(FieldSource.HEADER, message_headers.ID_HEADER)
+TIME_FIELD: Final = MessageField(FieldSource.HEADER, message_headers.TIME_HEADER)
 
 
-def spot(what: str, header: str, json: str | None, avro: str | None, *, is_record: bool = False) -> Spot:
+def choose_field(
+    what: str, header: str, json: str | None, avro: str | None, *, is_record: bool = False
+) -> MessageField:
     """Return the one spot that was asked for; the header, if there was no other.
 
     Raises:
         TapUsageError: there was more than one.
     """
     asked = [
-        Spot(place, name)
-        for place, name in ((Place.JSON, json), (Place.AVRO, avro), (Place.RECORD, "" if is_record else None))
+        MessageField(place, name)
+        for place, name in (
+            (FieldSource.JSON, json),
+            (FieldSource.AVRO, avro),
+            (FieldSource.RECORD, "" if is_record else None),
+        )
         if name is not None
     ]
     if len(asked) > 1:
-        told = " and ".join(f"--{what}-{one.place}" for one in asked)
+        told = " and ".join(f"--{what}-{one.source}" for one in asked)
         raise TapUsageError(f"the {what} stands in one place, got {told}: name one of them")
-    return asked[0] if asked else Spot(Place.HEADER, header)
+    return asked[0] if asked else MessageField(FieldSource.HEADER, header)
 
 
 class MessageReader:
@@ -75,10 +81,10 @@ class MessageReader:
 
     def __init__(
         self,
-        id_spot: Spot = ID_SPOT,
-        time_spot: Spot = TIME_SPOT,
+        id_spot: MessageField = ID_FIELD,
+        time_spot: MessageField = TIME_FIELD,
         *,
-        id_kind: IdKind = IdKind.AUTO,
+        id_kind: IdFormat = IdFormat.AUTO,
         unit: TimeUnit = TimeUnit.US,
         avro: AvroValues | None = None,
     ) -> None:
@@ -87,62 +93,66 @@ class MessageReader:
         Raises:
             TapUsageError: a path cannot be, or values would have to be both JSON and Avro.
         """
-        places = {id_spot.place, time_spot.place}
-        if {Place.JSON, Place.AVRO} <= places or (Place.AVRO in places) != (avro is not None):
+        places = {id_spot.source, time_spot.source}
+        if {FieldSource.JSON, FieldSource.AVRO} <= places or (FieldSource.AVRO in places) != (avro is not None):
             raise TapUsageError(
                 "a value is JSON or Avro: --avro-schema goes with --id-avro or --time-avro, without JSON"
             )
-        self._id_spot, self._time_spot, self._avro = id_spot, time_spot, avro
+        self._id_field, self._time_field, self._avro = id_spot, time_spot, avro
         self._paths = {
-            spot: path_keys(spot.name) for spot in (id_spot, time_spot) if spot.place in (Place.JSON, Place.AVRO)
+            spot: parse_path(spot.name)
+            for spot in (id_spot, time_spot)
+            if spot.source in (FieldSource.JSON, FieldSource.AVRO)
         }
-        self._in_headers = Place.HEADER in places
-        self._read_id, self._read_time = id_reader(id_kind), time_reader(unit)
+        self._in_headers = FieldSource.HEADER in places
+        self._read_id, self._read_time = build_id_reader(id_kind), build_time_reader(unit)
 
-    def read(self, message: Message) -> Seen | Unseen:
+    def read(self, message: Message) -> StampableMessage | SkippedMessage:
         """Return what a message says; nothing that it holds can raise."""
         document: object = None
-        bad: Bad | None = None
+        bad: SkipReason | None = None
         if self._paths:
-            document, bad = self._document(message.value())
+            document, bad = self._parse_value(message.value())
         # Of a name that comes twice the last counts: whoever marked the message anew put that behind.
         headers: dict[str, object] = dict(message.headers() or ()) if self._in_headers else {}
-        event_us, bad_time = self._event_time(message, headers, document)
-        found = self._found(headers, document, self._id_spot)
+        event_us, bad_time = self._read_event_time(message, headers, document)
+        found = self._read_field(headers, document, self._id_field)
         if found is None:
-            return Unseen(bad or Bad.NO_ID, event_us)
+            return SkippedMessage(bad or SkipReason.NO_ID, event_us)
         try:
             message_id = self._read_id(found)
         except ValueError:
-            return Unseen(Bad.BAD_ID, event_us)
+            return SkippedMessage(SkipReason.BAD_ID, event_us)
         if event_us is None:
-            return Unseen(bad or bad_time)
-        return Seen(message_id, event_us)
+            return SkippedMessage(bad or bad_time)
+        return StampableMessage(message_id, event_us)
 
-    def _document(self, value: object) -> tuple[object, Bad | None]:
+    def _parse_value(self, value: object) -> tuple[object, SkipReason | None]:
         if not isinstance(value, bytes):
             # A record without a value says that what has its key is gone.
-            return None, Bad.NO_VALUE
+            return None, SkipReason.NO_VALUE
         if len(value) > MAX_VALUE_BYTES:
-            return None, Bad.OVERSIZED
+            return None, SkipReason.OVERSIZED
         try:
             return (orjson.loads(value) if self._avro is None else self._avro.decode(value)), None
         except ValueError:
-            return None, Bad.NOT_JSON if self._avro is None else Bad.UNDECODABLE
+            return None, SkipReason.NOT_JSON if self._avro is None else SkipReason.UNDECODABLE
 
-    def _event_time(self, message: Message, headers: dict[str, object], document: object) -> tuple[int | None, Bad]:
+    def _read_event_time(
+        self, message: Message, headers: dict[str, object], document: object
+    ) -> tuple[int | None, SkipReason]:
         try:
-            if self._time_spot.place is Place.RECORD:
-                return _record_us(message), Bad.NO_TIME
-            found = self._found(headers, document, self._time_spot)
-            return (None if found is None else self._read_time(found)), Bad.NO_TIME
+            if self._time_field.source is FieldSource.RECORD:
+                return _read_record_time(message), SkipReason.NO_TIME
+            found = self._read_field(headers, document, self._time_field)
+            return (None if found is None else self._read_time(found)), SkipReason.NO_TIME
         except ValueError:
-            return None, Bad.BAD_TIME
+            return None, SkipReason.BAD_TIME
 
-    def _found(self, headers: dict[str, object], document: object, spot: Spot) -> object:
-        return headers.get(spot.name) if spot.place is Place.HEADER else find(document, self._paths[spot])
+    def _read_field(self, headers: dict[str, object], document: object, spot: MessageField) -> object:
+        return headers.get(spot.name) if spot.source is FieldSource.HEADER else find_value(document, self._paths[spot])
 
 
-def _record_us(message: Message) -> int | None:
+def _read_record_time(message: Message) -> int | None:
     kind, stamp_ms = message.timestamp()
-    return believed(stamp_ms * 1_000) if kind and stamp_ms != _NO_TIME_MS else None
+    return check_event_us(stamp_ms * 1_000) if kind and stamp_ms != _NO_TIME_MS else None

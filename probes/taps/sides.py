@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Side(StrEnum):
+class StampSide(StrEnum):
     """The stamp that a tap gives: messages arrive at the node, or leave it."""
 
     IN = "in"

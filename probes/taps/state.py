@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
-from hopwatch.probes.taps.marked import MARK_BYTES, Position
+from hopwatch.probes.taps.marked_file import MARK_BYTES, Position
 
 VERSION: Final = 1
 
@@ -25,7 +25,7 @@ class StateFile:
         self._saved: Position | None = None
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Hold the file against a second tap; the lock dies with the process, however it dies.
 
         It is that of a file beside this one, which is another one after each :meth:`save`.
@@ -68,7 +68,7 @@ class StateFile:
         except OSError as error:
             raise TapSourceError(f"the state {self.path} cannot be read: {error.strerror}") from None
         try:
-            return self._parsed(json.loads(text))
+            return self._parse(json.loads(text))
         except (ValueError, TypeError, KeyError) as error:
             advice = "name another file with --state, or delete it to begin anew"
             raise TapUsageError(f"{self.path} is not the state of a tap of {self.source} ({error}): {advice}") from None
@@ -102,7 +102,7 @@ class StateFile:
             ) from None
         self._saved = position
 
-    def _parsed(self, kept: dict[str, object]) -> Position:
+    def _parse(self, kept: dict[str, object]) -> Position:
         if kept["version"] != VERSION or kept["file"] != self.source:
             raise ValueError(f"version {kept['version']!r:.20} of {kept['file']!r:.200}")
         device, inode, offset, mark = (kept[name] for name in ("device", "inode", "offset", "mark"))

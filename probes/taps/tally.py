@@ -6,21 +6,21 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
-from hopwatch.probes.taps.surroundings import Surroundings
-from hopwatch.probes.values import Bad
+from hopwatch.probes.taps.context import RunContext
+from hopwatch.probes.values import SkipReason
 
-TELL_EVERY_S: Final = 10.0
+REPORT_EVERY_S: Final = 10.0
 
 
 @dataclass(slots=True)
-class Tally:
+class TapTally:
     """Messages stamped, and those that could not be, by reason."""
 
     stamped: int = 0
-    bad: Counter[Bad] = field(default_factory=Counter)
+    bad: Counter[SkipReason] = field(default_factory=Counter)
     repeated: int = 0
     """Drops besides one for each bad message: those that may be of several minutes count in each of them."""
-    told: str = ""
+    reported: str = ""
     """What was told of it last."""
 
     def summary(self, dropped: int) -> dict[str, object]:
@@ -32,27 +32,27 @@ class Tally:
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(self.bad.items()))
         return f"{self.stamped:,} stamped, {self.bad.total():,} bad" + (f": {reasons}" if reasons else "")
 
-    def tell(self, around: Surroundings) -> None:
+    def report(self, around: RunContext) -> None:
         """Tell it in words, unless that was done."""
-        if str(self) != self.told:
-            self.told = str(self)
-            around.tell(self.told)
+        if str(self) != self.reported:
+            self.reported = str(self)
+            around.report(self.reported)
 
 
-class Teller:
+class TallyReporter:
     """Tells the tally every ten seconds, when it has changed."""
 
-    def __init__(self, tally: Tally, around: Surroundings) -> None:
+    def __init__(self, tally: TapTally, around: RunContext) -> None:
         """Begin to count the seconds."""
-        self._tally, self._around = tally, around
-        self._told_s = around.monotonic_s()
+        self._tally, self._context = tally, around
+        self._reported_s = around.monotonic_s()
         self._start = str(tally)
 
-    def look(self) -> None:
+    def report_if_due(self) -> None:
         """Tell what is due."""
-        now_s = self._around.monotonic_s()
-        if now_s - self._told_s < TELL_EVERY_S:
+        now_s = self._context.monotonic_s()
+        if now_s - self._reported_s < REPORT_EVERY_S:
             return
-        self._told_s = now_s
+        self._reported_s = now_s
         if str(self._tally) != self._start:
-            self._tally.tell(self._around)
+            self._tally.report(self._context)

@@ -9,10 +9,10 @@ from typing import Any, Final, cast
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace, in_words
-from hopwatch.probes.sinks.kafka import access_of
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace, describe_error
+from hopwatch.probes.sinks.kafka import read_access
+from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
-from hopwatch.probes.taps.surroundings import Surroundings
 
 ANSWER_S: Final = 10.0
 """How long the brokers have to answer when the tap starts."""
@@ -32,11 +32,11 @@ _FINAL: Final = (
 _LATEST: Final[OffsetSpec] = OffsetSpec.latest()
 
 
-class Topic:
+class SourceTopic:
     """A topic, and a consumer of it that commits nothing by itself."""
 
     def __init__(
-        self, url: str, group: str, around: Surroundings, *, from_start: bool, access: KafkaAccess | None = None
+        self, url: str, group: str, around: RunContext, *, from_start: bool, access: KafkaAccess | None = None
     ) -> None:
         """Name the place, and make the clients; nothing is reached for yet. Without ``access`` the environment says it.
 
@@ -44,20 +44,20 @@ class Topic:
             TapUsageError: the URL, the group or what the environment says of access cannot be.
             TapSourceError: a file with a secret cannot be read.
         """
-        self._around = around
+        self._context = around
         self._is_reached = False
-        self._heard: list[KafkaError] = []
-        self._told: set[int] = set()
+        self._errors: list[KafkaError] = []
+        self._reported_codes: set[int] = set()
         try:
             self.place = KafkaPlace.parse(url)
             if url.removeprefix("kafka://").rstrip("/") == self.place.brokers:
                 raise ValueError(f"it names no topic, got {url!r:.80}")  # noqa: TRY301 - one sentence for all
-            let_in = (access or access_of(os.environ)).for_librdkafka(self.place.brokers)
+            let_in = (access or read_access(os.environ)).for_librdkafka(self.place.brokers)
             common = {**let_in, "log_level": 0}
             self.consumer = Consumer(
                 common
                 | {
-                    "error_cb": self._listen,
+                    "error_cb": self._on_error,
                     "group.id": group,
                     "client.id": "hopwatch-tap",
                     # Another of the group goes on so soon after a tap has died without a word.
@@ -74,7 +74,7 @@ class Topic:
         except ValueError as error:
             raise TapUsageError(f"--from: {error}") from None
         except KafkaException as error:
-            raise TapUsageError(f"--from: the clients cannot be made: {cause(error).str()}") from None
+            raise TapUsageError(f"--from: the clients cannot be made: {get_kafka_error(error).str()}") from None
         except OSError as error:
             raise TapSourceError(f"a secret for {url} cannot be read: {error}") from None
 
@@ -90,8 +90,8 @@ class Topic:
         except KafkaException as error:
             # What the client heard in the background comes with the next poll, and says more than a time-out.
             self.consumer.poll(LISTEN_S)
-            heard = min((*self._heard, cause(error)), key=_says_little)
-            why = in_words(heard.str(), self.place.brokers)
+            heard = min((*self._errors, get_kafka_error(error)), key=_vagueness)
+            why = describe_error(heard.str(), self.place.brokers)
             advice = "check the address, HOPWATCH_TRANSPORT__KAFKA__… and the brokers, then start again"
             raise TapSourceError(f"the topic {where} cannot be reached: {why}: {advice}") from None
         if found.error is not None:
@@ -99,11 +99,11 @@ class Topic:
             raise TapSourceError(f"the topic {where} cannot be read: {found.error.str()}: {advice}")
         self._is_reached = True
 
-    def apart(self) -> Consumer:
+    def open_reader(self) -> Consumer:
         """Return another consumer, which joins no group and reads what it is told to, with the ends of partitions."""
         return Consumer(self._common | {"enable.auto.commit": False, "enable.partition.eof": True})
 
-    def cluster(self) -> str:
+    def read_cluster_id(self) -> str:
         """Return the id of the cluster that the topic is in, once it was reached for.
 
         Raises:
@@ -112,15 +112,17 @@ class Topic:
         try:
             return str(self.consumer.list_topics(self.place.topic, timeout=ANSWER_S).cluster_id)
         except KafkaException as error:
-            raise TapSourceError(f"the brokers {self.place.brokers} do not answer: {cause(error).str()}") from None
+            raise TapSourceError(
+                f"the brokers {self.place.brokers} do not answer: {get_kafka_error(error).str()}"
+            ) from None
 
-    def ends(self, partitions: list[int]) -> dict[int, Future[Any]]:
+    def request_end_offsets(self, partitions: list[int]) -> dict[int, Future[Any]]:
         """Ask the brokers where partitions end now; the answers come later."""
         asked = {TopicPartition(self.place.topic, number): _LATEST for number in partitions}
         answers = self._admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=ENDS_S)
         return {partition.partition: answer for partition, answer in answers.items()}
 
-    def tell_error(self, error: KafkaError) -> None:
+    def report_error(self, error: KafkaError) -> None:
         """Tell an error of the client, each once.
 
         Raises:
@@ -129,26 +131,26 @@ class Topic:
         if error.fatal() or error.code() in _FINAL:
             raise TapSourceError(f"the topic {self.place} cannot be read any more: {error.str()}: start again")
         # Its words have durations and counts in them.
-        if error.code() not in self._told:
-            self._told.add(error.code())
-            self._around.tell(
-                f"the topic {self.place} has trouble: {in_words(error.str(), self.place.brokers)}: trying on"
+        if error.code() not in self._reported_codes:
+            self._reported_codes.add(error.code())
+            self._context.report(
+                f"the topic {self.place} has trouble: {describe_error(error.str(), self.place.brokers)}: trying on"
             )
 
-    def _listen(self, error: KafkaError) -> None:
+    def _on_error(self, error: KafkaError) -> None:
         """Take what goes wrong in the background."""
-        self._heard = [*self._heard[-9:], error]
+        self._errors = [*self._errors[-9:], error]
         if self._is_reached:
-            self.tell_error(error)
+            self.report_error(error)
 
 
-def _says_little(error: KafkaError) -> int:
+def _vagueness(error: KafkaError) -> int:
     """Return how little an error says of why nobody answers."""
     if error.code() in _REFUSED:
         return 0
     return 2 if error.code() == KafkaError._ALL_BROKERS_DOWN else 1  # noqa: SLF001 - public in all but name
 
 
-def cause(error: KafkaException) -> KafkaError:
+def get_kafka_error(error: KafkaException) -> KafkaError:
     """Return what a client raised for."""
     return cast("KafkaError", error.args[0])

@@ -11,66 +11,66 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from hopwatch.probes.contract.limits import WINDOW_US
-from hopwatch.probes.values import Bad
+from hopwatch.probes.values import SkipReason
 
-APART: Final = 3
+WINDOWS_APART: Final = 3
 """So many minutes is a message on its way at most, by default, and so far from a neighbour may its minute be."""
-MOST_APART: Final = 1_440
+MAX_WINDOWS_APART: Final = 1_440
 """Neighbours that are further apart, a day, say nothing of what is between them."""
 
 
-class Missed(NamedTuple):
+class MissedMessages(NamedTuple):
     """So many messages that may be of a minute, which is told by its start."""
 
-    reason: Bad
+    reason: SkipReason
     number: int
-    minute_us: int
+    window_start_us: int
 
 
-class Untimed:
+class UntimedMessages:
     """Places messages by their neighbours."""
 
     def __init__(self) -> None:
         """Start with none."""
         self._before_us: int | None = None
-        self._new: Counter[Bad] = Counter()
+        self._new: Counter[SkipReason] = Counter()
         # Those that are told under the minutes before them, and have no good one behind them yet.
-        self._told: Counter[Bad] = Counter()
+        self._reported: Counter[SkipReason] = Counter()
 
-    def bad(self, reason: Bad, count: int) -> None:
+    def add_bad(self, reason: SkipReason, count: int) -> None:
         """Take messages without an event time."""
         self._new[reason] += count
 
-    def good(self, event_us: int) -> Iterator[Missed]:
+    def add_good(self, event_us: int) -> Iterator[MissedMessages]:
         """Take a good message, and yield what is now known of those before it."""
-        if self._new or self._told:
-            minutes = _between(self._before_us, event_us)
-            yield from _missed(self._new, minutes)
-            yield from _missed(self._told, minutes - _near(self._before_us))
+        if self._new or self._reported:
+            minutes = _windows_between(self._before_us, event_us)
+            yield from _spread(self._new, minutes)
+            yield from _spread(self._reported, minutes - _near_windows(self._before_us))
             self._new.clear()
-            self._told.clear()
+            self._reported.clear()
         self._before_us = event_us
 
-    def rest(self, now_us: int) -> Iterator[Missed]:
+    def flush(self, now_us: int) -> Iterator[MissedMessages]:
         """Yield what is known of those that have no good one behind them yet, which may be of now."""
         this = now_us // WINDOW_US
-        yield from _missed(self._new, _near(self._before_us) | set(range(this - APART, this + 1)))
-        self._told += self._new
+        yield from _spread(self._new, _near_windows(self._before_us) | set(range(this - WINDOWS_APART, this + 1)))
+        self._reported += self._new
         self._new.clear()
 
 
-def _missed(bad: Counter[Bad], minutes: set[int]) -> Iterator[Missed]:
+def _spread(bad: Counter[SkipReason], minutes: set[int]) -> Iterator[MissedMessages]:
     for minute in sorted(minute for minute in minutes if minute >= 0):
-        yield from (Missed(reason, count, minute * WINDOW_US) for reason, count in bad.items())
+        yield from (MissedMessages(reason, count, minute * WINDOW_US) for reason, count in bad.items())
 
 
-def _near(event_us: int | None) -> set[int]:
+def _near_windows(event_us: int | None) -> set[int]:
     if event_us is None:
         return set()
     minute = event_us // WINDOW_US
-    return set(range(minute - APART, minute + APART + 1))
+    return set(range(minute - WINDOWS_APART, minute + WINDOWS_APART + 1))
 
 
-def _between(before_us: int | None, behind_us: int) -> set[int]:
-    found = _near(before_us) | _near(behind_us)
-    return set(range(min(found), max(found) + 1)) if max(found) - min(found) <= MOST_APART else found
+def _windows_between(before_us: int | None, behind_us: int) -> set[int]:
+    found = _near_windows(before_us) | _near_windows(behind_us)
+    return set(range(min(found), max(found) + 1)) if max(found) - min(found) <= MAX_WINDOWS_APART else found

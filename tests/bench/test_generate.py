@@ -1,20 +1,23 @@
 """Tests of making the work: spool, Parquet and truth say the same; what cannot be made is told before."""
 
 from __future__ import annotations
-
 import re
 from pathlib import Path
-
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-
 from bench import generate
-from bench.generate import DiskError, GeneratedWork, bytes_needed, generate_work, require_disk
-from bench.work import Work, WorkError, blocks
-from hopwatch.probes.contract.batch import Kind
+from bench.generate import DiskError
+from bench.generate import GeneratedWork
+from bench.generate import bytes_needed
+from bench.generate import generate_work
+from bench.generate import require_disk
+from bench.work import Work
+from bench.work import WorkError
+from bench.work import blocks
 from hopwatch.probes.contract.envelope import decode
-from hopwatch.probes.contract.segment import walk
+from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.contract.segment import read_frames
 
 
 def test_the_spool_holds_what_the_truth_says(little: GeneratedWork) -> None:
@@ -22,10 +25,10 @@ def test_the_spool_holds_what_the_truth_says(little: GeneratedWork) -> None:
     records = []
     for path in little.spool.rglob("*.seg"):
         data = path.read_bytes()
-        records += [decode(data[frame.start : frame.end]) for frame in walk(data)]
+        records += [decode(data[frame.start : frame.end]) for frame in read_frames(data)]
     assert sum(batch.count for batch in records) == little.truth().observations == sum(little.segments())
     assert max(batch.count for batch in records) == little.work.batch
-    assert sum(batch.kind == Kind.BYE for batch in records) == 2 * 4
+    assert sum(batch.kind == BatchKind.BYE for batch in records) == 2 * 4
 
 
 def test_parquet_holds_the_same_rows(little: GeneratedWork) -> None:

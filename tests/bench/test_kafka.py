@@ -1,7 +1,6 @@
 """Tests of the bench through Kafka: the same work in other minutes, and what the triggers share."""
 
 from __future__ import annotations
-
 from bench import kafka
 from bench.generate import GeneratedWork
 from bench.progress import Trigger
@@ -16,7 +15,7 @@ def test_moved_work_is_the_same_in_other_minutes(little: GeneratedWork) -> None:
     kept = [
         decode(path.read_bytes()[frame.start : frame.end])
         for path in paths
-        for frame in segment.walk(path.read_bytes())
+        for frame in segment.read_frames(path.read_bytes())
     ]
     moved = [decode(record) for _, record in kafka._moved(little, 7 * WINDOW_MS)]
     assert len(moved) == len(kept) > 0

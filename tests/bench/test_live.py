@@ -16,12 +16,12 @@ from bench.work import Work
 from bench.work import rules
 from hopwatch.monitor.store import dialect
 from hopwatch.monitor.store import schema
-from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.envelope import decode
-from hopwatch.probes.contract.segment import walk
 from tests.micro_batches import MicroBatches
 from hopwatch.monitor.spark.job import JobContext
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
+from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.contract.segment import read_frames
 
 
 @pytest.fixture
@@ -61,8 +61,8 @@ def test_a_beat_is_the_pulse_alone(place: JobContext) -> None:
     rounds.beat()
     (path,) = (place.workdir / "spool").rglob("*.seg")
     data = path.read_bytes()
-    (batch,) = [decode(data[frame.start : frame.end]) for frame in walk(data)]
-    assert (batch.kind, batch.count) == (Kind.HEARTBEAT, 0)
+    (batch,) = [decode(data[frame.start : frame.end]) for frame in read_frames(data)]
+    assert (batch.kind, batch.count) == (BatchKind.HEARTBEAT, 0)
 
 
 def test_a_trigger_is_told_with_the_batch_behind_it() -> None:

@@ -15,7 +15,6 @@ from hopwatch.monitor.store import dialect
 from hopwatch.monitor.store import writer
 from hopwatch.probes.contract.batch import Batch
 from hopwatch.probes.contract.batch import Drop
-from hopwatch.probes.contract.batch import Kind
 from tests.monitor.spool_builder import START_MS
 from tests.monitor.spool_builder import at_us
 from tests.monitor.spool_builder import make_batch
@@ -26,6 +25,7 @@ from tests.cli.workspace import CONFIGURATION
 from tests.cli.workspace import Workspace
 from tests.cli.workspace import closing_batches
 from tests.cli.workspace import one_of_ten_lost
+from hopwatch.probes.contract.batch import BatchKind
 
 
 CHECKS = ["config", "python", "java", "spark", "transport", "clocks", "store", "data", "alerts", "workdir"]
@@ -296,14 +296,14 @@ ODD: dict[str, tuple[list[Batch | bytes], list[str]]] = {
         ["orders, node a: 3 observations have an event time that cannot be"],
     ),
     "all of it": (
-        [make_batch(Kind.HEARTBEAT), observation_batch([2, 3, 4], seq=1, window_start_ms=MINUTES_OLD)],
+        [make_batch(BatchKind.HEARTBEAT), observation_batch([2, 3, 4], seq=1, window_start_ms=MINUTES_OLD)],
         [
             "orders has no message in the last hour: all that came was set aside: 3 observations are implausible",
             "orders, node a: 3 observations have an event time that cannot be",
         ],
     ),
     "a misspelt node": (
-        [observation_batch([1]), make_batch(Kind.HEARTBEAT, "bb")],
+        [observation_batch([1]), make_batch(BatchKind.HEARTBEAT, "bb")],
         [
             (
                 "1 record of 'orders' names the node 'bb', which its path does not have: did you mean 'b'? Newest "
@@ -340,7 +340,7 @@ def test_what_the_data_says_is_told_with_what_to_do(
 
 def test_of_many_names_some_are_told_and_the_others_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Strangers may make up any number of them."""
-    records = [make_batch(Kind.HEARTBEAT, f"made-up-{number}") for number in range(9)]
+    records = [make_batch(BatchKind.HEARTBEAT, f"made-up-{number}") for number in range(9)]
     place = Workspace(tmp_path).configure().watch(observation_batch([1]), *records)
     told = data_of(place, capsys)
     assert (len(told), told[-1]) == (6, ("WARN", "and 4 more of this kind"))

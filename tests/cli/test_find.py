@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from hopwatch.probes.contract.batch import Batch
-from hopwatch.probes.contract.batch import IdKind
-from hopwatch.probes.contract.id_texts import laid_out
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import NO_REASON
 from tests.monitor.spool_builder import at_us
@@ -19,6 +17,8 @@ from tests.monitor.spool_builder import write_segment
 from tests.cli.workspace import Workspace
 from tests.cli.workspace import closing_batches
 from tests.cli.workspace import one_of_ten_lost
+from hopwatch.probes.contract.batch import WireIdKind
+from hopwatch.probes.contract.id_texts import join_texts
 
 
 Captured = pytest.CaptureFixture[str]
@@ -92,14 +92,14 @@ def test_a_stamp_tells_all_that_was_observed(workspace: Workspace, capsys: Captu
 
 def test_ids_are_told_as_they_were_given(workspace: Workspace, capsys: Captured) -> None:
     """By each batch; what version 1 said of an id, or a text that was not sent, is its bytes."""
-    texts, ends = laid_out(["größe\n".encode()])
-    named = {"id_kind": IdKind.TEXT, "id_texts": texts, "id_text_ends": ends}
+    texts, ends = join_texts(["größe\n".encode()])
+    named = {"id_kind": WireIdKind.TEXT, "id_texts": texts, "id_text_ends": ends}
     batches = [
         stamped("größe\n", "a", **named),
-        stamped("größe\n", "b", id_kind=IdKind.TEXT, lag_in_us=pack_lags(9_000)),
+        stamped("größe\n", "b", id_kind=WireIdKind.TEXT, lag_in_us=pack_lags(9_000)),
     ]
     workspace.watch(
-        *batches, stamped(UUID, "a", seq=1, id_kind=IdKind.UUID), stamped(7, "a", seq=2, id_kind=IdKind.INT)
+        *batches, stamped(UUID, "a", seq=1, id_kind=WireIdKind.UUID), stamped(7, "a", seq=2, id_kind=WireIdKind.INT)
     )
     shown = [stamp["message_id"] for stamp in found(workspace, capsys, "--", "größe\n")["stamps"]]
     assert shown == ["größe\n", f"{id_bytes('größe' + chr(10)).hex()} (hash of a text)"]

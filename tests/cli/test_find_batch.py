@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from hopwatch.monitor.lookup import fates
 from hopwatch.probes.contract.batch import Batch
-from hopwatch.probes.contract.batch import IdKind
-from hopwatch.probes.contract.id_texts import laid_out
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import NO_REASON
 from tests.monitor.spool_builder import observation_batch
 from tests.monitor.spool_builder import pack_lags
 from tests.cli.workspace import Workspace
 from tests.cli.workspace import closing_batches
+from hopwatch.probes.contract.batch import WireIdKind
+from hopwatch.probes.contract.id_texts import join_texts
 
 
 Captured = pytest.CaptureFixture[str]
@@ -27,8 +27,8 @@ START = "2026-01-01T00:00:00Z"
 
 def called(texts: tuple[str, ...], node: str, **fields: Any) -> Batch:  # noqa: ANN401 - of a batch
     """Return a batch of messages that are called by texts, all of which passed the node."""
-    joined, ends = laid_out([text.encode() for text in texts])
-    named = {"id_kind": IdKind.TEXT, "id_texts": joined, "id_text_ends": ends}
+    joined, ends = join_texts([text.encode() for text in texts])
+    named = {"id_kind": WireIdKind.TEXT, "id_texts": joined, "id_text_ends": ends}
     return observation_batch(range(len(texts)), node, message_ids=b"".join(map(id_bytes, texts)), **named | fields)
 
 

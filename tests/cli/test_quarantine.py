@@ -1,33 +1,36 @@
 """Tests of ``hopwatch quarantine``: what was rejected is listed, shown, and sent in again."""
 
 from __future__ import annotations
-
 import asyncio
 import json
 import time
 from pathlib import Path
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import orjson
 import pytest
-
 from hopwatch.cli.gate_builder import build_gate
 from hopwatch.cli.main import main
 from hopwatch.gate import ids
-from hopwatch.gate.bodies import Sent
-from hopwatch.gate.codecs import Codecs
-from hopwatch.gate.quarantine import QuarantineError, rejected
-from hopwatch.gate.records import Entered
+from hopwatch.gate.quarantine import QuarantineError
 from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.gate.registry.subjects import Registry
 from hopwatch.monitor.clock import SystemClock as MonitorClock
 from hopwatch.monitor.settings import load
-from hopwatch.monitor.store import dialect, schema
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
 from hopwatch.monitor.store.subjects import SubjectStore
 from hopwatch.probes.contract.kafka import KafkaAccess
-from hopwatch.probes.contract.segment import walk
-from hopwatch.probes.marks import new_id
-from tests.gate.entrances import CONFIG, GOOD, ORDER
+from hopwatch.gate.codec_cache import CodecCache
+from hopwatch.gate.quarantine import read_rejected
+from hopwatch.gate.records import EnteredRecord
+from hopwatch.gate.request_bodies import SentEvent
+from hopwatch.probes.contract.segment import read_frames
+from hopwatch.probes.message_headers import generate_id
+from tests.gate.gate_client import CONFIG
+from tests.gate.gate_client import GOOD
+from tests.gate.gate_client import ORDER
+
 
 Captured = pytest.CaptureFixture[str]
 RULE: Final = """
@@ -55,19 +58,21 @@ class Place:
     def send(self, *events: Any) -> list[str]:  # noqa: ANN401 - JSON
         """Send events through a gate, and return their ids."""
         now_us = time.time_ns() // 1_000
-        return self.send_all([Sent(ids.written(new_id(now_us)), None, orjson.dumps(one)) for one in events])
+        return self.send_all(
+            [SentEvent(ids.format_uuid(generate_id(now_us)), None, orjson.dumps(one)) for one in events]
+        )
 
-    def send_all(self, sent: list[Sent]) -> list[str]:
+    def send_all(self, sent: list[SentEvent]) -> list[str]:
         """Send events as they are through a gate, and return their ids."""
         return asyncio.run(self._send(sent))
 
-    async def _send(self, sent: list[Sent]) -> list[str]:
+    async def _send(self, sent: list[SentEvent]) -> list[str]:
         gate = build_gate(load(self.config, flags={}, environ={}))
-        gate.check_now()
+        gate.check_outlets()
         intake = gate.intakes["orders"]
-        async with gate.running():
-            codec = await Codecs(self.registry, gate.clock).of("orders")
-            await intake.take(sent, codec, producer="shop", each=True)
+        async with gate.lifespan():
+            codec = await CodecCache(self.registry, gate.clock).get_codec("orders")
+            await intake.accept(sent, codec, producer="shop", each=True)
         return [str(one.event_id) for one in sent]
 
     def run(self, *arguments: str) -> int:
@@ -76,17 +81,17 @@ class Place:
 
     def entered(self) -> list[str]:
         """Return the ids of the events that entered."""
-        return [ids.written(one.event_id) for one in self._entered()]
+        return [ids.format_uuid(one.event_id) for one in self._entered()]
 
     def times(self) -> list[int]:
         """Return the event times of the events that entered."""
         return [one.event_us for one in self._entered()]
 
-    def _entered(self) -> list[Entered]:
+    def _entered(self) -> list[EnteredRecord]:
         found = []
         for segment in sorted(self.folder.glob("events/orders/*/*.seg")):
             data = segment.read_bytes()
-            found += [Entered.read(data[one.start : one.end]) for one in walk(data)]
+            found += [EnteredRecord.decode(data[one.start : one.end]) for one in read_frames(data)]
         return found
 
 
@@ -185,11 +190,14 @@ def test_those_with_a_reason_are_sent_together(place: Place, capsys: Captured) -
 
 def test_what_has_no_id_or_time_of_its_own_does_not_enter(place: Place, capsys: Captured) -> None:
     """It would enter as something that it is not; nor does another event under an id that entered."""
-    own = ids.written(new_id(time.time_ns() // 1_000))
-    sent = [Sent("order-7", time.time_ns() // 1_000, orjson.dumps(GOOD)), Sent(own, "yesterday", orjson.dumps(GOOD))]
-    sent += [Sent(place.send(GOOD)[0], None, orjson.dumps(GOOD))]
+    own = ids.format_uuid(generate_id(time.time_ns() // 1_000))
+    sent = [
+        SentEvent("order-7", time.time_ns() // 1_000, orjson.dumps(GOOD)),
+        SentEvent(own, "yesterday", orjson.dumps(GOOD)),
+    ]
+    sent += [SentEvent(place.send(GOOD)[0], None, orjson.dumps(GOOD))]
     place.send_all(sent)
-    place.send_all([Sent(own, None, orjson.dumps(GOOD)), Sent(own, None, b'{"price": 7, "item": "x"}')])
+    place.send_all([SentEvent(own, None, orjson.dumps(GOOD)), SentEvent(own, None, b'{"price": 7, "item": "x"}')])
     assert place.run("replay", "--all", "--json") == 1
     reasons = [one["reasons"] for one in json.loads(capsys.readouterr().out)["refused"]]
     told = "/: it has no id of its own, or another event's, and would be another: let its sender send it anew"
@@ -200,9 +208,9 @@ def test_what_has_no_id_or_time_of_its_own_does_not_enter(place: Place, capsys: 
 
 def test_what_is_held_is_not_hidden_by_another_event_under_its_id(place: Place, capsys: Captured) -> None:
     """Its sender is done with it: both are listed, and the one that owns the id is shown and sent in."""
-    own = ids.written(new_id(time.time_ns() // 1_000))
+    own = ids.format_uuid(generate_id(time.time_ns() // 1_000))
     both = [b'{"price":11,"item":"x"}', b'{"price":7,"item":"x"}']
-    place.send_all([Sent(own, None, one) for one in both])
+    place.send_all([SentEvent(own, None, one) for one in both])
     assert [one["is_held"] for one in listed(place, capsys)] in ([True, False], [False, True])
     assert place.run("show", own, "--data") == 0
     assert capsys.readouterr().out == both[0].decode()
@@ -214,7 +222,7 @@ def test_what_is_held_is_not_hidden_by_another_event_under_its_id(place: Place, 
 def test_an_old_event_keeps_its_time(place: Place, capsys: Captured) -> None:
     """It is as old when it is sent in again, and enters once it may be."""
     then_us = time.time_ns() // 1_000 - 72 * 3_600 * 1_000_000
-    place.send_all([Sent(ids.written(new_id(then_us)), None, orjson.dumps(GOOD))])
+    place.send_all([SentEvent(ids.format_uuid(generate_id(then_us)), None, orjson.dumps(GOOD))])
     assert place.run("replay", "--all") == 1
     assert "s old, 86400 s are allowed" in capsys.readouterr().err
     place.config.write_text(CONFIG.replace('"gate -> sink"', '"gate -> sink"\nmax_age = "100h"'))
@@ -262,7 +270,7 @@ def test_a_file_that_cannot_be_read_is_told(place: Place, capsys: Captured) -> N
 
 def test_brokers_that_do_not_answer_are_told(place: Place, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     """With exit code 3."""
-    monkeypatch.setattr("hopwatch.gate.quarantine._WAIT_S", 0.2)
+    monkeypatch.setattr("hopwatch.gate.quarantine._READ_TIMEOUT_S", 0.2)
     place.config.write_text(CONFIG.replace("spool:./events/orders", "kafka://127.0.0.1:1/orders"))
     assert place.run("list") == 3
     told = capsys.readouterr().err
@@ -307,4 +315,4 @@ def test_a_spool_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "gate-1").mkdir()
     (tmp_path / "gate-1" / "0000000001.seg").mkdir()
     with pytest.raises(QuarantineError, match=r"the spool /.* cannot be read: Is a directory"):
-        rejected(f"spool:{tmp_path}", KafkaAccess())
+        read_rejected(f"spool:{tmp_path}", KafkaAccess())

@@ -11,7 +11,6 @@ from hopwatch.monitor.store import dialect
 from hopwatch.monitor.store import schema
 from hopwatch.monitor.store import writer
 from hopwatch.probes.contract.batch import Drop
-from hopwatch.probes.contract.batch import Kind
 from tests.monitor.spool_builder import START_MS
 from tests.monitor.spool_builder import at_us
 from tests.monitor.spool_builder import make_batch
@@ -21,6 +20,7 @@ from tests.cli.workspace import CONFIGURATION
 from tests.cli.workspace import Workspace
 from tests.cli.workspace import closing_batches
 from tests.cli.workspace import one_of_ten_lost
+from hopwatch.probes.contract.batch import BatchKind
 
 
 Captured = pytest.CaptureFixture[str]
@@ -136,7 +136,7 @@ def test_what_is_not_known_is_null(workspace: Workspace, capsys: Captured) -> No
     """No probe was heard at b, nothing was known in the second minute: no ratio, no bound, no lag, and never 0."""
     workspace.watch(
         observation_batch([1]),
-        make_batch(Kind.HEARTBEAT, seq=1, window_start_ms=window_ms(1), complete_through_us=at_us(90)),
+        make_batch(BatchKind.HEARTBEAT, seq=1, window_start_ms=window_ms(1), complete_through_us=at_us(90)),
     )
     first, second = reported(workspace, capsys)["streams"][0]["windows"]
     assert (first["verdict"], first["lost"], first["lost_lower"], first["nodes"][1]["coverage"]) == (
@@ -203,7 +203,7 @@ def test_windows_that_start_in_the_range_are_reported(
     flags: list[str], minutes: list[str], workspace: Workspace, capsys: Captured
 ) -> None:
     """From is inclusive, to is exclusive; a time without a zone is UTC."""
-    workspace.watch(observation_batch([1]), make_batch(Kind.HEARTBEAT, seq=1, window_start_ms=window_ms(3)))
+    workspace.watch(observation_batch([1]), make_batch(BatchKind.HEARTBEAT, seq=1, window_start_ms=window_ms(3)))
     assert starts(reported(workspace, capsys, *flags)) == minutes
 
 

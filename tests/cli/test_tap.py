@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hopwatch.cli.main import main
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.taps.state import StateFile
 from hopwatch.testing import EPOCH_US
@@ -46,7 +46,7 @@ def test_a_pipe_is_stamped_to_its_end(tmp_path: Path) -> None:
     batches = said(tmp_path)
     assert [row.message_id for row in rows(batches)] == [id_bytes(number) for number in range(10)]
     assert {row.in_us for row in rows(batches)} == {None}
-    assert batches[-1].kind is Kind.BYE
+    assert batches[-1].kind is BatchKind.BYE
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_state_has_one_tap(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     """A second one ends with 3 and one line."""
     (tmp_path / "log").touch()
     state = StateFile(tmp_path / "state", tmp_path / "log")
-    with state.held():
+    with state.lock():
         assert main(["tap", *asked(tmp_path, f"{tmp_path}/log", "--state", f"{state.path}")]) == 3
     told = f"another tap keeps its position in {state.path}: stop it, or name another file with --state"
     assert capsys.readouterr() == ("", f"hopwatch: {told}\n")

@@ -20,8 +20,6 @@ from sqlalchemy import update
 from hopwatch.cli.commands import COMMANDS
 from hopwatch.cli.main import main
 from hopwatch.gate import ids
-from hopwatch.gate.bodies import Sent
-from hopwatch.gate.codecs import Codecs
 from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.monitor import settings
 from hopwatch.monitor import stream_config
@@ -34,10 +32,6 @@ from hopwatch.monitor.store import dialect
 from hopwatch.monitor.store import outliers
 from hopwatch.monitor.store import schema
 from hopwatch.monitor.store import tables
-from hopwatch.probes.contract.batch import IdKind
-from hopwatch.probes.contract.id_texts import laid_out
-from hopwatch.probes.contract.ids import digest
-from hopwatch.probes.marks import new_id
 from tests.gate.registry.schemas import record
 from tests.micro_batches import MicroBatches
 from tests.monitor.spool_builder import START_US
@@ -51,6 +45,12 @@ from hopwatch.cli.gate_builder import build_gate
 from hopwatch.cli.gate_builder import open_registry
 from tests.cli.workspace import CONFIGURATION
 from tests.cli.workspace import Workspace
+from hopwatch.gate.codec_cache import CodecCache
+from hopwatch.gate.request_bodies import SentEvent
+from hopwatch.probes.contract.batch import WireIdKind
+from hopwatch.probes.contract.id_texts import join_texts
+from hopwatch.probes.contract.ids import hash_text
+from hopwatch.probes.message_headers import generate_id
 
 
 Captured = pytest.CaptureFixture[str]
@@ -170,14 +170,16 @@ def _rejected(place: Workspace) -> str:
     registry.register("orders", Schema.parse(orjson.dumps(record(*FIELDS))))
     note = {"name": "note", "type": "string", "default": STRANGE, "doc": STRANGE}
     registry.register("orders", Schema.parse(orjson.dumps(record(*FIELDS, note))))
-    sent = Sent(ids.written(new_id(time.time_ns() // 1_000)), None, orjson.dumps({"price": 1, STRANGE: STRANGE}))
+    sent = SentEvent(
+        ids.format_uuid(generate_id(time.time_ns() // 1_000)), None, orjson.dumps({"price": 1, STRANGE: STRANGE})
+    )
 
     async def send() -> None:
         gate = build_gate(chosen)
-        gate.check_now()
-        async with gate.running():
-            codec = await Codecs(registry, gate.clock).of("orders")
-            await gate.intakes["orders"].take([sent], codec, producer=STRANGE, each=True)
+        gate.check_outlets()
+        async with gate.lifespan():
+            codec = await CodecCache(registry, gate.clock).get_codec("orders")
+            await gate.intakes["orders"].accept([sent], codec, producer=STRANGE, each=True)
 
     asyncio.run(send())
     return str(sent.event_id)
@@ -200,10 +202,10 @@ def _watched(place: Workspace) -> None:
         )
     engine.dispose()
     named = STRANGE.encode()
-    texts, ends = laid_out([named])
-    stamped = observation_batch([0], message_ids=digest(named), id_kind=IdKind.TEXT, id_texts=texts, id_text_ends=ends)
+    texts, ends = join_texts([named])
+    stamped = observation_batch([0], message_ids=hash_text(named), id_kind=WireIdKind.TEXT, id_texts=texts, id_text_ends=ends)
     why_not = {"outcome": b"\2", "reason": b"\0", "reasons": (STRANGE,)}
-    refused = observation_batch([0], "b", message_ids=digest(named), lag_out_us=b"", **why_not)
+    refused = observation_batch([0], "b", message_ids=hash_text(named), lag_out_us=b"", **why_not)
     write_segment(place.folder / "spool" / "9" / "0000000000.seg", stamped, refused)
 
 

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from hopwatch.cli.main import main
-from tests.gate.entrances import configured
+from tests.gate.gate_client import configured
 from tests.gate.registry.schemas import FIRST
 
 TO = "kafka://127.0.0.1:1/orders"

@@ -11,12 +11,12 @@ from hopwatch.monitor import stream_config
 from hopwatch.monitor.store import dialect
 from hopwatch.monitor.store import schema
 from hopwatch.probes.contract.batch import Batch
-from hopwatch.probes.contract.batch import Kind
 from tests.micro_batches import run_once
 from tests.monitor.spool_builder import at_us
 from tests.monitor.spool_builder import make_batch
 from tests.monitor.spool_builder import observation_batch
 from tests.monitor.spool_builder import write_segment
+from hopwatch.probes.contract.batch import BatchKind
 
 
 CONFIGURATION: Final = """
@@ -68,7 +68,7 @@ class Workspace:
 
 def closing_batches(seq: int, nodes: Sequence[str] = ("a", "b")) -> list[Batch]:
     """Return the last words of the probes, so that their accounts are complete."""
-    return [make_batch(Kind.BYE, node, seq=seq, complete_through_us=at_us(400)) for node in nodes]
+    return [make_batch(BatchKind.BYE, node, seq=seq, complete_through_us=at_us(400)) for node in nodes]
 
 
 def one_of_ten_lost() -> list[Batch]:

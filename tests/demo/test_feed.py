@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from hopwatch.probes.contract import segment
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.limits import ID_BYTES
 from tests.e2e.traffic import rest
@@ -22,7 +22,7 @@ RUN = (sys.executable, "-m", "hopwatch", "demo")
 def batches(spool: Path) -> list[Batch]:
     """Return the batches that a spool holds."""
     read = [path.read_bytes() for path in sorted(spool.rglob("*.seg"))]
-    return [decode(data[frame.start : frame.end]) for data in read for frame in segment.walk(data)]
+    return [decode(data[frame.start : frame.end]) for data in read for frame in segment.read_frames(data)]
 
 
 def seen(spool: Path, node: str) -> set[bytes]:
@@ -46,7 +46,7 @@ def test_it_writes_for_another_monitor_until_it_is_told_to_end(tmp_path: Path) -
         process.kill()
     said = log.read_text("utf-8")
     assert f"the probes write to spool:{tmp_path / 'spool'}, for a monitor that runs elsewhere" in said
-    byes = {batch.node for batch in batches(tmp_path / "spool") if batch.kind is Kind.BYE}
+    byes = {batch.node for batch in batches(tmp_path / "spool") if batch.kind is BatchKind.BYE}
     assert byes == {"ingest", "router", "norm", "connector"}
     entered, arrived = (seen(tmp_path / "spool", node) for node in ("ingest", "connector"))
     assert entered == arrived

@@ -1,23 +1,30 @@
 """Tests of the faults of a node's probe: a wrong clock, a transport that refuses."""
 
 from __future__ import annotations
-
 import time
 from contextlib import closing
 from pathlib import Path
-
 from hopwatch.demo.faults import NodeFaults
-from hopwatch.demo.layout import Layout, create_layout
+from hopwatch.demo.layout import Layout
+from hopwatch.demo.layout import create_layout
 from hopwatch.demo.links.ends import SocketEnds
-from hopwatch.demo.node_probe import LossySink, SkewedClock, open_probe
+from hopwatch.demo.node_probe import LossySink
+from hopwatch.demo.node_probe import SkewedClock
+from hopwatch.demo.node_probe import open_probe
 from hopwatch.demo.nodes import STREAM
 from hopwatch.demo.nodes.settings import NodeSettings
-from hopwatch.demo.truth import NodeAction, TruthLog, count_actions, count_entries
-from hopwatch.probes.contract.batch import Batch, Kind
-from hopwatch.probes.contract.envelope import decode, encode
-from hopwatch.probes.contract.segment import walk
+from hopwatch.demo.truth import NodeAction
+from hopwatch.demo.truth import TruthLog
+from hopwatch.demo.truth import count_actions
+from hopwatch.demo.truth import count_entries
+from hopwatch.probes.contract.batch import Batch
+from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.contract.envelope import encode
 from hopwatch.testing import MemorySink
-from tests.demo.paper import NOON_US, message_id
+from tests.demo.paper import NOON_US
+from tests.demo.paper import message_id
+from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.contract.segment import read_frames
 
 
 def settings_with(faults: NodeFaults, folder: Path = Path("run")) -> NodeSettings:
@@ -25,9 +32,9 @@ def settings_with(faults: NodeFaults, folder: Path = Path("run")) -> NodeSetting
     return NodeSettings("norm", str(folder), SocketEnds(0, 0), f"spool:{folder}/spool", 2000.0, 0, faults)
 
 
-def record(number: int, kind: Kind = Kind.OBSERVATIONS) -> bytes:
+def record(number: int, kind: BatchKind = BatchKind.OBSERVATIONS) -> bytes:
     """Return a record, with two observations if it holds any."""
-    ids = message_id(2 * number) + message_id(2 * number + 1) if kind is Kind.OBSERVATIONS else b""
+    ids = message_id(2 * number) + message_id(2 * number + 1) if kind is BatchKind.OBSERVATIONS else b""
     lags = bytes(8 * (len(ids) // 16))
     batch = Batch("p", NOON_US, number, kind, STREAM, "norm", NOON_US // 1000, NOON_US, NOON_US, len(ids) // 16, ids)
     return encode(Batch(**{**{name: getattr(batch, name) for name in batch.__slots__}, "lag_in_us": lags}))
@@ -36,7 +43,7 @@ def record(number: int, kind: Kind = Kind.OBSERVATIONS) -> bytes:
 def read_spool(layout: Layout) -> list[Batch]:
     """Return every batch that is in the spool."""
     segments = [path.read_bytes() for path in sorted(layout.spool.rglob("*.seg"))]
-    return [decode(data[frame.start : frame.end]) for data in segments for frame in walk(data)]
+    return [decode(data[frame.start : frame.end]) for data in segments for frame in read_frames(data)]
 
 
 def test_a_skewed_clock_is_wrong_by_that_much() -> None:
@@ -60,8 +67,8 @@ def test_a_bad_sink_refuses_some_and_writes_down_what(tmp_path: Path) -> None:
 def test_a_bad_sink_refuses_no_heartbeat_and_no_bye(tmp_path: Path) -> None:
     """Only observations are refused: an account without its bye would be another fault."""
     sink = LossySink(MemorySink(), TruthLog(tmp_path / "untold"), settings_with(NodeFaults(probe_drop_ratio=1.0)))
-    assert sink.send(record(0, Kind.HEARTBEAT))
-    assert sink.send(record(1, Kind.BYE))
+    assert sink.send(record(0, BatchKind.HEARTBEAT))
+    assert sink.send(record(1, BatchKind.BYE))
     assert not sink.send(record(2))
 
 
@@ -71,9 +78,9 @@ def test_a_healthy_node_has_a_plain_probe(tmp_path: Path) -> None:
     with open_probe(settings_with(NodeFaults(), layout.folder), layout) as probe:
         probe.arrived(message_id(1), time.time_ns() // 1_000)
     hello, observed, bye = read_spool(layout)
-    assert (hello.seq, hello.kind, hello.count) == (0, Kind.HEARTBEAT, 0)
+    assert (hello.seq, hello.kind, hello.count) == (0, BatchKind.HEARTBEAT, 0)
     assert (observed.stream, observed.node, observed.message_ids) == (STREAM, "norm", message_id(1))
-    assert bye.kind is Kind.BYE
+    assert bye.kind is BatchKind.BYE
 
 
 def test_refused_observations_are_told_as_drops(tmp_path: Path) -> None:

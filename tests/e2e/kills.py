@@ -19,7 +19,6 @@ from hopwatch.monitor.store import reader
 from hopwatch.monitor.store import schema
 from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.contract.segment import MAGIC
-from hopwatch.probes.contract.segment import frame
 from tests.micro_batches import run_once
 from hopwatch.monitor import stream_config
 from hopwatch.demo.comparison import compare
@@ -29,6 +28,7 @@ from hopwatch.demo.layout import create_layout
 from hopwatch.demo.links.run_links import build_links
 from hopwatch.demo.measurements import Measurements
 from hopwatch.demo.truth import count_entries
+from hopwatch.probes.contract.segment import encode_frame
 
 
 RATE_PER_S: Final = 500
@@ -106,7 +106,7 @@ def _spool(place: KafkaPlace, spool: Path) -> None:
             assert message.error() is None
             _, arrival_ms = message.timestamp()
             segment = spool / f"{message.partition()}-{message.offset():010}.seg"
-            segment.write_bytes(MAGIC + frame(message.value() or b""))
+            segment.write_bytes(MAGIC + encode_frame(message.value() or b""))
             os.utime(segment, ns=(arrival_ms * 1_000_000, arrival_ms * 1_000_000))
     finally:
         consumer.close()

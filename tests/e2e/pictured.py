@@ -13,7 +13,6 @@ from hopwatch.monitor.store import schema
 from hopwatch.monitor.store import writer
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.batch import Batch
-from hopwatch.probes.contract.batch import Kind
 from tests.micro_batches import run_once
 from tests.monitor.spool_builder import START_US
 from tests.monitor.spool_builder import WINDOW_POLICY
@@ -24,6 +23,7 @@ from tests.monitor.spool_builder import pack_lags
 from tests.monitor.spool_builder import window_ms
 from tests.monitor.spool_builder import write_segment
 from tests.cli.workspace import Workspace
+from hopwatch.probes.contract.batch import BatchKind
 
 
 MINUTES: Final = 60
@@ -72,8 +72,7 @@ def _segments(folder: Path) -> Iterator[Path]:
         yield write_segment(folder / f"{number:010d}.seg", *batches, arrival_us=at_us(60 * (first + number) + 70))
     end_us = at_us(60 * (first + MINUTES) + 150)
     byes = [
-        make_batch(
-            Kind.BYE, node, stream=stream, seq=MINUTES, epoch_us=at_us(60 * first - 10), complete_through_us=end_us
+        make_batch(BatchKind.BYE, node, stream=stream, seq=MINUTES, epoch_us=at_us(60 * first - 10), complete_through_us=end_us
         )
         for stream, nodes in STREAMS.items()
         for node in nodes
@@ -105,4 +104,4 @@ def _minute(stream: str, first: int, number: int, chance: np.random.Generator) -
         }
         lag_us = out_us + chance.gamma(2, 500, len(numbers))
         if not (stream == "clicks" and place == 2 and number == HOLE):
-            yield make_batch(Kind.OBSERVATIONS, node, **told)
+            yield make_batch(BatchKind.OBSERVATIONS, node, **told)

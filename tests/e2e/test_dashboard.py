@@ -20,7 +20,6 @@ from hopwatch.dashboards.charts.pathway import BELOW_PX
 from hopwatch.dashboards.charts.pathway import SIDE_PX
 from hopwatch.monitor.store import dialect
 from hopwatch.monitor.store import schema
-from hopwatch.probes.contract.batch import Kind
 from tests.dashboards.stores import HOSTILE
 from tests.dashboards.stores import build_windows
 from tests.dashboards.stores import fill
@@ -39,6 +38,7 @@ from tests.monitor.spool_builder import window_ms
 from tests.monitor.spool_builder import write_segment
 from tests.cli.workspace import CONFIGURATION
 from tests.cli.workspace import Workspace
+from hopwatch.probes.contract.batch import BatchKind
 
 
 MINUTES: Final = 12
@@ -71,7 +71,7 @@ def _segments(folder: Path) -> Iterator[Path]:
         batches = [observation_batch(numbers, **told), observation_batch(arrived, "b", **told)]
         yield write_segment(folder / f"{number:010d}.seg", *batches, arrival_us=at_us(60 * number + 70))
     byes = [
-        make_batch(Kind.BYE, node, seq=MINUTES, complete_through_us=at_us(60 * MINUTES + 400)) for node in ("a", "b")
+        make_batch(BatchKind.BYE, node, seq=MINUTES, complete_through_us=at_us(60 * MINUTES + 400)) for node in ("a", "b")
     ]
     yield write_segment(folder / "9000000000.seg", *byes, arrival_us=at_us(60 * MINUTES + 400))
 

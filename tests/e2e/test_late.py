@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hopwatch.probes.contract import segment
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import decode
 from tests.e2e.job import Job, running, undisturbed
 from tests.e2e.traffic import MINUTE_US, NODES, START_US, Segment, pulse, traffic
@@ -27,7 +27,7 @@ def test_ten_per_cent_that_come_late_amend_their_windows(tmp_path: Path) -> None
     segments = traffic(seed=5, minutes=MINUTES)
     expected = undisturbed(tmp_path / "in-time", segments)
     chance = random.Random(3)
-    late = [one for one in segments if _batch(one).kind is Kind.OBSERVATIONS and chance.random() < LATE]
+    late = [one for one in segments if _batch(one).kind is BatchKind.OBSERVATIONS and chance.random() < LATE]
     with running(tmp_path / "late") as job:
         for one in segments:
             if one not in late:
@@ -54,7 +54,7 @@ def test_ten_per_cent_that_come_late_amend_their_windows(tmp_path: Path) -> None
 
 
 def _batch(one: Segment) -> Batch:
-    (frame,) = segment.walk(one.content)
+    (frame,) = segment.read_frames(one.content)
     return decode(one.content[frame.start : frame.end])
 
 

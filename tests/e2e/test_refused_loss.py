@@ -1,24 +1,24 @@
 """Observations that the tap by HTTP refuses, judged by the monitor: what a service has handled is never called lost."""
 
 from __future__ import annotations
-
 import asyncio
 import json
 import time
 from pathlib import Path
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import httpx
 import pytest
-
 from hopwatch import Probe
 from hopwatch.monitor.store import reader
 from hopwatch.probes.sinks.spool import SpoolSink
-from hopwatch.probes.taps.http.app import app
-from hopwatch.probes.taps.http.intake import Intake
-from hopwatch.probes.taps.surroundings import Surroundings
-from tests.against_model import prepared_store, rules_of
+from tests.against_model import prepared_store
+from tests.against_model import rules_of
 from tests.micro_batches import run_once
+from hopwatch.probes.taps.context import RunContext
+from hopwatch.probes.taps.http.app import build_app
+from hopwatch.probes.taps.http.intake import ObservationIntake
+
 
 PATH: Final = "/v1/observations"
 MESSAGES: Final = 1_000
@@ -32,11 +32,11 @@ def posted(numbers: range, event_us: int, **more: object) -> bytes:
     return json.dumps({"stream": "orders", "node": "b", "observations": items}).encode()
 
 
-def ask(intake: Intake, content: bytes, **more: Any) -> int:  # noqa: ANN401 - as httpx takes it
+def ask(intake: ObservationIntake, content: bytes, **more: Any) -> int:  # noqa: ANN401 - as httpx takes it
     """Post a body, and return the status."""
 
     async def post() -> httpx.Response:
-        transport = httpx.ASGITransport(app(intake))
+        transport = httpx.ASGITransport(build_app(intake))
         async with httpx.AsyncClient(transport=transport, base_url="http://tap") as client:
             return await client.post(PATH, content=content, **{"headers": JSON} | more)
 
@@ -51,7 +51,7 @@ def test_what_was_refused_is_not_lost(
     """Node b handles all of a's messages; the tap refuses 200 of 1,000 that it is told of."""
     spool, event_us = tmp_path / "spool", time.time_ns() // 1_000 - minutes_ago * 60_000_000
     good, bad = range(MESSAGES - REFUSED), range(MESSAGES - REFUSED, MESSAGES)
-    intake = Intake(f"spool:{spool}", Surroundings(print))
+    intake = ObservationIntake(f"spool:{spool}", RunContext(print))
     with Probe("orders", "a", f"spool:{spool}") as origin:
         for number in range(MESSAGES):
             origin.departed(number, event_us)

@@ -1,7 +1,6 @@
 """Taps in processes of their own: stopped in order, killed without a word, started again."""
 
 from __future__ import annotations
-
 import json
 import os
 import random
@@ -10,23 +9,26 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
-
 import httpx
 import pytest
-
 from hopwatch.cli.main import main
-from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.probes.http.serve import check_port
 from hopwatch.testing import EPOCH_US
 from tests.e2e.traffic import rest
-from tests.probes.test_process import ROOT, rows, spooled
+from tests.probes.test_process import ROOT
+from tests.probes.test_process import rows
+from tests.probes.test_process import spooled
 from tests.real.servers.process import free_ports
+from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.http.granian_server import check_port
+
 
 PATIENCE_S: Final = 240
 KILLS: Final = (2, 5)
@@ -90,9 +92,9 @@ def tap(tmp_path: Path) -> Tap:
     return Tap(tmp_path)
 
 
-@pytest.mark.parametrize(("more", "kind"), [((), Kind.HEARTBEAT), (("--bye",), Kind.BYE)])
+@pytest.mark.parametrize(("more", "kind"), [((), BatchKind.HEARTBEAT), (("--bye",), BatchKind.BYE)])
 def test_a_tap_that_is_stopped_settles_and_says_bye_only_when_it_is_told_to(
-    tap: Tap, more: tuple[str, ...], kind: Kind
+    tap: Tap, more: tuple[str, ...], kind: BatchKind
 ) -> None:
     """Its service goes on as a rule: what passes from now on is unknown, and never lost."""
     tap.log.write_bytes(lines(0, 10))
@@ -158,7 +160,7 @@ def test_a_pipe_completes_nothing_while_lines_wait_behind_it(tap: Tap) -> None:
     (batches,) = spooled(tap.spool).values()
     completing = next(at for at, batch in enumerate(batches) if batch.complete_through_us > written_us)
     stamped = [len(rows(part)) for part in (batches[: completing + 1], batches[completing + 1 :])]
-    assert (stamped, batches[-1].kind) == ([count, 0], Kind.BYE)
+    assert (stamped, batches[-1].kind) == ([count, 0], BatchKind.BYE)
 
 
 def test_a_tap_by_http_takes_what_is_posted_until_it_is_stopped(tap: Tap, tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from hopwatch.monitor.store import schema
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.batch import Batch
 from hopwatch.probes.contract.batch import Drop
-from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.ids import id_bytes
 from tests.e2e.browser import REFRESH_MS
 from tests.e2e.browser import SEEN_WITHIN_MS
@@ -34,6 +33,7 @@ from tests.monitor.spool_builder import window_ms
 from tests.monitor.spool_builder import write_segment
 from tests.cli.workspace import CONFIGURATION
 from tests.cli.workspace import Workspace
+from hopwatch.probes.contract.batch import BatchKind
 
 
 NODES: Final = ("a", "b", "c")
@@ -94,7 +94,7 @@ def _told(number: int, node: str) -> Batch:
 
 def _words(path: Path, seconds: int, seq: int) -> Path:
     """Write that the probes are there, and that nothing happens."""
-    batches = [make_batch(Kind.HEARTBEAT, node, seq=seq, complete_through_us=at_us(seconds)) for node in NODES]
+    batches = [make_batch(BatchKind.HEARTBEAT, node, seq=seq, complete_through_us=at_us(seconds)) for node in NODES]
     return write_segment(path, *batches, arrival_us=at_us(seconds))
 
 

@@ -12,10 +12,10 @@ from typing import Final
 
 import numpy as np
 
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import encode
 from hopwatch.probes.contract.limits import MONITOR_STREAM
-from hopwatch.probes.contract.segment import MAGIC, frame
+from hopwatch.probes.contract.segment import MAGIC, encode_frame
 
 MINUTE_US: Final = 60_000_000
 START_US: Final = 1_760_000_040_000_000
@@ -50,12 +50,12 @@ class _Probe:
 
     def send(self, now_us: int, **fields: object) -> None:
         batch = Batch(
-            "a-probe", START_US, self.seq, **{"kind": Kind.OBSERVATIONS} | fields,  # type: ignore[arg-type]
+            "a-probe", START_US, self.seq, **{"kind": BatchKind.OBSERVATIONS} | fields,  # type: ignore[arg-type]
             stream=self.stream, node=self.node, sent_at_us=now_us, complete_through_us=now_us,
         )  # fmt: skip
         self.seq += 1
         name = f"probe.{self.stream}.{self.node}/{len(self.segments):010d}.seg"
-        self.segments.append(Segment(name, MAGIC + frame(encode(batch)), now_us + 1_000_000))
+        self.segments.append(Segment(name, MAGIC + encode_frame(encode(batch)), now_us + 1_000_000))
 
 
 def traffic(seed: int, *, streams: int = 2, minutes: int = 8, a_second: int = 40, loss: float = 0.02) -> list[Segment]:
@@ -71,7 +71,7 @@ def traffic(seed: int, *, streams: int = 2, minutes: int = 8, a_second: int = 40
         end_us = START_US + (minutes * 60 + 1) * 1_000_000
         for probe in probes:
             minute_ms = end_us // MINUTE_US * 60_000
-            probe.send(end_us, kind=Kind.BYE, window_start_ms=minute_ms)
+            probe.send(end_us, kind=BatchKind.BYE, window_start_ms=minute_ms)
             segments += probe.segments
     return sorted(
         [*segments, pulse(START_US + (minutes + 5) * MINUTE_US)], key=lambda segment: (segment.arrival_us, segment.name)
@@ -81,7 +81,7 @@ def traffic(seed: int, *, streams: int = 2, minutes: int = 8, a_second: int = 40
 def pulse(at_us: int, node: str = "monitor") -> Segment:
     """Return a segment with a heartbeat of a monitor's pulse: it moves the watermark."""
     probe = _Probe(MONITOR_STREAM, node)
-    probe.send(at_us, kind=Kind.HEARTBEAT, window_start_ms=at_us // MINUTE_US * 60_000)
+    probe.send(at_us, kind=BatchKind.HEARTBEAT, window_start_ms=at_us // MINUTE_US * 60_000)
     return probe.segments[0]
 
 

@@ -10,8 +10,8 @@ import atheris
 
 with atheris.instrument_imports(include=["hopwatch.probes"]):
     from hopwatch.gate import records
-    from hopwatch.gate.codec import Codec, EnvelopeError, fingerprint_of
-    from hopwatch.gate.records import ENTERED, REJECTED, REPLAYED, Entered
+    from hopwatch.gate.codec import Codec, EnvelopeError, parse_fingerprint
+    from hopwatch.gate.records import ENTERED_SCHEMA, REJECTED_SCHEMA, REPLAYED_SCHEMA, EnteredRecord
     from hopwatch.gate.registry.avro_schema import Schema
     from hopwatch.probes.contract import envelope
 
@@ -25,23 +25,23 @@ RICH: Final = b"""{"type": "record", "name": "Rich", "namespace": "com.x.v1", "f
  {"name": "g", "type": ["boolean", "double", "int"]}]}"""
 CODEC: Final = Codec(Schema.parse(RICH))
 PREFIXES: Final = (
-    CODEC.write({"a": None, "b": [], "c": bytes(7), "d": bytes(1), "e": 0, "f": [], "g": ("int", 0)})[:33],
-    ENTERED.prefix,
-    REJECTED.prefix,
-    REPLAYED.prefix,
+    CODEC.encode_value({"a": None, "b": [], "c": bytes(7), "d": bytes(1), "e": 0, "f": [], "g": ("int", 0)})[:33],
+    ENTERED_SCHEMA.prefix,
+    REJECTED_SCHEMA.prefix,
+    REPLAYED_SCHEMA.prefix,
 )
 
 
 def once(data: bytes) -> None:
     """Read bytes as everything that they may be said to be."""
     with suppress(EnvelopeError):
-        fingerprint_of(data)
+        parse_fingerprint(data)
     body = data[1:]
     for batch in (data, b"\x81" + envelope.FINGERPRINT + body, b"\x81" + envelope.FINGERPRINT_1 + body):
         with suppress(envelope.RecordError):
-            envelope.check(batch, envelope.read(batch))
+            envelope.check_values(batch, envelope.read_record(batch))
     record = PREFIXES[data[0] % len(PREFIXES)] + body if data else b""
-    for read in (CODEC.decode, Entered.read, records.of_rejected):
+    for read in (CODEC.decode, EnteredRecord.decode, records.decode_rejected):
         with suppress(EnvelopeError):
             read(record)
 

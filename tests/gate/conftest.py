@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.gate.entrances import AtEntrance
+from tests.gate.gate_client import AtEntrance
 
 
 @pytest.fixture

@@ -1,25 +1,33 @@
 """Tests of events of a schema: what is taken keeps its value, and what does not fit is told with its place."""
 
 from __future__ import annotations
-
 import io
 from base64 import b64encode
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
-
 import fastavro
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from hypothesis import settings
 from hypothesis import strategies as st
-
-from hopwatch.gate.codec import PREFIX_BYTES, Codec, EnvelopeError, MisfitError, fingerprint_of
+from hopwatch.gate.codec import PREFIX_BYTES
+from hopwatch.gate.codec import Codec
+from hopwatch.gate.codec import EnvelopeError
 from hopwatch.gate.registry.avro_schema import Schema
-from hopwatch.gate.registry.compatibility import reads
 from hopwatch.probes.http.problems import Fault
 from tests.examples import examples
-from tests.gate.registry.schemas import ORDER, SCHEMAS, Json, changed, record, schema
+from tests.gate.registry.schemas import ORDER
+from tests.gate.registry.schemas import SCHEMAS
+from tests.gate.registry.schemas import Json
+from tests.gate.registry.schemas import changed
+from tests.gate.registry.schemas import record
+from tests.gate.registry.schemas import schema
+from hopwatch.gate.codec import SchemaMismatchError
+from hopwatch.gate.codec import parse_fingerprint
+from hopwatch.gate.registry.compatibility import is_readable
+
 
 SIMPLE = {
     "null": st.none().map(lambda one: (one, one)),
@@ -89,7 +97,7 @@ def test_what_is_taken_keeps_its_value(drawn: tuple[Json, tuple[Json, Json]]) ->
     said, (written, value) = drawn
     codec = Codec(schema(said))
     found = codec.encode(orjson.dumps(written))
-    assert fingerprint_of(found) == codec.schema.fingerprint
+    assert parse_fingerprint(found) == codec.schema.fingerprint
     assert codec.decode(found) == value
 
 
@@ -99,7 +107,7 @@ def test_what_is_taken_is_read_by_every_reader_that_fits(drawn: Json) -> None:
     """A schema that the registry calls compatible reads each event of the writer's."""
     (said, (written, _)), changed_to = drawn
     writer, reader = schema(said), schema(changed_to)
-    if not reads(reader, writer):
+    if not is_readable(reader, writer):
         return
     body = Codec(writer).encode(orjson.dumps(written))[PREFIX_BYTES:]
     wrote, reads_it = (fastavro.parse_schema(orjson.loads(one.text)) for one in (writer, reader))
@@ -197,7 +205,7 @@ MISFITS: list[tuple[Json, bytes, str, str]] = [
 @pytest.mark.parametrize(("said", "event", "place", "told"), MISFITS)
 def test_what_does_not_fit_is_told(said: Json, event: bytes, place: str, told: str) -> None:
     """With a JSON pointer."""
-    with pytest.raises(MisfitError) as caught:
+    with pytest.raises(SchemaMismatchError) as caught:
         Codec(schema(record({"name": "a", "type": said}))).encode(event)
     (one, *_) = caught.value.faults
     assert one.place == place
@@ -207,7 +215,7 @@ def test_what_does_not_fit_is_told(said: Json, event: bytes, place: str, told: s
 
 def test_all_that_does_not_fit_is_told_at_once() -> None:
     """Up to a bound."""
-    with pytest.raises(MisfitError) as caught:
+    with pytest.raises(SchemaMismatchError) as caught:
         Codec(schema(ORDER)).encode(b'{"id":1,"pieces":"x","more":0}')
     assert [one.place for one in caught.value.faults] == ["/id", "/at", "/pieces", "/more"]
     assert isinstance(caught.value.faults[0], Fault)
@@ -227,7 +235,7 @@ def test_bytes_that_are_no_event_are_refused() -> None:
             codec.decode(wrong)
     for short in (b"", good[: PREFIX_BYTES - 1], b"\x80" + good[1:]):
         with pytest.raises(EnvelopeError, match="an event begins with 81 and a fingerprint, got "):
-            fingerprint_of(short)
+            parse_fingerprint(short)
 
 
 @given(st.binary(max_size=60))
@@ -235,7 +243,7 @@ def test_no_bytes_raise_anything_else(data: bytes) -> None:
     """Whatever stands behind the fingerprint."""
     with suppress(EnvelopeError):
         CODEC.decode(CODEC._prefix + data)
-    with suppress(MisfitError):
+    with suppress(SchemaMismatchError):
         CODEC.encode(data)
 
 

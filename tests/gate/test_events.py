@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch.gate import ids
-from hopwatch.gate.records import Rejected
-from hopwatch.gate.rules import Action, Freshness, Path, Range, Required, Rule, Uniqueness
+from hopwatch.gate.records import RejectedRecord
+from hopwatch.gate.rules import Action, EventRule, FieldPath, Freshness, NumberRange, Required, Uniqueness
 from hopwatch.probes.contract.batch import Outcome
 from hopwatch.probes.http.problems import Fault
-from tests.gate.entrances import CHEAP, EVENTS, GOOD, HOUR_US, KNOWN, POSITIVE, AtEntrance, post, put
+from tests.gate.gate_client import CHEAP, EVENTS, GOOD, HOUR_US, KNOWN, POSITIVE, AtEntrance, post, put
 from tests.gate.registry.schemas import record
-from tests.probes.taps.http.asked import told
+from tests.probes.taps.http.tap_client import told
 
 
 def test_an_event_enters_with_its_own_id_and_time(gate: AtEntrance) -> None:
@@ -31,7 +31,7 @@ def test_an_event_enters_with_its_own_id_and_time(gate: AtEntrance) -> None:
         {"id": event_id, "status": 201, "arrived": "2023-11-14T22:14:03.500000Z"},
     )
     (left,) = gate.outlet.left
-    assert (ids.written(left.event_id), left.event_us, left.arrived_us) == (
+    assert (ids.format_uuid(left.event_id), left.event_us, left.arrived_us) == (
         event_id,
         made_us // 1_000 * 1_000,
         gate.clock.us,
@@ -154,7 +154,7 @@ def test_what_is_held_is_kept_before_it_is_answered() -> None:
     """202 once it stands among the rejected; where that fails it is 503, and asked again it is held."""
     gate = AtEntrance(CHEAP)
     event_id = gate.new_id()
-    gate.rejected.fails.add(ids.read(event_id))
+    gate.rejected.fails.add(ids.parse_uuid(event_id))
     assert told(put(gate, event_id, {"price": 11, "item": "x"}))[:2] == (503, "not-written")
     assert (gate.refused(), gate.stamped()) == ([], [])
     gate.rejected.fails.clear()
@@ -165,8 +165,8 @@ def test_what_is_held_is_kept_before_it_is_answered() -> None:
             [{"place": "/price", "detail": "cheap: it is at most 10"}],
         )
     (kept,) = gate.refused()
-    assert kept == Rejected(
-        "orders", ids.read(event_id), kept.event_us, gate.clock.us, "", b'{"price":11,"item":"x"}',
+    assert kept == RejectedRecord(
+        "orders", ids.parse_uuid(event_id), kept.event_us, gate.clock.us, "", b'{"price":11,"item":"x"}',
         (Fault("/price", "cheap: it is at most 10"),), is_held=True,
     )  # fmt: skip
     assert gate.outlet.left == []
@@ -175,7 +175,9 @@ def test_what_is_held_is_kept_before_it_is_answered() -> None:
 def test_faults_are_bounded_however_many_there_are() -> None:
     """Of rules, of arrays in one event, and of fields: what is told, kept and remembered stays small."""
     lines = record({"name": "lines", "type": {"type": "array", "items": "double"}})
-    gate = AtEntrance(Rule("cheap", Range(Path.parse("lines[]"), None, 1), Action.QUARANTINE), schema=lines)
+    gate = AtEntrance(
+        EventRule("cheap", NumberRange(FieldPath.parse("lines[]"), None, 1), Action.QUARANTINE), schema=lines
+    )
     answer = post(gate, [gate.event({"lines": [9] * 30_000}), gate.event({"lines": ["x"] * 30_000})], each="true")
     held, refused = answer.json()["events"]
     assert [one["place"] for one in held["errors"]] == ["/0/data/lines/0", "/0/data/lines/1", "/0/data/lines/2"]
@@ -216,7 +218,7 @@ def test_json_that_is_nested_without_end_is_refused(gate: AtEntrance) -> None:
 def test_a_field_with_a_default_may_be_left_out(said: Any, default: Any, written: Any) -> None:  # noqa: ANN401 - JSON
     """It is written as Avro means the default; rules see it as any other value."""
     schema = record({"name": "a", "type": said, "default": default})
-    gate = AtEntrance(Rule("there", Required(Path.parse("a")), Action.NOTE), schema=schema)
+    gate = AtEntrance(EventRule("there", Required(FieldPath.parse("a")), Action.NOTE), schema=schema)
     answer = post(gate, [gate.event({})], each="true").json()
     assert [one["status"] for one in answer["events"]] == [201]
     assert ("errors" in answer["events"][0]) is (written is None)
@@ -225,7 +227,7 @@ def test_a_field_with_a_default_may_be_left_out(said: Any, default: Any, written
 
 def test_what_is_too_old_for_a_rule_is_rejected_in_the_minute_of_its_arrival() -> None:
     """That of its event time is over, and nobody looks at it again; what else is rejected stays in its own."""
-    gate = AtEntrance(Rule("fresh", Freshness(HOUR_US), Action.REJECT), POSITIVE)
+    gate = AtEntrance(EventRule("fresh", Freshness(HOUR_US), Action.REJECT), POSITIVE)
     old, bad = gate.event(time=gate.clock.us - 2 * HOUR_US), gate.event({"price": -1, "item": "x"})
     gate.clock.advance(60)
     answer = post(gate, [old, bad], each="true")
@@ -262,9 +264,9 @@ def test_where_a_time_comes_from_is_told(event: dict[str, Any], told: str) -> No
 
 def test_what_has_to_be_unique_is_free_again_if_nothing_was_written() -> None:
     """And an event that is noted for it takes it from nobody."""
-    gate = AtEntrance(Rule("once", Uniqueness(Path.parse("item"), HOUR_US), Action.NOTE))
+    gate = AtEntrance(EventRule("once", Uniqueness(FieldPath.parse("item"), HOUR_US), Action.NOTE))
     event_id = gate.new_id()
-    gate.outlet.fails = {ids.read(event_id)}
+    gate.outlet.fails = {ids.parse_uuid(event_id)}
     assert put(gate, event_id).status_code == 503
     assert "errors" not in put(gate, gate.new_id()).json()
     assert told(post(gate, [gate.event(), gate.event(5)]))[0] == 422
@@ -273,7 +275,7 @@ def test_what_has_to_be_unique_is_free_again_if_nothing_was_written() -> None:
 
 def test_a_value_that_has_to_be_unique_is_taken_by_what_enters() -> None:
     """Within a batch too; what was refused has taken none, and the same event may come again."""
-    gate = AtEntrance(Rule("once", Uniqueness(Path.parse("item"), HOUR_US), Action.REJECT), POSITIVE)
+    gate = AtEntrance(EventRule("once", Uniqueness(FieldPath.parse("item"), HOUR_US), Action.REJECT), POSITIVE)
     twins = [gate.event(), gate.event()]
     assert told(post(gate, twins)) == (422, "bad-events", ["/1/data/item"])
     assert post(gate, twins[1:]).status_code == 201

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.gate.framing import Framed, Framing, framed
+from hopwatch.gate.framing import FramedValue, ValueFraming, parse_frame
 
 ENVELOPE = b"\x81" + bytes(range(32)) + b"body"
 CONFLUENT = b"\x00\x00\x00\x01\x02body"
@@ -16,30 +16,30 @@ CONFLUENT = b"\x00\x00\x00\x01\x02body"
 @pytest.mark.parametrize(
     ("value", "framing", "found"),
     [
-        (ENVELOPE, Framing.FINGERPRINT, Framed(bytes(range(32)), 33)),
-        (CONFLUENT, Framing.CONFLUENT, Framed(258, 5)),
-        (b'{"a":1}', Framing.JSON, None),
+        (ENVELOPE, ValueFraming.FINGERPRINT, FramedValue(bytes(range(32)), 33)),
+        (CONFLUENT, ValueFraming.CONFLUENT, FramedValue(258, 5)),
+        (b'{"a":1}', ValueFraming.JSON, None),
     ],
 )
-def test_the_first_byte_tells(value: bytes, framing: Framing, found: Framed | None) -> None:
+def test_the_first_byte_tells(value: bytes, framing: ValueFraming, found: FramedValue | None) -> None:
     """As well as a flag does."""
-    assert framed(value, framing) == framed(value, Framing.AUTO) == found
+    assert parse_frame(value, framing) == parse_frame(value, ValueFraming.AUTO) == found
 
 
 @pytest.mark.parametrize(
     ("value", "framing", "told"),
     [
-        (ENVELOPE, Framing.CONFLUENT, "a value begins with 00 and the number of a schema, got 8100010203"),
-        (CONFLUENT[:4], Framing.AUTO, "a value begins with 00 and the number of a schema, got 00000001"),
-        (b"{}", Framing.FINGERPRINT, "a value begins with 81 and a fingerprint, got 7b7d"),
-        (ENVELOPE[:32], Framing.AUTO, "a value begins with 81 and a fingerprint, got 8100"),
-        (b"", Framing.FINGERPRINT, "a value begins with 81 and a fingerprint, got $"),
+        (ENVELOPE, ValueFraming.CONFLUENT, "a value begins with 00 and the number of a schema, got 8100010203"),
+        (CONFLUENT[:4], ValueFraming.AUTO, "a value begins with 00 and the number of a schema, got 00000001"),
+        (b"{}", ValueFraming.FINGERPRINT, "a value begins with 81 and a fingerprint, got 7b7d"),
+        (ENVELOPE[:32], ValueFraming.AUTO, "a value begins with 81 and a fingerprint, got 8100"),
+        (b"", ValueFraming.FINGERPRINT, "a value begins with 81 and a fingerprint, got $"),
     ],
 )
-def test_what_is_framed_otherwise_is_refused(value: bytes, framing: Framing, told: str) -> None:
+def test_what_is_framed_otherwise_is_refused(value: bytes, framing: ValueFraming, told: str) -> None:
     """With what was got."""
     with pytest.raises(ValueError, match=told):
-        framed(value, framing)
+        parse_frame(value, framing)
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda one: st.lists(one) | st.dictionaries(st.text(), one)))
@@ -49,4 +49,4 @@ def test_no_json_is_taken_for_anything_else(value: object) -> None:
         said = orjson.dumps(value)
     except TypeError:  # a number that is too long
         return
-    assert framed(said, Framing.AUTO) is None
+    assert parse_frame(said, ValueFraming.AUTO) is None

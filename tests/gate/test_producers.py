@@ -9,10 +9,10 @@ from typing import Any, Final
 import orjson
 import pytest
 
-from hopwatch.gate.producers import OVER_S, Producer
-from hopwatch.probes.http.problems import Problem
-from tests.gate.entrances import EVENTS, GOOD, ORDER, AtEntrance
-from tests.probes.taps.http.asked import told
+from hopwatch.gate.producers import QUOTA_PERIOD_S, Producer
+from hopwatch.probes.http.problems import HttpProblem
+from tests.gate.gate_client import EVENTS, GOOD, ORDER, AtEntrance
+from tests.probes.taps.http.tap_client import told
 
 OLD, NEW, OTHER = "old-token", "new-token", "other-token"
 
@@ -100,15 +100,15 @@ def test_more_than_a_quota_comes_later(producer: Producer, detail: str) -> None:
     answer = gate.ask("POST", EVENTS, [gate.event() for _ in range(20)], headers=bearer(OLD))
     assert told(answer)[:2] == (429, "over-quota")
     assert answer.json()["detail"] == detail
-    assert 1 <= int(answer.headers["retry-after"]) <= OVER_S
+    assert 1 <= int(answer.headers["retry-after"]) <= QUOTA_PERIOD_S
     assert put(gate, bearer(OTHER)) == 201
     assert len(gate.stamped()) == 21
 
 
 def test_a_batch_that_no_quota_ever_lets_through_is_told(gate: AtEntrance) -> None:
     """Come again would be no advice."""
-    with pytest.raises(Problem) as caught:
-        gate.gate.producers.spend(Producer("shop", (), events_per_second=2), "orders", 21, 1)
+    with pytest.raises(HttpProblem) as caught:
+        gate.gate.producers.charge_stream(Producer("shop", (), events_per_second=2), "orders", 21, 1)
     assert (caught.value.status, caught.value.kind) == (413, "over-quota")
     assert caught.value.detail == (
         "shop may send 2 events a second, and these 21 are more than 10 s of that: send them in parts"
@@ -165,7 +165,7 @@ def test_requests_to_the_registry_cost_what_events_cost() -> None:
     large = {"type": "record", "name": "R", "doc": "x" * 1_000, "fields": []}
     assert told(gate.ask("PUT", "/subjects/orders/schemas", large, headers=bearer(OLD)))[:2] == (413, "over-quota")
     # Of a request that has no body by its method none is read, whatever comes.
-    statuses = [gate.ask("GET", "/subjects", large, headers=bearer(OLD)).status_code for _ in range(OVER_S + 1)]
-    assert statuses == [200] * OVER_S + [429]
+    statuses = [gate.ask("GET", "/subjects", large, headers=bearer(OLD)).status_code for _ in range(QUOTA_PERIOD_S + 1)]
+    assert statuses == [200] * QUOTA_PERIOD_S + [429]
     assert told(gate.ask("PUT", "/subjects/orders/schemas", ORDER, headers=bearer(OLD)))[:2] == (429, "over-quota")
     assert gate.ask("GET", "/subjects", headers=bearer(OTHER)).status_code == 200

@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from tests.gate.asked import Asked
+from tests.gate.app_client import Asked
 from tests.gate.registry.schemas import BROKEN, CONFLICT, FIRST, SECOND, Json, record, schema
 
 PATH = "/subjects/orders/schemas"

@@ -9,9 +9,9 @@ import pytest
 
 from hopwatch.gate import ids, intake
 from hopwatch.probes.contract.batch import Outcome
-from tests.gate.entrances import CHEAP, EVENTS, GOOD, KNOWN, AtEntrance, post, put
+from tests.gate.gate_client import CHEAP, EVENTS, GOOD, KNOWN, AtEntrance, post, put
 from tests.gate.registry.schemas import record
-from tests.probes.taps.http.asked import told
+from tests.probes.taps.http.tap_client import told
 
 
 def test_a_repeat_is_answered_as_the_first_was(gate: AtEntrance) -> None:
@@ -54,7 +54,7 @@ def test_what_was_written_is_not_missed_for_the_sake_of_another() -> None:
     """Of a batch with a noted and a held event, part of which failed, the retry is answered 201."""
     gate = AtEntrance(CHEAP, KNOWN)
     noted, held, plain = (gate.event(data) for data in ({"price": 1, "item": "z"}, {"price": 11, "item": "x"}, GOOD))
-    gate.outlet.fails = {ids.read(plain["id"])}
+    gate.outlet.fails = {ids.parse_uuid(plain["id"])}
     assert post(gate, [noted, held, plain]).status_code == 503
     gate.outlet.fails = set()
     answer = post(gate, [noted, held, plain], each="true")
@@ -107,7 +107,7 @@ def test_another_event_is_another_also_under_another_version(gate: AtEntrance) -
 
 def test_a_stream_whose_transport_is_slow_keeps_to_its_own_places(monkeypatch: pytest.MonkeyPatch) -> None:
     """One request more is sent away at once, and so is nobody of another stream."""
-    monkeypatch.setattr(intake, "MOST_WAITING", 1)
+    monkeypatch.setattr(intake, "MAX_WAITING", 1)
     gate = AtEntrance()
     gate.outlet.waiting = []
 
@@ -126,7 +126,7 @@ def test_a_stream_whose_transport_is_slow_keeps_to_its_own_places(monkeypatch: p
 def test_what_was_not_written_is_not_acknowledged(gate: AtEntrance) -> None:
     """503 for all, and the retry writes what is missing alone; with each, each is told."""
     events = [gate.event() for _ in range(4)]
-    bad = {ids.read(one["id"]) for one in events[1:3]}
+    bad = {ids.parse_uuid(one["id"]) for one in events[1:3]}
     gate.outlet.fails = set(bad)
     answer = post(gate, events)
     assert told(answer)[:2] == (503, "not-written")
@@ -136,7 +136,7 @@ def test_what_was_not_written_is_not_acknowledged(gate: AtEntrance) -> None:
     assert statuses == [201, 503, 503, 201]
     gate.outlet.fails.clear()
     assert post(gate, events).status_code == 201
-    assert sorted(one.event_id for one in gate.outlet.left) == sorted(ids.read(one["id"]) for one in events)
+    assert sorted(one.event_id for one in gate.outlet.left) == sorted(ids.parse_uuid(one["id"]) for one in events)
     assert len(gate.stamped()) == 4
 
 
@@ -161,7 +161,7 @@ def test_rejected_events_that_cannot_be_kept_stay_with_their_senders(gate: AtEnt
             "1 events may not enter, and cannot be kept now: send all of them again, with the same ids"
         )
     gate.rejected.is_full = False
-    gate.rejected.fails.add(ids.read(event_id))
+    gate.rejected.fails.add(ids.parse_uuid(event_id))
     assert put(gate, event_id, {}).status_code == 503
     assert (gate.refused(), gate.stamped(), gate.outlet.left) == ([], [], [])
     gate.rejected.fails.clear()
@@ -173,11 +173,11 @@ def test_with_each_what_cannot_be_kept_is_told_alone(gate: AtEntrance) -> None:
     """The others enter, or are refused and kept; another event's id is no less its own."""
     good, bad, worse = gate.event(), gate.event({}), gate.event({})
     taken = good | {"data": {"price": 2, "item": "y"}}
-    gate.rejected.fails = {ids.read(bad["id"]), ids.read(good["id"])}
+    gate.rejected.fails = {ids.parse_uuid(bad["id"]), ids.parse_uuid(good["id"])}
     events = [good, bad, worse, taken]
     answer = post(gate, events, each="true")
     assert [one["status"] for one in answer.json()["events"]] == [201, 503, 422, 503]
-    assert [kept.event_id for kept in gate.refused()] == [ids.read(worse["id"])]
+    assert [kept.event_id for kept in gate.refused()] == [ids.parse_uuid(worse["id"])]
     gate.rejected.fails.clear()
     again = [one["status"] for one in post(gate, events, each="true").json()["events"]]
     assert again == [201, 422, 422, 409]
@@ -238,7 +238,7 @@ def test_a_repeat_across_versions_is_a_repeat(gate: AtEntrance) -> None:
 
 def test_memory_of_ids_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """An id that came long ago is forgotten; then its repeat is written again, which the monitor counts."""
-    monkeypatch.setattr(intake, "REMEMBERED", 2)
+    monkeypatch.setattr(intake, "MIN_REMEMBERED", 2)
     small = AtEntrance()
     first = small.new_id()
     for event_id in (first, *(small.new_id() for _ in range(4)), first):

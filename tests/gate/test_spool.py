@@ -13,22 +13,22 @@ from typing import Final
 
 import pytest
 
-from hopwatch.gate.outlets import Leaving, OutletError, open_outlet
-from hopwatch.gate.outlets.left import LOCK, held, recover
-from hopwatch.gate.outlets.spool import ROOM_BYTES, SpoolOutlet
-from hopwatch.gate.records import Entered
+from hopwatch.gate.outlets import OutgoingRecord, OutletError, open_outlet
+from hopwatch.gate.outlets.recovery import LOCK_NAME, lock_folder, recover_segments
+from hopwatch.gate.outlets.spool import MIN_FREE_BYTES, SpoolOutlet
+from hopwatch.gate.records import EnteredRecord
 from hopwatch.probes.clock import SystemClock
 from hopwatch.probes.contract.kafka import KafkaAccess
-from hopwatch.probes.contract.segment import MAGIC, frame, walk
+from hopwatch.probes.contract.segment import MAGIC, encode_frame, read_frames
 from hopwatch.probes.sinks.spool import SpoolSink
 from tests.repository import ROOT
 
 PATIENCE_S: Final = 120.0
 
 
-def leaving(number: int, record: bytes = b"event") -> Leaving:
+def leaving(number: int, record: bytes = b"event") -> OutgoingRecord:
     """Return a record on its way."""
-    return Leaving(number.to_bytes(16, "big"), number, number + 1, record)
+    return OutgoingRecord(number.to_bytes(16, "big"), number, number + 1, record)
 
 
 def written(outlet: SpoolOutlet, *numbers: int) -> frozenset[bytes]:
@@ -50,7 +50,7 @@ def published(root: Path) -> list[bytes]:
     found = []
     for segment in sorted(root.glob("*/*.seg")):
         data = segment.read_bytes()
-        found += [data[one.start : one.end] for one in walk(data) if not one.fault]
+        found += [data[one.start : one.end] for one in read_frames(data) if not one.fault]
     return found
 
 
@@ -62,9 +62,9 @@ def test_events_are_written_with_their_ids_and_times(tmp_path: Path) -> None:
         outlet.check()
         assert written(outlet, 1, 2) == frozenset()
         outlet.close()
-        entered = [Entered(stream, leaving(at).event_id, at, at + 1, b"event").record() for at in (1, 2)]
+        entered = [EnteredRecord(stream, leaving(at).event_id, at, at + 1, b"event").encode() for at in (1, 2)]
         assert published(root) == (entered if stream else [b"event"] * 2)
-        assert not list(root.glob(f"*/{LOCK}"))
+        assert not list(root.glob(f"*/{LOCK_NAME}"))
 
 
 def test_many_requests_are_synced_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ def test_a_disk_that_cannot_be_synced_acknowledges_nothing(tmp_path: Path, monke
     monkeypatch.setattr(os, "fsync", fsync)
     assert written(outlet, 3) == frozenset()
     outlet.close()
-    recover(tmp_path)
+    recover_segments(tmp_path)
     assert len(published(tmp_path)) == 2
 
 
@@ -175,10 +175,10 @@ def test_a_spool_that_is_full_is_told(tmp_path: Path, is_published: bool) -> Non
     assert written(outlet, 1) == frozenset()
     if is_published:
         outlet._sink._publish()
-    outlet._sink.most_bytes = ROOM_BYTES
+    outlet._sink.most_bytes = MIN_FREE_BYTES
     with pytest.raises(OutletError, match="cannot be written: it is full: 2,097,152 bytes are kept, which nobody has"):
         outlet.check()
-    outlet._sink.most_bytes = ROOM_BYTES + 1_000
+    outlet._sink.most_bytes = MIN_FREE_BYTES + 1_000
     outlet.check()
     outlet.close()
 
@@ -203,23 +203,23 @@ input()
         )
         assert process.stdout is not None
         assert process.stdout.readline() == "acknowledged\n"
-        recover(tmp_path)  # who lives is left alone
+        recover_segments(tmp_path)  # who lives is left alone
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        recover(tmp_path)
-        recover(tmp_path)
+        recover_segments(tmp_path)
+        recover_segments(tmp_path)
         assert len(published(tmp_path)) == 30 * (round_ + 1)
-    assert not list(tmp_path.glob(f"*/{LOCK}"))
+    assert not list(tmp_path.glob(f"*/{LOCK_NAME}"))
 
 
 @pytest.mark.parametrize(
     ("data", "records"),
     [
-        (MAGIC + frame(b"one") + frame(b"two"), 2),
-        (MAGIC + frame(b"one") + frame(b"two")[:-1], 1),
-        (MAGIC + frame(b"one") + bytes(3), 1),
-        (MAGIC + frame(b"one")[:-1], 0),
-        (MAGIC + frame(b"one") + bytes(64), 1),
+        (MAGIC + encode_frame(b"one") + encode_frame(b"two"), 2),
+        (MAGIC + encode_frame(b"one") + encode_frame(b"two")[:-1], 1),
+        (MAGIC + encode_frame(b"one") + bytes(3), 1),
+        (MAGIC + encode_frame(b"one")[:-1], 0),
+        (MAGIC + encode_frame(b"one") + bytes(64), 1),
         (MAGIC, 0),
         (MAGIC[:3], 0),
         (b"", 0),
@@ -230,10 +230,10 @@ def test_an_open_segment_is_cut_behind_its_last_whole_record(tmp_path: Path, dat
     folder = tmp_path / "gate-1"
     folder.mkdir()
     (folder / "0000000007.open").write_bytes(data)
-    (folder / LOCK).touch()
+    (folder / LOCK_NAME).touch()
     (tmp_path / "a-probe").mkdir()
     (tmp_path / "a-probe" / "0000000001.open").write_bytes(data)
-    recover(tmp_path)
+    recover_segments(tmp_path)
     assert len(published(tmp_path)) == records
     assert sorted(one.name for one in folder.iterdir()) == (["0000000007.seg"] if records else [])
     assert (tmp_path / "a-probe" / "0000000001.open").exists()
@@ -257,7 +257,7 @@ def test_what_cannot_be_published_is_tried_again(tmp_path: Path, monkeypatch: py
         outlet.close()
         assert bool(published(tmp_path / str(is_mended))) is is_mended
         monkeypatch.setattr(Path, "rename", rename)
-        recover(tmp_path / str(is_mended))
+        recover_segments(tmp_path / str(is_mended))
         assert len(published(tmp_path / str(is_mended))) == 2
 
 
@@ -268,25 +268,25 @@ def test_a_lock_that_was_deleted_in_between_is_none(tmp_path: Path, monkeypatch:
     def between(lock: int, how: int) -> None:
         if are_between:
             are_between.clear()
-            recover(tmp_path)
+            recover_segments(tmp_path)
         flock(lock, how)
 
     (tmp_path / "gate-1").mkdir()
     monkeypatch.setattr(fcntl, "flock", between)
-    lock = held(tmp_path / "gate-1")
-    assert (tmp_path / "gate-1" / LOCK).exists()
+    lock = lock_folder(tmp_path / "gate-1")
+    assert (tmp_path / "gate-1" / LOCK_NAME).exists()
     with pytest.raises(BlockingIOError):
-        held(tmp_path / "gate-1")
+        lock_folder(tmp_path / "gate-1")
     os.close(lock)
 
 
 def test_a_folder_has_one_gate(tmp_path: Path) -> None:
     """A second lock is refused as long as the first is held."""
-    first = held(tmp_path)
+    first = lock_folder(tmp_path)
     with pytest.raises(BlockingIOError):
-        held(tmp_path)
+        lock_folder(tmp_path)
     os.close(first)
-    os.close(held(tmp_path))
+    os.close(lock_folder(tmp_path))
 
 
 @pytest.mark.parametrize("url", ["", "spool:", "kafka:/x/y", "orders"])

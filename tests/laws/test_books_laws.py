@@ -1,32 +1,30 @@
 """Laws of the books: the order in which batches come changes nothing, and an account is what SEMANTICS.md says."""
 
 from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
-
+from typing import Final
+from typing import NamedTuple
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-
-from hopwatch.monitor.kernel.books import (
-    FACTS,
-    IMPLAUSIBLE,
-    IN_WINDOW,
-    TOO_LATE,
-    Book,
-    DropFact,
-    InstanceCounts,
-    absorb,
-    forget,
-    is_over,
-    judge_book,
-)
-from hopwatch.probes.contract.batch import Kind
+from hopwatch.monitor.kernel.books import FACTS
+from hopwatch.monitor.kernel.books import IMPLAUSIBLE
+from hopwatch.monitor.kernel.books import IN_WINDOW
+from hopwatch.monitor.kernel.books import TOO_LATE
+from hopwatch.monitor.kernel.books import Book
+from hopwatch.monitor.kernel.books import DropFact
+from hopwatch.monitor.kernel.books import InstanceCounts
+from hopwatch.monitor.kernel.books import absorb
+from hopwatch.monitor.kernel.books import forget
+from hopwatch.monitor.kernel.books import is_over
+from hopwatch.monitor.kernel.books import judge_book
 from tests.model import books as model
-from tests.model import record, wire
+from tests.model import record
+from tests.model import wire
+from hopwatch.probes.contract.batch import BatchKind
+
 
 SECOND_US: Final = 1_000_000
 WINDOWS_MS: Final = tuple(range(0, 1_200_000, 60_000))
@@ -45,7 +43,7 @@ class Sent(NamedTuple):
     sent_at_us: int
     window_start_ms: int
     observed: int
-    kind: Kind
+    kind: BatchKind
     standing: int
     drops: tuple[tuple[int, int], ...]
 
@@ -73,8 +71,8 @@ def batches(draw: st.DrawFn) -> list[Sent]:
     """Draw what came of one probe instance: numbers with holes, clocks that err, drops, late and absurd windows."""
     sent = []
     for seq in draw(st.sets(st.integers(0, 12), min_size=1, max_size=6)):
-        kind = draw(st.sampled_from(Kind))
-        observes = kind is Kind.OBSERVATIONS
+        kind = draw(st.sampled_from(BatchKind))
+        observes = kind is BatchKind.OBSERVATIONS
         sent.append(
             Sent(
                 seq,
@@ -132,7 +130,7 @@ def test_every_observation_is_accounted_for(sent: list[Sent]) -> None:
 @given(batches(), st.data())
 def test_of_equal_numbers_in_one_go_the_earliest_arrival_counts(sent: list[Sent], data: st.DataObject) -> None:
     """Later copies with another content change the tallies alone."""
-    copies = [one._replace(arrival_us=one.arrival_us + 1, through_us=-1, kind=Kind.BYE, drops=()) for one in sent]
+    copies = [one._replace(arrival_us=one.arrival_us + 1, through_us=-1, kind=BatchKind.BYE, drops=()) for one in sent]
     come = data.draw(st.permutations(sent + copies))
     book, _ = _written(EMPTY, come)
     whole, _ = _written(EMPTY, sent)

@@ -66,7 +66,7 @@ METRICS = st.fixed_dictionaries(
 def test_what_nothing_counts_yet_is_read_and_told(metrics: list[dict[str, Any]]) -> None:
     """Metrics lie where the reader by hand says, as fastavro reads them, and are refused as unsupported, not broken."""
     record = record_of(HEARTBEAT, kind="METRICS", metrics=metrics)
-    view = envelope.read(record)
+    view = envelope.read_record(record)
     found = [
         one._asdict() | {"stamp": STAMPS[one.stamp], "lag_histogram": record[slice(*one.lag_histogram)]}
         for one in view.metrics
@@ -82,9 +82,9 @@ def test_a_record_is_read_in_the_middle_of_a_buffer(batch: Batch, before: bytes,
     """Each packed field lies in the buffer where its span says, and what stands around the record plays no part."""
     record = envelope.encode(batch)
     buffer = before + record + behind
-    view = envelope.read(buffer, len(before), len(before) + len(record))
-    envelope.check(buffer, view)
-    spans = {name: value for name, value in view._asdict().items() if isinstance(value, envelope.Span)}
+    view = envelope.read_record(buffer, len(before), len(before) + len(record))
+    envelope.check_values(buffer, view)
+    spans = {name: value for name, value in view._asdict().items() if isinstance(value, envelope.ByteSpan)}
     assert {name: buffer[slice(*span)] for name, span in spans.items()} == {n: getattr(batch, n) for n in spans}
 
 
@@ -157,19 +157,19 @@ def test_what_is_read_could_be_written(fields: dict[str, Any]) -> None:
 @given(st.lists(st.binary(max_size=50)))
 def test_records_are_walked_as_they_were_framed(records: list[bytes]) -> None:
     """A whole segment yields its records, in order and without a fault."""
-    data = segment.MAGIC + b"".join(map(segment.frame, records))
-    assert [(data[f.start : f.end], f.fault) for f in segment.walk(data)] == [(record, "") for record in records]
+    data = segment.MAGIC + b"".join(map(segment.encode_frame, records))
+    assert [(data[f.start : f.end], f.fault) for f in segment.read_frames(data)] == [(record, "") for record in records]
 
 
 @given(st.lists(st.binary(min_size=1, max_size=20), min_size=1, max_size=4), st.data())
 def test_a_segment_that_was_cut_yields_its_whole_records(records: list[bytes], data: st.DataObject) -> None:
     """Whatever is whole before the cut is read; what the cut went through is one torn tail."""
-    whole = [segment.frame(record) for record in records]
+    whole = [segment.encode_frame(record) for record in records]
     length = data.draw(st.integers(0, sum(map(len, whole))))
     cut = segment.MAGIC + b"".join(whole)[:length]
     ends = [sum(map(len, whole[: n + 1])) for n in range(len(whole))]
-    good = [cut[frame.start : frame.end] for frame in segment.walk(cut) if not frame.fault]
-    faults = [frame.fault for frame in segment.walk(cut) if frame.fault]
+    good = [cut[frame.start : frame.end] for frame in segment.read_frames(cut) if not frame.fault]
+    faults = [frame.fault for frame in segment.read_frames(cut) if frame.fault]
     assert good == [record for record, end in zip(records, ends, strict=True) if end <= length]
     assert faults == ([] if length in (0, *ends) else ["torn_tail"])
 
@@ -177,7 +177,7 @@ def test_a_segment_that_was_cut_yields_its_whole_records(records: list[bytes], d
 @given(st.binary() | st.binary().map(segment.MAGIC.__add__))
 def test_walking_raises_nothing_and_stays_inside(data: bytes) -> None:
     """Whatever a file holds, its frames lie within it, one behind the other, and each fault has a sentence."""
-    frames = list(segment.walk(data))
+    frames = list(segment.read_frames(data))
     ends = [0, *(frame.end for frame in frames)]
     assert all(end <= frame.start <= frame.end <= len(data) for end, frame in zip(ends, frames, strict=False))
     assert all(bool(frame.fault) == bool(frame.message) for frame in frames)

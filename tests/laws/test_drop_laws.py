@@ -1,22 +1,24 @@
 """Laws of dropped stamps: however many windows they are of, no account hides one."""
 
 from __future__ import annotations
-
 from typing import Final
 from unittest.mock import patch
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-
 from hopwatch.monitor.kernel import books
-from hopwatch.monitor.kernel.books import FACTS, IN_WINDOW, Book, DropFact
+from hopwatch.monitor.kernel.books import FACTS
+from hopwatch.monitor.kernel.books import IN_WINDOW
+from hopwatch.monitor.kernel.books import Book
+from hopwatch.monitor.kernel.books import DropFact
 from hopwatch.monitor.kernel.window import AHEAD_US
-from hopwatch.probes import untold
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.batch import Batch
 from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.testing import EPOCH_US
 from tests.probes.sender_bench import Bench
+from hopwatch.probes import drop_counts
+from hopwatch.probes.contract.batch import BatchKind
+
 
 TRANSIT_US: Final = 150_000_000
 MOST_COUNTED: Final = 1
@@ -75,7 +77,7 @@ def book_of(batches: list[Batch]) -> Book:
 @given(STEPS)
 def test_a_window_with_a_drop_is_never_complete(steps: list[tuple[str, object]]) -> None:
     """Counted by itself or not, told early or late: what was dropped up to a window's horizon is owned up to."""
-    with patch.object(untold, "MOST_COUNTED", MOST_COUNTED):
+    with patch.object(drop_counts, "MAX_COUNTED", MOST_COUNTED):
         bench, dropped = play(steps)
     batches = bench.batches()
     assert sum(drop.count for batch in batches for drop in batch.drops) == bench.sender.dropped_total >= len(dropped)
@@ -93,4 +95,4 @@ def test_numbers_are_left_out_for_want_of_room_alone(steps: list[tuple[str, obje
     """Where every window of a drop has a count of its own, the books have no hole, and a bye ends them."""
     bench, _ = play(steps)
     assert [batch.seq for batch in bench.batches()] == list(range(len(bench.batches())))
-    assert bench.batches()[-1].kind is Kind.BYE
+    assert bench.batches()[-1].kind is BatchKind.BYE

@@ -13,20 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import WINDOW_US
-from hopwatch.probes.packing import Packed
-from hopwatch.probes.recorder import Side, Stamp, Stamps, record
+from hopwatch.probes.packing import PackedBatch
+from hopwatch.probes.recorder import Stamp, StampArrays, StampKind, build_batches
 from hopwatch.probes.testing import batch_observations
 from hopwatch.testing import EPOCH_US
-from tests.probes.faulty import UNDER_A_FLUSH, raising
+from tests.probes.fault_injection import UNDER_A_FLUSH, raising
 from tests.probes.sender_bench import Bench
 
 OF_OBSERVATIONS: Final = {"sink refused", "unsendable", "undelivered"}
 """The causes of drops that come after stamps were joined: one may stand for two of them."""
 ERRORS: Final = (RuntimeError, MemoryError)
-SIDES: Final = st.sampled_from([Side.ARRIVED, Side.DEPARTED, Side.FILTERED])
+SIDES: Final = st.sampled_from([StampKind.ARRIVED, StampKind.DEPARTED, StampKind.FILTERED])
 MINUTES: Final = st.integers(-2, 2)
 STEPS: Final = st.lists(
     st.one_of(
@@ -81,7 +81,7 @@ class Host:
                 event_us = EPOCH_US + minute * WINDOW_US
                 self.stamps += [(at_us, event_us)] * count
                 ids = np.frombuffer(b"".join(map(id_bytes, range(count))), np.uint64).reshape(-1, 2)
-                assert sender.append_many(Stamps(side, ids, np.full(count, event_us), at_us * 1_000), 1_000)
+                assert sender.append_many(StampArrays(side, ids, np.full(count, event_us), at_us * 1_000), 1_000)
             case "drop", minute:
                 event_us = EPOCH_US + minute * WINDOW_US
                 self.stamps.append((at_us, event_us))
@@ -135,7 +135,7 @@ def test_whatever_raises_every_stamp_is_sent_or_dropped_or_a_hole(
         stamped = Counter(event_us // 1_000 for at_us, event_us in host.stamps if at_us <= batch.complete_through_us)
         assert stamped <= told or has_hole(so_far), (stamped, told)
     stamped = Counter(event_us // 1_000 for _, event_us in host.stamps)
-    assert stamped <= told_of(batches) or has_hole(batches) or batches[-1].kind is not Kind.BYE
+    assert stamped <= told_of(batches) or has_hole(batches) or batches[-1].kind is not BatchKind.BYE
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -146,7 +146,10 @@ def test_a_thousand_stamps_outlive_any_function_that_raises(
 ) -> None:
     """None of them vanishes; the bye comes behind all of them, or a number is missing before it."""
     host = Host()
-    host.play([("stamp", (Side.ARRIVED, number, 0)) for number in range(900)] + [("arrays", (Side.DEPARTED, 100, 0))])
+    host.play(
+        [("stamp", (StampKind.ARRIVED, number, 0)) for number in range(900)]
+        + [("arrays", (StampKind.DEPARTED, 100, 0))]
+    )
     host.play([("drop", 0)])
     with raising(owner, name, error, times):
         host.play([("step", None)] * 10)
@@ -160,11 +163,11 @@ def test_what_is_offered_completes_a_moment_only_when_all_of_it_was_taken(minute
     """Whoever offers observations hears of it where some were not taken, and offers them again before the moment."""
     (owner, name), error, times, is_done, _ = fault
     bench, is_taken = Bench(), False
-    stamps = [Stamp(Side.ARRIVED, 1, EPOCH_US + minute * WINDOW_US, EPOCH_US * 1_000) for minute in range(minutes)]
-    packed = record(stamps, 0)[0]
+    stamps = [Stamp(StampKind.ARRIVED, 1, EPOCH_US + minute * WINDOW_US, EPOCH_US * 1_000) for minute in range(minutes)]
+    packed = build_batches(stamps, 0)[0]
     bench.clock.advance(1)
 
-    def pack(_: int) -> list[Packed]:
+    def pack(_: int) -> list[PackedBatch]:
         return packed
 
     with raising(owner, name, error, times, is_done=is_done), suppress(*ERRORS):

@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.probes import named
-from hopwatch.probes.contract.ids import IdError, Named
-from hopwatch.probes.contract.ids import named as named_one
+from hopwatch.probes import id_columns
+from hopwatch.probes.contract.ids import EncodedId, IdError
+from hopwatch.probes.contract.ids import encode_id as named_one
 
 GOOD = (
     st.uuids()
@@ -42,7 +42,7 @@ class HostileUuid(uuid.UUID):
 HOSTILE = st.just(Hostile("x")) | st.just(HostileUuid(int=1))
 
 
-def _one_by_one(message_id: Any) -> Named | None:  # noqa: ANN401 - of a host
+def _one_by_one(message_id: Any) -> EncodedId | None:  # noqa: ANN401 - of a host
     try:
         return named_one(message_id)
     except IdError:
@@ -52,13 +52,13 @@ def _one_by_one(message_id: Any) -> Named | None:  # noqa: ANN401 - of a host
 @given(st.lists(GOOD | ODD, max_size=20) | st.lists(st.uuids()) | st.lists(st.text()) | st.lists(st.integers()))
 def test_many_ids_are_what_each_is(message_ids: list[Any]) -> None:
     """Bytes, kind and text of each, and which cannot be, are those of the id alone; alike or mixed."""
-    found = named.of(message_ids)
+    found = id_columns.encode_ids(message_ids)
     for place, message_id in enumerate(message_ids):
         alone = _one_by_one(message_id)
-        assert bool(found.can_be[place]) == (alone is not None)
+        assert bool(found.is_valid[place]) == (alone is not None)
         if alone is not None:
             assert (found.ids[place].tobytes(), int(found.kinds[place]), found.texts[place]) == alone
-    assert bool(found.odd) == (not found.can_be.all())
+    assert bool(found.bad_types) == (not found.is_valid.all())
 
 
 @given(st.lists(GOOD, max_size=5), st.lists(HOSTILE, min_size=1, max_size=2), st.randoms())
@@ -66,6 +66,6 @@ def test_a_hostile_id_costs_itself_alone(good: list[Any], hostile: list[Any], ch
     """Whatever its class raises, the others around it are taken, and nothing comes out."""
     message_ids = [*good, *hostile]
     chance.shuffle(message_ids)
-    found = named.of(message_ids)
+    found = id_columns.encode_ids(message_ids)
     expected = [not isinstance(one, Hostile | HostileUuid) for one in message_ids]
-    assert found.can_be.tolist() == expected
+    assert found.is_valid.tolist() == expected

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch import Probe
-from hopwatch.probes.contract.batch import Batch, Kind, Outcome
+from hopwatch.probes.contract.batch import Batch, BatchKind, Outcome
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import WINDOW_US
-from hopwatch.probes.recorder import Side
+from hopwatch.probes.recorder import StampKind
 from hopwatch.probes.testing import batch_observations
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation, observations
-from tests.probes.hosts import drops
+from tests.probes.drops import drops
 
 MOST_STAMPS: Final = 5
 
@@ -27,7 +27,7 @@ class Stamped(NamedTuple):
 
     message: int
     event_us: int
-    side: Side
+    side: StampKind
 
 
 class CountingSink(MemorySink):
@@ -111,9 +111,9 @@ class Host:
     def many(self, name: str, pairs: list[tuple[int, int]]) -> None:
         """Stamp arrays, on one side or on both."""
         ids, events = [message for message, _ in pairs], [event_us for _, event_us in pairs]
-        for side in (Side.ARRIVED, Side.DEPARTED):
+        for side in (StampKind.ARRIVED, StampKind.DEPARTED):
             if name in ("both", side.name.lower()):
-                method = self.probe.arrived_many if side is Side.ARRIVED else self.probe.departed_many
+                method = self.probe.arrived_many if side is StampKind.ARRIVED else self.probe.departed_many
                 method(ids, events)
                 for message, event_us in pairs:
                     self.count(side, message, event_us)
@@ -126,14 +126,14 @@ class Host:
                     assert name == "passing"
             except AssertionError:
                 pass
-            self.count(Side.ARRIVED, message, event_us)
+            self.count(StampKind.ARRIVED, message, event_us)
             if name == "passing":
-                self.count(Side.DEPARTED, message, event_us)
+                self.count(StampKind.DEPARTED, message, event_us)
         else:
             getattr(self.probe, name)(message, event_us)
-            self.count(Side[name.upper()], message, event_us)
+            self.count(StampKind[name.upper()], message, event_us)
 
-    def count(self, side: Side, message: int | None, event_us: int | None) -> None:
+    def count(self, side: StampKind, message: int | None, event_us: int | None) -> None:
         """Write a stamp down."""
         self.stamps += 1
         if message is not None and event_us is not None and message >= 0 <= event_us:
@@ -147,14 +147,18 @@ class Host:
 
 def stamps_in(rows: Sequence[Observation]) -> Counter[Stamped]:
     """Return the stamps that some observations tell."""
-    ends = {Outcome.PASSED: Side.ARRIVED, Outcome.FILTERED: Side.FILTERED, Outcome.REJECTED: Side.REJECTED}
+    ends = {
+        Outcome.PASSED: StampKind.ARRIVED,
+        Outcome.FILTERED: StampKind.FILTERED,
+        Outcome.REJECTED: StampKind.REJECTED,
+    }
     found: Counter[Stamped] = Counter()
     for row in rows:
         message = int.from_bytes(row.message_id)
         if row.in_us is not None:
             found[Stamped(message, row.event_us, ends[Outcome(row.outcome)])] += 1
         if row.out_us is not None:
-            found[Stamped(message, row.event_us, Side.DEPARTED)] += 1
+            found[Stamped(message, row.event_us, StampKind.DEPARTED)] += 1
     return found
 
 
@@ -197,7 +201,7 @@ def test_what_is_complete_is_never_added_to(calls: list[tuple[str, object]]) -> 
     host = Host()
     host.play(calls)
     assert [batch.seq for batch in host.batches] == list(range(len(host.batches)))
-    assert [batch.kind for batch in host.batches].index(Kind.BYE) == len(host.batches) - 1
+    assert [batch.kind for batch in host.batches].index(BatchKind.BYE) == len(host.batches) - 1
     through_us = EPOCH_US
     for batch in host.batches:
         moments = [

@@ -1,19 +1,21 @@
 """Laws of ids that are shown: as they were given, whatever the order, and whatever a batch says."""
 
 from __future__ import annotations
-
 import uuid
 from typing import Any
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-
-from hopwatch.monitor.kernel import masks, naming
-from hopwatch.monitor.kernel.naming import MAX_TEXT_BYTES, BatchIds, Names
+from hopwatch.monitor.kernel import masks
+from hopwatch.monitor.kernel import naming
+from hopwatch.monitor.kernel.naming import MAX_TEXT_BYTES
+from hopwatch.monitor.kernel.naming import BatchIds
+from hopwatch.monitor.kernel.naming import Names
 from hopwatch.monitor.lookup.journey import parse_ids
-from hopwatch.probes.contract.batch import IdKind
-from hopwatch.probes.contract.ids import id_bytes, named
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.contract.batch import WireIdKind
+from hopwatch.probes.contract.ids import encode_id
+
 
 GIVEN = st.uuids() | st.binary(min_size=16, max_size=16) | st.integers(0, 2**128 - 1) | st.text(max_size=30)
 
@@ -21,7 +23,7 @@ GIVEN = st.uuids() | st.binary(min_size=16, max_size=16) | st.integers(0, 2**128
 @given(GIVEN)
 def test_what_is_shown_is_found(given_id: Any) -> None:  # noqa: ANN401 - any kind of id
     """Whoever looks for an id as it is shown finds it; a text that was left out too."""
-    wire, kind, text = named(given_id)
+    wire, kind, text = encode_id(given_id)
     assert wire in parse_ids(naming.format_id(wire, kind, text))
     assert wire in parse_ids(naming.format_id(wire, kind))
 
@@ -29,16 +31,16 @@ def test_what_is_shown_is_found(given_id: Any) -> None:  # noqa: ANN401 - any ki
 @given(st.uuids(), st.integers(0, 2**128 - 1), st.text(max_size=30), st.binary(min_size=16, max_size=16))
 def test_an_id_is_shown_as_it_was_given(one: uuid.UUID, number: int, text: str, raw: bytes) -> None:
     """A UUID with hyphens, an integer in decimal, a text as it is, and bytes in hexadecimal."""
-    assert naming.format_id(one.bytes, IdKind.UUID) == str(one)
-    assert naming.format_id(id_bytes(number), IdKind.INT) == str(number)
-    assert naming.format_id(id_bytes(text), IdKind.TEXT, text.encode()) == text
-    assert naming.format_id(raw, IdKind.BYTES) == naming.format_id(raw, IdKind.UNKNOWN) == raw.hex()
+    assert naming.format_id(one.bytes, WireIdKind.UUID) == str(one)
+    assert naming.format_id(id_bytes(number), WireIdKind.INT) == str(number)
+    assert naming.format_id(id_bytes(text), WireIdKind.TEXT, text.encode()) == text
+    assert naming.format_id(raw, WireIdKind.BYTES) == naming.format_id(raw, WireIdKind.UNKNOWN) == raw.hex()
 
 
 @given(st.binary(min_size=16, max_size=16), st.none() | st.binary(max_size=20))
 def test_a_text_that_is_not_its_own_is_not_shown(message_id: bytes, text: bytes | None) -> None:
     """A batch may say anything: what does not hash to the id is shown as the hash of a text."""
-    assert naming.format_id(message_id, IdKind.TEXT, text) == f"{message_id.hex()} (hash of a text)"
+    assert naming.format_id(message_id, WireIdKind.TEXT, text) == f"{message_id.hex()} (hash of a text)"
 
 
 NAMES = st.lists(
@@ -70,7 +72,7 @@ def _named(rows: list[tuple[int, int, list[str], bool]]) -> dict[bytes, tuple[in
     for node, kind, texts, has_texts in rows:
         encoded = [text.encode() for text in texts]
         ends = np.cumsum(list(map(len, encoded))).astype(np.uint32)
-        is_sent = has_texts and kind == IdKind.TEXT
+        is_sent = has_texts and kind == WireIdKind.TEXT
         laid_out = np.frombuffer(b"".join(encoded), np.uint8)
         said.append(BatchIds(node, kind, laid_out if is_sent else laid_out[:0], ends if is_sent else ends[:0], None))
         ids += b"".join(map(id_bytes, texts))
@@ -94,7 +96,9 @@ def test_names_go_by_the_pathway_and_not_by_order(rows: list[tuple[int, int, lis
     assert _named(shuffled) == found
     for text in {text for _, _, texts, _ in rows for text in texts}:
         own = [(node, kind, has_texts) for node, kind, texts, has_texts in rows if text in texts]
-        kind = min(((node, kind) for node, kind, _ in own if kind != IdKind.UNKNOWN), default=(0, IdKind.UNKNOWN))[1]
-        is_sent = any(has_texts and of == IdKind.TEXT for _, of, has_texts in own)
-        is_kept = kind == IdKind.TEXT and is_sent and len(text.encode()) <= MAX_TEXT_BYTES
+        kind = min(
+            ((node, kind) for node, kind, _ in own if kind != WireIdKind.UNKNOWN), default=(0, WireIdKind.UNKNOWN)
+        )[1]
+        is_sent = any(has_texts and of == WireIdKind.TEXT for _, of, has_texts in own)
+        is_kept = kind == WireIdKind.TEXT and is_sent and len(text.encode()) <= MAX_TEXT_BYTES
         assert found[id_bytes(text)] == (kind, text.encode() if is_kept else None)

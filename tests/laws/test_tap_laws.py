@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.taps.documents import DocumentReader
-from hopwatch.probes.taps.follow import LINGER_S
-from hopwatch.probes.taps.jsonl import JsonLinesTap, follow
+from hopwatch.probes.taps.followed_file import LINGER_S
+from hopwatch.probes.taps.jsonl import JsonLinesTap, open_followed_file
 from hopwatch.probes.taps.state import StateFile
-from hopwatch.probes.values import IdKind, TimeUnit
+from hopwatch.probes.values import IdFormat, TimeUnit
 from hopwatch.testing import EPOCH_US
-from tests.probes.taps.places import Place
+from tests.probes.taps.tap_bench import Place
 
-READER: Final = DocumentReader("id", "at", IdKind.AUTO, TimeUnit.US)
+READER: Final = DocumentReader("id", "at", IdFormat.AUTO, TimeUnit.US)
 ACTS: Final = st.lists(
     st.sampled_from(["write", "write half", "write late", "rotate", "step", "settle", "restart", "kill", "wait"]),
     max_size=40,
@@ -43,7 +43,7 @@ class Logged:
 
     def start(self) -> None:
         """Start the tap where its state says."""
-        self.source = follow(self.log, self.place.around, self.state, from_start=True)
+        self.source = open_followed_file(self.log, self.place.around, self.state, from_start=True)
         self.tap = JsonLinesTap(self.source, READER, self.place.stamping, self.place.around, self.state)
 
     def act(self, what: str) -> None:

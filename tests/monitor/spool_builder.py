@@ -4,23 +4,24 @@ All of it plays on the first of January 2026; ``at(70)`` is the moment 70 s afte
 """
 
 from __future__ import annotations
-
 import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import fastavro
 import numpy as np
-
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.stream_config import StreamConfig
-from hopwatch.probes.contract import envelope, segment
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract import envelope
+from hopwatch.probes.contract import segment
+from hopwatch.probes.contract.batch import Batch
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import WINDOW_MS
+from hopwatch.probes.contract.batch import BatchKind
+
 
 START_MS: Final = 1_767_225_600_000
 START_US: Final = START_MS * 1_000
@@ -61,10 +62,10 @@ def observation_batch(numbers: Sequence[int], node: str = "a", **fields: Any) ->
         "lag_in_us": pack_lags(*[1_000] * len(numbers)),
         "lag_out_us": pack_lags(*[2_000] * len(numbers)),
     }
-    return make_batch(Kind.OBSERVATIONS, node, **(given | fields))
+    return make_batch(BatchKind.OBSERVATIONS, node, **(given | fields))
 
 
-def make_batch(kind: Kind, node: str = "a", **fields: Any) -> Batch:  # noqa: ANN401 - as a Batch has them
+def make_batch(kind: BatchKind, node: str = "a", **fields: Any) -> Batch:  # noqa: ANN401 - as a Batch has them
     """Return a batch of any kind: number 0 of a probe that started 10 s before the window, complete up to 65 s."""
     given: dict[str, Any] = {
         "probe": f"probe-of-{node}",
@@ -94,7 +95,7 @@ def encode_unchecked(batch: Batch) -> bytes:
 
 def frame_record(said_or_bytes: Batch | bytes) -> bytes:
     """Return a batch, or the bytes of a record, as a segment holds it."""
-    return segment.frame(said_or_bytes if isinstance(said_or_bytes, bytes) else envelope.encode(said_or_bytes))
+    return segment.encode_frame(said_or_bytes if isinstance(said_or_bytes, bytes) else envelope.encode(said_or_bytes))
 
 
 def write_segment(path: Path, *records: Batch | bytes, arrival_us: int = START_US + 70_000_000) -> Path:

@@ -26,7 +26,6 @@ from hopwatch.monitor.store import reader
 from hopwatch.monitor.store import schema
 from hopwatch.monitor.store import writer
 from hopwatch.probes.contract.batch import Batch
-from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.micro_batches import MicroBatches
 from tests.monitor.spool_builder import START_US
@@ -38,6 +37,7 @@ from tests.monitor.spool_builder import observation_batch
 from tests.monitor.spool_builder import window_ms
 from tests.monitor.spool_builder import write_segment
 from tests.monitor.store.conclusions import dump_tables
+from hopwatch.probes.contract.batch import BatchKind
 
 
 OVER_US = WINDOW_POLICY.amendable_until_us(START_US) + STRAGGLING_US
@@ -111,12 +111,12 @@ def test_what_came_in_is_written_and_the_tallied_windows_are_told(connection: Co
 
 KEPT: dict[str, tuple[list[Batch | bytes], list[int]]] = {
     "observations": ([observation_batch([1])], [OVER_US]),
-    "heartbeats": ([make_batch(Kind.HEARTBEAT)], [0]),
+    "heartbeats": ([make_batch(BatchKind.HEARTBEAT)], [0]),
     "both": (
         [
             observation_batch([1], "b"),
             observation_batch([1], window_start_ms=window_ms(-2)),
-            make_batch(Kind.BYE, seq=1),
+            make_batch(BatchKind.BYE, seq=1),
         ],
         [OVER_US],
     ),
@@ -219,7 +219,7 @@ def traffic(spool: Path) -> list[list[Path]]:
         records: list[Batch | bytes] = [
             observation_batch(numbers, **told),
             observation_batch([number for number in numbers if number % 7], "b", **told),
-            make_batch(Kind.HEARTBEAT, "monitor", stream="_hopwatch", seq=n, sent_at_us=now_us),
+            make_batch(BatchKind.HEARTBEAT, "monitor", stream="_hopwatch", seq=n, sent_at_us=now_us),
         ]
         records += (
             [observation_batch([1], stream="nobody-knows-it")]
@@ -230,7 +230,7 @@ def traffic(spool: Path) -> list[list[Path]]:
         )
         batches.append([write_segment(spool / f"{n}.seg", *records, arrival_us=now_us)])
     end_us = at_us(30 * 10 + 400)
-    byes = [make_batch(Kind.BYE, node, seq=10, complete_through_us=end_us) for node in "ab"]
+    byes = [make_batch(BatchKind.BYE, node, seq=10, complete_through_us=end_us) for node in "ab"]
     recovered = observation_batch([7], "b", seq=11)
     batches.append([write_segment(spool / "10.seg", *byes, arrival_us=end_us)])
     batches.append([write_segment(spool / "11.seg", recovered, arrival_us=end_us + 1)])

@@ -1,31 +1,30 @@
 """Tests of parcels that become one."""
 
 from __future__ import annotations
-
 import json
 import re
 import struct
 from dataclasses import replace
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-
-from hopwatch.monitor.kernel.tally import NEVER_US, build_tally, empty_tally, merge_tallies
+from hopwatch.monitor.kernel.tally import NEVER_US
+from hopwatch.monitor.kernel.tally import build_tally
+from hopwatch.monitor.kernel.tally import empty_tally
+from hopwatch.monitor.kernel.tally import merge_tallies
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.payloads import (
-    NOWHERE,
-    SET_ASIDE_REASONS,
-    Claims,
-    join_payloads,
-    pack_tally,
-    split_payloads,
-    unpack_tally,
-)
-from hopwatch.probes.contract.batch import IdKind
-from hopwatch.probes.contract.ids import digest, id_bytes
+from hopwatch.monitor.payloads import NOWHERE
+from hopwatch.monitor.payloads import SET_ASIDE_REASONS
+from hopwatch.monitor.payloads import Claims
+from hopwatch.monitor.payloads import join_payloads
+from hopwatch.monitor.payloads import pack_tally
+from hopwatch.monitor.payloads import split_payloads
+from hopwatch.monitor.payloads import unpack_tally
+from hopwatch.probes.contract.ids import id_bytes
 from tests.monitor.kernel.batch_builder import passed_batch
 from tests.repository import ROOT
+from hopwatch.probes.contract.batch import WireIdKind
+from hopwatch.probes.contract.ids import hash_text
 
 
 @given(st.lists(st.lists(st.binary(max_size=300), max_size=4), max_size=4))
@@ -61,7 +60,7 @@ def test_claims_of_a_checkpoint_from_before_ids_had_kinds_are_taken() -> None:
     refs = np.array([(3, 70, 6, 99, 2, 40, 72, 0, 88)], old)
     claims = Claims.unpack(struct.pack("<I", len(head)) + head + refs.tobytes())
     (found,) = claims.refs.tolist()
-    assert found == (3, 70, 6, 99, 2, 40, 72, 0, 88, IdKind.UNKNOWN, NOWHERE, NOWHERE)
+    assert found == (3, 70, 6, 99, 2, 40, 72, 0, 88, WireIdKind.UNKNOWN, NOWHERE, NOWHERE)
     again = Claims.unpack(claims.pack())
     assert (again.path, again.refs.tolist()) == ("s.seg", [found])
 
@@ -80,7 +79,7 @@ def test_a_tally_of_a_store_from_before_ids_had_names_is_read() -> None:
     found = unpack_tally(old)
     lost = found.lost(1, NEVER_US)
     assert lost.message_ids.tobytes() == id_bytes(1) + id_bytes(2)
-    assert lost.names.kinds.tolist() == [IdKind.UNKNOWN] * 2
+    assert lost.names.kinds.tolist() == [WireIdKind.UNKNOWN] * 2
     assert lost.journeys.of(1) == (0, [])
     assert pack_tally(found) == packed
 
@@ -88,13 +87,15 @@ def test_a_tally_of_a_store_from_before_ids_had_names_is_read() -> None:
 def test_slowest_messages_are_packed_with_their_names() -> None:
     """Ids, lags and names come back as they were; of a node without departures, none."""
     text = "ünïcode\0".encode()
-    said = passed_batch(0, [digest(text), id_bytes(2)])._replace(
-        id_kind=IdKind.TEXT, id_texts=np.frombuffer(text, np.uint8), id_text_ends=np.array([len(text)] * 2, np.uint32)
+    said = passed_batch(0, [hash_text(text), id_bytes(2)])._replace(
+        id_kind=WireIdKind.TEXT,
+        id_texts=np.frombuffer(text, np.uint8),
+        id_text_ends=np.array([len(text)] * 2, np.uint32),
     )
     found = unpack_tally(pack_tally(build_tally(Pathway.parse("a -> b"), [said], 60))).slowest
     assert found is not None
     at_a, at_b = found
-    assert {one.tobytes() for one in at_a.message_ids} == {digest(text), id_bytes(2)}
+    assert {one.tobytes() for one in at_a.message_ids} == {hash_text(text), id_bytes(2)}
     assert (at_a.lag_us.tolist(), set(at_a.names.texts), at_a.names.kinds.tolist()) == ([30, 30], {text, None}, [3, 3])
     assert (len(at_b.message_ids), len(at_b.lag_us), len(at_b.names.kinds)) == (0, 0, 0)
 

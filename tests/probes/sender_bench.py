@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import decode
-from hopwatch.probes.instance import Instance
-from hopwatch.probes.recorder import Side, Stamp
+from hopwatch.probes.instance import ProbeInstance
+from hopwatch.probes.recorder import Stamp, StampKind
 from hopwatch.probes.sender import Sender
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink
 
@@ -17,18 +17,18 @@ class Bench:
         """Put them together as a probe does by default."""
         self.clock = ManualClock()
         self.sink = sink or MemorySink()
-        who = Instance("orders", "router", "host-1", EPOCH_US, labels or {})
+        who = ProbeInstance("orders", "router", "host-1", EPOCH_US, labels or {})
         self.sender = Sender(who, self.sink, self.clock, flush_every_s=2.0, heartbeat_every_s=10.0)
 
     def arrive(self, *numbers: int, event_us: int = EPOCH_US) -> None:
         """Stamp some messages, now."""
         for number in numbers:
-            self.sender.queue.append(Stamp(Side.ARRIVED, number, event_us, self.clock.wall_ns()))
+            self.sender.queue.append(Stamp(StampKind.ARRIVED, number, event_us, self.clock.wall_ns()))
 
     def batches(self) -> list[Batch]:
         """Return what was sent."""
         return [decode(record) for record in self.sink.records]
 
-    def said(self) -> list[tuple[int, Kind, int, int]]:
+    def said(self) -> list[tuple[int, BatchKind, int, int]]:
         """Return of each batch its number, kind, count and complete_through in µs since the start."""
         return [(b.seq, b.kind, b.count, b.complete_through_us - EPOCH_US) for b in self.batches()]

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from tests.probes.test_process import HOST, LAST_S, ROOT, numbers, run, spooled
 
 ENDS: Final = {
@@ -27,13 +27,13 @@ def ended(spool: Path, script: str, *, host: str = HOST) -> None:
     subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=LAST_S)
 
 
-def hello_of(batches: list[Batch]) -> tuple[int, Kind, int, bool]:
+def hello_of(batches: list[Batch]) -> tuple[int, BatchKind, int, bool]:
     """Return number, kind and count of an instance's first batch, and whether it completes the epoch and no more."""
     first = batches[0]
     return first.seq, first.kind, first.count, first.complete_through_us == first.epoch_us
 
 
-HELLO: Final = (0, Kind.HEARTBEAT, 0, True)
+HELLO: Final = (0, BatchKind.HEARTBEAT, 0, True)
 
 
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
@@ -75,7 +75,7 @@ probe.arrived(1, NOW_US)
 """
     run(tmp_path, script)
     (batches,) = spooled(tmp_path).values()
-    assert (numbers(batches), batches[-1].kind) == ([1], Kind.BYE)
+    assert (numbers(batches), batches[-1].kind) == ([1], BatchKind.BYE)
 
 
 def test_a_daemon_that_forks_twice_is_an_instance_where_it_stamps(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ for number in range(3):
     run(tmp_path, script)
     daemons = [batches for batches in spooled(tmp_path).values() if numbers(batches)]
     assert [hello_of(batches) for batches in spooled(tmp_path).values()] == [HELLO] * 2
-    assert [(numbers(batches), batches[-1].kind) for batches in daemons] == [([0, 1, 2], Kind.BYE)]
+    assert [(numbers(batches), batches[-1].kind) for batches in daemons] == [([0, 1, 2], BatchKind.BYE)]
 
 
 def test_many_threads_begin_one_instance_in_a_child(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ assert os.waitpid(pid, 0)[1] == 0
     run(tmp_path, script)
     parent, child = sorted(spooled(tmp_path).values(), key=lambda batches: len(numbers(batches)))
     assert (numbers(parent), sorted(numbers(child))) == ([], list(range(8)))
-    assert [hello_of(child), child[-1].kind] == [HELLO, Kind.BYE]
+    assert [hello_of(child), child[-1].kind] == [HELLO, BatchKind.BYE]
 
 
 def test_a_fork_while_other_threads_stamp_and_send_hangs_nobody(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_worker_that_is_killed_or_leaves_a_thread_says_no_bye(tmp_path: Path, 
     subprocess.run(command, check=True, capture_output=True, timeout=LAST_S, env={"PYTHONPATH": str(ROOT)})
     found = list(spooled(spool).values())
     assert [hello_of(batches) for batches in found] == [HELLO] * 2
-    assert sorted(batches[-1].kind is Kind.BYE for batches in found) == [False, True]
+    assert sorted(batches[-1].kind is BatchKind.BYE for batches in found) == [False, True]
 
 
 GOING_ON = """
@@ -202,7 +202,7 @@ def test_while_a_thread_may_stamp_nothing_is_vouched_for_beyond_the_silence(
     spool = tmp_path / "spool"
     done = run(spool, GOING_ON.format(seconds=seconds) + end)
     (batches,) = spooled(spool).values()
-    assert Kind.BYE not in {batch.kind for batch in batches}
+    assert BatchKind.BYE not in {batch.kind for batch in batches}
     through_us = max(batch.complete_through_us for batch in batches)
     stamped = [map(int, line.split()) for line in Path(f"{spool}.stamped").read_text().splitlines()]
     assert {number for number, at_us in stamped if at_us <= through_us} <= set(numbers(batches))
@@ -218,7 +218,7 @@ thread.start()
 thread.join()
 """
     run(tmp_path, script)
-    assert [batches[-1].kind for batches in spooled(tmp_path).values()] == [Kind.BYE] * 5
+    assert [batches[-1].kind for batches in spooled(tmp_path).values()] == [BatchKind.BYE] * 5
 
 
 def test_what_is_stamped_while_the_interpreter_is_torn_down_hangs_nobody(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ probe.arrived(1, NOW_US)
     run(tmp_path, script)
     found = list(spooled(tmp_path).values())
     assert [hello_of(batches) for batches in found] == [HELLO] * 2
-    assert sorted(batches[-1].kind is Kind.BYE for batches in found) == [False, True]
+    assert sorted(batches[-1].kind is BatchKind.BYE for batches in found) == [False, True]
 
 
 def test_what_is_stamped_after_the_bye_is_an_instance_without_one(tmp_path: Path) -> None:
@@ -243,5 +243,5 @@ def test_what_is_stamped_after_the_bye_is_an_instance_without_one(tmp_path: Path
     run(tmp_path, "probe.arrived(1, NOW_US)", host=host)
     found = list(spooled(tmp_path).values())
     assert [hello_of(batches) for batches in found] == [HELLO] * 2
-    assert sorted((numbers(batches), batches[-1].kind) for batches in found)[1] == ([1], Kind.BYE)
-    assert [batches[-1].kind is Kind.BYE for batches in found].count(True) == 1
+    assert sorted((numbers(batches), batches[-1].kind) for batches in found)[1] == ([1], BatchKind.BYE)
+    assert [batches[-1].kind is BatchKind.BYE for batches in found].count(True) == 1

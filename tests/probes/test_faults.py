@@ -9,11 +9,11 @@ from typing import Final
 import pytest
 
 from hopwatch.probes import Probe, sender
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.sender import Sender
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink
-from tests.probes.faulty import raising
+from tests.probes.fault_injection import raising
 
 FUNCTIONS: Final = [(Sender, name) for name, _ in inspect.getmembers(Sender, inspect.isfunction)] + [
     (sender, name) for name, of in inspect.getmembers(sender, inspect.isfunction) if of.__module__ == sender.__name__
@@ -74,7 +74,7 @@ def assert_honest(probe: Probe, records: list[bytes]) -> None:
     """Hold what a monitor would believe of a probe against what its host has done."""
     batches = list(vouched(records))
     told = sum(batch.count + sum(drop.count for drop in batch.drops) for batch in batches)
-    is_vouched = bool(batches) and len(batches) == len(records) and batches[-1].kind is Kind.BYE
+    is_vouched = bool(batches) and len(batches) == len(records) and batches[-1].kind is BatchKind.BYE
     assert not is_vouched or told >= STAMPS, (told, probe.dropped)
 
 
@@ -95,4 +95,4 @@ def test_a_fault_in_what_is_asked_often_reaches_no_host(name: str, monkeypatch: 
 def test_all_functions_are_among_them() -> None:
     """The table is of what the module has, and not of what somebody remembered."""
     assert len(FUNCTIONS) > 40
-    assert {"_run", "close", "settle", "_warn"} <= {name for _, name in FUNCTIONS}
+    assert {"_run", "close", "settle", "_log_error"} <= {name for _, name in FUNCTIONS}

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.batch import BatchKind
 from tests.probes.test_process import HOST, numbers, run, spooled
 
 PATCH: Final = "from gevent import monkey\nmonkey.patch_all()\n"
@@ -35,7 +35,7 @@ def test_greenlets_that_stamp_lose_nothing(tmp_path: Path, host: str, end: str) 
     run(tmp_path, STAMP + end, host=host)
     (batches,) = spooled(tmp_path).values()
     assert sorted(numbers(batches)) == list(range(STAMPS))
-    assert batches[-1].kind is Kind.BYE
+    assert batches[-1].kind is BatchKind.BYE
 
 
 @HOSTS

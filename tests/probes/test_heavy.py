@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from hopwatch.probes import Probe, sender
-from hopwatch.probes.backlog import SMALL_CHARS, Backlog, weight
-from hopwatch.probes.recorder import Stamp, Stamps
+from hopwatch.probes.backlog import MAX_LIGHT_CHARS, Backlog, weigh_call
+from hopwatch.probes.recorder import Stamp, StampArrays
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, observations
-from tests.probes.hosts import drops
+from tests.probes.drops import drops
 
 MOST_BYTES = 100_000
 LONG = 1_000
@@ -76,8 +76,8 @@ def test_small_ids_are_not_weighed() -> None:
     """They cost what any stamp does, however little room there is for long ones."""
     sink = MemorySink()
     with Probe("orders", "router", sink, clock=ManualClock(), most_bytes=1) as probe:
-        probe.arrived("x" * SMALL_CHARS, EPOCH_US)
-        probe.arrived("x" * (SMALL_CHARS + 1), EPOCH_US)
+        probe.arrived("x" * MAX_LIGHT_CHARS, EPOCH_US)
+        probe.arrived("x" * (MAX_LIGHT_CHARS + 1), EPOCH_US)
         probe.flush()
     assert (len(observations(sink)), probe.dropped) == (1, 1)
 
@@ -88,7 +88,7 @@ def test_what_was_taken_weighs_nothing_more() -> None:
     first = Backlog()
     first.queue.append(heavy)
     backlog = Backlog(first.queue)
-    assert backlog._waiting_bytes == weight(heavy) == 4 * LONG
+    assert backlog._waiting_bytes == weigh_call(heavy) == 4 * LONG
     assert backlog.append_heavy(heavy)
     assert backlog._waiting_bytes == 8 * LONG
     backlog.pack(0)
@@ -98,9 +98,9 @@ def test_what_was_taken_weighs_nothing_more() -> None:
 def test_two_arrays_of_one_length_find_room_whatever_their_texts_weigh() -> None:
     """As an arrival and its departure belong together; a third one waits for them."""
     backlog = Backlog()
-    backlog.most_bytes = 10
+    backlog.max_bytes = 10
     texts = [b"x" * 100] * 3
-    arrays = Stamps(0, np.zeros((3, 2), np.uint64), np.full(3, EPOCH_US), EPOCH_US * 1_000, id_texts=texts)
+    arrays = StampArrays(0, np.zeros((3, 2), np.uint64), np.full(3, EPOCH_US), EPOCH_US * 1_000, id_texts=texts)
     assert [backlog.append_many(arrays, 1_000) for _ in range(3)] == [True, True, False]
 
 
@@ -119,7 +119,7 @@ def test_causes_that_a_host_makes_up_are_bounded(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So many are logged; all are counted."""
-    monkeypatch.setattr(sender, "MOST_CAUSES", 10)
+    monkeypatch.setattr(sender, "MAX_CAUSES", 10)
     with Probe("orders", "router", MemorySink(), clock=ManualClock()) as probe, caplog.at_level(logging.WARNING):
         for number in range(100):
             probe.missed(f"cause {number}")
@@ -135,5 +135,5 @@ def test_what_no_text_weighs() -> None:
     with Probe("orders", "router", MemorySink(), clock=ManualClock(), most_bytes=1) as probe:
         probe.arrived_many([1, 2, 3], [EPOCH_US] * 3)
         (call,) = probe._queue
-        assert isinstance(call, Stamps)
-        assert (weight(call), probe.dropped) == (0, 0)
+        assert isinstance(call, StampArrays)
+        assert (weigh_call(call), probe.dropped) == (0, 0)

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from hopwatch.probes import Probe, exits
-from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes import Probe, lifecycle
+from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.probes.packing import Packed
-from hopwatch.probes.recorder import Side, Stamp, record
+from hopwatch.probes.packing import PackedBatch
+from hopwatch.probes.recorder import Stamp, StampKind, build_batches
 from hopwatch.probes.sinks.spool import SpoolSink
-from hopwatch.probes.taps.opening import open_probe
-from hopwatch.probes.taps.surroundings import Surroundings
+from hopwatch.probes.taps.context import RunContext
+from hopwatch.probes.taps.startup import open_probe
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, observations
 from tests.probes.sender_bench import Bench
 from tests.probes.test_process import spooled
@@ -43,7 +43,7 @@ def test_a_sender_says_hello_as_it_starts_and_settles_it() -> None:
     bench = Bench(sink)
     bench.clock.advance(3)
     bench.sender.start(0.5)
-    assert bench.said() == [(0, Kind.HEARTBEAT, 0, 0)]
+    assert bench.said() == [(0, BatchKind.HEARTBEAT, 0, 0)]
     assert sink.settled == [(1, 0.5)]
     bench.sender.close(30)
 
@@ -57,9 +57,9 @@ def test_a_probe_in_a_spool_can_be_read_when_it_is_made(tmp_path: Path) -> None:
 
 def test_a_tap_says_hello_and_completes_nothing(tmp_path: Path) -> None:
     """What it follows may be older than itself."""
-    probe, _ = open_probe("orders", "router", f"spool:{tmp_path}", Surroundings(print))
+    probe, _ = open_probe("orders", "router", f"spool:{tmp_path}", RunContext(print))
     ((hello,),) = spooled(tmp_path).values()
-    assert (hello.seq, hello.kind, hello.count, hello.complete_through_us) == (0, Kind.HEARTBEAT, 0, 0)
+    assert (hello.seq, hello.kind, hello.count, hello.complete_through_us) == (0, BatchKind.HEARTBEAT, 0, 0)
     probe.close()
 
 
@@ -72,16 +72,16 @@ def test_until_the_hello_is_taken_nothing_else_is_sent(caplog: pytest.LogCapture
     bench.arrive(1)
     bench.clock.advance(10)
     assert not bench.sender.settle(0)
-    packed = record([Stamp(Side.ARRIVED, 2, EPOCH_US, EPOCH_US * 1_000)], 0)[0]
+    packed = build_batches([Stamp(StampKind.ARRIVED, 2, EPOCH_US, EPOCH_US * 1_000)], 0)[0]
 
-    def pack(_: int) -> list[Packed]:
+    def pack(_: int) -> list[PackedBatch]:
         return packed
 
     assert not bench.sender.offer(pack)
     bench.sink.is_full = False
     assert bench.sender.offer(pack)
     assert bench.sender.settle(0)
-    assert bench.said()[0] == (0, Kind.HEARTBEAT, 0, 0)
+    assert bench.said()[0] == (0, BatchKind.HEARTBEAT, 0, 0)
     assert [row.message_id for row in observations(bench.sink)] == [id_bytes(2), id_bytes(1)]
     assert bench.sender.dropped_total == 0
     bench.sender.close(30)
@@ -145,7 +145,7 @@ def test_without_a_thread_a_probe_is_announced_all_the_same(
 
     sink = Settling()
     with monkeypatch.context() as patch:
-        patch.setattr(exits.OwnThread, "start", start)
+        patch.setattr(lifecycle.ProbeThread, "start", start)
         probe = Probe("orders", "router", sink, clock=ManualClock())
     assert (len(sink.records), sink.settled) == (1, [(1, 1.0)])
     assert caplog.messages == ["a probe has no thread, and sends only where it is asked to: can't start new thread"]

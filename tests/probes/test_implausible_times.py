@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hopwatch import Probe
 from hopwatch.probes.contract.batch import Drop
 from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.probes.event_times import AHEAD_US, are_plausible, fault, meant_us
-from hopwatch.probes.recorder import refused, refused_one
+from hopwatch.probes.event_times import MAX_AHEAD_US, describe_fault, guess_moments_us, is_plausible
+from hopwatch.probes.recorder import refuse_array, refuse_stamp
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, observations
-from tests.probes.hosts import drops
+from tests.probes.drops import drops
 
 MINUTE_MS = EPOCH_US // 1_000
 DAY_US = 86_400_000_000
@@ -151,21 +151,21 @@ MOMENTS = st.integers(EPOCH_US, EPOCH_US + 10 * 365 * DAY_US)
 @given(MOMENTS, st.sampled_from([1, 1_000, 1_000_000]))
 def test_a_moment_is_known_in_any_unit(moment_us: int, divisor: int) -> None:
     """What is in µs is taken as it is, what is in ms or s or ns stands for the same moment."""
-    assert meant_us(np.array([moment_us // divisor])).tolist() == [moment_us // divisor * divisor]
-    assert meant_us(np.array([moment_us * 1_000])).tolist() == [moment_us]
-    assert (fault(moment_us // divisor, moment_us, DAY_US) is None) == (divisor == 1)
+    assert guess_moments_us(np.array([moment_us // divisor])).tolist() == [moment_us // divisor * divisor]
+    assert guess_moments_us(np.array([moment_us * 1_000])).tolist() == [moment_us]
+    assert (describe_fault(moment_us // divisor, moment_us, DAY_US) is None) == (divisor == 1)
 
 
 @given(st.integers(0, 2**53), MOMENTS, st.sampled_from([None, DAY_US]))
 def test_one_that_is_refused_counts_as_an_array_of_one(event_us: int, at_us: int, max_age_us: int | None) -> None:
     """In a full queue, singly or not: the same minutes."""
-    alone = refused_one(event_us, at_us * 1_000, "full", max_age_us)
-    assert alone == refused(np.array([event_us]), at_us * 1_000, "full", max_age_us)
+    alone = refuse_stamp(event_us, at_us * 1_000, "full", max_age_us)
+    assert alone == refuse_array(np.array([event_us]), at_us * 1_000, "full", max_age_us)
 
 
 @given(st.integers(0, 2**53), MOMENTS, st.integers(1, 2**53))
 def test_the_words_and_the_arrays_agree(event_us: int, at_us: int, max_age_us: int) -> None:
     """What an array refuses has words, and what it takes has none but of a unit."""
-    is_taken = bool(are_plausible(np.array([event_us]), np.array([at_us]), max_age_us)[0])
-    assert is_taken == (at_us - max_age_us <= event_us <= at_us + AHEAD_US)
-    assert is_taken == (fault(event_us, at_us, max_age_us, is_number=False) is None)
+    is_taken = bool(is_plausible(np.array([event_us]), np.array([at_us]), max_age_us)[0])
+    assert is_taken == (at_us - max_age_us <= event_us <= at_us + MAX_AHEAD_US)
+    assert is_taken == (describe_fault(event_us, at_us, max_age_us, is_number=False) is None)

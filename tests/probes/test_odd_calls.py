@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from hopwatch.probes import Probe, recorder
-from hopwatch.probes.contract.batch import Drop, Kind
+from hopwatch.probes.contract.batch import BatchKind, Drop
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.probes.recorder import Side, Stamp, Stamps
+from hopwatch.probes.recorder import Stamp, StampArrays, StampKind
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, observations
-from tests.probes.hosts import drops
+from tests.probes.drops import drops
 from tests.probes.sender_bench import Bench
 
 MINUTE_MS = EPOCH_US // 1_000
@@ -150,27 +150,27 @@ def test_a_call_that_nothing_foresaw_costs_itself_alone(
     monkeypatch: pytest.MonkeyPatch, error: type[Exception], odd: int
 ) -> None:
     """It is looked for by halves, and counted in its own window, arrays too; the moment is complete behind it."""
-    real = recorder.record
+    real = recorder.build_batches
 
     def record(taken: Any, *rest: Any, **more: Any) -> Any:  # noqa: ANN401 - as it is
         if any(one.at_ns == EPOCH_US * 1_000 + odd for one in taken):
             raise error("odd")
         return real(taken, *rest, **more)
 
-    monkeypatch.setattr(recorder, "record", record)
+    monkeypatch.setattr(recorder, "build_batches", record)
     bench = Bench()
     for number in range(40):
         at_ns, event_us = EPOCH_US * 1_000 + number, EPOCH_US - number % 2 * 60_000_000
         if number % 3:
-            bench.sender.queue.append(Stamp(Side.ARRIVED, number, event_us, at_ns))
+            bench.sender.queue.append(Stamp(StampKind.ARRIVED, number, event_us, at_ns))
         else:
             pairs = np.frombuffer(id_bytes(number), np.uint64).reshape(1, 2)
-            assert bench.sender.append_many(Stamps(Side.ARRIVED, pairs, np.array([event_us]), at_ns), 100)
+            assert bench.sender.append_many(StampArrays(StampKind.ARRIVED, pairs, np.array([event_us]), at_ns), 100)
     bench.clock.advance(2)
-    bench.sender.flush(Kind.BYE)
+    bench.sender.flush(BatchKind.BYE)
     assert {row.message_id for row in observations(bench.sink)} == {id_bytes(n) for n in range(40) if n != odd}
     assert drops(bench.sink.records) == [Drop(MINUTE_MS - odd % 2 * 60_000, 1, "unrecordable")]
-    assert (bench.batches()[-1].kind, bench.sender.waiting) == (Kind.BYE, 0)
+    assert (bench.batches()[-1].kind, bench.sender.waiting) == (BatchKind.BYE, 0)
 
 
 @pytest.mark.parametrize("length", [10**12, 2**62])
@@ -238,4 +238,4 @@ def test_ids_that_raise_wherever_they_can_cost_themselves_alone(base: type, meta
     sent = {row.message_id for row in observations(sink)}
     assert {id_bytes(1), id_bytes(2)} <= sent
     assert len(sent) + sum(drop.count for drop in drops(sink.records)) >= 3
-    assert decode(sink.records[-1]).kind is Kind.BYE
+    assert decode(sink.records[-1]).kind is BatchKind.BYE

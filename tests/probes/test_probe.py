@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 import pytest
 
 from hopwatch import Probe
-from hopwatch.probes.contract.batch import Drop, Kind
+from hopwatch.probes.contract.batch import BatchKind, Drop
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.recorder import MessageId
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation, observations
-from tests.probes.hosts import drops
+from tests.probes.drops import drops
 
 MINUTE_MS = EPOCH_US // 1_000
 MESSAGE = uuid.UUID(int=1)
@@ -182,9 +182,9 @@ def test_closing_says_bye_once(probe: Probe, sink: MemorySink) -> None:
         with probe.passing(MESSAGE, EPOCH_US):
             probe.flush()
     assert [(decode(record).kind, decode(record).count) for record in sink.records] == [
-        (Kind.HEARTBEAT, 0),
-        (Kind.OBSERVATIONS, 1),
-        (Kind.BYE, 0),
+        (BatchKind.HEARTBEAT, 0),
+        (BatchKind.OBSERVATIONS, 1),
+        (BatchKind.BYE, 0),
     ]
     assert probe.dropped == 1 + 2 * 5
 
@@ -193,7 +193,11 @@ def test_a_context_closes_its_probe(sink: MemorySink) -> None:
     """At the end of the block the bye is sent, without a flush before."""
     with Probe("orders", "router", sink, labels={"host": "a"}, clock=ManualClock()) as probe:
         probe.arrived(MESSAGE, EPOCH_US)
-    assert [decode(record).kind for record in sink.records] == [Kind.HEARTBEAT, Kind.OBSERVATIONS, Kind.BYE]
+    assert [decode(record).kind for record in sink.records] == [
+        BatchKind.HEARTBEAT,
+        BatchKind.OBSERVATIONS,
+        BatchKind.BYE,
+    ]
     assert {tuple(decode(record).labels.items()) for record in sink.records} == {(("host", "a"),)}
 
 
@@ -274,7 +278,7 @@ def test_a_probe_may_end_without_a_bye(sink: MemorySink, clock: ManualClock) -> 
     probe = Probe("orders", "router", sink, clock=clock)
     probe.arrived(MESSAGE, EPOCH_US)
     probe.close(bye=False)
-    assert [decode(record).kind for record in sink.records] == [Kind.HEARTBEAT, Kind.OBSERVATIONS]
+    assert [decode(record).kind for record in sink.records] == [BatchKind.HEARTBEAT, BatchKind.OBSERVATIONS]
     sink.records.clear()
     Probe("orders", "router", sink, clock=clock).close(bye=False)
-    assert [decode(record).kind for record in sink.records] == [Kind.HEARTBEAT, Kind.HEARTBEAT]
+    assert [decode(record).kind for record in sink.records] == [BatchKind.HEARTBEAT, BatchKind.HEARTBEAT]

@@ -14,12 +14,12 @@ import pytest
 from numpy.typing import ArrayLike
 
 from hopwatch import Probe
-from hopwatch.probes.contract.batch import Batch, Drop, IdKind, Kind
+from hopwatch.probes.contract.batch import Batch, BatchKind, Drop, WireIdKind
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.recorder import MessageId
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, observations
-from tests.probes.hosts import drops
+from tests.probes.drops import drops
 
 MINUTE_MS = EPOCH_US // 1_000
 IDS = [id_bytes(number) for number in (1, 2, 3)]
@@ -70,21 +70,21 @@ def of_messages(sink: MemorySink) -> list[Batch]:
 
 TEXTS = ["order 1", "größe", "x\0"]
 UUIDS = [uuid.UUID(int=number) for number in (1, 2, 3)]
-MANY: dict[str, tuple[Any, IdKind, list[Any]]] = {
-    "a list of texts": (TEXTS, IdKind.TEXT, TEXTS),
-    "a tuple of texts": (tuple(TEXTS), IdKind.TEXT, TEXTS),
-    "objects": (np.array(TEXTS, object), IdKind.TEXT, TEXTS),
-    "texts of numpy": (np.array([*TEXTS[:2], "z"]), IdKind.TEXT, [*TEXTS[:2], "z"]),
-    "a column of pandas": (pd.Series(TEXTS), IdKind.TEXT, TEXTS),
-    "an array of pyarrow": (pa.array(TEXTS), IdKind.TEXT, TEXTS),
-    "a chunked array": (pa.chunked_array([TEXTS[:1], TEXTS[1:]]), IdKind.TEXT, TEXTS),
-    "UUIDs": (UUIDS, IdKind.UUID, UUIDS),
-    "UUIDs as objects": (np.array(UUIDS, object), IdKind.UUID, UUIDS),
-    "numbers of numpy": ([np.int64(1), np.uint8(2), 3], IdKind.INT, [1, 2, 3]),
-    "large numbers": ([2**127, 2**64, 1], IdKind.INT, [2**127, 2**64, 1]),
-    "integers of pyarrow": (pa.array([1, 2, 3]), IdKind.INT, [1, 2, 3]),
-    "items of bytes": ([one.bytes for one in UUIDS], IdKind.BYTES, UUIDS),
-    "fixed items of pyarrow": (pa.array([one.bytes for one in UUIDS], pa.binary(16)), IdKind.BYTES, UUIDS),
+MANY: dict[str, tuple[Any, WireIdKind, list[Any]]] = {
+    "a list of texts": (TEXTS, WireIdKind.TEXT, TEXTS),
+    "a tuple of texts": (tuple(TEXTS), WireIdKind.TEXT, TEXTS),
+    "objects": (np.array(TEXTS, object), WireIdKind.TEXT, TEXTS),
+    "texts of numpy": (np.array([*TEXTS[:2], "z"]), WireIdKind.TEXT, [*TEXTS[:2], "z"]),
+    "a column of pandas": (pd.Series(TEXTS), WireIdKind.TEXT, TEXTS),
+    "an array of pyarrow": (pa.array(TEXTS), WireIdKind.TEXT, TEXTS),
+    "a chunked array": (pa.chunked_array([TEXTS[:1], TEXTS[1:]]), WireIdKind.TEXT, TEXTS),
+    "UUIDs": (UUIDS, WireIdKind.UUID, UUIDS),
+    "UUIDs as objects": (np.array(UUIDS, object), WireIdKind.UUID, UUIDS),
+    "numbers of numpy": ([np.int64(1), np.uint8(2), 3], WireIdKind.INT, [1, 2, 3]),
+    "large numbers": ([2**127, 2**64, 1], WireIdKind.INT, [2**127, 2**64, 1]),
+    "integers of pyarrow": (pa.array([1, 2, 3]), WireIdKind.INT, [1, 2, 3]),
+    "items of bytes": ([one.bytes for one in UUIDS], WireIdKind.BYTES, UUIDS),
+    "fixed items of pyarrow": (pa.array([one.bytes for one in UUIDS], pa.binary(16)), WireIdKind.BYTES, UUIDS),
 }
 
 
@@ -93,7 +93,7 @@ def test_batches_of_any_ids_are_taken(
     probe: Probe,
     sink: MemorySink,
     ids: Any,  # noqa: ANN401 - whatever a host has
-    kind: IdKind,
+    kind: WireIdKind,
     same: list[Any],
 ) -> None:
     """As arrays they are the messages that they are one by one, and the batch knows their kind and their texts."""
@@ -102,7 +102,7 @@ def test_batches_of_any_ids_are_taken(
     (batch,) = of_messages(sink)
     assert [row.message_id for row in observations(sink)] == [id_bytes(one) for one in same]
     assert batch.id_kind is kind
-    assert batch.id_texts.decode() == ("".join(same) if kind is IdKind.TEXT else "")
+    assert batch.id_texts.decode() == ("".join(same) if kind is WireIdKind.TEXT else "")
 
 
 def test_ids_of_several_kinds_in_one_list_are_taken(probe: Probe, sink: MemorySink) -> None:
@@ -110,7 +110,7 @@ def test_ids_of_several_kinds_in_one_list_are_taken(probe: Probe, sink: MemorySi
     mixed: list[MessageId] = ["order 1", UUIDS[0], 7]
     probe.arrived_many(mixed, [EPOCH_US] * 3)
     probe.flush()
-    assert [batch.id_kind for batch in of_messages(sink)] == [IdKind.UUID, IdKind.INT, IdKind.TEXT]
+    assert [batch.id_kind for batch in of_messages(sink)] == [WireIdKind.UUID, WireIdKind.INT, WireIdKind.TEXT]
 
 
 MOMENT = datetime.fromtimestamp(EPOCH_US / 1e6, UTC)
@@ -156,7 +156,7 @@ def test_texts_stay_at_home_where_that_is_asked_for(sink: MemorySink, says_texts
         probe.flush()
         (batch,) = of_messages(sink)
         assert batch.message_ids == id_bytes("order 1") + id_bytes("order 2")
-        assert (batch.id_kind, batch.id_texts) == (IdKind.TEXT, b"order 1order 2" if says_texts else b"")
+        assert (batch.id_kind, batch.id_texts) == (WireIdKind.TEXT, b"order 1order 2" if says_texts else b"")
 
 
 def test_arrays_that_arrived_and_departed_are_one_observation_each(probe: Probe, sink: MemorySink) -> None:
@@ -246,4 +246,4 @@ def test_arrays_that_find_no_room_are_counted_by_their_windows(probe: Probe, sin
     assert drops(sink.records) == [Drop(MINUTE_MS, 2, "queue full"), Drop(MINUTE_MS + 60_000, 1, "queue full")]
     assert probe.dropped == 3
     probe.close()
-    assert [decode(record).kind for record in sink.records][-1] is Kind.BYE
+    assert [decode(record).kind for record in sink.records][-1] is BatchKind.BYE

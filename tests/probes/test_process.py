@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.probes.contract.segment import walk
+from hopwatch.probes.contract.segment import read_frames
 from hopwatch.probes.testing import batch_observations
 from hopwatch.testing import Observation
 
@@ -53,7 +53,7 @@ def spooled(spool: Path) -> dict[str, list[Batch]]:
     found: dict[str, list[Batch]] = {}
     for path in sorted(spool.rglob("*.seg")):
         data = path.read_bytes()
-        for frame in walk(data):
+        for frame in read_frames(data):
             assert not frame.fault, frame
             found.setdefault(path.parent.name, []).append(decode(data[frame.start : frame.end]))
     return found
@@ -77,7 +77,7 @@ def test_a_host_that_ends_without_closing_has_sent_all(tmp_path: Path, end: str)
     run(tmp_path, f"probe.arrived(1, NOW_US)\n{end}")
     (batches,) = spooled(tmp_path).values()
     assert set(numbers(batches)) == {1}
-    assert batches[-1].kind is Kind.BYE
+    assert batches[-1].kind is BatchKind.BYE
     assert [batch.seq for batch in batches] == list(range(len(batches)))
 
 
@@ -111,7 +111,7 @@ if pid:
     )
     instances = spooled(tmp_path).values()
     assert sorted(map(numbers, instances)) == [[1, 2], [3]]
-    assert [batches[-1].kind for batches in instances] == [Kind.BYE] * 2
+    assert [batches[-1].kind for batches in instances] == [BatchKind.BYE] * 2
     assert len({(batches[0].probe, batches[0].epoch_us) for batches in instances}) == 2
 
 
@@ -193,7 +193,7 @@ def test_a_worker_of_multiprocessing_sends_all(tmp_path: Path, method: str, prob
     assert done.returncode == 0, done.stderr
     (worker,) = (batches for batches in spooled(spool).values() if rows(batches))
     assert numbers(worker) == [1]
-    assert worker[-1].kind is Kind.BYE
+    assert worker[-1].kind is BatchKind.BYE
 
 
 def test_a_host_that_is_killed_loses_the_end_only(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ while True:
     assert [batch.seq for batch in batches] == list(range(len(batches)))
     assert numbers(batches) == list(range(len(numbers(batches))))
     assert len(numbers(batches)) >= 1_000
-    assert Kind.BYE not in {batch.kind for batch in batches}
+    assert BatchKind.BYE not in {batch.kind for batch in batches}
 
 
 def test_many_threads_may_stamp_at_once(tmp_path: Path) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hopwatch.probes import untold
-from hopwatch.probes.contract.batch import Drop, Kind
-from hopwatch.probes.recorder import Side, Stamp, Stamps
+from hopwatch.probes import drop_counts
+from hopwatch.probes.contract.batch import BatchKind, Drop
+from hopwatch.probes.recorder import Stamp, StampArrays, StampKind
 from hopwatch.testing import EPOCH_US, MemorySink, observations
-from tests.probes.hosts import drops
+from tests.probes.drops import drops
 from tests.probes.sender_bench import Bench
 
 MINUTE_MS = EPOCH_US // 1_000
@@ -25,9 +25,9 @@ class RaisingSink(MemorySink):
         return super().send(record)
 
 
-def stamps(count: int) -> Stamps:
+def stamps(count: int) -> StampArrays:
     """Return arrays of so many arrivals."""
-    return Stamps(Side.ARRIVED, np.zeros((count, 2), np.uint64), np.full(count, EPOCH_US), EPOCH_US * 1_000)
+    return StampArrays(StampKind.ARRIVED, np.zeros((count, 2), np.uint64), np.full(count, EPOCH_US), EPOCH_US * 1_000)
 
 
 def test_a_record_says_who_sends_it() -> None:
@@ -35,7 +35,7 @@ def test_a_record_says_who_sends_it() -> None:
     bench = Bench(labels={"host": "a"})
     bench.arrive(1)
     bench.clock.advance(61)
-    bench.sender.flush(Kind.BYE)
+    bench.sender.flush(BatchKind.BYE)
     for batch in bench.batches():
         assert (batch.stream, batch.node, batch.probe, batch.epoch_us) == ("orders", "router", "host-1", EPOCH_US)
         assert (batch.labels, batch.sent_at_us) == ({"host": "a"}, EPOCH_US + 61_000_000)
@@ -49,7 +49,7 @@ def test_it_flushes_every_two_seconds() -> None:
     for _ in range(5):
         bench.clock.advance(1.0)
         bench.sender.step()
-    assert bench.said() == [(0, Kind.OBSERVATIONS, 1, 2_000_000)]
+    assert bench.said() == [(0, BatchKind.OBSERVATIONS, 1, 2_000_000)]
 
 
 def test_it_flushes_at_4096_observations() -> None:
@@ -75,9 +75,9 @@ def test_a_quiet_probe_says_that_it_lives_every_ten_seconds() -> None:
         bench.clock.advance(1)
         bench.sender.step()
     assert bench.said() == [
-        (0, Kind.OBSERVATIONS, 1, 5_000_000),
-        (1, Kind.HEARTBEAT, 0, 15_000_000),
-        (2, Kind.HEARTBEAT, 0, 25_000_000),
+        (0, BatchKind.OBSERVATIONS, 1, 5_000_000),
+        (1, BatchKind.HEARTBEAT, 0, 15_000_000),
+        (2, BatchKind.HEARTBEAT, 0, 25_000_000),
     ]
 
 
@@ -89,7 +89,7 @@ def test_a_heartbeat_completes_no_moment_of_what_still_waits() -> None:
     bench.arrive(1)
     bench.clock.advance(0.5)
     bench.sender.step()
-    assert bench.said() == [(0, Kind.OBSERVATIONS, 1, 10_000_000)]
+    assert bench.said() == [(0, BatchKind.OBSERVATIONS, 1, 10_000_000)]
     assert observations(bench.sink)[0].in_us == EPOCH_US + 9_500_000
 
 
@@ -99,7 +99,7 @@ def test_of_the_batches_of_a_flush_only_the_last_carries_the_moment() -> None:
     bench.arrive(*range(5_000))
     bench.clock.advance(2)
     bench.sender.flush()
-    assert bench.said() == [(0, Kind.OBSERVATIONS, 4_096, 0), (1, Kind.OBSERVATIONS, 904, 2_000_000)]
+    assert bench.said() == [(0, BatchKind.OBSERVATIONS, 4_096, 0), (1, BatchKind.OBSERVATIONS, 904, 2_000_000)]
 
 
 def test_a_wall_clock_that_steps_back_completes_nothing_twice() -> None:
@@ -129,7 +129,7 @@ def test_a_sink_that_refuses_hides_no_drop(sink: MemorySink, used_up: int) -> No
     bench.arrive(4)
     bench.clock.advance(2)
     bench.sender.step()
-    assert bench.said() == [(used_up, Kind.OBSERVATIONS, 1, 4_000_000)]
+    assert bench.said() == [(used_up, BatchKind.OBSERVATIONS, 1, 4_000_000)]
     assert drops(sink.records) == [Drop(MINUTE_MS, 2, "sink refused"), Drop(MINUTE_MS + 60_000, 1, "sink refused")]
     assert not bench.sender.drops
 
@@ -146,7 +146,7 @@ def test_a_batch_refused_alone_is_told_at_once() -> None:
     bench.sink.is_full = True
     bench.arrive(1)
     bench.sender.flush()
-    assert bench.said() == [(0, Kind.HEARTBEAT, 0, 0)]
+    assert bench.said() == [(0, BatchKind.HEARTBEAT, 0, 0)]
     assert drops(bench.sink.records) == [Drop(MINUTE_MS, 1, "sink refused")]
 
 
@@ -154,10 +154,10 @@ def test_drops_are_told_though_nothing_else_is() -> None:
     """What could not be recorded is told with the next flush, by window and cause, in a heartbeat."""
     bench = Bench()
     bench.arrive(-1, -2)
-    bench.sender.queue.append(Stamp(Side.ARRIVED, 1, -1, bench.clock.wall_ns()))
+    bench.sender.queue.append(Stamp(StampKind.ARRIVED, 1, -1, bench.clock.wall_ns()))
     bench.clock.advance(2)
     bench.sender.step()
-    assert bench.said() == [(0, Kind.HEARTBEAT, 0, 2_000_000)]
+    assert bench.said() == [(0, BatchKind.HEARTBEAT, 0, 2_000_000)]
     assert drops(bench.sink.records) == [Drop(MINUTE_MS, 1, "bad event time"), Drop(MINUTE_MS, 2, "bad message id")]
     assert bench.sender.dropped_total == 3
 
@@ -178,10 +178,10 @@ def test_more_than_1024_drops_are_told_in_several_records(numbers: tuple[int, ..
 
 def test_drops_of_too_many_windows_leave_a_number_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """All are counted; which windows they were of is unknown, so the account of that time has a hole."""
-    monkeypatch.setattr(untold, "MOST_COUNTED", 2)
+    monkeypatch.setattr(drop_counts, "MAX_COUNTED", 2)
     bench = Bench()
     bench.clock.advance(2)
-    bench.sender.flush(Kind.HEARTBEAT)
+    bench.sender.flush(BatchKind.HEARTBEAT)
     bench.sender.drop({(MINUTE_MS + minute * 60_000, "queue full"): 1 for minute in range(9)})
     for _ in range(200):
         bench.clock.advance(2)
@@ -201,7 +201,7 @@ def test_drops_of_too_many_windows_leave_a_number_out(monkeypatch: pytest.Monkey
 
 def test_a_probe_that_goes_on_losing_count_makes_few_holes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A number every five minutes, which is soon enough for a monitor not to take it for silent."""
-    monkeypatch.setattr(untold, "MOST_COUNTED", 0)
+    monkeypatch.setattr(drop_counts, "MAX_COUNTED", 0)
     bench = Bench()
     for _ in range(1_800):
         bench.sender.drop({(bench.clock.us // 60_000_000 * 60_000, "queue full"): 1})
@@ -214,11 +214,11 @@ def test_a_probe_that_goes_on_losing_count_makes_few_holes(monkeypatch: pytest.M
 
 def test_no_bye_vouches_for_windows_ahead_of_a_hole(monkeypatch: pytest.MonkeyPatch) -> None:
     """Event times may be ahead: who ends so soon after it has lost count ends in silence."""
-    monkeypatch.setattr(untold, "MOST_COUNTED", 0)
+    monkeypatch.setattr(drop_counts, "MAX_COUNTED", 0)
     bench = Bench()
     bench.arrive(-1)
     bench.sender.close(1)
-    assert bench.said() == [(0, Kind.HEARTBEAT, 0, 0)]
+    assert bench.said() == [(0, BatchKind.HEARTBEAT, 0, 0)]
     assert drops(bench.sink.records) == [Drop(MINUTE_MS, 1, "too many windows")]
 
 
@@ -226,8 +226,8 @@ def test_each_cause_of_drops_is_logged_once(caplog: pytest.LogCaptureFixture) ->
     """Whoever reads the service's log learns what is wrong, and is not flooded."""
     bench = Bench()
     for _ in range(3):
-        bench.sender.queue.append(Stamp(Side.ARRIVED, 1, 17.5, 0))  # type: ignore[arg-type]  # as a host may pass it
-        bench.sender.queue.append(Stamp(Side.ARRIVED, -1, EPOCH_US, 0))
+        bench.sender.queue.append(Stamp(StampKind.ARRIVED, 1, 17.5, 0))  # type: ignore[arg-type]  # as a host may pass it
+        bench.sender.queue.append(Stamp(StampKind.ARRIVED, -1, EPOCH_US, 0))
         bench.sender.drop({(0, "queue full"): 1})
         bench.sender.flush()
     beginning = "a probe of orders at router drops observations:"
@@ -243,7 +243,7 @@ def test_what_breaks_the_wire_is_dropped_and_told(caplog: pytest.LogCaptureFixtu
     """A batch that no reader would take is not sent; the probe goes on."""
     bench = Bench()
     bench.arrive(1)
-    bench.sender.queue.append(Stamp(Side.FILTERED, 2, EPOCH_US, bench.clock.wall_ns(), "\ud800"))
+    bench.sender.queue.append(Stamp(StampKind.FILTERED, 2, EPOCH_US, bench.clock.wall_ns(), "\ud800"))
     bench.sender.flush()
     assert drops(bench.sink.records) == [Drop(MINUTE_MS, 2, "unsendable")]
     assert "a probe made a record that breaks the wire" in caplog.text

@@ -7,10 +7,10 @@ import threading
 
 import pytest
 
-from hopwatch.probes.contract.batch import Drop, Kind
+from hopwatch.probes.contract.batch import BatchKind, Drop
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.testing import EPOCH_US, MemorySink, observations
-from tests.probes.hosts import drops
+from tests.probes.drops import drops
 from tests.probes.sender_bench import Bench
 
 MINUTE_MS = EPOCH_US // 1_000
@@ -75,9 +75,9 @@ def test_closing_sends_what_is_left_and_says_bye() -> None:
     bench.clock.advance(1)
     bench.sender.close(30)
     assert bench.said() == [
-        (0, Kind.HEARTBEAT, 0, 0),
-        (1, Kind.OBSERVATIONS, 1, 1_000_000),
-        (2, Kind.BYE, 0, 1_000_000),
+        (0, BatchKind.HEARTBEAT, 0, 0),
+        (1, BatchKind.OBSERVATIONS, 1, 1_000_000),
+        (2, BatchKind.BYE, 0, 1_000_000),
     ]
 
 
@@ -95,7 +95,7 @@ def test_what_ends_has_one_deadline() -> None:
     bench.sender.wait()
     bench.sender.wait()
     assert patience_s == [0.5]
-    assert bench.said() == [(0, Kind.BYE, 0, 0)]
+    assert bench.said() == [(0, BatchKind.BYE, 0, 0)]
 
 
 def test_the_thread_ends_by_itself() -> None:
@@ -112,7 +112,7 @@ def test_the_thread_ends_by_itself() -> None:
     bench.sender.end(30)
     assert closed.wait(30)
     bench.sender.wait()
-    assert [kind for _, kind, *_ in bench.said()] == [Kind.HEARTBEAT, Kind.BYE]
+    assert [kind for _, kind, *_ in bench.said()] == [BatchKind.HEARTBEAT, BatchKind.BYE]
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -132,7 +132,7 @@ def test_a_thread_that_a_sink_has_ended_is_stood_in_for() -> None:
     assert entered.wait(30)
     bench.arrive(1)
     bench.sender.close(30)
-    assert [kind for _, kind, *_ in bench.said()] == [Kind.HEARTBEAT, Kind.OBSERVATIONS, Kind.BYE]
+    assert [kind for _, kind, *_ in bench.said()] == [BatchKind.HEARTBEAT, BatchKind.OBSERVATIONS, BatchKind.BYE]
 
 
 def test_closing_waits_no_longer_for_a_send_that_hangs(caplog: pytest.LogCaptureFixture) -> None:
@@ -197,4 +197,4 @@ def test_the_thread_goes_on_after_a_failure(caplog: pytest.LogCaptureFixture) ->
         assert ticked.wait(30)
     bench.sender.close(30)
     assert "disk on fire" in caplog.text
-    assert [batch.kind for batch in bench.batches()] == [Kind.HEARTBEAT, Kind.BYE]
+    assert [batch.kind for batch in bench.batches()] == [BatchKind.HEARTBEAT, BatchKind.BYE]

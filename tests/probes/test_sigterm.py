@@ -12,7 +12,7 @@ from unittest.mock import Mock
 import pytest
 
 from hopwatch.probes import sigterm
-from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.batch import BatchKind
 from tests.probes.test_process import HOST, LAST_S, numbers, run, spooled, started
 
 WAITS: Final = 'print("stamped", flush=True)\ntime.sleep(600)\n'
@@ -42,7 +42,7 @@ def test_a_host_without_a_handler_sends_all_and_ends_as_it_would(tmp_path: Path)
     code = terminated(tmp_path, f"for n in range(9): probe.arrived(n, NOW_US)\n{WAITS}")
     (batches,) = spooled(tmp_path).values()
     assert code == -signal.SIGTERM
-    assert (numbers(batches), batches[-1].kind) == (list(range(9)), Kind.BYE)
+    assert (numbers(batches), batches[-1].kind) == (list(range(9)), BatchKind.BYE)
 
 
 def test_a_host_that_is_terminated_while_it_stamps_and_sends_ends(tmp_path: Path) -> None:
@@ -69,11 +69,11 @@ def test_a_sink_that_hangs_does_not_keep_a_host_from_ending(tmp_path: Path) -> N
 def test_a_second_sigterm_ends_a_host_at_once(tmp_path: Path) -> None:
     """Whatever the first one waits for, here longer than the test does."""
     script = """
-from hopwatch.probes import exits, sigterm
+from hopwatch.probes import lifecycle, sigterm
 def hang():
     print("closing", flush=True)
     time.sleep(600)
-exits.close_all, sigterm.MOST_S = hang, 600
+lifecycle.close_all, sigterm.MAX_WAIT_S = hang, 600
 """
     assert terminated(tmp_path, script + WAITS) == -signal.SIGTERM
 
@@ -106,7 +106,7 @@ os.waitpid(pid, 0)
         assert host.wait(LAST_S) == 0
     found = spooled(tmp_path).values()
     assert sorted(numbers(batches) for batches in found) == [[], [1]]
-    assert [batches[-1].kind for batches in found] == [Kind.BYE] * 2
+    assert [batches[-1].kind for batches in found] == [BatchKind.BYE] * 2
 
 
 def test_threads_that_may_stamp_are_not_vouched_for(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_threads_that_may_stamp_are_not_vouched_for(tmp_path: Path) -> None:
     script = f"threading.Thread(target=time.sleep, args=(600,), daemon=True).start()\nprobe.arrived(1, NOW_US)\n{WAITS}"
     assert terminated(tmp_path, script) == -signal.SIGTERM
     (batches,) = spooled(tmp_path).values()
-    assert (numbers(batches), Kind.BYE in {batch.kind for batch in batches}) == ([1], False)
+    assert (numbers(batches), BatchKind.BYE in {batch.kind for batch in batches}) == ([1], False)
 
 
 def test_a_handler_of_the_host_is_never_replaced(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ probe.arrived(1, NOW_US)
 """
     run(tmp_path, script)
     (batches,) = spooled(tmp_path).values()
-    assert (numbers(batches), batches[-1].kind) == ([1], Kind.BYE)
+    assert (numbers(batches), batches[-1].kind) == ([1], BatchKind.BYE)
 
 
 @pytest.mark.parametrize(

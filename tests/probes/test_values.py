@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.probes.contract.batch import IdKind as WireKind
-from hopwatch.probes.contract.ids import id_bytes, named
-from hopwatch.probes.values import MAX_ID_CHARS, IdKind, TimeUnit, id_reader, time_reader
+from hopwatch.probes.contract.batch import WireIdKind as WireKind
+from hopwatch.probes.contract.ids import encode_id, id_bytes
+from hopwatch.probes.values import MAX_ID_CHARS, IdFormat, TimeUnit, build_id_reader, build_time_reader
 
 MESSAGE = uuid.UUID("0190e5a3-1c00-7000-8000-00000000000a")
 MOMENT_US = 1_700_000_000_123_456
@@ -26,72 +26,72 @@ ANYTHING = st.one_of(
 @pytest.mark.parametrize(
     ("kind", "value", "expected"),
     [
-        (IdKind.AUTO, str(MESSAGE), MESSAGE),
-        (IdKind.AUTO, str(MESSAGE).upper().encode(), MESSAGE),
-        (IdKind.AUTO, MESSAGE, MESSAGE),
-        (IdKind.AUTO, "order 7", "order 7"),
-        (IdKind.AUTO, b"order 7", "order 7"),
-        (IdKind.AUTO, "7", "7"),
-        (IdKind.AUTO, 7, 7),
-        (IdKind.AUTO, MESSAGE.hex, MESSAGE.hex),
-        (IdKind.AUTO, "0190e5a3-1c00-7000-8000-00000000000x", "0190e5a3-1c00-7000-8000-00000000000x"),
-        (IdKind.AUTO, "0190e5a3-1c00-7000-8000-0000000000 0", "0190e5a3-1c00-7000-8000-0000000000 0"),
-        (IdKind.UUID, str(MESSAGE), MESSAGE),
-        (IdKind.TEXT, str(MESSAGE), str(MESSAGE)),
-        (IdKind.TEXT, 7, "7"),
-        (IdKind.INT, "7", 7),
-        (IdKind.INT, b"7", 7),
-        (IdKind.INT, str(2**128 - 1), 2**128 - 1),
-        (IdKind.BYTES, MESSAGE.bytes, MESSAGE),
+        (IdFormat.AUTO, str(MESSAGE), MESSAGE),
+        (IdFormat.AUTO, str(MESSAGE).upper().encode(), MESSAGE),
+        (IdFormat.AUTO, MESSAGE, MESSAGE),
+        (IdFormat.AUTO, "order 7", "order 7"),
+        (IdFormat.AUTO, b"order 7", "order 7"),
+        (IdFormat.AUTO, "7", "7"),
+        (IdFormat.AUTO, 7, 7),
+        (IdFormat.AUTO, MESSAGE.hex, MESSAGE.hex),
+        (IdFormat.AUTO, "0190e5a3-1c00-7000-8000-00000000000x", "0190e5a3-1c00-7000-8000-00000000000x"),
+        (IdFormat.AUTO, "0190e5a3-1c00-7000-8000-0000000000 0", "0190e5a3-1c00-7000-8000-0000000000 0"),
+        (IdFormat.UUID, str(MESSAGE), MESSAGE),
+        (IdFormat.TEXT, str(MESSAGE), str(MESSAGE)),
+        (IdFormat.TEXT, 7, "7"),
+        (IdFormat.INT, "7", 7),
+        (IdFormat.INT, b"7", 7),
+        (IdFormat.INT, str(2**128 - 1), 2**128 - 1),
+        (IdFormat.BYTES, MESSAGE.bytes, MESSAGE),
     ],
 )
 def test_an_id_is_the_one_that_a_probe_makes_of_the_same_value(
-    kind: IdKind, value: object, expected: uuid.UUID | int | str
+    kind: IdFormat, value: object, expected: uuid.UUID | int | str
 ) -> None:
     """So that a tap and a service that embeds a probe speak of one message."""
-    assert id_reader(kind)(value) == id_bytes(expected)
+    assert build_id_reader(kind)(value) == id_bytes(expected)
 
 
 @pytest.mark.parametrize(
     ("kind", "value", "wire_kind", "text"),
     [
-        (IdKind.AUTO, str(MESSAGE), WireKind.UUID, None),
-        (IdKind.UUID, str(MESSAGE), WireKind.UUID, None),
-        (IdKind.AUTO, 7, WireKind.INT, None),
-        (IdKind.INT, b"7", WireKind.INT, None),
-        (IdKind.AUTO, "7", WireKind.TEXT, b"7"),
-        (IdKind.AUTO, b"gr\xc3\xb6\xc3\x9fe", WireKind.TEXT, "größe".encode()),
-        (IdKind.TEXT, 7, WireKind.TEXT, b"7"),
-        (IdKind.BYTES, MESSAGE.bytes, WireKind.BYTES, None),
+        (IdFormat.AUTO, str(MESSAGE), WireKind.UUID, None),
+        (IdFormat.UUID, str(MESSAGE), WireKind.UUID, None),
+        (IdFormat.AUTO, 7, WireKind.INT, None),
+        (IdFormat.INT, b"7", WireKind.INT, None),
+        (IdFormat.AUTO, "7", WireKind.TEXT, b"7"),
+        (IdFormat.AUTO, b"gr\xc3\xb6\xc3\x9fe", WireKind.TEXT, "größe".encode()),
+        (IdFormat.TEXT, 7, WireKind.TEXT, b"7"),
+        (IdFormat.BYTES, MESSAGE.bytes, WireKind.BYTES, None),
     ],
 )
 def test_an_id_that_was_read_knows_what_it_was(
-    kind: IdKind, value: object, wire_kind: WireKind, text: bytes | None
+    kind: IdFormat, value: object, wire_kind: WireKind, text: bytes | None
 ) -> None:
     """So that what a tap stamps is shown as its owners gave it."""
-    assert named(id_reader(kind)(value))[1:] == (wire_kind, text)
+    assert encode_id(build_id_reader(kind)(value))[1:] == (wire_kind, text)
 
 
 @pytest.mark.parametrize(
     ("kind", "value", "told"),
     [
-        (IdKind.AUTO, "", "an id is a text of 1 to 1024 characters, got ''"),
-        (IdKind.AUTO, "x" * (MAX_ID_CHARS + 1), "an id is a text of 1 to 1024 characters, got 'xxx"),
-        (IdKind.AUTO, 1.5, "an id is a whole number, got 1.5"),
-        (IdKind.AUTO, True, "an id is a whole number, got True"),
-        (IdKind.AUTO, -1, "an integer message id lies in 0 … 2^128 - 1, got -1"),
-        (IdKind.AUTO, b"\xff", "'utf-8' codec can't decode byte 0xff"),
-        (IdKind.UUID, "order 7", "an id is a UUID in text, got 'order 7'"),
-        (IdKind.UUID, 7, "an id is a UUID in text, got 7"),
-        (IdKind.INT, "x", "an id is a whole number, got 'x'"),
-        (IdKind.INT, "9" * 40, "an id is a whole number, got '999"),
-        (IdKind.BYTES, "0123456789abcdef", "an id is 16 bytes, got '0123456789abcdef'"),
+        (IdFormat.AUTO, "", "an id is a text of 1 to 1024 characters, got ''"),
+        (IdFormat.AUTO, "x" * (MAX_ID_CHARS + 1), "an id is a text of 1 to 1024 characters, got 'xxx"),
+        (IdFormat.AUTO, 1.5, "an id is a whole number, got 1.5"),
+        (IdFormat.AUTO, True, "an id is a whole number, got True"),
+        (IdFormat.AUTO, -1, "an integer message id lies in 0 … 2^128 - 1, got -1"),
+        (IdFormat.AUTO, b"\xff", "'utf-8' codec can't decode byte 0xff"),
+        (IdFormat.UUID, "order 7", "an id is a UUID in text, got 'order 7'"),
+        (IdFormat.UUID, 7, "an id is a UUID in text, got 7"),
+        (IdFormat.INT, "x", "an id is a whole number, got 'x'"),
+        (IdFormat.INT, "9" * 40, "an id is a whole number, got '999"),
+        (IdFormat.BYTES, "0123456789abcdef", "an id is 16 bytes, got '0123456789abcdef'"),
     ],
 )
-def test_an_id_that_cannot_be_is_refused(kind: IdKind, value: object, told: str) -> None:
+def test_an_id_that_cannot_be_is_refused(kind: IdFormat, value: object, told: str) -> None:
     """With what was expected, and what was got."""
     with pytest.raises(ValueError, match=re.escape(told)):
-        id_reader(kind)(value)
+        build_id_reader(kind)(value)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_an_id_that_cannot_be_is_refused(kind: IdKind, value: object, told: str)
 )
 def test_an_event_time_is_read_to_the_microsecond(unit: TimeUnit, value: object) -> None:
     """In every unit, as a number, as text, and as a calendar has it."""
-    assert time_reader(unit)(value) == MOMENT_US
+    assert build_time_reader(unit)(value) == MOMENT_US
 
 
 @pytest.mark.parametrize(
@@ -133,18 +133,18 @@ def test_an_event_time_is_read_to_the_microsecond(unit: TimeUnit, value: object)
 def test_an_event_time_that_cannot_be_is_refused(unit: TimeUnit, value: object, told: str) -> None:
     """With what was expected, and what was got."""
     with pytest.raises(ValueError, match=re.escape(told)):
-        time_reader(unit)(value)
+        build_time_reader(unit)(value)
 
 
-@given(st.sampled_from(IdKind), ANYTHING)
-def test_anything_is_an_id_or_a_value_error(kind: IdKind, value: object) -> None:
+@given(st.sampled_from(IdFormat), ANYTHING)
+def test_anything_is_an_id_or_a_value_error(kind: IdFormat, value: object) -> None:
     """Nothing else is raised, and what is returned fits the wire."""
     with suppress(ValueError):
-        assert len(id_reader(kind)(value)) == 16
+        assert len(build_id_reader(kind)(value)) == 16
 
 
 @given(st.sampled_from(TimeUnit), ANYTHING | st.from_regex(r"[0-9.eE+-]{1,40}", fullmatch=True))
 def test_anything_is_an_event_time_or_a_value_error(unit: TimeUnit, value: object) -> None:
     """Nothing else is raised, and what is returned a window can hold."""
     with suppress(ValueError):
-        assert 0 <= time_reader(unit)(value) < 2**53
+        assert 0 <= build_time_reader(unit)(value) < 2**53

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from hopwatch.gate import ids
 from hopwatch.gate.codec import Codec
-from hopwatch.probes.marks import ID_HEADER, TIME_HEADER, new_id
+from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER, generate_id
 from tests.real.servers.kafka import Kafka
 
 PATIENCE_S: Final = 240.0
@@ -59,7 +59,7 @@ class Producers:
     def _run(self, number: int) -> None:
         chance = Random(number)
         while not self._stop.is_set():
-            events = [ids.written(new_id(time.time_ns() // 1_000)) for _ in range(chance.randint(1, BATCH))]
+            events = [ids.format_uuid(generate_id(time.time_ns() // 1_000)) for _ in range(chance.randint(1, BATCH))]
             body = orjson.dumps([{"id": one, "data": payload(one)} for one in events])
             give_up_s = time.monotonic() + PATIENCE_S
             while (status := self._ask(events, body)) != 201:
@@ -102,7 +102,7 @@ def compared(kafka: Kafka, topic: str, codec: Codec, producers: Producers) -> Fo
         event_id = headers[ID_HEADER].decode()
         seen[event_id] += 1
         time_us = int(headers[TIME_HEADER])
-        if codec.decode(value) != payload(event_id) or time_us != ids.time_us(ids.read(event_id)):
+        if codec.decode(value) != payload(event_id) or time_us != ids.uuid_time_us(ids.parse_uuid(event_id)):
             corrupt.append(event_id)
     return Found(
         producers.acknowledged - seen.keys(),

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from hopwatch import Probe
-from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.envelope import decode
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.network import Network
@@ -49,7 +49,7 @@ def check_all_is_there_or_counted(kafka: Kafka, topic: str, probe: Probe) -> Non
             batch = decode(message.value() or b"")
             seen[batch.seq] += 1
             delivered += batch.count
-            byes += batch.kind is Kind.BYE
+            byes += batch.kind is BatchKind.BYE
         return byes == 1
 
     try:

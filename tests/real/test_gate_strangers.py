@@ -19,9 +19,9 @@ import httpx
 import pytest
 
 from hopwatch.gate import ids
-from hopwatch.gate.records import Entered
-from hopwatch.probes.marks import new_id
-from tests.gate.entrances import CONFIG, GOOD, ORDER
+from hopwatch.gate.records import EnteredRecord
+from hopwatch.probes.message_headers import generate_id
+from tests.gate.gate_client import CONFIG, GOOD, ORDER
 from tests.gate.test_spool import published
 from tests.real.servers.process import Process, answers, free_ports, until
 from tests.real.test_gate import RUN
@@ -56,7 +56,7 @@ def gate(tmp_path: Path) -> Iterator[tuple[str, Process]]:
 
 def put(url: str, client: httpx.Client) -> int:
     """Send one event, and return the status."""
-    event_id = ids.written(new_id(time.time_ns() // 1_000))
+    event_id = ids.format_uuid(generate_id(time.time_ns() // 1_000))
     return client.put(f"{url}/streams/orders/events/{event_id}", json=GOOD).status_code
 
 
@@ -116,7 +116,7 @@ def test_an_end_under_load_loses_nothing_that_was_acknowledged(gate: tuple[str, 
     def send() -> None:
         with httpx.Client(timeout=30) as client, suppress(httpx.TransportError):
             while True:
-                event_id = ids.written(new_id(time.time_ns() // 1_000))
+                event_id = ids.format_uuid(generate_id(time.time_ns() // 1_000))
                 if client.put(f"{url}/streams/orders/events/{event_id}", json=GOOD).status_code == 201:
                     acknowledged.add(event_id)
 
@@ -128,7 +128,9 @@ def test_an_end_under_load_loses_nothing_that_was_acknowledged(gate: tuple[str, 
     assert process.wait(60) == 0
     for one in clients:
         one.join()
-    kept = {ids.written(Entered.read(record).event_id) for record in published(tmp_path / "events" / "orders")}
+    kept = {
+        ids.format_uuid(EnteredRecord.decode(record).event_id) for record in published(tmp_path / "events" / "orders")
+    }
     assert acknowledged <= kept
     assert not list(tmp_path.glob("events/orders/*/*.open"))
 

@@ -11,7 +11,6 @@ from confluent_kafka import Producer
 from hopwatch.monitor.spark import connector
 from hopwatch.monitor.store import dialect
 from hopwatch.probes.contract.batch import Batch
-from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.envelope import encode
 from tests.real.servers.kafka import LOG_APPEND
 from tests.real.servers.kafka import Kafka
@@ -20,6 +19,7 @@ from tests.real.watching import minute_of
 from tests.real.watching import windows_of
 from tests.real.workplace import Workplace
 from tests.reported import known_in
+from hopwatch.probes.contract.batch import BatchKind
 
 
 def produce(kafka: Kafka, topic: str, values: list[bytes], partition: int = 0) -> None:
@@ -32,7 +32,9 @@ def produce(kafka: Kafka, topic: str, values: list[bytes], partition: int = 0) -
     assert producer.flush(60) == 0
 
 
-def said(now_us: int, seq: int, kind: Kind, numbers: Sequence[int] = (), node: str = "a", probe: str = "p") -> bytes:
+def said(
+    now_us: int, seq: int, kind: BatchKind, numbers: Sequence[int] = (), node: str = "a", probe: str = "p"
+) -> bytes:
     """Return a record of a probe at a node of the stream ``orders``."""
     window_ms = now_us // 60_000_000 * 60_000
     count = len(numbers)
@@ -50,7 +52,7 @@ def test_poison_among_good_records_is_set_aside_with_its_place(kafka: Kafka, tmp
     """Good processed 100 %, set aside = injected, with topic, partition and offset; the job goes on."""
     kafka.create_topic("poison", config={**LOG_APPEND, "max.message.bytes": "6000000"})
     now_us = time.time_ns() // 1_000
-    good = [said(now_us, seq, Kind.OBSERVATIONS, [seq]) for seq in range(4)]
+    good = [said(now_us, seq, BatchKind.OBSERVATIONS, [seq]) for seq in range(4)]
     poison = {1: b"\x82" + good[0][1:], 2: good[0][:1] + bytes(32) + good[0][33:], 4: good[1][:-2], 5: bytes(5_000_000),
               7: os.urandom(300)}  # fmt: skip
     values = iter(good)
@@ -58,7 +60,7 @@ def test_poison_among_good_records_is_set_aside_with_its_place(kafka: Kafka, tmp
     work = Workplace(tmp_path, kafka.url("poison"))
     monitor = Monitor(work).start()
     monitor.until(lambda: known_in(work.store_url) == 4, "all that is good")
-    produce(kafka, "poison", [said(now_us, 4, Kind.OBSERVATIONS, [4])])
+    produce(kafka, "poison", [said(now_us, 4, BatchKind.OBSERVATIONS, [4])])
     monitor.until(lambda: known_in(work.store_url) == 5, "what is good after all the poison")
     monitor.stop()
     report = work.report()
@@ -75,17 +77,19 @@ def test_records_that_aged_out_are_a_hole_with_partition_and_offsets(kafka: Kafk
     kafka.create_topic("aged", config=short)
     now_us = time.time_ns() // 1_000
     produce(
-        kafka, "aged", [said(now_us, 0, Kind.OBSERVATIONS, [1, 2]), said(now_us, 0, Kind.OBSERVATIONS, [1, 2], "b")]
+        kafka,
+        "aged",
+        [said(now_us, 0, BatchKind.OBSERVATIONS, [1, 2]), said(now_us, 0, BatchKind.OBSERVATIONS, [1, 2], "b")],
     )
     work = Workplace(tmp_path, kafka.url("aged"))
     monitor = Monitor(work).start()
     monitor.until(lambda: bool(windows_of(work.reported())), "the first window")
     monitor.stop()
     # Another instance of b speaks while nobody reads, and all it said ages out.
-    produce(kafka, "aged", [said(now_us, 0, Kind.OBSERVATIONS, [3], "b", "q")] * 5)
+    produce(kafka, "aged", [said(now_us, 0, BatchKind.OBSERVATIONS, [3], "b", "q")] * 5)
     kafka.age_out("aged")
     now_us = time.time_ns() // 1_000
-    produce(kafka, "aged", [said(now_us, 1, Kind.BYE), said(now_us, 1, Kind.BYE, node="b")])
+    produce(kafka, "aged", [said(now_us, 1, BatchKind.BYE), said(now_us, 1, BatchKind.BYE, node="b")])
     monitor.start()
     monitor.until(lambda: "aged_out" in work.reported()["accounts"], "the hole")
     report = monitor.until_judged(minute_of(now_us / 1e6))
@@ -100,14 +104,14 @@ def test_records_that_aged_out_are_a_hole_with_partition_and_offsets(kafka: Kafk
 def test_a_topic_that_was_made_anew_is_refused(kafka: Kafka, tmp_path: Path) -> None:
     """Its offsets say nothing of what was read of the old one: exit 3 and one line; --begin-anew reads it all."""
     kafka.create_topic("again")
-    produce(kafka, "again", [said(time.time_ns() // 1_000, 0, Kind.OBSERVATIONS, [1])])
+    produce(kafka, "again", [said(time.time_ns() // 1_000, 0, BatchKind.OBSERVATIONS, [1])])
     work = Workplace(tmp_path, kafka.url("again"))
     monitor = Monitor(work).start()
     monitor.until(lambda: bool(windows_of(work.reported())), "the first window")
     monitor.stop()
     kafka.delete_topic("again")
     kafka.create_topic("again")
-    produce(kafka, "again", [said(time.time_ns() // 1_000, 0, Kind.OBSERVATIONS, [2, 3])] * 60)
+    produce(kafka, "again", [said(time.time_ns() // 1_000, 0, BatchKind.OBSERVATIONS, [2, 3])] * 60)
     refused = work.run("run")
     assert (refused.returncode, len(refused.stderr.splitlines())) == (3, 1), refused.stderr
     assert refused.stderr.startswith("hopwatch: the store was written from another topic: again, id ")
@@ -120,8 +124,8 @@ def test_a_batch_that_is_delivered_twice_counts_once(kafka: Kafka, tmp_path: Pat
     """Told by its instance and number, in whatever partition the copy is."""
     kafka.create_topic("twice", 2)
     now_us = time.time_ns() // 1_000
-    records = [said(now_us, seq, Kind.OBSERVATIONS, [seq], node) for seq in range(5) for node in "ab"]
-    byes = [said(now_us, 5, Kind.BYE, node=node) for node in "ab"]
+    records = [said(now_us, seq, BatchKind.OBSERVATIONS, [seq], node) for seq in range(5) for node in "ab"]
+    byes = [said(now_us, 5, BatchKind.BYE, node=node) for node in "ab"]
     for partition in (0, 1):
         produce(kafka, "twice", [*records, *byes], partition)
     work = Workplace(tmp_path, kafka.url("twice"))
@@ -138,8 +142,11 @@ def test_clocks_that_are_wrong_cost_no_good_row(kafka: Kafka, tmp_path: Path) ->
     kafka.create_topic("clocks")
     now_us = time.time_ns() // 1_000
     ahead_us = now_us + 70 * 365 * 86_400_000_000
-    records = [said(now_us, 0, Kind.OBSERVATIONS, list(range(50)), node) for node in "ab"]
-    records += [said(ahead_us, 0, Kind.OBSERVATIONS, [99]), said(now_us - 3_600_000_000, 0, Kind.OBSERVATIONS, [98])]
+    records = [said(now_us, 0, BatchKind.OBSERVATIONS, list(range(50)), node) for node in "ab"]
+    records += [
+        said(ahead_us, 0, BatchKind.OBSERVATIONS, [99]),
+        said(now_us - 3_600_000_000, 0, BatchKind.OBSERVATIONS, [98]),
+    ]
     produce(kafka, "clocks", records)
     work = Workplace(tmp_path, kafka.url("clocks"))
     assert work.run("run", "--once").returncode == 0

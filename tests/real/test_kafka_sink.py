@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError
 
 from hopwatch import Probe
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.sinks.kafka import KafkaSink
@@ -44,7 +44,7 @@ def read(kafka: Kafka, topic: str, until_bye_of: int = 1) -> list[Batch]:
 
     def has_all() -> bool:
         batches.extend(decode(message.value() or b"") for message in consumer.consume(1_000, 0.2))
-        return sum(batch.kind is Kind.BYE for batch in batches) >= until_bye_of
+        return sum(batch.kind is BatchKind.BYE for batch in batches) >= until_bye_of
 
     try:
         until(has_all, f"{until_bye_of} byes")
@@ -61,10 +61,10 @@ def test_what_a_probe_stamps_is_on_the_topic(kafka: Kafka, topic: str) -> None:
         probe.arrived(8, NOW_US)
     batches = read(kafka, topic)
     assert [(batch.seq, batch.kind, batch.count) for batch in batches] == [
-        (0, Kind.HEARTBEAT, 0),
-        (1, Kind.OBSERVATIONS, 1),
-        (2, Kind.OBSERVATIONS, 1),
-        (3, Kind.BYE, 0),
+        (0, BatchKind.HEARTBEAT, 0),
+        (1, BatchKind.OBSERVATIONS, 1),
+        (2, BatchKind.OBSERVATIONS, 1),
+        (3, BatchKind.BYE, 0),
     ]
 
 
@@ -83,7 +83,12 @@ def test_a_probe_that_is_killed_as_soon_as_it_is_made_was_there(kafka: Kafka, to
     with Probe("orders", "router", kafka.url(topic), probe="behind"):
         pass
     hello = next(batch for batch in read(kafka, topic) if batch.probe != "behind")
-    assert (hello.seq, hello.kind, hello.count, hello.complete_through_us) == (0, Kind.HEARTBEAT, 0, hello.epoch_us)
+    assert (hello.seq, hello.kind, hello.count, hello.complete_through_us) == (
+        0,
+        BatchKind.HEARTBEAT,
+        0,
+        hello.epoch_us,
+    )
 
 
 def test_without_a_broker_the_hello_is_the_first_that_a_later_one_has(
@@ -100,7 +105,7 @@ def test_without_a_broker_the_hello_is_the_first_that_a_later_one_has(
     assert probe.flush(60)
     probe.close()
     batches = read(own_broker, "late")
-    assert [(batch.seq, batch.kind) for batch in batches][:2] == [(0, Kind.HEARTBEAT), (1, Kind.OBSERVATIONS)]
+    assert [(batch.seq, batch.kind) for batch in batches][:2] == [(0, BatchKind.HEARTBEAT), (1, BatchKind.OBSERVATIONS)]
     assert sum("could not announce itself within 1.0 s" in message for message in caplog.messages) == 1
 
 
@@ -121,8 +126,8 @@ def test_the_same_trouble_is_told_once_however_it_is_worded(caplog: pytest.LogCa
     """The client's words have durations in them: an outage of hours fills neither log nor memory."""
     sink = KafkaSink(KafkaPlace("127.0.0.1:9092", "t"), "i")
     for number in range(3):
-        sink._heard(KafkaError(KafkaError._TRANSPORT, f"Connection refused (after {number}ms in state CONNECT)"))
-    sink._heard(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+        sink._on_error(KafkaError(KafkaError._TRANSPORT, f"Connection refused (after {number}ms in state CONNECT)"))
+    sink._on_error(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
     trouble = "the topic kafka://127.0.0.1:9092/t has trouble:"
     assert caplog.messages == [
         f"{trouble} Connection refused (after 0ms in state CONNECT)",

@@ -1,30 +1,32 @@
 """Tests of a broker as it comes, which makes each topic that a client asks for: no client of ours asks so."""
 
 from __future__ import annotations
-
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
+from contextlib import suppress
 from pathlib import Path
-
 import pytest
-
 from hopwatch.demo.links import LinkError
-from hopwatch.demo.links.topics import TopicInlet, TopicOutlet
+from hopwatch.demo.links.topics import TopicInlet
+from hopwatch.demo.links.topics import TopicOutlet
 from hopwatch.gate import quarantine
 from hopwatch.gate.outlets import OutletError
 from hopwatch.gate.outlets.kafka import KafkaOutlet
-from hopwatch.gate.persistent import Patience
 from hopwatch.gate.quarantine import QuarantineError
-from hopwatch.gate.turns import Outputs, Turns
 from hopwatch.monitor import topics
-from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.probes.contract.kafka import KafkaAccess
+from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.sinks.kafka import KafkaSink
 from hopwatch.probes.taps.errors import TapSourceError
-from hopwatch.probes.taps.surroundings import Surroundings
-from hopwatch.probes.taps.topic import Topic
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import until
 from tests.real.workplace import Workplace
+from hopwatch.gate.retry import KafkaRetry
+from hopwatch.gate.transactions import OutputTopics
+from hopwatch.gate.transactions import TransactionalWriter
+from hopwatch.probes.taps.context import RunContext
+from hopwatch.probes.taps.topic import SourceTopic
+
 
 ACCESS = KafkaAccess()
 ONE_COPY = ("--partitions", "3", "--replication", "1", "--min-insync", "1", "--allow-weak")
@@ -53,12 +55,12 @@ def probe(place: KafkaPlace) -> None:
 
 def tap(place: KafkaPlace) -> None:
     """Look as ``hopwatch tap kafka`` and ``hopwatch validate`` do, and for the ends of its partitions."""
-    topic = Topic(str(place), "g", Surroundings(print), from_start=True, access=ACCESS)
-    with closing(topic.consumer), closing(topic.apart()) as apart:
+    topic = SourceTopic(str(place), "g", RunContext(print), from_start=True, access=ACCESS)
+    with closing(topic.consumer), closing(topic.open_reader()) as apart:
         with pytest.raises(TapSourceError, match="cannot be read"):
             topic.check()
-        topic.cluster()
-        assert topic.ends([0])[0].exception(10) is not None
+        topic.read_cluster_id()
+        assert topic.request_end_offsets([0])[0].exception(10) is not None
         topic.consumer.subscribe([place.topic])
         topic.consumer.consume(1, 1.0)
         apart.list_topics(place.topic, 10)
@@ -72,8 +74,8 @@ def gate(place: KafkaPlace) -> None:
 
 def validator(place: KafkaPlace) -> None:
     """Look for what ``hopwatch validate`` writes to."""
-    turns = Turns(
-        place.brokers, Outputs(place.topic, place.topic), ACCESS, group="g", patience=Patience(Surroundings(print))
+    turns = TransactionalWriter(
+        place.brokers, OutputTopics(place.topic, place.topic), ACCESS, group="g", patience=KafkaRetry(RunContext(print))
     )
     with pytest.raises(TapSourceError, match="create it"):
         turns.check("")
@@ -82,7 +84,7 @@ def validator(place: KafkaPlace) -> None:
 def replay(place: KafkaPlace) -> None:
     """Look as ``hopwatch quarantine`` does."""
     with pytest.raises(QuarantineError, match="cannot be read"):
-        quarantine.rejected(str(place), ACCESS)
+        quarantine.read_rejected(str(place), ACCESS)
 
 
 def node(place: KafkaPlace) -> None:

@@ -19,19 +19,19 @@ import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from hopwatch.cli.main import main
-from hopwatch.probes import Probe, marks
-from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes import Probe, message_headers
+from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.integrations.confluent_kafka import instrument
+from hopwatch.probes.taps.blocking_sink import BlockingSink
+from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.kafka import KafkaTap
-from hopwatch.probes.taps.messages import MessageReader, Place, Spot
-from hopwatch.probes.taps.patience import PatientSink
-from hopwatch.probes.taps.sides import Side
-from hopwatch.probes.taps.stamping import Stamping
-from hopwatch.probes.taps.surroundings import Surroundings
-from hopwatch.probes.taps.topic import Topic
+from hopwatch.probes.taps.messages import FieldSource, MessageField, MessageReader
+from hopwatch.probes.taps.sides import StampSide
+from hopwatch.probes.taps.stamper import TapStamper
+from hopwatch.probes.taps.topic import SourceTopic
 from hopwatch.testing import EPOCH_US, MemorySink, observations
-from tests.probes.hosts import drops
+from tests.probes.drops import drops
 from tests.probes.test_process import ROOT, rows, spooled
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import PATIENCE_S, free_ports, until
@@ -67,8 +67,8 @@ class Traffic:
         while not self._is_over.wait(PAUSE_S):
             number = self.sent
             headers: list[tuple[str, str | bytes]] = [
-                (marks.ID_HEADER, str(number)),
-                (marks.TIME_HEADER, str(EPOCH_US)),
+                (message_headers.ID_HEADER, str(number)),
+                (message_headers.TIME_HEADER, str(EPOCH_US)),
             ]
             self._producer.produce(
                 self._topic, b"", partition=number % PARTITIONS, headers=headers, on_delivery=self._note(number)
@@ -166,7 +166,10 @@ def test_taps_that_come_and_go_stamp_each_message_once(taps: Taps, traffic: Traf
         taps.until(lambda: taps.stamped().keys() >= sent, "all is stamped")
         taps.stop(first)
     assert taps.stamped() == Counter(sent)
-    assert {batches[-1].kind for batches in spooled(taps.spool).values()} <= {Kind.OBSERVATIONS, Kind.HEARTBEAT}
+    assert {batches[-1].kind for batches in spooled(taps.spool).values()} <= {
+        BatchKind.OBSERVATIONS,
+        BatchKind.HEARTBEAT,
+    }
 
 
 def test_a_tap_that_is_killed_skips_nothing(taps: Taps, traffic: Traffic) -> None:
@@ -201,12 +204,12 @@ class Watched:
     def __init__(self, kafka: Kafka, topic: str, reader: MessageReader, group: str = "taps") -> None:
         """Put the parts together."""
         self.heard: list[str] = []
-        self.around = Surroundings(self.heard.append)
+        self.around = RunContext(self.heard.append)
         self.sink = MemorySink()
-        patient = PatientSink(self.sink, self.around)
+        patient = BlockingSink(self.sink, self.around)
         self.probe = Probe("orders", "topic", patient, follows=True, max_age_s=None)
-        self.stamping = Stamping((self.probe, patient), Side.IN, self.around)
-        source = Topic(kafka.url(topic), group, self.around, from_start=True)
+        self.stamping = TapStamper((self.probe, patient), StampSide.IN, self.around)
+        source = SourceTopic(kafka.url(topic), group, self.around, from_start=True)
         source.check()
         self.tap = KafkaTap(source, reader, self.stamping, self.around)
 
@@ -226,17 +229,19 @@ class Watched:
 def test_poison_is_counted_and_skipped(kafka: Kafka, topic: str) -> None:
     """What has no marks, bad ones, or is too large to be looked into stops nothing, and is a drop to the monitor."""
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "message.max.bytes": 5_242_880})
-    good: Headers = [(marks.ID_HEADER, b"good"), (marks.TIME_HEADER, str(EPOCH_US))]
+    good: Headers = [(message_headers.ID_HEADER, b"good"), (message_headers.TIME_HEADER, str(EPOCH_US))]
     body = json.dumps({"price": 5}).encode()
     poison: list[tuple[bytes | None, Headers]] = [
-        (body, []), (body, good[:1]), (body, good[1:]), (body, [good[0], (marks.TIME_HEADER, b"soon")]),
-        (body, [(marks.ID_HEADER, b"\xff"), good[1]]), (b"{", good), (None, good), (b"x" * 5_000_000, good),
+        (body, []), (body, good[:1]), (body, good[1:]), (body, [good[0], (message_headers.TIME_HEADER, b"soon")]),
+        (body, [(message_headers.ID_HEADER, b"\xff"), good[1]]), (b"{", good), (None, good), (b"x" * 5_000_000, good),
     ]  # fmt: skip
     for value, headers in [*poison, (body, good), (body, good)]:
         producer.produce(topic, value, headers=headers, partition=0)
     assert producer.flush(PATIENCE_S) == 0
     by_headers = Watched(kafka, topic, MessageReader())
-    by_value = Watched(kafka, topic, MessageReader(Spot(Place.JSON, "price"), Spot(Place.RECORD)), "others")
+    by_value = Watched(
+        kafka, topic, MessageReader(MessageField(FieldSource.JSON, "price"), MessageField(FieldSource.RECORD)), "others"
+    )
     with by_headers.running():
         until(lambda: by_headers.stamping.tally.stamped >= 5, "the good are stamped", 20)
     assert by_headers.stamping.tally.summary(by_headers.probe.dropped) == {
@@ -260,7 +265,10 @@ def test_a_tap_completes_what_it_has_read_to_the_end(kafka: Kafka, topic: str, t
         traffic.end()
         quiet_us = time.time_ns() // 1_000
         sender = watched.probe._sender
-        until(lambda: sender is not None and sender._moment_us() > quiet_us + 2_000_000, "the quiet is complete too")
+        until(
+            lambda: sender is not None and sender._find_complete_us() > quiet_us + 2_000_000,
+            "the quiet is complete too",
+        )
     assert watched.heard == []
 
 
@@ -270,7 +278,7 @@ def test_one_of_more_taps_than_partitions_completes_all(kafka: Kafka, topic: str
     both = [Watched(kafka, f"{topic}-narrow", MessageReader()) for _ in range(2)]
     senders = [watched.probe._sender for watched in both]
     with both[0].running():
-        until(lambda: senders[0] is not None and senders[0]._moment_us() > 0, "the first has the partition")
+        until(lambda: senders[0] is not None and senders[0]._find_complete_us() > 0, "the first has the partition")
         with both[1].running():
             joined_us = time.time_ns() // 1_000
             for sender in senders:
@@ -285,9 +293,9 @@ def test_a_record_of_an_absurd_time_stops_nothing(kafka: Kafka, topic: str) -> N
     )
     producer = Producer({"bootstrap.servers": kafka.bootstrap})
     for number, stamp_ms in enumerate((2**62, EPOCH_US, EPOCH_US // 1_000)):
-        producer.produce(f"{topic}-any", b"", headers=[(marks.ID_HEADER, str(number))], timestamp=stamp_ms)
+        producer.produce(f"{topic}-any", b"", headers=[(message_headers.ID_HEADER, str(number))], timestamp=stamp_ms)
     assert producer.flush(PATIENCE_S) == 0
-    watched = Watched(kafka, f"{topic}-any", MessageReader(time_spot=Spot(Place.RECORD)))
+    watched = Watched(kafka, f"{topic}-any", MessageReader(time_spot=MessageField(FieldSource.RECORD)))
     with watched.running():
         until(lambda: watched.stamping.tally.stamped >= 1, "the good one is stamped", 20)
     assert watched.stamping.tally.summary(watched.probe.dropped) == {

@@ -16,30 +16,15 @@ import orjson
 import pytest
 from hopwatch.gate import ids
 from hopwatch.gate.codec import Codec
-from hopwatch.gate.judging import Terms
-from hopwatch.gate.persistent import Patience
 from hopwatch.gate.registry.subjects import Registry
 from hopwatch.gate.rules import Action
-from hopwatch.gate.rules import Path
-from hopwatch.gate.rules import Rule
 from hopwatch.gate.rules import Uniqueness
-from hopwatch.gate.source import Source
-from hopwatch.gate.turns import Outputs
-from hopwatch.gate.turns import Turns
-from hopwatch.gate.validating import Validating
 from hopwatch.gate.validator import Validator
-from hopwatch.gate.validator import back_us
-from hopwatch.gate.versions import Versions
 from hopwatch.monitor import settings
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.store import dialect
-from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.kafka import KafkaAccess
-from hopwatch.probes.marks import ID_HEADER
-from hopwatch.probes.marks import TIME_HEADER
-from hopwatch.probes.taps.surroundings import Surroundings
-from hopwatch.probes.taps.topic import Topic
 from tests.gate.registry.schemas import FIRST
 from tests.gate.registry.schemas import SECOND
 from tests.gate.registry.schemas import schema
@@ -58,6 +43,21 @@ from tests.real.validating import id_of
 from tests.real.validating import rejected
 from hopwatch.cli.gate_builder import build_stamping
 from hopwatch.monitor.store.subjects import SubjectStore
+from hopwatch.gate.event_checks import EventPolicy
+from hopwatch.gate.record_checks import RecordChecker
+from hopwatch.gate.resolution_cache import ResolutionCache
+from hopwatch.gate.retry import KafkaRetry
+from hopwatch.gate.rules import EventRule
+from hopwatch.gate.rules import FieldPath
+from hopwatch.gate.topic_source import TopicSource
+from hopwatch.gate.transactions import OutputTopics
+from hopwatch.gate.transactions import TransactionalWriter
+from hopwatch.gate.validator import find_lookback_us
+from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.message_headers import ID_HEADER
+from hopwatch.probes.message_headers import TIME_HEADER
+from hopwatch.probes.taps.context import RunContext
+from hopwatch.probes.taps.topic import SourceTopic
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_all_three_forms_arrive_as_the_latest_version(place: Place) -> None:
     assert {row.message_id for batches in spooled(place.spool).values() for row in rows(batches)} == {
         id_bytes(str(number)) for number in range(1, 6)
     }
-    assert [batches[-1].kind for batches in spooled(place.spool).values()] == [Kind.BYE]
+    assert [batches[-1].kind for batches in spooled(place.spool).values()] == [BatchKind.BYE]
 
 
 def test_what_is_broken_is_rejected_with_its_reason(place: Place) -> None:
@@ -141,7 +141,7 @@ def test_a_record_without_an_id_is_known_by_its_place(place: Place, flags: tuple
         (found,) = place.good(1)
         place.stop(process)
     named = f"{place.name}/1/0"
-    assert id_of(found) == ids.written(id_bytes(named))
+    assert id_of(found) == ids.format_uuid(id_bytes(named))
     (texts,) = {batch.id_texts for batches in spooled(place.spool).values() for batch in batches if batch.count}
     assert texts == (named.encode() if has_text else b"")
 
@@ -154,7 +154,7 @@ def test_ids_and_times_stand_in_values_too(place: Place) -> None:
     with place.running("--id", "a", "--time", "a", "--time-unit", "s") as process:
         (found,) = place.good(1)
         place.stop(process)
-    assert id_of(found) == ids.written(id_bytes(now_s))
+    assert id_of(found) == ids.format_uuid(id_bytes(now_s))
     assert dict(found.headers() or [])[TIME_HEADER] == b"%d" % (now_s * 1_000_000)
     place.send(b'{"a":1}', headers=[])
     place.sent()
@@ -232,15 +232,17 @@ class Within:
         """Put the parts together, as the command does."""
         chosen = settings.load(place.config, flags={}, environ={})
         self.heard: list[str] = []
-        around = Surroundings(self.heard.append)
-        topic = Topic(place.kafka.url(place.name), place.name, around, from_start=True)
-        patience = Patience(around)
-        outputs = Outputs(f"{place.name}.good", f"{place.name}.bad")
-        turns = Turns(place.kafka.bootstrap, outputs, KafkaAccess(), group=place.name, patience=patience)
-        rules = (Rule("a once", Uniqueness(Path(("a",)), within_us), Action.REJECT),)
+        around = RunContext(self.heard.append)
+        topic = SourceTopic(place.kafka.url(place.name), place.name, around, from_start=True)
+        patience = KafkaRetry(around)
+        outputs = OutputTopics(f"{place.name}.good", f"{place.name}.bad")
+        turns = TransactionalWriter(place.kafka.bootstrap, outputs, KafkaAccess(), group=place.name, patience=patience)
+        rules = (EventRule("a once", Uniqueness(FieldPath(("a",)), within_us), Action.REJECT),)
         registry = Registry(SubjectStore(dialect.create_engine(chosen.store.url), SystemClock()))
-        validating = Validating("orders", Versions(registry, "orders", around.clock), Terms(10**12, rules))
-        source = Source(topic, patience, around, from_start=True, back_us=back_us(rules))
+        validating = RecordChecker(
+            "orders", ResolutionCache(registry, "orders", around.clock), EventPolicy(10**12, rules)
+        )
+        source = TopicSource(topic, patience, around, from_start=True, back_us=find_lookback_us(rules))
         stamping = build_stamping(chosen, "orders")
         self.around = around
         self.validator = Validator(source, validating, turns, stamping=stamping, around=around)

@@ -1,7 +1,6 @@
 """A stream with three topics of its own, and validators of it, for tests on a real broker."""
 
 from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -10,23 +9,32 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path as Folder
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import orjson
 import pytest
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
-
+from confluent_kafka import Consumer
+from confluent_kafka import Message
+from confluent_kafka import Producer
+from confluent_kafka import TopicPartition
 from hopwatch.cli.main import main
-from hopwatch.gate.codec import PREFIX_BYTES, Codec
-from hopwatch.gate.persistent import Patience
-from hopwatch.gate.records import Rejected, of_rejected
-from hopwatch.probes.marks import ID_HEADER, TIME_HEADER
-from hopwatch.probes.taps.surroundings import Surroundings
-from tests.gate.entrances import configured
-from tests.gate.registry.schemas import FIRST, SECOND, Json, schema
+from hopwatch.gate.codec import PREFIX_BYTES
+from hopwatch.gate.codec import Codec
+from tests.gate.registry.schemas import FIRST
+from tests.gate.registry.schemas import SECOND
+from tests.gate.registry.schemas import Json
+from tests.gate.registry.schemas import schema
 from tests.probes.test_process import ROOT
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import PATIENCE_S
+from hopwatch.gate.records import RejectedRecord
+from hopwatch.gate.records import decode_rejected
+from hopwatch.gate.retry import KafkaRetry
+from hopwatch.probes.message_headers import ID_HEADER
+from hopwatch.probes.message_headers import TIME_HEADER
+from hopwatch.probes.taps.context import RunContext
+from tests.gate.gate_client import configured
+
 
 RUN: Final = (sys.executable, "-m", "hopwatch", "validate", "kafka")
 PARTITIONS: Final = 3
@@ -149,7 +157,7 @@ class Place:
     def committed(self) -> dict[int, int]:
         """Return how far the group has come in each partition."""
         asked = [TopicPartition(self.name, at) for at in range(PARTITIONS)]
-        found = Patience(Surroundings(print)).until_done(lambda: self._asking.committed(asked, 30))
+        found = KafkaRetry(RunContext(print)).call(lambda: self._asking.committed(asked, 30))
         return {one.partition: one.offset for one in found}
 
     def dealt_out(self) -> list[list[int]]:
@@ -173,8 +181,8 @@ def id_of(message: Message) -> str:
     return dict(message.headers() or [])[ID_HEADER].decode()
 
 
-def rejected(message: Message) -> Rejected:
+def rejected(message: Message) -> RejectedRecord:
     """Return what a record among the rejected says."""
-    found = of_rejected(message.value() or b"")
-    assert isinstance(found, Rejected)
+    found = decode_rejected(message.value() or b"")
+    assert isinstance(found, RejectedRecord)
     return found

@@ -1,35 +1,45 @@
 """Tests of the page on the gate: it names every rule, key, status and action, and its example is a configuration."""
 
 from __future__ import annotations
-
 import re
 from pathlib import Path
-from typing import Final, get_args
-
+from typing import Final
+from typing import get_args
 import pytest
-
-from hopwatch.gate import intake, routes
-from hopwatch.gate.app import MOST_REQUESTS
-from hopwatch.gate.bodies import EVENT_BYTES, MOST_EVENTS
-from hopwatch.gate.judging import AHEAD_US
-from hopwatch.gate.outlets import MOST_BYTES
-from hopwatch.gate.outlets.kafka import WRITE_S
-from hopwatch.gate.producers import OPEN_PATHS, OVER_S
-from hopwatch.gate.routes import BODY_BYTES
+from hopwatch.gate import intake
+from hopwatch.gate import routes
+from hopwatch.gate.producers import OPEN_PATHS
 from hopwatch.monitor.settings import load
-from hopwatch.monitor.settings.gate import KINDS, Action, AnyRule, RuleSettings
-from hopwatch.probes.http.connections import MOST_OF_ADDRESS, UNREAD_S
+from hopwatch.monitor.settings.gate import KINDS
+from hopwatch.monitor.settings.gate import Action
+from hopwatch.monitor.settings.gate import AnyRule
+from hopwatch.monitor.settings.gate import RuleSettings
+from hopwatch.probes.http.connections import UNREAD_S
 from hopwatch.probes.http.limits import Limits
-from hopwatch.probes.http.problems import MOST_FAULTS
-from hopwatch.probes.http.serve import HEADERS_S, MOST_CONNECTIONS, MOST_HEALTH_CONNECTIONS
 from tests.repository import ROOT
+from hopwatch.gate.app import MAX_REQUESTS
+from hopwatch.gate.event_checks import MAX_AHEAD_US
+from hopwatch.gate.outlets import MAX_WAITING_BYTES
+from hopwatch.gate.outlets.kafka import WRITE_TIMEOUT_S
+from hopwatch.gate.producers import QUOTA_PERIOD_S
+from hopwatch.gate.request_bodies import MAX_EVENT_BYTES
+from hopwatch.gate.request_bodies import MAX_EVENTS
+from hopwatch.gate.routes import MAX_BODY_BYTES
+from hopwatch.probes.http.connections import MAX_PER_ADDRESS
+from hopwatch.probes.http.granian_server import HEADERS_S
+from hopwatch.probes.http.granian_server import MAX_CONNECTIONS
+from hopwatch.probes.http.granian_server import MAX_HEALTH_CONNECTIONS
+from hopwatch.probes.http.problems import MAX_FAULTS
+
 
 PAGE: Final = (ROOT / "docs" / "GATE.md").read_text("utf-8")
 
 
 def test_every_status_is_told() -> None:
     """And no other."""
-    assert {int(status) for status in re.findall(r"^\| (4\d\d|5\d\d) \|", PAGE, re.MULTILINE)} == set(routes._WHEN)
+    assert {int(status) for status in re.findall(r"^\| (4\d\d|5\d\d) \|", PAGE, re.MULTILINE)} == set(
+        routes._DESCRIPTIONS
+    )
 
 
 @pytest.mark.parametrize(("kind", "rule"), KINDS.items())
@@ -58,22 +68,22 @@ def test_its_numbers_are_those_of_the_program() -> None:
     limits = Limits()
     mib = 1024 * 1024
     for words in (
-        f"1 to {MOST_EVENTS:,} of them",
-        f"the last {intake.REMEMBERED:,} events",
-        f"More than {AHEAD_US // 60_000_000} min ahead",
-        f"more than {BODY_BYTES // mib} MiB, unpacked",
-        f"the event more than {EVENT_BYTES // 1024} KiB",
-        f"did not take it within {WRITE_S:g} s",
-        f"on average over {OVER_S} s",
-        f"{MOST_REQUESTS:,} requests at once",
-        f"{intake.MOST_WAITING} of them of one stream",
-        f"{MOST_CONNECTIONS:,} connections, {MOST_OF_ADDRESS:,} of them of one address",
+        f"1 to {MAX_EVENTS:,} of them",
+        f"the last {intake.MIN_REMEMBERED:,} events",
+        f"More than {MAX_AHEAD_US // 60_000_000} min ahead",
+        f"more than {MAX_BODY_BYTES // mib} MiB, unpacked",
+        f"the event more than {MAX_EVENT_BYTES // 1024} KiB",
+        f"did not take it within {WRITE_TIMEOUT_S:g} s",
+        f"on average over {QUOTA_PERIOD_S} s",
+        f"{MAX_REQUESTS:,} requests at once",
+        f"{intake.MAX_WAITING} of them of one stream",
+        f"{MAX_CONNECTIONS:,} connections, {MAX_PER_ADDRESS:,} of them of one address",
         f"{UNREAD_S:g} s to read what was sent",
-        f"without TLS, {MOST_HEALTH_CONNECTIONS} connections",
-        f"Of an event at most {MOST_FAULTS} mistakes",
-        f"{limits.most_held_bytes // mib} MiB of bodies",
+        f"without TLS, {MAX_HEALTH_CONNECTIONS} connections",
+        f"Of an event at most {MAX_FAULTS} mistakes",
+        f"{limits.max_held_bytes // mib} MiB of bodies",
         f"{HEADERS_S:g} s for headers, {limits.body_s:g} s for a body",
-        f"{MOST_BYTES // mib} MiB wait for a topic or a spool",
+        f"{MAX_WAITING_BYTES // mib} MiB wait for a topic or a spool",
         *(f"`{path}`" for path in OPEN_PATHS),
     ):
         assert words in " ".join(PAGE.split()), words

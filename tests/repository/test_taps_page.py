@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from hopwatch.cli import tap
 from hopwatch.cli.main import main
 from hopwatch.probes.taps.http import app
-from hopwatch.probes.values import Bad, IdKind, TimeUnit
+from hopwatch.probes.values import IdFormat, SkipReason, TimeUnit
 from tests.repository import ROOT
 from tests.repository.test_pyproject import EMBEDDED, PROJECT
 
@@ -32,7 +32,7 @@ NEEDS: Final = """
 from hopwatch.cli.main import main
 assert main(["tap", "jsonl", "--help"]) == 0
 from hopwatch.probes.taps import kafka
-from hopwatch.probes.http import serve
+from hopwatch.probes.http import granian_server
 """
 
 
@@ -45,12 +45,14 @@ def test_every_flag_is_listed(command: str, flag: str) -> None:
 
 def test_every_reason_and_every_kind_is_told() -> None:
     """Of what cannot be read, of ids, and of times."""
-    assert [one for one in (*Bad, *IdKind, *TimeUnit) if f"`{one}`" not in PAGE and f" {one}`" not in PAGE] == []
+    assert [
+        one for one in (*SkipReason, *IdFormat, *TimeUnit) if f"`{one}`" not in PAGE and f" {one}`" not in PAGE
+    ] == []
 
 
 def test_every_status_is_told() -> None:
     """And no other."""
-    assert {int(status) for status in re.findall(r"^\| (4\d\d|5\d\d) \|", PAGE, re.MULTILINE)} == set(app._WHEN)
+    assert {int(status) for status in re.findall(r"^\| (4\d\d|5\d\d) \|", PAGE, re.MULTILINE)} == set(app._DESCRIPTIONS)
 
 
 def test_every_flag_on_the_page_is_one() -> None:

@@ -14,15 +14,15 @@ from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel
 
 from hopwatch.probes.http import handlers
-from hopwatch.probes.http.handlers import Well
-from hopwatch.probes.http.limits import App, Bounded, Limits
-from hopwatch.probes.http.problems import Problem
+from hopwatch.probes.http.handlers import HealthAnswer
+from hopwatch.probes.http.limits import App, LimitMiddleware, Limits
+from hopwatch.probes.http.problems import HttpProblem
 from hopwatch.probes.taps.errors import TapSourceError
-from hopwatch.probes.taps.http.accounted import NOTE, Accounted
-from hopwatch.probes.taps.http.bodies import Body
-from hopwatch.probes.taps.http.intake import TICK_S, Intake
-from hopwatch.probes.taps.http.reading import Posted
-from hopwatch.probes.taps.http.refused import Refusal
+from hopwatch.probes.taps.http.accounting import NOTE, AccountingMiddleware
+from hopwatch.probes.taps.http.bodies import ObservationsBody
+from hopwatch.probes.taps.http.body_parser import PostedBody
+from hopwatch.probes.taps.http.intake import TICK_S, ObservationIntake
+from hopwatch.probes.taps.http.refusals import RefusalProblem
 
 WORKERS: Final = 4
 """Threads that look into bodies; the others wait with theirs."""
@@ -30,7 +30,7 @@ JSON: Final = "application/json"
 RECORD: Final = ("application/vnd.hopwatch.batch", "application/octet-stream")
 PATH: Final = "/v1/observations"
 
-_WHEN: Final = {
+_DESCRIPTIONS: Final = {
     400: "the body is no JSON, or no gzip",
     408: "the body came too slowly",
     413: "the body is too large",
@@ -40,41 +40,41 @@ _WHEN: Final = {
 }
 
 
-class Taken(BaseModel):
+class AcceptedAnswer(BaseModel):
     """How many observations were taken."""
 
     observations: int
 
 
-class Error(BaseModel):
+class ObservationFaultAnswer(BaseModel):
     """What is wrong with an observation, and where."""
 
     place: str
     detail: str
 
 
-class One(BaseModel):
+class ObservationAnswer(BaseModel):
     """What became of an observation; of the first few that were refused it is said why."""
 
     status: int
-    errors: list[Error] = []
+    errors: list[ObservationFaultAnswer] = []
 
 
-class Part(BaseModel):
+class PartialAnswer(BaseModel):
     """What became of a body of which a part was taken: how many observations, and each of all that it held."""
 
     observations: int
     refused: int
-    items: list[One]
+    items: list[ObservationAnswer]
 
 
 _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
-    **handlers.documented(_WHEN),
-    207: {"model": Part, "description": "a part of the observations was taken: what became of each"},
+    **handlers.document_problems(_DESCRIPTIONS),
+    207: {"model": PartialAnswer, "description": "a part of the observations was taken: what became of each"},
 }
 
 
-def app(intake: Intake, limits: Limits | None = None) -> App:
+def build_app(intake: ObservationIntake, limits: Limits | None = None) -> App:
     """Return the app of an intake, behind its bounds."""
     api = FastAPI(
         title="Hopwatch tap",
@@ -82,14 +82,14 @@ def app(intake: Intake, limits: Limits | None = None) -> App:
         version="1",
         docs_url=None,
         redoc_url=None,
-        lifespan=lambda _: _ticking(intake),
+        lifespan=lambda _: _run_ticks(intake),
     )
     limiter = CapacityLimiter(WORKERS)
 
     @api.post(
         PATH,
         status_code=HTTPStatus.ACCEPTED,
-        response_model=Taken,
+        response_model=AcceptedAnswer,
         responses=_RESPONSES,
         openapi_extra={"requestBody": _request_body()},
     )
@@ -99,63 +99,63 @@ def app(intake: Intake, limits: Limits | None = None) -> App:
         What is refused counts as dropped: of the node if it could be read, else of every node that is stamped here.
         """
         note = request.scope[NOTE]
-        kind = _kind(request)
+        kind = _check_content_type(request)
         body = await request.body()
         try:
             if kind != JSON:
-                count = await to_thread.run_sync(intake.pass_on, body, limiter=limiter)
-                return _answer(HTTPStatus.ACCEPTED, {"observations": count})
+                count = await to_thread.run_sync(intake.forward_record, body, limiter=limiter)
+                return _respond(HTTPStatus.ACCEPTED, {"observations": count})
             posted = await to_thread.run_sync(intake.observe, body, limiter=limiter)
-        except Refusal as refusal:
+        except RefusalProblem as refusal:
             note.refused = refusal.refused
             raise
         note.refused = posted.refused
-        if posted.bad:
-            return _answer(HTTPStatus.MULTI_STATUS, _part(posted))
-        return _answer(HTTPStatus.ACCEPTED, {"observations": len(posted.observations)})
+        if posted.bad_positions:
+            return _respond(HTTPStatus.MULTI_STATUS, _build_partial_answer(posted))
+        return _respond(HTTPStatus.ACCEPTED, {"observations": len(posted.observations)})
 
     @api.get("/healthz")
-    async def healthz() -> Well:
+    async def healthz() -> HealthAnswer:
         """Say that the tap runs."""
-        return Well()
+        return HealthAnswer()
 
-    @api.get("/readyz", responses=handlers.documented({503: "the sink cannot be written"}))
-    async def readyz() -> Well:
+    @api.get("/readyz", responses=handlers.document_problems({503: "the sink cannot be written"}))
+    async def readyz() -> HealthAnswer:
         """Say whether the sink can be written."""
         await to_thread.run_sync(intake.check, limiter=limiter)
-        return Well()
+        return HealthAnswer()
 
-    handlers.add(api, f"observations go to POST {PATH}")
+    handlers.add_handlers(api, f"observations go to POST {PATH}")
     api.add_exception_handler(TapSourceError, _on_source)
-    return Accounted(Bounded(api, limits or Limits()), intake.books)
+    return AccountingMiddleware(LimitMiddleware(api, limits or Limits()), intake.books)
 
 
-def _part(posted: Posted) -> dict[str, Any]:
+def _build_partial_answer(posted: PostedBody) -> dict[str, Any]:
     items: list[dict[str, Any]] = []
-    for at in range(len(posted.observations) + len(posted.bad)):
-        status = HTTPStatus.UNPROCESSABLE_ENTITY if at in posted.bad else HTTPStatus.ACCEPTED
+    for at in range(len(posted.observations) + len(posted.bad_positions)):
+        status = HTTPStatus.UNPROCESSABLE_ENTITY if at in posted.bad_positions else HTTPStatus.ACCEPTED
         faults = posted.faults.get(at)
         errors = {"errors": [{"place": one.place, "detail": one.detail} for one in faults]} if faults else {}
         items.append({"status": int(status), **errors})
-    return {"observations": len(posted.observations), "refused": len(posted.bad), "items": items}
+    return {"observations": len(posted.observations), "refused": len(posted.bad_positions), "items": items}
 
 
-def _answer(status: HTTPStatus, said: object) -> Response:
+def _respond(status: HTTPStatus, said: object) -> Response:
     return Response(orjson.dumps(said), int(status), media_type=JSON)
 
 
-def _kind(request: Request) -> str:
+def _check_content_type(request: Request) -> str:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if kind not in (JSON, *RECORD) or encoding != "identity":
         known = f"a body is {JSON} or {RECORD[0]}, as it is or by gzip"
         told = f"{known}; got {kind[:60] or 'no content-type'}, {encoding[:60]}"
-        raise Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unknown-type", told)
+        raise HttpProblem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unknown-type", told)
     return kind
 
 
 @asynccontextmanager
-async def _ticking(intake: Intake) -> AsyncIterator[None]:
+async def _run_ticks(intake: ObservationIntake) -> AsyncIterator[None]:
     """Publish what was passed on, as time goes by."""
 
     async def tick() -> None:
@@ -174,27 +174,27 @@ async def _ticking(intake: Intake) -> AsyncIterator[None]:
 
 
 def _request_body() -> dict[str, Any]:
-    schema = Body.model_json_schema(ref_template="#/components/schemas/{model}")
+    schema = ObservationsBody.model_json_schema(ref_template="#/components/schemas/{model}")
     return {
         "required": True,
         "content": {
-            JSON: {"schema": _inlined(schema, schema.pop("$defs"))},
+            JSON: {"schema": _inline_references(schema, schema.pop("$defs"))},
             **{kind: {"schema": {"type": "string", "format": "binary"}} for kind in RECORD},
         },
     }
 
 
-def _inlined(schema: Any, definitions: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
+def _inline_references(schema: Any, definitions: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
     """Return a schema with what it refers to in its place, so that it stands by itself."""
     if isinstance(schema, list):
-        return [_inlined(one, definitions) for one in schema]
+        return [_inline_references(one, definitions) for one in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
         named = definitions[schema["$ref"].rpartition("/")[2]]
         schema = named | {name: value for name, value in schema.items() if name != "$ref"}
-    return {name: _inlined(value, definitions) for name, value in schema.items()}
+    return {name: _inline_references(value, definitions) for name, value in schema.items()}
 
 
 async def _on_source(_: Request, error: Exception) -> Response:
-    return handlers.answered(Problem(HTTPStatus.SERVICE_UNAVAILABLE, "sink-down", str(error)))
+    return handlers.build_response(HttpProblem(HTTPStatus.SERVICE_UNAVAILABLE, "sink-down", str(error)))

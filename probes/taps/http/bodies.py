@@ -9,17 +9,17 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field, PlainValidator, Wit
 from pydantic_core import PydanticCustomError
 
 from hopwatch.probes.contract.limits import MAX_COUNT, MAX_REASON_CHARS
-from hopwatch.probes.values import MAX_ID_CHARS, IdKind, TimeUnit, id_reader, time_reader
+from hopwatch.probes.values import MAX_ID_CHARS, IdFormat, TimeUnit, build_id_reader, build_time_reader
 
-_READ_ID: Final = id_reader(IdKind.AUTO)
-_READ_US: Final = time_reader(TimeUnit.US)
-_READ_ISO: Final = time_reader(TimeUnit.ISO)
-SURELY_US: Final = 100_000_000_000_000
+_READ_ID: Final = build_id_reader(IdFormat.AUTO)
+_READ_US: Final = build_time_reader(TimeUnit.US)
+_READ_ISO: Final = build_time_reader(TimeUnit.ISO)
+MIN_PLAUSIBLE_US: Final = 100_000_000_000_000
 """A number below it, a moment before March 1973, is rather one of today in another unit."""
 _NAME: Final = r"^[A-Za-z0-9._-]{1,128}$"
 
 
-class Stamped(StrEnum):
+class PostedStamp(StrEnum):
     """Which stamps an observation carries."""
 
     IN = "in"
@@ -27,7 +27,7 @@ class Stamped(StrEnum):
     BOTH = "both"
 
 
-class Outcome(StrEnum):
+class PostedOutcome(StrEnum):
     """What the node did with the message."""
 
     PASSED = "passed"
@@ -35,14 +35,14 @@ class Outcome(StrEnum):
     REJECTED = "rejected"
 
 
-def _id(value: object) -> bytes:
+def _parse_id(value: object) -> bytes:
     try:
         return _READ_ID(value)
     except ValueError as error:
         raise PydanticCustomError("id", "{told}", {"told": str(error)}) from None
 
 
-def moment_us(value: object) -> int:
+def parse_moment_us(value: object) -> int:
     """Return a moment as it is posted, in µs since 1970; what is none raises what pydantic takes for an error."""
     try:
         if type(value) is int:
@@ -54,10 +54,10 @@ def moment_us(value: object) -> int:
         raise PydanticCustomError("time", "{told}", {"told": str(error)}) from None
 
 
-def event_us(value: object) -> int:
+def parse_event_us(value: object) -> int:
     """Return an event time as it is posted, as :func:`moment_us` does; a number in another unit is none."""
-    found = moment_us(value)
-    if type(value) is int and found < SURELY_US:
+    found = parse_moment_us(value)
+    if type(value) is int and found < MIN_PLAUSIBLE_US:
         told = f"an event time is whole µs since 1970, got {value}: is it in seconds or milliseconds?"
         raise PydanticCustomError("time", "{told}", {"told": told})
     return found
@@ -65,7 +65,7 @@ def event_us(value: object) -> int:
 
 MessageId = Annotated[
     bytes,
-    PlainValidator(_id),
+    PlainValidator(_parse_id),
     WithJsonSchema(
         {
             "description": "a UUID in its usual form, any other text, or a whole number below 2^128",
@@ -78,7 +78,7 @@ MessageId = Annotated[
 ]
 Moment = Annotated[
     int,
-    PlainValidator(moment_us),
+    PlainValidator(parse_moment_us),
     WithJsonSchema(
         {
             "description": "whole µs since 1970, or ISO 8601 with a zone",
@@ -91,12 +91,12 @@ Moment = Annotated[
 ]
 EventTime = Annotated[
     int,
-    PlainValidator(event_us),
+    PlainValidator(parse_event_us),
     WithJsonSchema(
         {
             "description": "whole µs since 1970, or ISO 8601 with a zone",
             "anyOf": [
-                {"type": "integer", "minimum": SURELY_US, "maximum": 2**53 - 1},
+                {"type": "integer", "minimum": MIN_PLAUSIBLE_US, "maximum": 2**53 - 1},
                 {"type": "string", "format": "date-time"},
             ],
         }
@@ -104,35 +104,35 @@ EventTime = Annotated[
 ]
 
 
-class Observation(BaseModel):
+class PostedObservation(BaseModel):
     """One message at this node."""
 
     model_config = ConfigDict(extra="forbid")
 
     id: MessageId
     event_time: EventTime
-    stamp: Stamped
-    outcome: Outcome = Outcome.PASSED
+    stamp: PostedStamp
+    outcome: PostedOutcome = PostedOutcome.PASSED
     reason: Annotated[str, Field(min_length=1, max_length=MAX_REASON_CHARS)] | None = None
     at: Annotated[Moment | None, Field(description="when it was stamped; now, if it is not said")] = None
     out_at: Annotated[Moment | None, Field(description="when it left, with both stamps; at, if it is not said")] = None
 
-    def fault(self) -> str | None:
+    def find_fault(self) -> str | None:
         """Return what does not go together, if anything."""
-        if self.outcome is not Outcome.PASSED and self.stamp is not Stamped.IN:
+        if self.outcome is not PostedOutcome.PASSED and self.stamp is not PostedStamp.IN:
             return f"a message that is {self.outcome} ends here and has the stamp in alone, got {self.stamp}"
-        if self.outcome is Outcome.PASSED and self.reason is not None:
+        if self.outcome is PostedOutcome.PASSED and self.reason is not None:
             return "a message that passed has no reason: it goes with filtered and rejected"
-        if self.out_at is not None and self.stamp is not Stamped.BOTH:
+        if self.out_at is not None and self.stamp is not PostedStamp.BOTH:
             return "out_at goes with both stamps: a message that only left has its moment in at"
         return None
 
 
-class Body(BaseModel):
+class ObservationsBody(BaseModel):
     """Observations of one node of one stream."""
 
     model_config = ConfigDict(extra="forbid")
 
     stream: Annotated[str, Field(pattern=_NAME)]
     node: Annotated[str, Field(pattern=_NAME)]
-    observations: Annotated[list[Observation], Field(min_length=1, max_length=MAX_COUNT), FailFast()]
+    observations: Annotated[list[PostedObservation], Field(min_length=1, max_length=MAX_COUNT), FailFast()]

@@ -12,34 +12,34 @@ from typing import Final
 
 import numpy as np
 
-from hopwatch.probes import named
+from hopwatch.probes import id_columns
 from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import Outcome as WireOutcome
 from hopwatch.probes.contract.limits import MONITOR_STREAM, NOT_STAMPED
-from hopwatch.probes.packing import NO_TEXT, Columns, Packed, batches
+from hopwatch.probes.packing import NO_TEXT, Columns, PackedBatch, pack_batches
 from hopwatch.probes.sender import UNDELIVERED
 from hopwatch.probes.sinks import Sink
-from hopwatch.probes.taps import opening
+from hopwatch.probes.taps import startup
+from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.errors import TapSourceError
-from hopwatch.probes.taps.http.bodies import Observation, Stamped
+from hopwatch.probes.taps.http.bodies import PostedObservation, PostedStamp
+from hopwatch.probes.taps.http.body_parser import PostedBody, parse_body
 from hopwatch.probes.taps.http.books import CLOSE_S, Books
-from hopwatch.probes.taps.http.reading import Posted, read
-from hopwatch.probes.taps.http.refused import NodeName, Refusal, Refused, at_most
-from hopwatch.probes.taps.opening import checked_sink
-from hopwatch.probes.taps.surroundings import Surroundings
+from hopwatch.probes.taps.http.refusals import NodeName, RefusalProblem, RefusedObservations, estimate_max_count
+from hopwatch.probes.taps.startup import open_checked_sink
 
 TICK_S: Final = 0.5
-REFUSED_S: Final = 2.0
+UNAVAILABLE_S: Final = 2.0
 """How long a sink that took nothing counts as one that cannot be written."""
 RECORDS: Final = "http-records"
 """The instance that records of others are passed on as, to the sink; they keep the names of their own probes."""
 
 
-class Intake:
+class ObservationIntake:
     """Takes observations and records; both may come from many threads at once."""
 
     def __init__(
-        self, sink: str, around: Surroundings, *, id_text: bool = True, allowed: Collection[NodeName] | None = None
+        self, sink: str, around: RunContext, *, id_text: bool = True, allowed: Collection[NodeName] | None = None
     ) -> None:
         """Open the sink; of other nodes than those ``allowed`` nothing is taken, None allows any.
 
@@ -47,59 +47,63 @@ class Intake:
             TapUsageError: the URL cannot be.
             TapSourceError: nothing can be written there.
         """
-        self._url, self._around, self._id_text = sink, around, id_text
+        self._url, self._context, self._id_text = sink, around, id_text
         self._name = f"{socket.gethostname()}-{os.getpid()}"
-        self._records: Sink = checked_sink(sink, f"{RECORDS}.{self._name}.{around.wall_us()}", around.clock)
+        self._records: Sink = open_checked_sink(sink, f"{RECORDS}.{self._name}.{around.wall_us()}", around.clock)
         self._refused_s = float("-inf")
         self._sending = threading.Lock()
         self.books = Books(sink, self._name, around, allowed)
         self.observations = self.records = 0
 
-    def observe(self, data: bytes) -> Posted:
+    def observe(self, data: bytes) -> PostedBody:
         """Send the observations of a body that can be taken, and return what it held.
 
         Raises:
             Refusal: none can be, the sink does not take them, the node is not allowed, or there are too many.
         """
-        posted = read(data)
+        posted = parse_body(data)
         try:
             sender = self.books.sender(posted.node)
-        except Refusal as refusal:
-            refusal.refused = posted.whole
+        except RefusalProblem as refusal:
+            refusal.refused = posted.all_refused
             raise
-        if not sender.offer(lambda now_us: packed(posted.observations, now_us, id_text=self._id_text)):
-            raise self._full("send them again: what of them was taken before will count twice", posted.whole)
+        if not sender.offer(lambda now_us: pack_observations(posted.observations, now_us, id_text=self._id_text)):
+            raise self._build_full_error(
+                "send them again: what of them was taken before will count twice", posted.all_refused
+            )
         self.observations += len(posted.observations)
         return posted
 
-    def pass_on(self, record: bytes) -> int:
+    def forward_record(self, record: bytes) -> int:
         """Send a record of another probe as it is, and return how many observations are in it.
 
         Raises:
             Refusal: it is no record, of a node that is not allowed, or the sink does not take it.
         """
-        refused = Refused(untimed=at_most(len(record)), is_record=record[:1] == bytes([envelope.MARKER]))
+        refused = RefusedObservations(
+            untimed=estimate_max_count(len(record)), is_record=record[:1] == bytes([envelope.MARKER])
+        )
         try:
-            view = envelope.read(record)
-            refused = _in_record(view)
-            envelope.check(record, view)
+            view = envelope.read_record(record)
+            refused = _count_record(view)
+            envelope.check_values(record, view)
         except envelope.RecordError as error:
-            raise Refusal(
+            raise RefusalProblem(
                 HTTPStatus.UNPROCESSABLE_ENTITY, f"record-{error.reason}", str(error), refused=refused
             ) from None
         if view.stream == MONITOR_STREAM:
             told = f"{MONITOR_STREAM} is the monitor's own stream"
-            raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "record-bad_name", told)
+            raise RefusalProblem(HTTPStatus.UNPROCESSABLE_ENTITY, "record-bad_name", told)
         try:
-            self.books.check(NodeName(view.stream, view.node))
-        except Refusal as refusal:
+            self.books.check_allowed(NodeName(view.stream, view.node))
+        except RefusalProblem as refusal:
             refusal.refused = refused
             raise
         with self._sending:
             is_taken = self._records.send(record)
         if not is_taken:
-            raise self._full("send it again", refused)
-        self.books.passed(NodeName(view.stream, view.node))
+            raise self._build_full_error("send it again", refused)
+        self.books.note_forwarded(NodeName(view.stream, view.node))
         self.records += 1
         return view.count
 
@@ -109,51 +113,53 @@ class Intake:
         Raises:
             TapSourceError: it cannot.
         """
-        if self._around.monotonic_s() - self._refused_s < REFUSED_S:
+        if self._context.monotonic_s() - self._refused_s < UNAVAILABLE_S:
             raise TapSourceError(f"the sink {self._url} took nothing just now: it is full, or cannot be written")
         try:
-            opening.check(self._records)
+            startup.check_sink(self._records)
         except OSError as error:
             raise TapSourceError(f"the sink {self._url} cannot be written: {error}") from None
 
     def tick(self) -> None:
         """Let the sink of the records do what time alone makes due, and tell of what was refused."""
-        self.books.tick(self._around.monotonic_s())
+        self.books.tick(self._context.monotonic_s())
         with self._sending:
-            self.books.tell(self._records)
+            self.books.send_unstamped(self._records)
             self._records.tick()
             failed = self._records.failed()
         if failed:
             for record in failed:
-                self.books.refuse(_in_record(envelope.read(record)), UNDELIVERED)
+                self.books.refuse(_count_record(envelope.read_record(record)), UNDELIVERED)
             told = f"{len(failed)} records that were passed on did not reach {self._url}"
-            self._around.tell(f"{told}: what was in them counts as dropped")
+            self._context.report(f"{told}: what was in them counts as dropped")
 
     def close(self, *, bye: bool) -> None:
         """Send what is left, and let go of everything."""
         self.books.close(bye=bye)
         with self._sending:
-            self.books.tell(self._records)
+            self.books.send_unstamped(self._records)
             self._records.close(CLOSE_S)
 
-    def _full(self, advice: str, refused: Refused) -> Refusal:
-        self._refused_s = self._around.monotonic_s()
+    def _build_full_error(self, advice: str, refused: RefusedObservations) -> RefusalProblem:
+        self._refused_s = self._context.monotonic_s()
         told = f"the sink takes nothing now: {advice}"
-        return Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "sink-full", told, refused=refused)
+        return RefusalProblem(HTTPStatus.SERVICE_UNAVAILABLE, "sink-full", told, refused=refused)
 
 
-def _in_record(view: envelope.RecordView) -> Refused:
+def _count_record(view: envelope.RecordView) -> RefusedObservations:
     """Return what is in a record; one without observations says of its instance that it was there."""
     windows = Counter({view.window_start_ms: view.count} if view.count else {})
-    return Refused(NodeName(view.stream, view.node), windows, 0 if view.count else 1, is_record=True)
+    return RefusedObservations(NodeName(view.stream, view.node), windows, 0 if view.count else 1, is_record=True)
 
 
-def packed(observations: Sequence[Observation], now_us: int, *, id_text: bool = True) -> list[Packed]:
+def pack_observations(
+    observations: Sequence[PostedObservation], now_us: int, *, id_text: bool = True
+) -> list[PackedBatch]:
     """Return observations as batches; what says no moment is stamped now. Texts of ids go along if they are to."""
-    rows = [(*_moments(one, now_us), WireOutcome[one.outcome.name], one) for one in observations]
+    rows = [(*_stamp_moments(one, now_us), WireOutcome[one.outcome.name], one) for one in observations]
     texts = list(dict.fromkeys(one.reason for one in observations if one.reason is not None))
     place = {text: at for at, text in enumerate(texts)}
-    ids = named.of([one.id for one in observations])
+    ids = id_columns.encode_ids([one.id for one in observations])
     names = [text or b"" for text in ids.texts] if id_text else []
     columns = Columns(
         ids.ids,
@@ -165,13 +171,13 @@ def packed(observations: Sequence[Observation], now_us: int, *, id_text: bool = 
         ids.kinds,
         np.array([NO_TEXT if text is None else at for at, text in enumerate(ids.texts)], np.int64),
     )
-    return list(batches(columns, texts, names))
+    return list(pack_batches(columns, texts, names))
 
 
-def _moments(one: Observation, now_us: int) -> tuple[int, int]:
+def _stamp_moments(one: PostedObservation, now_us: int) -> tuple[int, int]:
     at_us = now_us if one.at is None else one.at
     out_us = at_us if one.out_at is None else one.out_at
     return (
-        NOT_STAMPED if one.stamp is Stamped.OUT else at_us,
-        NOT_STAMPED if one.stamp is Stamped.IN else out_us,
+        NOT_STAMPED if one.stamp is PostedStamp.OUT else at_us,
+        NOT_STAMPED if one.stamp is PostedStamp.IN else out_us,
     )

@@ -1,34 +1,47 @@
 """Tests of flights as events, and of those that are broken: held against what the gate itself reads and judges."""
 
 from __future__ import annotations
-
 import json
 from itertools import islice
-from typing import Any, Final
+from typing import Any
+from typing import Final
 from uuid import UUID
-
 import pytest
-
-from hopwatch.demo.entrance.breakage import BREAKAGES, choose_breakage
-from hopwatch.demo.entrance.events import SCHEMA, build_item, pack_event, unpack_event
+from hopwatch.demo.entrance.breakage import BREAKAGES
+from hopwatch.demo.entrance.breakage import choose_breakage
+from hopwatch.demo.entrance.events import SCHEMA
+from hopwatch.demo.entrance.events import build_item
+from hopwatch.demo.entrance.events import pack_event
+from hopwatch.demo.entrance.events import unpack_event
 from hopwatch.demo.links import LinkError
 from hopwatch.demo.nodes.ingest import parse_flight
-from hopwatch.demo.records import FlightMessage, create_message, read_flights
-from hopwatch.gate.bodies import batch
+from hopwatch.demo.records import FlightMessage
+from hopwatch.demo.records import create_message
+from hopwatch.demo.records import read_flights
 from hopwatch.gate.codec import Codec
-from hopwatch.gate.judging import Judged, Terms, judge, read_id
 from hopwatch.gate.registry.avro_schema import Schema
-from hopwatch.gate.rules import Action, Path, Range, Rule
+from hopwatch.gate.rules import Action
+from hopwatch.gate.event_checks import CheckedEvent
+from hopwatch.gate.event_checks import EventPolicy
+from hopwatch.gate.event_checks import check_event
+from hopwatch.gate.event_checks import parse_id
+from hopwatch.gate.request_bodies import parse_batch
+from hopwatch.gate.rules import EventRule
+from hopwatch.gate.rules import FieldPath
+from hopwatch.gate.rules import NumberRange
+
 
 NOW_US: Final = 1_700_000_040_000_000
 CODEC: Final = Codec(Schema.parse(json.dumps(SCHEMA)))
-TERMS: Final = Terms(86_400_000_000, (Rule("range distance", Range(Path.parse("distance"), 1, None), Action.REJECT),))
+TERMS: Final = EventPolicy(
+    86_400_000_000, (EventRule("range distance", NumberRange(FieldPath.parse("distance"), 1, None), Action.REJECT),)
+)
 """As the demo's configuration has them."""
 
 
-def judged(*events: dict[str, Any]) -> list[Judged]:
+def judged(*events: dict[str, Any]) -> list[CheckedEvent]:
     """Return what the gate makes of events that arrive now."""
-    return [judge(one, read_id(one), CODEC, TERMS, NOW_US) for one in batch(json.dumps(events).encode())]
+    return [check_event(one, parse_id(one), CODEC, TERMS, NOW_US) for one in parse_batch(json.dumps(events).encode())]
 
 
 def some_messages(count: int = 1_000) -> list[FlightMessage]:

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 from hopwatch.demo.links import LinkError
-from hopwatch.gate.records import Entered
 from hopwatch.probes.contract.segment import MAGIC
-from hopwatch.probes.contract.segment import frame
 from tests.examples import examples
 from hopwatch.demo.entrance.events import pack_event
 from hopwatch.demo.entrance.spool_inlet import GateSpoolInlet
+from hopwatch.gate.records import EnteredRecord
+from hopwatch.probes.contract.segment import encode_frame
 
 
 def payload(number: int) -> bytes:
@@ -26,8 +26,8 @@ def write(spool: Path, name: str, *numbers: int) -> Path:
     """Write a segment with events, as the gate does."""
     path = spool / "gate-1-2" / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    events = [Entered("flights", number.to_bytes(16, "big"), number, 9, b"event").record() for number in numbers]
-    path.write_bytes(MAGIC + b"".join(map(frame, events)))
+    events = [EnteredRecord("flights", number.to_bytes(16, "big"), number, 9, b"event").encode() for number in numbers]
+    path.write_bytes(MAGIC + b"".join(map(encode_frame, events)))
     return path
 
 
@@ -67,7 +67,7 @@ def test_a_segment_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     with pytest.raises(LinkError, match=rf"^the segment {path} of the gate cannot be read: CRC-32C 0x"):
         GateSpoolInlet(tmp_path).receive(0.0)
-    path.write_bytes(MAGIC + frame(b"something"))
+    path.write_bytes(MAGIC + encode_frame(b"something"))
     with pytest.raises(LinkError, match=rf"^the segment {path} holds what is no event of the gate: an event that"):
         GateSpoolInlet(tmp_path).receive(0.0)
 

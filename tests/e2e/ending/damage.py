@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from hopwatch.probes.contract.segment import MAGIC, frame
+from hopwatch.probes.contract.segment import MAGIC, encode_frame
 from tests.e2e.ending.cases import Case, End
 
 _HEAD: Final = 8
@@ -36,7 +36,7 @@ def _of_another_schema(data: bytes) -> bytes:
         end = place + _HEAD + int.from_bytes(data[place : place + 4], "little")
         record = bytearray(data[place + _HEAD : end])
         record[_FINGERPRINT_AT] ^= 0xFF
-        damaged, place = damaged + frame(bytes(record)), end
+        damaged, place = damaged + encode_frame(bytes(record)), end
     return damaged
 
 

@@ -1,20 +1,25 @@
 """Tests of schemas: what a text says, and what of that the fingerprint does not cover."""
 
 from __future__ import annotations
-
 import re
 import warnings
 from typing import Final
-
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from hopwatch.gate.registry.avro_schema import MAX_BYTES, Schema, SchemaError, logical_type
-from hopwatch.gate.registry.breaks import fits
+from hopwatch.gate.registry.avro_schema import Schema
+from hopwatch.gate.registry.avro_schema import SchemaError
+from hopwatch.gate.registry.avro_schema import logical_type
 from hopwatch.probes.contract import envelope
-from tests.gate.registry.schemas import ORDER, SCHEMAS, Json, record, schema
+from tests.gate.registry.schemas import ORDER
+from tests.gate.registry.schemas import SCHEMAS
+from tests.gate.registry.schemas import Json
+from tests.gate.registry.schemas import record
+from tests.gate.registry.schemas import schema
+from hopwatch.gate.registry.avro_schema import MAX_SCHEMA_BYTES
+from hopwatch.gate.registry.breaks import is_compatible
+
 
 NOTHING = {"name": "a", "type": "double"}
 MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
@@ -57,8 +62,8 @@ def test_a_logical_type_is_known_and_decides_nothing(name: str) -> None:
     """Whatever it is called: a type with one reads and is read by the type without."""
     meant, plain = schema({"type": "int", "logicalType": name}).parsed, schema("int").parsed
     assert (logical_type(meant), logical_type(plain)) == (name, None)
-    assert fits(meant, plain)
-    assert fits(plain, meant)
+    assert is_compatible(meant, plain)
+    assert is_compatible(plain, meant)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +129,7 @@ def test_equal_meaning_is_an_equal_fingerprint(said: Json) -> None:
     ("text", "place", "told"),
     [
         ("x", "", "a schema is JSON: "),
-        ('"' + "x" * MAX_BYTES + '"', "", "a schema has at most 1,048,576 bytes, got 1,048,578"),
+        ('"' + "x" * MAX_SCHEMA_BYTES + '"', "", "a schema has at most 1,048,576 bytes, got 1,048,578"),
         ('{"type":"array","items":"null"}', "", "an item of an array would have no bytes"),
         ('["null", {"type": "map", "values": "Order"}]', "/1/values", "there is no type 'Order'"),
         ('{"type":"enum","name":"K","symbols":["A","A"]}', "", "Avro does not know it as a schema: "),

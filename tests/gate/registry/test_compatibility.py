@@ -1,18 +1,30 @@
 """Tests of compatibility: the verdicts are those of Apache Avro's checker of Java, and what is read, is read whole."""
 
 from __future__ import annotations
-
 from collections.abc import Iterator
-
 import orjson
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck
+from hypothesis import Phase
+from hypothesis import given
+from hypothesis import settings
 from hypothesis import strategies as st
-
-from hopwatch.gate.registry.compatibility import Direction, Level, Version, conflicts, reads
+from hopwatch.gate.registry.compatibility import Direction
 from tests.examples import examples
-from tests.gate.registry.avro_java import Checker, checker
-from tests.gate.registry.schemas import ORDER, SCHEMAS, TYPES, Json, changed, record, schema
+from tests.gate.registry.avro_java import Checker
+from tests.gate.registry.avro_java import checker
+from tests.gate.registry.schemas import ORDER
+from tests.gate.registry.schemas import SCHEMAS
+from tests.gate.registry.schemas import TYPES
+from tests.gate.registry.schemas import Json
+from tests.gate.registry.schemas import changed
+from tests.gate.registry.schemas import record
+from tests.gate.registry.schemas import schema
+from hopwatch.gate.registry.compatibility import CompatibilityLevel
+from hopwatch.gate.registry.compatibility import SchemaVersion
+from hopwatch.gate.registry.compatibility import find_conflicts
+from hopwatch.gate.registry.compatibility import is_readable
+
 
 PAIRS = 600
 
@@ -32,7 +44,7 @@ def test_the_verdicts_are_those_of_avro(java: Checker) -> None:
     @given(st.one_of(SCHEMAS.flatmap(lambda one: st.tuples(st.just(one), changed(one))), st.tuples(TYPES, TYPES)))
     def agree(pair: tuple[Json, Json]) -> None:
         texts = [orjson.dumps(one).decode() for one in pair]
-        verdict = reads(schema(pair[0]), schema(pair[1]))
+        verdict = is_readable(schema(pair[0]), schema(pair[1]))
         assert verdict == java.reads(*texts)
         seen[verdict] += 1
 
@@ -54,8 +66,8 @@ def test_fingerprints_are_those_of_avro(java: Checker, said: Json) -> None:
 def test_what_does_not_fit_is_explained(reader: Json, writer: Json) -> None:
     """There is a break whenever the library says that one does not read the other, and none when it does."""
     new, old = schema(reader), schema(writer)
-    found = conflicts(new, [Version(1, old)], Level.BACKWARD)
-    assert bool(found) != reads(new, old)
+    found = find_conflicts(new, [SchemaVersion(1, old)], CompatibilityLevel.BACKWARD)
+    assert bool(found) != is_readable(new, old)
     assert all(one.breaks for one in found)
 
 
@@ -67,27 +79,29 @@ OTHER = record({"name": "a", "type": "int"}, {"name": "b", "type": "int"})
 @pytest.mark.parametrize(
     ("level", "told"),
     [
-        (Level.NONE, []),
-        (Level.BACKWARD, []),
-        (Level.BACKWARD_TRANSITIVE, []),
-        (Level.FORWARD, []),
-        (Level.FORWARD_TRANSITIVE, [(1, Direction.FORWARD)]),
-        (Level.FULL, []),
-        (Level.FULL_TRANSITIVE, [(1, Direction.FORWARD)]),
+        (CompatibilityLevel.NONE, []),
+        (CompatibilityLevel.BACKWARD, []),
+        (CompatibilityLevel.BACKWARD_TRANSITIVE, []),
+        (CompatibilityLevel.FORWARD, []),
+        (CompatibilityLevel.FORWARD_TRANSITIVE, [(1, Direction.FORWARD)]),
+        (CompatibilityLevel.FULL, []),
+        (CompatibilityLevel.FULL_TRANSITIVE, [(1, Direction.FORWARD)]),
     ],
 )
-def test_a_level_says_who_owes_whom(level: Level, told: list[tuple[int, Direction]]) -> None:
+def test_a_level_says_who_owes_whom(level: CompatibilityLevel, told: list[tuple[int, Direction]]) -> None:
     """Version 1 has an int and version 2 a long, as the new one has: only who looks beyond the latest sees a break."""
-    versions = [Version(1, schema(PLAIN)), Version(2, schema(WIDER))]
-    found = conflicts(schema(record({"name": "a", "type": "long"}, name="Order", doc="new")), versions, level)
+    versions = [SchemaVersion(1, schema(PLAIN)), SchemaVersion(2, schema(WIDER))]
+    found = find_conflicts(schema(record({"name": "a", "type": "long"}, name="Order", doc="new")), versions, level)
     assert [(one.version, one.direction) for one in found] == told
 
 
 def test_both_directions_are_told_of_each_version() -> None:
     """In the order of the versions, the new schema as a reader first."""
-    versions = [Version(1, schema(PLAIN)), Version(2, schema(OTHER))]
-    found = conflicts(schema(record({"name": "a", "type": "string"})), versions, Level.FULL_TRANSITIVE)
+    versions = [SchemaVersion(1, schema(PLAIN)), SchemaVersion(2, schema(OTHER))]
+    found = find_conflicts(
+        schema(record({"name": "a", "type": "string"})), versions, CompatibilityLevel.FULL_TRANSITIVE
+    )
     assert [(one.version, one.direction) for one in found] == [
         (1, Direction.BACKWARD), (1, Direction.FORWARD), (2, Direction.BACKWARD), (2, Direction.FORWARD),
     ]  # fmt: skip
-    assert conflicts(schema(ORDER), [], Level.FULL_TRANSITIVE) == ()
+    assert find_conflicts(schema(ORDER), [], CompatibilityLevel.FULL_TRANSITIVE) == ()

@@ -1,12 +1,14 @@
 """Tests of differences: each place that is not the same, and nothing else."""
 
 from __future__ import annotations
-
 import pytest
 from hypothesis import given
+from tests.gate.registry.schemas import SCHEMAS
+from tests.gate.registry.schemas import Json
+from tests.gate.registry.schemas import record
+from tests.gate.registry.schemas import schema
+from hopwatch.gate.registry.differences import find_differences
 
-from hopwatch.gate.registry.differences import differences
-from tests.gate.registry.schemas import SCHEMAS, Json, record, schema
 
 INNER = record({"name": "zip", "type": "int"}, name="Address")
 INNER_TEXT = record({"name": "zip", "type": "string"}, name="Address")
@@ -37,12 +39,12 @@ INNER_TEXT = record({"name": "zip", "type": "string"}, name="Address")
 )  # fmt: skip
 def test_each_place_is_told(old: Json, new: Json, told: list[tuple[str, str, str]]) -> None:
     """What stands there in either schema."""
-    assert differences(schema(old), schema(new)) == told
+    assert find_differences(schema(old), schema(new)) == told
 
 
 @given(SCHEMAS)
 def test_a_schema_does_not_differ_from_itself(said: Json) -> None:
     """And from an empty record in each of its fields."""
     one, empty = schema(said), schema(record(name=said["name"]))
-    assert differences(one, one) == []
-    assert {place for place, _, _ in differences(empty, one)} >= {field["name"] for field in said["fields"]}
+    assert find_differences(one, one) == []
+    assert {place for place, _, _ in find_differences(empty, one)} >= {field["name"] for field in said["fields"]}

@@ -1,7 +1,6 @@
 """Tests of generated modules: they are typed, and what they encode they decode, also what other versions wrote."""
 
 from __future__ import annotations
-
 import datetime as dt
 import decimal
 import io
@@ -10,18 +9,23 @@ import sys
 import types
 import uuid
 from pathlib import Path
-
 import fastavro
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from hypothesis import settings
 from hypothesis import strategies as st
-
 from hopwatch.gate.codec import Codec
-from hopwatch.gate.registry.python_code import NotWritableError, module
 from tests.examples import examples
-from tests.gate.registry.schemas import ORDER, SCHEMAS, Json, record, schema
+from tests.gate.registry.schemas import ORDER
+from tests.gate.registry.schemas import SCHEMAS
+from tests.gate.registry.schemas import Json
+from tests.gate.registry.schemas import record
+from tests.gate.registry.schemas import schema
 from tests.gate.test_codec import with_event
+from hopwatch.gate.registry.python_code import CodeGenerationError
+from hopwatch.gate.registry.python_code import generate_module
+
 
 LINE = record(
     {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
@@ -55,7 +59,7 @@ def loaded(text: str) -> types.ModuleType:
 def source(said: Json, *others: Json) -> str:
     """Return the module of a schema, the latest version behind others."""
     versions = {number: schema(one) for number, one in enumerate([*others, said], start=1)}
-    return module(schema(said), versions, "orders", len(versions))
+    return generate_module(schema(said), versions, "orders", len(versions))
 
 
 def test_what_is_encoded_is_decoded() -> None:
@@ -93,7 +97,7 @@ def test_events_of_the_gate_are_decoded(drawn: Json) -> None:
     said, (written, _) = drawn
     one = schema(said)
     event = Codec(one).encode(orjson.dumps(written))
-    made = loaded(module(one, {1: one}, "orders", 1))
+    made = loaded(generate_module(one, {1: one}, "orders", 1))
     outermost = made.__dict__["_BY_NAME"][said["name"]].__self__
     found = outermost.decode(event)
     assert outermost.decode(found.encode()) == found
@@ -156,5 +160,5 @@ def test_a_module_is_typed(tmp_path: Path) -> None:
 )
 def test_what_no_module_can_be_made_of_is_told(said: Json, told: str) -> None:
     """With what to do."""
-    with pytest.raises(NotWritableError, match=told.replace("[", r"\[").replace("|", r"\|")):
+    with pytest.raises(CodeGenerationError, match=told.replace("[", r"\[").replace("|", r"\|")):
         source(said)

@@ -9,18 +9,18 @@ from itertools import count
 import pytest
 
 from hopwatch.gate.registry.avro_schema import Schema
-from hopwatch.gate.registry.compatibility import Conflict, Level, Version, conflicts
-from hopwatch.gate.registry.shelf import ShelfDownError
+from hopwatch.gate.registry.compatibility import CompatibilityLevel, Conflict, SchemaVersion, find_conflicts
+from hopwatch.gate.registry.schema_store import SchemaStoreError
 from hopwatch.gate.registry.subjects import (
-    ALL,
+    ALL_SUBJECTS,
     IncompatibleError,
     MeaningError,
     Registry,
     RegistryError,
     UnknownError,
 )
+from tests.gate.registry.memory_store import MemoryShelf
 from tests.gate.registry.schemas import record, schema
-from tests.gate.registry.shelves import MemoryShelf
 
 FIRST = schema(record({"name": "a", "type": "int"}))
 SECOND = schema(record({"name": "a", "type": "int"}, {"name": "b", "type": "int", "default": 0}))
@@ -45,7 +45,7 @@ def test_versions_are_numbered_from_one(registry: Registry) -> None:
     assert [(one.entry.version, one.is_new) for one in made] == [(1, True), (2, True), (2, False)]
     assert [entry.version for entry in registry.entries("orders")] == [1, 2]
     assert registry.entry("orders").version == 2
-    assert registry.entry("orders", 1).kept.text == FIRST.text
+    assert registry.entry("orders", 1).schema.text == FIRST.text
 
 
 def test_an_older_text_that_is_registered_again_is_the_newest(registry: Registry) -> None:
@@ -56,7 +56,7 @@ def test_an_older_text_that_is_registered_again_is_the_newest(registry: Registry
     assert (found.entry.version, found.is_new, registry.entry("orders").version) == (1, False, 2)
     made = [registry.register("orders", FIRST) for _ in range(2)]
     assert [(one.entry.version, one.is_new) for one in made] == [(3, True), (3, False)]
-    assert registry.entry("orders").kept == registry.entry("orders", 1).kept
+    assert registry.entry("orders").schema == registry.entry("orders", 1).schema
     assert registry.register("orders", SECOND, renews=False).entry.version == 2
     assert registry.places(1) == [("orders", 1), ("orders", 3)]
 
@@ -64,9 +64,9 @@ def test_an_older_text_that_is_registered_again_is_the_newest(registry: Registry
 def test_an_older_text_that_would_break_readers_is_refused_too(registry: Registry) -> None:
     """Unless it is restored, which asks nobody."""
     registry.register("orders", FIRST)
-    registry.set_level(Level.NONE, "orders")
+    registry.set_level(CompatibilityLevel.NONE, "orders")
     registry.register("orders", BROKEN)
-    registry.set_level(Level.FORWARD, "orders")
+    registry.set_level(CompatibilityLevel.FORWARD, "orders")
     with pytest.raises(IncompatibleError, match="the schema does not fit version 2 of 'orders', which is forward"):
         registry.register("orders", FIRST)
     made = [registry.restore("orders", version) for version in (1, 1, 3, 2)]
@@ -94,13 +94,13 @@ class Watched(MemoryShelf):
 def test_nobody_who_writes_waits_for_a_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many versions there are, and however large: the shelf is open for what is entered alone."""
     shelf, compared = Watched(), []
-    compare = conflicts
+    compare = find_conflicts
 
-    def watched(new: Schema, versions: Sequence[Version], level: Level) -> tuple[Conflict, ...]:
+    def watched(new: Schema, versions: Sequence[SchemaVersion], level: CompatibilityLevel) -> tuple[Conflict, ...]:
         compared.append(shelf.is_written)
         return compare(new, versions, level)
 
-    monkeypatch.setattr("hopwatch.gate.registry.subjects.conflicts", watched)
+    monkeypatch.setattr("hopwatch.gate.registry.subjects.find_conflicts", watched)
     for one in (FIRST, SECOND):
         Registry(shelf).register("orders", one)
     assert compared == [False, False]
@@ -115,7 +115,7 @@ MEANT = schema(record({"name": "a", "type": "int"}, {"name": "b", "type": "int",
     ("meanwhile", "told"),
     [
         (lambda registry: registry.register("orders", TEXT), "does not fit version 2 of 'orders', which is backward"),
-        (lambda registry: registry.set_level(Level.FULL, "orders"), ""),
+        (lambda registry: registry.set_level(CompatibilityLevel.FULL, "orders"), ""),
         (lambda registry: registry.register("sales", MEANT), "stands already for a schema that differs"),
         (lambda registry: registry.register("sales", SECOND), ""),
     ],
@@ -138,13 +138,13 @@ def test_a_version_is_compared_with_once(monkeypatch: pytest.MonkeyPatch) -> Non
     registry, wishes = Registry(shelf), [SECOND]
     registry.register("orders", FIRST)
     shelf.before_writing = lambda: registry.register("orders", wishes.pop()) if wishes else None
-    compare = conflicts
+    compare = find_conflicts
 
-    def watched(new: Schema, versions: Sequence[Version], level: Level) -> tuple[Conflict, ...]:
+    def watched(new: Schema, versions: Sequence[SchemaVersion], level: CompatibilityLevel) -> tuple[Conflict, ...]:
         compared.append((new is FIELD, [one.number for one in versions]))
         return compare(new, versions, level)
 
-    monkeypatch.setattr("hopwatch.gate.registry.subjects.conflicts", watched)
+    monkeypatch.setattr("hopwatch.gate.registry.subjects.find_conflicts", watched)
     assert registry.register("orders", FIELD).entry.version == 3
     assert [numbers for is_own, numbers in compared if is_own] == [[1], [2]]
 
@@ -171,7 +171,9 @@ def test_who_comes_too_late_all_the_time_is_told() -> None:
         shelf.before_writing = before
 
     shelf.before_writing = before
-    with pytest.raises(ShelfDownError, match="others registered versions of 'orders' 100 times meanwhile: come again"):
+    with pytest.raises(
+        SchemaStoreError, match="others registered versions of 'orders' 100 times meanwhile: come again"
+    ):
         registry.register("orders", schema(record({"name": "z", "type": "int", "default": 0})))
 
 
@@ -180,7 +182,7 @@ def test_the_first_text_of_a_meaning_stays(registry: Registry) -> None:
     registry.register("orders", FIRST)
     noted = schema(record({"name": "a", "type": "int", "doc": "how many"}))
     again, elsewhere = registry.register("orders", noted), registry.register("sales", noted)
-    assert (again.is_new, again.entry.kept.text) == (False, FIRST.text)
+    assert (again.is_new, again.entry.schema.text) == (False, FIRST.text)
     assert elsewhere.entry == again.entry
     assert registry.places(1) == [("orders", 1), ("sales", 1)]
     assert registry.find("sales", noted) == elsewhere.entry
@@ -193,22 +195,22 @@ def test_what_would_break_readers_is_refused(registry: Registry) -> None:
     told = r"the schema does not fit version 1 of 'orders', which is backward_transitive"
     with pytest.raises(IncompatibleError, match=told) as caught:
         registry.register("orders", BROKEN)
-    assert registry.conflicts("orders", BROKEN) == (Level.BACKWARD_TRANSITIVE, caught.value.conflicts)
+    assert registry.conflicts("orders", BROKEN) == (CompatibilityLevel.BACKWARD_TRANSITIVE, caught.value.conflicts)
     assert registry.conflicts("orders", BROKEN, 1)[1] == caught.value.conflicts
-    registry.set_level(Level.NONE, "orders")
+    registry.set_level(CompatibilityLevel.NONE, "orders")
     assert registry.register("orders", BROKEN).entry.version == 2
-    assert registry.conflicts("nobody", BROKEN) == (Level.BACKWARD_TRANSITIVE, ())
+    assert registry.conflicts("nobody", BROKEN) == (CompatibilityLevel.BACKWARD_TRANSITIVE, ())
 
 
 def test_levels_are_of_a_subject_or_of_all(registry: Registry) -> None:
     """A subject's own one goes before."""
-    assert registry.level() is Level.BACKWARD_TRANSITIVE
+    assert registry.level() is CompatibilityLevel.BACKWARD_TRANSITIVE
     assert registry.own_level("orders") is None
-    registry.set_level(Level.FULL, ALL)
-    assert [registry.level(), registry.level("orders")] == [Level.FULL, Level.FULL]
-    registry.set_level(Level.FORWARD, "orders")
+    registry.set_level(CompatibilityLevel.FULL, ALL_SUBJECTS)
+    assert [registry.level(), registry.level("orders")] == [CompatibilityLevel.FULL, CompatibilityLevel.FULL]
+    registry.set_level(CompatibilityLevel.FORWARD, "orders")
     assert [registry.level(), registry.level("orders"), registry.own_level("orders")] == [
-        Level.FULL, Level.FORWARD, Level.FORWARD,
+        CompatibilityLevel.FULL, CompatibilityLevel.FORWARD, CompatibilityLevel.FORWARD,
     ]  # fmt: skip
 
 

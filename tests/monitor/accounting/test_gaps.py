@@ -14,11 +14,9 @@ from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import Batch
 from hopwatch.probes.contract.batch import Drop
-from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.limits import WINDOW_MS
 from hopwatch.probes.contract.segment import MAGIC
 from hopwatch.probes.contract.segment import folder_name
-from hopwatch.probes.contract.segment import frame
 from tests.against_model import prepared_store
 from tests.e2e.traffic import pulse
 from tests.micro_batches import MicroBatches
@@ -29,6 +27,8 @@ from tests.monitor.spool_builder import observation_batch
 from tests.monitor.spool_builder import pack_ids
 from tests.monitor.spool_builder import write_file
 from tests.monitor.spool_builder import write_segment
+from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.contract.segment import encode_frame
 
 
 TERMS = WindowPolicy(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)
@@ -36,7 +36,7 @@ RULES = {"orders": StreamConfig(Pathway.parse("a -> b"), TERMS, ignore_nodes=("a
 FIRST, SECOND = range(50), range(50, 100)
 LATE_S = 400
 EMPTY: dict[str, Any] = {
-    "kind": Kind.HEARTBEAT,
+    "kind": BatchKind.HEARTBEAT,
     "count": 0,
     "message_ids": b"",
     "lag_in_us": b"",
@@ -140,12 +140,12 @@ def _not_published(place: Place) -> None:
 
 
 def _hello_alone(place: Place) -> None:
-    hello = replace(make_batch(Kind.HEARTBEAT, "b"), probe="b-2", complete_through_us=at_us(-10), sent_at_us=at_us(-10))
+    hello = replace(make_batch(BatchKind.HEARTBEAT, "b"), probe="b-2", complete_through_us=at_us(-10), sent_at_us=at_us(-10))
     write_segment(place.path(hello), hello, arrival_us=at_us(-10))
 
 
 def _last_one_cut(place: Place) -> None:
-    hello = replace(make_batch(Kind.HEARTBEAT, "b"), probe="b-2", epoch_us=at_us(-800), complete_through_us=at_us(-700))
+    hello = replace(make_batch(BatchKind.HEARTBEAT, "b"), probe="b-2", epoch_us=at_us(-800), complete_through_us=at_us(-700))
     later = replace(place.of_b(SECOND, "b-2"), seq=1, epoch_us=at_us(-800))
     path = write_segment(place.path(hello), hello, arrival_us=at_us(-700))
     data = write_segment(path.with_name("0000000001.seg"), later, arrival_us=at_us(70))
@@ -212,7 +212,7 @@ def test_implausible_observations_of_another_time_explain_nothing(place: Place) 
     stamps = {"lag_in_us": (at_us(-3_600)).to_bytes(8, "little") * 50, "lag_out_us": b"", "window_start_ms": 0}
     batch = place.of_b(SECOND, "b-2", epoch_us=at_us(-4_000), complete_through_us=at_us(-3_500), **stamps)
     bye = replace(
-        make_batch(Kind.BYE, "b"), probe="b-2", epoch_us=at_us(-4_000), seq=1, complete_through_us=at_us(-3_400)
+        make_batch(BatchKind.BYE, "b"), probe="b-2", epoch_us=at_us(-4_000), seq=1, complete_through_us=at_us(-3_400)
     )
     write_segment(place.path(batch), batch, bye, arrival_us=at_us(-3_400))
     window = place.window()
@@ -235,7 +235,7 @@ def test_the_next_window_is_not_touched(place: Place) -> None:
 
 def test_absurd_counts_of_many_instances_make_no_loss(place: Place) -> None:
     """Together they are more than 64 bits hold, and still only a great many."""
-    one = make_batch(Kind.HEARTBEAT, "b", complete_through_us=at_us(LATE_S), drops=(Drop(START_MS, 2**62, "odd"),))
+    one = make_batch(BatchKind.HEARTBEAT, "b", complete_through_us=at_us(LATE_S), drops=(Drop(START_MS, 2**62, "odd"),))
     many = [replace(one, probe=f"odd-{number}") for number in range(1_100)]
     write_segment(place.spool / "passed-on" / "0000000000.seg", *many, arrival_us=at_us(LATE_S))
     verdict, lower, upper = bounds(place.window())
@@ -247,7 +247,7 @@ def test_absurd_counts_of_many_instances_make_no_loss(place: Place) -> None:
 @pytest.mark.parametrize("restarts", [False, True])
 def test_a_hole_from_before_the_first_window_is_kept(restarts: bool, place: Place) -> None:  # noqa: FBT001 - a column
     """A record that may have been anybody's came when nothing else had; a monitor that is started again knows of it."""
-    loose = write_file(place.folder / "loose" / "0000000000.seg", MAGIC + frame(b"damaged"), at_us(70))
+    loose = write_file(place.folder / "loose" / "0000000000.seg", MAGIC + encode_frame(b"damaged"), at_us(70))
     batches = MicroBatches(RULES, prepared_store(place.folder, "store.db"))
     batches.run([loose])
     if restarts:
@@ -262,7 +262,7 @@ def test_a_hole_from_before_the_first_window_is_kept(restarts: bool, place: Plac
 def test_a_reason_names_the_undeclared_nodes_of_its_window(place: Place) -> None:
     """Not one that sent something hours before, and said bye then."""
     place.write(place.of_b(SECOND, "b-2", node="nrom"))
-    old = replace(make_batch(Kind.BYE, "aaa"), epoch_us=at_us(-7_300), complete_through_us=at_us(-7_200))
+    old = replace(make_batch(BatchKind.BYE, "aaa"), epoch_us=at_us(-7_300), complete_through_us=at_us(-7_200))
     write_segment(place.path(old), old, arrival_us=at_us(-7_200))
     (reason,) = place.window()["reasons"]
     assert reason.startswith("probes report nodes that the path does not have: nrom; ")

@@ -1,32 +1,42 @@
 """Tests of the ledger: which windows there are, when they are judged anew, and what a new judgement changes."""
 
 from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
 import numpy as np
 import pytest
-
-from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
+from hopwatch.monitor.accounting.ledger import Conclusion
+from hopwatch.monitor.accounting.ledger import Ledger
+from hopwatch.monitor.accounting.ledger import LiveWindow
 from hopwatch.monitor.kernel import masks
-from hopwatch.monitor.kernel.books import FACTS, IMPLAUSIBLE, DropFact
-from hopwatch.monitor.kernel.tally import NEVER_US, ObservedBatch, Tally, build_tally, instance_name
+from hopwatch.monitor.kernel.books import FACTS
+from hopwatch.monitor.kernel.books import IMPLAUSIBLE
+from hopwatch.monitor.kernel.books import DropFact
+from hopwatch.monitor.kernel.tally import NEVER_US
+from hopwatch.monitor.kernel.tally import ObservedBatch
+from hopwatch.monitor.kernel.tally import Tally
+from hopwatch.monitor.kernel.tally import build_tally
+from hopwatch.monitor.kernel.tally import instance_name
 from hopwatch.monitor.kernel.window import STRAGGLING_US
 from hopwatch.monitor.payloads import FactSheet
-from hopwatch.monitor.results import Status, Verdict, WindowResult
-from hopwatch.probes.contract.batch import Batch, Drop, Kind
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import WindowResult
+from hopwatch.probes.contract.batch import Batch
+from hopwatch.probes.contract.batch import Drop
 from hopwatch.probes.contract.limits import WINDOW_US
-from tests.monitor.spool_builder import (
-    START_US,
-    STREAM_CONFIGS,
-    WINDOW_POLICY,
-    at_us,
-    make_batch,
-    observation_batch,
-    window_ms,
-)
+from tests.monitor.spool_builder import START_US
+from tests.monitor.spool_builder import STREAM_CONFIGS
+from tests.monitor.spool_builder import WINDOW_POLICY
+from tests.monitor.spool_builder import at_us
+from tests.monitor.spool_builder import make_batch
+from tests.monitor.spool_builder import observation_batch
+from tests.monitor.spool_builder import window_ms
+from hopwatch.probes.contract.batch import BatchKind
+
 
 FINAL_US = WINDOW_POLICY.final_at_us(START_US)
 OVER_US = WINDOW_POLICY.amendable_until_us(START_US) + STRAGGLING_US
@@ -68,7 +78,7 @@ class Monitor:
         """Take in batches that arrived together."""
         keys = self.ledger.absorb([sheet_of(batch, arrival_us) for batch in batches])
         for batch in batches:
-            if batch.kind == Kind.OBSERVATIONS and not WINDOW_POLICY.standing(batch.window_start_ms, arrival_us):
+            if batch.kind == BatchKind.OBSERVATIONS and not WINDOW_POLICY.standing(batch.window_start_ms, arrival_us):
                 key = batch.stream, batch.window_start_ms * 1_000
                 self.past.observed[key].append(_arrays(batch, arrival_us))
                 (tally,) = self.past.tallies(*key)
@@ -139,48 +149,48 @@ def lossy() -> Monitor:
 
 def all_told(seq: int) -> list[Batch]:
     """Return the last words of both probes."""
-    return [make_batch(Kind.BYE, node, seq=seq, complete_through_us=at_us(400)) for node in "ab"]
+    return [make_batch(BatchKind.BYE, node, seq=seq, complete_through_us=at_us(400)) for node in "ab"]
 
 
 # The windows that there are
 
 
 LISTED = {
-    "one": ([(0, Kind.OBSERVATIONS)], {0}),
-    "a gap": ([(0, Kind.OBSERVATIONS), (3, Kind.OBSERVATIONS)], {0, 1, 2, 3}),
-    "heartbeats too": ([(0, Kind.HEARTBEAT), (1, Kind.OBSERVATIONS), (2, Kind.BYE)], {0, 1, 2}),
-    "backwards": ([(2, Kind.OBSERVATIONS), (0, Kind.HEARTBEAT)], {0, 1, 2}),
-    "a clock five minutes ahead": ([(0, Kind.OBSERVATIONS), (6, Kind.HEARTBEAT)], {0, 1, 2, 3, 4, 5, 6}),
-    "a clock further ahead": ([(0, Kind.OBSERVATIONS), (7, Kind.HEARTBEAT)], {0}),
-    "a clock of 1970": ([(0, Kind.OBSERVATIONS), (-29_453_760, Kind.HEARTBEAT)], {0}),
-    "an event of 2099": ([(0, Kind.HEARTBEAT), (38_404_800, Kind.OBSERVATIONS)], {0}),
-    "nothing plausible": ([(-29_453_760, Kind.BYE)], set()),
+    "one": ([(0, BatchKind.OBSERVATIONS)], {0}),
+    "a gap": ([(0, BatchKind.OBSERVATIONS), (3, BatchKind.OBSERVATIONS)], {0, 1, 2, 3}),
+    "heartbeats too": ([(0, BatchKind.HEARTBEAT), (1, BatchKind.OBSERVATIONS), (2, BatchKind.BYE)], {0, 1, 2}),
+    "backwards": ([(2, BatchKind.OBSERVATIONS), (0, BatchKind.HEARTBEAT)], {0, 1, 2}),
+    "a clock five minutes ahead": ([(0, BatchKind.OBSERVATIONS), (6, BatchKind.HEARTBEAT)], {0, 1, 2, 3, 4, 5, 6}),
+    "a clock further ahead": ([(0, BatchKind.OBSERVATIONS), (7, BatchKind.HEARTBEAT)], {0}),
+    "a clock of 1970": ([(0, BatchKind.OBSERVATIONS), (-29_453_760, BatchKind.HEARTBEAT)], {0}),
+    "an event of 2099": ([(0, BatchKind.HEARTBEAT), (38_404_800, BatchKind.OBSERVATIONS)], {0}),
+    "nothing plausible": ([(-29_453_760, BatchKind.BYE)], set()),
 }
 
 
 @pytest.mark.parametrize(("spoken", "listed"), LISTED.values(), ids=LISTED)
 def test_the_windows_listed_are_all_from_the_first_to_the_last_plausible_batch(
-    spoken: list[tuple[int, Kind]], listed: set[int], monitor: Monitor
+    spoken: list[tuple[int, BatchKind]], listed: set[int], monitor: Monitor
 ) -> None:
     """Gaps included, heartbeats and byes too; a clock that is wrong lists nothing. All arrived in the second minute."""
     for seq, (number, kind) in enumerate(spoken):
-        make = observation_batch([1], seq=seq) if kind == Kind.OBSERVATIONS else make_batch(kind, seq=seq)
+        make = observation_batch([1], seq=seq) if kind == BatchKind.OBSERVATIONS else make_batch(kind, seq=seq)
         monitor.take_in(replace(make, window_start_ms=window_ms(number)), arrival_us=at_us(60))
     assert set(monitor.conclude(NEVER_US)) == listed
 
 
 def test_windows_that_were_forgotten_are_not_listed_again(monitor: Monitor) -> None:
     """The range only ever widens: what lies inside it was listed once."""
-    monitor.take_in(make_batch(Kind.HEARTBEAT), arrival_us=at_us(60))
+    monitor.take_in(make_batch(BatchKind.HEARTBEAT), arrival_us=at_us(60))
     monitor.conclude(OVER_US + 1)
     monitor.ledger.forget(OVER_US + 1)
-    monitor.take_in(make_batch(Kind.HEARTBEAT, seq=1, window_start_ms=window_ms(2)), arrival_us=at_us(170))
+    monitor.take_in(make_batch(BatchKind.HEARTBEAT, seq=1, window_start_ms=window_ms(2)), arrival_us=at_us(170))
     assert set(monitor.conclude(OVER_US + 1)) == {1, 2}
 
 
 def test_the_pulse_of_the_monitor_has_books_and_no_windows(monitor: Monitor) -> None:
     """Nothing is ever concluded of _hopwatch."""
-    keys = monitor.take_in(make_batch(Kind.HEARTBEAT, "monitor", stream="_hopwatch"), arrival_us=at_us(60))
+    keys = monitor.take_in(make_batch(BatchKind.HEARTBEAT, "monitor", stream="_hopwatch"), arrival_us=at_us(60))
     assert keys == {("_hopwatch", "monitor", "probe-of-monitor", at_us(-10))}
     assert monitor.conclude(NEVER_US) == {}
 
@@ -189,7 +199,7 @@ def test_a_listed_window_without_observations_is_judged_by_the_books(monitor: Mo
     """IDLE where the origin's probe told that nothing came, SILENT where nobody was there."""
     monitor.take_in(*all_told(seq=0), arrival_us=at_us(400))
     monitor.take_in(
-        make_batch(Kind.HEARTBEAT, "b", probe="late", epoch_us=at_us(1_200), window_start_ms=window_ms(20)),
+        make_batch(BatchKind.HEARTBEAT, "b", probe="late", epoch_us=at_us(1_200), window_start_ms=window_ms(20)),
         arrival_us=at_us(1_210),
     )
     verdicts = {number: each.result.verdict for number, each in monitor.conclude(NEVER_US).items()}
@@ -241,7 +251,7 @@ def test_books_alone_do_not_judge_an_open_window(monitor: Monitor) -> None:
     """They say nothing before it is final."""
     monitor.take_in(observation_batch([1]), arrival_us=at_us(1))
     monitor.conclude(at_us(2))
-    monitor.take_in(make_batch(Kind.HEARTBEAT, seq=1), arrival_us=at_us(3))
+    monitor.take_in(make_batch(BatchKind.HEARTBEAT, seq=1), arrival_us=at_us(3))
     assert monitor.conclude(at_us(3)) == {}
 
 
@@ -266,8 +276,8 @@ def test_books_that_say_the_same_judge_nothing_again(lossy: Monitor) -> None:
 def test_streams_are_apart() -> None:
     """What one stream's probes say lists and judges no window of another."""
     monitor = Monitor(Ledger({"orders": STREAM_CONFIGS["orders"], "trades": STREAM_CONFIGS["orders"]}))
-    monitor.take_in(make_batch(Kind.HEARTBEAT, stream="trades", window_start_ms=window_ms(3)), arrival_us=at_us(190))
-    monitor.take_in(make_batch(Kind.HEARTBEAT), arrival_us=at_us(190))
+    monitor.take_in(make_batch(BatchKind.HEARTBEAT, stream="trades", window_start_ms=window_ms(3)), arrival_us=at_us(190))
+    monitor.take_in(make_batch(BatchKind.HEARTBEAT), arrival_us=at_us(190))
     concluded = monitor.ledger.conclude(set(), NEVER_US, monitor.past)
     listed = [(each.result.stream, each.result.window_start_us) for each in concluded]
     assert listed == [("orders", START_US), ("trades", window_ms(3) * 1_000)]
@@ -335,7 +345,7 @@ def test_what_was_sighted_late_is_in_flight_in_a_final_window(monitor: Monitor) 
 def test_drops_that_are_told_late_amend(lossy: Monitor) -> None:
     """The upper bound of a final window rises with them."""
     drops = (Drop(window_ms(0), 5, "queue full"),)
-    lossy.take_in(make_batch(Kind.HEARTBEAT, seq=2, complete_through_us=at_us(400), drops=drops), arrival_us=at_us(401))
+    lossy.take_in(make_batch(BatchKind.HEARTBEAT, seq=2, complete_through_us=at_us(400), drops=drops), arrival_us=at_us(401))
     result = lossy.judged(LATER_US).result
     assert (result.revision, result.nodes[0].dropped, result.lost_upper) == (1, 5, 6)
 
@@ -381,10 +391,10 @@ def test_books_forget_the_windows_that_are_gone(lossy: Monitor) -> None:
     [
         (observation_batch([1]), OVER_US),
         (observation_batch([1], window_start_ms=window_ms(-1)), OVER_US - WINDOW_US),
-        (make_batch(Kind.HEARTBEAT), 0),
+        (make_batch(BatchKind.HEARTBEAT), 0),
         (observation_batch([1], window_start_ms=window_ms(20_000)), 0),
         (observation_batch([1], window_start_ms=window_ms(-70)), 0),
-        (make_batch(Kind.HEARTBEAT, stream="_hopwatch"), 0),
+        (make_batch(BatchKind.HEARTBEAT, stream="_hopwatch"), 0),
     ],
     ids=["observations", "older ones", "a heartbeat", "implausible", "too late", "the pulse"],
 )

@@ -4,33 +4,30 @@ All that is judged here is the window from 600 s to 660 s, with its horizon at 8
 """
 
 from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import numpy as np
 import pytest
+from hopwatch.monitor.kernel.books import FACTS
+from hopwatch.monitor.kernel.books import IMPLAUSIBLE
+from hopwatch.monitor.kernel.books import IN_WINDOW
+from hopwatch.monitor.kernel.books import MAX_DROPPED
+from hopwatch.monitor.kernel.books import TOO_LATE
+from hopwatch.monitor.kernel.books import BatchRun
+from hopwatch.monitor.kernel.books import Book
+from hopwatch.monitor.kernel.books import DropFact
+from hopwatch.monitor.kernel.books import absorb
+from hopwatch.monitor.kernel.books import judge_book
+from hopwatch.probes.contract.batch import BatchKind
 
-from hopwatch.monitor.kernel.books import (
-    FACTS,
-    IMPLAUSIBLE,
-    IN_WINDOW,
-    MAX_DROPPED,
-    TOO_LATE,
-    BatchRun,
-    Book,
-    DropFact,
-    absorb,
-    judge_book,
-)
-from hopwatch.probes.contract.batch import Kind
 
 WINDOW_MS: Final = 600_000
 JUST_US: Final = 1e-6
 """A microsecond, in seconds."""
 
 
-def fact(seq: int, through_s: float, kind: Kind = Kind.HEARTBEAT, **fields: Any) -> tuple[int, ...]:  # noqa: ANN401
+def fact(seq: int, through_s: float, kind: BatchKind = BatchKind.HEARTBEAT, **fields: Any) -> tuple[int, ...]:  # noqa: ANN401
     """Return what is known of a batch: it completes ``through_s`` and arrived then; without a window it has none."""
     moment_us = round(through_s * 1e6)
     known = {
@@ -49,13 +46,13 @@ def fact(seq: int, through_s: float, kind: Kind = Kind.HEARTBEAT, **fields: Any)
 
 def observed(seq: int, through_s: float, standing: int = IN_WINDOW) -> tuple[int, ...]:
     """Return what is known of a batch of two observations of the window."""
-    return fact(seq, through_s, Kind.OBSERVATIONS, window_start_ms=WINDOW_MS, count=2, standing=standing)
+    return fact(seq, through_s, BatchKind.OBSERVATIONS, window_start_ms=WINDOW_MS, count=2, standing=standing)
 
 
 def nonsense(seq: int, through_s: float, from_s: float) -> tuple[int, ...]:
     """Return what is known of a batch of two observations with event times that cannot be, stamped since a moment."""
     known = {"window_start_ms": 10**12, "count": 2, "standing": IMPLAUSIBLE, "stamped_from_us": round(from_s * 1e6)}
-    return fact(seq, through_s, Kind.OBSERVATIONS, **known)
+    return fact(seq, through_s, BatchKind.OBSERVATIONS, **known)
 
 
 def written(*facts: tuple[int, ...], epoch_s: float = 0, drops: tuple[DropFact, ...] = ()) -> Book:
@@ -90,11 +87,11 @@ ACCOUNTS: dict[str, tuple[Book, str]] = {
     "born later by its own clock than its batch arrived": (written(fact(0, 650), epoch_s=9_000), "say heard"),
     "born behind the horizon, and sent of it": (written(observed(0, 900), epoch_s=850), ALL),
     # It ended with a bye.
-    "bye in the window": (written(fact(0, 630, Kind.BYE)), ALL),
-    "bye in the first moment": (written(fact(0, 600, Kind.BYE)), ALL),
-    "bye just before": (written(fact(0, 600 - JUST_US, Kind.BYE)), "told complete"),
-    "bye before, and had sent of it": (written(observed(0, 500), fact(1, 590, Kind.BYE)), ALL),
-    "bye, but a batch came behind it": (written(fact(0, 630, Kind.BYE), fact(1, 640)), "say heard"),
+    "bye in the window": (written(fact(0, 630, BatchKind.BYE)), ALL),
+    "bye in the first moment": (written(fact(0, 600, BatchKind.BYE)), ALL),
+    "bye just before": (written(fact(0, 600 - JUST_US, BatchKind.BYE)), "told complete"),
+    "bye before, and had sent of it": (written(observed(0, 500), fact(1, 590, BatchKind.BYE)), ALL),
+    "bye, but a batch came behind it": (written(fact(0, 630, BatchKind.BYE), fact(1, 640)), "say heard"),
     # It fell silent without a bye.
     "silent in the window": (written(fact(0, 630)), "say heard"),
     "silent 10 s before": (written(fact(0, 590)), "say heard"),
@@ -108,7 +105,7 @@ ACCOUNTS: dict[str, tuple[Book, str]] = {
     "missing from the horizon on": (written(fact(0, 810), fact(2, 900)), "say heard"),
     "missing from just behind it": (written(fact(0, 810 + JUST_US), fact(2, 900)), ALL),
     "missing all around": (written(fact(0, 500), fact(2, 900)), "say heard"),
-    "missing all around, before a bye": (written(fact(0, 500), fact(2, 900, Kind.BYE)), "say heard"),
+    "missing all around, before a bye": (written(fact(0, 500), fact(2, 900, BatchKind.BYE)), "say heard"),
     "missing beside one of the same flush": (
         written(fact(0, 599), fact(2, 599, sent_at_us=601_000_000, arrival_us=602_000_000), fact(3, 900)),
         "say heard",
@@ -138,7 +135,7 @@ ACCOUNTS: dict[str, tuple[Book, str]] = {
     # Nothing came of it that makes sense.
     "complete before it was born": (written(fact(0, 500, arrival_us=700_000_000), epoch_s=650), "say"),
     "bye before it was born": (
-        written(fact(0, 610, Kind.BYE, arrival_us=700_000_000), epoch_s=650),
+        written(fact(0, 610, BatchKind.BYE, arrival_us=700_000_000), epoch_s=650),
         "told complete",
     ),
 }
@@ -192,7 +189,7 @@ def test_a_book_of_nothing_is_alive_from_its_epoch() -> None:
 def test_a_duplicate_of_an_earlier_micro_batch_changes_the_tallies_alone() -> None:
     """Whatever it says the second time: another moment, a bye, drops."""
     book = written(fact(0, 900))
-    copy = np.array([fact(0, 950, Kind.BYE, arrival_us=900_000_000)], FACTS)
+    copy = np.array([fact(0, 950, BatchKind.BYE, arrival_us=900_000_000)], FACTS)
     again, is_new = absorb(book, copy, [DropFact(0, WINDOW_MS, 1, "full")])
     assert not is_new.any()
     assert (judged(again), again.complete_through_us, again.tallies.duplicate_batches) == (ALL, 900_000_000, 1)
@@ -225,7 +222,7 @@ def test_what_was_set_aside_of_a_window_far_ahead_is_not_noted() -> None:
     """A day ahead of its arrival or more: a book must not grow with event times that lie."""
     starts_ms = (86_340_000, 86_400_000, 4_070_908_800_000)
     odd = [
-        fact(seq, 0, Kind.OBSERVATIONS, window_start_ms=start_ms, count=1, standing=IMPLAUSIBLE)
+        fact(seq, 0, BatchKind.OBSERVATIONS, window_start_ms=start_ms, count=1, standing=IMPLAUSIBLE)
         for seq, start_ms in enumerate(starts_ms)
     ]
     assert written(*odd).sent == {86_340_000: True}
@@ -238,7 +235,7 @@ LONG_AGO_US: Final = -(10**12)
 def test_a_tap_that_is_behind_has_told_nothing() -> None:
     """It is heard where it has sent something, and its account is complete once it has caught up past the horizon."""
     sent = {"window_start_ms": WINDOW_MS, "count": 2, "complete_through_us": LONG_AGO_US}
-    behind = [fact(0, 5_000, Kind.OBSERVATIONS, **sent), fact(1, 5_010, complete_through_us=LONG_AGO_US)]
+    behind = [fact(0, 5_000, BatchKind.OBSERVATIONS, **sent), fact(1, 5_010, complete_through_us=LONG_AGO_US)]
     assert judged(written(*behind, epoch_s=5_000)) == "say heard"
     assert judged(written(*behind, fact(2, 5_100), epoch_s=5_000)) == "say heard told complete"
 

@@ -1,24 +1,24 @@
 """Tests of the tally: examples worked out by hand, and what laws do not reach."""
 
 from __future__ import annotations
-
 import numpy as np
 import pytest
-
 from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.tally import (
-    MAX_LOST_IDS,
-    NEVER_US,
-    ObservedBatch,
-    Tally,
-    build_tally,
-    empty_tally,
-    merge_tallies,
-)
+from hopwatch.monitor.kernel.tally import MAX_LOST_IDS
+from hopwatch.monitor.kernel.tally import NEVER_US
+from hopwatch.monitor.kernel.tally import ObservedBatch
+from hopwatch.monitor.kernel.tally import Tally
+from hopwatch.monitor.kernel.tally import build_tally
+from hopwatch.monitor.kernel.tally import empty_tally
+from hopwatch.monitor.kernel.tally import merge_tallies
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.probes.contract.batch import IdKind, Outcome
+from hopwatch.probes.contract.batch import Outcome
 from hopwatch.probes.contract.ids import id_bytes
-from tests.monitor.kernel.batch_builder import make_batch, passed_batch, stopped_batch
+from tests.monitor.kernel.batch_builder import make_batch
+from tests.monitor.kernel.batch_builder import passed_batch
+from tests.monitor.kernel.batch_builder import stopped_batch
+from hopwatch.probes.contract.batch import WireIdKind
+
 
 END_US = 60
 CHAIN = Pathway.parse("a -> b")
@@ -176,12 +176,15 @@ def test_lost_ids_are_kept_up_to_ten_thousand() -> None:
 
 def test_the_slowest_messages_are_named_as_the_first_node_names_them() -> None:
     """The lag is that of the node; of a message that the node says nothing of, the others tell the kind."""
-    said = passed_batch(0, ids(1, 2))._replace(id_kind=IdKind.INT)
+    said = passed_batch(0, ids(1, 2))._replace(id_kind=WireIdKind.INT)
     at_a, at_b = (
         build_tally(CHAIN, [make_batch(1, ids(1, 2, 2, 3), [5] * 4, [25, 60, 50, 7]), said], END_US).slowest or ()
     )
     assert [one.tobytes() for one in at_b.message_ids] == ids(2, 1, 3)
-    assert (at_b.lag_us.tolist(), at_b.names.kinds.tolist()) == ([60, 25, 7], [IdKind.INT, IdKind.INT, IdKind.UNKNOWN])
+    assert (at_b.lag_us.tolist(), at_b.names.kinds.tolist()) == (
+        [60, 25, 7],
+        [WireIdKind.INT, WireIdKind.INT, WireIdKind.UNKNOWN],
+    )
     assert ([one.tobytes() for one in at_a.message_ids], at_a.lag_us.tolist()) == (ids(1, 2), [30, 30])
 
 

@@ -10,7 +10,7 @@ import pytest
 from hopwatch.monitor.errors import SettingsError
 from hopwatch.monitor.settings import load
 from hopwatch.probes.contract.kafka import KafkaAccess
-from hopwatch.probes.sinks.kafka import access_of
+from hopwatch.probes.sinks.kafka import read_access
 
 PREFIX = "HOPWATCH_TRANSPORT__KAFKA__"
 USER = 'security_protocol = "SASL_SSL"\nsasl_mechanism = "PLAIN"\nsasl_username = "me"\n'
@@ -82,7 +82,7 @@ def test_a_variable_says_the_same_to_monitor_and_probe(folder: Path, password: s
     """A password is text as it stands, though it might be read as something else."""
     variables = {"sasl_password": password, "security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN"}
     environ = {PREFIX + name.upper(): value for name, value in variables.items()}
-    probe = access_of(environ | {f"{PREFIX}SASL_USERNAME": "me"})
+    probe = read_access(environ | {f"{PREFIX}SASL_USERNAME": "me"})
     assert _access(folder, **variables) == probe
     assert probe.sasl_password == password
 

@@ -1,16 +1,21 @@
 """Tests of ``[gate]``: what is right, and what is said of what is not."""
 
 from __future__ import annotations
-
 from pathlib import Path
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import pytest
-
 from hopwatch.cli import gate_builder
-from hopwatch.gate.rules import Action, Enumeration, Freshness, Pattern, Range, Required, Uniqueness
+from hopwatch.gate.rules import Action
+from hopwatch.gate.rules import Enumeration
+from hopwatch.gate.rules import Freshness
+from hopwatch.gate.rules import Pattern
+from hopwatch.gate.rules import Required
+from hopwatch.gate.rules import Uniqueness
 from hopwatch.monitor.errors import SettingsError
 from hopwatch.monitor.settings import load
+from hopwatch.gate.rules import NumberRange
+
 
 STREAM: Final = '[streams.orders]\npath = "gate -> sink"\n'
 ENTRANCE: Final = f'{STREAM}[gate.streams.orders]\nto = "spool:./events/orders"\n'
@@ -96,10 +101,10 @@ within = "1h"
 
 def test_rules_become_what_they_say(tmp_path: Path) -> None:
     """In their order; one without a name is called by its kind and its field."""
-    terms = gate_builder.build_entrance(settings(tmp_path, RULES), "orders").terms
+    terms = gate_builder.build_entrance(settings(tmp_path, RULES), "orders").policy
     assert [(rule.name, type(rule.check), rule.action) for rule in terms.rules] == [
         ("required customer.name", Required, Action.REJECT),
-        ("range lines[].price", Range, Action.QUARANTINE),
+        ("range lines[].price", NumberRange, Action.QUARANTINE),
         ("currency code", Pattern, Action.NOTE),
         ("enumeration country", Enumeration, Action.REJECT),
         ("freshness", Freshness, Action.REJECT),

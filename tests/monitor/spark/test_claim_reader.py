@@ -1,32 +1,46 @@
 """Tests of redeeming claim checks: what is read back from the segments is what was observed."""
 
 from __future__ import annotations
-
 import resource
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-
-from hopwatch.monitor.kernel import masks, naming
+from hopwatch.monitor.kernel import masks
+from hopwatch.monitor.kernel import naming
 from hopwatch.monitor.kernel.journeys import RecordColumns
-from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally, empty_tally, instance_name, merge_tallies
-from hopwatch.monitor.payloads import CLAIMS, Claims, pack_tally
+from hopwatch.monitor.kernel.tally import ObservedBatch
+from hopwatch.monitor.kernel.tally import Tally
+from hopwatch.monitor.kernel.tally import build_tally
+from hopwatch.monitor.kernel.tally import empty_tally
+from hopwatch.monitor.kernel.tally import instance_name
+from hopwatch.monitor.kernel.tally import merge_tallies
+from hopwatch.monitor.payloads import CLAIMS
+from hopwatch.monitor.payloads import Claims
+from hopwatch.monitor.payloads import pack_tally
 from hopwatch.monitor.spark import claim_reader
 from hopwatch.monitor.spark.decoder import decode_segments
 from hopwatch.monitor.spark.rows import CLAIMS_ROW
-from hopwatch.probes.contract import envelope, id_texts
-from hopwatch.probes.contract.batch import Batch, IdKind
+from hopwatch.probes.contract import envelope
+from hopwatch.probes.contract import id_texts
+from hopwatch.probes.contract.batch import Batch
 from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.probes.contract.limits import NO_REASON, NOT_STAMPED
-from tests.monitor.spool_builder import STREAM_CONFIGS, at_us, observation_batch, pack_ids, pack_lags, write_segment
+from hopwatch.probes.contract.limits import NO_REASON
+from hopwatch.probes.contract.limits import NOT_STAMPED
+from tests.monitor.spool_builder import STREAM_CONFIGS
+from tests.monitor.spool_builder import at_us
+from tests.monitor.spool_builder import observation_batch
+from tests.monitor.spool_builder import pack_ids
+from tests.monitor.spool_builder import pack_lags
+from tests.monitor.spool_builder import write_segment
+from hopwatch.probes.contract.batch import WireIdKind
+
 
 PATHWAY = STREAM_CONFIGS["orders"].pathway
 END_US = at_us(60)
@@ -87,7 +101,7 @@ def _batches(draw: st.DrawFn) -> list[Batch]:
             "lag_in_us": pack_lags(*draw(times)),
             "lag_out_us": draw(st.just(b"") | times.map(lambda us: pack_lags(*us))),
         }
-        named = draw(st.sampled_from([{"id_kind": IdKind.INT}, *_as_texts(numbers)]))
+        named = draw(st.sampled_from([{"id_kind": WireIdKind.INT}, *_as_texts(numbers)]))
         batches.append(
             observation_batch(numbers, draw(st.sampled_from("ab")), seq=seq, outcome=outcome or b"", **stamps | named)
         )
@@ -97,8 +111,8 @@ def _batches(draw: st.DrawFn) -> list[Batch]:
 def _as_texts(numbers: list[int]) -> list[dict[str, Any]]:
     """Return what a batch says whose ids are texts: with the texts, and without them."""
     texts = [f"order-{number}" for number in numbers]
-    laid_out, ends = id_texts.laid_out([text.encode() for text in texts])
-    said: dict[str, Any] = {"id_kind": IdKind.TEXT, "message_ids": b"".join(map(id_bytes, texts))}
+    laid_out, ends = id_texts.join_texts([text.encode() for text in texts])
+    said: dict[str, Any] = {"id_kind": WireIdKind.TEXT, "message_ids": b"".join(map(id_bytes, texts))}
     return [said, said | {"id_texts": laid_out, "id_text_ends": ends}]
 
 

@@ -1,39 +1,51 @@
 """Tests of the decoder: what becomes of every record of a segment."""
 
 from __future__ import annotations
-
 import os
 import re
 from dataclasses import replace
 from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from hopwatch.monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, TOO_LATE, DropFact
-from hopwatch.monitor.payloads import EARLY, NOWHERE, Claims, FactSheet, SetAside
+from hopwatch.monitor.kernel.books import IMPLAUSIBLE
+from hopwatch.monitor.kernel.books import IN_WINDOW
+from hopwatch.monitor.kernel.books import TOO_LATE
+from hopwatch.monitor.kernel.books import DropFact
+from hopwatch.monitor.payloads import EARLY
+from hopwatch.monitor.payloads import NOWHERE
+from hopwatch.monitor.payloads import Claims
+from hopwatch.monitor.payloads import FactSheet
+from hopwatch.monitor.payloads import SetAside
 from hopwatch.monitor.spark import rows as rows_module
-from hopwatch.monitor.spark.decoder import build_decoder, decode_segments
-from hopwatch.monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, SET_ASIDE_ROW, JobRow
-from hopwatch.probes.contract import envelope, segment
-from hopwatch.probes.contract.batch import Batch, Drop, IdKind, Kind
+from hopwatch.monitor.spark.decoder import build_decoder
+from hopwatch.monitor.spark.decoder import decode_segments
+from hopwatch.monitor.spark.rows import CLAIMS_ROW
+from hopwatch.monitor.spark.rows import CLOCK_ROW
+from hopwatch.monitor.spark.rows import FACTS_ROW
+from hopwatch.monitor.spark.rows import SET_ASIDE_ROW
+from hopwatch.monitor.spark.rows import JobRow
+from hopwatch.probes.contract import envelope
+from hopwatch.probes.contract import segment
+from hopwatch.probes.contract.batch import Batch
+from hopwatch.probes.contract.batch import Drop
 from hopwatch.probes.contract.limits import MAX_RECORD_BYTES
-from tests.monitor.spool_builder import (
-    START_MS,
-    STREAM_CONFIGS,
-    WINDOW_POLICY,
-    at_us,
-    encode_unchecked,
-    frame_record,
-    make_batch,
-    observation_batch,
-    window_ms,
-    write_file,
-    write_segment,
-)
+from tests.monitor.spool_builder import START_MS
+from tests.monitor.spool_builder import STREAM_CONFIGS
+from tests.monitor.spool_builder import WINDOW_POLICY
+from tests.monitor.spool_builder import at_us
+from tests.monitor.spool_builder import encode_unchecked
+from tests.monitor.spool_builder import frame_record
+from tests.monitor.spool_builder import make_batch
+from tests.monitor.spool_builder import observation_batch
+from tests.monitor.spool_builder import window_ms
+from tests.monitor.spool_builder import write_file
+from tests.monitor.spool_builder import write_segment
+from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.contract.batch import WireIdKind
+
 
 GOOD = observation_batch([1, 2])
 RECORD = envelope.encode(GOOD)
@@ -57,14 +69,14 @@ def sheet_of(rows: dict[str, list[JobRow]]) -> FactSheet:
 def test_a_batch_becomes_a_claim_check_on_where_it_lies(tmp_path: Path) -> None:
     """Of a batch's observations nothing travels but how many there are, and where their record and its fields begin."""
     path = write_segment(
-        tmp_path / "s.seg", make_batch(Kind.HEARTBEAT), observation_batch([1, 2], seq=1), arrival_us=at_us(70)
+        tmp_path / "s.seg", make_batch(BatchKind.HEARTBEAT), observation_batch([1, 2], seq=1), arrival_us=at_us(70)
     )
     (row,) = rows_of(path)[CLAIMS_ROW]
     claims = Claims.unpack(row.payload)
     assert row[:5] == (CLAIMS_ROW, "orders", START_MS, 0, None)
     assert (claims.path, claims.node, claims.observations) == (str(path), "a", 2)
     ((seq, arrival_us, start, end, count, ids_at, lag_in_at, lag_out_at, outcome_at, *named),) = claims.refs.tolist()
-    assert named == [IdKind.BYTES, NOWHERE, NOWHERE]
+    assert named == [WireIdKind.BYTES, NOWHERE, NOWHERE]
     batch, data = observation_batch([1, 2], seq=1), path.read_bytes()
     assert (seq, arrival_us, count, outcome_at) == (1, at_us(70), 2, NOWHERE)
     assert envelope.decode(data[start:end]) == batch
@@ -84,22 +96,22 @@ def test_each_window_of_an_instance_has_a_claim_of_its_own(tmp_path: Path) -> No
 def test_the_books_get_a_fact_for_every_batch(tmp_path: Path) -> None:
     """Heartbeats and byes too: number, arrival, complete_through, sent_at, window, count, kind, standing."""
     kinds = (
-        make_batch(Kind.HEARTBEAT),
+        make_batch(BatchKind.HEARTBEAT),
         observation_batch([1, 2], seq=1, sent_at_us=at_us(66)),
-        make_batch(Kind.BYE, seq=2),
+        make_batch(BatchKind.BYE, seq=2),
     )
     sheet = sheet_of(rows_of(write_segment(tmp_path / "s.seg", *kinds, arrival_us=at_us(70))))
     assert (sheet.stream, sheet.node, sheet.probe, sheet.epoch_us) == ("orders", "a", "probe-of-a", at_us(-10))
     assert sheet.facts.tolist() == [
-        (0, at_us(70), at_us(65), at_us(65), START_MS, 0, 0, Kind.HEARTBEAT, IN_WINDOW),
-        (1, at_us(70), at_us(65), at_us(66), START_MS, 0, 2, Kind.OBSERVATIONS, IN_WINDOW),
-        (2, at_us(70), at_us(65), at_us(65), START_MS, 0, 0, Kind.BYE, IN_WINDOW),
+        (0, at_us(70), at_us(65), at_us(65), START_MS, 0, 0, BatchKind.HEARTBEAT, IN_WINDOW),
+        (1, at_us(70), at_us(65), at_us(66), START_MS, 0, 2, BatchKind.OBSERVATIONS, IN_WINDOW),
+        (2, at_us(70), at_us(65), at_us(65), START_MS, 0, 0, BatchKind.BYE, IN_WINDOW),
     ]
 
 
 def test_a_clock_that_is_ahead_completes_nothing_beyond_the_arrival(tmp_path: Path) -> None:
     """What an instance says to be complete is cut at the moment at which its batch arrived."""
-    ahead = make_batch(Kind.HEARTBEAT, complete_through_us=at_us(500))
+    ahead = make_batch(BatchKind.HEARTBEAT, complete_through_us=at_us(500))
     sheet = sheet_of(rows_of(write_segment(tmp_path / "s.seg", ahead, arrival_us=at_us(70))))
     assert sheet.facts["complete_through_us"].tolist() == [at_us(70)]
 
@@ -107,7 +119,7 @@ def test_a_clock_that_is_ahead_completes_nothing_beyond_the_arrival(tmp_path: Pa
 def test_drops_stand_beside_the_batch_that_reported_them(tmp_path: Path) -> None:
     """So that the drops of a batch that comes twice count once."""
     drops = (Drop(START_MS, 3, "queue full"), Drop(window_ms(1), 1, "spool full"))
-    batches = (make_batch(Kind.HEARTBEAT), make_batch(Kind.HEARTBEAT, seq=1, drops=drops))
+    batches = (make_batch(BatchKind.HEARTBEAT), make_batch(BatchKind.HEARTBEAT, seq=1, drops=drops))
     sheet = sheet_of(rows_of(write_segment(tmp_path / "s.seg", *batches)))
     assert sheet.drops == (DropFact(1, START_MS, 3, "queue full"), DropFact(1, window_ms(1), 1, "spool full"))
 
@@ -115,8 +127,8 @@ def test_drops_stand_beside_the_batch_that_reported_them(tmp_path: Path) -> None
 def test_labels_go_along_with_the_facts(tmp_path: Path) -> None:
     """An instance's host and version are those of its first batch in the segment."""
     batches = (
-        make_batch(Kind.HEARTBEAT, labels={"host": "h1"}),
-        make_batch(Kind.HEARTBEAT, seq=1, labels={"host": "h2"}),
+        make_batch(BatchKind.HEARTBEAT, labels={"host": "h1"}),
+        make_batch(BatchKind.HEARTBEAT, seq=1, labels={"host": "h2"}),
     )
     assert sheet_of(rows_of(write_segment(tmp_path / "s.seg", *batches))).labels == {"host": "h1"}
 
@@ -135,7 +147,7 @@ def test_instances_are_told_apart(other: dict[str, object], tmp_path: Path) -> N
 
 
 def _header(**fields: object) -> bytes:
-    return encode_unchecked(replace(make_batch(Kind.HEARTBEAT), **fields))  # type: ignore[arg-type]  # what no probe would send
+    return encode_unchecked(replace(make_batch(BatchKind.HEARTBEAT), **fields))  # type: ignore[arg-type]  # what no probe would send
 
 
 def _packed(**fields: object) -> bytes:
@@ -155,9 +167,9 @@ BROKEN = {
     "offset": (_packed(event_offset_us=b"\0\x87\x93\x03" * 2), "bad_value", "below 60000000, got 60000000"),
     "outcome": (_packed(outcome=b"\0\x04"), "bad_value", "outcome is 0, 1, 2 or 3, got 4"),
     "deferred": (_packed(outcome=b"\0\x03"), "unsupported", "deferred are counted by no version"),
-    "metrics": (_header(kind=Kind.METRICS), "unsupported", "a batch of metrics is counted by no version"),
+    "metrics": (_header(kind=BatchKind.METRICS), "unsupported", "a batch of metrics is counted by no version"),
     "texts": (
-        _packed(id_kind=IdKind.TEXT, id_texts=b"a", id_text_ends=bytes(8)),
+        _packed(id_kind=WireIdKind.TEXT, id_texts=b"a", id_text_ends=bytes(8)),
         "bad_length",
         "with id_texts at 1, got",
     ),
@@ -285,7 +297,7 @@ def test_event_times_of_another_age_spoil_nothing(moment_us: int, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "pulse", [make_batch(Kind.HEARTBEAT), make_batch(Kind.BYE), GOOD], ids=lambda batch: batch.kind.name
+    "pulse", [make_batch(BatchKind.HEARTBEAT), make_batch(BatchKind.BYE), GOOD], ids=lambda batch: batch.kind.name
 )
 def test_the_monitors_own_pulse_is_known(pulse: Batch, tmp_path: Path) -> None:
     """The stream _hopwatch needs no configuration, has books, and no windows whatever is sent in its name."""
@@ -307,7 +319,7 @@ def test_the_claims_of_a_window_go_to_every_shard(tmp_path: Path) -> None:
 
 def test_the_arrival_is_the_files_modification_time(tmp_path: Path) -> None:
     """In whole µs, rounded down; nothing in the records moves it."""
-    path = write_segment(tmp_path / "s.seg", make_batch(Kind.HEARTBEAT, sent_at_us=at_us(900)))
+    path = write_segment(tmp_path / "s.seg", make_batch(BatchKind.HEARTBEAT, sent_at_us=at_us(900)))
     os.utime(path, ns=(0, at_us(70) * 1_000 + 999))
     assert sheet_of(rows_of(path)).facts["arrival_us"].tolist() == [at_us(70)]
 

@@ -25,7 +25,6 @@ from hopwatch.monitor.store import rollups
 from hopwatch.monitor.store import writer
 from hopwatch.monitor.store.rollups import DAY_US
 from hopwatch.monitor.store.rollups import HOUR_US
-from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.micro_batches import MicroBatches
 from tests.monitor.spool_builder import START_US
@@ -41,6 +40,7 @@ from tests.monitor.store.conclusions import PATHWAY
 from tests.monitor.store.conclusions import build_conclusion
 from tests.monitor.store.conclusions import dump_tables
 from tests.monitor.store.conclusions import write_conclusions
+from hopwatch.probes.contract.batch import BatchKind
 
 
 Json = dict[str, Any]
@@ -242,10 +242,10 @@ def batches(spool: Path) -> list[list[Path]]:
             records.append(observation_batch(range(100 * n, 100 * n + 9 - n % 3), "b", **fields))
         if n == 8:
             records.append(observation_batch([108], "b", seq=18, window_start_ms=window_ms(10), sent_at_us=told_us))
-        records.append(make_batch(Kind.HEARTBEAT, "monitor", stream="_hopwatch", seq=n, sent_at_us=told_us))
+        records.append(make_batch(BatchKind.HEARTBEAT, "monitor", stream="_hopwatch", seq=n, sent_at_us=told_us))
         made.append([write_segment(spool / f"{n}.seg", *records, arrival_us=told_us)])
     for number, later_s in enumerate((11_500, 20_000, 20_001, 20_002, 20_003)):
-        beat = make_batch(Kind.HEARTBEAT, "monitor", stream="_hopwatch", seq=18 + number, sent_at_us=at_us(later_s))
+        beat = make_batch(BatchKind.HEARTBEAT, "monitor", stream="_hopwatch", seq=18 + number, sent_at_us=at_us(later_s))
         made.append([write_segment(spool / f"beat-{number}.seg", beat, arrival_us=at_us(later_s))])
     return [*made, []]
 

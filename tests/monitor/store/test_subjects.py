@@ -1,20 +1,22 @@
 """Tests of the registry's schemas in the store: they are what a shelf in memory would hold."""
 
 from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 from sqlalchemy import Engine
-
-from hopwatch.gate.registry.compatibility import Level
-from hopwatch.gate.registry.shelf import ShelfDownError
-from hopwatch.gate.registry.subjects import ALL, IncompatibleError, Registry
+from hopwatch.gate.registry.subjects import IncompatibleError
+from hopwatch.gate.registry.subjects import Registry
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.store.subjects import SubjectStore
-from tests.gate.registry.schemas import record, schema
-from tests.gate.registry.shelves import MemoryShelf
-from tests.gate.registry.test_subjects import BROKEN, FIRST, SECOND
+from tests.gate.registry.schemas import record
+from tests.gate.registry.schemas import schema
+from tests.gate.registry.test_subjects import BROKEN
+from tests.gate.registry.test_subjects import FIRST
+from tests.gate.registry.test_subjects import SECOND
+from hopwatch.gate.registry.compatibility import CompatibilityLevel
+from hopwatch.gate.registry.schema_store import SchemaStoreError
+from hopwatch.gate.registry.subjects import ALL_SUBJECTS
+from tests.gate.registry.memory_store import MemoryShelf
 
 
 @pytest.fixture
@@ -33,9 +35,9 @@ def test_it_holds_what_a_shelf_in_memory_holds(registry: Registry) -> None:
                 said.append(one.register(subject, new))
             except IncompatibleError as error:
                 said.append(str(error))
-        one.set_level(Level.FULL, "b")
-        one.set_level(Level.NONE, ALL)
-        one.set_level(Level.FORWARD, "b")
+        one.set_level(CompatibilityLevel.FULL, "b")
+        one.set_level(CompatibilityLevel.NONE, ALL_SUBJECTS)
+        one.set_level(CompatibilityLevel.FORWARD, "b")
         said += [one.subjects(), one.entries("b"), one.level("a"), one.level("b"), one.own_level("a"), one.places(2)]
         said += [one.by_number(1), one.by_fingerprint(SECOND.fingerprint), one.find("a", SECOND), one.find("a", FIRST)]
         told.append(said)
@@ -50,7 +52,7 @@ def test_many_may_register_at_once(registry: Registry) -> None:
         made = list(pool.map(lambda one: registry.register("orders", one, renews=False), [*wanted, *wanted]))
     assert sorted(one.entry.version for one in made if one.is_new) == list(range(1, 13))
     assert [entry.version for entry in registry.entries("orders")] == list(range(1, 13))
-    assert len({one.entry.kept.number for one in made}) == 12
+    assert len({one.entry.schema.number for one in made}) == 12
 
 
 def test_a_store_that_is_not_there_is_told(url: str) -> None:
@@ -59,5 +61,5 @@ def test_a_store_that_is_not_there_is_told(url: str) -> None:
 
     registry = Registry(SubjectStore(dialect.create_engine(url), SystemClock()))
     for act in (registry.subjects, lambda: registry.register("orders", FIRST)):
-        with pytest.raises(ShelfDownError, match=r"there is no store at .* yet: start the monitor with hopwatch run"):
+        with pytest.raises(SchemaStoreError, match=r"there is no store at .* yet: start the monitor with hopwatch run"):
             act()

@@ -20,8 +20,6 @@ from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.store import reader
 from hopwatch.monitor.store import tables
 from hopwatch.monitor.store import writer
-from hopwatch.probes.contract.batch import IdKind
-from hopwatch.probes.contract.ids import digest
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.examples import examples
@@ -39,6 +37,8 @@ from tests.monitor.store.conclusions import build_conclusion
 from tests.monitor.store.conclusions import dump_tables
 from tests.monitor.store.conclusions import window_results
 from tests.monitor.store.conclusions import write_conclusions
+from hopwatch.probes.contract.batch import WireIdKind
+from hopwatch.probes.contract.ids import hash_text
 
 
 Json = reader.Json
@@ -177,14 +177,14 @@ def test_lost_ids_of_an_older_version_have_no_journey(engine: Engine) -> None:
     with engine.execution_options(writes=True).begin() as connection:
         connection.execute(tables.lost_ids.update().values(older))
     (found,) = reader.find_losses(engine, id_bytes(1))
-    assert found.message == lost_messages.LostMessage(IdKind.UNKNOWN, None, None, ())
+    assert found.message == lost_messages.LostMessage(WireIdKind.UNKNOWN, None, None, ())
 
 
 def test_where_a_message_was_lost_is_found_by_its_whole_id(engine: Engine) -> None:
     """Sixteen bytes that lie across two neighbours are no id."""
     write_conclusions(engine, build_conclusion(lost={"b": pack_ids(1, 2)}))
     assert reader.find_losses(engine, id_bytes(2)) == [
-        reader.LossLocation("orders", START_US, "b", (0, 0), lost_messages.LostMessage(IdKind.UNKNOWN, None, None, ()))
+        reader.LossLocation("orders", START_US, "b", (0, 0), lost_messages.LostMessage(WireIdKind.UNKNOWN, None, None, ()))
     ]
     assert reader.find_losses(engine, id_bytes(2), "trades") == []
     across = pack_ids(1, 2)[8:24]
@@ -221,8 +221,8 @@ def test_the_texts_of_slowest_messages_are_data(text: str, engine: Engine) -> No
     """Quotes, SQL, markup and what no database takes as a text come back as they went in."""
     texts = [text.encode(), b"", b""]
     ends = np.cumsum([len(one) for one in texts], dtype=np.uint32)
-    said = {"id_kind": IdKind.TEXT, "id_texts": np.frombuffer(texts[0], np.uint8), "id_text_ends": ends}
-    write_conclusions(engine, build_conclusion(tally=slow(b"".join(map(digest, texts)), **said)))
+    said = {"id_kind": WireIdKind.TEXT, "id_texts": np.frombuffer(texts[0], np.uint8), "id_text_ends": ends}
+    write_conclusions(engine, build_conclusion(tally=slow(b"".join(map(hash_text, texts)), **said)))
     (told,) = reported(engine)
     assert {one["id"] for one in told["nodes"][0]["slowest"]} == {text, ""}
 

@@ -11,16 +11,16 @@ import fastavro
 from hypothesis import strategies as st
 
 from hopwatch.probes.contract import envelope, limits
-from hopwatch.probes.contract.batch import Batch, Drop, IdKind, Kind, Outcome
+from hopwatch.probes.contract.batch import Batch, BatchKind, Drop, Outcome, WireIdKind
 
 SCHEMAS: Final = {1: fastavro.parse_schema(envelope.SCHEMA_1), 2: fastavro.parse_schema(envelope.SCHEMA)}
 PREFIXES: Final = {1: b"\x81" + envelope.FINGERPRINT_1, 2: b"\x81" + envelope.FINGERPRINT}
 PREFIX: Final = PREFIXES[2]
 NAMED: Final = ("id_kind", "id_texts", "id_text_ends", "until_us", "sequence", "metrics")
 """The fields that version 1 has not."""
-HEARTBEAT: Final = Batch("host-1", 1, 0, Kind.HEARTBEAT, "orders", "router", 60_000, 61_000_000, 61_000_000)
+HEARTBEAT: Final = Batch("host-1", 1, 0, BatchKind.HEARTBEAT, "orders", "router", 60_000, 61_000_000, 61_000_000)
 TWO_PASSED: Final = Batch(
-    "host-1", 1, 1, Kind.OBSERVATIONS, "orders", "router", 60_000, 62_000_000, 62_000_000,
+    "host-1", 1, 1, BatchKind.OBSERVATIONS, "orders", "router", 60_000, 62_000_000, 62_000_000,
     count=2, message_ids=bytes(range(32)), lag_in_us=struct.pack("<2q", 5, -7),
 )  # fmt: skip
 
@@ -52,7 +52,7 @@ def refusal(record: bytes) -> envelope.RecordError | None:
 def as_body(batch: Batch) -> dict[str, Any]:
     """Return a batch as fastavro reads it."""
     told = asdict(batch) | {"kind": batch.kind.name, "reasons": list(batch.reasons), "drops": _dicts(batch.drops)}
-    if batch.id_kind is IdKind.UNKNOWN:
+    if batch.id_kind is WireIdKind.UNKNOWN:
         return {name: value for name, value in told.items() if name not in NAMED}
     return told | {"id_kind": batch.id_kind.name, "metrics": []}
 
@@ -73,9 +73,9 @@ DROPS: Final = st.lists(st.builds(Drop, STARTS_MS, st.integers(1, 2**63 - 1), TE
 @st.composite
 def batches(draw: st.DrawFn) -> Batch:
     """Draw any batch that a probe may send."""
-    kind = draw(st.sampled_from([Kind.OBSERVATIONS, Kind.HEARTBEAT, Kind.BYE]))
+    kind = draw(st.sampled_from([BatchKind.OBSERVATIONS, BatchKind.HEARTBEAT, BatchKind.BYE]))
     reasons = draw(st.lists(TEXTS, max_size=limits.MAX_REASONS).map(tuple))
-    count = draw(st.integers(1, 5)) if kind is Kind.OBSERVATIONS else 0
+    count = draw(st.integers(1, 5)) if kind is BatchKind.OBSERVATIONS else 0
     return Batch(
         draw(st.text(CHARACTERS, min_size=1, max_size=128)),
         draw(LONGS),
@@ -97,9 +97,9 @@ def batches(draw: st.DrawFn) -> Batch:
 
 @st.composite
 def _named(draw: st.DrawFn, count: int) -> dict[str, Any]:
-    id_kind = draw(st.sampled_from([kind for kind in IdKind if kind is not IdKind.UNKNOWN]))
+    id_kind = draw(st.sampled_from([kind for kind in WireIdKind if kind is not WireIdKind.UNKNOWN]))
     named: dict[str, Any] = {"id_kind": id_kind}
-    if id_kind is IdKind.TEXT and count and draw(st.booleans()):
+    if id_kind is WireIdKind.TEXT and count and draw(st.booleans()):
         # Whether they are UTF-8 is for whoever shows them.
         texts = draw(st.lists(st.binary(max_size=20), min_size=count, max_size=count))
         ends = [sum(map(len, texts[: place + 1])) for place in range(count)]
@@ -111,7 +111,7 @@ def _named(draw: st.DrawFn, count: int) -> dict[str, Any]:
 
 def of_version_1(batch: Batch) -> Batch:
     """Return a batch as version 1 tells it: without what it has no fields for."""
-    return replace(batch, id_kind=IdKind.UNKNOWN, id_texts=b"", id_text_ends=b"", until_us=b"", sequence=b"")
+    return replace(batch, id_kind=WireIdKind.UNKNOWN, id_texts=b"", id_text_ends=b"", until_us=b"", sequence=b"")
 
 
 @st.composite

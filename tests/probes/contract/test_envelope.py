@@ -14,7 +14,7 @@ import fastavro.schema
 import pytest
 
 from hopwatch.probes.contract import envelope, limits
-from hopwatch.probes.contract.batch import Batch, Drop, IdKind
+from hopwatch.probes.contract.batch import Batch, Drop, WireIdKind
 from hopwatch.probes.contract.envelope import RecordError
 from tests.probes.contract.batches import HEARTBEAT, PREFIX, TWO_PASSED, of_version_1, record_of
 
@@ -82,7 +82,10 @@ AT_THE_LIMIT: dict[str, Batch] = {
     ),
     "the end of the window": replace(TWO_PASSED, event_offset_us=struct.pack("<2I", 0, 59_999_999)),
     "texts of ids": replace(
-        TWO_PASSED, id_kind=IdKind.TEXT, id_texts=b"\xf0\x9f\x90\x87" * 1_024, id_text_ends=struct.pack("<2I", 0, 4_096)
+        TWO_PASSED,
+        id_kind=WireIdKind.TEXT,
+        id_texts=b"\xf0\x9f\x90\x87" * 1_024,
+        id_text_ends=struct.pack("<2I", 0, 4_096),
     ),
     "the last reason": replace(TWO_PASSED, reason=b"\xff\x1f", reasons=tuple(map(str, range(32)))),
 }
@@ -303,7 +306,7 @@ def test_what_did_not_pass_needs_no_stamp() -> None:
 
 
 UNWRITABLE: dict[str, tuple[Batch, str]] = {
-    "what version 1 has not said": (replace(HEARTBEAT, id_kind=IdKind.UNKNOWN), "of which kind its ids are"),
+    "what version 1 has not said": (replace(HEARTBEAT, id_kind=WireIdKind.UNKNOWN), "of which kind its ids are"),
     "what no reader takes": (replace(HEARTBEAT, node="a b"), "a node is 1 to 128 of the characters"),
     "passed without a stamp": (replace(TWO_PASSED, lag_in_us=b""), "carries neither an in nor an out stamp"),
     "a number of 65 bits": (replace(HEARTBEAT, sent_at_us=2**63), "a number has at most 64 bits, a text is UTF-8"),

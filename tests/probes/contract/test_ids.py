@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hopwatch.probes.contract.batch import IdKind
-from hopwatch.probes.contract.ids import IdError, IntId, TextId, UuidId, id_bytes, named
+from hopwatch.probes.contract.batch import WireIdKind
+from hopwatch.probes.contract.ids import IdError, IntId, TextId, UuidId, encode_id, id_bytes
 
 SOME_UUID = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")
 
@@ -37,21 +37,21 @@ def test_every_kind_of_id_has_sixteen_bytes(message_id: uuid.UUID | bytes | int 
 @pytest.mark.parametrize(
     ("message_id", "found"),
     [
-        (SOME_UUID, (IdKind.UUID, None)),
-        (SOME_UUID.bytes, (IdKind.BYTES, None)),
-        (UuidId(SOME_UUID.bytes), (IdKind.UUID, None)),
-        (IntId(SOME_UUID.bytes), (IdKind.INT, None)),
-        (7, (IdKind.INT, None)),
-        (np.int64(7), (IdKind.INT, None)),
-        ("größe", (IdKind.TEXT, "größe".encode())),
-        (TextId.of("größe"), (IdKind.TEXT, "größe".encode())),
-        (np.str_("größe"), (IdKind.TEXT, "größe".encode())),
+        (SOME_UUID, (WireIdKind.UUID, None)),
+        (SOME_UUID.bytes, (WireIdKind.BYTES, None)),
+        (UuidId(SOME_UUID.bytes), (WireIdKind.UUID, None)),
+        (IntId(SOME_UUID.bytes), (WireIdKind.INT, None)),
+        (7, (WireIdKind.INT, None)),
+        (np.int64(7), (WireIdKind.INT, None)),
+        ("größe", (WireIdKind.TEXT, "größe".encode())),
+        (TextId.from_text("größe"), (WireIdKind.TEXT, "größe".encode())),
+        (np.str_("größe"), (WireIdKind.TEXT, "größe".encode())),
     ],
     ids=repr,
 )
-def test_an_id_knows_what_it_was(message_id: Any, found: tuple[IdKind, bytes | None]) -> None:  # noqa: ANN401 - of a host
+def test_an_id_knows_what_it_was(message_id: Any, found: tuple[WireIdKind, bytes | None]) -> None:  # noqa: ANN401 - of a host
     """Of which kind, and the text of a text; sixteen bytes that know it keep it."""
-    assert named(message_id)[1:] == found
+    assert encode_id(message_id)[1:] == found
 
 
 REFUSED: dict[str, tuple[Any, str]] = {

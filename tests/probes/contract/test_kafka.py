@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hopwatch.probes.contract.kafka import DEFAULT_TOPIC, KafkaAccess, KafkaPlace, in_words
+from hopwatch.probes.contract.kafka import DEFAULT_TOPIC, KafkaAccess, KafkaPlace, describe_error
 
 PLACES = {
     "kafka://broker:9092/t": ("broker:9092", "t"),
@@ -116,4 +116,4 @@ SAID = {
 @pytest.mark.parametrize(("told", "words"), SAID.items())
 def test_what_a_client_says_is_put_into_words_that_say_what_to_look_at(told: str, words: str) -> None:
     """Where its own lead astray; all else stays as it is."""
-    assert in_words(told, "broker:9092,other:9092") == words
+    assert describe_error(told, "broker:9092,other:9092") == words

@@ -7,25 +7,25 @@ import struct
 import google_crc32c
 import pytest
 
-from hopwatch.probes.contract.segment import MAGIC, Frame, frame, walk
+from hopwatch.probes.contract.segment import MAGIC, Frame, encode_frame, read_frames
 
-GOOD = frame(b"good")
+GOOD = encode_frame(b"good")
 OVERSIZED = bytes(4 * 1024 * 1024 + 1)
 
 
 def test_a_frame_is_length_crc_and_record() -> None:
     """Both numbers are uint32 LE; the check value is that of CRC-32C's own specification."""
-    assert frame(b"123456789") == struct.pack("<II", 9, 0xE3069283) + b"123456789"
+    assert encode_frame(b"123456789") == struct.pack("<II", 9, 0xE3069283) + b"123456789"
 
 
 def test_a_segment_of_the_magic_alone_holds_nothing() -> None:
     """It is whole, and empty."""
-    assert list(walk(MAGIC)) == []
+    assert list(read_frames(MAGIC)) == []
 
 
 def test_records_stand_behind_their_frames() -> None:
     """Positions are those in the file; an empty record is one too."""
-    assert list(walk(MAGIC + GOOD + frame(b"") + GOOD)) == [Frame(14, 18), Frame(26, 26), Frame(34, 38)]
+    assert list(read_frames(MAGIC + GOOD + encode_frame(b"") + GOOD)) == [Frame(14, 18), Frame(26, 26), Frame(34, 38)]
 
 
 def _crc_of(record: bytes, crc: int) -> bytes:
@@ -52,7 +52,7 @@ FAULTS: dict[str, tuple[bytes, list[Frame]]] = {
         ],
     ),
     "an oversized record between good ones": (
-        MAGIC + GOOD + frame(OVERSIZED) + GOOD,
+        MAGIC + GOOD + encode_frame(OVERSIZED) + GOOD,
         [
             Frame(14, 18),
             Frame(26, 4_194_331, "oversized", "a record has at most 4194304 bytes, got 4194305"),
@@ -60,7 +60,7 @@ FAULTS: dict[str, tuple[bytes, list[Frame]]] = {
         ],
     ),
     "an oversized length at the end": (
-        MAGIC + GOOD + frame(OVERSIZED)[:100],
+        MAGIC + GOOD + encode_frame(OVERSIZED)[:100],
         [Frame(14, 18), Frame(26, 118, "torn_tail", "a record of 4194305 bytes starts where 92 are left")],
     ),
     "torn in the frame": (
@@ -85,9 +85,9 @@ FAULTS: dict[str, tuple[bytes, list[Frame]]] = {
 @pytest.mark.parametrize(("data", "frames"), FAULTS.values(), ids=FAULTS)
 def test_a_fault_is_told_and_the_good_records_around_it_are_read(data: bytes, frames: list[Frame]) -> None:
     """Each fault has its place, its short name and a sentence; what is behind a torn tail is not guessed at."""
-    assert list(walk(data)) == frames
+    assert list(read_frames(data)) == frames
 
 
 def test_a_record_of_4_mib_is_whole() -> None:
     """The limit itself is allowed."""
-    assert list(walk(MAGIC + frame(OVERSIZED[:-1]))) == [Frame(14, 4_194_318)]
+    assert list(read_frames(MAGIC + encode_frame(OVERSIZED[:-1]))) == [Frame(14, 4_194_318)]

@@ -1,27 +1,32 @@
 """Segments that probes of version 1 wrote, kept as they were: they are read for ever."""
 
 from __future__ import annotations
-
 import os
 import shutil
 import uuid
 from pathlib import Path
-
 import numpy as np
-
-from hopwatch.monitor.kernel.tally import NEVER_US, Tally
+from hopwatch.monitor.kernel.tally import NEVER_US
+from hopwatch.monitor.kernel.tally import Tally
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import Claims
 from hopwatch.monitor.spark import claim_reader
 from hopwatch.monitor.spark.decoder import decode_segments
-from hopwatch.monitor.spark.rows import CLAIMS_ROW, SET_ASIDE_ROW
+from hopwatch.monitor.spark.rows import CLAIMS_ROW
+from hopwatch.monitor.spark.rows import SET_ASIDE_ROW
 from hopwatch.monitor.stream_config import StreamConfig
-from hopwatch.probes.contract import envelope, segment
-from hopwatch.probes.contract.batch import Batch, Drop, IdKind, Kind
+from hopwatch.probes.contract import envelope
+from hopwatch.probes.contract import segment
+from hopwatch.probes.contract.batch import Batch
+from hopwatch.probes.contract.batch import Drop
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.testing import batch_observations
-from hopwatch.testing import EPOCH_US, Observation
+from hopwatch.testing import EPOCH_US
+from hopwatch.testing import Observation
+from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.contract.batch import WireIdKind
+
 
 KEPT = Path(__file__).parent / "version1"
 LOST: list[uuid.UUID | str | int] = [uuid.UUID("11112222-3333-4444-5555-666677770003"), "order-3", 102]
@@ -37,7 +42,7 @@ def _batches() -> list[Batch]:
     found = []
     for path in sorted(KEPT.rglob("*.seg")):
         data = path.read_bytes()
-        for frame in segment.walk(data):
+        for frame in segment.read_frames(data):
             assert not frame.fault, frame
             found.append(envelope.decode(data[frame.start : frame.end]))
     return found
@@ -48,10 +53,10 @@ def test_every_record_says_what_it_said() -> None:
     batches = _batches()
     told = [(batch.node, batch.seq, batch.kind, batch.count) for batch in batches]
     assert told == [
-        ("a", 0, Kind.OBSERVATIONS, 13), ("a", 1, Kind.OBSERVATIONS, 1), ("a", 2, Kind.OBSERVATIONS, 40),
-        ("a", 3, Kind.BYE, 0), ("b", 0, Kind.OBSERVATIONS, 48), ("b", 1, Kind.BYE, 0),
+        ("a", 0, BatchKind.OBSERVATIONS, 13), ("a", 1, BatchKind.OBSERVATIONS, 1), ("a", 2, BatchKind.OBSERVATIONS, 40),
+        ("a", 3, BatchKind.BYE, 0), ("b", 0, BatchKind.OBSERVATIONS, 48), ("b", 1, BatchKind.BYE, 0),
     ]  # fmt: skip
-    assert {batch.id_kind for batch in batches} == {IdKind.UNKNOWN}
+    assert {batch.id_kind for batch in batches} == {WireIdKind.UNKNOWN}
     assert batches[0].labels == {"host": "h1", "version": "1"}
     assert batches[1].drops == (Drop(EPOCH_US // 1_000, 1, "poison"),)
     stamps = batch_observations(batches[0])

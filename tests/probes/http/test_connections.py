@@ -13,10 +13,10 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from hopwatch.probes.http import connections, serve
-from hopwatch.probes.http.connections import Connections
+from hopwatch.probes.http import connections, granian_server
+from hopwatch.probes.http.connections import ConnectionLimiter
+from hopwatch.probes.http.granian_server import ListenAddress
 from hopwatch.probes.http.limits import Receive, Scope, Send
-from hopwatch.probes.http.serve import Listening
 
 PATIENCE_S = 60.0
 
@@ -44,20 +44,20 @@ def is_open(client: socket.socket) -> bool:
 def test_an_address_has_so_many_connections_and_takes_none_of_others(server: socket.socket) -> None:
     """The latest are ended, those before stay, and so do those of other servers."""
     other = socket.create_server(("127.0.0.1", 0))
-    looked = Connections({server.getsockname()[1]}, most=2)
+    looked = ConnectionLimiter({server.getsockname()[1]}, most=2)
     first = [connected(server, "127.0.0.1") for _ in range(2)]
-    looked.look()
+    looked.enforce_limits()
     late = [connected(server, "127.0.0.1") for _ in range(3)]
     beside = [connected(server, "127.0.0.2"), connected(other, "127.0.0.1"), connected(other, "127.0.0.1")]
     for _ in range(2):
-        looked.look()
+        looked.enforce_limits()
     assert [is_open(client) for client, _ in (*first, *late, *beside)] == [True] * 2 + [False] * 3 + [True] * 3
     first[0][0].close()
     first[0][1].close()
     for _, end in late:
         end.close()
     again = connected(server, "127.0.0.1")
-    looked.look()
+    looked.enforce_limits()
     assert is_open(again[0])
     for one in (*first, *late, *beside, again):
         for end in one:
@@ -67,13 +67,13 @@ def test_an_address_has_so_many_connections_and_takes_none_of_others(server: soc
 
 def test_looking_leaves_nothing_open(server: socket.socket) -> None:
     """However often: the handles that it looks with are closed."""
-    looked = Connections({server.getsockname()[1]}, most=1)
+    looked = ConnectionLimiter({server.getsockname()[1]}, most=1)
     pairs = [connected(server, "127.0.0.1") for _ in range(2)]
     for _ in range(3):
-        looked.look()
+        looked.enforce_limits()
     before = max(end.fileno() for pair in pairs for end in pair)
     for _ in range(300):
-        looked.look()
+        looked.enforce_limits()
     with socket.socket() as probe:
         assert probe.fileno() <= before + 1
     for pair in pairs:
@@ -89,10 +89,10 @@ def send_on(end: socket.socket) -> None:
 
 def test_who_does_not_read_is_cut(server: socket.socket) -> None:
     """What was sent waits so long in full buffers; who reads, and who asks for nothing, is not touched."""
-    looked = Connections({server.getsockname()[1]}, unread_s=0.5)
+    looked = ConnectionLimiter({server.getsockname()[1]}, unread_s=0.5)
     (silent, unread), (reader, read) = connected(server, "127.0.0.1"), connected(server, "127.0.0.1")
     unread.settimeout(PATIENCE_S)
-    with looked.looked_after(), pytest.raises(OSError, match="timed out") as caught:
+    with looked.watch(), pytest.raises(OSError, match="timed out") as caught:
         send_on(unread)
     assert caught.value.errno == errno.ETIMEDOUT  # the kernel's; ours would have none
     read.sendall(b"x")
@@ -106,11 +106,11 @@ def test_looking_without_a_descriptor_left_is_no_fault(server: socket.socket, mo
     client, ours = connected(server, "127.0.0.1")
     with monkeypatch.context() as changed:
         changed.setattr(os, "dup", MagicMock(side_effect=OSError(errno.EMFILE, "Too many open files")))
-        Connections({server.getsockname()[1]}, most=0).look()
+        ConnectionLimiter({server.getsockname()[1]}, most=0).enforce_limits()
         changed.setattr(connections, "_DESCRIPTORS", Path("/nowhere"))
-        Connections({server.getsockname()[1]}, most=0).end_all()
+        ConnectionLimiter({server.getsockname()[1]}, most=0).end_all()
     assert is_open(client)
-    Connections({server.getsockname()[1]}, most=0).look()
+    ConnectionLimiter({server.getsockname()[1]}, most=0).enforce_limits()
     assert not is_open(client)
     client.close()
     ours.close()
@@ -120,7 +120,7 @@ def test_all_are_ended_at_the_end(server: socket.socket) -> None:
     """Those of other servers go on."""
     other = socket.create_server(("127.0.0.1", 0))
     ends = [connected(server, "127.0.0.1"), connected(other, "127.0.0.1")]
-    Connections({server.getsockname()[1]}).end_all()
+    ConnectionLimiter({server.getsockname()[1]}).end_all()
     assert [is_open(client) for client, _ in ends] == [False, True]
     for pair in ends:
         for end in pair:
@@ -139,11 +139,13 @@ async def large(scope: Scope, receive: Receive, send: Send) -> None:
 
 def test_a_client_that_does_not_read_keeps_no_server_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
     """It waits for answers for a while only, here for none."""
-    monkeypatch.setattr(serve, "STOP_S", 0.0)
+    monkeypatch.setattr(granian_server, "STOP_S", 0.0)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     ready, stop = Event(), Event()
-    serving = Thread(target=serve.serve, args=(large, Listening("127.0.0.1", port), stop, ready.set), daemon=True)
+    serving = Thread(
+        target=granian_server.serve_app, args=(large, ListenAddress("127.0.0.1", port), stop, ready.set), daemon=True
+    )
     serving.start()
     assert ready.wait(PATIENCE_S)
     with socket.socket() as client:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.probes.http.limits import App, Bounded, Limits, Receive, Scope, Send
+from hopwatch.probes.http.limits import App, LimitMiddleware, Limits, Receive, Scope, Send
 
 MIB: Final = 1024 * 1024
 PACKED: Final = [(b"content-encoding", b"gzip")]
@@ -61,7 +61,7 @@ async def ask(
 def asked(limits: Limits, parts: Sequence[bytes], headers: Sequence[tuple[bytes, bytes]] = ()) -> tuple[int, str, Echo]:
     """Send one body, and return status, kind of problem, and what came through."""
     echo = Echo()
-    status, told = asyncio.run(ask(Bounded(echo, limits), parts, headers))
+    status, told = asyncio.run(ask(LimitMiddleware(echo, limits), parts, headers))
     return status, told.get("type", "").rpartition(":")[2], echo
 
 
@@ -71,7 +71,7 @@ def test_a_body_comes_through_as_it_is(parts: list[bytes], is_packed: bool) -> N
     whole = b"".join(parts)
     data = gzip.compress(whole) if is_packed else whole
     cuts = [data[at : at + 7] for at in range(0, len(data), 7)] or [b""]
-    status, _, echo = asked(Limits(most_body_bytes=250), cuts, PACKED if is_packed else [])
+    status, _, echo = asked(Limits(max_body_bytes=250), cuts, PACKED if is_packed else [])
     assert (status, echo.bodies, echo.headers) == (200, [whole], [[]])
 
 
@@ -80,16 +80,16 @@ def test_the_bound_is_on_what_is_unpacked(is_packed: bool) -> None:  # noqa: FBT
     """To the byte."""
     for size, expected in ((100, 200), (101, 413)):
         data = gzip.compress(b"a" * size) if is_packed else b"a" * size
-        assert asked(Limits(most_body_bytes=100), [data], PACKED if is_packed else [])[0] == expected
+        assert asked(Limits(max_body_bytes=100), [data], PACKED if is_packed else [])[0] == expected
     headers = [(b"content-length", b"101")]
-    assert asked(Limits(most_body_bytes=100), [b""], headers)[:2] == (413, "body-too-large")
+    assert asked(Limits(max_body_bytes=100), [b""], headers)[:2] == (413, "body-too-large")
 
 
 def test_a_bomb_is_cut_before_it_grows() -> None:
     """200 KB that would be 200 MB cost no more memory than the bound and a little."""
     bomb = gzip.compress(bytes(200 * MIB))
     assert len(bomb) < 210_000
-    limits = Limits(most_body_bytes=MIB)
+    limits = Limits(max_body_bytes=MIB)
     tracemalloc.start()
     try:
         assert asked(limits, [bomb], PACKED)[:2] == (413, "body-too-large")
@@ -121,7 +121,7 @@ def test_a_slow_body_is_cut() -> None:
     """After its time, whatever trickles."""
 
     async def slow() -> int:
-        status, _ = await ask(Bounded(Echo(), Limits(body_s=0.05)), [b"a", b"b"], wait=asyncio.Event())
+        status, _ = await ask(LimitMiddleware(Echo(), Limits(body_s=0.05)), [b"a", b"b"], wait=asyncio.Event())
         return status
 
     assert asyncio.run(slow()) == 408
@@ -131,7 +131,7 @@ def test_slow_bodies_take_no_place_of_others() -> None:
     """A request counts among those at once from when its body is there."""
 
     async def many() -> list[int]:
-        app, may_come = Bounded(Echo(), Limits(most_requests=1)), asyncio.Event()
+        app, may_come = LimitMiddleware(Echo(), Limits(max_requests=1)), asyncio.Event()
         slow = [asyncio.create_task(ask(app, [b"a", b"b"], wait=may_come)) for _ in range(20)]
         await asyncio.sleep(0)
         statuses = [(await ask(app, [b"x"]))[0]]
@@ -147,7 +147,7 @@ def test_so_many_are_worked_on_at_once() -> None:
     async def many() -> list[int]:
         echo = Echo()
         echo.may_answer.clear()
-        app = Bounded(echo, Limits(most_requests=2))
+        app = LimitMiddleware(echo, Limits(max_requests=2))
         running = [asyncio.create_task(ask(app, [b"x"])) for _ in range(2)]
         while len(echo.bodies) < 2:  # noqa: ASYNC110 - two calls, not an event
             await asyncio.sleep(0)
@@ -164,7 +164,7 @@ def test_so_many_bytes_are_held_at_once() -> None:
     """Of all bodies together, unpacked; they are given back whatever became of the request."""
 
     async def many() -> list[int]:
-        app, may_come = Bounded(Echo(), Limits(most_held_bytes=100)), asyncio.Event()
+        app, may_come = LimitMiddleware(Echo(), Limits(max_held_bytes=100)), asyncio.Event()
         slow = asyncio.create_task(ask(app, [b"a" * 90, b""], wait=may_come))
         await asyncio.sleep(0.01)
         status, told = await ask(app, [b"a" * 11])
@@ -195,7 +195,7 @@ def test_a_body_that_ends_before_its_end_is_told() -> None:
     async def send(message: Any) -> None:  # noqa: ANN401 - of ASGI
         answer.append(message)
 
-    asyncio.run(Bounded(echo, Limits())({"type": "http", "method": "POST", "headers": []}, receive, send))
+    asyncio.run(LimitMiddleware(echo, Limits())({"type": "http", "method": "POST", "headers": []}, receive, send))
     assert (answer[0]["status"], dict(answer[0]["headers"])[b"content-type"]) == (400, b"application/problem+json")
     told = "the body ended before its end: the client hung up, or its chunks are none"
     assert orjson.loads(answer[1]["body"])["detail"] == told

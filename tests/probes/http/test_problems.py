@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hopwatch.probes.http.problems import pointer
+from hopwatch.probes.http.problems import json_pointer
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ from hopwatch.probes.http.problems import pointer
 )
 def test_a_place_is_a_pointer_of_names_that_are_bounded(place: list[str | int], told: str) -> None:
     """As RFC 6901 writes it; a name may be a stranger's, and as long as his body."""
-    assert pointer(place) == told
+    assert json_pointer(place) == told

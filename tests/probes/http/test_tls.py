@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hopwatch.probes.http.serve import Tls
+from hopwatch.probes.http.granian_server import Tls
 from tests.real.test_gate_strangers import bad_certificates
 
 DAY_S = 86_400
@@ -19,7 +19,7 @@ def test_what_clients_would_refuse_and_what_all_may_read_is_told(tmp_path: Path)
     bad_certificates(tmp_path)
 
     def flaw(name: str, now_s: float) -> str:
-        return Tls(tmp_path / f"{name}.pem", tmp_path / f"{name}.key").flaw(now_s)
+        return Tls(tmp_path / f"{name}.pem", tmp_path / f"{name}.key").describe_flaw(now_s)
 
     now_s = time.time()
     told = f"the certificate {tmp_path}"
@@ -45,5 +45,5 @@ def test_a_certificate_that_cannot_be_looked_at_has_no_flaw(
     def refuse(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("hopwatch.probes.http.serve._shown", refuse)
-    assert Tls(tmp_path / "server.pem", tmp_path / "server.key").flaw(time.time()) == ""
+    monkeypatch.setattr("hopwatch.probes.http.granian_server._read_certificate", refuse)
+    assert Tls(tmp_path / "server.pem", tmp_path / "server.key").describe_flaw(time.time()) == ""

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, Producer
 
-from hopwatch.probes import Probe, marks
+from hopwatch.probes import Probe, message_headers
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.integrations import confluent_kafka as integration
 from hopwatch.probes.integrations.confluent_kafka import instrument
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation, observations
-from tests.probes.hosts import drops
+from tests.probes.drops import drops
 from tests.probes.integrations.clients import Letter, Receiver, Sender, SerializingSender
 
 MARKED = [("hopwatch-id", b"order 7"), ("hopwatch-time", b"%d" % EPOCH_US)]
@@ -65,7 +65,7 @@ def test_a_message_is_marked_where_it_is_made(probe: Probe, sink: MemorySink, cl
     producer.produce("orders", b"value", b"key", headers={"trace": b"1"}, timestamp=9)
     (sent,) = sender.produced
     assert sent["headers"][0] == ("trace", b"1")
-    made = marks.read(sent["headers"])
+    made = message_headers.parse_headers(sent["headers"])
     assert made is not None
     assert made.event_us == EPOCH_US
     assert sent | {"headers": None} == {
@@ -84,7 +84,9 @@ def test_marks_that_are_there_are_forwarded(probe: Probe, sink: MemorySink, head
     producer = instrument(sender, probe=probe)
     producer.produce("orders", headers=headers)
     producer.poll(0)
-    assert marks.read(sender.produced[0]["headers"]) == marks.Marks(id_bytes("order 7"), EPOCH_US)
+    assert message_headers.parse_headers(sender.produced[0]["headers"]) == message_headers.MessageIdentity(
+        id_bytes("order 7"), EPOCH_US
+    )
     assert [row.message_id for row in said(probe, sink)] == [id_bytes("order 7")]
 
 
@@ -166,7 +168,7 @@ def test_a_node_that_consumes_makes_no_messages(
     advice = "it has no marks: forward them with headers=message.headers(), or say origin=True"
     assert caplog.text.count(advice) == 1
     instrument(sender, probe=probe, origin=True).produce("orders")
-    assert marks.read(sender.produced[-1]["headers"]) is not None
+    assert message_headers.parse_headers(sender.produced[-1]["headers"]) is not None
 
 
 def test_a_node_may_be_told_that_it_makes_none(probe: Probe, sink: MemorySink) -> None:

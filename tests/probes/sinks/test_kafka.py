@@ -11,7 +11,7 @@ import pytest
 from hopwatch import Probe
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from hopwatch.probes.errors import ProbeError
-from hopwatch.probes.sinks.kafka import KafkaSink, access_of
+from hopwatch.probes.sinks.kafka import KafkaSink, read_access
 
 PREFIX = "HOPWATCH_TRANSPORT__KAFKA__"
 USER = {
@@ -31,14 +31,14 @@ def secret(tmp_path: Path) -> Path:
 
 def test_without_a_word_nothing_is_needed() -> None:
     """A broker that lets everybody in is asked as one that does."""
-    assert access_of({"HOPWATCH_SINK": "kafka://h:1"}) == KafkaAccess()
+    assert read_access({"HOPWATCH_SINK": "kafka://h:1"}) == KafkaAccess()
 
 
 @pytest.mark.parametrize("said", [{}, {"SASL_PASSWORD": ""}])
 def test_a_secret_may_stand_in_a_file(said: dict[str, str], secret: Path) -> None:
     """Its line end is not part of it; a variable that is empty says nothing."""
     variables = {"SASL_PASSWORD_FILE": str(secret), **said}
-    access = access_of(USER | {PREFIX + name: value for name, value in variables.items()})
+    access = read_access(USER | {PREFIX + name: value for name, value in variables.items()})
     assert access == KafkaAccess("SASL_SSL", "PLAIN", "me", "from-file")
 
 
@@ -47,7 +47,7 @@ def test_a_secret_that_is_said_twice_is_refused(name: str, secret: Path) -> None
     """Nobody has to guess which one is taken, and neither is shown."""
     said = {PREFIX + name.upper(): "from-variable", f"{PREFIX}{name.upper()}_FILE": str(secret)}
     with pytest.raises(ValueError, match="keep one") as caught:
-        access_of(USER | said)
+        read_access(USER | said)
     assert str(caught.value) == f"{name} and {name}_file both say the secret: keep one of them"
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.probes.contract.segment import FRAME_BYTES, MAGIC, folder_name, walk
+from hopwatch.probes.contract.segment import FRAME_BYTES, MAGIC, folder_name, read_frames
 from hopwatch.probes.sinks import open_sink
 from hopwatch.probes.sinks.spool import SpoolSink
 from hopwatch.testing import ManualClock
@@ -41,7 +41,7 @@ def records(sink: SpoolSink) -> list[bytes]:
     found = []
     for path in sorted(sink.folder.glob("*.seg")):
         data = path.read_bytes()
-        frames = list(walk(data))
+        frames = list(read_frames(data))
         assert [frame.fault for frame in frames] == [""] * len(frames)
         found += [data[frame.start : frame.end] for frame in frames]
     return found

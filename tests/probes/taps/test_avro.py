@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch.probes.contract import envelope
-from hopwatch.probes.taps.avro import MAX_SCHEMA_BYTES, AvroValues, Framing
+from hopwatch.probes.taps.avro import MAX_SCHEMA_BYTES, AvroFraming, AvroValues
 from hopwatch.probes.taps.errors import TapUsageError
 
 ORDER: dict[str, Any] = {
@@ -48,15 +48,17 @@ def body(value: dict[str, Any] = VALUE, schema: dict[str, Any] = ORDER) -> bytes
     return out.getvalue()
 
 
-def values(tmp_path: Path, framing: Framing, schema: object = ORDER) -> AvroValues:
+def values(tmp_path: Path, framing: AvroFraming, schema: object = ORDER) -> AvroValues:
     """Return the reader of a schema."""
     file = tmp_path / "schema.avsc"
     file.write_text(json.dumps(schema))
     return AvroValues(file, framing)
 
 
-@pytest.mark.parametrize(("framing", "before"), [(Framing.RAW, b""), (Framing.CONFLUENT, b"\0" + struct.pack(">I", 7))])
-def test_a_value_is_read_to_its_last_byte(tmp_path: Path, framing: Framing, before: bytes) -> None:
+@pytest.mark.parametrize(
+    ("framing", "before"), [(AvroFraming.RAW, b""), (AvroFraming.CONFLUENT, b"\0" + struct.pack(">I", 7))]
+)
+def test_a_value_is_read_to_its_last_byte(tmp_path: Path, framing: AvroFraming, before: bytes) -> None:
     """In each framing; what its schema calls a time is one."""
     reader = values(tmp_path, framing)
     found = reader.decode(before + body())
@@ -69,7 +71,7 @@ def test_a_value_is_read_to_its_last_byte(tmp_path: Path, framing: Framing, befo
 
 def test_a_fingerprint_is_that_of_the_schema(tmp_path: Path) -> None:
     """As the wire of the probes themselves has it; another one is refused."""
-    reader = values(tmp_path, Framing.FINGERPRINT, envelope.SCHEMA)
+    reader = values(tmp_path, AvroFraming.FINGERPRINT, envelope.SCHEMA)
     assert reader._prefix == b"\x81" + envelope.FINGERPRINT
     with pytest.raises(ValueError, match=f"a value starts with 81{envelope.FINGERPRINT.hex()}, got 8100"):
         reader.decode(b"\x81" + bytes(40))
@@ -85,21 +87,21 @@ def test_a_fingerprint_is_that_of_the_schema(tmp_path: Path) -> None:
 def test_a_schema_that_may_do_harm_is_refused(tmp_path: Path, schema: object, told: str) -> None:
     """Before any library sees it; the sentence names the file."""
     with pytest.raises(TapUsageError, match=rf"{tmp_path}/schema\.avsc cannot be used: .*{re.escape(told)}"):
-        values(tmp_path, Framing.RAW, schema)
+        values(tmp_path, AvroFraming.RAW, schema)
 
 
 def test_a_schema_that_is_nested_past_all_sense_is_refused(tmp_path: Path) -> None:
     """A depth of which a library would die."""
     (tmp_path / "schema.avsc").write_text('{"type":"array","items":' * 5_000 + '"int"' + "}" * 5_000)
     with pytest.raises(TapUsageError, match="cannot be used: "):
-        AvroValues(tmp_path / "schema.avsc", Framing.RAW)
+        AvroValues(tmp_path / "schema.avsc", AvroFraming.RAW)
 
 
 def test_a_schema_that_is_not_there_is_told(tmp_path: Path) -> None:
     """With the file, the reason and the flag."""
     told = r"the schema .*none cannot be read: No such file or directory: name a file that is there with --avro-schema"
     with pytest.raises(TapUsageError, match=told):
-        AvroValues(tmp_path / "none", Framing.RAW)
+        AvroValues(tmp_path / "none", AvroFraming.RAW)
 
 
 @given(st.binary(max_size=200), st.integers(0, 60), st.binary(max_size=4))
@@ -107,7 +109,7 @@ def test_no_bytes_raise_anything_else(
     tmp_path_factory: pytest.TempPathFactory, start: bytes, cut: int, end: bytes
 ) -> None:
     """Whatever stands on the topic, and however a value was damaged."""
-    reader = values(tmp_path_factory.getbasetemp(), Framing.RAW)
+    reader = values(tmp_path_factory.getbasetemp(), AvroFraming.RAW)
     for value in (start, body()[:cut] + end + body()[cut:]):
         with suppress(ValueError):
             reader.decode(value)

@@ -13,23 +13,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch.probes.contract.batch import Drop
-from hopwatch.probes.contract.batch import IdKind as WireKind
+from hopwatch.probes.contract.batch import WireIdKind as WireKind
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.taps.documents import DocumentReader
 from hopwatch.probes.taps.errors import TapSourceError
-from hopwatch.probes.taps.jsonl import LOOK_S, READ_BYTES, JsonLinesTap, Pipe, follow
+from hopwatch.probes.taps.jsonl import POLL_S, READ_BYTES, JsonLinesTap, Pipe, open_followed_file
 from hopwatch.probes.taps.lines import MAX_LINE_BYTES
-from hopwatch.probes.taps.marked import Position
-from hopwatch.probes.taps.sides import Side
-from hopwatch.probes.taps.stamping import MOST_UNSETTLED
+from hopwatch.probes.taps.marked_file import Position
+from hopwatch.probes.taps.sides import StampSide
+from hopwatch.probes.taps.stamper import MAX_UNSETTLED
 from hopwatch.probes.taps.state import StateFile
-from hopwatch.probes.values import Bad, IdKind, TimeUnit
+from hopwatch.probes.values import IdFormat, SkipReason, TimeUnit
 from hopwatch.testing import EPOCH_US, Observation
-from tests.probes.hosts import drops
-from tests.probes.taps.places import Place
+from tests.probes.drops import drops
+from tests.probes.taps.tap_bench import Place
 
-READER = DocumentReader("id", "at", IdKind.AUTO, TimeUnit.US)
+READER = DocumentReader("id", "at", IdFormat.AUTO, TimeUnit.US)
 
 
 def line(number: int) -> bytes:
@@ -64,8 +64,10 @@ class Parts:
         return not self._parts
 
 
-@pytest.mark.parametrize(("side", "moments"), [(Side.IN, (EPOCH_US, None)), (Side.OUT, (None, EPOCH_US))])
-def test_lines_are_stamped_on_the_side_that_is_asked_for(side: Side, moments: tuple[int | None, int | None]) -> None:
+@pytest.mark.parametrize(("side", "moments"), [(StampSide.IN, (EPOCH_US, None)), (StampSide.OUT, (None, EPOCH_US))])
+def test_lines_are_stamped_on_the_side_that_is_asked_for(
+    side: StampSide, moments: tuple[int | None, int | None]
+) -> None:
     """When they are read."""
     place = Place(side)
     JsonLinesTap(Parts([line(7)]), READER, place.stamping, place.around).run()
@@ -74,7 +76,7 @@ def test_lines_are_stamped_on_the_side_that_is_asked_for(side: Side, moments: tu
 
 def test_ids_go_on_as_they_stand_in_the_lines() -> None:
     """A batch a kind, with the texts of those that are texts."""
-    place = Place(Side.IN)
+    place = Place(StampSide.IN)
     ids = ("7", '"order 1"', '"0190e5a3-1c00-7000-8000-00000000000a"', '"gr\u00f6\u00dfe"')
     lines = [f'{{"id": {one}, "at": {EPOCH_US}}}\n'.encode() for one in ids]
     JsonLinesTap(Parts(lines), READER, place.stamping, place.around).run()
@@ -93,7 +95,7 @@ def test_any_split_into_reads_gives_the_same_stamps(cuts: list[int]) -> None:
     parts = [text[start:end] for start, end in pairwise(places)]
     JsonLinesTap(Parts(parts), READER, place.stamping, place.around).run()
     assert place.ids() == [id_bytes(number) for number in range(11)]
-    assert place.stamping.tally.bad == {Bad.NOT_JSON: 1}
+    assert place.stamping.tally.bad == {SkipReason.NOT_JSON: 1}
 
 
 @given(st.lists(st.binary(max_size=100)))
@@ -129,7 +131,7 @@ def test_what_is_no_message_is_no_drop() -> None:
     """When whoever starts the tap says so, it is counted here alone."""
     place = Place(are_bad_messages=False)
     JsonLinesTap(Parts([b"bad\n", line(1)]), READER, place.stamping, place.around).run()
-    assert (drops(place.sink.records), place.stamping.tally.bad) == ([], {Bad.NOT_JSON: 1})
+    assert (drops(place.sink.records), place.stamping.tally.bad) == ([], {SkipReason.NOT_JSON: 1})
 
 
 def test_the_tally_is_told_at_intervals() -> None:
@@ -147,7 +149,9 @@ def test_the_position_is_kept_behind_what_is_durable(tmp_path: Path) -> None:
     """Up to the last whole line, and not before the sink has settled."""
     place, log, state = Place(), tmp_path / "app.log", StateFile(tmp_path / "state", tmp_path / "app.log")
     log.write_bytes(line(1) + b'{"id"')
-    tap = JsonLinesTap(follow(log, place.around, state, from_start=True), READER, place.stamping, place.around, state)
+    tap = JsonLinesTap(
+        open_followed_file(log, place.around, state, from_start=True), READER, place.stamping, place.around, state
+    )
     assert tap.step()
     assert state.load() is None
     place.sink.is_late = True
@@ -183,9 +187,9 @@ def test_many_stamps_are_settled_before_their_time() -> None:
     """So many that the probe's own bound is never met."""
     place = Place()
     lines = b"".join(map(line, range(1_000)))
-    rounds = 2 * MOST_UNSETTLED // 1_000
+    rounds = 2 * MAX_UNSETTLED // 1_000
     JsonLinesTap(Parts([lines] * rounds), READER, place.stamping, place.around).run()
-    assert place.sink.settled == [0, MOST_UNSETTLED, 2 * MOST_UNSETTLED, 2 * MOST_UNSETTLED]
+    assert place.sink.settled == [0, MAX_UNSETTLED, 2 * MAX_UNSETTLED, 2 * MAX_UNSETTLED]
     assert place.probe.dropped == 0
 
 
@@ -193,7 +197,7 @@ def test_only_what_was_read_to_the_end_is_complete(tmp_path: Path) -> None:
     """While there is more to read, nothing is; then all is up to the moment of the last look."""
     place, log = Place(), tmp_path / "app.log"
     log.write_bytes(line(1))
-    source = follow(log, place.around, None, from_start=True)
+    source = open_followed_file(log, place.around, None, from_start=True)
     tap = JsonLinesTap(source, READER, place.stamping, place.around)
     log.rename(tmp_path / "app.log.1")
     log.write_bytes(line(2))
@@ -279,7 +283,7 @@ def test_a_pipe_completes_nothing_before_all_that_waited_is_read(ends: tuple[int
         tap.step()
         tap.settle()
         assert place.probe._sender is not None
-        through_us.append(place.probe._sender._moment_us())
+        through_us.append(place.probe._sender._find_complete_us())
     assert (len(place.ids()), through_us) == (written, [0, 0, 0, EPOCH_US + 4_000_000])
 
 
@@ -293,4 +297,4 @@ def test_a_tap_that_is_to_stop_stops() -> None:
     os.close(reading)
     os.close(writing)
     assert place.ids() == [id_bytes(1)]
-    assert place.clock.us == EPOCH_US + round(3 * LOOK_S * 1e6)
+    assert place.clock.us == EPOCH_US + round(3 * POLL_S * 1e6)

@@ -15,10 +15,10 @@ from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.taps.kafka import KafkaTap
 from hopwatch.probes.taps.messages import MessageReader
-from hopwatch.probes.taps.topic import Topic
+from hopwatch.probes.taps.topic import SourceTopic
 from hopwatch.testing import EPOCH_US
 from tests.probes.integrations.clients import Letter
-from tests.probes.taps.places import Place
+from tests.probes.taps.tap_bench import Place
 
 END = KafkaError(KafkaError._PARTITION_EOF)
 TRANSPORT = KafkaError(KafkaError._TRANSPORT)
@@ -118,10 +118,10 @@ def tap(group: Group, ends: dict[int, int] | None = None) -> KafkaTap:
             answer.set_result(SimpleNamespace(offset=(ends or {}).get(number, 10**9)))
         return answers
 
-    topic = object.__new__(Topic)
-    topic.place, topic.consumer, topic._around = KafkaPlace("broker:9092", "orders"), group, group.place.around
-    topic._told = set()
-    topic.ends = ask  # type: ignore[method-assign]
+    topic = object.__new__(SourceTopic)
+    topic.place, topic.consumer, topic._context = KafkaPlace("broker:9092", "orders"), group, group.place.around
+    topic._reported_codes = set()
+    topic.request_end_offsets = ask  # type: ignore[method-assign]
     return KafkaTap(topic, MessageReader(), group.place.stamping, group.place.around)
 
 
@@ -133,7 +133,7 @@ def ours(group: Group, *partitions: int) -> Callable[[], list[Record]]:
 def completed_us(place: Place) -> int:
     """Return up to which moment the tap has caught up."""
     assert place.probe._sender is not None
-    return place.probe._sender._moment_us()
+    return place.probe._sender._find_complete_us()
 
 
 def test_what_is_stamped_is_committed_once_a_second_and_at_the_end(place: Place, group: Group) -> None:
@@ -225,7 +225,7 @@ def test_a_tap_that_cannot_stamp_commits_nothing(place: Place, group: Group, mon
         if count := len([*found]):
             raise OverflowError(f"{count} read")
 
-    monkeypatch.setattr(place.stamping, "take", fail)
+    monkeypatch.setattr(place.stamping, "stamp_messages", fail)
     group.rounds = [ours(group, 0), [Record(0, 0), Record(0, 1)]]
     with pytest.raises(OverflowError, match="2 read"):
         tap(group).run()

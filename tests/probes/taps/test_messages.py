@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.probes.taps.avro import AvroValues, Framing
-from hopwatch.probes.taps.documents import Seen, Unseen
+from hopwatch.probes.taps.avro import AvroFraming, AvroValues
+from hopwatch.probes.taps.documents import SkippedMessage, StampableMessage
 from hopwatch.probes.taps.errors import TapUsageError
-from hopwatch.probes.taps.messages import MAX_VALUE_BYTES, MessageReader, Place, Spot, spot
-from hopwatch.probes.values import Bad, IdKind, TimeUnit
+from hopwatch.probes.taps.messages import MAX_VALUE_BYTES, FieldSource, MessageField, MessageReader, choose_field
+from hopwatch.probes.values import IdFormat, SkipReason, TimeUnit
 from hopwatch.testing import EPOCH_US
 from tests.probes.integrations.clients import Letter
-from tests.probes.taps.places import Place as Surrounded
+from tests.probes.taps.tap_bench import Place as Surrounded
 from tests.probes.taps.test_avro import ORDER, VALUE, body
 
 MARKED = [("hopwatch-id", b"a"), ("hopwatch-time", b"%d" % EPOCH_US)]
-SEEN = Seen(id_bytes("a"), EPOCH_US)
+SEEN = StampableMessage(id_bytes("a"), EPOCH_US)
 
 
 class Record(Letter):
@@ -47,15 +47,15 @@ class Record(Letter):
     [
         (MARKED, SEEN),
         ([("hopwatch-id", b"old"), *MARKED], SEEN),
-        (None, Unseen(Bad.NO_ID)),
-        (MARKED[1:], Unseen(Bad.NO_ID, EPOCH_US)),
-        (MARKED[:1], Unseen(Bad.NO_TIME)),
-        ([MARKED[0], ("hopwatch-time", b"soon")], Unseen(Bad.BAD_TIME)),
-        ([("hopwatch-id", b"\xff"), MARKED[1]], Unseen(Bad.BAD_ID, EPOCH_US)),
-        ([("hopwatch-id", None), MARKED[1]], Unseen(Bad.NO_ID, EPOCH_US)),
+        (None, SkippedMessage(SkipReason.NO_ID)),
+        (MARKED[1:], SkippedMessage(SkipReason.NO_ID, EPOCH_US)),
+        (MARKED[:1], SkippedMessage(SkipReason.NO_TIME)),
+        ([MARKED[0], ("hopwatch-time", b"soon")], SkippedMessage(SkipReason.BAD_TIME)),
+        ([("hopwatch-id", b"\xff"), MARKED[1]], SkippedMessage(SkipReason.BAD_ID, EPOCH_US)),
+        ([("hopwatch-id", None), MARKED[1]], SkippedMessage(SkipReason.NO_ID, EPOCH_US)),
     ],
 )
-def test_marks_are_read_from_the_headers(headers: object, expected: Seen | Unseen) -> None:
+def test_marks_are_read_from_the_headers(headers: object, expected: StampableMessage | SkippedMessage) -> None:
     """Whatever the value is, for nobody looks into it."""
     assert MessageReader().read(Record(b"x" * 2 * MAX_VALUE_BYTES, headers)) == expected
 
@@ -64,92 +64,102 @@ def test_marks_are_read_from_the_headers(headers: object, expected: Seen | Unsee
     ("value", "expected"),
     [
         (json.dumps({"m": {"id": "a"}, "at": EPOCH_US // 1_000}).encode(), SEEN),
-        (b"{", Unseen(Bad.NOT_JSON)),
-        (None, Unseen(Bad.NO_VALUE)),
-        (b" " * (MAX_VALUE_BYTES + 1), Unseen(Bad.OVERSIZED)),
-        (b"{}", Unseen(Bad.NO_ID)),
-        (b'{"m": {"id": "a"}}', Unseen(Bad.NO_TIME)),
+        (b"{", SkippedMessage(SkipReason.NOT_JSON)),
+        (None, SkippedMessage(SkipReason.NO_VALUE)),
+        (b" " * (MAX_VALUE_BYTES + 1), SkippedMessage(SkipReason.OVERSIZED)),
+        (b"{}", SkippedMessage(SkipReason.NO_ID)),
+        (b'{"m": {"id": "a"}}', SkippedMessage(SkipReason.NO_TIME)),
     ],
 )
-def test_id_and_time_may_stand_in_a_json_value(value: object, expected: Seen | Unseen) -> None:
+def test_id_and_time_may_stand_in_a_json_value(value: object, expected: StampableMessage | SkippedMessage) -> None:
     """At the paths that are asked for."""
-    reader = MessageReader(Spot(Place.JSON, "m.id"), Spot(Place.JSON, "at"), unit=TimeUnit.MS)
+    reader = MessageReader(
+        MessageField(FieldSource.JSON, "m.id"), MessageField(FieldSource.JSON, "at"), unit=TimeUnit.MS
+    )
     assert reader.read(Record(value)) == expected
 
 
 @pytest.mark.parametrize(
     ("where", "told"),
     [
-        (Spot(Place.HEADER, "sent"), "in the header sent of each message, written in ms"),
-        (Spot(Place.JSON, "meta.at"), "at meta.at of each JSON value, written in ms"),
-        (Spot(Place.AVRO, "meta.at"), "at meta.at of each Avro value, written in ms"),
-        (Spot(Place.RECORD), "each record's own, by its producer or broker"),
+        (MessageField(FieldSource.HEADER, "sent"), "in the header sent of each message, written in ms"),
+        (MessageField(FieldSource.JSON, "meta.at"), "at meta.at of each JSON value, written in ms"),
+        (MessageField(FieldSource.AVRO, "meta.at"), "at meta.at of each Avro value, written in ms"),
+        (MessageField(FieldSource.RECORD), "each record's own, by its producer or broker"),
     ],
 )
-def test_where_event_times_come_from_is_told(where: Spot, told: str) -> None:
+def test_where_event_times_come_from_is_told(where: MessageField, told: str) -> None:
     """A tap says it when it starts: lag is measured from there."""
-    assert where.said(TimeUnit.MS) == told
+    assert where.describe(TimeUnit.MS) == told
 
 
 def test_a_bad_value_is_the_reason_even_if_the_id_is_in_a_header() -> None:
     """And the other way round the event time is kept."""
-    assert MessageReader(time_spot=Spot(Place.JSON, "at")).read(Record(b"{", MARKED)) == Unseen(Bad.NOT_JSON)
-    reader = MessageReader(Spot(Place.JSON, "id"))
-    assert reader.read(Record(b"{", MARKED)) == Unseen(Bad.NOT_JSON, EPOCH_US)
+    assert MessageReader(time_spot=MessageField(FieldSource.JSON, "at")).read(Record(b"{", MARKED)) == SkippedMessage(
+        SkipReason.NOT_JSON
+    )
+    reader = MessageReader(MessageField(FieldSource.JSON, "id"))
+    assert reader.read(Record(b"{", MARKED)) == SkippedMessage(SkipReason.NOT_JSON, EPOCH_US)
     assert reader.read(Record(b'{"id": "a"}', MARKED)) == SEEN
 
 
 def test_id_and_time_may_stand_in_an_avro_value(tmp_path: Path) -> None:
     """A time that its schema calls one needs no unit."""
     (tmp_path / "order.avsc").write_text(json.dumps(ORDER))
-    avro = AvroValues(tmp_path / "order.avsc", Framing.RAW)
-    reader = MessageReader(Spot(Place.AVRO, "id"), Spot(Place.AVRO, "at"), avro=avro)
-    assert reader.read(Record(body())) == Seen(uuid.UUID(str(VALUE["id"])).bytes, 1_699_920_000_000_000)
-    assert reader.read(Record(b"x")) == Unseen(Bad.UNDECODABLE)
-    marked = MessageReader(Spot(Place.AVRO, "mark"), id_kind=IdKind.BYTES, avro=avro)
-    assert marked.read(Record(body(), MARKED)) == Unseen(Bad.BAD_ID, EPOCH_US)
+    avro = AvroValues(tmp_path / "order.avsc", AvroFraming.RAW)
+    reader = MessageReader(MessageField(FieldSource.AVRO, "id"), MessageField(FieldSource.AVRO, "at"), avro=avro)
+    assert reader.read(Record(body())) == StampableMessage(uuid.UUID(str(VALUE["id"])).bytes, 1_699_920_000_000_000)
+    assert reader.read(Record(b"x")) == SkippedMessage(SkipReason.UNDECODABLE)
+    marked = MessageReader(MessageField(FieldSource.AVRO, "mark"), id_kind=IdFormat.BYTES, avro=avro)
+    assert marked.read(Record(body(), MARKED)) == SkippedMessage(SkipReason.BAD_ID, EPOCH_US)
 
 
 @pytest.mark.parametrize(
     ("time", "expected"),
     [
         ((1, EPOCH_US // 1_000), SEEN), ((2, EPOCH_US // 1_000), SEEN),
-        ((0, 5), Unseen(Bad.NO_TIME)), ((1, -1), Unseen(Bad.NO_TIME)),
-        ((1, -2), Unseen(Bad.BAD_TIME)), ((1, EPOCH_US), Unseen(Bad.BAD_TIME)), ((2, 2**62), Unseen(Bad.BAD_TIME)),
+        ((0, 5), SkippedMessage(SkipReason.NO_TIME)), ((1, -1), SkippedMessage(SkipReason.NO_TIME)),
+        ((1, -2), SkippedMessage(SkipReason.BAD_TIME)), ((1, EPOCH_US), SkippedMessage(SkipReason.BAD_TIME)),
+        ((2, 2**62), SkippedMessage(SkipReason.BAD_TIME)),
     ],
 )  # fmt: skip
-def test_the_record_s_own_time_may_be_the_event_time(time: tuple[int, int], expected: Seen | Unseen) -> None:
+def test_the_record_s_own_time_may_be_the_event_time(
+    time: tuple[int, int], expected: StampableMessage | SkippedMessage
+) -> None:
     """Whoever set it, if a window can hold it; a record without one has none."""
-    assert MessageReader(time_spot=Spot(Place.RECORD)).read(Record(b"", MARKED, time)) == expected
+    assert MessageReader(time_spot=MessageField(FieldSource.RECORD)).read(Record(b"", MARKED, time)) == expected
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_no_time_of_a_record_can_stop_a_tap(stamp_ms: int) -> None:
     """Whatever a producer has set, its message is stamped or counted."""
     place = Surrounded()
-    reader = MessageReader(time_spot=Spot(Place.RECORD))
-    place.stamping.take([reader.read(Record(b"", MARKED, (1, stamp_ms)))])
+    reader = MessageReader(time_spot=MessageField(FieldSource.RECORD))
+    place.stamping.stamp_messages([reader.read(Record(b"", MARKED, (1, stamp_ms)))])
     tally = place.stamping.tally
-    assert tally.stamped + tally.bad[Bad.BAD_TIME] + tally.bad[Bad.NO_TIME] == 1
+    assert tally.stamped + tally.bad[SkipReason.BAD_TIME] + tally.bad[SkipReason.NO_TIME] == 1
 
 
 def test_one_spot_is_asked_for() -> None:
     """The header without another; more than one is a mistake."""
-    assert spot("id", "h", None, None) == Spot(Place.HEADER, "h")
-    assert spot("id", "h", "a.b", None) == Spot(Place.JSON, "a.b")
-    assert spot("id", "h", None, "a.b") == Spot(Place.AVRO, "a.b")
-    assert spot("time", "h", None, None, is_record=True) == Spot(Place.RECORD, "")
+    assert choose_field("id", "h", None, None) == MessageField(FieldSource.HEADER, "h")
+    assert choose_field("id", "h", "a.b", None) == MessageField(FieldSource.JSON, "a.b")
+    assert choose_field("id", "h", None, "a.b") == MessageField(FieldSource.AVRO, "a.b")
+    assert choose_field("time", "h", None, None, is_record=True) == MessageField(FieldSource.RECORD, "")
     with pytest.raises(
         TapUsageError, match="the time stands in one place, got --time-json and --time-record: name one"
     ):
-        spot("time", "h", "a", None, is_record=True)
+        choose_field("time", "h", "a", None, is_record=True)
 
 
 @pytest.mark.parametrize(
     ("id_spot", "time_spot"),
-    [(Spot(Place.JSON, "a"), Spot(Place.AVRO, "b")), (Spot(Place.AVRO, "a"), Spot(Place.RECORD))],
+    [
+        (MessageField(FieldSource.JSON, "a"), MessageField(FieldSource.AVRO, "b")),
+        (MessageField(FieldSource.AVRO, "a"), MessageField(FieldSource.RECORD)),
+    ],
 )
-def test_a_value_is_json_or_avro(id_spot: Spot, time_spot: Spot) -> None:
+def test_a_value_is_json_or_avro(id_spot: MessageField, time_spot: MessageField) -> None:
     """Avro needs its schema, and one value is not both."""
     with pytest.raises(
         TapUsageError, match="a value is JSON or Avro: --avro-schema goes with --id-avro or --time-avro"

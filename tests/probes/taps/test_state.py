@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
-from hopwatch.probes.taps.marked import Position
+from hopwatch.probes.taps.marked_file import Position
 from hopwatch.probes.taps.state import StateFile
 
 POSITION = Position(1, 2, 3, b"one")
@@ -79,21 +79,21 @@ def test_a_state_that_cannot_be_read_or_written_is_told(tmp_path: Path) -> None:
 def test_a_state_has_one_tap_at_a_time(tmp_path: Path) -> None:
     """A second one is refused as long as the first one lives, whatever is saved meanwhile; and not after it."""
     state = StateFile(tmp_path / "state", SOURCE)
-    with state.held():
+    with state.lock():
         state.save(POSITION)
         told = f"another tap keeps its position in {tmp_path}/state: stop it, or name another file with --state"
-        with pytest.raises(TapSourceError, match=f"^{told}$"), StateFile(tmp_path / "state", SOURCE).held():
+        with pytest.raises(TapSourceError, match=f"^{told}$"), StateFile(tmp_path / "state", SOURCE).lock():
             pass
-        with StateFile(tmp_path / "other", SOURCE).held():
+        with StateFile(tmp_path / "other", SOURCE).lock():
             pass
-    with StateFile(tmp_path / "state", SOURCE).held():
+    with StateFile(tmp_path / "state", SOURCE).lock():
         pass
 
 
 def test_a_state_that_cannot_be_held_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No folder, or a file system without locks: with the place and what to do."""
     told = "state.lock of the state cannot be written: No such file or directory: name a place that this user can write"
-    with pytest.raises(TapSourceError, match=told), StateFile(tmp_path / "none" / "state", SOURCE).held():
+    with pytest.raises(TapSourceError, match=told), StateFile(tmp_path / "none" / "state", SOURCE).lock():
         pass
 
     def no_locks(*_: object) -> None:
@@ -101,7 +101,7 @@ def test_a_state_that_cannot_be_held_is_told(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
     told = "state.lock of the state cannot be had: No locks available: keep the state on a local disk"
-    with pytest.raises(TapSourceError, match=told), StateFile(tmp_path / "state", SOURCE).held():
+    with pytest.raises(TapSourceError, match=told), StateFile(tmp_path / "state", SOURCE).lock():
         pass
 
 

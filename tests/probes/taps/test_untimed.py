@@ -9,27 +9,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.probes.taps.documents import Seen, Unseen
-from hopwatch.probes.taps.untimed import APART, MOST_APART, Untimed
-from hopwatch.probes.values import Bad
+from hopwatch.probes.taps.documents import SkippedMessage, StampableMessage
+from hopwatch.probes.taps.untimed import MAX_WINDOWS_APART, WINDOWS_APART, UntimedMessages
+from hopwatch.probes.values import SkipReason
 from hopwatch.testing import EPOCH_US
-from tests.probes.hosts import drops
-from tests.probes.taps.places import Place
+from tests.probes.drops import drops
+from tests.probes.taps.tap_bench import Place
 
 MINUTE_US = 60_000_000
 HOUR_AGO_US = EPOCH_US - 60 * MINUTE_US
 DAY_AGO_US = EPOCH_US - 1_440 * MINUTE_US
 
 
-def minutes(untimed: Untimed, *said: int | None, now_us: int = EPOCH_US) -> Counter[int]:
+def minutes(untimed: UntimedMessages, *said: int | None, now_us: int = EPOCH_US) -> Counter[int]:
     """Return in how many minutes before the manual clock's beginning bad messages count; ``None`` is a bad one."""
     found: Counter[int] = Counter()
     for event_us in said:
         if event_us is None:
-            untimed.bad(Bad.NO_TIME, 1)
+            untimed.add_bad(SkipReason.NO_TIME, 1)
         else:
-            found.update({(EPOCH_US - one.minute_us) // MINUTE_US: one.number for one in untimed.good(event_us)})
-    found.update({(EPOCH_US - one.minute_us) // MINUTE_US: one.number for one in untimed.rest(now_us)})
+            found.update(
+                {(EPOCH_US - one.window_start_us) // MINUTE_US: one.number for one in untimed.add_good(event_us)}
+            )
+    found.update({(EPOCH_US - one.window_start_us) // MINUTE_US: one.number for one in untimed.flush(now_us)})
     return found
 
 
@@ -45,12 +47,12 @@ def minutes(untimed: Untimed, *said: int | None, now_us: int = EPOCH_US) -> Coun
 )
 def test_neighbours_say_where_a_message_belongs(said: tuple[int | None, ...], expected: Sequence[int]) -> None:
     """The minutes between them and near them; where none is behind it, it may be of now too."""
-    assert minutes(Untimed(), *said) == dict.fromkeys(expected, 1)
+    assert minutes(UntimedMessages(), *said) == dict.fromkeys(expected, 1)
 
 
 def test_the_next_good_one_says_more() -> None:
     """When it comes in a later look, what is near it counts too."""
-    untimed = Untimed()
+    untimed = UntimedMessages()
     assert set(minutes(untimed, HOUR_AGO_US, None, None)) == {*range(57, 64), 0, 1, 2, 3}
     assert minutes(untimed, HOUR_AGO_US + 2 * MINUTE_US) == {55: 2, 56: 2}
     assert minutes(untimed, HOUR_AGO_US) == {}
@@ -58,12 +60,14 @@ def test_the_next_good_one_says_more() -> None:
 
 def test_neighbours_that_are_far_apart_fill_no_days() -> None:
     """What is between them is of no minute that anybody could name; and no minute is before 1970."""
-    far_us = HOUR_AGO_US + (MOST_APART + 1) * MINUTE_US
-    assert len(minutes(Untimed(), HOUR_AGO_US, None, far_us)) == 2 * (2 * APART + 1)
-    assert len(minutes(Untimed(), 0, None, 0)) == APART + 1
+    far_us = HOUR_AGO_US + (MAX_WINDOWS_APART + 1) * MINUTE_US
+    assert len(minutes(UntimedMessages(), HOUR_AGO_US, None, far_us)) == 2 * (2 * WINDOWS_APART + 1)
+    assert len(minutes(UntimedMessages(), 0, None, 0)) == WINDOWS_APART + 1
 
 
-ARRIVALS = st.lists(st.tuples(st.integers(0, 200), st.integers(0, APART), st.booleans()), max_size=30).map(sorted)
+ARRIVALS = st.lists(st.tuples(st.integers(0, 200), st.integers(0, WINDOWS_APART), st.booleans()), max_size=30).map(
+    sorted
+)
 
 
 @given(ARRIVALS, st.integers(1, 7))
@@ -74,11 +78,13 @@ def test_a_message_counts_in_its_minute_whatever_else_is_read(arrivals: list[tup
     """
     place = Place()
     found = [
-        Seen(bytes(16), DAY_AGO_US + (arrived - lag) * MINUTE_US) if is_good else Unseen(Bad.NOT_JSON)
+        StampableMessage(bytes(16), DAY_AGO_US + (arrived - lag) * MINUTE_US)
+        if is_good
+        else SkippedMessage(SkipReason.NOT_JSON)
         for arrived, lag, is_good in arrivals
     ]
     for first in range(0, len(found), look):
-        place.stamping.take(found[first : first + look])
+        place.stamping.stamp_messages(found[first : first + look])
     place.probe.flush()
     told: Counter[int] = Counter()
     for drop in drops(place.sink.records):

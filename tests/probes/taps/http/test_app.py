@@ -1,31 +1,39 @@
 """Tests of the tap by HTTP: what is posted is taken as it is meant, or it is said what is wrong with it."""
 
 from __future__ import annotations
-
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck
+from hypothesis import given
+from hypothesis import settings
 from hypothesis import strategies as st
-
-from hopwatch.probes.contract.batch import IdKind, Kind
 from hopwatch.probes.contract.envelope import encode
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.http.limits import Limits
-from hopwatch.probes.http.problems import MOST_FAULTS
 from hopwatch.probes.sinks.spool import SpoolSink
 from hopwatch.probes.taps.http import books
-from hopwatch.testing import EPOCH_US, Observation
+from hopwatch.testing import EPOCH_US
+from hopwatch.testing import Observation
 from tests.examples import examples
-from tests.probes.contract.batches import HEARTBEAT, TWO_PASSED
-from tests.probes.taps.http.asked import GOOD, ONE, PATH, Asked, told
+from tests.probes.contract.batches import HEARTBEAT
+from tests.probes.contract.batches import TWO_PASSED
+from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.contract.batch import WireIdKind
+from hopwatch.probes.http.problems import MAX_FAULTS
+from tests.probes.taps.http.tap_client import GOOD
+from tests.probes.taps.http.tap_client import ONE
+from tests.probes.taps.http.tap_client import PATH
+from tests.probes.taps.http.tap_client import Asked
+from tests.probes.taps.http.tap_client import told
+
 
 MESSAGE = uuid.UUID(int=7)
 ISO = "2023-11-14T22:14:00+00:00"
@@ -81,7 +89,7 @@ def test_ids_are_sent_as_they_were_given(tap: Asked) -> None:
     assert tap.ask("POST", json=GOOD | {"observations": rows}).status_code == 202
     ((_, batches),) = tap.batches().items()
     assert [(batch.id_kind, batch.id_texts.decode()) for batch in batches if batch.count] == [
-        (IdKind.UUID, ""), (IdKind.INT, ""), (IdKind.TEXT, "order 1größe"),
+        (WireIdKind.UUID, ""), (WireIdKind.INT, ""), (WireIdKind.TEXT, "order 1größe"),
     ]  # fmt: skip
 
 
@@ -94,8 +102,8 @@ def test_moments_of_the_client_s_own_stay_as_they_are(tap: Asked) -> None:
     other, router = sorted(tap.batches().items())
     assert other[0].startswith("orders.other.")
     assert [(batch.seq, batch.kind, batch.complete_through_us) for batch in router[1]] == [
-        (0, Kind.HEARTBEAT, EPOCH_US + 1_000_000), (1, Kind.OBSERVATIONS, EPOCH_US + 1_000_000),
-        (2, Kind.OBSERVATIONS, EPOCH_US + 2_000_000), (3, Kind.HEARTBEAT, EPOCH_US + 2_000_000),
+        (0, BatchKind.HEARTBEAT, EPOCH_US + 1_000_000), (1, BatchKind.OBSERVATIONS, EPOCH_US + 1_000_000),
+        (2, BatchKind.OBSERVATIONS, EPOCH_US + 2_000_000), (3, BatchKind.HEARTBEAT, EPOCH_US + 2_000_000),
     ]  # fmt: skip
 
 
@@ -194,12 +202,12 @@ def test_the_monitor_s_own_stream_is_nobody_else_s(tap: Asked) -> None:
 def test_so_many_errors_are_told_and_no_more(tap: Asked) -> None:
     """A body that is wrong throughout is not answered at length."""
     rows = [ONE | {"reason": "none"}] * 1_000
-    assert len(told(tap.ask("POST", json=GOOD | {"observations": rows}))[2]) == MOST_FAULTS
+    assert len(told(tap.ask("POST", json=GOOD | {"observations": rows}))[2]) == MAX_FAULTS
 
 
 def test_there_is_a_bound_on_nodes(tap: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has a thread; those that are there already go on."""
-    monkeypatch.setattr(books, "MOST_NODES", 1)
+    monkeypatch.setattr(books, "MAX_NODES", 1)
     assert tap.ask("POST", json=GOOD).status_code == 202
     assert told(tap.ask("POST", json=GOOD | {"node": "other"})) == (422, "too-many-nodes", [])
     assert tap.ask("POST", json=GOOD).status_code == 202

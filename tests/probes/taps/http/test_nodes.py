@@ -10,14 +10,14 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.envelope import encode
 from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.taps.http import books
-from hopwatch.probes.taps.http.refused import NodeName, Refusal
+from hopwatch.probes.taps.http.refusals import NodeName, RefusalProblem
 from hopwatch.testing import EPOCH_US
 from tests.probes.contract.batches import TWO_PASSED
-from tests.probes.taps.http.asked import GOOD, Asked, told
+from tests.probes.taps.http.tap_client import GOOD, Asked, told
 
 RECORD = {"content-type": "application/octet-stream"}
 NOW_MS = EPOCH_US // 1_000
@@ -44,7 +44,7 @@ def dropped(tap: Asked) -> Counter[str]:
 
 def test_names_that_nobody_told_of_take_no_place(tap: Asked) -> None:
     """However many: each is refused, and the nodes that there are have their places."""
-    for number in range(books.MOST_NODES + 1):
+    for number in range(books.MAX_NODES + 1):
         assert told(tap.ask("POST", json=GOOD | {"node": f"junk-{number}"})) == UNKNOWN
         assert told(tap.ask("POST", json=GOOD | {"stream": f"junk-{number}"})) == UNKNOWN
     assert tap.ask("POST", json=GOOD | {"node": "sink"}).status_code == 202
@@ -59,17 +59,17 @@ def test_a_name_that_is_not_known_may_be_any_misspelt(tap: Asked) -> None:
 def test_records_of_a_node_that_is_not_known_are_not_passed_on(tap: Asked) -> None:
     """Nor do they push out those of which it is known that they come here."""
     assert tap.ask("POST", content=encode(replace(TWO_PASSED, node="sink")), headers=RECORD).status_code == 202
-    for number in range(books.MOST_PASSED + 1):
+    for number in range(books.MAX_FORWARDED_NODES + 1):
         junk = encode(replace(TWO_PASSED, node=f"junk-{number}"))
         assert told(tap.ask("POST", content=junk, headers=RECORD)) == UNKNOWN
     tap.intake.tick()
-    count = 2 * (books.MOST_PASSED + 1)
+    count = 2 * (books.MAX_FORWARDED_NODES + 1)
     assert dropped(tap) == {"orders/router": count, "orders/sink": count}
 
 
 def test_an_idle_node_gives_its_place_to_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where any name is taken and there are too many: the one that was posted of longest ago, without a bye."""
-    monkeypatch.setattr(books, "MOST_NODES", 2)
+    monkeypatch.setattr(books, "MAX_NODES", 2)
     tap = Asked(tmp_path)
     for node in ("junk", "router"):
         assert tap.ask("POST", json=GOOD | {"node": node}).status_code == 202
@@ -80,12 +80,12 @@ def test_an_idle_node_gives_its_place_to_another(tmp_path: Path, monkeypatch: py
         assert tap.ask("POST", json=GOOD | {"node": node}).status_code == 202
     assert told(tap.ask("POST", json=GOOD | {"node": "junk"})) == (422, "too-many-nodes", [])
     kinds = {batch.kind for batches in tap.batches().values() for batch in batches}
-    assert Kind.BYE not in kinds
+    assert BatchKind.BYE not in kinds
 
 
 def test_a_node_that_was_let_go_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As an instance of its own, of which all that was posted is there."""
-    monkeypatch.setattr(books, "MOST_NODES", 1)
+    monkeypatch.setattr(books, "MAX_NODES", 1)
     tap = Asked(tmp_path)
     for node in ("router", "sink", "router"):
         assert tap.ask("POST", json=GOOD | {"node": node}).status_code == 202
@@ -99,8 +99,8 @@ def test_a_node_that_was_let_go_comes_back(tmp_path: Path, monkeypatch: pytest.M
 def test_names_beside_a_sink_that_is_down_are_not_kept(tap: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever makes them up: only nodes that this tap stamps for are remembered."""
     monkeypatch.setattr(tap.intake.books, "_allowed", None)
-    monkeypatch.setattr(tap.intake.books, "_opened", MagicMock(side_effect=TapSourceError("the sink is down")))
+    monkeypatch.setattr(tap.intake.books, "_open_sender", MagicMock(side_effect=TapSourceError("the sink is down")))
     for number in range(10):
-        with pytest.raises(Refusal, match="the sink is down"):
+        with pytest.raises(RefusalProblem, match="the sink is down"):
             tap.intake.books.sender(NodeName("orders", f"junk-{number}"))
     assert tap.intake.books._used_s.keys() == tap.intake.books._senders.keys()

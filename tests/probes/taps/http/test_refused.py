@@ -16,22 +16,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.probes.contract.batch import Batch, Drop, Kind
+from hopwatch.probes.contract.batch import Batch, BatchKind, Drop
 from hopwatch.probes.contract.envelope import encode
 from hopwatch.probes.http.limits import Limits
 from hopwatch.probes.sinks.spool import SpoolSink
-from hopwatch.probes.taps.http import books, owed, unheard
-from hopwatch.probes.taps.http.refused import MINUTES, Refused
+from hopwatch.probes.taps.http import books, pending_resends, unstamped_nodes
+from hopwatch.probes.taps.http.refusals import WINDOWS_BACK, RefusedObservations
 from hopwatch.probes.testing import batch_observations
 from hopwatch.testing import EPOCH_US
 from tests.probes.contract.batches import HEARTBEAT, TWO_PASSED, record_of
-from tests.probes.taps.http.asked import GOOD, ONE, PATH, Asked
+from tests.probes.taps.http.tap_client import GOOD, ONE, PATH, Asked
 from tests.probes.taps.http.test_app import JSON, trickle
 
 RECORD = {"content-type": "application/octet-stream"}
 MINUTE_MS = 60_000
 NOW_MS = EPOCH_US // 1_000
-UNTIMED_MS = [NOW_MS - back * MINUTE_MS for back in reversed(range(MINUTES))]
+UNTIMED_MS = [NOW_MS - back * MINUTE_MS for back in reversed(range(WINDOWS_BACK))]
 """The minutes that what has no event time may be of."""
 
 
@@ -204,12 +204,14 @@ def test_nothing_is_vouched_for_until_what_was_sent_away_comes_again(
     tap.clock.advance(1)
     assert tap.ask("POST", json=GOOD).status_code == 202
     (batches,) = tap.batches().values()
-    after_s = [(batch.complete_through_us - EPOCH_US) / 1e6 for batch in batches if batch.kind is Kind.OBSERVATIONS]
+    after_s = [
+        (batch.complete_through_us - EPOCH_US) / 1e6 for batch in batches if batch.kind is BatchKind.OBSERVATIONS
+    ]
     assert after_s == [0, 0, 0, 6]
     assert dropped(tap) == {}
 
 
-@pytest.mark.parametrize("waited_s", [owed.PATIENCE_S, None])
+@pytest.mark.parametrize("waited_s", [pending_resends.RESEND_WAIT_S, None])
 def test_what_was_sent_away_and_does_not_come_again_counts(
     tap: Asked, monkeypatch: pytest.MonkeyPatch, waited_s: float | None
 ) -> None:
@@ -226,25 +228,25 @@ def test_what_was_sent_away_and_does_not_come_again_counts(
 
 def test_a_request_too_many_is_waited_for(tap: Asked) -> None:
     """Nobody has looked into it, so that it may be of any node."""
-    tap.app._app._limits = Limits(most_requests=0)  # type: ignore[attr-defined]
+    tap.app._app._limits = Limits(max_requests=0)  # type: ignore[attr-defined]
     assert tap.ask("POST", json=GOOD).status_code == 503
     size_bytes = len(httpx.Request("POST", "http://tap", json=GOOD).content)
-    tap.clock.advance(owed.PATIENCE_S)
+    tap.clock.advance(pending_resends.RESEND_WAIT_S)
     tap.intake.tick()
     assert dropped(tap) == spread(1 + size_bytes // 16)
 
 
-@pytest.mark.parametrize("bound", ["MOST", "MOST_WINDOWS"])
+@pytest.mark.parametrize("bound", ["MAX_PENDING", "MAX_WINDOWS"])
 def test_so_many_bodies_are_waited_for_and_no_more(tap: Asked, monkeypatch: pytest.MonkeyPatch, bound: str) -> None:
     """What is one too many counts at once; there is room again for those that come after it has come."""
-    monkeypatch.setattr(owed, bound, 1)
+    monkeypatch.setattr(pending_resends, bound, 1)
     for number in range(3):
         refuse_one(tap, monkeypatch, json=GOOD | {"observations": [ONE | {"id": number}]})
-    assert len(tap.intake.books._owed) == 1
-    assert tap.intake.books.refused == 2
+    assert len(tap.intake.books._pending) == 1
+    assert tap.intake.books.refused_requests == 2
     assert tap.ask("POST", json=GOOD | {"observations": [ONE | {"id": 0}]}).status_code == 202
     refuse_one(tap, monkeypatch, json=GOOD | {"observations": [ONE | {"id": 3}]})
-    assert tap.intake.books.refused == 2
+    assert tap.intake.books.refused_requests == 2
 
 
 def alone(tap: Asked, node: str) -> list[Batch]:
@@ -263,7 +265,7 @@ def test_a_node_of_which_all_was_refused_is_unknown(tap: Asked) -> None:
         tap.intake.tick()
     batches = alone(tap, "sink")
     assert [(batch.kind, batch.complete_through_us, batch.seq) for batch in batches] == [
-        (Kind.HEARTBEAT, EPOCH_US, 0), (Kind.HEARTBEAT, EPOCH_US, 1),
+        (BatchKind.HEARTBEAT, EPOCH_US, 0), (BatchKind.HEARTBEAT, EPOCH_US, 1),
     ]  # fmt: skip
     assert {batch.epoch_us for batch in batches} == {EPOCH_US}
     assert dropped(tap, "sink") == {NOW_MS: 3}
@@ -271,7 +273,7 @@ def test_a_node_of_which_all_was_refused_is_unknown(tap: Asked) -> None:
 
 def test_one_node_too_many_is_unknown(tap: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     """Though all that was posted of it is good."""
-    monkeypatch.setattr(books, "MOST_NODES", 1)
+    monkeypatch.setattr(books, "MAX_NODES", 1)
     assert tap.ask("POST", json=GOOD | {"node": "sink"}).status_code == 422
     assert [drop.count for batch in alone(tap, "sink") for drop in batch.drops] == [1]
 
@@ -309,7 +311,7 @@ def test_records_that_fail_later_count_for_their_node(tap: Asked, monkeypatch: p
 
 def test_nodes_that_nobody_has_are_bounded(tap: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that makes names up costs a record each, as one that stamps."""
-    monkeypatch.setattr(unheard, "MOST", 3)
+    monkeypatch.setattr(unstamped_nodes, "MAX_NODES", 3)
     for number in range(10):
         assert tap.ask("POST", json=GOOD | {"node": f"made-up-{number}", "observations": [7]}).status_code == 422
     tap.clock.advance(1)
@@ -320,9 +322,9 @@ def test_nodes_that_nobody_has_are_bounded(tap: Asked, monkeypatch: pytest.Monke
 
 def test_a_refusal_needs_something_refused() -> None:
     """What holds nothing makes no drop."""
-    assert not Refused()
-    assert Refused().drops("any", EPOCH_US) == {}
-    assert min(start_ms for start_ms, _ in Refused(untimed=1).drops("any", 0)) == 0
+    assert not RefusedObservations()
+    assert RefusedObservations().to_drops("any", EPOCH_US) == {}
+    assert min(start_ms for start_ms, _ in RefusedObservations(untimed=1).to_drops("any", 0)) == 0
 
 
 ITEM = st.fixed_dictionaries(

@@ -1,0 +1,212 @@
+"""Whether an event may enter: its id, its time, its schema, its rules; all that is wrong with it is told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+from hopwatch.gate import ids, rules
+from hopwatch.gate.codec import Codec, SchemaMismatchError
+from hopwatch.gate.request_bodies import MAX_EVENT_BYTES, SentEvent
+from hopwatch.gate.rules import Action, EventRule, RuleEvent
+from hopwatch.probes.contract.limits import ID_BYTES
+from hopwatch.probes.http.problems import MAX_FAULTS, Fault
+from hopwatch.probes.values import TimeUnit, build_time_reader, check_event_us
+
+MAX_AHEAD_US: Final = 300_000_000
+"""So far an event time may be ahead of its arrival: clocks differ."""
+
+_MIN_PLAUSIBLE_US: Final = 100_000_000_000_000
+"""A number below it, a moment before March 1973, is rather one of today in another unit."""
+_READ_US: Final = build_time_reader(TimeUnit.US)
+_READ_ISO: Final = build_time_reader(TimeUnit.ISO)
+
+
+class CheckedEvent(NamedTuple):
+    """An event and what becomes of it: ``action`` is None for one that is in order.
+
+    ``event_id`` is 16 bytes: what had no id is known by the BLAKE2b of its bytes. ``event_us`` is the event time, µs
+    since 1970, or the arrival of what had none that can be. ``record`` is the event in its envelope, empty for one that
+    does not fit its schema; ``faults`` are all that is wrong, with JSON pointers into the body.
+    """
+
+    sent: SentEvent
+    event_id: bytes
+    event_us: int
+    record: bytes
+    action: Action | None
+    faults: tuple[Fault, ...]
+    rule_event: RuleEvent | None = None
+    stated_us: int | None = None
+    """The event time that the event says, also one that cannot be; None of one that says none."""
+    owns_id: bool = True
+    """Whether ``event_id`` is its own: not made of its bytes, and nobody else's."""
+    is_stale: bool = False
+    """Whether it may not enter for its age: it is booked in the minute of its arrival, as that of its time is over."""
+
+    @property
+    def reasons(self) -> tuple[Fault, ...]:
+        """What is wrong with it, with pointers into its data, or ``/id`` and ``/time``; not into its request."""
+        return tuple(Fault(self._relative_place(one.place), one.detail) for one in self.faults)
+
+    @property
+    def reason(self) -> str:
+        """What is wrong with it, in short."""
+        first = self.reasons[0]
+        return f"{first.place or '/'} {first.detail}"
+
+    def _relative_place(self, place: str) -> str:
+        if self.sent.data_place and place.startswith(self.sent.data_place):
+            return place.removeprefix(self.sent.data_place)
+        return place.removeprefix(self.sent.place)
+
+
+@dataclass(frozen=True, slots=True)
+class EventPolicy:
+    """What the events of a stream owe: how old they may be, in µs, and the rules of their subject."""
+
+    max_age_us: int
+    rules: Sequence[EventRule] = ()
+
+
+class ParsedEvent(NamedTuple):
+    """What was found of an event before its rules are looked at; ``event_us`` is None where no time can be."""
+
+    sent: SentEvent
+    event_id: bytes
+    event_us: int | None
+    value: object
+    record: bytes
+    faults: Sequence[Fault]
+    stated_us: int | None = None
+    owns_id: bool = True
+
+
+def check_event(
+    sent: SentEvent, own_id: bytes | None, codec: Codec, terms: EventPolicy, arrived_us: int
+) -> CheckedEvent:
+    """Return what becomes of an event that arrives now, by its id, None without one that can be."""
+    faults = list(sent.faults)
+    if own_id is None and (fault := _find_id_fault(sent)) is not None:
+        faults.append(fault)
+    event_id = own_id or blake2b(sent.data, digest_size=ID_BYTES).digest()
+    said_us = None if sent.faults else _parse_event_time(sent, own_id, faults)
+    event_us = None if said_us is None else _check_stated_time(said_us, sent, terms, arrived_us, faults)
+    value, record = None, b""
+    if not sent.faults:
+        try:
+            value = codec.parse_json(check_size(sent.data))
+            record = check_size(codec.encode_value(value))
+        except SchemaMismatchError as error:
+            faults += [Fault(sent.data_place + one.place, one.detail) for one in error.faults]
+    is_own = own_id is not None
+    return apply_rules(ParsedEvent(sent, event_id, event_us, value, record, faults, said_us, is_own), terms, arrived_us)
+
+
+def apply_rules(looked: ParsedEvent, terms: EventPolicy, arrived_us: int) -> CheckedEvent:
+    """Return what becomes of an event: rejected if anything is wrong with it already, else as its rules say."""
+    sent, event_id, event_us, value, record, faults, said_us, owns_id = looked
+    if faults or event_us is None:
+        told_us = arrived_us if event_us is None else event_us
+        told = tuple(faults)[:MAX_FAULTS]
+        return CheckedEvent(sent, event_id, told_us, b"", Action.REJECT, told, None, said_us, owns_id)
+    if not terms.rules:
+        return CheckedEvent(sent, event_id, event_us, record, None, (), None, said_us)
+    subject = RuleEvent(value, event_id, event_us, arrived_us)
+    broken = rules.find_violations(terms.rules, subject)
+    action = _strictest_action(broken)
+    # What was only noted is not why it may not enter.
+    reasons = [one for one in broken if action is Action.NOTE or one.action is not Action.NOTE]
+    told = tuple(Fault(sent.data_place + one.fault.place, one.fault.detail) for one in reasons)[:MAX_FAULTS]
+    is_stale = any(one.is_staleness for one in reasons) and action is not Action.NOTE
+    return CheckedEvent(sent, event_id, event_us, record, action, told, subject, said_us, is_stale=is_stale)
+
+
+def _strictest_action(broken: Sequence[rules.RuleViolation]) -> Action | None:
+    order = list(Action)
+    return max((one.action for one in broken), key=order.index, default=None)
+
+
+def check_size(data: bytes) -> bytes:
+    """Return an event that is not too long.
+
+    Raises:
+        MisfitError: it is.
+    """
+    if len(data) > MAX_EVENT_BYTES:
+        raise SchemaMismatchError((Fault("", f"an event has at most {MAX_EVENT_BYTES:,} bytes, got {len(data):,}"),))
+    return data
+
+
+def parse_id(sent: SentEvent) -> bytes | None:
+    """Return the event's own id, None without one that can be."""
+    try:
+        return ids.parse_uuid(sent.event_id) if isinstance(sent.event_id, str) else None
+    except ValueError:
+        return None
+
+
+def _find_id_fault(sent: SentEvent) -> Fault | None:
+    """Return what is wrong with an id that cannot be; None where something else was said already."""
+    if isinstance(sent.event_id, str):
+        return Fault(f"{sent.place}/id", ids.describe_bad_uuid(sent.event_id))
+    if sent.faults:
+        return None
+    return Fault(f"{sent.place}/id", f"an id is a UUID in a text, got {type(sent.event_id).__name__}")
+
+
+def _parse_event_time(sent: SentEvent, own_id: bytes | None, faults: list[Fault]) -> int | None:
+    """Return the event time that is said, or that the id knows."""
+    try:
+        if sent.time is not None:
+            return _parse_time_us(sent.time)
+        if own_id is None:
+            return None
+        if (found := ids.uuid_time_us(own_id)) is None:
+            told = f"it needs one: an id of version {ids.uuid_version(own_id)} knows none, those of 1, 6 and 7 do"
+            raise ValueError(told)  # noqa: TRY301 - one sentence of many
+        return check_event_us(found)
+    except ValueError as error:
+        faults.append(Fault(f"{sent.place}/time", str(error)))
+        return None
+
+
+def _parse_time_us(time: object) -> int:
+    if type(time) is int:
+        return _READ_US(time)
+    if isinstance(time, str):
+        return _READ_ISO(time)
+    raise ValueError(f"a time is RFC 3339 text with a zone or whole µs since 1970, got {type(time).__name__}")
+
+
+def _check_stated_time(
+    said_us: int, sent: SentEvent, terms: EventPolicy, arrived_us: int, faults: list[Fault]
+) -> int | None:
+    try:
+        return check_event_time(said_us, terms, arrived_us)
+    except ValueError as error:
+        hint = ""
+        if sent.time is None:
+            hint = ": it is that of the id, as no other is said"
+        elif type(sent.time) is int and said_us < _MIN_PLAUSIBLE_US:
+            hint = ": a number is µs since 1970, is this in seconds or milliseconds?"
+        faults.append(Fault(f"{sent.place}/time", f"{error}{hint}"))
+        return None
+
+
+def check_event_time(event_us: int, terms: EventPolicy, arrived_us: int) -> int:
+    """Return an event time that can be of an event that arrives at ``arrived_us``.
+
+    Raises:
+        ValueError: it is too far ahead of it, or too old.
+    """
+    ahead_us = event_us - arrived_us
+    if ahead_us > MAX_AHEAD_US:
+        raise ValueError(
+            f"the event time is {ahead_us / 1e6:.0f} s ahead of now, {MAX_AHEAD_US // 1_000_000} s are allowed"
+        )
+    if -ahead_us > terms.max_age_us:
+        raise ValueError(f"the event time is {-ahead_us / 1e6:.0f} s old, {terms.max_age_us / 1e6:.0f} s are allowed")
+    return event_us

@@ -1,0 +1,108 @@
+"""Where in a record of a topic id and event time stand: in headers, in the value, or in the record's own time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from hopwatch.gate.registry.avro_schema import Schema, logical_type
+from hopwatch.gate.rules import FieldPath
+from hopwatch.probes.contract.ids import TextId
+from hopwatch.probes.http.problems import json_pointer
+from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
+from hopwatch.probes.values import IdFormat, TimeUnit, build_id_reader, build_time_reader
+
+_READ_ID: Final = build_id_reader(IdFormat.AUTO)
+T = TypeVar("T")
+_UNITS: Final = {"millis": TimeUnit.MS, "micros": TimeUnit.US}
+
+
+class MissingFieldError(ValueError):
+    """Something is not where it should be, or cannot be; ``place`` is a JSON pointer into the event."""
+
+    def __init__(self, message: str, place: str = "") -> None:
+        """Keep the place beside the sentence."""
+        super().__init__(message)
+        self.place = place
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFields:
+    """Where id and event time stand; in headers where no path is given. ``unit`` is how a time in a value is written.
+
+    The schema says it better: a field of moments is read by its own unit.
+    """
+
+    id_path: FieldPath | None = None
+    time_path: FieldPath | None = None
+    unit: TimeUnit = TimeUnit.US
+    is_record_time: bool = False
+
+    def read_event_id(self, value: object, headers: Mapping[str, object], where: str) -> bytes:
+        """Return the id, 16 bytes; of a record that has none where ids stand in headers that of its place in the topic.
+
+        Raises:
+            MissingError: there is none that can be.
+        """
+        if self.id_path is not None:
+            return _read_at(self.id_path, value, _READ_ID, "id")
+        found = headers.get(ID_HEADER)
+        if found is None:
+            return TextId.from_text(where)
+        try:
+            return _READ_ID(found)
+        except ValueError as error:
+            raise MissingFieldError(f"the header {ID_HEADER}: {error}") from None
+
+    def read_event_us(
+        self, value: object, headers: Mapping[str, object], recorded_us: int | None, schema: Schema
+    ) -> int:
+        """Return the event time, µs since 1970.
+
+        Raises:
+            MissingError: there is none that can be.
+        """
+        if self.time_path is not None:
+            unit = find_timestamp_unit(schema, self.time_path) or self.unit
+            return _read_at(self.time_path, value, build_time_reader(unit), "event time")
+        if self.is_record_time:
+            if recorded_us is None:
+                raise MissingFieldError("the record has no time")
+            return recorded_us
+        found = headers.get(TIME_HEADER)
+        if found is None:
+            raise MissingFieldError(f"it has no event time: no header {TIME_HEADER}")
+        try:
+            return build_time_reader(TimeUnit.US)(found)
+        except ValueError as error:
+            raise MissingFieldError(f"the header {TIME_HEADER}: {error}") from None
+
+
+def find_timestamp_unit(schema: Schema, path: FieldPath) -> TimeUnit | None:
+    """Return the unit of a field of moments; None of any other field."""
+    found = schema.parsed
+    for part in path.parts:
+        found = _without_null(found)
+        fields = getattr(found, "fields_dict", {})
+        if part not in fields:
+            return None
+        found = fields[part].type
+    kind, _, unit = (logical_type(_without_null(found)) or "").rpartition("-")
+    return _UNITS.get(unit) if kind.endswith("timestamp") else None
+
+
+def _without_null(schema: Any) -> Any:  # noqa: ANN401 - of a library without types
+    """Return what a schema is where it is not null."""
+    others = [one for one in schema.schemas if one.type != "null"] if schema.type == "union" else [schema]
+    return others[0] if len(others) == 1 else schema
+
+
+def _read_at(path: FieldPath, value: object, read: Callable[[object], T], what: str) -> T:
+    found = path.first_value(value)
+    if found is None:
+        raise MissingFieldError(f"it has no {what}", json_pointer(path.parts))
+    try:
+        return read(found)
+    except ValueError as error:
+        raise MissingFieldError(str(error), json_pointer(path.parts)) from None

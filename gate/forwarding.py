@@ -1,0 +1,62 @@
+"""What of a message in a topic is judged, and what of it goes on with what is made of it: key, headers, time."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from confluent_kafka import Message
+
+from hopwatch.gate import ids
+from hopwatch.gate.outlets.kafka import ARRIVED_HEADER
+from hopwatch.gate.record_checks import MAX_METADATA_BYTES, TopicRecord
+from hopwatch.gate.transactions import KafkaHeaders
+from hopwatch.probes import message_headers
+from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER, MessageIdentity
+
+_NO_TIME_MS: Final = -1
+
+
+def build_record(message: Message) -> TopicRecord:
+    """Return what is judged of a message."""
+    headers = _read_headers(message)
+    key, value = message.key(), message.value()
+    beside = len(key or b"") + sum(len(name) + len(one or b"") for name, one in headers)
+    kind, found_ms = message.timestamp()
+    recorded_us = found_ms * 1_000 if kind and found_ms != _NO_TIME_MS else None
+    where = f"{message.topic()}/{message.partition()}/{message.offset()}"
+    # Of a name that comes twice the last counts: whoever marked the message anew put that behind.
+    return TopicRecord(where, None if value is None else bytes(value), dict(headers), recorded_us, beside)
+
+
+def select_key(message: Message, record: TopicRecord) -> bytes | None:
+    """Return the key that goes on: that of the message, so that its order among others of the key stays."""
+    key = message.key() if _is_forwarded(record) else None
+    return None if key is None else bytes(key)
+
+
+def build_headers(message: Message, record: TopicRecord, found: MessageIdentity, arrived_us: int) -> KafkaHeaders:
+    """Return the headers that go on: those of the message, and the marks where they do not say them."""
+    headers = _read_headers(message) if _is_forwarded(record) else []
+    if not _has_identity(headers, found):
+        headers += [(ID_HEADER, ids.format_uuid(found.message_id)), (TIME_HEADER, str(found.event_us))]
+    return [*headers, (ARRIVED_HEADER, str(arrived_us))]
+
+
+def to_timestamp_ms(record: TopicRecord) -> int:
+    """Return the time of a record for Kafka, ms since 1970; 0 where it has none."""
+    return (record.recorded_us or 0) // 1_000
+
+
+def _is_forwarded(record: TopicRecord) -> bool:
+    return record.metadata_bytes <= MAX_METADATA_BYTES
+
+
+def _read_headers(message: Message) -> KafkaHeaders:
+    return list(message.headers() or [])
+
+
+def _has_identity(headers: KafkaHeaders, found: MessageIdentity) -> bool:
+    try:
+        return message_headers.parse_headers(headers) == found
+    except ValueError:
+        return False

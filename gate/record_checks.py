@@ -1,0 +1,157 @@
+"""Whether a record that is in a topic already may enter: read by its writer's schema, held to what the gate holds to.
+
+Nothing here knows Kafka: a record is judged by what it says and by when its topic took it, so that whoever judges it
+again after a crash comes to the same end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hopwatch.gate import request_bodies
+from hopwatch.gate.avro_body import ResolutionError
+from hopwatch.gate.codec import Codec, SchemaMismatchError
+from hopwatch.gate.event_checks import CheckedEvent, EventPolicy, ParsedEvent, apply_rules, check_event_time, check_size
+from hopwatch.gate.fields import MissingFieldError, RecordFields
+from hopwatch.gate.framing import ValueFraming, parse_frame
+from hopwatch.gate.records import RejectedRecord
+from hopwatch.gate.registry.subjects import UnknownError
+from hopwatch.gate.request_bodies import MAX_EVENT_BYTES, SentEvent
+from hopwatch.gate.resolution_cache import ResolutionCache
+from hopwatch.gate.rules import Action
+from hopwatch.probes.contract.ids import TextId
+from hopwatch.probes.http.problems import Fault
+
+MAX_METADATA_BYTES: Final = 64 * 1024
+"""What the key and the headers of a record have at most, so that what is written of it fits into a topic."""
+_MAX_DETAIL_CHARS: Final = 300
+
+
+HEADER_FIELDS: Final = RecordFields()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRecord:
+    """A record as it stands in a topic.
+
+    ``where`` is ``TOPIC/PARTITION/OFFSET``; ``recorded_us`` the time that the topic has for it, µs since 1970, None
+    where it has none; ``size_beside`` the bytes of key and headers.
+    """
+
+    location: str
+    value: bytes | None
+    headers: Mapping[str, object]
+    recorded_us: int | None
+    metadata_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordChecker:
+    """What the records of a topic are held to."""
+
+    stream: str
+    resolutions: ResolutionCache
+    policy: EventPolicy
+    fields: RecordFields = HEADER_FIELDS
+    framing: ValueFraming = ValueFraming.AUTO
+
+    def check(self, record: TopicRecord, now_us: int) -> CheckedEvent:
+        """Return what becomes of a record that is read now.
+
+        It arrived when its topic took it, so that a validator that is late does not make it old.
+
+        Raises:
+            ShelfDownError: its schema is not known yet, and the registry is down.
+        """
+        arrived_us = now_us if record.recorded_us is None else min(record.recorded_us, now_us)
+        codec = self.resolutions.get_codec()
+        faults: list[Fault] = []
+        value, written = None, b""
+        try:
+            value, codec = self._decode_value(record)
+            written = check_size(codec.encode_value(value))
+        except SchemaMismatchError as error:
+            faults += error.faults
+        event_id = self._read_id(record, value, faults)
+        said_us = self._read_event_time(record, value, codec, faults)
+        event_us = None
+        if said_us is not None:
+            try:
+                event_us = check_event_time(said_us, self.policy, arrived_us)
+            except ValueError as error:
+                faults.append(Fault("", str(error)))
+        sent = SentEvent(None, None, (record.value or b"")[:MAX_EVENT_BYTES])
+        return apply_rules(
+            ParsedEvent(sent, event_id, event_us, value, written, faults, said_us), self.policy, arrived_us
+        )
+
+    def build_rejected(self, judged: CheckedEvent, record: TopicRecord, now_us: int) -> RejectedRecord:
+        """Return what is kept of a record that may not enter; of one that is too long, its beginning."""
+        return RejectedRecord(
+            self.stream,
+            judged.event_id,
+            judged.stated_us,
+            now_us,
+            record.location,
+            judged.sent.data,
+            judged.faults,
+            is_held=judged.action is Action.QUARANTINE,
+            owns_id=judged.owns_id,
+        )
+
+    def _decode_value(self, record: TopicRecord) -> tuple[Any, Codec]:
+        """Return the value of a record, and the codec that writes it.
+
+        Raises:
+            MisfitError: it has none.
+        """
+        if record.metadata_bytes > MAX_METADATA_BYTES:
+            told = f"key and headers have at most {MAX_METADATA_BYTES:,} bytes, got {record.metadata_bytes:,}"
+            raise _mismatch(f"{told}: they are left out")
+        if record.value is None:
+            raise _mismatch("the record has no value")
+        data = check_size(record.value)
+        try:
+            found = parse_frame(data, self.framing)
+            if found is None:
+                if faults := request_bodies.find_repeats(data):
+                    raise SchemaMismatchError(faults)  # noqa: TRY301 - one sentence of many
+                codec = self.resolutions.get_codec()
+                return codec.parse_json(data), codec
+            resolution, codec = self.resolutions.get_resolution(found.writer)
+            return resolution.read(data, found.body_start), codec
+        except ResolutionError as error:
+            raise _mismatch(str(error), error.place) from None
+        except UnknownError as error:
+            raise _mismatch(f"{error}: nobody registered what wrote it") from None
+        except SchemaMismatchError:
+            raise
+        except ValueError as error:
+            raise _mismatch(str(error)) from None
+
+    def _read_id(self, record: TopicRecord, value: object, faults: list[Fault]) -> bytes:
+        if value is None and self.fields.id_path is not None:
+            return TextId.from_text(record.location)
+        try:
+            return self.fields.read_event_id(value, record.headers, record.location)
+        except MissingFieldError as error:
+            faults.append(Fault(error.place, str(error)))
+            return TextId.from_text(record.location)
+
+    def _read_event_time(self, record: TopicRecord, value: object, codec: Codec, faults: list[Fault]) -> int | None:
+        """Return the event time that is said, None where there is none."""
+        if value is None and self.fields.time_path is not None:
+            return None
+        try:
+            return self.fields.read_event_us(value, record.headers, record.recorded_us, codec.schema)
+        except MissingFieldError as error:
+            faults.append(Fault(error.place, str(error)))
+        except ValueError as error:
+            faults.append(Fault("", str(error)))
+        return None
+
+
+def _mismatch(told: str, place: str = "") -> SchemaMismatchError:
+    return SchemaMismatchError((Fault(place, told[:_MAX_DETAIL_CHARS]),))

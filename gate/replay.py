@@ -1,0 +1,80 @@
+"""Rejected events, sent in again: judged as the gate judges, written, stamped, and marked as replayed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from hopwatch.gate import ids
+from hopwatch.gate.codec_cache import CodecCache
+from hopwatch.gate.gate import Gate
+from hopwatch.gate.intake import EventIntake, EventResult, EventStatus
+from hopwatch.gate.outlets import OutgoingRecord
+from hopwatch.gate.records import RejectedRecord, ReplayedRecord
+from hopwatch.gate.registry.subjects import Registry
+from hopwatch.gate.request_bodies import SentEvent
+from hopwatch.probes.http.problems import Fault
+
+BATCH_EVENTS: Final = 500
+
+
+def replay_events(
+    gate: Gate, registry: Registry, stream: str, wanted: Sequence[RejectedRecord], data: bytes | None = None
+) -> list[EventResult]:
+    """Send events in again, with ``data`` in place of their own if there is any, and return what became of each.
+
+    One without an id or an event time of its own is not sent: it would enter as something that it is not. What may
+    not enter still is neither stamped nor kept a second time.
+
+    Raises:
+        Problem: the subject has no schema, or the store is down.
+    """
+    return asyncio.run(_replay(gate, registry, stream, wanted, data))
+
+
+async def _replay(
+    gate: Gate, registry: Registry, stream: str, wanted: Sequence[RejectedRecord], data: bytes | None
+) -> list[EventResult]:
+    intake = gate.intakes[stream]
+    codecs = CodecCache(registry, gate.clock)
+    # Two of them may have one id, one of which owns it.
+    outcomes = {
+        at: _reject_unidentified(one) for at, one in enumerate(wanted) if not one.owns_id or one.event_us is None
+    }
+    able = [(at, one) for at, one in enumerate(wanted) if at not in outcomes]
+    async with gate.lifespan():
+        for first in range(0, len(able), BATCH_EVENTS):
+            places, some = zip(*able[first : first + BATCH_EVENTS], strict=True)
+            codec = await codecs.get_codec(intake.subject)
+            sent = [
+                SentEvent(ids.format_uuid(one.event_id), one.event_us, one.data if data is None else data)
+                for one in some
+            ]
+            found = await intake.accept(sent, codec, producer="replay", each=True, keeps=False)
+            outcomes |= dict(zip(places, found, strict=True))
+            await _mark_replayed(
+                intake, [one for one, of in zip(some, found, strict=True) if of.status is EventStatus.ENTERED], gate
+            )
+    return [outcomes[at] for at in range(len(wanted))]
+
+
+def _reject_unidentified(one: RejectedRecord) -> EventResult:
+    what = "event time of its own" if one.owns_id else "id of its own, or another event's"
+    told = f"it has no {what}, and would be another: let its sender send it anew"
+    return EventResult(ids.format_uuid(one.event_id), EventStatus.REJECTED, one.arrived_us, (Fault("", told),))
+
+
+async def _mark_replayed(intake: EventIntake, entered: Sequence[RejectedRecord], gate: Gate) -> None:
+    """Note that these are in; if that cannot be written they are listed once more, and their ids tell them apart."""
+    if not entered:
+        return
+    loop = asyncio.get_running_loop()
+    written: asyncio.Future[None] = loop.create_future()
+    now_us = gate.clock.wall_ns() // 1_000
+    leaving = [
+        OutgoingRecord(one.event_id, one.event_us or now_us, now_us, ReplayedRecord(one.event_id, now_us).encode())
+        for one in entered
+    ]
+    intake.rejected.write(leaving, lambda _: loop.call_soon_threadsafe(written.set_result, None))
+    await written

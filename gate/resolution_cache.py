@@ -1,0 +1,87 @@
+"""The schemas of a topic's values: who wrote each, and the latest version of the subject, which all are read as."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hopwatch.gate.avro_body import ResolutionError
+from hopwatch.gate.codec import Codec
+from hopwatch.gate.framing import SchemaRef
+from hopwatch.gate.registry.avro_schema import Schema
+from hopwatch.gate.registry.schema_store import SchemaStoreError, StoredSchema
+from hopwatch.gate.registry.subjects import Registry
+from hopwatch.gate.resolution import Resolution
+from hopwatch.probes.clock import Clock
+
+FRESH_NS: Final = 1_000_000_000
+"""So long nobody asks again which version is the latest."""
+MAX_WRITERS: Final = 256
+
+
+class ResolutionCache:
+    """What reads values; what was found once serves on while the registry is down."""
+
+    def __init__(self, registry: Registry, subject: str, clock: Clock) -> None:
+        """Begin knowing none."""
+        self._registry, self.subject, self._clock = registry, subject, clock
+        self._writers: dict[SchemaRef, Schema] = {}
+        self._resolutions: dict[SchemaRef, Resolution | ResolutionError] = {}
+        self._codec: Codec | None = None
+        self._number, self._asked_ns = 0, 0
+
+    def get_codec(self) -> Codec:
+        """Return the codec of the latest version.
+
+        Raises:
+            UnknownError: the subject has no schema.
+            ShelfDownError: none is known yet, and the registry is down.
+        """
+        if self._codec is None or self._clock.monotonic_ns() - self._asked_ns >= FRESH_NS:
+            try:
+                return self._load_latest()
+            except SchemaStoreError:
+                if self._codec is None:
+                    raise
+        return self._codec
+
+    def get_resolution(self, writer: SchemaRef) -> tuple[Resolution, Codec]:
+        """Return what reads the values of a schema as those of the latest version, and the codec of that one.
+
+        Raises:
+            UnknownError: nobody knows the schema.
+            UnresolvableError: its values cannot be read as the latest version.
+            ShelfDownError: it is not known yet, and the registry is down.
+        """
+        schema = self._writers.get(writer)
+        if schema is None:
+            schema = Schema.parse(self._find_schema(writer).text)
+            # Whoever writes by a schema that is new may count on a version that is new.
+            self._load_latest()
+            if len(self._writers) >= MAX_WRITERS:
+                self._writers.clear()
+                self._resolutions.clear()
+            self._writers[writer] = schema
+        codec = self.get_codec()
+        found = self._resolutions.get(writer)
+        if found is None:
+            try:
+                found = Resolution(schema, codec.schema)
+            except ResolutionError as error:
+                found = error
+            self._resolutions[writer] = found
+        if isinstance(found, ResolutionError):
+            raise ResolutionError(str(found), *found.path)
+        return found, codec
+
+    def _load_latest(self) -> Codec:
+        kept = self._registry.entry(self.subject).schema
+        if self._codec is None or kept.number != self._number:
+            self._codec, self._number = Codec(Schema.parse(kept.text)), kept.number
+            self._resolutions.clear()
+        self._asked_ns = self._clock.monotonic_ns()
+        return self._codec
+
+    def _find_schema(self, writer: SchemaRef) -> StoredSchema:
+        if isinstance(writer, bytes):
+            return self._registry.by_fingerprint(writer)
+        return self._registry.by_number(writer)

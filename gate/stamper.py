@@ -1,0 +1,71 @@
+"""The gate's own stamps: what entered carries both, what may not enter is rejected with its reason."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from hopwatch.probes import id_columns, recorder
+from hopwatch.probes.clock import Clock
+from hopwatch.probes.contract.limits import MAX_REASON_CHARS
+from hopwatch.probes.instance import ProbeInstance
+from hopwatch.probes.probe import CLOSE_S, MAX_STAMPS, QUEUE_FULL
+from hopwatch.probes.recorder import Stamp, StampArrays, StampKind
+from hopwatch.probes.sender import Sender
+from hopwatch.probes.sinks import Sink
+
+FLUSH_EVERY_S: Final = 2.0
+HEARTBEAT_EVERY_S: Final = 10.0
+MIN_ARRAY_EVENTS: Final = 16
+"""Fewer events than that are stamped one by one: arrays of one cost more where they are joined."""
+
+
+class GateStamper:
+    """Stamps the events of one stream at the gate's node; never waits, and counts what it has to drop."""
+
+    def __init__(self, stream: str, node: str, sink: Sink, clock: Clock, *, id_text: bool = True) -> None:
+        """Take the parts; nothing runs before :meth:`start`. Without ``id_text`` the texts of ids stay here."""
+        who = ProbeInstance(stream, node, f"{socket.gethostname()}-{os.getpid()}", clock.wall_ns() // 1_000)
+        self.sender = Sender(who, sink, clock, flush_every_s=FLUSH_EVERY_S, heartbeat_every_s=HEARTBEAT_EVERY_S)
+        self.sender.backlog.id_text = id_text
+
+    def start(self) -> None:
+        """Let stamps be sent as time goes by."""
+        self.sender.start()
+
+    def stamp_entered(self, ids: Sequence[bytes], events_us: Sequence[int], arrived_us: int, now_us: int) -> None:
+        """Stamp events that arrived together and that the transport has now."""
+        moments = ((StampKind.ARRIVED, arrived_us * 1_000), (StampKind.DEPARTED, now_us * 1_000))
+        if len(ids) < MIN_ARRAY_EVENTS:
+            for event_id, event_us in zip(ids, events_us, strict=True):
+                for side, at_ns in moments:
+                    self._append(Stamp(side, event_id, event_us, at_ns))
+            return
+        found = id_columns.encode_ids(ids)
+        times = np.array(events_us, np.int64)
+        for side, at_ns in moments:
+            stamps = StampArrays(side, found.ids, times, at_ns, found.kinds, found.texts)
+            if not self.sender.append_many(stamps, MAX_STAMPS):
+                self.sender.drop(recorder.refuse_array(times, at_ns, QUEUE_FULL))
+
+    def stamp_rejected(self, event_id: bytes, event_us: int, arrived_us: int, reason: str) -> None:
+        """Stamp an event that may not enter."""
+        self._append(Stamp(StampKind.REJECTED, event_id, event_us, arrived_us * 1_000, _clean_reason(reason)))
+
+    def _append(self, stamp: Stamp) -> None:
+        if self.sender.waiting < MAX_STAMPS:
+            self.sender.queue.append(stamp)
+        else:
+            self.sender.drop(recorder.refuse_stamp(stamp.event_time, stamp.at_ns, QUEUE_FULL))
+
+    def close(self, *, bye: bool = True) -> None:
+        """Send what is left, and the bye: this gate stamps no more, and all that it did is stamped."""
+        self.sender.close(CLOSE_S, bye=bye)
+
+
+def _clean_reason(reason: str) -> str:
+    return reason[:MAX_REASON_CHARS].encode("utf-8", "replace").decode("utf-8")

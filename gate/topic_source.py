@@ -1,0 +1,179 @@
+"""The topic that is validated: what of it is ours, where to go on, and what has to be read again to know it.
+
+How far the group has come is what it has committed, and nothing else: a partition that is new to us is read from there,
+and so is each one after a turn that failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from hopwatch.gate.retry import ANSWER_TIMEOUT_S, KafkaRetry, StoppedError
+from hopwatch.gate.uniqueness_replay import UniquenessReplay
+from hopwatch.probes.taps.context import RunContext
+from hopwatch.probes.taps.errors import TapSourceError
+from hopwatch.probes.taps.topic import SourceTopic, get_kafka_error
+
+POLL_S: Final = 0.2
+"""How long one look waits for records."""
+MAX_RECORDS: Final = 5_000
+"""How many one look takes."""
+
+
+class TopicSource:
+    """Reads a topic as one of a group; commits nothing but where a group that is new begins."""
+
+    def __init__(
+        self, topic: SourceTopic, patience: KafkaRetry, around: RunContext, *, from_start: bool, back_us: int = 0
+    ) -> None:
+        """Take the parts; ``back_us`` is how far back is read again to know what had to be unique."""
+        self._topic, self._retry, self._context = topic, patience, around
+        self._consumer: Consumer = topic.consumer
+        self._from_start = from_start
+        self._replay = UniquenessReplay(topic, patience, around, back_us)
+        self._next_offsets: dict[int, int] = {}
+        """Of each partition that is ours the offset behind what is done."""
+
+    def open(self) -> None:
+        """Join the group."""
+        self._consumer.subscribe([self._topic.place.topic], self._on_assigned, self._on_revoked, self._on_revoked)
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._consumer.close()
+
+    def group_metadata(self) -> object:
+        """Return what tells the brokers that the partitions are ours still."""
+        return self._consumer.consumer_group_metadata()
+
+    def poll(self, most: int) -> list[Message]:
+        """Return what has come of partitions that are ours.
+
+        Raises:
+            TapSourceError: the topic cannot be read.
+            StoppedError: there was a wish to stop while the brokers did not answer.
+        """
+        try:
+            messages = self._consumer.consume(most, POLL_S)
+        except KafkaException as error:
+            told = f"the topic {self._topic.place} cannot be read any more: {get_kafka_error(error).str()}: start again"
+            raise TapSourceError(told) from None
+        return self._drop_repeats([message for message in messages if self._is_record(message)])
+
+    def read_history(self, messages: Sequence[Message]) -> Iterator[Message]:
+        """Yield what was done before some records that are new, and is to be known to judge them.
+
+        Raises:
+            StoppedError: there was a wish to stop.
+        """
+        if messages:
+            yield from self._replay.read_records(
+                self._next_offsets, min(message.timestamp()[1] for message in messages)
+            )
+
+    def mark_done(self, read: Sequence[TopicPartition]) -> None:
+        """Note that a turn has come to its end."""
+        for one in read:
+            if one.partition in self._next_offsets:
+                self._next_offsets[one.partition] = one.offset
+                self._replay.mark_done(one.partition, one.offset)
+
+    def find_next_offsets(self, messages: Sequence[Message]) -> list[TopicPartition]:
+        """Return how far the topic is read with some records."""
+        last = {message.partition() or 0: (message.offset() or 0) + 1 for message in messages}
+        return [TopicPartition(self._topic.place.topic, number, offset) for number, offset in last.items()]
+
+    def rewind(self) -> dict[int, int]:
+        """Go on where the group has come to, and return where that is.
+
+        Raises:
+            StoppedError: there was a wish to stop while the brokers did not answer.
+        """
+        committed = self._read_committed(list(self._next_offsets))
+        for number, offset in committed.items():
+            self._next_offsets[number] = offset
+            self._seek(number, offset)
+        return committed
+
+    def _is_record(self, message: Message) -> bool:
+        error = message.error()
+        if error is None:
+            return message.partition() in self._next_offsets
+        if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - public in all but name
+            self._topic.report_error(error)
+        return False
+
+    def _drop_repeats(self, messages: Sequence[Message]) -> list[Message]:
+        """Return those that were not done before, each once.
+
+        Some come again: the group was asked anew how far it is, or the client asked for the same ones a second time
+        when their partition got another leader.
+        """
+        behind = dict(self._next_offsets)
+        found = []
+        for message in messages:
+            number, offset = message.partition() or 0, message.offset() or 0
+            if offset >= behind[number]:
+                behind[number] = offset + 1
+                found.append(message)
+        return found
+
+    def _seek(self, number: int, offset: int) -> None:
+        try:
+            self._consumer.seek(TopicPartition(self._topic.place.topic, number, offset))
+        except KafkaException as error:
+            # It went to another of the group, who goes on where it was committed.
+            self._context.report(
+                f"partition {number} of {self._topic.place} is another's: {get_kafka_error(error).str()}"
+            )
+            self._next_offsets.pop(number, None)
+
+    def _read_committed(self, numbers: Sequence[int]) -> dict[int, int]:
+        asked = [TopicPartition(self._topic.place.topic, number) for number in numbers]
+        found = self._retry.call(lambda: self._consumer.committed(asked, ANSWER_TIMEOUT_S)) if asked else []
+        return {one.partition: one.offset for one in found if one.offset >= 0}
+
+    def _on_assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        try:
+            begins = self._find_start_offsets([one.partition for one in partitions])
+        except StoppedError:
+            begins = {}
+        topic = self._topic.place.topic
+        self._next_offsets |= begins
+        consumer.incremental_assign([TopicPartition(topic, number, offset) for number, offset in begins.items()])
+
+    def _find_start_offsets(self, numbers: Sequence[int]) -> dict[int, int]:
+        """Return where to go on with each; where a new group begins is committed before anything is read."""
+        topic = self._topic.place.topic
+        told = self._retry.call(lambda: self._consumer.list_topics(topic, ANSWER_TIMEOUT_S))
+        every = list(told.topics[topic].partitions)
+        committed = self._read_committed(sorted({*every, *numbers}))
+        begins, new = {}, []
+        for number in numbers:
+            at = TopicPartition(topic, number)
+            low, high = self._retry.call(lambda at=at: self._read_watermarks(at))  # type: ignore[misc]
+            if number not in committed:
+                # Who has come far elsewhere has no reason to leave out the beginning of a partition that is new.
+                begins[number] = low if self._from_start or committed else high
+                new.append(TopicPartition(topic, number, begins[number]))
+                continue
+            begins[number] = max(low, committed[number])
+            if low > committed[number]:
+                self._context.report(f"{low - committed[number]:,} records of {at.topic}/{number} had aged out unread")
+        if new:
+            # It fails where the group has moved on, and then asks us again.
+            with suppress(KafkaException):
+                self._retry.call(lambda: self._consumer.commit(offsets=new, asynchronous=False))
+        return begins
+
+    def _read_watermarks(self, at: TopicPartition) -> tuple[int, int]:
+        return self._consumer.get_watermark_offsets(at, ANSWER_TIMEOUT_S)
+
+    def _on_revoked(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        """Let go of partitions: no turn is open, and whoever has them next goes on where it was committed."""
+        for one in partitions:
+            self._next_offsets.pop(one.partition, None)

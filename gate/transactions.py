@@ -1,0 +1,230 @@
+"""Turns: what was made of records, and how far their topic was read, are written in one transaction or not at all."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from hopwatch.gate.outlets import MAX_WAITING_BYTES
+from hopwatch.gate.retry import ANSWER_TIMEOUT_S, KafkaRetry
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.probes.sinks.kafka import build_producer_config, describe_exception
+from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
+from hopwatch.probes.taps.topic import get_kafka_error
+
+TRANSACTION_TIMEOUT_S: Final = 10.0
+"""So long a transaction may take. For as long, and up to 10 s more, one that was begun by who was killed then keeps
+those waiting who read what is committed, and the group from going on."""
+_QUEUE_FULL_S: Final = 0.1
+_POLL_S: Final = 1.0
+_PERMANENT_ERRORS: Final = {
+    KafkaError.MSG_SIZE_TOO_LARGE: "raise its max.message.bytes",
+    KafkaError.UNKNOWN_TOPIC_OR_PART: "create it",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "let this client write it",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "let this client use transactional ids that begin with its group",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "let this client read and commit as its group",
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "let this client write idempotently",
+}
+"""What only a person can mend, and how."""
+_ANSWER_MARGIN_S: Final = 2.0
+"""So long after its own deadline an answer of the client is waited for."""
+_REBALANCE_ERRORS: Final = (
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.REBALANCE_IN_PROGRESS,
+)
+"""What is wrong when the group has dealt out its partitions anew, which is nothing to be told."""
+_log = logging.getLogger("hopwatch.gate")
+
+KafkaHeaders = list[tuple[str, str | bytes]]
+
+
+class OutputRecord(NamedTuple):
+    """A record that is to be written; ``recorded_ms`` is the time that it keeps, 0 for none."""
+
+    topic: str
+    value: bytes
+    key: bytes | None
+    headers: KafkaHeaders
+    recorded_ms: int = 0
+
+
+class OutputTopics(NamedTuple):
+    """The topics that are written."""
+
+    validated: str
+    rejected: str
+
+
+class TransactionalWriter:
+    """A producer of transactions; one that the brokers have put out is replaced."""
+
+    def __init__(
+        self, brokers: str, outputs: OutputTopics, access: KafkaAccess, *, group: str, patience: KafkaRetry
+    ) -> None:
+        """Name the places; nothing is reached for yet."""
+        self.outputs = outputs
+        self._place = KafkaPlace(brokers, outputs.validated)
+        self._access, self._group, self._retry = access, group, patience
+        self._producer: Producer | None = None
+        self._delivery_errors: list[tuple[KafkaError, str]] = []
+
+    def check(self, cluster: str) -> None:
+        """Reach for the topics, which are to be in a cluster.
+
+        Raises:
+            TapSourceError: no broker answers, or none knows them.
+            TapUsageError: they are in another cluster.
+        """
+        config: dict[str, Any] = {
+            **self._access.for_librdkafka(self._place.brokers),
+            "log_level": 0,
+        }
+        asking = Producer(config)
+        for topic in self.outputs:
+            where = f"the topic {topic} at {self._place.brokers}"
+            try:
+                found = asking.list_topics(topic, timeout=ANSWER_TIMEOUT_S)
+            except KafkaException as error:
+                raise TapSourceError(
+                    f"{where} cannot be reached: {describe_exception(error)}: check address and access"
+                ) from None
+            if (fault := found.topics[topic].error) is not None:
+                raise TapSourceError(f"{where} cannot be written: {fault.str()}: create it, then start again")
+            if found.cluster_id != cluster:
+                raise TapUsageError(f"{where} is in another cluster than --from: a transaction lies within one")
+
+    def write(self, outs: Sequence[OutputRecord], read: Sequence[TopicPartition], group_metadata: object) -> bool:
+        """Write records, and how far was read; False if that was not to be, or nobody knows whether it was.
+
+        Raises:
+            TapSourceError: only a person can mend it.
+            StoppedError: there was a wish to stop, and the brokers did not answer.
+        """
+        self._delivery_errors.clear()
+        try:
+            producer = self._get_producer()
+            producer.begin_transaction()
+            for out in outs:
+                self._produce(producer, out)
+            _send_offsets(producer, read, group_metadata)
+            producer.commit_transaction(ANSWER_TIMEOUT_S)
+        except KafkaException as error:
+            self._abort(get_kafka_error(error))
+            return False
+        self._retry.reset()
+        return True
+
+    def close(self) -> None:
+        """Let go of the client."""
+        self._discard_producer()
+
+    def _get_producer(self) -> Producer:
+        if self._producer is None:
+            timeout_ms = int(TRANSACTION_TIMEOUT_S * 1_000)
+            # An id of its own for each: nobody has to hand out names, and the group's generation keeps apart who has
+            # a partition and who had it (KIP-447).
+            config = build_producer_config(self._place, self._access, MAX_WAITING_BYTES) | {
+                "client.id": "hopwatch-validate",
+                "transactional.id": f"{self._group}.hopwatch.{uuid.uuid4()}",
+                "transaction.timeout.ms": timeout_ms,
+                "message.timeout.ms": timeout_ms,
+                "linger.ms": 5,
+                "retry.backoff.ms": 20,
+                "compression.type": "lz4",
+                # As Java's clients do it, so that a key stays with its partition number where the counts are equal.
+                "partitioner": "murmur2_random",
+            }
+            self._producer = Producer(config, logger=_log)
+            self._producer.init_transactions(ANSWER_TIMEOUT_S)
+        return self._producer
+
+    def _produce(self, producer: Producer, out: OutputRecord) -> None:
+        while True:
+            try:
+                producer.produce(
+                    out.topic,
+                    out.value,
+                    out.key,
+                    on_delivery=self._on_delivery,
+                    timestamp=out.recorded_ms,
+                    headers=out.headers,
+                )
+            except BufferError:
+                producer.poll(_QUEUE_FULL_S)
+            else:
+                return
+
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        """Hear of a record; the first that is refused says why, those after it only that the turn is over."""
+        if error is not None:
+            self._delivery_errors.append((error, f"the topic {message.topic()}"))
+
+    def _abort(self, last: KafkaError) -> None:
+        """End a turn that failed, so that nothing of it is ever seen.
+
+        Nothing is asked of the client a second time: one whose coordinator went away may never answer (measured with
+        librdkafka 2.16.0). It is let go of, and the brokers end its transaction when its time is over.
+
+        Raises:
+            TapSourceError: the next one would fail too.
+            StoppedError: there was a wish to stop.
+        """
+        if self._producer is not None and not self._delivery_errors and last.code() in _PERMANENT_ERRORS:
+            # The turn may hear that it failed before it hears which record did.
+            self._producer.poll(_POLL_S)
+        for error, where in (*self._delivery_errors[:1], (last, f"the group {self._group}")):
+            if (code := error.code()) in _PERMANENT_ERRORS:
+                self._discard_producer()
+                what = KafkaError(code).str()
+                raise TapSourceError(f"{where} cannot be written: {what}: {_PERMANENT_ERRORS[code]}, then start again")
+        try:
+            if self._producer is None or last.retriable() or not last.txn_requires_abort():
+                raise KafkaException(last)  # noqa: TRY301 - the same end
+            self._producer.abort_transaction(ANSWER_TIMEOUT_S)
+        except KafkaException:
+            self._discard_producer()
+        if last.code() not in _REBALANCE_ERRORS:
+            self._retry.back_off(last)
+
+    def _discard_producer(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            with suppress(KafkaException):
+                producer.purge()
+                producer.flush(1.0)
+
+
+def _send_offsets(producer: Producer, read: Sequence[TopicPartition], group_metadata: object) -> None:
+    """Put how far was read into the transaction, with a deadline of ours behind the client's.
+
+    librdkafka may wait without end for a coordinator that is away (its issue 5456, as of 2.16): whoever waits for it
+    then is left behind with its client, which is given up.
+
+    Raises:
+        KafkaException: the client says why, or did not answer.
+    """
+    answers: SimpleQueue[KafkaException | None] = SimpleQueue()
+
+    def send() -> None:
+        try:
+            producer.send_offsets_to_transaction(list(read), group_metadata, ANSWER_TIMEOUT_S)
+        except KafkaException as error:
+            answers.put(error)
+        else:
+            answers.put(None)
+
+    threading.Thread(target=send, name="hopwatch-offsets", daemon=True).start()
+    try:
+        error = answers.get(timeout=ANSWER_TIMEOUT_S + _ANSWER_MARGIN_S)
+    except Empty:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "the group's coordinator does not answer")) from None  # noqa: SLF001 - Kafka's name
+    if error is not None:
+        raise error

@@ -1,0 +1,70 @@
+"""What a validator knew before it was started: records that were done already are read again, and nothing is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from hopwatch.gate.retry import ANSWER_TIMEOUT_S, KafkaRetry, StoppedError
+from hopwatch.probes.taps.context import RunContext
+from hopwatch.probes.taps.topic import SourceTopic
+
+POLL_S: Final = 0.2
+MAX_RECORDS: Final = 5_000
+
+
+class UniquenessReplay:
+    """Reads again what came before, as far back as rules look."""
+
+    def __init__(self, topic: SourceTopic, patience: KafkaRetry, around: RunContext, back_us: int) -> None:
+        """Begin knowing nothing; with ``back_us`` of 0 there is nothing to be known."""
+        self._topic, self._retry, self._context, self._lookback_ms = topic, patience, around, back_us // 1_000
+        self._known_offsets: dict[int, int] = {}
+        """Of each partition the offset up to which everything is known, since then or since long enough."""
+
+    def mark_done(self, number: int, offset: int) -> None:
+        """Note that all of a partition is known up to an offset."""
+        self._known_offsets[number] = offset
+
+    def read_records(self, done: Mapping[int, int], since_ms: int) -> Iterator[Message]:
+        """Yield the records of partitions up to offsets, from so long before a moment on, that are not known yet.
+
+        Raises:
+            StoppedError: there was a wish to stop.
+        """
+        unknown = {number: offset for number, offset in done.items() if self._known_offsets.get(number) != offset}
+        if not self._lookback_ms or not unknown:
+            return
+        reader = self._topic.open_reader()
+        try:
+            begins = self._find_start_offsets(reader, unknown, max(0, since_ms - self._lookback_ms))
+            reader.assign([TopicPartition(self._topic.place.topic, number, at) for number, at in begins.items()])
+            yield from self._read_until(reader, {number: unknown[number] for number in begins})
+        finally:
+            reader.close()
+        self._known_offsets |= unknown
+
+    def _find_start_offsets(self, reader: Consumer, unknown: Mapping[int, int], since_ms: int) -> dict[int, int]:
+        """Return where to begin, without partitions of which there is nothing to read."""
+        asked = [TopicPartition(self._topic.place.topic, number, since_ms) for number in unknown]
+        found = self._retry.call(lambda: reader.offsets_for_times(asked, ANSWER_TIMEOUT_S))
+        begins = {
+            one.partition: max(one.offset, self._known_offsets.get(one.partition, 0))
+            for one in found
+            if one.offset >= 0
+        }
+        return {number: at for number, at in begins.items() if at < unknown[number]}
+
+    def _read_until(self, reader: Consumer, left: dict[int, int]) -> Iterator[Message]:
+        while left:
+            if self._context.stop.is_set():
+                raise StoppedError
+            for message in reader.consume(MAX_RECORDS, POLL_S):
+                error, number, offset = message.error(), message.partition() or 0, message.offset() or 0
+                if error is None and offset < left.get(number, 0):
+                    yield message
+                is_end = error is not None and error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001 - public in all but name
+                if is_end or (error is None and offset + 1 >= left.get(number, 0)):
+                    left.pop(number, None)

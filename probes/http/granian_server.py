@@ -1,0 +1,260 @@
+"""Serves an app with granian, in this process, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import resource
+import socket
+import ssl
+import stat
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from threading import Event
+from typing import Any, Final
+
+import uvloop
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
+from granian.server.embed import Server
+
+from hopwatch.probes.http.connections import ConnectionLimiter
+from hopwatch.probes.http.limits import App, Receive, Scope, Send, send_problem
+from hopwatch.probes.http.problems import HttpProblem
+
+HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz"})
+MAX_HEALTH_CONNECTIONS: Final = 64
+MAX_CONNECTIONS: Final = 4_096
+"""So many are open at once: more than are worked on, because slow clients have one each, and keep nobody out."""
+DESCRIPTORS: Final = 2 * MAX_CONNECTIONS
+HEADERS_S: Final = 10.0
+"""How long a client has for its headers; its body has a deadline of its own."""
+EXPIRY_WARNING_S: Final = 14 * 86_400
+"""A certificate that expires within so long is told."""
+STOP_S: Final = 5.0
+"""How long requests may take to be answered once it is to stop; then their connections are ended."""
+_log = logging.getLogger("hopwatch.http")
+
+
+class PortTakenError(OSError):
+    """A port cannot be listened on."""
+
+
+def check_port(host: str, port: int) -> None:
+    """Look whether a port is free.
+
+    Raises:
+        PortTakenError: somebody listens there already, or nobody may.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probing:
+            # As the server itself does, so that a port that was just left is free.
+            probing.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probing.bind(address)
+    except OSError as error:
+        raise PortTakenError(f"{host} port {port} cannot be listened on: {error.strerror}: choose another") from None
+
+
+class TlsError(ValueError):
+    """Files for TLS that cannot be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Files in PEM: who the server is, and, if it is named, the authority that every client has to be known to."""
+
+    certificate: Path
+    key: Path
+    client_ca: Path | None = None
+
+    def check(self) -> None:
+        """Read them.
+
+        Raises:
+            TlsError: one cannot be read, or they do not go together.
+        """
+        try:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.certificate, self.key, password=lambda: "")
+            if self.client_ca is not None:
+                context.load_verify_locations(self.client_ca)
+        except OSError as error:
+            told = f"the files for TLS, {self.certificate}, {self.key} and {self.client_ca or 'no client_ca'}"
+            raise TlsError(f"{told}, cannot be used: {error.strerror or error}") from None
+
+    def describe_flaw(self, now_s: float) -> str:
+        """Return what is wrong with files that can be read, in words: a certificate out of its time, a key for all.
+
+        Empty where nothing is, where the certificate lasts for :data:`SOON_S` yet, and where nobody can tell.
+        """
+        told = self._describe_certificate_flaw(now_s)
+        if self.key.stat().st_mode & stat.S_IROTH:
+            of_key = f"the key {self.key} can be read by every user of this machine: chmod o-r it"
+            return f"{told}; {of_key}" if told else of_key
+        return told
+
+    def _describe_certificate_flaw(self, now_s: float) -> str:
+        server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        server.load_cert_chain(self.certificate, self.key)
+        # The certificate itself is what the client trusts: whose it is is for real clients to say.
+        client.load_verify_locations(self.certificate)
+        client.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
+        client.check_hostname = False
+        try:
+            until_s = ssl.cert_time_to_seconds(_read_certificate(server, client)["notAfter"])
+        except ssl.SSLCertVerificationError as error:
+            what = f"the certificate {self.certificate} is refused by clients: {error.verify_message}"
+            return f"{what}: put a good one there"
+        # Such as a name that is no UTF-8: the server may take it still.
+        except (ssl.SSLError, ValueError, KeyError):
+            return ""
+        left_s = until_s - now_s
+        if left_s > EXPIRY_WARNING_S:
+            return ""
+        days = f"{left_s / 86_400:.1f} days"
+        return f"the certificate {self.certificate} expires in {days}: put a new one there, and start again"
+
+    def granian_options(self) -> dict[str, Any]:
+        """Return them as granian takes them."""
+        told: dict[str, Any] = {"ssl_cert": self.certificate, "ssl_key": self.key}
+        return told if self.client_ca is None else told | {"ssl_ca": self.client_ca, "ssl_client_verify": True}
+
+
+def _read_certificate(server: ssl.SSLContext, client: ssl.SSLContext) -> dict[str, Any]:
+    """Return what a server's certificate says of itself, by a handshake that leaves this process not.
+
+    Raises:
+        ssl.SSLCertVerificationError: the client refuses it.
+    """
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    answering = server.wrap_bio(to_server, to_client, server_side=True)
+    asking = client.wrap_bio(to_client, to_server)
+    while True:
+        with suppress(ssl.SSLWantReadError):
+            asking.do_handshake()
+            return dict(asking.getpeercert() or {})
+        with suppress(ssl.SSLWantReadError):
+            answering.do_handshake()
+
+
+@dataclass(frozen=True, slots=True)
+class ListenAddress:
+    """Where an app is served, and how."""
+
+    host: str
+    port: int
+    tls: Tls | None = None
+    health_port: int | None = None
+    """Where health alone is served too, without TLS: whatever clients do at the other port, it has connections left."""
+
+    @property
+    def url(self) -> str:
+        """Return the URL of it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http{'s' if self.tls else ''}://{host}:{self.port}/"
+
+
+class ErrorMiddleware:
+    """An ASGI app whose faults are logged where they are, each place once, and without their words.
+
+    The server would print the whole traceback each time, and what a request holds may stand in it.
+    """
+
+    def __init__(self, app: App) -> None:
+        """Stand before an app."""
+        self._app = app
+        self._logged: set[str] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through; what is raised ends it."""
+        try:
+            await self._app(scope, receive, send)
+        except Exception as error:
+            if scope["type"] != "http":
+                raise
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            told = f"{type(error).__name__} at {at.filename}:{at.lineno}"
+            if told not in self._logged:
+                self._logged.add(told)
+                _log.error("a request failed by a fault of Hopwatch's own, %s: please report it", told)
+
+
+class HealthOnlyApp:
+    """An ASGI app of which the paths of health alone are served."""
+
+    def __init__(self, app: App) -> None:
+        """Stand before an app."""
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a question about health through; there is nothing else."""
+        if scope["path"] in HEALTH_PATHS:
+            await self._app(scope, receive, send)
+            return
+        told = f"there is {' and '.join(sorted(HEALTH_PATHS))} here, and nothing else"
+        await send_problem(HttpProblem(HTTPStatus.NOT_FOUND, "not-found", told), send)
+
+
+def serve_app(app: App, listening: ListenAddress, stop: Event, ready: Callable[[], None]) -> None:
+    """Serve until ``stop`` is set, or the server ends by itself, which sets it; ``ready`` is called at the start."""
+    # What is there now stays as long as the app: each full collection would go through it, and nobody is served then.
+    gc.collect()
+    gc.freeze()
+    _raise_descriptor_limit()
+    # The loop is a large part of what a single event costs, and uvloop's takes less than asyncio's own.
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve_until_stopped(app, listening, stop, ready))
+
+
+def _raise_descriptor_limit() -> None:
+    """Let the process have a descriptor for each connection, and as many again, as far as the system lets it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(DESCRIPTORS, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+async def _serve_until_stopped(app: App, listening: ListenAddress, stop: Event, ready: Callable[[], None]) -> None:
+    servers = [_build_server(ErrorMiddleware(app), listening, listening.port, MAX_CONNECTIONS)]
+    if listening.health_port is not None:
+        # The lifespan is the first one's.
+        health, plain = ErrorMiddleware(HealthOnlyApp(app)), ListenAddress(listening.host, listening.health_port)
+        servers.append(_build_server(health, plain, plain.port, MAX_HEALTH_CONNECTIONS, interface=Interfaces.ASGINL))
+    ports = {listening.port, listening.health_port or listening.port}
+    connections = ConnectionLimiter(ports)
+    with connections.watch():
+        running = [asyncio.create_task(server.serve()) for server in servers]
+        ready()
+        stopping = asyncio.create_task(asyncio.to_thread(stop.wait))
+        await asyncio.wait({*running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        for server, task in zip(servers, running, strict=True):
+            if not task.done():
+                server.stop()  # type: ignore[no-untyped-call]  # granian's own
+        await asyncio.wait(running, timeout=STOP_S)
+        connections.end_all()
+        await asyncio.gather(*running)
+    stop.set()
+    await stopping
+
+
+def _build_server(app: App, listening: ListenAddress, port: int, connections: int, **more: Any) -> Server:  # noqa: ANN401 - granian's
+    return Server(
+        app,
+        address=listening.host,
+        port=port,
+        **({} if listening.tls is None else listening.tls.granian_options()),
+        **({"interface": Interfaces.ASGI} | more),
+        backlog=connections,
+        backpressure=connections,
+        http=HTTPModes.http1,
+        http1_settings=HTTP1Settings(header_read_timeout=int(HEADERS_S * 1_000)),
+        websockets=False,
+        log_enabled=False,
+    )

@@ -1,0 +1,64 @@
+"""The marks of a message: its id and event time, as they travel in headers beside it, through every hop unchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from random import getrandbits
+from typing import Final, NamedTuple
+
+from hopwatch.probes.contract.ids import UuidId
+from hopwatch.probes.values import IdFormat, TimeUnit, build_id_reader, build_time_reader
+
+ID_HEADER: Final = "hopwatch-id"
+"""Its value is text: a UUID in its usual form, or whatever else a team calls its messages."""
+TIME_HEADER: Final = "hopwatch-time"
+"""Its value is text: µs since 1970."""
+
+HeadersLike = Mapping[str, object] | Iterable[tuple[str, object]]
+"""As Kafka clients give and take them: names may come twice, values are bytes, text or none."""
+
+
+class MessageIdentity(NamedTuple):
+    """What a probe needs of a message: the id, as 16 bytes, and the event time in µs since 1970."""
+
+    message_id: bytes
+    event_us: int
+
+
+def parse_headers(headers: HeadersLike | None) -> MessageIdentity | None:
+    """Return the marks that headers carry; None where either header is absent, and both are then to be made.
+
+    Raises:
+        ValueError: one is there and cannot be read, or without the other.
+    """
+    if not headers:
+        return None
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    # Of a name that comes twice the last counts: whoever marked a message anew put that behind.
+    found = {name: value for name, value in pairs if name in (ID_HEADER, TIME_HEADER)}
+    if not found:
+        return None
+    if len(found) == 1:
+        raise ValueError(f"a message is marked by {ID_HEADER} and {TIME_HEADER}, got {next(iter(found))} alone")
+    return MessageIdentity(_READ_ID(found[ID_HEADER]), _READ_TIME(found[TIME_HEADER]))
+
+
+def build_headers(now_us: int) -> tuple[MessageIdentity, list[tuple[str, bytes]]]:
+    """Return marks for a message that is made now, and the headers that carry them."""
+    message_id = generate_id(now_us)
+    digits = message_id.hex()
+    text = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    return MessageIdentity(message_id, now_us), [(ID_HEADER, text.encode()), (TIME_HEADER, b"%d" % now_us)]
+
+
+def generate_id(now_us: int) -> bytes:
+    """Return a UUID of version 7 (RFC 9562): milliseconds since 1970, then 74 bits of chance."""
+    # Chance and no secret: Python seeds it anew in the child of a fork, and a call to the kernel takes ten times as
+    # long.
+    chance = getrandbits(74)
+    high = (now_us // 1_000) << 16 | 0x7000 | chance >> 62
+    return UuidId((high << 64 | 0x8000_0000_0000_0000 | chance & (1 << 62) - 1).to_bytes(16))
+
+
+_READ_ID: Final = build_id_reader(IdFormat.AUTO)
+_READ_TIME: Final = build_time_reader(TimeUnit.US)

@@ -1,0 +1,54 @@
+"""How far a tap is behind its topic: it has caught up with a moment once it has read all that was there then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any, Final
+
+ASK_EVERY_S: Final = 1.0
+
+RequestOffsets = Callable[[list[int]], Mapping[int, Future[Any]]]
+"""Asks where partitions end now; each answer has an ``offset``."""
+
+
+class EndOffsets:
+    """Asks once a second where the partitions end, and says with which of these moments the tap has caught up."""
+
+    def __init__(self, ask: RequestOffsets) -> None:
+        """Take whom to ask."""
+        self._ask = ask
+        self._asked_s = float("-inf")
+        self._asked_us = 0
+        self._answers: Mapping[int, Future[Any]] = {}
+        self._ends: dict[int, int] | None = None
+
+    def reset(self) -> None:
+        """Begin anew: other partitions are read now."""
+        self._answers, self._ends = {}, None
+        self._asked_s = float("-inf")
+
+    def find_caught_up_us(self, progress: Mapping[int, int], now_s: float, now_us: int) -> int | None:
+        """Return a moment that has been caught up with, in µs, if there is one.
+
+        ``progress`` is the next offset of every partition that is read, as far as it is known; -1 where it is not.
+        Who was assigned none has nothing to catch up with.
+        """
+        if self._ends is None and self._answers and all(answer.done() for answer in self._answers.values()):
+            self._ends = self._read_answers()
+        if self._ends is not None and all(progress.get(number, -1) >= end for number, end in self._ends.items()):
+            caught_up_us, self._ends, self._answers = self._asked_us, None, {}
+            return caught_up_us
+        if not self._answers and now_s - self._asked_s >= ASK_EVERY_S:
+            self._asked_s, self._asked_us = now_s, now_us
+            self._answers = self._ask(list(progress)) if progress else {}
+            if not progress:
+                return now_us
+        return None
+
+    def _read_answers(self) -> dict[int, int] | None:
+        """Return the ends; None, to ask again, where a broker did not say."""
+        if any(answer.exception() is not None for answer in self._answers.values()):
+            self._answers = {}
+            return None
+        return {number: int(answer.result().offset) for number, answer in self._answers.items()}

@@ -1,0 +1,107 @@
+"""From what a tap has read to stamps: in arrays, with what cannot be stamped counted, and told to the monitor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+
+from hopwatch import Probe
+from hopwatch.probes.taps.blocking_sink import BlockingSink
+from hopwatch.probes.taps.context import RunContext
+from hopwatch.probes.taps.documents import SkippedMessage, StampableMessage
+from hopwatch.probes.taps.errors import TapSourceError
+from hopwatch.probes.taps.sides import StampSide
+from hopwatch.probes.taps.tally import TapTally
+from hopwatch.probes.taps.untimed import MissedMessages, UntimedMessages
+from hopwatch.probes.values import SkipReason
+
+SETTLE_EVERY_S: Final = 1.0
+"""How often what was stamped is made durable, and the position kept: what a crash stamps again is that old at most."""
+SETTLE_S: Final = 5.0
+"""How long one try waits for the transport."""
+MAX_UNSETTLED: Final = 100_000
+"""Stamps after which the transport is waited for, however little time has passed; the probe holds twice as many."""
+
+
+class TapStamper:
+    """Stamps with one probe on one side; knows when what was stamped should be made durable."""
+
+    def __init__(
+        self, opened: tuple[Probe, BlockingSink], side: StampSide, around: RunContext, *, are_bad_messages: bool = True
+    ) -> None:
+        """Take a probe and its sink; ``are_bad_messages`` says that what cannot be read is a message too."""
+        self.probe, self._sink = opened
+        self.tally = TapTally()
+        self._stamp_many = self.probe.arrived_many if side is StampSide.IN else self.probe.departed_many
+        self._context, self._are_bad_messages = around, are_bad_messages
+        self._untimed = UntimedMessages()
+        self._settled_s = around.monotonic_s()
+        self._unsettled = 0
+
+    def stamp_messages(self, found: Iterable[StampableMessage | SkippedMessage]) -> None:
+        """Stamp what can be stamped, now, and count the rest."""
+        seen: list[StampableMessage] = []
+        for one in found:
+            if isinstance(one, StampableMessage):
+                seen.append(one)
+                self._count_missed(self._untimed.add_good(one.event_us))
+                continue
+            self.tally.bad[one.reason] += 1
+            if one.event_us is None:
+                self._count_untimed(one.reason, 1)
+            else:
+                self._count(one.reason, 1, one.event_us)
+        self._count_missed(self._untimed.flush(self._context.wall_us()))
+        if seen:
+            message_ids, events_us = zip(*seen, strict=True)
+            self._stamp_many(message_ids, np.array(events_us, np.int64))
+            self.tally.stamped += len(seen)
+            self._unsettled += len(seen)
+
+    def count_bad(self, reason: SkipReason, count: int) -> None:
+        """Count messages that nothing was read of; to the monitor they are drops of this node, and so never losses."""
+        self.tally.bad[reason] += count
+        self._count_untimed(reason, count)
+        self._count_missed(self._untimed.flush(self._context.wall_us()))
+
+    def _count_untimed(self, reason: SkipReason, count: int) -> None:
+        self._untimed.add_bad(reason, count)
+        if self._are_bad_messages:
+            # Their first drop is their own; with each one more they are repeated.
+            self.tally.repeated -= count
+
+    def _count_missed(self, all_missed: Iterable[MissedMessages]) -> None:
+        for missed in all_missed:
+            self._count(*missed)
+            self.tally.repeated += missed.number if self._are_bad_messages else 0
+
+    def _count(self, reason: SkipReason, count: int, event_us: int) -> None:
+        if self._are_bad_messages:
+            for _ in range(count):
+                self.probe.missed(reason, event_us)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether what was stamped should be made durable now."""
+        return self._context.monotonic_s() - self._settled_s >= SETTLE_EVERY_S or self._unsettled >= MAX_UNSETTLED
+
+    def settle(self) -> bool:
+        """Make durable what was stamped; whether it is, so that the position may be kept.
+
+        Raises:
+            TapSourceError: some of it is gone for good.
+        """
+        self._settled_s = self._context.monotonic_s()
+        self._sink.is_settled = False
+        # What the flush itself says is not asked for: it counts bad messages as drops, which stop nothing here.
+        self.probe.flush(SETTLE_S)
+        if self._sink.has_lost:
+            raise TapSourceError(
+                "the sink could not keep what was stamped last: see to it and start again; the last position that was "
+                "kept is before that"
+            )
+        if self._sink.is_settled:
+            self._unsettled = 0
+        return self._sink.is_settled

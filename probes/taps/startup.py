@@ -1,0 +1,79 @@
+"""The probe and the sink of a tap, opened once and strictly: a mistake ends the tap before it reads anything."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from hopwatch import Probe
+from hopwatch.probes.clock import Clock
+from hopwatch.probes.errors import ProbeError
+from hopwatch.probes.probe import SINK_VARIABLE
+from hopwatch.probes.sinks import Sink, open_sink
+from hopwatch.probes.sinks.kafka import KafkaSink
+from hopwatch.probes.sinks.spool import SpoolSink
+from hopwatch.probes.taps.blocking_sink import BlockingSink
+from hopwatch.probes.taps.context import RunContext
+from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
+
+
+def find_sink_url(sink: str | None) -> str:
+    """Return the sink that was asked for, or that of the environment.
+
+    Raises:
+        TapUsageError: there is none.
+    """
+    url = sink or os.environ.get(SINK_VARIABLE)
+    if not url:
+        raise TapUsageError(f"there is no sink: name one with --sink, such as spool:./var/spool, or in {SINK_VARIABLE}")
+    return url
+
+
+def open_checked_sink(url: str, instance: str, clock: Clock) -> Sink:
+    """Return the sink behind a URL, which takes records.
+
+    Raises:
+        TapUsageError: the URL cannot be.
+        TapSourceError: nothing can be written there.
+    """
+    try:
+        sink = open_sink(url, instance, clock)
+        check_sink(sink)
+    except ValueError as error:
+        raise TapUsageError(f"--sink: {error}") from None
+    except OSError as error:
+        raise TapSourceError(f"the sink {url} cannot be written: {error}: see to it and start again") from None
+    return sink
+
+
+def check_sink(sink: Sink) -> None:
+    """Look whether records can be written to a sink.
+
+    Raises:
+        OSError: they cannot.
+    """
+    if isinstance(sink, SpoolSink | KafkaSink):
+        sink.check()
+
+
+def open_probe(
+    stream: str, node: str, sink: str | None, around: RunContext, *, id_text: bool = True
+) -> tuple[Probe, BlockingSink]:
+    """Return the probe of a tap that follows a source, and its sink, which waits until the tap is to stop.
+
+    Raises:
+        TapUsageError: stream, node or sink cannot be.
+        TapSourceError: the sink cannot be written.
+    """
+    instance = f"{stream}.{node}.{socket.gethostname()}-{os.getpid()}.{around.wall_us()}"
+    patient = BlockingSink(open_checked_sink(find_sink_url(sink), instance, around.clock), around)
+    try:
+        # Strict while it starts, so that a mistake ends the tap; later on what is bad is counted and not raised.
+        probe = Probe(
+            stream, node, patient, strict=True, follows=True, id_text=id_text, max_age_s=None, close_on_sigterm=False,
+            clock=around.clock,
+        )  # fmt: skip
+    except ProbeError as error:
+        raise TapUsageError(str(error)) from None
+    probe.strict = False
+    return probe, patient

@@ -1,0 +1,86 @@
+"""Tests of what is taken from a topic: each record once and in order, however often the client hands it over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+from confluent_kafka import Consumer, Message, TopicPartition
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hopwatch.gate.retry import KafkaRetry
+from hopwatch.gate.topic_source import TopicSource
+from hopwatch.probes.contract.kafka import KafkaPlace
+from hopwatch.probes.taps.context import RunContext
+from hopwatch.probes.taps.topic import SourceTopic
+
+PARTITIONS = range(2)
+RECORD = cast("Any", Message)
+"""Its stub knows of no arguments."""
+Assigned = Callable[[Consumer, list[TopicPartition]], None]
+
+
+class Client:
+    """Stands for Kafka's consumer of a topic whose first offset is 0: hands over what it is given, look after look."""
+
+    def __init__(self, looks: Iterator[list[Message]]) -> None:
+        """Take what there is."""
+        self.place, self.consumer, self._looks = KafkaPlace("127.0.0.1:1", "t"), self, looks
+        self.topics = {"t": self}
+        self.partitions = PARTITIONS
+
+    def subscribe(self, _: list[str], assigned: Assigned, *__: object) -> None:
+        """Deal out all partitions at once."""
+        assigned(cast("Consumer", self), [TopicPartition("t", number) for number in PARTITIONS])
+
+    def list_topics(self, *_: object) -> Client:
+        """Know the topic."""
+        return self
+
+    def committed(self, asked: list[TopicPartition], _: float) -> list[TopicPartition]:
+        """Know of no commit."""
+        return asked
+
+    def get_watermark_offsets(self, *_: object) -> tuple[int, int]:
+        """Say that all is there."""
+        return 0, 1_000
+
+    def commit(self, **_: object) -> None:
+        """Keep nothing."""
+
+    def incremental_assign(self, _: list[TopicPartition]) -> None:
+        """Read them."""
+
+    def consume(self, *_: object) -> list[Message]:
+        """Hand over the next."""
+        return next(self._looks)
+
+
+def source_over(looks: list[list[Message]]) -> TopicSource:
+    """Return a source whose client hands over these, and that has all partitions."""
+    around = RunContext(lambda _: None)
+    source = TopicSource(cast("SourceTopic", Client(iter(looks))), KafkaRetry(around), around, from_start=True)
+    source.open()
+    return source
+
+
+@given(st.data())
+def test_a_record_that_is_handed_over_again_is_taken_once(data: st.DataObject) -> None:
+    """Within one look and in later ones: as when a partition gets another leader while it is read."""
+    counts = [data.draw(st.integers(0, 12), label=f"records of {number}") for number in PARTITIONS]
+    handed: list[Message] = []
+    for number, count in enumerate(counts):
+        at = 0
+        while at < count:
+            handed.append(RECORD(topic="t", partition=number, offset=at))
+            at = data.draw(st.integers(max(0, at - 3), at + 1), label="the next") if len(handed) < 100 else at + 1
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(handed)), max_size=5), label="looks"))
+    looks = [handed[first:last] for first, last in zip([0, *cuts], [*cuts, len(handed)], strict=True)]
+    source = source_over(looks)
+    taken: list[tuple[Any, Any]] = []
+    for _ in looks:
+        messages = source.poll(1_000)
+        source.mark_done(source.find_next_offsets(messages))
+        taken += [(one.partition(), one.offset()) for one in messages]
+    assert taken == [(number, at) for number, count in enumerate(counts) for at in range(count)]

@@ -1,0 +1,102 @@
+"""Tests of transactions whose client does not keep its deadlines; real brokers are in tests/real."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import Event
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from hopwatch.gate import retry
+from hopwatch.gate import transactions as room
+from hopwatch.gate.retry import KafkaRetry, StoppedError
+from hopwatch.gate.transactions import OutputRecord, OutputTopics, TransactionalWriter
+from hopwatch.probes.contract.kafka import KafkaAccess
+from hopwatch.probes.taps.context import RunContext
+
+
+class Client:
+    """A producer whose call for offsets does what a test says; what it was asked is in ``calls``."""
+
+    def __init__(self, send: Any) -> None:  # noqa: ANN401 - what is called
+        """Take what the call for offsets does."""
+        self.calls: list[str] = []
+        self._send = send
+
+    def send_offsets_to_transaction(self, *_: object) -> None:
+        """Do it."""
+        self.calls.append("send_offsets_to_transaction")
+        self._send()
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - any other call of a producer
+        """Return a call that does nothing."""
+        return lambda *_, **__: self.calls.append(name)
+
+
+@pytest.fixture
+def around() -> RunContext:
+    """Return what a validator is given from outside."""
+    return RunContext(lambda _: None)
+
+
+@pytest.fixture
+def away(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
+    """Yield what ends a call that waits for a coordinator; deadlines are short."""
+    monkeypatch.setattr(room, "ANSWER_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(room, "_ANSWER_MARGIN_S", 0.05)
+    came = Event()
+    yield came
+    came.set()
+
+
+def turns_with(client: Client, around: RunContext) -> TransactionalWriter:
+    """Return turns that have a client already."""
+    turns = TransactionalWriter(
+        "127.0.0.1:9", OutputTopics("good", "bad"), KafkaAccess(), group="g", patience=KafkaRetry(around)
+    )
+    turns._producer = client  # type: ignore[assignment]  # it has the calls that are made
+    return turns
+
+
+RECORD = OutputRecord("good", b"{}", None, [])
+
+
+def test_a_client_that_never_answers_is_given_up(away: Event, around: RunContext) -> None:
+    """The turn has failed, nothing is committed, and the next one has another client."""
+    client = Client(away.wait)
+    turns = turns_with(client, around)
+    assert turns.write([RECORD], [], object()) is False
+    assert "commit_transaction" not in client.calls
+    assert turns._producer is None
+
+
+def test_a_stop_is_heeded_while_a_client_never_answers(
+    away: Event, around: RunContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the brokers were waited for as long as a stop allows."""
+    monkeypatch.setattr(retry, "STOP_GRACE_S", -1.0)
+    around.stop.set()
+    turns = turns_with(Client(away.wait), around)
+    with pytest.raises(StoppedError):
+        turns.write([RECORD], [], object())
+
+
+def test_what_a_client_says_is_what_a_turn_failed_by(away: Event, around: RunContext) -> None:
+    """It is told from the thread that asked."""
+    del away
+
+    def fail() -> None:
+        raise KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
+
+    with pytest.raises(Exception, match="let this client read and commit as its group"):
+        turns_with(Client(fail), around).write([RECORD], [], object())
+
+
+def test_a_client_that_answers_commits(away: Event, around: RunContext) -> None:
+    """In order: the records, how far was read, the commit."""
+    del away
+    client = Client(lambda: None)
+    assert turns_with(client, around).write([RECORD], [], object()) is True
+    assert client.calls == ["begin_transaction", "produce", "send_offsets_to_transaction", "commit_transaction"]
