@@ -1,1 +1,1 @@
-"""The command line: one file a command; each reads or starts something and holds no logic of its own."""
+"""Command line: one file per command, without logic of its own."""

@@ -1,4 +1,4 @@
-"""``hopwatch alerts``: what is wrong now, who has taken it on, what was told, and whether anybody would hear it."""
+"""``hopwatch alerts``: list open incidents, acknowledge them, show the notification history, test channels."""
 
 from __future__ import annotations
 import getpass
@@ -31,19 +31,19 @@ from hopwatch.cli.report import parse_moment_us
 Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
-command = typer.Typer(help="Look at alerts, and take them on.", no_args_is_help=True)
+command = typer.Typer(help="List and acknowledge alerts, and test channels.", no_args_is_help=True)
 
 
 @command.callback()
 def _alerts() -> None:
-    """Look at alerts, and take them on."""
+    """List and acknowledge alerts, and test channels."""
 
 
 @command.command("list")
 def list_(config: Config = Path("hopwatch.toml"), *, as_json: AsJson = False) -> None:
-    """Show the incidents that are open.
+    """Show the open incidents.
 
-    And what is bad for too short a time yet, and apart from both the heartbeat.
+    And alerts that are pending, and the heartbeats.
     """
     told = cli_json.query_open_json(_open_store(config))
     if as_json:
@@ -66,7 +66,7 @@ def ack(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Take an incident on, for as long as it lasts. Exit 1 when somebody else was first."""
+    """Acknowledge an incident until it ends. Exit 1 when somebody else was first."""
     who = by or _user_name()
     for text in (who, note):
         if not text.isprintable():
@@ -96,9 +96,9 @@ def history(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Show what was told, the newest first.
+    """Show the notification history, the newest first.
 
-    And how each channel took it.
+    And the delivery to each channel.
     """
     chosen = settings.load(config, flags={}, environ=os.environ)
     own = None if key is None else unqualify_key(key, chosen.alerts.installation)
@@ -148,7 +148,7 @@ def send_test(
 
 
 def _user_name() -> str:
-    """Return who this is to the machine; a container may know no name for its user."""
+    """Return the name of the current user; a container may have none."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -156,7 +156,7 @@ def _user_name() -> str:
 
 
 def _select_channels(people: Routing, channel: str | None) -> dict[str, Channel]:
-    """Return the channels that are asked for."""
+    """Select one channel by name, or all."""
     names = ", ".join(people.channels) or "none"
     if channel is None and not people.channels:
         raise ConfigurationError("no channel is configured: add a table [alerts.channels.NAME]")
@@ -166,7 +166,7 @@ def _select_channels(people: Routing, channel: str | None) -> dict[str, Channel]
 
 
 def _describe_delivery(channel: dict[str, Any]) -> str:
-    """Return how a channel took a notification, with its last failure."""
+    """Describe the delivery to a channel, with its last failure."""
     tries = f", failures: {channel['tries']}, the last: {channel['last_error']}" if channel["tries"] else ""
     return f"{channel['channel']}: {channel['state']}{tries}"
 
@@ -186,7 +186,7 @@ def _format_note(note: str) -> str:
 
 
 def _print_line(line: str) -> None:
-    """Print a line whole: what stands in it is copied into the next command."""
+    """Print a line without folding: people copy keys from it into the next command."""
     console.stdout().print(line, soft_wrap=True)
 
 

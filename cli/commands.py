@@ -1,4 +1,4 @@
-"""Which commands there are; only the one that is called is imported, so that ``hopwatch --help`` is quick."""
+"""Registry of commands; only the called one is imported, so that ``hopwatch --help`` is fast."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ import typer
 import hopwatch
 
 COMMANDS: Final = {
-    "init": "Write a first hopwatch.toml, and say what services need.",
-    "demo": "Run a small pipeline under watch, with faults at will.",
-    "run": "Run the monitor, as a stream or once over all there is.",
+    "init": "Write a first hopwatch.toml, and show the probe code.",
+    "demo": "Run a small monitored pipeline, with faults on demand.",
+    "run": "Run the monitor, as a stream or once over all records.",
     "report": "Show the loss and lag of each window and node.",
-    "find": "Show one message's journey, as far as it is kept.",
+    "find": "Show the journey of a message from stored data.",
     "dashboard": "Show the dashboard in a browser.",
-    "topics": "Make the Kafka topic of observations, or check it.",
-    "pathway": "Look at the pathways that a configuration declares.",
-    "gate": "Let events into streams, and keep their schemas.",
-    "quarantine": "Look at events that were rejected, and replay them.",
-    "schema": "Look at the schemas of streams, and register them.",
-    "tap": "Stamp what passes a service, from beside it.",
+    "topics": "Create the Kafka topic of observations, or check it.",
+    "pathway": "Check a configuration, and draw its pathways.",
+    "gate": "Serve the gate for events, and the schema registry.",
+    "quarantine": "List, show and replay rejected events.",
+    "schema": "List, check and register schemas.",
+    "tap": "Stamp the messages of a service from a sidecar.",
     "validate": "Validate streams that are in Kafka already.",
-    "alerts": "Look at alerts, and take them on.",
-    "store": "Look after the store.",
-    "outliers": "Find what is strange in series of numbers.",
-    "doctor": "Check what Hopwatch stands on, and say what to do.",
+    "alerts": "List and acknowledge alerts, and test channels.",
+    "store": "Migrate and prune the store.",
+    "outliers": "List outliers, and score series of numbers.",
+    "doctor": "Check the environment of Hopwatch, and give advice.",
 }
 """Each command and its first line of help; ``cli/NAME.py`` holds it as ``command``, a function or a Typer."""
 
 
 def build_application(arguments: Sequence[str]) -> typer.Typer:
-    """Return the program for these arguments: all commands by name, the one that is called in full."""
+    """Build the program for these arguments: all commands by name, with the called one loaded."""
     app = typer.Typer(
         name="hopwatch",
         no_args_is_help=True,
@@ -56,7 +56,7 @@ def build_application(arguments: Sequence[str]) -> typer.Typer:
 
 
 def _placeholder() -> None:
-    """Stand for a command that is listed and not called."""
+    """Placeholder of a command that is listed but not called."""
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it with the flag's value
@@ -73,4 +73,4 @@ def _hopwatch(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Say what a pipeline of messages lost and how late it was, for each node and minute."""
+    """Monitor loss and lag of streaming pipelines, for each node and window."""

@@ -1,6 +1,6 @@
-"""Where a command speaks: data on stdout, words on stderr; colour and shape on a terminal, plain text when piped.
+"""Output of commands: data on stdout, messages on stderr; colours on a terminal, plain text when piped.
 
-All that a command writes passes here. Names, ids and reasons are a stranger's, and can steer no terminal.
+All output passes here. Names, ids and reasons are untrusted: their control characters are escaped.
 """
 
 from __future__ import annotations
@@ -23,47 +23,47 @@ from hopwatch.monitor.texts.escaping import escape_lines
 
 
 PIPED_WIDTH: Final = 120
-"""Characters a line of a table through a pipe, unless COLUMNS says how many; sentences are never folded there."""
+"""Width of a piped table in characters, unless COLUMNS is set; sentences are never folded in a pipe."""
 
 
 class PlainConsole(Console):
-    """A console that shows texts as they are, ``[bold]`` too, and what cannot be printed as a visible escape.
+    """Console without markup that escapes control characters.
 
-    A string is one line, in a cell of a table as well: what has several is printed line by line, or is a ``Text``.
+    A string is one line, in a cell of a table too; a text of several lines is printed line by line, or is a ``Text``.
     """
 
     def render_str(self, text: str, **how: Any) -> Text:  # noqa: ANN401 - as the library has it
-        """Return a string as a text of one line; widths are measured by it."""
+        """Render a string as a text of one line; widths are measured by it."""
         return super().render_str(escape_line(text), **how)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield what is written; whatever it was made of, line ends are the only controls that texts keep."""
+        """Yield the segments to write; line ends are the only control characters that texts keep."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(escape_lines(segment.text), segment.style)
 
 
 def stdout() -> Console:
-    """Return the console for what was asked for."""
+    """Return the console for data."""
     return _build_console(to_stderr=False)
 
 
 def stderr() -> Console:
-    """Return the console for what is said beside the data: progress, advice, errors."""
+    """Return the console for messages: progress, advice and errors."""
     return _build_console(to_stderr=True)
 
 
 def emit_json(value: object) -> None:
-    """Write one JSON value to stdout, letters of all alphabets as they are; what cannot be printed as an escape."""
+    """Write a JSON value to stdout; letters of all alphabets stay as they are, control characters are escaped."""
     sys.stdout.write(escape_json(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)) + "\n")
 
 
 def emit_text(text: str) -> None:
-    """Write a text of several lines to stdout, for a file rather than for a person."""
+    """Write a text of several lines to stdout."""
     sys.stdout.write(escape_lines(text))
 
 
 def emit_bytes(data: bytes) -> None:
-    """Write bytes to stdout as they are, for a file or a program; to a terminal as a text."""
+    """Write bytes to stdout; to a terminal as text."""
     if sys.stdout.isatty():
         emit_text(data.decode("utf-8", "backslashreplace") + "\n")
     else:
@@ -72,7 +72,7 @@ def emit_bytes(data: bytes) -> None:
 
 
 def configure_log() -> None:
-    """Let what is logged go to stderr, each text of it on one line: a log is words too."""
+    """Configure logging to stderr, with each text on one line."""
     import structlog  # taps have none
 
     *before, rendered = (one for one in structlog.get_config()["processors"] if one is not escape_log)
@@ -80,7 +80,7 @@ def configure_log() -> None:
 
 
 def escape_log(logger: object, method: str, told: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Return what is logged so that each text of it is one line: a processor of structlog."""
+    """Escape line ends and control characters in log fields: a processor of structlog."""
     del logger, method
     return {name: escape_line(value) if isinstance(value, str) else value for name, value in told.items()}
 

@@ -1,4 +1,4 @@
-"""``hopwatch dashboard``: the pages over the configured store."""
+"""``hopwatch dashboard``: serve the dashboard of the configured store."""
 
 from __future__ import annotations
 import os
@@ -40,17 +40,17 @@ def command(
     shown = f"[{address}]" if ":" in address else address.encode("idna").decode()
     own = f"http://{shown}:{port}"
     where = login.url if login else own + below
-    # Who names no host has no URL of its own.
+    # Without a host there is no own URL.
     said = (own if host else "", login.url if login else "", chosen.alerts.dashboard, *chosen.dashboard.origins)
     console.stderr().print(f"hopwatch: the dashboard is at {where}/, Ctrl-C ends it")
     server.serve(config, place, tuple(filter(None, said)), base_path=below, login=login)
 
 
 def _load_settings(config: Path) -> Settings:
-    """Return the settings; what is wrong with the alerts' is told, and keeps nobody from looking.
+    """Load the settings; errors in [alerts] are reported, but do not stop the dashboard.
 
     Raises:
-        SettingsError: something else is wrong with them.
+        SettingsError: other settings are wrong.
         ConfigurationError: the file cannot be read.
     """
     try:
@@ -63,7 +63,7 @@ def _load_settings(config: Path) -> Settings:
 
 
 def _parse_base_path(asked: str) -> str:
-    """Return a path as it stands behind a host: empty, or with a slash before it and none at its end."""
+    """Parse a base path: empty, or with a leading slash and no trailing one."""
     if not PATH.fullmatch(asked):
         raise ConfigurationError(f"--base-path is a path such as /hopwatch, got {asked!r:.80}")
     return "/" + asked.strip("/") if asked.strip("/") else ""

@@ -138,7 +138,7 @@ def _check_receiver(url: str | None) -> str:
 
 
 def _resolve_url(flag: str, asked: str | None, table: str, check: Callable[[object], str]) -> str:
-    """Return the URL that a flag names for a table of the configuration, its relative path found from here."""
+    """Check the URL of a flag, and resolve its relative path from the current folder."""
     if asked is None:
         return ""
     try:

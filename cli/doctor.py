@@ -1,4 +1,4 @@
-"""``hopwatch doctor``: checks all that Hopwatch stands on, and says what to do."""
+"""``hopwatch doctor``: check the environment and give advice."""
 
 from __future__ import annotations
 import os
@@ -33,7 +33,7 @@ def command(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Check what Hopwatch stands on, and say what to do.
+    """Check the environment of Hopwatch, and give advice.
 
     Configuration, Python, Java, Spark, the transport, its clock, the store, message ids, the data, who is told of
     alerts, and the work folder. Exits with 3 when something fails, with 1 when something should be looked at; a note
@@ -52,7 +52,7 @@ def command(
 
 
 def exit_code(levels: list[Level]) -> int:
-    """Return what the worst level ends the command with."""
+    """Return the exit code for the worst level."""
     if Level.FAIL in levels:
         return DependencyError.exit_code
     return FINDING_EXIT_CODE if Level.WARN in levels else 0

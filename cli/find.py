@@ -1,4 +1,4 @@
-"""``hopwatch find``: one message's journey, or what became of many, as far as it is kept."""
+"""``hopwatch find``: the journey of one message, or the fate of many, from stored data."""
 
 from __future__ import annotations
 import os
@@ -40,7 +40,7 @@ def command(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Show one message's journey, as far as it is kept. Exit 1 when nothing is known of it, or of one of many."""
+    """Show the journey of a message from stored data. Exit 1 when a message is unknown."""
     if (message_id is None) == (ids_from is None):
         raise ConfigurationError("one id is looked for, or those of --ids-from FILE: name one of the two")
     if not message_id and ids_from is None:
@@ -86,12 +86,12 @@ def _stamp_to_json(stamp: journey.MessageStamp) -> dict[str, Any]:
 
 
 def _describe_missing(chosen: settings.Settings, lost: search.LostMessage, every: Iterable[journey.MessageStamp]) -> list[str]:
-    """Return what is known of a message where it is missing, and how many of its stamps that is told by."""
+    """Describe the loss of a message at a node, and how many of its stamps are stored."""
     of_it = [one for one in every if _window(one) == (lost.stream, lost.window_start_us)]
     of_stream = chosen.streams.get(lost.stream)
     sides = dict(zip(of_stream.pathway.nodes, of_stream.pathway.stamps, strict=True)) if of_stream else {}
     count = lost.stamp_count or 0
-    # A stamp that is not kept may be the one that says where.
+    # A missing stamp may be the one that shows where.
     is_whole = len(of_it) >= count
     part = (
         journey.find_part_at(lost.node, of_it, sides.get(lost.node, "both"))

@@ -1,4 +1,4 @@
-"""``hopwatch find --ids-from``: what became of each of many messages, an id a line as people have them."""
+"""``hopwatch find --ids-from``: the fate of each message in a list of ids, one per line."""
 
 from __future__ import annotations
 import sys
@@ -27,7 +27,7 @@ _MAX_BYTES: Final = 64 * 1024 * 1024
 
 
 def find_ids(chosen: Settings, ids_from: str, stream: str | None, *, as_json: bool) -> None:
-    """Say of each id of a file what became of it; exit 1 when nothing is known of one."""
+    """Print the fate of each id in a file; exit 1 if one is unknown."""
     given = _read_ids(ids_from)
     meant = {text: journey.parse_ids(text) for text in given}
     words = console.stderr()
@@ -60,7 +60,7 @@ def _to_json(fate: Fate) -> dict[str, Any]:
 
 
 def _read_ids(ids_from: str) -> list[str]:
-    """Return the ids of a file, each once, in their order; what stands round one in a line is no part of it."""
+    """Read the ids of a file, in order and without duplicates; blanks around an id are dropped."""
     try:
         if ids_from == STANDARD_INPUT:
             data = sys.stdin.buffer.read(_MAX_BYTES + 1)

@@ -1,4 +1,4 @@
-"""``hopwatch gate``: the entrances of streams and the registry by HTTP, over the configured store."""
+"""``hopwatch gate``: serve the entrances of streams and the schema registry by HTTP."""
 
 from __future__ import annotations
 import os
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from hopwatch.probes.http.granian_server import ListenAddress
 
 PORT: Final = 8081
-"""Where clients look for a registry of Confluent's."""
+"""Default port of Confluent's registry."""
 HOST: Final = "127.0.0.1"
 TOKEN_BYTES: Final = 32
 
 command = typer.Typer(
-    help="Let events into streams, and keep their schemas.", invoke_without_command=True, rich_markup_mode=None
+    help="Serve the gate for events, and the schema registry.", invoke_without_command=True, rich_markup_mode=None
 )
 
 
@@ -47,7 +47,7 @@ def gate(
         typer.Option("--health-port", min=1, max=65_535, help="Where health is served too, and nothing else."),
     ] = None,
 ) -> None:
-    """Let events into streams and keep their schemas, see /openapi.json; Confluent's clients find the registry here."""
+    """Serve the gate for events and the schema registry, see /openapi.json; Confluent's clients can use it."""
     if context.invoked_subcommand is None:
         found = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
         _serve(found, host, port, health_port)
@@ -96,7 +96,7 @@ def _serve(chosen: Settings, host: str, port: int, health_port: int | None) -> N
 
 
 def _find_rule_errors(registry: Registry, made: Gate) -> Iterator[str]:
-    """Yield what is wrong with rules whose subject has a schema already."""
+    """Yield errors of rules that do not fit the schema of their subject."""
     from hopwatch.gate.registry.avro_schema import Schema
     from hopwatch.gate.registry.subjects import UnknownError
     from hopwatch.gate.rule_check import find_mismatches
@@ -110,7 +110,7 @@ def _find_rule_errors(registry: Registry, made: Gate) -> Iterator[str]:
 
 
 def _build_listening(chosen: Settings, host: str, port: int) -> ListenAddress:
-    """Return where to listen, with files for TLS that can be used."""
+    """Build the listening address, with checked TLS files."""
     from hopwatch.probes.http.granian_server import ListenAddress, Tls, TlsError
 
     said = chosen.gate.tls

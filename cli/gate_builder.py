@@ -1,4 +1,4 @@
-"""The gate that is configured: settings become its parts."""
+"""Builds the gate and its parts from the settings."""
 
 from __future__ import annotations
 import os
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 
 def build_gate(chosen: Settings, streams: Iterable[str] | None = None) -> Gate:
-    """Return the gate, with an entrance for each stream that is named, or for all; nothing is reached for yet."""
+    """Build the gate with an entrance for each named stream, or for all; nothing is connected yet."""
     producers = [build_producer(chosen, name) for name in chosen.gate.producers]
     intakes = {stream: build_intake(chosen, stream) for stream in streams or chosen.gate.streams}
     return Gate(intakes, SystemClock(), Producers(producers))
 
 
 def build_intake(chosen: Settings, stream: str) -> EventIntake:
-    """Return the entrance of one stream."""
+    """Build the intake of one stream."""
     said, access, clock = chosen.gate.streams[stream], chosen.transport.access, SystemClock()
     return EventIntake(
         build_entrance(chosen, stream),
@@ -53,32 +53,32 @@ def build_intake(chosen: Settings, stream: str) -> EventIntake:
 
 
 def open_registry(chosen: Settings) -> Registry:
-    """Return the registry in the configured store, which is made where there is none."""
+    """Open the registry in the configured store, and create the store if it does not exist."""
     engine = dialect.create_engine(chosen.store.url)
     schema.prepare_store(engine)
     return Registry(SubjectStore(engine, MonitorClock()))
 
 
 def build_stamping(chosen: Settings, stream: str, *, id_text: bool = True) -> GateStamper:
-    """Return what stamps the events of a stream at its entrance, into the configured transport."""
+    """Build the stamping of events at the entrance of a stream, into the configured transport."""
     node = chosen.gate.streams[stream].node
     return GateStamper(stream, node, _open_sink(chosen, f"{stream}.{node}"), SystemClock(), id_text=id_text)
 
 
 def build_entrance(chosen: Settings, stream: str) -> GateStream:
-    """Return what the events of a stream are held to."""
+    """Build the entrance of a stream: its subject and rules."""
     subject = chosen.gate.streams[stream].subject or stream
     own = tuple(build_rule(rule) for rule in chosen.gate.rules if rule.subject == subject)
     return GateStream(stream, subject, EventPolicy(chosen.streams[stream].max_age_us, own))
 
 
 def build_rule(said: AnyRule) -> EventRule:
-    """Return a rule as it is configured."""
+    """Build a rule from its settings."""
     return EventRule(said.display_name, _build_check(said), Action(said.action))
 
 
 def build_producer(chosen: Settings, name: str) -> Producer:
-    """Return a producer as he is configured; the subjects of his streams are his."""
+    """Build a producer from its settings; it owns the subjects of its streams."""
     said = chosen.gate.producers[name]
     hashes = tuple(bytes.fromhex(one.partition(":")[2]) for one in said.tokens)
     own = frozenset(chosen.gate.streams[stream].subject or stream for stream in said.streams)
@@ -105,7 +105,7 @@ def _build_check(said: AnyRule) -> RuleCheck:
 
 
 def _open_sink(chosen: Settings, instance: str) -> Sink:
-    """Return where the gate's own stamps go: into Kafka it is let as the monitor is, by its settings."""
+    """Open the sink of the gate's own stamps; for Kafka with the monitor's access."""
     clock, place = SystemClock(), chosen.transport.kafka_place
     named = f"{instance}.gate-{os.getpid()}.{clock.wall_ns()}"
     if place is None:

@@ -1,4 +1,4 @@
-"""``hopwatch init``: writes a first configuration, from flags or a few questions, and says what each service needs."""
+"""``hopwatch init``: write a first configuration, from flags or questions, and show the code for each service."""
 
 from __future__ import annotations
 import json
@@ -80,7 +80,7 @@ def command(
 
 
 def format_configuration(chains: Mapping[str, Sequence[str]], transport: str, store: str) -> str:
-    """Return the text of a configuration of streams and the chains of their paths; what it says may be wrong."""
+    """Format a configuration of streams and the chains of their paths, without checking it."""
     tables = [f"[transport]\nurl = {_quote(transport)}\n", f"[store]\nurl = {_quote(store)}\n"]
     for name, path in chains.items():
         key = name if _BARE_KEY.fullmatch(name) else _quote(name)
@@ -90,12 +90,12 @@ def format_configuration(chains: Mapping[str, Sequence[str]], transport: str, st
 
 
 def _quote(text: str) -> str:
-    """Return a string of TOML, which is one of JSON but for DEL, and for what JSON writes as two escapes."""
+    """Return a TOML string: a JSON string except for DEL, and for surrogate pairs."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _parse_chains(asked: Sequence[str] | None) -> dict[str, list[str]]:
-    """Return the path of each stream that flags name; one that is named again has one chain more."""
+    """Parse the streams of flags; a repeated name adds a chain to its path."""
     if not asked:
         raise ConfigurationError(f"no stream is named: pass --stream NAME=PATH, such as --stream {EXAMPLE}")
     chains: dict[str, list[str]] = {}
@@ -108,7 +108,7 @@ def _parse_chains(asked: Sequence[str] | None) -> dict[str, list[str]]:
 
 
 def _ask_streams() -> dict[str, list[str]]:
-    """Ask for streams until there is no other."""
+    """Ask for streams until the answer is empty."""
     chains: dict[str, list[str]] = {}
     name = _ask("What is the stream called?", None, check_stream_name)
     while name:
@@ -118,7 +118,7 @@ def _ask_streams() -> dict[str, list[str]]:
 
 
 def _new_name_validator(taken: Container[str]) -> Callable[[str], str]:
-    """Return a check for the name of one more stream, or none."""
+    """Return a validator for the name of another stream, or none."""
 
     def check(name: str) -> str:
         if name in taken:
@@ -135,7 +135,7 @@ def _check_path(text: str) -> str:
 
 
 def _ask(question: str, default: str | None, check: Callable[[str], str]) -> str:
-    """Ask until the answer can be."""
+    """Ask until the answer is valid."""
 
     def checked(answer: str) -> str:
         try:
@@ -150,11 +150,11 @@ def _ask(question: str, default: str | None, check: Callable[[str], str]) -> str
 
 
 def _check_text(text: str, config: Path) -> Settings:
-    """Return the settings that a text holds, checked as ``pathway check`` does it.
+    """Load and check the settings of a text, as ``pathway check`` does.
 
     Raises:
-        SettingsError: something is wrong; it names keys, and no line of a file that is not there.
-        ConfigurationError: the folder cannot be written to.
+        SettingsError: a setting is wrong; it names the key without a line, since there is no file yet.
+        ConfigurationError: the folder cannot be written.
     """
     try:
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=config.parent, suffix=".toml") as file:
@@ -176,7 +176,7 @@ def _already_exists(config: Path) -> ConfigurationError:
 
 
 def _find_notes(chosen: Settings) -> Iterator[str]:
-    """Yield what was taken and may be a slip: folders that are not there yet, and streams of one node."""
+    """Yield notes about possible mistakes: missing folders, and streams of one node."""
     if chosen.transport.kafka_place is None and not chosen.transport.spool.exists():
         yield f"The spool {chosen.transport.spool} is not there yet: hopwatch run makes it, or the first probe."
     file = dialect.database_file(chosen.store.url)
@@ -189,7 +189,7 @@ def _find_notes(chosen: Settings) -> Iterator[str]:
 
 
 def _print_next_steps(config: Path, chosen: Settings) -> None:
-    """Say what was written, what each service needs, and what comes next."""
+    """Print the code for each service, and the next steps."""
     words, data = console.stderr(), console.stdout()
     words.print(f"{config} is written. In each service, with the id and the event time of each message:")
     sink = json.dumps(chosen.transport.url, ensure_ascii=False)

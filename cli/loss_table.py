@@ -1,6 +1,6 @@
-"""The loss and lag table: nodes as columns; count, loss and lag as rows; end to end below.
+"""Loss and lag tables of windows: nodes as columns; count, loss and lag as rows; end to end below.
 
-A single window is drawn in full. Several are listed first, one row a window.
+A single window is printed in full. Several windows are listed first, one row per window.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ NONE: Final = "-"
 COLOURS: Final = {"CLEAN": "green", "LOSSY": "red", "UNKNOWN": "yellow", "SILENT": "yellow", "IDLE": "dim"}
 MAX_REASONS: Final = 3
 MAX_NAMES: Final = 5
-"""How many of the names that are not declared are told; ``--json`` has more."""
+"""Number of undeclared names to print; ``--json`` has all of them."""
 MAX_IDS: Final = 5
 PARTS: Final = ("p50", "p95", "p99", "max")
-"""What is shown of a lag: it is at most so long for so many of 100 messages, and for all."""
+"""Percentiles of a lag to print, and its maximum."""
 
 
 def print_report(console: Console, told: Json, terms: Mapping[str, WindowPolicy], now_us: int) -> None:
-    """Draw the object of ``report --json`` for a person; by the terms of a stream its windows become final."""
+    """Print the object of ``report --json``; ``terms`` give the time when the windows of a stream become final."""
     for stream in told["streams"]:
         windows = stream["windows"]
         if not windows:
@@ -55,16 +55,16 @@ def print_report(console: Console, told: Json, terms: Mapping[str, WindowPolicy]
 
 
 def _select_window(windows: Sequence[Json]) -> Sequence[Json]:
-    """Return the window that says most, if there is one: the newest that was judged, and in which something happened.
+    """Select the window to print in full: the newest judged one with messages, else the newest.
 
-    What is still coming in looks healed, and a pipeline that has ended leaves a minute in which nothing happened.
+    An open window looks healthy because its messages are still arriving, and a stopped pipeline leaves an empty window.
     """
     known = [one for one in windows if one["known"]]
     return ([one for one in known if one["verdict"]] or known or windows)[-1:]
 
 
 def build_window_table(stream: str, windows: Sequence[Json], terms: WindowPolicy | None, now_us: int) -> Table:
-    """Return the table with one row a window: the loss of each node, and end to end."""
+    """Build the table with one row per window: the loss of each node, and end to end."""
     nodes = [node["node"] for node in windows[0]["nodes"]]
     table = Table(title=f"stream {stream}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("window", "status", "verdict"):
@@ -86,7 +86,7 @@ def build_window_table(stream: str, windows: Sequence[Json], terms: WindowPolicy
 
 
 def build_node_table(window: Json) -> Table:
-    """Return the table for one window: nodes as columns."""
+    """Build the table of one window: nodes as columns."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     for node in window["nodes"]:
@@ -99,7 +99,7 @@ def build_node_table(window: Json) -> Table:
 
 
 def format_lag(lag_us: int | None) -> str:
-    """Return a lag in the unit that a person would choose."""
+    """Format a lag in a readable unit."""
     return NONE if lag_us is None else time_spans.format_duration(lag_us)
 
 
@@ -128,7 +128,7 @@ def _print_window(console: Console, stream: str, window: Json, terms: WindowPoli
 
 
 def _print_ids(console: Console, node: Json) -> None:
-    """Print the first ids that a node lost, or that are missing there, each as a line: it is copied into ``find``."""
+    """Print the first lost or missing ids of a node, one per line, so that they can be copied into ``find``."""
     shown = node["lost_ids"][:MAX_IDS]
     if not shown:
         return
@@ -140,9 +140,9 @@ def _print_ids(console: Console, node: Json) -> None:
 
 
 def _slowest_nodes(nodes: Sequence[Json]) -> list[Json]:
-    """Return the node that a message left latest after its event, and the one that held a message longest.
+    """Return the nodes with the largest lag out and the longest time inside.
 
-    Of nodes that are equal it is the last in order of the pathway. More would drown the report.
+    If nodes are equal, it is the last in pathway order. More nodes would make the report too long.
     """
     named: list[str] = []
     for lag in ("lag_out_us", "inside_us"):
@@ -152,7 +152,7 @@ def _slowest_nodes(nodes: Sequence[Json]) -> list[Json]:
 
 
 def _print_slowest(console: Console, node: Json) -> None:
-    """Print the slowest messages of a node, each as a line, its lag first: an id may say anything."""
+    """Print the slowest messages of a node, one per line, with the lag first because an id may be any text."""
     console.print(f"slowest at {node['node']}, by lag out:")
     lags = [format_lag(one["lag_out_us"]) for one in node["slowest"]]
     for lag, one in zip(lags, node["slowest"], strict=True):
@@ -160,7 +160,7 @@ def _print_slowest(console: Console, node: Json) -> None:
 
 
 def _format_loss_sentence(window: Json) -> str:
-    """Return the loss in words: its bounds, what is missing where that is not the loss, and what else became of it."""
+    """Format the loss end to end: its bounds, the missing messages if they differ, and partial delivery."""
     missing, lower = window["lost"], window["lost_lower"]
     unknown = ", unknown" if loss_bounds.is_unknown(lower, window["lost_upper"]) else ""
     told = f"{format_lost(window)} lost ({format_lost_ratio(window)}){unknown}"
@@ -177,7 +177,7 @@ def _format_stopped(window: Json) -> str:
 
 
 def print_accounts(console: Console, accounts: Json) -> None:
-    """Print the monitor's own accounting in one line, and one for each name that is not declared."""
+    """Print the monitor's own accounting in one line, and a line for each undeclared name."""
     names = [name for name in ("duplicate_batches", "too_late", "implausible") if accounts[name]]
     odd = [f"{accounts[name]:,} {name.replace('_', ' ')}" for name in names]
     odd += [f"{count:,} set aside as {reason}" for reason, count in accounts["set_aside"].items()]
@@ -195,9 +195,9 @@ def _format_start(window: Json) -> str:
 
 
 def _format_status(window: Json, terms: WindowPolicy | None, now_us: int) -> str:
-    """Return where a window stands in its life, and of one that is not final when it will be.
+    """Format the status of a window, and the time when it becomes final.
 
-    Where that moment is past nobody knows: the monitor stands still, or is behind.
+    The time is left out once it is past: the monitor is stopped or behind.
     """
     status = str(window["status"])
     if Status(status).is_final or terms is None:
@@ -217,27 +217,27 @@ def _format_verdict(window: Json) -> Text:
 
 
 def format_lost(one: Json) -> str:
-    """Return what was lost end to end, in a window or a longer span: from where to where, unless that is one number."""
+    """Format the loss end to end of a window or roll-up: a number, or its bounds."""
     return loss_bounds.format_bounds(one["lost"], one["lost_lower"], one["lost_upper"])
 
 
 def format_lost_ratio(one: Json) -> str:
-    """Return what was lost end to end as a part of all that is known."""
+    """Format the loss ratio end to end."""
     return loss_bounds.format_ratio(one["loss_ratio"], one["lost"], one["lost_lower"], one["lost_upper"], format_percent)
 
 
 def format_node_loss(node: Json) -> str:
-    """Return the loss of a node: from where to where, unless that is one number."""
+    """Format the loss of a node: a number, or its bounds."""
     return loss_bounds.format_bounds(node["loss"], node["loss_lower"], node["loss_upper"])
 
 
 def format_count(number: int | None) -> str:
-    """Return a count, or that nobody knows it."""
+    """Format a count; None is unknown."""
     return UNKNOWN if number is None else f"{number:,}"
 
 
 def format_percent(ratio: float | None) -> str:
-    """Return a ratio in per cent, or that there is none."""
+    """Format a ratio in per cent; None is a dash."""
     return NONE if ratio is None else f"{ratio:.2%}"
 
 

@@ -1,4 +1,4 @@
-"""The program ``hopwatch``: runs a command, and turns whatever ends it into words for a person and an exit code.
+"""Entry point of ``hopwatch``: run a command, and turn its errors into messages and exit codes.
 
 0 ok · 1 a finding · 2 usage or configuration · 3 a dependency is down · 70 a fault of Hopwatch's own · 130 interrupted
 """
@@ -26,19 +26,19 @@ INTERRUPTED_EXIT_CODE: Final = 130
 GATE_EXTRAS: Final = "monitor,taps,gate"
 TAPS_EXTRAS: Final = "taps,kafka"
 TAPS_PACKAGES: Final = frozenset({"fastapi", "granian", "orjson"})
-"""What the sidecars need and the monitor does not."""
+"""Packages that the taps need and the monitor does not."""
 DASHBOARD_PACKAGES: Final = frozenset({"authlib", "httpx", "streamlit", "uvicorn"})
 OWN_PACKAGES: Final = frozenset({"hopwatch", "bench"})
 
 
 @runtime_checkable
 class _UsageError(Protocol):
-    """What the library raises when something is wrong with a command line; it is not imported before it is needed."""
+    """Error of typer for a wrong command line; a protocol, so that typer is imported only when needed."""
 
     exit_code: int
 
     def format_message(self) -> str:
-        """Return what is wrong."""
+        """Return the message."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,17 +52,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except KeyboardInterrupt:
         return INTERRUPTED_EXIT_CODE
-    except Exception as error:  # noqa: BLE001 - the last one who can tell a person what happened
+    except Exception as error:  # noqa: BLE001 - the last place that can report an error
         return _report_error(error)
-    # It is the code of a command that asked for one; others return nothing.
+    # Only commands that exit with a code return one.
     return code if isinstance(code, int) else 0
 
 
 def _report_error(error: Exception) -> int:
-    """Say on stderr what ended the command, and return its exit code."""
+    """Print an error on stderr, and return the exit code."""
     match error:
         case SettingsError() | SeriesError():
-            # Each line opens with file and line already, so that an editor can jump there.
+            # Each line starts with file and line, so that an editor can jump there.
             _print_error(str(error))
         case HopwatchError():
             _print_error(f"hopwatch: {error}")
@@ -82,7 +82,7 @@ def _report_error(error: Exception) -> int:
 
 
 def _find_extras(package: str | None) -> str:
-    """Return the extras of the distribution that bring a package."""
+    """Return the extras of the distribution that contain a package."""
     if (package or "").partition(".")[0] == "avro":
         return GATE_EXTRAS
     if (package or "").partition(".")[0] == "confluent_kafka":
@@ -93,10 +93,10 @@ def _find_extras(package: str | None) -> str:
 
 
 def _format_usage_error(error: _UsageError) -> str:
-    """Return what is wrong with a command line: what was got, and which help says what can be."""
+    """Format the error of a wrong command line: the value got, and the help to read."""
     what = error.format_message().rstrip(".")
     if "\n" in what:
-        # Nothing was asked for, and it is the help.
+        # Without arguments the message is the help.
         return what
     cause: Any = getattr(error, "__cause__", None)
     found = cause.errors() if hasattr(cause, "errors") else []
@@ -110,7 +110,7 @@ def _format_usage_error(error: _UsageError) -> str:
 
 
 def _save_traceback(error: Exception) -> str:
-    """Write the traceback to a file and say which; print it where one cannot be written, or HOPWATCH_DEBUG=1 asks."""
+    """Save the traceback to a file and return its name; return the traceback itself with HOPWATCH_DEBUG=1."""
     trace = "".join(traceback.format_exception(error))
     if os.environ.get("HOPWATCH_DEBUG") != "1":
         try:

@@ -1,4 +1,4 @@
-"""What ``hopwatch run`` measures and serves: wired here, because only commands know both results and alerts."""
+"""Metrics endpoint of ``hopwatch run``; wired here, because only commands know both results and alerts."""
 
 from __future__ import annotations
 from collections.abc import Iterator
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def serve_metrics(place: JobContext, chosen: Settings) -> Iterator[JobContext]:
-    """Yield the place with an observer, whose metrics are served meanwhile; as it is, where they are not asked for.
+    """Serve metrics while the block runs, and yield the place with their observer; unchanged if metrics are off.
 
     Raises:
-        DependencyError: the address cannot be had.
+        DependencyError: the address is not available.
         StoreError: the store cannot be read.
     """
     if chosen.metrics.listen is None:
@@ -37,7 +37,7 @@ def serve_metrics(place: JobContext, chosen: Settings) -> Iterator[JobContext]:
     from hopwatch.monitor.store import dialect, figures, schema
 
     clock = SystemClock()
-    # Of its own: the job never waits for a connection that a scrape has.
+    # A separate engine: the job never waits for a connection that a scrape uses.
     engine = dialect.create_engine(chosen.store.url)
     with schema.open_snapshot(engine) as connection:
         begins = figures.read_starting_point(connection, place.rules)

@@ -1,4 +1,4 @@
-"""``hopwatch outliers``: what the monitor has found, and the detector over files, so that anybody can judge it."""
+"""``hopwatch outliers``: list the monitor's findings, and score CSV files with its detector."""
 
 from __future__ import annotations
 import os
@@ -31,12 +31,12 @@ from hopwatch.monitor.store import schema
 from hopwatch.cli.report import parse_range_us
 
 
-command = typer.Typer(help="Look at what is strange in series of numbers.", no_args_is_help=True)
+command = typer.Typer(help="List outliers, and score series of numbers.", no_args_is_help=True)
 
 
 @command.callback()
 def _outliers() -> None:
-    """Look at what is strange in series of numbers."""
+    """List outliers, and score series of numbers."""
 
 
 @command.command()
@@ -114,10 +114,10 @@ def _finding_to_json(stream: str, one: OutlierFinding) -> dict[str, Any]:
 
 
 def _require_apart(folder: Path, out: Path) -> None:
-    """Let nothing be written among what is read.
+    """Check that the output folder is outside of the input folder.
 
     Raises:
-        ConfigurationError: one folder is the other, or lies in it.
+        ConfigurationError: it is the input folder, or inside of it.
     """
     read, written = folder.resolve(), out.resolve()
     if written == read or read in written.parents:
@@ -127,7 +127,7 @@ def _require_apart(folder: Path, out: Path) -> None:
 
 
 def _score_series(name: Path, one: CsvSeries, out: Path) -> dict[str, Any]:
-    """Score a series, write it, and return what is told of it."""
+    """Score a series, write it, and return its summary."""
     rows = np.zeros(len(one.values), np.int64)
     _, scores = detector.score_values(state.new_states(1), rows, one.moments_us, one.values)
     csv_series.write_scores(out / name, one, scores)
@@ -141,7 +141,7 @@ def _score_series(name: Path, one: CsvSeries, out: Path) -> dict[str, Any]:
 
 
 def _outlier_to_json(one: CsvSeries, scores: Scores, at: int) -> dict[str, Any]:
-    """Return an outlier with its explanation, for programs and, as ``text``, for people."""
+    """Return an outlier as JSON, with its explanation as fields and as ``text``."""
     why = explain(Quantity.VALUE, float(one.values[at]), scores, at)
     return {"timestamp": one.timestamps[at]} | _explanation_to_json(why)
 
@@ -159,7 +159,7 @@ def _explanation_to_json(why: Explanation) -> dict[str, Any]:
 
 
 def _print_outliers(told: list[dict[str, Any]], *, as_json: bool) -> None:
-    """Show the outliers, and how many there are of what."""
+    """Print the outliers and the counts."""
     sums = {
         "series": len(told),
         "points": sum(one["points"] for one in told),

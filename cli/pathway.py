@@ -1,4 +1,4 @@
-"""``hopwatch pathway check FILE``: says all that is wrong with a configuration, or draws its pathways."""
+"""``hopwatch pathway check FILE``: report all errors of a configuration, or draw its pathways."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hopwatch.monitor.errors import SettingsError
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.settings import load_with_streams
 
-command = typer.Typer(help="Look at the pathways that a configuration declares.", no_args_is_help=True)
+command = typer.Typer(help="Check a configuration, and draw its pathways.", no_args_is_help=True)
 
 
 @command.callback()
 def _pathway() -> None:
-    """Look at the pathways that a configuration declares."""
+    """Check a configuration, and draw its pathways."""
 
 
 @command.command()
@@ -49,7 +49,7 @@ def check(
 
 
 def draw_pathway(stream: str, pathway: Pathway) -> list[str]:
-    """Return a line for the stream and one for each arrow of a node, in pathway order, and what the node stamps.
+    """Draw a pathway: a line for the stream and one for each arrow of a node, with one-sided stamps.
 
     A node that sends a message to several places is a fork, with a prong each.
     """
@@ -73,6 +73,6 @@ def _to_json(stream: str, pathway: Pathway) -> dict[str, Any]:
 
 
 def _list_targets(pathway: Pathway, place: int) -> list[list[str]]:
-    """Return what each arrow out of a node leads to: all to one node, or each message to one of several."""
+    """Return the targets of each arrow of a node; an arrow with several targets sends a message to one of them."""
     groups = [group for group in pathway.groups if group.source == place]
     return [[pathway.nodes[target] for target in group.targets] for group in groups]

@@ -1,4 +1,4 @@
-"""``hopwatch quarantine``: the events that the gate rejected: looked at, and sent in again after a fix."""
+"""``hopwatch quarantine``: list, show and replay events that the gate rejected."""
 
 from __future__ import annotations
 import os
@@ -31,12 +31,12 @@ Reason = Annotated[str | None, typer.Option("--reason", help="Only those with th
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id of the event, as the list has it.")]
 
-command = typer.Typer(help="Look at events that were rejected, and replay them.", no_args_is_help=True)
+command = typer.Typer(help="List, show and replay rejected events.", no_args_is_help=True)
 
 
 @command.callback()
 def _quarantine() -> None:
-    """Look at the events that the gate rejected, and send them in again."""
+    """List, show and replay rejected events."""
 
 
 @command.command("list")
@@ -155,7 +155,7 @@ def _read_rejected(chosen: Settings, stream: str) -> list[RejectedRecord]:
 
 
 def _filter_by_reason(found: Sequence[RejectedRecord], reason: str | None) -> list[RejectedRecord]:
-    """Return those with a text in one of their reasons, where they are told."""
+    """Filter events by a text in one of their reasons, if one is given."""
     if reason is None:
         return list(found)
     return [one for one in found if any(reason in f"{fault.place}: {fault.detail}" for fault in one.reasons)]

@@ -1,4 +1,4 @@
-"""``hopwatch report``: the loss and lag of each window and node."""
+"""``hopwatch report``: print the loss and lag of each window and node."""
 
 from __future__ import annotations
 import os
@@ -32,7 +32,7 @@ FINDING_EXIT_CODE = 1
 
 
 class RollupPeriod(StrEnum):
-    """What windows are rolled up to."""
+    """Period of roll-ups."""
 
     HOUR = "hour"
     DAY = "day"
@@ -90,7 +90,7 @@ def _read_progress(engine: Engine) -> ReadProgress:
 
 
 def _print_progress(reached: ReadProgress) -> None:
-    """Print up to when the store was read, where there is something to say of it."""
+    """Print how far the transport was read, if that is notable."""
     if notice := reached.notice(SystemClock().now_us(), iso_second):
         console.stdout().print(Text(notice.words, "bold red" if notice.is_grave else "yellow"))
     elif once := reached.once(iso_second):
@@ -100,10 +100,10 @@ def _print_progress(reached: ReadProgress) -> None:
 def _write_html(
     file: Path, engine: Engine, stream: str | None, span: tuple[int | None, int | None], by: RollupPeriod | None
 ) -> None:
-    """Write the report as one file.
+    """Write the report as one HTML file.
 
     Raises:
-        ConfigurationError: the file cannot be written, or there is more than it has room for.
+        ConfigurationError: the file cannot be written, or the report is too large.
     """
     from hopwatch.dashboards.queries.report import ReportQuery
     from hopwatch.dashboards.report import page
@@ -123,15 +123,15 @@ def _list_judged(told: reader.Json, by: RollupPeriod | None) -> list[reader.Json
 
 
 def _lost_ratio(judged: reader.Json) -> float:
-    """Return the part that was surely lost; of what nobody can know, nothing is held against anybody."""
+    """Return the ratio of messages surely lost; unknown losses do not count."""
     return judged["lost_lower"] / judged["known"] if judged["known"] else 0.0
 
 
 def parse_range_us(from_time: str | None, to_time: str | None) -> tuple[int | None, int | None]:
-    """Return the moments of ``--from`` and ``--to`` as µs since 1970; None where one was not given.
+    """Parse ``--from`` and ``--to`` to µs since 1970; None if not given.
 
     Raises:
-        ConfigurationError: a text is no time, or nothing lies between the two.
+        ConfigurationError: a text is not a time, or the range is empty.
     """
     from_us, to_us = parse_moment_us("--from", from_time), parse_moment_us("--to", to_time)
     if from_us is not None and to_us is not None and from_us >= to_us:
@@ -142,10 +142,10 @@ def parse_range_us(from_time: str | None, to_time: str | None) -> tuple[int | No
 
 
 def parse_moment_us(flag: str, text: str | None) -> int | None:
-    """Return a moment as µs since 1970; a time without a zone is UTC.
+    """Parse a time to µs since 1970; without a zone it is UTC.
 
     Raises:
-        ConfigurationError: the text is no time.
+        ConfigurationError: the text is not a time.
     """
     if text is None:
         return None

@@ -1,4 +1,4 @@
-"""The table of hours or days: one row each, with how many of its windows came to which verdict."""
+"""Table of hours or days: one row each, with the number of windows by verdict."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _VERDICTS: Final = (Verdict.CLEAN, Verdict.LOSSY, Verdict.UNKNOWN, Verdict.SILEN
 
 
 def print_rollups(console: Console, told: Json, name: str) -> None:
-    """Draw the object of ``report --by --json`` for a person; ``name`` is ``hours`` or ``days``."""
+    """Print the object of ``report --by --json``; ``name`` is ``hours`` or ``days``."""
     for stream in told["streams"]:
         if stream[name]:
             print_wide_table(console, build_rollup_table(stream["stream"], stream[name], name))
@@ -36,7 +36,7 @@ def print_rollups(console: Console, told: Json, name: str) -> None:
 
 
 def build_rollup_table(stream: str, spans: Sequence[Json], name: str) -> Table:
-    """Return the table with one row a span: windows by verdict, loss end to end and of each node, lag end to end."""
+    """Build the table with one row per hour or day: windows by verdict, loss end to end and by node, lag."""
     nodes = [node["node"] for node in spans[0]["nodes"]]
     table = Table(title=f"stream {stream}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(name.removesuffix("s"), no_wrap=True)

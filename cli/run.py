@@ -1,4 +1,4 @@
-"""``hopwatch run``: the monitor, as a stream that goes on, or once over all that is there."""
+"""``hopwatch run``: run the monitor, as a stream, or once over all records."""
 
 from __future__ import annotations
 import os
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from hopwatch.monitor.spark.job import JobContext
 
 POLL_S: Final = 0.5
-"""How often a running stream is looked after."""
+"""Interval between checks of the running stream."""
 RETRIES_PER_MESSAGE: Final = 12
-"""Of so many attempts in vain the first is told: about one a minute."""
+"""Failed attempts per message on the console: about one message per minute."""
 
 
 def command(
@@ -65,7 +65,7 @@ def command(
         bool, typer.Option("--begin-anew", help="Drop results and checkpoint; read all that the transport still has.")
     ] = False,
 ) -> None:
-    """Run the monitor: read what the probes say, write what was lost and how late it was."""
+    """Run the monitor: read the records of the probes, and write loss and lag to the store."""
     if once and begin_anew:
         raise ConfigurationError("--once keeps no checkpoint and empties its own store: leave --begin-anew out")
     flags = {"monitor": {"workdir": None if workdir is None else str(workdir), "master": master}}
@@ -83,7 +83,7 @@ def command(
         engine = dialect.create_engine(chosen.store.url)
         schema.prepare_store(engine)
         hold.renew()
-        # Once over all there is, nobody is told.
+        # A --once run sends no notifications.
         people = routing.Routing() if once else routing.open_routing(chosen)
         place = job.JobContext(
             read,
@@ -110,7 +110,7 @@ def command(
 
 
 def _begin_anew(place: JobContext) -> None:
-    """Drop results and checkpoint, and say what that costs."""
+    """Delete results and checkpoint, and print the consequences."""
     windows = fencing.begin_anew(place.engine, place.checkpoint)
     what = f"hopwatch: beginning anew, {windows:,} windows of results are dropped"
     console.stderr().print(f"{what}; those whose records {place.source} has no more will not come back")
@@ -141,7 +141,7 @@ def _run_once(place: JobContext, chosen: Settings) -> None:
             ):
                 job.run_once(spark, place, say)
         except PySparkException as error:
-            # Of a failure without a name its own traceback says more than we could.
+            # For an unknown failure its own traceback says most.
             raise failures.find_known_cause(error, place) or error from None
         except (Py4JError, ConnectionError):
             session.stop_quietly(spark.stop)
@@ -168,13 +168,13 @@ def _run_stream(place: JobContext, chosen: Settings, people: Routing) -> None:
 
     console.configure_log()
     words, stop = console.stderr(), threading.Event()
-    # For Ctrl-C Spark sets a handler of its own when it starts; until then it ends us as it ends any program.
+    # Spark replaces the handler of Ctrl-C when it starts; until then Ctrl-C ends the process at once.
     signals.set_on_signal(signal.SIGTERM, stop)
     try:
         with threads.run_dispatcher(chosen.store.url, people, place.hold) as courier:
             _watch_stream(place, chosen, stop, courier.wake)
     except (HopwatchError, Py4JError, OSError):
-        # Whoever stops all processes of the job at once ends Spark too, sometimes before us.
+        # A signal to the whole process group ends Spark too, sometimes before this process.
         if not stop.wait(POLL_S):
             raise
         words.print("hopwatch: stopping")
@@ -186,7 +186,7 @@ def _run_stream(place: JobContext, chosen: Settings, people: Routing) -> None:
 
 def _record_stop(place: JobContext) -> None:
     with suppress(StoreError):
-        # Without it the pages only do not know that somebody wanted the end.
+        # Without the record, pages only do not show that the stop was intended.
         fencing.record_stop(place.engine, place.run, SystemClock().now_us())
 
 
@@ -222,13 +222,13 @@ def _watch_stream(place: JobContext, chosen: Settings, stop: threading.Event, wa
 
 
 def _on_commit(wake: Callable[[], None], results: Sequence[WindowResult]) -> None:
-    """Let what was committed be delivered, and say what was judged."""
+    """Wake the delivery of notifications after a commit, and print the judged windows."""
     wake()
     _print_results(results)
 
 
 def _print_results(results: Sequence[WindowResult]) -> None:
-    """Say which windows were judged: one line each on stderr."""
+    """Print each judged window in a line on stderr."""
     for result in results:
         if result.status.is_final:
             console.stderr().print(
@@ -239,7 +239,7 @@ def _print_results(results: Sequence[WindowResult]) -> None:
 
 
 def _print_retry(details: RetryDetails) -> None:
-    """Say at times why a batch is not written yet."""
+    """Print the reason of a retry, at most about once per minute."""
     if details.retry_num % RETRIES_PER_MESSAGE == 1:
         told = " ".join(str(getattr(details.caused_by, "orig", None) or details.caused_by).split())
         console.stderr().print(f"hopwatch: the store fails, the batch is tried again whole: {told}")

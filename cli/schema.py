@@ -1,4 +1,4 @@
-"""``hopwatch schema``: the schemas that the store keeps, without a server between."""
+"""``hopwatch schema``: manage the schemas in the store, without a server."""
 
 from __future__ import annotations
 import os
@@ -33,17 +33,17 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.
 
 
 class Language(StrEnum):
-    """What a module can be written in."""
+    """Language of a generated module."""
 
     PYTHON = "python"
 
 
-command = typer.Typer(help="Look at the schemas of streams, and register them.", no_args_is_help=True)
+command = typer.Typer(help="List, check and register schemas.", no_args_is_help=True)
 
 
 @command.callback()
 def _schema() -> None:
-    """Look at the schemas of streams, and register them."""
+    """List, check and register schemas."""
 
 
 @command.command("list")
@@ -126,7 +126,7 @@ def register(file: File, subject: Subject, config: Config = Path("hopwatch.toml"
 
 @command.command()
 def check(file: File, subject: Subject, config: Config = Path("hopwatch.toml"), *, as_json: AsJson = False) -> None:
-    """Say whether a schema would be taken.
+    """Check whether a schema would be accepted.
 
     Nothing is registered. It ends with 1 and each field that is in the way if readers would break.
     """
@@ -179,7 +179,7 @@ def level(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Show or set what the versions of a subject owe each other."""
+    """Show or set the compatibility level of a subject."""
     from hopwatch.gate.registry.compatibility import CompatibilityLevel
 
     _check_name(subject)
@@ -283,7 +283,7 @@ def generate(
 
 
 def _report_refusal(subject: str, error: Exception, *, as_json: bool) -> typer.Exit:
-    """Say that the fingerprint of a schema stands for another one, which is a finding."""
+    """Report that a schema has the fingerprint of another one, which is a finding."""
     if as_json:
         console.emit_json({"subject": subject, "compatible": False, "conflicts": [], "reason": str(error)})
     else:
@@ -306,7 +306,7 @@ def _print_conflicts(subject: str, new: Schema, found: tuple[Conflict, ...], *, 
 
 
 def _format_unknown(error: UnknownError, subject: str) -> str:
-    """Return what is not there, and what names those that are."""
+    """Format the error of an unknown subject or version, with the command that lists them."""
     more = f" --subject {subject}" if error.what == "version" else ""
     return f"{error}: hopwatch schema list{more} names those that there are"
 
@@ -333,7 +333,7 @@ def _read_schema(file: Path) -> Schema:
 
 
 def _open_registry(config: Path, *, is_made: bool) -> Registry:
-    """Return the registry of the configured store; ``is_made`` makes the store where there is none."""
+    """Open the registry of the configured store; ``is_made`` creates a missing store."""
     from hopwatch.gate.registry.subjects import Registry
     from hopwatch.monitor.store.subjects import SubjectStore
 

@@ -1,4 +1,4 @@
-"""How a command that runs until it is told to stop is told so."""
+"""SIGINT and SIGTERM handling for long-running commands."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from threading import Event
 
 
 def set_on_signal(number: signal.Signals, stop: Event) -> None:
-    """Let a signal set ``stop``.
+    """Set ``stop`` on a signal.
 
-    A second one may interrupt the handler of the first, inside of :meth:`Event.set`, whose lock it would wait for
-    without end: what is being told is told once.
+    A second signal may interrupt the handler of the first inside :meth:`Event.set`, and would wait for its lock
+    forever: so the event is set only once.
     """
-    told: list[int] = []
+    received: list[int] = []
 
-    def tell(number: int, _: object) -> None:
-        if not told:
-            told.append(number)
+    def handle(number: int, _: object) -> None:
+        if not received:
+            received.append(number)
             stop.set()
 
-    signal.signal(number, tell)
+    signal.signal(number, handle)
 
 
 @contextmanager
 def stop_on_signals(stop: Event) -> Iterator[None]:
-    """Let SIGINT and SIGTERM set ``stop``, so that the command ends in order."""
+    """Set ``stop`` on SIGINT and SIGTERM, so that the command shuts down in order."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     set_on_signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))

@@ -1,4 +1,4 @@
-"""``hopwatch store``: takes the store to the newest version of its tables, and what is old out of it."""
+"""``hopwatch store``: migrate the store, and delete old results."""
 
 from __future__ import annotations
 import os
@@ -25,19 +25,19 @@ from hopwatch.alerts.storage import retention as alerts_retention
 
 Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 
-command = typer.Typer(help="Look after the store.", no_args_is_help=True)
+command = typer.Typer(help="Migrate and prune the store.", no_args_is_help=True)
 
 
 @command.callback()
 def _store() -> None:
-    """Look after the store."""
+    """Migrate and prune the store."""
 
 
 @command.command()
 def migrate(config: Config = Path("hopwatch.toml")) -> None:
-    """Take the store's tables to the version that this program needs.
+    """Migrate the store to the schema version of this program.
 
-    In one transaction, while no monitor runs. A store that is not there yet is made.
+    In one transaction, while no monitor runs. A missing store is created.
     """
     url = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS).store.url
     with dialect.translate_errors(url), dialect.lock_store(url):

@@ -1,4 +1,4 @@
-"""``hopwatch tap``: programs beside a service that stamp what passes it: lines of a file, a topic, posts by HTTP."""
+"""``hopwatch tap``: sidecars that stamp the messages of a service: lines of a file, a topic, HTTP requests."""
 
 from __future__ import annotations
 import os
@@ -39,12 +39,12 @@ _FIELD_FLAGS: Final = {
     "id": ("id_header", "id_json", "id_avro"),
     "event time": ("time_header", "time_json", "time_avro", "time_record"),
 }
-"""Where a message of Kafka may hold each, by the parameters that say so."""
+"""Alternative parameters for the place of the id and of the event time in a Kafka message."""
 
 command = typer.Typer(
     name="tap",
     no_args_is_help=True,
-    help="Stamp what passes a service, from beside it: nothing in the service changes.",
+    help="Stamp the messages of a service from a sidecar, without changes to the service.",
     rich_markup_mode=None,
 )
 
@@ -231,10 +231,10 @@ def http(  # noqa: PLR0913 - one parameter a flag
 
 
 def parse_allowed_nodes(config: Path | None, allow: Sequence[str]) -> frozenset[NodeName] | None:
-    """Return the nodes that a file declares and those that are named; None, for any, where neither says one.
+    """Return the allowed nodes of a file and of flags; None allows all.
 
     Raises:
-        ConfigurationError: a name cannot be, or the file is wrong or declares no stream.
+        ConfigurationError: a name is invalid, or the file is wrong or declares no stream.
     """
     from hopwatch.probes.taps.http.refusals import NodeName
 
@@ -258,10 +258,10 @@ def parse_allowed_nodes(config: Path | None, allow: Sequence[str]) -> frozenset[
 
 
 def _check_field_flags(context: typer.Context) -> None:
-    """Check that no flag of ``tap kafka`` says what another one says otherwise.
+    """Check that no two flags of ``tap kafka`` contradict each other.
 
     Raises:
-        ConfigurationError: one does; it names both.
+        ConfigurationError: two of them do; it names both.
     """
     given = {name for name in context.params if _is_given(context, name)}
     for what, names in _FIELD_FLAGS.items():
@@ -294,7 +294,7 @@ def _print_message(what: str) -> None:
 def _closing_probe(
     stamping: TapStamper, around: RunContext, *, as_json: bool, bye: Callable[[], bool]
 ) -> Iterator[None]:
-    """Close the probe whatever happens, and say what was done."""
+    """Close the probe at the end of the block, and print the counts."""
     try:
         yield
     finally:
@@ -306,7 +306,7 @@ def _closing_probe(
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Turn what a tap raises into errors with an exit code."""
+    """Translate errors of a tap into errors with an exit code."""
     from hopwatch.probes.http.granian_server import PortTakenError
 
     try:

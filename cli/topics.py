@@ -1,4 +1,4 @@
-"""``hopwatch topics``: makes the topic of observations, and says what is wrong with one that is there."""
+"""``hopwatch topics``: create the Kafka topic of observations, or check it."""
 
 from __future__ import annotations
 import os
@@ -27,7 +27,7 @@ AllowWeak = Annotated[
 
 @command.callback()
 def _topics() -> None:
-    """Make the topic of observations, or look at it."""
+    """Create the Kafka topic of observations, or check it."""
 
 
 @command.command()
@@ -42,7 +42,7 @@ def create(  # noqa: PLR0913 - what a topic is made of
     retention_hours: Annotated[int, typer.Option(min=1, help="How long records are kept.")] = topics.RETENTION_HOURS,
     allow_weak: AllowWeak = False,
 ) -> None:
-    """Make the topic that [transport] url names.
+    """Create the topic that [transport] url names.
 
     It has the broker's time of arrival, and takes the largest batch of a probe.
     """
@@ -101,10 +101,10 @@ def check(
 
 
 def _check_numbers(replication: int, min_insync: int, *, allow_weak: bool) -> None:
-    """Check that a topic of these numbers takes records, and that whoever asks for a weak one knows it.
+    """Check that a topic with these numbers accepts records, and is not weak unless that is allowed.
 
     Raises:
-        ConfigurationError: it takes none, or is weak and was not allowed to be.
+        ConfigurationError: it accepts none, or is weak without --allow-weak.
     """
     if min_insync > replication:
         what = f"min.insync.replicas {min_insync} of replication {replication} cannot be, no record would be taken"
@@ -119,7 +119,7 @@ def _check_numbers(replication: int, min_insync: int, *, allow_weak: bool) -> No
 
 
 def _with_allow_flag(problem: topics.TopicProblem) -> topics.TopicProblem:
-    """Return a problem with the flag beside its remedy that takes it, where there is one."""
+    """Add the flag --allow-weak to the advice of a weak topic."""
     return replace(problem, advice=f"{problem.advice}, or pass --allow-weak") if problem.is_weak else problem
 
 

@@ -1,4 +1,4 @@
-"""``hopwatch validate``: streams that are in Kafka already, held to what the gate holds events to."""
+"""``hopwatch validate``: validate streams that are in Kafka already, by the rules of the gate."""
 
 from __future__ import annotations
 import os
@@ -75,7 +75,7 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     no_id_text: NoIdText = False,
     as_json: Annotated[bool, typer.Option("--json", help="At the end, the counts as one JSON object.")] = False,
 ) -> None:
-    """Write what of a topic may enter a stream, and what may not."""
+    """Validate a topic: copy what is valid, set aside the rest."""
     chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
     around = RunContext(_print_message)
     with signals.stop_on_signals(around.stop), _translate_errors():
@@ -100,7 +100,7 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
         try:
             validator.run()
         finally:
-            # Without a bye the monitor knows that some of what was done may not have been stamped.
+            # Without a bye the monitor knows that some stamps may be missing.
             validator.stamping.close(bye=not validator.is_in_doubt)
             validator.report_counts()
             if as_json:
@@ -110,10 +110,10 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
 
 
 def parse_field_paths(id_path: str | None, time_path: str | None, unit: TimeUnit | None, *, is_record: bool) -> RecordFields:
-    """Return where id and event time stand, as flags say it.
+    """Parse the flags for the place of id and event time.
 
     Raises:
-        ConfigurationError: they contradict each other, or a path cannot be.
+        ConfigurationError: they contradict each other, or a path is invalid.
     """
     from hopwatch.gate.fields import RecordFields
 
@@ -135,10 +135,10 @@ def _parse_path(flag: str, path: str | None) -> Way | None:
 
 
 def _check_outputs(chosen: Settings, stream: str, source: str) -> tuple[OutputTopics, str]:
-    """Return the topics that are written, and their brokers.
+    """Check the output topics of a stream; return them and their brokers.
 
     Raises:
-        ConfigurationError: there are none, or one of them is the topic that is read.
+        ConfigurationError: there are none, or one of them is the input topic.
     """
     from hopwatch.gate.transactions import OutputTopics
 
@@ -194,7 +194,7 @@ def _build_validator(  # noqa: PLR0913 - what a flag each says
     from_start: bool,
     id_text: bool,
 ) -> Validator:
-    """Return the loop, once all that it stands on was reached for."""
+    """Build the validator, after checking its topics."""
     from hopwatch.cli.gate_builder import build_stamping
     from hopwatch.gate.retry import KafkaRetry
     from hopwatch.gate.topic_source import TopicSource
@@ -221,7 +221,7 @@ def _print_message(what: str) -> None:
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Turn what is raised below into errors with an exit code."""
+    """Translate errors of taps into errors with an exit code."""
     try:
         yield
     except TapUsageError as error:

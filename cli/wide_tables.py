@@ -1,4 +1,4 @@
-"""Tables that are wider than the terminal: told in blocks of columns, one below the other, and no figure is cut."""
+"""Tables wider than the terminal: printed in blocks of columns, one below the other, with no figure cut."""
 
 from __future__ import annotations
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ MAX_WIDTH: Final = 10_000
 
 
 def print_wide_table(console: Console, table: Table) -> None:
-    """Print a table with no figure cut: what is wider than the terminal is told in blocks, each with the first column.
+    """Print a table; if it is wider than the terminal, in blocks of columns, each with the first column.
 
-    Heads that are too long are folded. Where figures are, the lines are left to the terminal to fold.
+    Long heads are folded. Figures are never cut: a line that is still too long is wrapped by the terminal.
     """
     for number, places in enumerate(_split_columns(console, table)):
         block = _select_columns(table, places, table.title if number == 0 else None)
@@ -31,7 +31,7 @@ def print_wide_table(console: Console, table: Table) -> None:
 
 
 def _split_columns(console: Console, table: Table) -> Iterator[list[int]]:
-    """Yield which columns are told together: as many as fit beside the first."""
+    """Split the columns into blocks: as many as fit beside the first column."""
     sample = _select_columns(table, range(len(table.columns)), None, is_sample=True)
     block = [0]
     for place in range(1, len(table.columns)):
@@ -43,7 +43,7 @@ def _split_columns(console: Console, table: Table) -> Iterator[list[int]]:
 
 
 def _select_columns(table: Table, places: Sequence[int], title: TextType | None, *, is_sample: bool = False) -> Table:
-    """Return some of the columns of a table as one; of a sample only the widest cell of each, which is as wide."""
+    """Return a table of some columns; a sample has only the widest cell of each, which is enough to measure it."""
     columns = [table.columns[place] for place in places]
     block = Table(title=title, title_justify="left", box=table.box, pad_edge=table.pad_edge)
     for column in columns:
@@ -55,7 +55,7 @@ def _select_columns(table: Table, places: Sequence[int], title: TextType | None,
 
 
 def _fold_head(table: Table, excess: int) -> None:
-    """Make the last column so much narrower, if its head alone is what makes it wide."""
+    """Fold the head of the last column, if only its head makes it too wide."""
     column = table.columns[-1]
     widest = max(map(_cell_width, column.cells), default=1)
     room = _cell_width(column.header) - excess

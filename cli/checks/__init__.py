@@ -1,4 +1,4 @@
-"""Checks of all that Hopwatch stands on, each a finding with what to do; nothing is changed or started."""
+"""Checks of the environment, each with a finding and advice; nothing is changed or started."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["Finding", "Level", "run_checks"]
 
 
 def run_checks(path: Path | None, settings: Settings, clock: Clock, *, allow_weak: bool = False) -> Iterator[Finding]:
-    """Yield one finding a check, and of the data one for each thing to look at, as soon as it is made.
+    """Run all checks, and yield each finding at once; the check of the data may have several.
 
-    ``path`` is where the settings were read from, if anywhere; ``allow_weak`` takes a topic that may lose data.
+    ``path`` is the file of the settings, if there is one; ``allow_weak`` accepts a topic that may lose data.
     """
     yield folders.check_configuration(path, settings.streams)
     yield machine.check_python()
     yield machine.check_java()
     yield machine.check_spark()
     if settings.transport.kafka_place is not None:
-        # The arrival clock is the brokers' own, which nobody can be asked for.
+        # Arrival times come from the brokers' clocks, which cannot be queried.
         yield kafka.check_topic(settings.transport.kafka_place, settings.transport.access, allow_weak=allow_weak)
     else:
         transport = folders.check_spool(settings.transport.spool)

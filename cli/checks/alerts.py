@@ -1,4 +1,4 @@
-"""Whether anybody is told of alerts: rules, and notification channels that take what they say."""
+"""Check of alerting: rules, and notification channels that receive their alerts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ADVICE: Final = "add a table [alerts.channels.NAME]: docs/ALERTS.md"
 
 
 def check_channels(alerts: AlertsSettings) -> Finding:
-    """Say who is told of alerts; a note where nobody is: Prometheus may be what tells people."""
+    """Check that alerts reach a channel; if not it is only a note, since Prometheus may notify instead."""
     if told := explain_unheard(alerts):
         return Finding("alerts", Level.NOTE, told, ADVICE)
     if not alerts.active_rules:
@@ -21,7 +21,7 @@ def check_channels(alerts: AlertsSettings) -> Finding:
 
 
 def explain_unheard(alerts: AlertsSettings) -> str:
-    """Return why alerts of the rules that are in force reach nobody; empty where they do, or there is no rule."""
+    """Return the reason why alerts reach nobody; empty if they reach a channel, or no rule is active."""
     if not alerts.active_rules or alerts.receiving_channels:
         return ""
     if not alerts.channels:

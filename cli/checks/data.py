@@ -1,4 +1,4 @@
-"""What the last hour of the data says of probes and configuration: what was left uncounted, and what looks odd."""
+"""Check of the last hour of data: problems with probes and configuration."""
 
 from __future__ import annotations
 from collections.abc import Collection
@@ -25,13 +25,13 @@ from hopwatch.monitor.store.recent_problems import RecentProblems
 
 MAX_PER_KIND: Final = 5
 MAX_DUPLICATE_RATIO: Final = 0.5
-"""So many duplicates a message are no retries: a service stamps twice, or a link delivers twice."""
+"""Duplicates per message; more than this are no retries: a service stamps twice, or a link delivers twice."""
 
 
 def check_data(url: str, streams: Collection[str], now_us: int) -> Iterator[Finding]:
-    """Yield what somebody should look at, or that there is nothing, or nothing was read; nothing without streams.
+    """Yield the problems of the data, or that there are none; nothing without streams.
 
-    Before it comes what there is to say of a monitor that has read no more for a while.
+    The first finding is about the monitor, if it has read nothing for a while.
     """
     if not streams:
         return
@@ -81,7 +81,7 @@ def _limit_findings(findings: Iterator[Finding]) -> Iterator[Finding]:
 
 
 def _find_unread_streams(streams: Collection[str], known: Collection[str]) -> Iterator[Finding]:
-    """Yield which streams have no window, in one line if none has."""
+    """Yield the streams without a window, in one finding if no stream has one."""
     missing = sorted(set(streams).difference(known))
     advice = "stamp its messages in a service: docs/INTERFACE.md has the calls of a probe"
     if len(missing) == len(streams):
@@ -107,7 +107,7 @@ def _find_empty_streams(found: RecentProblems) -> Iterator[Finding]:
 
 
 def _intended_stream(one: UndeclaredName) -> str:
-    """Return the declared stream that a name is of, or may be meant to be."""
+    """Return the declared stream of a name, or the nearest one."""
     return one.stream if one.reason == UNKNOWN_NODE else one.nearest
 
 

@@ -1,4 +1,4 @@
-"""What a check found: a level, what was seen, and what to do about it."""
+"""Finding of a check: level, message and advice."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from enum import StrEnum
 
 
 class Level(StrEnum):
-    """How bad it is."""
+    """Severity of a finding."""
 
     OK = "OK"
     NOTE = "NOTE"
-    """It may be what was meant, and somebody should know of it; nothing is wrong."""
+    """Worth knowing, and possibly intended; nothing is wrong."""
     WARN = "WARN"
-    """It works, and somebody should look."""
+    """It works, but needs attention."""
     FAIL = "FAIL"
-    """It does not work like this: the monitor cannot, or what probes send does not come."""
+    """It does not work: the monitor cannot run, or records of probes do not arrive."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check found; there is advice where something is to be done."""
+    """Result of one check; ``advice`` is set if there is something to do."""
 
     check: str
     level: Level

@@ -1,4 +1,4 @@
-"""The folders that the monitor reads and writes: spool and work folder, and the clock of the spool's disk."""
+"""Checks of folders: the spool and its clock, and the work folder."""
 
 from __future__ import annotations
 import os
@@ -19,11 +19,11 @@ LOW_SPACE_BYTES: Final = 1024**3
 MIN_SPACE_BYTES: Final = 64 * 1024**2
 MAX_CLOCK_OFFSET_US: Final = 1_000_000
 TRIAL_PREFIX: Final = ".hopwatch-doctor-"
-"""How the names of files begin that a check makes and takes away."""
+"""Prefix of the temporary files of a check."""
 
 
 def check_configuration(path: Path | None, streams: Collection[str]) -> Finding:
-    """Say which configuration the other checks go by; the environment may declare streams without a file."""
+    """Report the configuration that the other checks use; the environment may declare streams without a file."""
     if path is None:
         of_streams = "the streams of the environment" if streams else "no streams"
         told = f"no hopwatch.toml in this folder: the defaults, and {of_streams}, are checked"
@@ -35,7 +35,7 @@ def check_configuration(path: Path | None, streams: Collection[str]) -> Finding:
 
 
 def check_spool(folder: Path) -> Finding:
-    """Check that the spool can be read and written, or made, and has room."""
+    """Check that the spool can be read and written, or created, and has free space."""
     if not folder.exists():
         return _check_probe(_check_folder("transport", f"the spool {folder}", folder), folder)
     try:
@@ -47,10 +47,10 @@ def check_spool(folder: Path) -> Finding:
 
 
 def check_clocks(folder: Path, clock: Clock) -> Finding:
-    """Check that a file in the spool is stamped with the time of this machine: the stamp is the arrival time."""
+    """Check that the clock of the spool's file system agrees with this machine: file times are arrival times."""
     before_us = clock.now_us()
     try:
-        # Readers of a spool pass over everything that ends in .open.
+        # Readers of a spool skip files that end in .open.
         with NamedTemporaryFile(dir=folder, prefix=TRIAL_PREFIX, suffix=".open") as file:
             file.write(b"?")
             file.flush()
@@ -67,12 +67,12 @@ def check_clocks(folder: Path, clock: Clock) -> Finding:
 
 
 def check_workdir(folder: Path) -> Finding:
-    """Check that the work folder can be written, or made, and has room."""
+    """Check that the work folder can be written, or created, and has free space."""
     return _check_folder("workdir", f"the work folder {folder}", folder)
 
 
 def _check_folder(check: str, name: str, folder: Path) -> Finding:
-    """Check that a folder can be written, or made, and has room; ``name`` says which it is."""
+    """Check that a folder can be written, or created, and has free space; ``name`` is for the message."""
     nearest = find_nearest_folder(folder)
     try:
         with NamedTemporaryFile(dir=nearest, prefix=TRIAL_PREFIX):
@@ -84,7 +84,7 @@ def _check_folder(check: str, name: str, folder: Path) -> Finding:
 
 
 def _check_probe(finding: Finding, folder: Path) -> Finding:
-    """Return what was found of a spool; where all is well and no probe has written to it, that and what to start."""
+    """Turn a good finding about a spool into a note if no probe has written to it."""
     if finding.level is not Level.OK or spool.has_probe(folder):
         return finding
     told = f"{finding.message}; no probe has written to it, and nothing can be seen before one does"
@@ -92,7 +92,7 @@ def _check_probe(finding: Finding, folder: Path) -> Finding:
 
 
 def check_space(check: str, message: str, folder: Path) -> Finding:
-    """Return what was found of a folder that is in order, but for the room on its disk."""
+    """Check the free space on the disk of a folder."""
     free_bytes = shutil.disk_usage(folder).free
     told = f"{message}; {free_bytes / 1024**3:.1f} GiB free"
     if free_bytes >= LOW_SPACE_BYTES:
@@ -104,11 +104,11 @@ def check_space(check: str, message: str, folder: Path) -> Finding:
 
 
 def unwritable_finding(check: str, folder: Path, error: OSError) -> Finding:
-    """Return what was found of a folder that cannot be written."""
+    """Return the finding for a folder that cannot be written."""
     advice = f"make {folder} a folder that this user can write, or name another in the configuration"
     return Finding(check, Level.FAIL, f"{folder} cannot be written: {error.strerror}", advice)
 
 
 def find_nearest_folder(folder: Path) -> Path:
-    """Return the folder, or the nearest one above it that is there."""
+    """Return the folder, or its nearest parent that exists."""
     return next(place for place in (folder, *folder.parents) if place.exists())

@@ -1,4 +1,4 @@
-"""The topic that the monitor reads: there, readable, with the broker's time, and strong enough to be trusted."""
+"""Check of the Kafka topic: it exists, is readable, has the broker's timestamps, and is replicated."""
 
 from __future__ import annotations
 from hopwatch.cli.checks.finding import Finding
@@ -10,7 +10,7 @@ from hopwatch.probes.contract.kafka import KafkaPlace
 
 
 def check_topic(place: KafkaPlace, access: KafkaAccess, *, allow_weak: bool = False) -> Finding:
-    """Check the topic; of several things that are wrong the worst is told; ``allow_weak`` takes what may lose data."""
+    """Check the topic and report the worst problem; ``allow_weak`` accepts a topic that may lose data."""
     try:
         found = topics.describe_topic(place, access)
     except TransportError as error:

@@ -1,4 +1,4 @@
-"""What the machine has to bring: Python, Java, and the packages of Spark."""
+"""Checks of the machine: Python, Java, and the packages of Spark."""
 
 from __future__ import annotations
 import importlib
@@ -13,7 +13,7 @@ from hopwatch.monitor.errors import JavaError
 
 MIN_PYTHON: Final = (3, 11)
 SPARK_PACKAGES: Final = ("pyspark", "pandas", "pyarrow", "google.protobuf")
-"""What the job imports here and in its workers; protobuf is missed only when the first state is made."""
+"""Packages that the job and its workers import; protobuf is needed only when the first state is created."""
 
 
 def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
@@ -25,7 +25,7 @@ def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
 
 
 def check_java() -> Finding:
-    """Check the Java that Spark will find."""
+    """Check the Java that Spark will use."""
     try:
         version = spark_java.require_java()
     except JavaError as error:

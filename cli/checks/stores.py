@@ -1,4 +1,4 @@
-"""The store: whether it can be opened and written, or made, and is of the version that this program knows."""
+"""Checks of the store: it can be opened and written, or created, and has the right schema version."""
 
 from __future__ import annotations
 from collections.abc import Iterable
@@ -32,14 +32,14 @@ _MAY_WRITE: Final = f"SELECT {_IS_WRITTEN} AND has_table_privilege('windows', 'I
 
 
 def check_store(url: str) -> Finding:
-    """Check the store, whichever database it is in."""
+    """Check the store, a file or a server."""
     return _check_server(url) if dialect.database_file(url) is None else _check_file(url)
 
 
 def check_ids(url: str, streams: Iterable[str]) -> Finding | None:
-    """Check that the nodes call messages by the same ids, as far as the last hour of each stream that was judged says.
+    """Check that all nodes use the same message ids, by the last judged hour of each stream.
 
-    None without a store, which has a check of its own.
+    None without a store, which has its own check.
     """
     engine = dialect.create_engine(url)
     try:
@@ -60,7 +60,7 @@ def check_ids(url: str, streams: Iterable[str]) -> Finding | None:
 
 
 def _check_server(url: str) -> Finding:
-    """Check that the database answers, holds a store or nothing, and can be written by this user."""
+    """Check that the database answers, is empty or holds a store, and can be written by this user."""
     name, engine = dialect.redact_url(url), dialect.create_engine(url)
     try:
         with dialect.translate_errors(url), engine.begin() as connection:
@@ -81,14 +81,14 @@ def _check_server(url: str) -> Finding:
 
 
 def store_error_finding(error: StoreError) -> Finding:
-    """Return what the store says itself, its advice apart."""
+    """Convert an error of the store to a finding: message and advice."""
     words = str(error)
     what, _, advice = words.rpartition("; " if "; " in words else ": ")
     return Finding("store", Level.FAIL, what, advice)
 
 
 def _check_file(url: str) -> Finding:
-    """Check that the store's file can be opened and written, or made, with a write-ahead log."""
+    """Check that the store's file can be opened and written, or created, with a write-ahead log."""
     file = Path(make_url(url).database or "")
     folder = find_nearest_folder(file.parent)
     try:
@@ -113,7 +113,7 @@ def _check_file(url: str) -> Finding:
 
 
 def _check_version(url: str) -> Finding | None:
-    """Return what is wrong with the tables, if anything."""
+    """Check the schema version; None if it is right."""
     engine = dialect.create_engine(url)
     try:
         with schema.open_snapshot(engine):

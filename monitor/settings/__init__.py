@@ -31,10 +31,10 @@ DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {
     "store": {"url": "sqlite:///./var/hopwatch.db"},
     "monitor": {"workdir": "./var/monitor"},
 }
-"""The defaults that depend on where one stands; those of other keys are in the model."""
+"""Defaults that are relative to the configuration file; those of other keys are in the model."""
 
 ALERTS: Final = ("alerts",)
-"""What a command leaves out that needs nothing of alerts."""
+"""Tables to ignore in commands that do not use alerts."""
 
 
 def load(
@@ -45,15 +45,15 @@ def load(
     named_by: str = "--config",
     without: Collection[str] = (),
 ) -> Settings:
-    """Read the settings: ``flags`` before ``environ`` before the file at ``path`` before the defaults.
+    """Load the settings; flags override environment, environment overrides the file at ``path``, the file the defaults.
 
     ``flags`` is nested as the file is, ``{"monitor": {"workdir": …}}``; a flag that is None was not given. Relative
     paths of the file and of the defaults are relative to the file, those of flags and environment, and all of them when
     there is no file, to the current folder. ``named_by`` is the flag that names the file, if one does. ``without`` are
-    tables that a command needs nothing of: they have their defaults, and what is wrong with them keeps nobody.
+    tables to ignore: they have their defaults, and errors in them are not reported.
 
     Raises:
-        SettingsError: something is wrong with them; it holds all that is.
+        SettingsError: the settings are wrong; it holds all problems.
         ConfigurationError: the file cannot be read.
     """
     found = _load(path, flags, environ, named_by, without)
@@ -65,10 +65,10 @@ def load(
 def load_with_streams(
     path: Path, *, flags: Mapping[str, Any], environ: Mapping[str, str], named_by: str = "--config"
 ) -> Settings:
-    """Read the settings as :func:`load` does, for what is of no use without a stream.
+    """Load the settings as :func:`load` does, and require at least one stream.
 
     Raises:
-        SettingsError: something is wrong with them, or they declare no stream.
+        SettingsError: the settings are wrong, or declare no stream.
         ConfigurationError: the file cannot be read.
     """
     found = _load(path, flags, environ, named_by)
@@ -80,7 +80,7 @@ def load_with_streams(
 
 
 class _Loaded(NamedTuple):
-    """The settings, whatever they are where there are problems; ``has_streams`` says whether any stream is named."""
+    """Loaded settings, the defaults if there are problems; ``has_streams`` is true if any stream is declared."""
 
     settings: Settings
     problems: Sequence[Problem]
@@ -116,7 +116,7 @@ def _without_tables(values: Mapping[str, Any], without: Collection[str]) -> dict
 
 
 def _table_names(layer: Layer, *tables: str) -> list[str]:
-    """Return the names of the tables that stand in a table of a layer."""
+    """Return the names of the tables inside a table of a layer."""
     found: Any = layer.values
     for table in tables:
         found = found.get(table) if isinstance(found, Mapping) else None

@@ -76,7 +76,7 @@ def _check_score(value: object) -> float:
 
 
 class RuleTable(SettingsTable):
-    """What every rule has."""
+    """Keys of every rule."""
 
     kind: str
     name: Annotated[str, AfterValidator(name_validator("a rule's name"))] = ""
@@ -86,12 +86,12 @@ class RuleTable(SettingsTable):
 
     @property
     def display_name(self) -> str:
-        """The name of the rule: that of its kind if it has none of its own."""
+        """Name of the rule, by default its kind."""
         return self.name or self.kind
 
 
 class StreamRule(RuleTable):
-    """What every rule about streams has; without ``streams`` it is for all of them."""
+    """Keys of every rule about streams; without ``streams`` it applies to all of them."""
 
     for_us: Duration = Field(0, alias="for")
     keep_firing_for_us: Duration = Field(5 * MINUTE_US, alias="keep_firing_for")
@@ -99,7 +99,7 @@ class StreamRule(RuleTable):
 
 
 class LossRule(StreamRule):
-    """Messages surely lost at a node, or end to end, over a part of them; ``loss_alarm`` of the stream by default."""
+    """Ratio of messages surely lost at a node, or end to end; the default threshold is ``loss_alarm`` of the stream."""
 
     kind: Literal["loss"] = "loss"
     severity: Severity = "page"
@@ -131,7 +131,7 @@ class EndToEndLagRule(StreamRule):
 
 
 class UnknownRule(StreamRule):
-    """Windows of which neither loss nor its absence can be shown, for longer than a span."""
+    """Windows with the verdict UNKNOWN for longer than a span."""
 
     kind: Literal["unknown"] = "unknown"
     severity: Severity = "ticket"
@@ -139,7 +139,7 @@ class UnknownRule(StreamRule):
 
 
 class SilentRule(StreamRule):
-    """A node, or a whole stream, of which no probe tells anything."""
+    """A node, or a whole stream, whose probes are all silent."""
 
     kind: Literal["silent"] = "silent"
     severity: Severity = "ticket"
@@ -157,7 +157,7 @@ class OutlierRule(StreamRule):
 
 
 class ProbeDropsRule(StreamRule):
-    """Observations that probes had to drop, over a part of what they saw."""
+    """Ratio of observations that probes dropped."""
 
     kind: Literal["probe_drops"] = "probe_drops"
     severity: Severity = "ticket"
@@ -167,7 +167,7 @@ class ProbeDropsRule(StreamRule):
 
 
 class RejectedRule(StreamRule):
-    """Messages that a node rejected as bad, over a part of what it saw."""
+    """Ratio of messages that a node rejected as bad."""
 
     kind: Literal["rejected"] = "rejected"
     severity: Severity = "ticket"
@@ -178,7 +178,7 @@ class RejectedRule(StreamRule):
 
 
 class ClockSkewRule(StreamRule):
-    """Stamps that are earlier than the message itself, over a part of them."""
+    """Ratio of stamps that are earlier than the message itself."""
 
     kind: Literal["clock_skew"] = "clock_skew"
     severity: Severity = "ticket"
@@ -188,7 +188,7 @@ class ClockSkewRule(StreamRule):
 
 
 class SetAsideRule(RuleTable):
-    """Records of the transport that could not be read, over a number within a span; it is the monitor's own."""
+    """Number of transport records that could not be read within a span; it concerns the monitor itself."""
 
     kind: Literal["set_aside"] = "set_aside"
     severity: Severity = "ticket"
@@ -247,7 +247,7 @@ class BurnRateRule(StreamRule):
 
 
 class HeartbeatRule(RuleTable):
-    """An alert that always fires: whoever stops hearing of it knows that the monitor, or the way to him, is dead."""
+    """An alert that always fires: when it stops arriving, the monitor or the notification path is down."""
 
     kind: Literal["heartbeat"] = "heartbeat"
     severity: Severity = "ticket"
@@ -274,10 +274,9 @@ LabelNames = Annotated[Names, AfterValidator(lambda names: tuple(map(check_label
 
 
 class AlertsSettings(SettingsTable):
-    """``[alerts]``: the rules, what labels they may have, where a person is sent to look, and the ways to him.
+    """``[alerts]``: rules, their labels, links for people, and notification channels.
 
-    The rules are one of each kind with its defaults, and those that are configured; one of the same name stands instead
-    of the default.
+    There is a default rule of each kind; a configured rule of the same name replaces it.
     """
 
     enabled: bool = True
@@ -295,7 +294,7 @@ class AlertsSettings(SettingsTable):
 
     @property
     def active_rules(self) -> tuple[AnyRule, ...]:
-        """All rules that are asked for, the default ones first."""
+        """Enabled rules, the default ones first."""
         if not self.enabled:
             return ()
         named = {rule.display_name for rule in self.rules}
@@ -304,7 +303,7 @@ class AlertsSettings(SettingsTable):
 
     @property
     def receiving_channels(self) -> tuple[str, ...]:
-        """The names of the channels that alerts go to by themselves: those that are on, and for some severity."""
+        """Names of the channels that receive alerts directly: enabled, with at least one severity."""
         return tuple(name for name, channel in self.channels.items() if channel.enabled and channel.severities)
 
     @property
@@ -317,7 +316,7 @@ class AlertsSettings(SettingsTable):
 def check_rules(
     rules: Mapping[int, AnyRule], labels: Sequence[str] | None, nodes: Mapping[str, Sequence[str] | None]
 ) -> list[InitErrorDetails]:
-    """Return what of some rules, by their places, does not fit the streams, their nodes, the labels or each other.
+    """Check rules, by their places, against the streams, their nodes, the labels and each other.
 
     The labels are None where ``[alerts] labels`` is wrong, the nodes of a stream where its path is.
     """

@@ -1,4 +1,4 @@
-"""``[alerts.channels.NAME]``: the ways to people, a table for each kind. Secrets are never shown. Spans are in µs."""
+"""``[alerts.channels.NAME]``: notification channels, a table per kind. Secrets are never shown; spans are in µs."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from hopwatch.monitor.settings.secrets import SecretTable
 MAX_TIMEOUT_US: Final = 60_000_000
 MAX_RESEND_US: Final = 3_600_000_000
 MAX_RECEIVERS: Final = 50
-"""Instances of one Alertmanager, readers of one mail."""
+"""Limit on the instances of one Alertmanager, and on the recipients of one mail."""
 SECRET_KEYS: Final = frozenset({"bearer_token", "headers", "password", "routing_key", "secret", "url", "urls"})
-"""Keys whose values no message shows: of many receivers the URL is the secret."""
+"""Keys whose values are never shown: for many receivers the URL is the secret."""
 
 
 def _check_timeout(span_us: int) -> int:
@@ -56,7 +56,7 @@ CaFile = Annotated[str, AfterValidator(receivers.check_ca_file)]
 
 
 class ChannelTable(SecretTable):
-    """What every channel has. Without ``severities`` nothing goes there but what other channels hand over."""
+    """Keys of every channel. Without ``severities`` a channel serves only as a fallback of others."""
 
     kind: str
     enabled: bool = True
@@ -69,7 +69,7 @@ class ChannelTable(SecretTable):
 
 
 class AlertmanagerChannel(ChannelTable):
-    """Alertmanager: every instance is told, and told again until the incident ends."""
+    """Alertmanager: each alert goes to every instance, and again until the incident ends."""
 
     SECRET_CHECKS: ClassVar = {"bearer_token": receivers.check_single_word, "password": str}
     kind: Literal["alertmanager"] = "alertmanager"
@@ -104,7 +104,7 @@ class PagerDutyChannel(ChannelTable):
 
 
 class SlackChannel(ChannelTable):
-    """Slack, and what takes Slack's messages, by an incoming webhook."""
+    """Slack, or a compatible service, by an incoming webhook."""
 
     SECRET_CHECKS: ClassVar = {"url": receivers.check_url, "template": receivers.check_template}
     REQUIRED_SECRETS: ClassVar = ("url",)
@@ -116,7 +116,7 @@ class SlackChannel(ChannelTable):
 
 
 class WebhookChannel(ChannelTable):
-    """A receiver of one's own: JSON, and a signature that proves who sent it."""
+    """Webhook of the user: JSON with a signature of the sender."""
 
     SECRET_CHECKS: ClassVar = {"url": receivers.check_url, "secret": receivers.check_secret_length}
     REQUIRED_SECRETS: ClassVar = ("url",)
@@ -129,7 +129,7 @@ class WebhookChannel(ChannelTable):
 
 
 class EmailChannel(ChannelTable):
-    """E-mail, by a server that takes it on."""
+    """E-mail, by an SMTP server."""
 
     SECRET_CHECKS: ClassVar = {"password": str, "template": receivers.check_template}
     kind: Literal["email"] = "email"
@@ -158,7 +158,7 @@ class EmailChannel(ChannelTable):
 
 
 class AppriseChannel(ChannelTable):
-    """Whatever else Apprise knows a way to."""
+    """Any service that Apprise supports."""
 
     SECRET_CHECKS: ClassVar = {"urls": receivers.check_apprise_urls, "template": receivers.check_template}
     REQUIRED_SECRETS: ClassVar = ("urls",)
@@ -177,7 +177,7 @@ KINDS: Final[Mapping[str, type[AnyChannel]]] = {of.model_fields["kind"].default:
 def check_channels(
     channels: Mapping[str, AnyChannel], names: Sequence[str], streams: Sequence[str]
 ) -> list[InitErrorDetails]:
-    """Return what of some channels does not fit the streams, or each other; ``names`` are those of all channels."""
+    """Check channels against the streams and each other; ``names`` are the names of all channels."""
     found: list[InitErrorDetails] = []
     for name, channel in channels.items():
         where = ("channels", name, channel.kind)
@@ -192,7 +192,7 @@ def check_channels(
 
 
 def _list_fallbacks(name: str, channels: Mapping[str, AnyChannel]) -> list[str]:
-    """Return the channels that take over from one, in order, each once."""
+    """Return the chain of fallbacks of a channel, each once."""
     after: list[str] = []
     while (channel := channels.get(name)) and channel.fallback and channel.fallback not in after:
         name = channel.fallback

@@ -1,6 +1,7 @@
-"""What of the settings does not fit together, told beside all that is wrong by itself.
+"""Checks between tables of the settings, reported together with the errors of single values.
 
-A rule names streams, a channel another one, an entrance a node. Where one of them is wrong itself, that alone is told.
+A rule refers to streams, a channel to another one, an entrance to a node. If one of them is wrong itself, only that is
+reported.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _PRODUCER: Final = TypeAdapter(gate.ProducerSettings)
 
 
 def find_mismatches(values: Mapping[str, Any]) -> list[InitErrorDetails]:
-    """Return what does not fit together in settings as they were said, merged from their layers, right or wrong."""
+    """Find mismatches between tables in merged raw settings, valid or not."""
     streams = {name: _parse_nodes(said) for name, said in _get_table(values, "streams").items()}
     found = [*_check_alerts(_get_table(values, "alerts"), streams)]
     found += _check_gate(_get_table(values, "gate"), streams, _get_table(values, "transport").get("url"))
@@ -70,7 +71,7 @@ def _prefix_keys(table: str, found: list[InitErrorDetails]) -> Iterator[InitErro
 
 
 def _parse_nodes(said: object) -> tuple[str, ...] | None:
-    """Return the nodes of a stream; None where its path says none."""
+    """Parse the nodes of a stream; None if its path is wrong."""
     path = said.get("path") if isinstance(said, Mapping) else None
     try:
         return Pathway.parse(path if isinstance(path, str) else list(path or ())).nodes
@@ -84,7 +85,7 @@ def _get_table(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _validate_list(of: TypeAdapter[Part], said: object) -> dict[int, Part]:
-    """Return those of a list that are right, by their places."""
+    """Return the valid entries of a list, by their places."""
     return _validate_each(of, dict(enumerate(said))) if isinstance(said, list | tuple) else {}
 
 
@@ -92,13 +93,13 @@ Name = TypeVar("Name", str, int)
 
 
 def _validate_each(of: TypeAdapter[Part], said: Mapping[Name, Any]) -> dict[Name, Part]:
-    """Return those of some parts that are right, by the keys of them that are."""
+    """Return the valid entries of a table, without their invalid keys."""
     found: dict[Name, Part] = {}
     for name, one in said.items():
         try:
             found[name] = of.validate_python(one)
         except ValidationError as error:
-            # Of what is wrong by some keys the others count, unless it cannot do without these.
+            # The other keys of a wrong entry still count, unless a wrong key is required.
             wrong = {part for details in error.errors() for part in details["loc"]}
             with suppress(ValidationError, AttributeError):
                 found[name] = of.validate_python({key: said for key, said in one.items() if key not in wrong})

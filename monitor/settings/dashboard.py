@@ -1,4 +1,4 @@
-"""``[dashboard]``: where people open the dashboard, and who may look at it, asked of an OpenID Connect provider."""
+"""``[dashboard]``: origins of the dashboard, and its login by an OpenID Connect provider."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hopwatch.monitor.settings.table import SettingsTable
 
 DISCOVERY_PATH: Final = "/.well-known/openid-configuration"
 CALLBACK_PATH: Final = "/oauth2callback"
-"""Where the provider sends people back to, below the dashboard's own URL."""
+"""Redirect path of the login, below the dashboard's own URL."""
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _DOMAIN: Final = re.compile(r"@[A-Za-z0-9.-]{1,250}")
 
@@ -64,7 +64,7 @@ def _check_required(text: str) -> str:
 
 
 def _list_validator(example: str) -> Callable[[object], tuple[str, ...]]:
-    """Return what reads a list of texts; a variable has them with blanks between them."""
+    """Return a validator of a list of texts; a variable separates them by blanks."""
 
     def read(value: object) -> tuple[str, ...]:
         said = value.split() if isinstance(value, str) else value
@@ -97,7 +97,7 @@ Origins = Annotated[
 
 
 class LoginSettings(SecretTable):
-    """``[dashboard.login]``: the provider, what it knows the dashboard by, and who of those it knows is let in."""
+    """``[dashboard.login]``: the provider, the client credentials, and the people who have access."""
 
     SECRET_CHECKS: ClassVar = {
         "client_secret": receivers.check_single_word,
@@ -115,17 +115,17 @@ class LoginSettings(SecretTable):
 
     @property
     def discovery_url(self) -> str:
-        """Where the provider says what it can do."""
+        """URL of the provider's discovery document."""
         return self.provider + DISCOVERY_PATH
 
     @property
     def callback_url(self) -> str:
-        """Where the provider sends people back to."""
+        """Redirect URL of the login."""
         return self.url + CALLBACK_PATH
 
 
 class DashboardSettings(SettingsTable):
-    """``[dashboard]``: where it is opened beside its own addresses; nobody is asked who they are without a login."""
+    """``[dashboard]``: additional origins, and the login; without one the dashboard has no authentication."""
 
     origins: Origins = ()
     login: LoginSettings | None = None

@@ -1,4 +1,4 @@
-"""Spans of time as a configuration writes them: a whole number and its unit, in microseconds from here on."""
+"""Durations in a configuration: a whole number with its unit, parsed to microseconds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 ALLOWED_FORMS: Final = 'a whole number with ms, s, m, h or d behind it, in quotes: "500ms", "150s", "10m", "1h", "7d"'
-"""What a duration may look like, as every message about one says it."""
+"""Allowed forms of a duration, for error messages."""
 
 MAX_DURATION_US: Final = 3_650 * 86_400_000_000
 """Ten years: sums of spans and times stay far within 64 bits."""
@@ -16,7 +16,7 @@ _FORM: Final = re.compile(r"([0-9]{1,18})(ms|s|m|h|d)")
 
 
 def parse_duration_us(value: object) -> int:
-    """Return the span in µs.
+    """Parse a duration to µs.
 
     Raises:
         ValueError: it is not of one of the allowed forms, or longer than 3650 days.
@@ -33,7 +33,7 @@ def parse_duration_us(value: object) -> int:
 
 
 def parse_positive_us(value: object) -> int:
-    """Return the span in µs, which is not zero.
+    """Parse a duration over zero to µs.
 
     Raises:
         ValueError: it is not of one of the allowed forms, zero, or longer than 3650 days.

@@ -1,4 +1,4 @@
-"""What values of several tables have in common: spans, ratios, counts, each with its own words when it is wrong."""
+"""Field types that several tables share: durations, ratios, counts and names, with their error messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import BeforeValidator
 from hopwatch.monitor.settings.durations import parse_duration_us, parse_positive_us
 
 NAME_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-"""What rules, channels and installations may be called."""
+"""Allowed names of rules, channels and installations."""
 
 
 def _parse_ratio(value: object) -> float:
@@ -36,7 +36,7 @@ def _parse_names(value: object) -> tuple[str, ...]:
 
 
 def name_validator(what: str) -> Callable[[str], str]:
-    """Return what lets the names of something through, and refuses what can be none."""
+    """Return a validator of names; ``what`` is the subject of its error message."""
 
     def named(name: str) -> str:
         if not NAME_PATTERN.fullmatch(name):
@@ -48,7 +48,7 @@ def name_validator(what: str) -> Callable[[str], str]:
 
 
 def as_tuple(value: object) -> object:
-    """Return a list as the tuple that a table keeps, and anything else as it is."""
+    """Convert a list to a tuple, and return anything else unchanged."""
     return tuple(value) if isinstance(value, list) else value
 
 

@@ -1,4 +1,4 @@
-"""``[gate]``: the entrances of streams, the rules for their events, and who may send them."""
+"""``[gate]``: entrances of streams, rules for their events, and producers."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from hopwatch.probes.contract.limits import NAME_PATTERN
 from hopwatch.probes.contract.segment import SCHEME as SPOOL
 
 DEFAULT_NODE: Final = "gate"
-"""What the entrance is called in the path of a stream, if nothing else is said."""
+"""Default node of the entrance in the path of a stream."""
 MAX_TOKENS: Final = 2
-"""Of one producer: the old one and the new one, while it changes over."""
+"""Tokens of one producer: two during a rotation."""
 MAX_RULES: Final = 256
 _TOKEN_HASH: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _FIELD_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[\])?(?:\.[A-Za-z_][A-Za-z0-9_]*(?:\[\])?)*")
 
 
 def parse_outlet_url(value: object) -> str:
-    """Return the URL of a place for events: ``spool:`` and a folder, or a Kafka topic.
+    """Parse the URL of an outlet for events: ``spool:`` and a folder, or a Kafka topic.
 
     Raises:
         ValueError: it is anything else.
@@ -74,7 +74,7 @@ def _parse_tokens(value: object) -> tuple[str, ...]:
     if isinstance(value, list | tuple) and 0 < len(value) <= MAX_TOKENS:
         if all(isinstance(one, str) and _TOKEN_HASH.fullmatch(one) for one in value):
             return tuple(value)
-        # What is no hash may be the token itself, and is not to be shown.
+        # A wrong value may be the token itself, so it is not shown.
         msg = 'a token stands here as its hash, "sha256:…", which "hopwatch gate token" writes; got something else'
         raise ValueError(msg)
     msg = f"this is a list of one or {MAX_TOKENS} hashes of tokens, which 'hopwatch gate token' writes"
@@ -82,7 +82,7 @@ def _parse_tokens(value: object) -> tuple[str, ...]:
 
 
 def _require_producer(value: object) -> object:
-    """Return a table of producers that names one: where there is no such table, anybody may send."""
+    """Require at least one producer in the table; without the table anybody may send."""
     if value == {}:
         msg = "it names nobody, and without it anybody may send: name a producer, or leave the table out"
         raise ValueError(msg)
@@ -95,7 +95,7 @@ Action = Literal["reject", "quarantine", "note"]
 
 
 class EntranceSettings(SettingsTable):
-    """``[gate.streams.NAME]``: where the events of a stream go, and the subject that has their schema."""
+    """``[gate.streams.NAME]``: outlets for the events of a stream, and the subject of their schema."""
 
     to: OutletUrl
     rejected: OutletUrl | None = None
@@ -103,7 +103,7 @@ class EntranceSettings(SettingsTable):
     node: Annotated[str, AfterValidator(_check_node)] = DEFAULT_NODE
 
     def rejected_url(self, stream: str) -> str:
-        """Return where the stream's rejected events go: ``<stream>.rejected`` beside the others, if nothing is said."""
+        """Return the URL for rejected events; the default is ``<stream>.rejected`` beside the outlet."""
         if self.rejected is not None:
             return self.rejected
         if self.to.startswith(KAFKA):
@@ -112,7 +112,7 @@ class EntranceSettings(SettingsTable):
 
 
 class RuleSettings(SettingsTable):
-    """What all ``[[gate.rules]]`` have in common."""
+    """Keys of all ``[[gate.rules]]``."""
 
     subject: str
     action: Action = "reject"
@@ -120,20 +120,20 @@ class RuleSettings(SettingsTable):
 
     @property
     def display_name(self) -> str:
-        """What it is called where it is told of: its kind, and the field if it has one, if it has no name."""
+        """Name of the rule in reports; by default its kind and field."""
         kind, field = getattr(self, "kind", ""), getattr(self, "field", "")
         return self.name or f"{kind} {field}".strip()
 
 
 class RequiredRule(RuleSettings):
-    """A field has to be there, and not null."""
+    """A field is present and not null."""
 
     kind: Literal["required"] = "required"
     field: FieldName
 
 
 class RangeRule(RuleSettings):
-    """A number lies between ``min`` and ``max``, either of which may be left out."""
+    """A number lies between ``min`` and ``max``, one of which may be missing."""
 
     kind: Literal["range"] = "range"
     field: FieldName
@@ -178,7 +178,7 @@ class FreshnessRule(RuleSettings):
 
 
 class UniquenessRule(RuleSettings):
-    """A value comes once within a span."""
+    """A value is unique within a span."""
 
     kind: Literal["uniqueness"] = "uniqueness"
     field: FieldName
@@ -192,9 +192,9 @@ KINDS: Final[Mapping[str, type[AnyRule]]] = {of.model_fields["kind"].default: of
 
 
 class ProducerSettings(SettingsTable):
-    """``[gate.producers.NAME]``: who may send events, to which streams, and how many of them.
+    """``[gate.producers.NAME]``: tokens, streams and rate limits of a producer.
 
-    ``subjects`` are those that he may register schemas for beside the ones of his streams.
+    ``subjects`` lists more subjects that the producer may register schemas for, beside those of its streams.
     """
 
     tokens: Annotated[tuple[str, ...], BeforeValidator(_parse_tokens)]
@@ -213,7 +213,7 @@ class TlsSettings(SettingsTable):
 
 
 class GateSettings(SettingsTable):
-    """``[gate]``: everything of the gate."""
+    """``[gate]``: all tables of the gate."""
 
     streams: Mapping[str, EntranceSettings] = {}
     rules: Annotated[
@@ -231,7 +231,7 @@ class GateSettings(SettingsTable):
 def check_entrances(
     entrances: Mapping[str, EntranceSettings], nodes: Mapping[str, Sequence[str] | None], transport: str | None
 ) -> list[InitErrorDetails]:
-    """Return what of some entrances does not go with the transport's URL, or with the streams and their nodes.
+    """Check entrances against the URL of the transport, and the streams and their nodes.
 
     The nodes of a stream are None where its path is wrong.
     """
@@ -253,7 +253,7 @@ def check_entrances(
 
 
 def check_gate_rules(rules: Mapping[int, AnyRule], subjects: Sequence[str]) -> list[InitErrorDetails]:
-    """Return which of some rules, by their places, are for a subject that no entrance has."""
+    """Check that the subject of each rule, by its place, is the subject of an entrance."""
     found: list[InitErrorDetails] = []
     for place, rule in rules.items():
         if rule.subject not in subjects:
@@ -264,7 +264,7 @@ def check_gate_rules(rules: Mapping[int, AnyRule], subjects: Sequence[str]) -> l
 
 
 def check_producers(producers: Mapping[str, ProducerSettings], entrances: Sequence[str]) -> list[InitErrorDetails]:
-    """Return what of some producers does not fit each other, or the streams that have an entrance."""
+    """Check producers against each other and the streams that have an entrance."""
     found: list[InitErrorDetails] = []
     hashes = [one for producer in producers.values() for one in producer.tokens]
     for name, producer in producers.items():

@@ -1,4 +1,4 @@
-"""``[transport.kafka]``: what lets a client in. A secret stands here, in the environment or in a file of its own."""
+"""``[transport.kafka]``: authentication of Kafka clients. A secret is set here, in the environment or in a file."""
 
 from __future__ import annotations
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _SECRET_KEYS: Final = frozenset(form for pair in _SECRET_FORMS for form in pair)
 
 
 class KafkaSettings(SettingsTable):
-    """The values of :class:`KafkaAccess`; secrets may stand in files."""
+    """Values of :class:`KafkaAccess`; secrets may be read from files."""
 
     security_protocol: str = "PLAINTEXT"
     sasl_mechanism: str = ""
@@ -38,7 +38,7 @@ class KafkaSettings(SettingsTable):
 
     @cached_property
     def access(self) -> KafkaAccess:
-        """The same, as clients want it."""
+        """Access in the form that clients take."""
         said = {name: value.get_secret_value() if name in SECRETS else value for name, value in self}
         said |= {secret: read_secret(secret, said, _read_text) for secret in SECRETS}
         return KafkaAccess(**{name: said[name] for name in KafkaAccess.__dataclass_fields__})
@@ -46,7 +46,7 @@ class KafkaSettings(SettingsTable):
     @field_validator(*(file for _, file in _SECRET_FORMS))
     @classmethod
     def _check_secret_file(cls, file: str, info: ValidationInfo) -> str:
-        # Read now, so that what is wrong is told before anything starts, and with its own line.
+        # Read now, so that an error is reported before anything starts, with its own line.
         secret = str(info.field_name).removesuffix("_file")
         value = info.data.get(secret, SecretStr(""))
         read_secret(secret, {secret: value.get_secret_value(), f"{secret}_file": file}, _read_text)
@@ -54,21 +54,21 @@ class KafkaSettings(SettingsTable):
 
     @model_validator(mode="after")
     def _check_access(self) -> Self:
-        # Made now, for the same reason.
+        # Built now, for the same reason.
         _ = self.access
         return self
 
 
 def resolve_paths(said: Mapping[str, Any], base: Path) -> dict[str, Any]:
-    """Return what a layer says of access with its relative files made absolute from ``base``."""
+    """Resolve relative paths of files in a layer from ``base``."""
     files = {key: str(base / file) for key, file in said.items() if key in FILES and isinstance(file, str) and file}
     return {**said, **files}
 
 
 def reset_other_form(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a layer says of access so that a secret of it, in either form, unsays both forms in layers behind.
+    """Make a secret of a layer override both of its forms, key and file, in the layers below.
 
-    What is empty says nothing.
+    An empty value counts as missing.
     """
     told = {key: value for key, value in said.items() if key not in _SECRET_KEYS or value != ""}
     unsaid = {form: "" for pair in _SECRET_FORMS if any(form in told for form in pair) for form in pair}

@@ -1,4 +1,4 @@
-"""Labels of alerts: how they may be called."""
+"""Label names of alerts."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,63}")
 _RESERVED: Final = frozenset(
     {"alertname", "edge", "event", "installation", "key", "kind", "node", "rule", "severity", "stream", "word"}
 )
-"""Labels that an alert has by itself."""
+"""Labels that Hopwatch sets on every alert."""
 
 
 def check_label_name(name: str) -> str:
-    """Return the name of a label.
+    """Check the name of a label.
 
     Raises:
-        ValueError: it cannot be one, or an alert has it by itself.
+        ValueError: the name is invalid or reserved.
     """
     if not _NAME.fullmatch(name) or name in _RESERVED:
         msg = (

@@ -1,4 +1,4 @@
-"""The layers that settings come from: flags, environment and file, each with the place where a key was said."""
+"""Layers of settings: flags, environment and file, each with the source of its keys."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ LOGIN: Final = ("dashboard", "login")
 TEXT_KEYS: Final = frozenset(
     {"bearer_token", "headers", "password", "routing_key", "secret", "template", "title", "url", "username"}
 )
-"""Keys of channels whose variables hold text as it stands."""
+"""Keys of channels whose variables are always text, never TOML."""
 _SYNTAX_ERROR: Final = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Layer:
-    """Settings as they were said: nested tables, the source of each key, and its line when the source is a file."""
+    """Raw settings: nested tables, the source of each key, and its line when the source is a file."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
     sources: Mapping[Key, tuple[str, int | None]] = field(default_factory=dict)
 
 
 def from_file(path: Path, flag: str = "") -> Layer:
-    """Read a TOML file; ``flag`` is what another one can be named with.
+    """Read a TOML file; ``flag`` is the flag that names the file, for the error message.
 
     Raises:
-        SettingsError: it is no TOML, with line and column.
-        ConfigurationError: it is not there or cannot be read.
+        SettingsError: it is not valid TOML; the message has line and column.
+        ConfigurationError: it is missing or cannot be read.
     """
     text = _read_text(path, flag)
     try:
@@ -49,7 +49,7 @@ def from_file(path: Path, flag: str = "") -> Layer:
 
 def _read_text(path: Path, flag: str) -> str:
     try:
-        # TOML knows both line ends; read as bytes, they come through as they are.
+        # TOML allows both line endings; reading bytes keeps them.
         data = path.read_bytes()
     except OSError as error:
         advice = f"name a file that is there{flag and f' with {flag}'}"
@@ -72,7 +72,7 @@ def _syntax_problem(path: Path, text: str, told: str) -> Problem:
 
 
 def from_flags(flags: Mapping[str, Any]) -> Layer:
-    """Take the flags of a command, nested as the file is; one that is None was not given."""
+    """Build a layer from the flags of a command, nested as the file is; None means not given."""
     given = [(key, value) for key, value in _flatten(flags, ()) if value is not None]
     values: dict[str, Any] = {}
     for key, value in given:
@@ -81,12 +81,12 @@ def from_flags(flags: Mapping[str, Any]) -> Layer:
 
 
 def from_environ(environ: Mapping[str, str], streams: Iterable[str], channels: Iterable[str] = ()) -> Layer:
-    """Take the variables that name a setting, ``HOPWATCH_STORE__URL`` for ``url`` of ``[store]``.
+    """Build a layer from environment variables, such as ``HOPWATCH_STORE__URL`` for ``url`` of ``[store]``.
 
-    A value is read as TOML if it is some, and else as text; those of ``[transport.kafka]``, which probes read too,
-    those of ``[dashboard.login]`` and those of channels that are secrets are text as they stand. ``streams`` and
-    ``channels`` are those known so far: a variable can only spell their names in capitals, with ``_`` for all that is
-    no letter or digit. Variables without ``__`` are not settings: other programs have some that start alike.
+    A value is parsed as TOML if it is valid TOML, else it is text; values of ``[transport.kafka]``, which probes read
+    too, of ``[dashboard.login]`` and of secret keys of channels are always text. ``streams`` and ``channels`` are the
+    names known so far: a variable spells them in capitals, with ``_`` for all other characters than letters and
+    digits. Variables without ``__`` are not settings: other programs have some with the same prefix.
     """
     known = {_to_variable(stream): stream for stream in streams}
     named = {_to_variable(channel): channel for channel in channels}
@@ -115,7 +115,7 @@ def _to_variable(name: str) -> str:
 
 
 def _is_text(key: Key) -> bool:
-    """Return whether a value stands for itself: a secret of digits alone is no number."""
+    """Return whether the value of a key is always text: a secret of digits is not a number."""
     return key[:-1] in (KAFKA, LOGIN) or (key[:2] == CHANNELS and bool(set(key[3:4]) & TEXT_KEYS))
 
 

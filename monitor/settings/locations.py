@@ -1,4 +1,4 @@
-"""Where things are: the URLs and folders of a configuration, and what their relative paths are relative to."""
+"""URLs and folders of a configuration, and the base of their relative paths."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ INTEGER_OPTIONS: Final = frozenset(
         "tcp_user_timeout",
     }
 )
-"""Options of PostgreSQL's client that are whole numbers."""
+"""Integer options of PostgreSQL's client."""
 SSL_MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 _PASSWORD_PATTERNS: Final = (
     (re.compile(r"(:/*[^:/@]*):.*@"), r"\1:***@"),
     (re.compile(r"([?&](?:ssl)?password)=[^&]*", re.IGNORECASE), r"\1=***"),
 )
-"""Where a URL may hold a password, and what is shown instead."""
+"""Patterns of passwords in a URL, and their replacements."""
 
 
 def parse_transport_url(value: object) -> str:
-    """Return the URL of the transport: ``spool:`` and a folder, or a Kafka topic.
+    """Parse the URL of the transport: ``spool:`` and a folder, or a Kafka topic.
 
     Raises:
         ValueError: it is anything else.
@@ -56,7 +56,7 @@ def parse_transport_url(value: object) -> str:
 
 
 def parse_store_url(value: object) -> str:
-    """Return the URL of the store: ``sqlite:///`` and a file, or ``postgresql+psycopg://`` and a database.
+    """Parse the URL of the store: ``sqlite:///`` and a file, or ``postgresql+psycopg://`` and a database.
 
     Raises:
         ValueError: it is anything else, a database in memory too: what the monitor writes, the report has to read.
@@ -87,7 +87,7 @@ def _is_server_url(value: str) -> bool:
 
 
 def _check_options(url: URL) -> None:
-    """Check what stands behind the ``?`` of a database's URL, as far as it can be known without asking the server."""
+    """Check the query options of a database URL, as far as possible without a connection."""
     ssl_mode = url.query.get("sslmode")
     if ssl_mode is not None and ssl_mode not in SSL_MODES:
         raise ValueError(f"sslmode in the URL of a store is one of {', '.join(SSL_MODES)}; got {ssl_mode!r:.40}")
@@ -106,7 +106,7 @@ def _check_options(url: URL) -> None:
 
 
 def redact_value(value: object) -> str:
-    """Return a value as a message may show it: short, and without a password."""
+    """Return a value for a message: short, and without a password."""
     text = repr(value)
     for secret, instead in _PASSWORD_PATTERNS:
         text = secret.sub(instead, text)
@@ -114,10 +114,10 @@ def redact_value(value: object) -> str:
 
 
 def parse_folder(value: object) -> Path:
-    """Return the folder.
+    """Parse the path of a folder.
 
     Raises:
-        ValueError: it is no text, or empty.
+        ValueError: it is not a text, or empty.
     """
     if isinstance(value, str) and value:
         return Path(value)
@@ -126,10 +126,10 @@ def parse_folder(value: object) -> Path:
 
 
 def resolve_paths(layer: Mapping[str, Any], base: Path) -> dict[str, Any]:
-    """Return the settings with their relative paths made absolute from ``base``; what is no path stays as it is.
+    """Resolve the relative paths of a layer from ``base``.
 
-    What they say of access to Kafka, of channels and of the login is made whole, :func:`kafka.whole` and
-    :func:`secrets.whole`, because files may stand there for secrets.
+    Secrets of Kafka, channels and the login have two forms, a key and a file: see :func:`kafka.reset_other_form` and
+    :func:`secrets.reset_other_form`.
     """
     anchored_layer = {name: dict(table) if isinstance(table, Mapping) else table for name, table in layer.items()}
     for table, key, scheme in (

@@ -1,4 +1,4 @@
-"""``[metrics]``: where the page for Prometheus is served, and how large it may be."""
+"""``[metrics]``: address of the metrics endpoint for Prometheus, and its limit of series."""
 
 from __future__ import annotations
 import re
@@ -16,7 +16,7 @@ _ADDRESS: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):([0-9]{
 
 
 class ListenAddress(NamedTuple):
-    """Where to listen."""
+    """Host and port to listen on."""
 
     host: str
     port: int
@@ -38,7 +38,7 @@ def _check_series(value: object) -> int:
 
 
 class MetricsSettings(SettingsTable):
-    """``[metrics]``: where the page is served, none where it is not, and how many series are on it at most."""
+    """``[metrics]``: address of the endpoint, None if it is off, and the maximum number of series."""
 
     listen: Annotated[ListenAddress | None, BeforeValidator(_parse_address)] = None
     most_series: Annotated[int, BeforeValidator(_check_series)] = 10_000

@@ -1,4 +1,4 @@
-"""What can be configured: every table, key, default and bound of ``hopwatch.toml``."""
+"""Settings model: every table, key, default and bound of ``hopwatch.toml``."""
 
 from __future__ import annotations
 from collections.abc import Mapping
@@ -55,11 +55,11 @@ from hopwatch.monitor.settings.table import SettingsTable
 
 
 MAX_SHARDS: Final = 256
-"""Over how many state keys a window may be split."""
+"""Maximum number of state keys that a window is split over."""
 
 
 def check_stream_name(name: str) -> str:
-    """Return the name of a stream; raise ValueError where it can be none."""
+    """Check the name of a stream; raise ValueError if it is invalid."""
     if name == MONITOR_STREAM:
         msg = f"the stream name {MONITOR_STREAM!r} is reserved for the monitor's own pulse: choose another"
         raise ValueError(msg)
@@ -81,19 +81,19 @@ def _parse_chains(value: object) -> tuple[str, ...]:
 
 
 def _check_chain(chain: str) -> str:
-    """Check one chain by itself, so that each bad one is told with its own line."""
+    """Check one chain by itself, so that each error has its own line."""
     Pathway.parse(chain)
     return chain
 
 
 def _check_chains(chains: tuple[str, ...]) -> tuple[str, ...]:
-    """Check what only the chains together can get wrong."""
+    """Check all chains together."""
     Pathway.parse(chains)
     return chains
 
 
 def _find_stamp_error(path: tuple[str, ...], node: str, side: str) -> InitErrorDetails | None:
-    """Return what is wrong with one node's stamps, if anything, so that each bad one is told with its own line."""
+    """Check the stamps of one node, so that each error has its own line; None if they are valid."""
     try:
         Pathway.parse(path, {node: side})
     except PathwayError as error:
@@ -120,7 +120,7 @@ Chain = Annotated[str, AfterValidator(_check_chain)]
 
 
 class TransportSettings(SettingsTable):
-    """``[transport]``: where the records of the probes are read from."""
+    """``[transport]``: source of the records of the probes."""
 
     url: Annotated[str, BeforeValidator(parse_transport_url)]
     records_per_trigger: PositiveInt = 2_000
@@ -133,24 +133,24 @@ class TransportSettings(SettingsTable):
 
     @property
     def kafka_place(self) -> KafkaPlace | None:
-        """The topic, none where there is a spool."""
+        """The topic; None if the transport is a spool."""
         return KafkaPlace.parse(self.url) if self.url.startswith(KAFKA) else None
 
     @property
     def access(self) -> KafkaAccess:
-        """What lets a client in."""
+        """Authentication of Kafka clients."""
         return self.kafka.access
 
 
 class StoreSettings(SettingsTable):
-    """``[store]``: where the results are kept, and for how long a transaction that fails is tried again."""
+    """``[store]``: database of the results, and the time for retries of a failed transaction."""
 
     url: Annotated[str, BeforeValidator(parse_store_url)]
     retry_for_us: PositiveDuration = Field(600_000_000, alias="retry_for")
 
 
 class MonitorSettings(SettingsTable):
-    """``[monitor]``: the job itself: where it works, how often it concludes, how often it sends its own heartbeat."""
+    """``[monitor]``: the Spark job: work folder, trigger interval and interval of its own pulse."""
 
     workdir: Annotated[Path, BeforeValidator(parse_folder)]
     master: str = "local"
@@ -161,7 +161,7 @@ class MonitorSettings(SettingsTable):
 
 
 class StreamSettings(SettingsTable):
-    """``[streams.NAME]``: the path of a stream's messages, and how its windows are judged. Spans are in µs."""
+    """``[streams.NAME]``: pathway of a stream, and the times by which its windows are judged. Spans are in µs."""
 
     path: Annotated[tuple[Chain, ...], BeforeValidator(_parse_chains), AfterValidator(_check_chains)]
     stamps: Mapping[str, str] = {}
@@ -190,7 +190,7 @@ class StreamSettings(SettingsTable):
     @field_validator("stamps")
     @classmethod
     def _check_stamps(cls, stamps: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
-        # A path that is wrong itself is told already.
+        # An error in the path itself is reported already.
         path = info.data.get("path")
         misfits = [misfit for node, side in stamps.items() if path and (misfit := _find_stamp_error(path, node, side))]
         if misfits:
@@ -204,19 +204,19 @@ class StreamSettings(SettingsTable):
 
     @property
     def rules(self) -> StreamConfig:
-        """What the job needs to know of the stream."""
+        """Rules of the stream for the job."""
         terms = WindowPolicy(self.transit_us, self.settle_us, self.amend_for_us, self.max_age_us)
         return StreamConfig(self.pathway, terms, self.shards, self.ignore_nodes)
 
 
 def _copy_details(details: ErrorDetails) -> InitErrorDetails:
-    """Return what was told once, to be told with more."""
+    """Copy the details of an error, to raise it together with others."""
     kept = ("type", "loc", "input", "ctx")
     return cast("InitErrorDetails", {name: value for name, value in details.items() if name in kept})
 
 
 class Settings(BaseSettings):
-    """All settings, merged from their layers and checked; nothing is read from this process by itself."""
+    """All settings, merged from their layers and checked; nothing is read from the process environment."""
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid")
 
@@ -233,7 +233,7 @@ class Settings(BaseSettings):
         """Merge the layers, the first wins key by key.
 
         Raises:
-            pydantic.ValidationError: a key is unknown, missing, or has a value that cannot be.
+            pydantic.ValidationError: a key is unknown or missing, or its value is invalid.
         """
         super().__init__(**{str(rank): layer for rank, layer in enumerate(layers)})  # type: ignore[arg-type]
 

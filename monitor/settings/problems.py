@@ -1,4 +1,4 @@
-"""What is wrong with settings, in words: which key, where it was said, what was got and what is allowed."""
+"""Error messages of settings: the key, its source, the value got and the values allowed."""
 
 from __future__ import annotations
 import difflib
@@ -55,7 +55,7 @@ _NAMED_MODELS: Final[dict[Key, type[BaseModel]]] = {
     ("gate", "streams"): EntranceSettings,
     ("gate", "producers"): ProducerSettings,
 }
-"""Tables of tables, each of which has a name."""
+"""Tables of named tables."""
 _SECRET_KEYS: Final = frozenset({*SECRETS, *LoginSettings.SECRET_CHECKS, "tokens"})
 _RULES_KEY: Final = ("alerts", "rules")
 _CHANNELS_KEY: Final = ("alerts", "channels")
@@ -64,7 +64,7 @@ _KINDS: Final[Mapping[Key, tuple[str, Mapping[str, type[BaseModel]]]]] = {
     _CHANNELS_KEY: ("channel", channels.KINDS),
     ("gate", "rules"): ("rule", gate.KINDS),
 }
-"""The tables that each have a kind, what one of them is called, and which kinds there are."""
+"""Tables with a kind: the noun for messages, and the model of each kind."""
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -77,7 +77,7 @@ _MISSING_MESSAGES: Final[dict[str | int, str]] = {
 
 
 def build_problems(error: ValidationError, layers: Sequence[Layer]) -> list[Problem]:
-    """Return all that is wrong, that of the file by line and last; ``layers`` are those that were merged."""
+    """Build the problems of a validation error, sorted by line; ``layers`` are the layers that were merged."""
     found = [_build_problem(details, layers) for details in error.errors()]
     return sorted(found, key=lambda problem: (problem.line or 0, problem.source, problem.key))
 
@@ -91,12 +91,12 @@ def _build_problem(details: ErrorDetails, layers: Sequence[Layer]) -> Problem:
 
 
 def _without_kind(key: Key) -> Key:
-    """Return the key as it is written: pydantic puts the kind behind a rule's number and a channel's name."""
+    """Return the key as written: pydantic inserts the kind after the number of a rule and the name of a channel."""
     return key[:3] + key[4:] if key[:2] in _KINDS else key
 
 
 def _find_source(key: Key, layers: Sequence[Layer]) -> tuple[str, int | None]:
-    """Return where the key was said last: by itself, else in the nearest table around it, or by what is in that."""
+    """Return the source of a key: its own, else that of the nearest table around it, or of a key in that table."""
     for end in range(len(key), 0, -1):
         around = key[:end]
         for layer in layers:
@@ -131,7 +131,7 @@ def _unknown_key_message(key: Key) -> str:
 
 
 def _is_secret(key: Key) -> bool:
-    """Return whether what stands at a key is no one's business, or may be: a channel as a whole holds secrets."""
+    """Return whether the value of a key is or contains a secret; a whole channel does."""
     if key[:2] == _CHANNELS_KEY:
         return len(key) <= len(_CHANNELS_KEY) + 2 or bool(set(key[4:]) & channels.SECRET_KEYS)
     return bool(set(key) & _SECRET_KEYS) or key == ("dashboard", "login")
@@ -146,7 +146,7 @@ def _unknown_kind_message(key: Key, details: ErrorDetails) -> str:
 
 
 def _find_table(key: Key) -> type[BaseModel]:
-    """Return the table that a key stands in."""
+    """Return the model of the table that contains a key."""
     if len(key) == 1:
         return Settings
     if key[:2] not in _KINDS:
@@ -160,6 +160,6 @@ def _suggest(name: str, known: Sequence[str]) -> str:
 
 
 def _format_key(key: Key) -> str:
-    """Write the key as TOML would; a number, the place in an array, is told by the line."""
+    """Write the key as TOML does; indices of arrays are left out, since the line shows the place."""
     parts = [part for part in key if isinstance(part, str)]
     return ".".join(part if _BARE_KEY.fullmatch(part) else json.dumps(part, ensure_ascii=False) for part in parts)

@@ -1,4 +1,4 @@
-"""Receivers as a configuration names them: URLs, addresses, headers, and what lets one in; each with its own words."""
+"""Validators of receivers: URLs, addresses, headers and secrets, with their error messages."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _MAX_PORT: Final = 65_535
 
 
 def check_url(url: str) -> str:
-    """Return a URL that can be posted to.
+    """Check an HTTP URL.
 
     Raises:
-        ValueError: it is none; the message does not show it, since it may hold a secret.
+        ValueError: it is not valid; the message does not show it, since it may hold a secret.
     """
     try:
         parts = urlsplit(url)
@@ -40,10 +40,10 @@ def check_url(url: str) -> str:
 
 
 def check_ca_file(file: str) -> str:
-    """Return the file of who signs certificates; empty for those that are trusted anyway.
+    """Check a file of CA certificates; empty for the system's own.
 
     Raises:
-        ValueError: it cannot be read, or holds none.
+        ValueError: it cannot be read, or holds no certificate.
     """
     if file:
         try:
@@ -58,10 +58,10 @@ def check_ca_file(file: str) -> str:
 
 
 def check_port(value: object) -> int:
-    """Return a port.
+    """Parse a port.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a port.
     """
     if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MAX_PORT:
         return value
@@ -70,10 +70,10 @@ def check_port(value: object) -> int:
 
 
 def check_address(text: str) -> str:
-    """Return an address of mail.
+    """Check a mail address.
 
     Raises:
-        ValueError: it is none, or one that would need more than ASCII.
+        ValueError: it is not valid, or not ASCII.
     """
     if not text.isascii() or not _ADDRESS.fullmatch(text):
         msg = f'an address is NAME@DOMAIN such as "on-call@host.example", got {text!r:.80}'
@@ -82,7 +82,7 @@ def check_address(text: str) -> str:
 
 
 def parse_urls(value: object) -> tuple[str, ...]:
-    """Return the URLs of a list, or of a text with blanks between them, as a variable has it; each is checked later.
+    """Parse a list of URLs, or a text of URLs separated by blanks, as in a variable; each is checked later.
 
     Raises:
         ValueError: it is neither.
@@ -96,10 +96,10 @@ def parse_urls(value: object) -> tuple[str, ...]:
 
 
 def check_single_word(text: str) -> None:
-    """Check a key that goes into a header or a document.
+    """Check that a secret is a single word, which fits into a header.
 
     Raises:
-        ValueError: it is more than a word.
+        ValueError: it has blanks or other characters than ASCII.
     """
     if not re.fullmatch(r"[!-~]+", text):
         msg = "this is one word of ASCII, without blanks or line ends"
@@ -107,10 +107,10 @@ def check_single_word(text: str) -> None:
 
 
 def check_secret_length(text: str) -> None:
-    """Check a secret that signs.
+    """Check the length of a signing secret.
 
     Raises:
-        ValueError: it is short enough to be tried out.
+        ValueError: it is short enough for a brute-force attack.
     """
     if len(text) < MIN_SECRET_CHARS:
         advice = "make one by openssl rand -hex 32"
@@ -119,15 +119,15 @@ def check_secret_length(text: str) -> None:
 
 
 def check_apprise_urls(text: str) -> None:
-    """Check URLs of Apprise's, with blanks between them; none is shown.
+    """Check Apprise URLs, separated by blanks; none is shown.
 
     Raises:
-        ValueError: Apprise does not know one of them.
+        ValueError: Apprise does not support one of them.
     """
     # Its import takes longer than all of the settings, and most do without it.
     from apprise import Apprise  # noqa: PLC0415
 
-    # It logs what it does not know, and that may be a secret that was misspelt.
+    # It logs unknown URLs, which may hold a secret.
     logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)
     for place, url in enumerate(text.split(), 1):
         if not Apprise.instantiate(url, suppress_exceptions=True):
@@ -137,10 +137,10 @@ def check_apprise_urls(text: str) -> None:
 
 
 def check_headers(headers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
-    """Return headers that can be sent beside ours.
+    """Check the additional headers of a webhook.
 
     Raises:
-        ValueError: one is none, or is ours.
+        ValueError: a header is invalid or reserved.
     """
     for name, value in headers.items():
         if not _HEADER.fullmatch(name) or _RESERVED_HEADERS.fullmatch(name):
@@ -154,10 +154,10 @@ def check_headers(headers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
 
 
 def check_template(text: str) -> str:
-    """Return a template that can be read and rendered.
+    """Check a template.
 
     Raises:
-        ValueError: it cannot.
+        ValueError: it cannot be compiled or rendered.
     """
     # Its import takes longer than most of the settings, and most do without it.
     from hopwatch.monitor.settings.templates import check_template  # noqa: PLC0415

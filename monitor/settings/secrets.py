@@ -1,7 +1,7 @@
-"""Secrets of a table: each stands in the configuration, the environment, or a file of its own, and is never shown.
+"""Secrets of a table: set in the configuration, the environment or a separate file, and never shown.
 
-Of a key ``password`` the other form is ``password_file``, the path of a file that holds it; both in one place are
-refused, and what the environment says in either form comes before what the file says.
+The other form of a key ``password`` is ``password_file``, the path of a file that holds it. Both forms in one layer are
+refused; either form in the environment overrides both forms in the configuration file.
 """
 
 from __future__ import annotations
@@ -19,24 +19,23 @@ from hopwatch.monitor.settings.table import SettingsTable
 FILE_SUFFIX: Final = "_file"
 MAX_FILE_CHARS: Final = 100_000
 _FILE_ONLY_KEYS: Final = frozenset({"ca_file"})
-"""What stands in a file and nowhere else: there is no other form of it to unsay."""
+"""Keys that end like a file form, but have no other form."""
 
 
 class SecretTable(SettingsTable):
-    """A table some of whose keys may stand in files.
+    """A table with keys that may be read from files.
 
-    ``SECRET_CHECKS`` are those keys, each with what checks its text and raises ValueError; without
-    ``REQUIRED_SECRETS``, some of them, there is no such table.
+    ``SECRET_CHECKS`` maps these keys to checks, which raise ValueError; ``REQUIRED_SECRETS`` are the required ones.
     """
 
     SECRET_CHECKS: ClassVar[Mapping[str, Callable[[str], object]]] = {}
     REQUIRED_SECRETS: ClassVar[tuple[str, ...]] = ()
 
     def read_secret(self, key: str) -> str:
-        """Return what a key of ``SECRET_CHECKS`` says, wherever that stands; empty where nothing does.
+        """Return the value of a secret key from either form; empty without one.
 
         Raises:
-            ValueError: both forms say it, or the file cannot be read.
+            ValueError: both forms are set, or the file cannot be read.
         """
         value, file = getattr(self, key), getattr(self, key + FILE_SUFFIX)
         text = value.get_secret_value() if isinstance(value, SecretStr) else str(value)
@@ -47,14 +46,14 @@ class SecretTable(SettingsTable):
     @model_validator(mode="before")
     @classmethod
     def _drop_empty_values(cls, table: object) -> object:
-        # A layer unsays a form for the layers behind it by an empty one, see whole().
+        # A layer resets a form in the layers below by an empty value, see reset_other_form().
         if not isinstance(table, Mapping):
             return table
         return {key: value for key, value in table.items() if value != "" or key in cls.model_fields}
 
     @model_validator(mode="after")
     def _check_secrets(self) -> Self:
-        # Read now, so that what is wrong is told before anything starts.
+        # Read now, so that an error is reported before anything starts.
         found = list(self._find_errors())
         if found:
             raise error_details.build_error(type(self).__name__, found)
@@ -76,10 +75,10 @@ class SecretTable(SettingsTable):
 
 
 def read_text_file(file: str) -> str:
-    """Return what stands in a file.
+    """Read a text file.
 
     Raises:
-        ValueError: it cannot be read, or is far too long.
+        ValueError: it cannot be read, or is too long.
     """
     try:
         text = Path(file).read_text("utf-8")
@@ -96,7 +95,7 @@ def read_text_file(file: str) -> str:
 
 
 def resolve_paths(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
-    """Return a layer's table with the relative paths of its files made absolute from ``base``."""
+    """Resolve the relative paths of files in a table from ``base``."""
     files = {
         key: str(base / file) for key, file in table.items() if key.endswith(FILE_SUFFIX) and isinstance(file, str)
     }
@@ -104,9 +103,9 @@ def resolve_paths(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
 
 
 def reset_other_form(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a layer's table so that what it says in either form unsays both in the layers behind.
+    """Make a secret of a layer override both of its forms, key and file, in the layers below.
 
-    What is empty says nothing: of keys that have no other form, an empty one is let go of later.
+    An empty value counts as missing; empty values of other keys are dropped later.
     """
     said = {key: value for key, value in table.items() if value != ""}
     keys = {key.removesuffix(FILE_SUFFIX) for key in said if key not in _FILE_ONLY_KEYS}

@@ -1,4 +1,4 @@
-"""What all tables of ``hopwatch.toml`` have in common."""
+"""Base class of the tables of ``hopwatch.toml``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class SettingsTable(BaseModel):
-    """A table of the file: it cannot be changed, and knows no other keys than its own."""
+    """A table of the file: immutable, and unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)

@@ -1,4 +1,4 @@
-"""A notification as a template sees it, to check templates with; a test holds it against a real one."""
+"""Sample notification to check templates with; a test compares it with a real one."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any, Final
 
 
 class Labels(dict[str, str]):
-    """Labels as a template sees them: rules have different ones, and one that is not there is empty."""
+    """Labels in a template: a missing label is empty, since rules have different labels."""
 
     def __missing__(self, name: str) -> str:
-        """Return nothing."""
+        """Return an empty text."""
         return ""
 
 
@@ -50,4 +50,4 @@ SAMPLE: Final[Mapping[str, Any]] = {
     "is_again": False,
     "is_acknowledged": False,
 }
-"""What a template sees: the fields of a notification, and two of its delivery."""
+"""Variables of a template: the fields of a notification, and two of its delivery."""

@@ -1,9 +1,9 @@
-"""Templates of texts that people read: Jinja2 in a sandbox, cut down so that work and memory have bounds.
+"""Templates of notifications: Jinja2 in a sandbox, with bounds on time and memory.
 
-A template sees values alone (:data:`monitor.settings.sample.SAMPLE` has all of them) and can loop, ask and filter. It
-can assign nothing, call nothing and load nothing, so that no text grows from itself; loops stand in one another
-``MOST_NESTED`` deep at most, each ``MOST_EACH`` times round, and what a filter makes is no longer than ``MOST_CHARS``.
-A template that is wrong is refused when it is loaded: it is compiled, and rendered with the sample.
+A template has values (:data:`monitor.settings.template_sample.SAMPLE` has all of them), loops, conditions and filters.
+It cannot assign, call or load anything, so that no text grows from itself; loops are nested at most ``MAX_NESTING``
+deep with at most ``MAX_ITERATIONS`` each, and the result of a filter has at most ``MAX_CHARS``. A wrong template is
+refused when it is loaded: it is compiled, and rendered with the sample.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from hopwatch.monitor.settings.error_details import suggest_names
 from hopwatch.monitor.settings.template_sample import SAMPLE
 
 MAX_CHARS: Final = 20_000
-"""Of a template, of what a filter makes, and of what a template makes."""
+"""Length of a template, of the result of a filter, and of the rendered text."""
 MAX_NESTING: Final = 3
 MAX_CACHED: Final = 100
-"""Templates that are kept compiled."""
+"""Compiled templates in the cache."""
 MAX_ITERATIONS: Final = 100
-"""How often a loop goes round: over places, ids and labels, of which there are fewer."""
+"""Iterations of a loop; there are fewer alerts, ids and labels than that."""
 _LOOP_FILTER: Final = "each of a loop"
 _MAX_NUMBER: Final = 10**15
 
@@ -40,14 +40,14 @@ _ALLOWED_TESTS: Final = ("defined", "undefined", "none", "number", "string", "eq
 
 
 class TemplateFaultError(ValueError):
-    """A template that cannot be, or that fails; the message says on which of its lines, where that is known."""
+    """A template is invalid or fails; the message has the line, if it is known."""
 
 
 def check_template(text: str) -> str:
-    """Return a template that compiles, knows what it names, and makes a text of the sample.
+    """Check a template: compile it, and render it with the sample.
 
     Raises:
-        TemplateFaultError: it does not.
+        TemplateFaultError: it does not compile, or fails on the sample.
     """
     for event in ("firing", "resolved"):
         render_template(text, {**SAMPLE, "event": event})
@@ -55,7 +55,7 @@ def check_template(text: str) -> str:
 
 
 def render_template(text: str, values: Mapping[str, Any]) -> str:
-    """Return what a template makes of values, at most ``MOST_CHARS`` of it.
+    """Render a template, cut to ``MAX_CHARS``.
 
     Raises:
         TemplateFaultError: it cannot be compiled, or fails on these values.
@@ -70,7 +70,7 @@ def render_template(text: str, values: Mapping[str, Any]) -> str:
                 break
     except TemplateFaultError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever a template does with values, a person is told all the same
+    except Exception as error:  # noqa: BLE001 - a failing template must not stop a notification
         raise TemplateFaultError(f"the template fails: {' '.join(str(error).split()):.200}") from None
     return "".join(parts)
 
@@ -88,12 +88,12 @@ def _compile(text: str) -> Template:
     except RecursionError:
         raise TemplateFaultError("the template is nested too deeply") from None
     except SyntaxError as error:
-        # What Jinja takes is more than what Python, into which it turns it, does.
+        # Jinja accepts more than Python, which it compiles templates to.
         raise TemplateFaultError(f"the template fails: {error.msg:.200}") from None
 
 
 def _check_nodes(node: nodes.Node, loops: int) -> None:
-    """Check that a template has nothing but what it may have, and let its loops go by :func:`_each`."""
+    """Check that a template has allowed nodes only, and bound its loops by :func:`_check_loop`."""
     where = f"line {node.lineno} of the template"
     if not isinstance(node, _ALLOWED_NODES):
         what = type(node).__name__.lower()
@@ -118,7 +118,7 @@ def _check_nodes(node: nodes.Node, loops: int) -> None:
 
 
 class _Environment(ImmutableSandboxedEnvironment):
-    """No calls at all, and arithmetic with numbers alone: ``"x" * 10 ** 9`` is a text too."""
+    """Sandbox without calls, and with arithmetic for numbers only: ``"x" * 10 ** 9`` would be a text."""
 
     intercepted_binops = frozenset(["*", "%", "+", "-", "/", "//"])
 

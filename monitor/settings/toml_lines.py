@@ -1,4 +1,4 @@
-"""On which line of a TOML text each key stands; the standard library's parser does not tell."""
+"""Line numbers of the keys in a TOML text, which the standard library's parser does not give."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tree_sitter_toml
 from tree_sitter import Language, Node, Parser
 
 Key = tuple[str | int, ...]
-"""The way to a value: the keys of its tables and its own, and a number for the place in an array."""
+"""Path to a value: the keys of its tables and its own, and an index for the place in an array."""
 
 _TOML: Final = Language(tree_sitter_toml.language())
 _KEYS: Final = frozenset({"bare_key", "quoted_key", "dotted_key"})
@@ -20,8 +20,8 @@ _TABLES: Final = frozenset({"table", _ARRAY})
 def find_key_lines(text: str) -> dict[Key, int]:
     """Return the line, counted from 1, of each table, key and array element of a valid TOML text.
 
-    A table that was never written by itself has the line of the first key below it. The tables of an array have numbers
-    from 0 behind the array's name, which by itself has the line of the first of them.
+    An implicit table has the line of the first key below it. The tables of an array have indices from 0 after the name
+    of the array, whose own line is that of the first table.
     """
     lines: dict[Key, int] = {}
     arrays: dict[Key, int] = {}

@@ -1,1 +1,1 @@
-"""Where conclusions are kept: one SQL database, written in one transaction a micro-batch, read by everybody else."""
+"""The store: one SQL database with all results, written in one transaction per micro-batch."""

@@ -1,7 +1,7 @@
-"""Which run a store belongs to: the fence against replays, and the refusal of what does not fit together.
+"""Fencing of the store: one run writes it, a replayed batch changes nothing, a wrong checkpoint is refused.
 
-The lock on a store is as good as its disk. So each run of the monitor has a token of its own: the one that began last
-has put it into the store, and any other finds that in its next transaction, and writes no more.
+The lock on a store is only as good as its disk. So each run of the monitor has a fencing token: the run that started
+last has written its token into the store, and every other run finds that in its next transaction and stops writing.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _STOPPED: Final = "stopped_us"
 
 
 def check_once(connection: Connection) -> None:
-    """Check that the store is free for a run over all that is there.
+    """Check that a --once run may use the store.
 
     Raises:
-        StoreError: the store holds what a stream has written, part of which the spool has no more.
+        StoreError: the store holds results of a stream, whose records may be gone from the spool.
     """
     if read_value(connection, "query_id") not in (None, ONCE):
         what = "the store holds the results of a stream, --once would replace them"
@@ -40,10 +40,10 @@ def check_once(connection: Connection) -> None:
 
 
 def begin_once(connection: Connection, rules: Mapping[str, StreamConfig]) -> None:
-    """Empty the store for a run over all that is there; such a run is complete in itself.
+    """Empty the store for a --once run, which reads all records again.
 
     Raises:
-        StoreError: the store is a stream's.
+        StoreError: the store holds results of a stream.
     """
     check_once(connection)
     writer.clear_results(connection)
@@ -51,7 +51,7 @@ def begin_once(connection: Connection, rules: Mapping[str, StreamConfig]) -> Non
 
 
 def begin_anew(engine: Engine, checkpoint: Path) -> int:
-    """Give up the store's results and the checkpoint, and return how many windows were dropped.
+    """Delete the results and the checkpoint; return how many windows were deleted.
 
     The stream then begins with the first record that the transport still has.
     """
@@ -65,13 +65,13 @@ def begin_anew(engine: Engine, checkpoint: Path) -> int:
 def claim_store(
     engine: Engine, checkpoint: Path, rules: Mapping[str, StreamConfig], transport: str = "", run: str = ""
 ) -> None:
-    """Check that store, checkpoint, configuration and transport belong together, before a stream starts.
+    """Claim the store for a run, once store, checkpoint, configuration and transport fit together.
 
-    ``transport`` tells the transport from another one of its name; empty where nothing does. Where they do belong
-    together, the store is the run's, by its token, from now on.
+    ``transport`` identifies the transport among others of its name; empty where nothing does. ``run`` is the fencing
+    token of the run.
 
     Raises:
-        StoreError: they do not; the message says which of them to put aside.
+        StoreError: they do not fit together; the message says which of them to put aside.
     """
     with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
         schema.check_version(connection)
@@ -81,7 +81,7 @@ def claim_store(
 
 
 def record_stop(engine: Engine, run: str, at_us: int) -> None:
-    """Note that a run was stopped in good order; nothing where another one has the store.
+    """Record the time of an orderly stop, unless another run owns the store.
 
     Raises:
         StoreError: the store cannot be written.
@@ -92,16 +92,16 @@ def record_stop(engine: Engine, run: str, at_us: int) -> None:
 
 
 def read_stop_us(connection: Connection) -> int | None:
-    """Return when the last run was stopped in good order; None while it runs, and where it died."""
+    """Return the time of the last orderly stop; None while a run is active or after a crash."""
     noted = read_value(connection, _STOPPED)
     return None if noted is None else int(noted)
 
 
 def require_run(connection: Connection, run: str) -> None:
-    """Check that the store is this run's, inside of the transaction that is to write.
+    """Check that the run still owns the store, inside the transaction that will write.
 
     Raises:
-        StoreError: another one has begun since.
+        StoreError: another run has started since.
     """
     if (read_value(connection, _RUN) or "") != run:
         what = f"another monitor has taken the store {dialect.redact_url(connection.engine.url)}, and this one ends"
@@ -121,30 +121,32 @@ def _check_consistency(
         raise StoreError(f"{what}: name another store in [store] url, or delete it")
     _refuse_changed_rules(kept, rules)
     planned, done = (_newest_complete_batch(checkpoint, log, lines) for log, lines in (("offsets", 3), ("commits", 2)))
-    told = ""
+    mismatch = ""
     if wrote is None:
-        told = f"the checkpoint {checkpoint} is at batch {done}, the store is empty" if done > _NO_BATCH else ""
+        mismatch = f"the checkpoint {checkpoint} is at batch {done}, the store is empty" if done > _NO_BATCH else ""
     elif planned == _NO_BATCH:
-        told = f"the store was written up to batch {last}, the checkpoint {checkpoint} has none"
+        mismatch = f"the store was written up to batch {last}, the checkpoint {checkpoint} has none"
     elif read_query_id(checkpoint) != wrote:
-        told = f"the store was written by query {wrote}, the checkpoint {checkpoint} is of {read_query_id(checkpoint)}"
+        mismatch = (
+            f"the store was written by query {wrote}, the checkpoint {checkpoint} is of {read_query_id(checkpoint)}"
+        )
     elif not done <= last <= planned:
-        told = f"the store is at batch {last}, the checkpoint {checkpoint} has done {done} and planned {planned}"
-    if not told and was and transport and transport != was:
+        mismatch = f"the store is at batch {last}, the checkpoint {checkpoint} has done {done} and planned {planned}"
+    if not mismatch and was and transport and transport != was:
         what = f"the store was written from another topic: {was}; [transport] url names {transport}"
         raise CheckpointError(f"{what}: put it back, name another store and workdir, or pass --begin-anew")
-    if told:
+    if mismatch:
         advice = f"bring back the other's own, put the store and {checkpoint} aside together, or pass --begin-anew"
-        raise CheckpointError(f"{told}: {advice}")
+        raise CheckpointError(f"{mismatch}: {advice}")
 
 
 def register_batch(
     connection: Connection, query: str, batch_id: int, rules: Mapping[str, StreamConfig], transport: str = ""
 ) -> bool:
-    """Pass the fence: return whether this batch is new, and note it as written if so."""
+    """Register a batch as written; return False if it is a replay, which must change nothing."""
     if read_value(connection, "query_id") == query and int(read_value(connection, "batch_id") or _NO_BATCH) >= batch_id:
         return False
-    # A stream that the configuration has no more stays known: it may come back while its windows are kept.
+    # A stream that was removed from the configuration stays known: it may come back while its windows are kept.
     known = json.loads(read_value(connection, "rules") or "{}") | json.loads(_encode_rules(rules))
     now = {"query_id": query, "batch_id": str(batch_id), "rules": json.dumps(known, sort_keys=True)}
     set_values(connection, now | ({"transport": transport} if transport else {}))
@@ -160,7 +162,7 @@ def read_query_id(checkpoint: Path) -> str:
     """Return the id that Spark gave the query of this checkpoint.
 
     Raises:
-        CheckpointError: the checkpoint does not tell it.
+        CheckpointError: the checkpoint has no readable id.
     """
     try:
         return str(json.loads((checkpoint / "metadata").read_text("utf-8"))["id"])
@@ -170,7 +172,7 @@ def read_query_id(checkpoint: Path) -> str:
 
 
 def _refuse_changed_rules(kept: Mapping[str, object], rules: Mapping[str, StreamConfig]) -> None:
-    """Refuse other nodes, arrows or shards under the same name: what is kept of open windows counts by them."""
+    """Refuse changed nodes, arrows or shards of a stream: the tallies of open windows depend on them."""
     now = json.loads(_encode_rules(rules))
     for stream in kept:
         if stream in now and now[stream] != kept[stream]:
@@ -179,7 +181,7 @@ def _refuse_changed_rules(kept: Mapping[str, object], rules: Mapping[str, Stream
 
 
 def _encode_rules(rules: Mapping[str, StreamConfig]) -> str:
-    told = {
+    encoded = {
         stream: [
             of_stream.pathway.nodes,
             [[group.source, *group.targets] for group in of_stream.pathway.groups],
@@ -188,24 +190,24 @@ def _encode_rules(rules: Mapping[str, StreamConfig]) -> str:
         ]
         for stream, of_stream in rules.items()
     }
-    return json.dumps(told, sort_keys=True)
+    return json.dumps(encoded, sort_keys=True)
 
 
 def _newest_complete_batch(checkpoint: Path, log: str, lines: int) -> int:
-    """Return the number of the newest batch in one of the checkpoint's logs, whose file has at least so many lines.
+    """Return the number of the newest batch in a log of the checkpoint.
 
     Raises:
-        CheckpointError: it has less, or something else than Spark writes.
+        CheckpointError: its file has fewer lines than ``lines``, or is not what Spark writes.
     """
     newest = max((int(one.name) for one in (checkpoint / log).glob("*") if one.name.isdigit()), default=_NO_BATCH)
     if newest == _NO_BATCH:
         return newest
     try:
-        told = (checkpoint / log / str(newest)).read_text("utf-8").splitlines()
-        json.loads(told[1])
+        content = (checkpoint / log / str(newest)).read_text("utf-8").splitlines()
+        json.loads(content[1])
     except (OSError, ValueError, IndexError):
-        told = []
-    if len(told) < lines:
+        content = []
+    if len(content) < lines:
         what = f"the checkpoint {checkpoint} is damaged, its file {log}/{newest} is not whole"
         raise CheckpointError(f"{what}: bring back a copy of it, or pass --begin-anew")
     return newest

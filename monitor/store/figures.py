@@ -1,4 +1,4 @@
-"""What the store says of the monitor's own work, and where it stood when a monitor starts: for its metrics."""
+"""Queries for the monitor's own metrics: counts of the store, and its state when a monitor starts."""
 
 from __future__ import annotations
 from collections import Counter
@@ -28,7 +28,7 @@ _WAITING: Final = [status.value for status in Status if not status.is_final]
 
 
 def read_figures(connection: Connection, rules: Mapping[str, StreamConfig]) -> StoreFigures:
-    """Return what the store says of the monitor's own work."""
+    """Query the figures of the monitor's own work."""
     accounts = reader.read_accounts(connection)
     counted = ("records", "observations", "duplicate_batches", "too_late", "implausible")
     # A counter that is not there before its first record shows no increase when that comes.
@@ -45,7 +45,7 @@ def read_figures(connection: Connection, rules: Mapping[str, StreamConfig]) -> S
 
 
 def read_starting_point(connection: Connection, rules: Mapping[str, StreamConfig]) -> InitialState:
-    """Return where the store stands: the newest final window of each stream, and which can be judged again."""
+    """Query the state of the store at the start: newest final window of each stream, windows that may change."""
     window, watermark_us = tables.windows.c, fencing.read_watermark_us(connection)
     found = (_read_newest_window(connection, stream) for stream in rules)
     judged: set[tuple[str, int]] = set()
@@ -65,7 +65,7 @@ def _read_newest_window(connection: Connection, stream: str) -> WindowResult | N
 
 
 def _select_since(stream: str, from_us: int, *columns: ColumnElement[Any]) -> Select[Any]:
-    """Return what asks for the newest windows of a stream: by their key, however many older ones there are."""
+    """Return a query for the windows of a stream since a time; by the primary key, so older windows cost nothing."""
     window = tables.windows.c
     return select(*columns).where(window.stream == stream, window.window_start_us >= from_us)
 

@@ -1,4 +1,4 @@
-"""Which probe instances there are, those that need a person first, some at a time: there may be thousands."""
+"""Queries for probe instances, page by page: those with problems come first."""
 
 from __future__ import annotations
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ _KEY: Final = tuple(tables.books.primary_key)
 
 @dataclass(frozen=True, slots=True)
 class InstanceFilter:
-    """Which instances: of one stream or all, with some text in stream, node or probe; ``include_gone`` the gone too."""
+    """Filter of instances: by stream, by text in stream, node or probe; ``include_gone`` includes long gone ones."""
 
     stream: str = ""
     search: str = ""
@@ -41,7 +41,7 @@ class InstanceFilter:
 
 
 def query_instances(connection: Connection, asked: InstanceFilter, first: int, most: int) -> InstancePage:
-    """Return at most ``most`` of the instances that are asked for, without the ``first`` so many."""
+    """Query a page of instances: skip the ``first`` ones, return at most ``most``."""
     moment = read_reference_time_us(connection)
     state, is_gone = _state_column(moment), _gone_column(moment)
     counts: dict[InstanceState, int] = {}
@@ -62,7 +62,7 @@ def query_instances(connection: Connection, asked: InstanceFilter, first: int, m
 
 
 def read_reference_time_us(connection: Connection) -> int:
-    """Return the moment that instances are judged by, in arrival time: a monitor that is behind calls nobody silent."""
+    """Return the time that instances are judged at, in arrival time: a monitor that lags behind calls none silent."""
     if writer.read_value(connection, "query_id") != fencing.ONCE:
         return fencing.read_watermark_us(connection)
     newest_us = select(func.max(_book.last_arrival_us)).where(_book.stream != MONITOR_STREAM)
@@ -70,7 +70,7 @@ def read_reference_time_us(connection: Connection) -> int:
 
 
 def read_progress(connection: Connection) -> ReadProgress:
-    """Return up to when the store was read, whether it was filled once, and when its monitor was stopped."""
+    """Return how far the transport was read, whether by a --once run, and when the monitor was stopped."""
     is_once = writer.read_value(connection, "query_id") == fencing.ONCE
     return ReadProgress(read_reference_time_us(connection), is_once, fencing.read_stop_us(connection))
 

@@ -1,4 +1,4 @@
-"""Ids of lost messages as the store has them: packed, with what they were called."""
+"""Encoding of lost messages in the store: packed ids with their names and stamps."""
 
 from __future__ import annotations
 from collections.abc import Iterator
@@ -24,12 +24,12 @@ _ROWS_PER_FETCH: Final = 100
 
 
 def split_ids(packed: bytes) -> list[bytes]:
-    """Return the ids that were packed."""
+    """Split packed ids."""
     return [bytes(packed[at : at + ID_BYTES]) for at in range(0, len(packed), ID_BYTES)]
 
 
 def first_id_columns(most: int) -> list[ColumnElement[Any]]:
-    """Return the columns that hold the first ids and their names, under the names of the columns they are cut from."""
+    """Return columns that are cut to the first ids and their names; they keep the names of the full columns."""
     column = tables.lost_ids.c
     sizes = (
         (column.message_ids, ID_BYTES),
@@ -41,7 +41,7 @@ def first_id_columns(most: int) -> list[ColumnElement[Any]]:
 
 
 def read_named_ids(row: Any) -> Iterator[tuple[bytes, str]]:  # noqa: ANN401 - a row with the columns of lost ids
-    """Yield each id of a row, and how it is shown."""
+    """Yield each id of a row with its text for people."""
     ids = split_ids(row.message_ids)
     names = _unpack_names(row, len(ids))
     for message_id, kind, text in zip(ids, names.kinds.tolist(), names.texts.tolist(), strict=True):
@@ -49,9 +49,9 @@ def read_named_ids(row: Any) -> Iterator[tuple[bytes, str]]:  # noqa: ANN401 - a
 
 
 class LostMessage(NamedTuple):
-    """What a message was called, how many stamps it has, and the first of these, by the names of their fields.
+    """Name of a lost message, the number of its stamps, and the first of them as fields by name.
 
-    How many is not known of what was written before stamps were kept.
+    The number is unknown for rows that were written before stamps were stored.
     """
 
     kind: int
@@ -61,7 +61,7 @@ class LostMessage(NamedTuple):
 
 
 def find_message(row: Any, message_id: bytes) -> LostMessage | None:  # noqa: ANN401 - a row with the columns of lost ids
-    """Return what is kept of one id of a row; None if the row has other ids."""
+    """Return the stored message of an id; None if the row does not have the id."""
     ids = split_ids(row.message_ids)
     if message_id not in ids:
         return None
@@ -80,7 +80,7 @@ def _unpack_names(row: Any, count: int) -> Names:  # noqa: ANN401 - a row
 
 
 def read_packed_ids(connection: Connection, stream: str | None = None) -> Iterator[tuple[str, int, str, Ids]]:
-    """Yield (stream, start of the window in µs, node, ids) of all that is kept as lost, few rows in memory at once."""
+    """Yield (stream, start of the window in µs, node, ids) of all lost messages, with few rows in memory at once."""
     column = tables.lost_ids.c
     wanted = select(column.stream, column.window_start_us, column.node, column.message_ids)
     if stream is not None:

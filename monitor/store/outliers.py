@@ -1,4 +1,4 @@
-"""What the store keeps of outliers: those that were found, and the memory of their series before a whole hour."""
+"""Outliers in the store: findings, and the state of the detector for each series at a whole hour."""
 
 from __future__ import annotations
 import json
@@ -43,11 +43,11 @@ from hopwatch.probes.contract.limits import WINDOW_US
 
 
 LOOKBACK_US: Final = DAY_US
-"""How much of the past a series without a memory begins with, where a store has windows of before it kept any."""
+"""Span of past windows that a series without a stored state starts from."""
 
 _NEVER_US: Final = 2**63 - 1
 _NO_NODE: Final = -1
-"""The place of a row that says only since when a stream is followed, until memory is kept."""
+"""Place of the row that only holds the start of a stream, until the first states are stored."""
 
 _states, _outliers = tables.outlier_states.c, tables.outliers.c
 
@@ -60,7 +60,7 @@ class StoredSeries:
     stream: str
 
     def states(self, rows: Ints) -> States:
-        """Return the memory of some series; new where none is kept."""
+        """Return the states of some series; new ones if none are stored."""
         places = np.unique(rows // len(TRACKED_QUANTITIES))
         wanted = select(_states.place, _states.states).where(_states.stream == self.stream)
         chosen = wanted.where(_states.place.in_(places.tolist())).order_by(_states.place)
@@ -74,16 +74,16 @@ class StoredSeries:
         return found
 
     def before_us(self) -> int | None:
-        """Return the hour that the kept memory is before; none where none is kept."""
+        """Return the hour up to which the stored states reach; None without stored states."""
         wanted = select(func.max(_states.before_us)).where(_states.stream == self.stream)
         before_us = self.connection.execute(wanted).scalar()
         return None if before_us is None else int(before_us)
 
 
 def detect_outliers(connection: Connection, ledger: Ledger, conclusions: Sequence[Conclusion]) -> list[Conclusion]:
-    """Let the final windows among some that are written enter their series, and write what is found.
+    """Run the detector over newly written final windows, and write its findings.
 
-    Returns the conclusions with what is said of their nodes.
+    Returns the conclusions, with the outliers of their nodes.
     """
     for stream in dict.fromkeys(conclusion.result.stream for conclusion in conclusions):
         results = [one.result for one in conclusions if one.result.stream == stream and one.result.status.is_final]
@@ -98,9 +98,9 @@ def detect_outliers(connection: Connection, ledger: Ledger, conclusions: Sequenc
 
 
 def save_states(connection: Connection, ledger: Ledger) -> None:
-    """Write the memory of the series of one stream before the newest hour that nothing can change any more.
+    """Save the series states of one stream, at the newest hour before which no window can change.
 
-    It is the stream's turn whose values reach back the farthest.
+    The stream with the oldest values in memory comes first.
     """
     for stream, watched in sorted(ledger.watched.items(), key=lambda one: min(one[1].values, default=_NEVER_US)):
         oldest_us = min(ledger.live.get(stream, ()), default=watched.newest_us + WINDOW_US)
@@ -116,13 +116,13 @@ def save_states(connection: Connection, ledger: Ledger) -> None:
 
 
 def resume_series(connection: Connection, stream: str, nodes: tuple[str, ...], came: Collection[int] = ()) -> SeriesTracker:
-    """Return the series of a stream as they were before the windows that came now, which are written already."""
+    """Rebuild the series of a stream up to the windows in ``came``, which are written already."""
     kept = StoredSeries(connection, stream)
     base_us = kept.before_us()
     if base_us is None:
         newest_us = reader.read_newest_final_us(connection, stream)
         base_us = 0 if newest_us is None else max(0, newest_us - LOOKBACK_US)
-        # Whoever is started before any memory is kept begins where this one does.
+        # A monitor that starts before any state is stored starts at the same time as this one.
         begun = {"stream": stream, "place": _NO_NODE, "before_us": base_us, "states": b""}
         connection.execute(dialect.upsert(connection, tables.outlier_states), [begun])
     watched = SeriesTracker(nodes, base_us)
@@ -135,7 +135,7 @@ def resume_series(connection: Connection, stream: str, nodes: tuple[str, ...], c
 
 
 def write_changes(connection: Connection, stream: str, news: FindingChanges) -> None:
-    """Strike out what holds no more, and write what is found."""
+    """Delete findings that no longer hold, and write the new ones."""
     of_series = (_outliers.node == bindparam("of_node")) & (_outliers.quantity == bindparam("of_quantity"))
     behind = _outliers.window_start_us >= bindparam("from_us")
     if news.erased:
@@ -149,7 +149,7 @@ def write_changes(connection: Connection, stream: str, news: FindingChanges) -> 
 def query_findings(
     engine: Engine, stream: str | None = None, from_us: int | None = None, to_us: int | None = None
 ) -> list[tuple[str, OutlierFinding]]:
-    """Return what was found in windows that start in ``[from_us, to_us)``, in order of stream and time.
+    """Query the findings of windows that start in ``[from_us, to_us)``, by stream and time.
 
     Raises:
         StoreError: the store cannot be read.
@@ -160,16 +160,16 @@ def query_findings(
 
 
 def read_findings(connection: Connection, stream: str, from_us: int, to_us: int) -> list[OutlierFinding]:
-    """Return what was found in windows of a stream that start in ``[from_us, to_us)``, in order of time."""
+    """Query the findings of a stream in windows that start in ``[from_us, to_us)``, by time."""
     return [_parse_finding(row) for row in connection.execute(_in_range(stream, from_us, to_us)).mappings()]
 
 
 def read_newest_findings(
     connection: Connection, stream: str | None, span_us: tuple[int, int], most: int, *, is_all: bool
 ) -> tuple[int, list[tuple[str, OutlierFinding]]]:
-    """Return how many outliers there are in windows that start in a span, its end not included, and the newest ones.
+    """Count the outliers of a span, its end excluded, and return the newest ones.
 
-    ``is_all`` counts and returns what was only noticed too.
+    ``is_all`` includes notices.
     """
     chosen = _in_range(stream, *span_us)
     chosen = chosen if is_all else chosen.where(_outliers.is_outlier)
@@ -194,7 +194,7 @@ def _with_findings(ledger: Ledger, conclusion: Conclusion) -> Conclusion:
 
 
 def _read_latest_outliers(connection: Connection, stream: str, before_us: int) -> Iterator[OutlierFinding]:
-    """Yield the latest outlier of each series before a moment."""
+    """Yield the latest outlier of each series before a time."""
     chosen = (_outliers.stream == stream) & _outliers.is_outlier & (_outliers.window_start_us < before_us)
     latest = select(_outliers.node, _outliers.quantity, func.max(_outliers.window_start_us)).where(chosen)
     key = tuple_(_outliers.node, _outliers.quantity, _outliers.window_start_us)

@@ -1,4 +1,4 @@
-"""What was concluded before, read from the store inside the transaction that is about to change it."""
+"""Earlier results of windows, read inside the transaction that will change them."""
 
 from __future__ import annotations
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ PackedTallies = dict[tuple[str, int], dict[int, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class StoredPast:
-    """The :class:`PriorResults` of one transaction, and the tallies that it has written itself."""
+    """A :class:`PriorResults` over one transaction; ``packed`` are tallies that it has written itself."""
 
     connection: Connection
     rules: Mapping[str, StreamConfig]
@@ -32,9 +32,9 @@ class StoredPast:
         return reader.read_tallies(self.connection, stream, start_us)
 
     def result(self, stream: str, start_us: int) -> WindowResult | None:
-        """Return the window as it was last concluded."""
+        """Return the last result of the window."""
         return reader.read_window(self.connection, stream, start_us)
 
     def lost_ids(self, stream: str, start_us: int) -> set[bytes]:
-        """Return the ids that are kept as lost at any node of the window."""
+        """Return the ids that are stored as lost at any node of the window."""
         return reader.read_window_lost_ids(self.connection, stream, start_us)

@@ -1,4 +1,4 @@
-"""What was set aside, and what was stopped, in a range: counts by reason and by node, and the newest examples."""
+"""Data quality of a range: records set aside and messages stopped, by reason and node, with the newest examples."""
 
 from __future__ import annotations
 from collections import Counter
@@ -29,13 +29,13 @@ _hours, _of_hours, _stale = tables.rollups.c, tables.node_rollups.c, tables.stal
 _SUMMED: Final = ("seen", "filtered", "rejected")
 
 StopCounts = Counter[tuple[str, str, str]]
-"""By stream, node and what is summed."""
+"""Sums by stream, node and field."""
 
 
 def read_quality(connection: Connection, summed: Sequence[StoppedMessages], from_us: int, to_us: int, most: int) -> Quality:
-    """Return what was set aside of what arrived in ``[from_us, to_us)``, with the nodes that :func:`stopped` found.
+    """Query the records set aside in ``[from_us, to_us)``; ``summed`` is the result of :func:`sum_stopped`.
 
-    Of each list there are at most ``most``.
+    Each list has at most ``most`` entries.
     """
     meets = (_holes.before_us >= from_us) & (_holes.after_us < to_us)
     aged = select(tables.holes).where(meets).order_by(_holes.before_us.desc(), _holes.place, _holes.first_offset)
@@ -56,7 +56,7 @@ def read_quality(connection: Connection, summed: Sequence[StoppedMessages], from
 
 
 def sum_stopped(connection: Connection, stream: str, from_us: int, to_us: int, step_us: int) -> list[StoppedMessages]:
-    """Return the sums of final windows at every node that saw a message in ``[from_us, to_us)``."""
+    """Sum seen, filtered and rejected messages of final windows in ``[from_us, to_us)``, by node."""
     sums: StopCounts = Counter()
     if step_us < HOUR_US:
         _add_rows(connection, sums, _sum_windows(stream, from_us, to_us))
@@ -103,7 +103,7 @@ def _sum_windows(stream: str, from_us: int, to_us: int) -> Select[Any]:
 
 
 def _sum_hours(stream: str, from_us: int, to_us: int) -> Select[Any]:
-    """Return the sums of hours that nothing was written of since; one that is frozen stays as it is."""
+    """Return a query for the sums of hours that are up to date or frozen."""
     is_stale = exists().where(_stale.stream == _of_hours.stream, _stale.start_us == _of_hours.start_us)
     wanted = (
         select(_of_hours.stream, _of_hours.node, *(func.sum(_of_hours[name]).label(name) for name in _SUMMED))

@@ -1,8 +1,8 @@
-"""What ranges are made of: sums and merged digests of windows, hours and days, kept while nothing changes.
+"""Cache of partial sums for ranges: counts and merged digests of windows, hours and days.
 
-Windows are summed ten minutes at a time, so that a range that moves on by a minute reads what came in that minute. The
-database adds the counts; digests are merged as they are stored. A piece is known by the revisions of its windows, or by
-the fingerprints of its roll-ups, so one that was made before stands for it exactly as long as these are the same.
+Windows are summed in blocks of ten minutes, so that a range that moves on by one window reads that window only. The
+database adds the counts; digests are merged as they are stored. The key of a sum holds the revisions of its windows, or
+the fingerprints of its roll-ups, so a cached sum is valid exactly as long as these stay the same.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from hopwatch.monitor.store.tables import QUANTILE_FIELDS
 
 BLOCK_US: Final = 600_000_000
 MAX_PIECES: Final = 96
-"""Pieces; one of 100 nodes takes about 2 MB."""
+"""Cached sums; one of 100 nodes takes about 2 MB."""
 _VERDICTS: Final = tuple(verdict.value.lower() for verdict in Verdict)
 _SUMMED_FIELDS: Final = (*COUNTS, "lost_upper")
 _NODE_SUMMED_FIELDS: Final = (*NODE_COUNTS, "loss_upper")
@@ -57,7 +57,7 @@ _WINDOW_COLUMNS: Final = tuple(
 ) + tuple(tables.windows.c[f"lag_us_{part}"] for part in QUANTILE_FIELDS)  # fmt: skip
 _ROLLUP_SUMMED_FIELDS: Final = ("windows", *_VERDICTS, *_SUMMED_FIELDS)
 _ROLLUP_BLOCK: Final = -1
-"""Stands for the block of what is rolled up."""
+"""Block number of sums over roll-ups."""
 
 Value = TypeVar("Value")
 Rows = Sequence[Row[Any]]
@@ -66,29 +66,29 @@ Condition = ColumnElement[bool]
 
 @dataclass(slots=True)
 class RangeCache:
-    """Pieces, and what is made of them, as many as were used last; safe from any thread."""
+    """Thread-safe LRU cache of sums and of results built from them."""
 
     max_pieces: int = MAX_PIECES
     _pieces: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get_or_build(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """Return what was made under a key, which is of one kind alone, or make it."""
+        """Return the cached value of a key, or build and cache it; a key stands for values of one type."""
         found = self.get(key)
         if found is None:
             found = make()
             self.put(key, found)
         return cast("Value", found)
 
-    def get(self, key: Hashable) -> Any:  # noqa: ANN401 - what was kept
-        """Return what is kept under a key; None without it."""
+    def get(self, key: Hashable) -> Any:  # noqa: ANN401 - values of any type
+        """Return the cached value of a key; None if there is none."""
         with self._lock:
             if key in self._pieces:
                 self._pieces.move_to_end(key)
             return self._pieces.get(key)
 
     def put(self, key: Hashable, piece: object) -> None:
-        """Keep something; what was used longest ago goes if there is too much."""
+        """Cache a value, and evict the least recently used ones above the limit."""
         with self._lock:
             self._pieces[key] = piece
             while len(self._pieces) > self.max_pieces:
@@ -97,7 +97,7 @@ class RangeCache:
 
 @dataclass(frozen=True, slots=True)
 class CachedStream:
-    """A stream of a store, and the pieces that are kept; ``cache_key`` tells store and rules from all others."""
+    """A stream of a store with its cache; ``cache_key`` identifies the store and the rules of the stream."""
 
     connection: Connection
     stream: str
@@ -106,7 +106,7 @@ class CachedStream:
 
 
 def sum_windows(source: CachedStream, ranges: Ranges) -> dict[int, Sums]:
-    """Return the sums of the final windows in some ranges, by the start of the ten minutes that they fall into."""
+    """Sum the final windows in some ranges, by the start of their block of ten minutes."""
     if not ranges:
         return {}
     column, start = tables.windows.c, tables.windows.c.window_start_us
@@ -139,7 +139,7 @@ def sum_windows(source: CachedStream, ranges: Ranges) -> dict[int, Sums]:
 
 
 def sum_rollups(source: CachedStream, plan: RangePlan) -> Sums | None:
-    """Return the sums of the hours and days of a plan; none without any."""
+    """Sum the hours and days of a plan; None if it has none."""
     planned, column = _in_rollups(tables.rollups, source.stream, plan), tables.rollups.c
 
     def make() -> Sums:
@@ -156,7 +156,7 @@ def sum_rollups(source: CachedStream, plan: RangePlan) -> Sums | None:
 
 
 def read_fingerprints(source: CachedStream, plan: RangePlan) -> tuple[tuple[str, int, int], ...]:
-    """Return span, start and fingerprint of the hours and days of a plan: equal ones stand for equal figures."""
+    """Query span, start and fingerprint of the hours and days of a plan; equal fingerprints mean equal figures."""
     column = tables.rollups.c
     found = source.connection.execute(
         select(column.span, column.start_us, column.fingerprint)
@@ -166,7 +166,7 @@ def read_fingerprints(source: CachedStream, plan: RangePlan) -> tuple[tuple[str,
     return tuple((row.span, row.start_us, row.fingerprint) for row in found)
 
 
-def _build_pieces(  # noqa: PLR0913, PLR0917 - all that pieces are made of
+def _build_pieces(  # noqa: PLR0913, PLR0917 - all parts of the query
     connection: Connection,
     table: Table,
     where: Condition,
@@ -174,7 +174,7 @@ def _build_pieces(  # noqa: PLR0913, PLR0917 - all that pieces are made of
     counts: Mapping[int, Mapping[str, int | None]],
     unit: int,
 ) -> dict[int, Sums]:
-    """Return the pieces of the rows of nodes that are chosen, by their group times ``unit``."""
+    """Sum the selected rows of nodes by group; the key of a sum is the group times ``unit``."""
     column = table.c
     sums = [func.sum(column[name]) for name in _NODE_SUMMED_FIELDS]
     unknown = func.sum(case((column.loss_upper.is_(None), 1), else_=0))
@@ -202,7 +202,7 @@ def _build_pieces(  # noqa: PLR0913, PLR0917 - all that pieces are made of
 def _merge_digests(
     connection: Connection, table: Table, where: Condition, group: ColumnElement[int], unit: int
 ) -> dict[tuple[int, int], NodeLags]:
-    """Return the merged digests of each piece and node."""
+    """Merge the digests of each group and node."""
     stored: dict[tuple[int, int], tuple[list[bytes], ...]] = defaultdict(lambda: ([], [], []))
     wanted = select(group, table.c.place, *(table.c[f"{name}_digest"] for name in NODE_LAGS)).where(where)
     for number, place, *digests in connection.execute(wanted):
@@ -213,7 +213,7 @@ def _merge_digests(
 
 
 def _count_windows(windows: Rows) -> dict[str, int | None]:
-    """Return the counts of windows: how many there are, of each verdict, and their sums."""
+    """Count windows, by verdict too, and add up their figures."""
     told: dict[str, int | None] = {"windows": len(windows)}
     told |= {name: sum(row.verdict == name.upper() for row in windows) for name in _VERDICTS}
     return told | _add_rows(windows, _SUMMED_FIELDS)
@@ -225,7 +225,7 @@ def _add_rows(rows: Rows, names: Sequence[str]) -> dict[str, int | None]:
 
 
 def _clip_ranges(ranges: Ranges, blocks: Sequence[int]) -> Ranges:
-    """Return what of some ranges falls into some blocks."""
+    """Return the parts of some ranges that fall into some blocks."""
     return tuple(
         (max(begin, block), min(end, block + BLOCK_US))
         for block in blocks
@@ -241,5 +241,5 @@ def _in_rollups(table: Table, stream: str, plan: RangePlan) -> Condition:
 
 
 def _in_ranges(column: ColumnElement[int], ranges: Ranges, of: Condition) -> Condition:
-    """Return what chooses ranges of what is chosen; said in each of them anew, so that an index serves each."""
+    """Return a condition for some ranges; ``of`` is repeated in each of them, so that the index is used for each."""
     return or_(false(), *(and_(of, column >= begin, column < end) for begin, end in ranges))

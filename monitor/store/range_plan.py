@@ -1,4 +1,4 @@
-"""Which roll-ups and windows a range is made of: days where they are whole, hours beside them, windows for the rest."""
+"""Query plan of a time range: whole days, hours beside them, and windows for the rest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Ranges = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class RangePlan:
-    """The ranges that are read from windows, hours and days; together they are the range, each moment once."""
+    """Parts of a range that are read from windows, hours and days; they cover each moment exactly once."""
 
     windows: Ranges
     hours: Ranges
@@ -21,7 +21,7 @@ class RangePlan:
 
 
 def plan_range(from_us: int, to_us: int, step_us: int, live_us: Collection[int]) -> RangePlan:
-    """Return the plan of ``[from_us, to_us)``; hours that start in ``live_us`` are not rolled up yet.
+    """Plan the range ``[from_us, to_us)``; hours that start in ``live_us`` are not rolled up yet.
 
     With steps of an hour or longer, an hour belongs to the range if it starts in it.
     """
@@ -49,7 +49,7 @@ def _round_up(at_us: int, step_us: int) -> int:
 
 
 def _join_ranges(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """Return ranges in order, those that touch as one, empty ones left out."""
+    """Sort ranges, join those that touch, and drop empty ones."""
     joined: list[tuple[int, int]] = []
     for begin, end in sorted(one for one in ranges if one[0] < one[1]):
         if joined and joined[-1][1] == begin:

@@ -1,6 +1,6 @@
-"""A range of a stream as it is shown: the whole of it, and its windows, hours or days with some of their nodes.
+"""Time range of a stream for display: its total, and its windows, hours or days with some of their nodes.
 
-However many nodes a stream has, figures of a node at a step are read of those alone that are shown.
+Per-step figures are read only for the nodes that are shown, however many a stream has.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from hopwatch.monitor.store.range_plan import plan_range
 
 Steps = tuple[WindowResult, ...] | tuple[RollUp, ...]
 NodeSelector = Callable[[RollUp | None], Collection[str]]
-"""Says of the whole of a range which of its nodes the steps are told with."""
+"""Selects the nodes to show in each step, given the total of the range."""
 
 
 @dataclass(frozen=True, slots=True)
 class RangeResult:
-    """A range: its steps in order, with those nodes that were chosen, and the whole, None without a final window."""
+    """Steps of a range in order, with the selected nodes, and the total; None without a final window."""
 
     steps: Steps
     whole: RollUp | None
@@ -43,7 +43,7 @@ class RangeResult:
 
 @dataclass(frozen=True, slots=True)
 class RangeQuery:
-    """Which range of which stream, in steps of windows, hours or days: those that start in ``[from_us, to_us)``."""
+    """Query of a range: the windows, hours or days of a stream that start in ``[from_us, to_us)``."""
 
     stream: str
     from_us: int
@@ -52,9 +52,9 @@ class RangeQuery:
 
 
 def read_range(connection: Connection, where: RangeQuery, chosen: NodeSelector, kept: RangeCache) -> RangeResult:
-    """Return a range; empty of a stream that no configuration of this store has had.
+    """Query a range; it is empty for an unknown stream.
 
-    The whole is of final windows alone, its percentiles from merged digests. ``kept`` saves reading what was read.
+    The total covers final windows only, its percentiles come from merged digests. ``kept`` caches partial sums.
     """
     rules = reader.read_rules(connection, where.stream)
     if not rules:
@@ -78,7 +78,7 @@ def read_range(connection: Connection, where: RangeQuery, chosen: NodeSelector, 
 
 
 def _sum_plan(source: CachedStream, plan: RangePlan) -> Sums | None:
-    """Return what the windows and roll-ups of a plan come to; none where there are none."""
+    """Sum the windows and roll-ups of a plan; None if there are none."""
     blocks, rest = range_cache.sum_windows(source, plan.windows), range_cache.sum_rollups(source, plan)
     parts = (*(blocks[at] for at in sorted(blocks)), *([rest] if rest else []))
     if len(parts) <= 1:
@@ -87,14 +87,14 @@ def _sum_plan(source: CachedStream, plan: RangePlan) -> Sums | None:
 
 
 def _build_total(source: CachedStream, shape: PathwayShape, at_us: int, sums: Sums) -> RollUp:
-    """Return what these sums say of all nodes."""
+    """Build the total over all nodes from sums."""
     return source.cache.get_or_build(
         (RollUp, shape, at_us, sums), lambda: build_roll_up(shape, source.stream, at_us, sums).figures
     )
 
 
 def _read_rollups(source: CachedStream, where: RangeQuery, places: frozenset[int]) -> dict[int, RollUp]:
-    """Return the hours or days that are rolled up, by their start, with some of their nodes."""
+    """Read the stored hours or days by their start, with some of their nodes."""
     all_of_it = ((where.from_us, where.to_us),)
     span, plan = rollups.HOUR, RangePlan((), all_of_it, ())
     if where.step_us == DAY_US:
@@ -108,8 +108,8 @@ def _read_rollups(source: CachedStream, where: RangeQuery, places: frozenset[int
 
 
 def _build_step(source: CachedStream, shape: PathwayShape, at_us: int, sums: Sums, places: frozenset[int]) -> RollUp:
-    """Return an hour or a day of these sums, with some of its nodes."""
-    # Those that end the pathway say when messages arrive end to end.
+    """Build an hour or a day from sums, with some of its nodes."""
+    # End-to-end figures need the nodes that end the pathway.
     needed = [place for place, ends in enumerate(shape.is_terminal) if ends or place in places]
 
     def make() -> RollUp:

@@ -1,4 +1,4 @@
-"""The only place that reads the store: what ``report --json``, ``find``, the demo and the dashboards see."""
+"""Queries for windows, books, lost ids and accounts of the store."""
 
 from __future__ import annotations
 import json
@@ -57,13 +57,13 @@ from hopwatch.monitor.store.tables import TALLY_FIELDS
 
 
 MAX_REPORTED_IDS: Final = 100
-"""How many lost ids a node of the report lists."""
+"""Lost ids that a report lists for a node."""
 
 Json = dict[str, Any]
 
 _WINDOW_FIELDS: Final = tuple(f.name for f in fields(WindowResult))
 FINAL_STATUSES: Final = tuple(status.value for status in Status if status.is_final)
-"""What the status of a window that was judged may be."""
+"""Statuses of a window that was judged."""
 _NODE_FIELDS: Final = tuple(f.name for f in fields(NodeResult))
 _COLUMNS_WITHOUT_DIGESTS: Final = tuple(
     one for one in tables.node_windows.c if not one.name.endswith(("_digest", "slowest"))
@@ -75,9 +75,9 @@ _WINDOWS_PER_READ: Final = 10
 def read_report(
     engine: Engine, stream: str | None = None, from_us: int | None = None, to_us: int | None = None
 ) -> Json:
-    """Return the object of ``hopwatch report --json``: windows that start in ``[from_us, to_us)``, and the accounts.
+    """Query the object of ``hopwatch report --json``: windows that start in ``[from_us, to_us)``, and the accounts.
 
-    Up to when all of it was read, ``read_through``, comes from :func:`monitor.store.instances.reached`.
+    Its ``read_through`` comes from :func:`monitor.store.instances.read_progress`.
 
     Raises:
         StoreError: the store cannot be read.
@@ -99,7 +99,7 @@ def read_report(
 
 
 def read_accounts(connection: Connection) -> Json:
-    """Return the monitor's own accounting: what was received, and what became of it."""
+    """Query the monitor's own accounting: counts of received, duplicate and set-aside records."""
     summed = select(*(func.coalesce(func.sum(tables.books.c[name]), 0).label(name) for name in TALLY_FIELDS))
     row = connection.execute(summed).mappings().one()
     set_aside = count_set_aside(connection)
@@ -125,7 +125,7 @@ def _undeclared_to_json(one: UndeclaredName) -> Json:
 
 
 def count_set_aside(connection: Connection) -> dict[str, int]:
-    """Return how many records were ever set aside, those that were pruned included, by reason."""
+    """Count all records that were ever set aside by reason, pruned ones included."""
     reason = tables.set_aside.c.reason
     by_reason = connection.execute(select(reason, func.count()).group_by(reason)).all()
     pruned = tables.pruned_set_aside.c
@@ -135,7 +135,7 @@ def count_set_aside(connection: Connection) -> dict[str, int]:
 
 
 def read_lost_ids(engine: Engine, stream: str, node: str) -> set[bytes]:
-    """Return the ids that are kept as lost at a node, over all windows."""
+    """Query the ids that are stored as lost at a node, over all windows."""
     column = tables.lost_ids.c
     wanted = select(column.message_ids).where(column.stream == stream, column.node == node)
     with schema.open_snapshot(engine) as connection:
@@ -162,7 +162,7 @@ class LossLocation(NamedTuple):
 def read_first_lost_ids(
     connection: Connection, stream: str | None, from_us: int | None, to_us: int | None
 ) -> dict[tuple[str, int, str], list[str]]:
-    """Return the first ``REPORTED_IDS`` lost ids as they were given, by stream, start of the window in µs, and node."""
+    """Query the first ``MAX_REPORTED_IDS`` lost ids, by stream, start of the window in µs, and node."""
     column = tables.lost_ids.c
     chosen = _in_range(tables.lost_ids, stream, from_us, to_us)
     wanted = chosen.with_only_columns(
@@ -175,7 +175,7 @@ def read_first_lost_ids(
 
 
 def find_losses(engine: Engine, message_id: bytes, stream: str | None = None) -> list[LossLocation]:
-    """Return where a message is missing."""
+    """Query the nodes and windows where a message is missing."""
     with schema.open_snapshot(engine) as connection:
         holds = dialect.contains_bytes(connection, tables.lost_ids.c.message_ids, message_id)
         return [
@@ -186,7 +186,7 @@ def find_losses(engine: Engine, message_id: bytes, stream: str | None = None) ->
 
 
 def _read_loss(connection: Connection, where: Row[Any]) -> tuple[int, int]:
-    """Return the loss and its lower bound, of the node and window of a row."""
+    """Query the loss and its lower bound for the node and window of a row."""
     column = tables.node_windows.c
     here = column.stream == where.stream, column.window_start_us == where.window_start_us, column.node == where.node
     found = connection.execute(select(column.loss, column.loss_lower).where(*here)).first()
@@ -216,7 +216,7 @@ def parse_book(row: RowMapping) -> Book:
 
 
 def read_window_books(connection: Connection, stream: str, start_us: int, horizon_us: int) -> Iterator[Book]:
-    """Yield the books of a stream that may have a say in a window, given by its start and its horizon; no fewer."""
+    """Yield all books of a stream that may affect a window, given by its start and its horizon."""
     column = tables.books.c
     moments = (column.epoch_us, column.first_arrival_us, column.complete_through_us)
     lived = or_(*(moment <= horizon_us for moment in moments))
@@ -230,7 +230,7 @@ def read_window_books(connection: Connection, stream: str, start_us: int, horizo
 
 
 def read_holes(connection: Connection) -> Iterator[Hole]:
-    """Yield the holes of the transport, by place and offset."""
+    """Yield the holes of the transport, by partition and offset."""
     column = tables.holes.c
     wanted = select(column.place, column.first_offset, column.last_offset, column.after_us, column.before_us)
     for row in connection.execute(wanted.order_by(column.place, column.first_offset)):
@@ -238,19 +238,19 @@ def read_holes(connection: Connection) -> Iterator[Hole]:
 
 
 def read_set_aside_since(connection: Connection, arrival_us: int) -> Iterator[SetAside]:
-    """Yield the records set aside that arrived at a moment or later."""
+    """Yield the records set aside that arrived at a time or later."""
     column = tables.set_aside.c
     for row in connection.execute(select(tables.set_aside).where(column.arrival_us >= arrival_us)).mappings():
         yield SetAside(**row)
 
 
 def read_segments(connection: Connection) -> set[str]:
-    """Return the paths of the segments that windows may point into."""
+    """Query the paths of the segments that windows may point into."""
     return set(connection.execute(select(tables.segments.c.path)).scalars())
 
 
 def read_last_arrivals_us(connection: Connection) -> dict[str, int]:
-    """Return when the last record of each partition arrived, as far as it is read."""
+    """Query the arrival time of the last record that was read from each partition."""
     return {row.place: row.last_arrival_us for row in connection.execute(select(tables.arrivals))}
 
 
@@ -265,7 +265,7 @@ def read_live_windows(connection: Connection) -> Iterator[RowMapping]:
 
 
 def read_window(connection: Connection, stream: str, start_us: int) -> WindowResult | None:
-    """Return one window as it was last concluded."""
+    """Query the last result of a window."""
     row = connection.execute(_in_range(tables.windows, stream, start_us, start_us + 1)).mappings().first()
     return (
         _parse_window(row, _read_nodes_by_window(connection, stream, start_us, start_us + 1)[stream, start_us])
@@ -285,7 +285,7 @@ def read_parts(connection: Connection, stream: str, from_us: int, to_us: int) ->
 
 
 def read_final_windows(connection: Connection, stream: str, from_us: int) -> Iterator[WindowResult]:
-    """Yield the final windows of a stream from a moment on, in order of time; a few at a time are read."""
+    """Yield the final windows of a stream from a time on, by time, a few at a time."""
     column = tables.windows.c
     is_final = column.status.in_(FINAL_STATUSES)
     chosen = _in_range(tables.windows, stream, from_us, None).with_only_columns(column.window_start_us).where(is_final)
@@ -314,7 +314,7 @@ def read_windows(
 
 
 def read_named_windows(connection: Connection, wanted: FromClause) -> list[WindowResult]:
-    """Return the windows that a table of ``stream`` and ``at_us`` names, of any streams; no digest is read."""
+    """Query the windows that a table of ``stream`` and ``at_us`` lists, without digests."""
     window, of_node = tables.windows, tables.node_windows
     nodes: dict[tuple[str, int], list[RowMapping]] = defaultdict(list)
     for row in connection.execute(
@@ -331,7 +331,7 @@ def _select_named(table: Table, wanted: FromClause) -> Select[Any]:
 
 
 def read_newest_final_us(connection: Connection, stream: str) -> int | None:
-    """Return the start of the newest final window of a stream; none where there is none."""
+    """Query the start of the newest final window of a stream; None without one."""
     column = tables.windows.c
     wanted = select(column.window_start_us).where(column.stream == stream, column.status.in_(FINAL_STATUSES))
     newest_us = connection.execute(wanted.order_by(column.window_start_us.desc()).limit(1)).scalar()
@@ -346,9 +346,9 @@ def parse_digests(row: RowMapping) -> NodeLags:
 def find_newest_reason(
     connection: Connection, streams: Iterable[str], words: str, span_us: int
 ) -> tuple[str, int, str] | None:
-    """Return stream, start of the window in µs and text of the newest reason that has some words; None without one.
+    """Find the newest reason that contains some words: its stream, start of the window in µs and text; or None.
 
-    Of each of the streams the windows are asked that begin less than ``span_us`` before its newest one.
+    Only windows that start less than ``span_us`` before the newest window of their stream are searched.
     """
     column = tables.windows.c
     newest = (
@@ -368,7 +368,7 @@ def find_newest_reason(
 
 
 def read_window_lost_ids(connection: Connection, stream: str, start_us: int) -> set[bytes]:
-    """Return the ids that are kept as lost at any node in one window."""
+    """Query the ids that are stored as lost at any node in one window."""
     wanted = _in_range(tables.lost_ids, stream, start_us, start_us + 1).with_only_columns(tables.lost_ids.c.message_ids)
     return {
         message_id for packed in connection.execute(wanted).scalars() for message_id in lost_messages.split_ids(packed)
@@ -385,30 +385,27 @@ def read_tallies(connection: Connection, stream: str, start_us: int) -> list[Tal
 def read_pathway(connection: Connection, stream: str) -> tuple[list[str], list[list[int]]]:
     """Return the nodes of a stream in their order, and its arrows as [source, target…] by their places.
 
-    Both are empty of a stream that no configuration of this store has had.
+    Both are empty for an unknown stream.
     """
     nodes, groups, *_ = read_rules(connection, stream) or ([], [])
     return nodes, groups
 
 
 def read_rules(connection: Connection, stream: str) -> list[Any]:
-    """Return the rules of a stream as they are kept: its nodes, its arrows, what each stamps, its shards.
-
-    Empty of a stream that no configuration of this store has had.
-    """
+    """Query the stored rules of a stream: nodes, arrows, stamped sides and number of shards; empty if unknown."""
     kept = connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == "rules")).scalar()
     found: list[Any] = json.loads(kept or "{}").get(stream, [])
     return found
 
 
 def read_stamp_sides(connection: Connection, stream: str) -> list[str]:
-    """Return which sides each node of a stream stamps, ``both``, ``in`` or ``out``; empty of one that is not known."""
+    """Query the sides that each node of a stream stamps, ``both``, ``in`` or ``out``; empty if unknown."""
     _, _, stamped, *_ = read_rules(connection, stream) or ([], [], [])
     return list(stamped)
 
 
 def read_stream_names(connection: Connection, stream: str | None) -> list[str]:
-    """Return the streams that a configuration of this store has had, those of which nothing came included."""
+    """Query the streams that this store was ever configured with, those without data included."""
     configured = connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == "rules")).scalar()
     names = {*json.loads(configured or "{}"), *connection.execute(select(tables.streams.c.stream)).scalars()}
     return sorted(name for name in names if name != MONITOR_STREAM and stream in (None, name))

@@ -1,4 +1,4 @@
-"""What was left uncounted of late, or looks as if a probe errs: sums of one span, by stream and node."""
+"""Recent problems with probes and configuration: sums over one span, by stream and node."""
 
 from __future__ import annotations
 from collections.abc import Collection
@@ -21,7 +21,7 @@ from hopwatch.monitor.store import undeclared_names
 
 
 REASONS_WITH_NAMES: Final = ("ignored_node", UNKNOWN_NODE, UNKNOWN_STREAM)
-"""Reasons of records whose names tell more, or that are not meant."""
+"""Reasons that are reported by name instead of by count, or ignored on purpose."""
 _book, _aside, _node, _window = (
     tables.books.c,
     tables.set_aside.c,
@@ -31,7 +31,7 @@ _book, _aside, _node, _window = (
 
 
 class ImplausibleCount(NamedTuple):
-    """The implausible observations of a node's instances that were heard in the span, since they started."""
+    """Implausible observations of a node: all since the start of its instances that were active in the span."""
 
     stream: str
     node: str
@@ -51,7 +51,7 @@ class NodeSums(NamedTuple):
 
 
 class RecentProblems(NamedTuple):
-    """All of the span; ``unread`` counts records by reason, ``empty`` are streams that have windows and no message."""
+    """Problems of a span; ``unread`` counts records by reason, ``empty`` lists streams with windows but no message."""
 
     implausible: tuple[ImplausibleCount, ...]
     unread: tuple[tuple[str, int], ...]
@@ -61,15 +61,15 @@ class RecentProblems(NamedTuple):
 
 
 def read_recent_problems(connection: Connection, streams: Collection[str], span_us: int) -> RecentProblems:
-    """Return what is odd of streams: in arrivals of the span up to now, and in windows of the span up to the newest.
+    """Query problems of streams: arrivals in the span up to now, and windows in the span up to the newest.
 
-    Now is the moment up to which the store was written.
+    Now is the time up to which the store was written.
     """
     since_us = instances.read_reference_time_us(connection) - span_us
     nodes: list[NodeSums] = []
     empty: list[str] = []
     for stream in sorted(streams):
-        # Each of its own is one look into the index; the newest of all in one question would be asked again a row.
+        # One index lookup per stream; a single query for all streams would repeat the lookup for each row.
         newest_us = connection.execute(_select_newest(stream)).scalar()
         if newest_us is None:
             continue
@@ -121,5 +121,5 @@ def _select_nodes(lately: tuple[ColumnElement[bool], ...]) -> Select[Any]:
 
 
 def _recent_windows(stream: str, since_us: int) -> tuple[ColumnElement[bool], ...]:
-    """Return conditions: a final window of a stream, since a moment."""
+    """Return conditions for the final windows of a stream since a time."""
     return (_window.stream == stream, _window.status.in_(reader.FINAL_STATUSES), _window.window_start_us > since_us)

@@ -1,7 +1,7 @@
-"""Retention: what is older than anybody wants to keep goes, an hour at a time, beside a monitor that runs.
+"""Retention of the store: delete old windows hour by hour, while a monitor runs.
 
-Only whole hours go, and none of which a window can still change: so an hour's roll-up is made of all of its windows,
-and is kept when they are gone.
+Only whole hours are deleted, and only when none of their windows can change: so the roll-up of an hour covers all of
+its windows, and stays when they are gone.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ Result = TypeVar("Result")
 
 
 class PruneStep(NamedTuple):
-    """What one transaction has deleted."""
+    """Rows that one transaction deleted."""
 
     windows: int = 0
     set_aside: int = 0
 
 
 def cutoff_us(now_us: int, keep_us: int) -> int:
-    """Return the moment before which all goes: a whole hour, so that what is kept is kept at least so long."""
+    """Return the time before which rows are deleted, rounded down to a whole hour."""
     moment_us = now_us - keep_us
     return moment_us - moment_us % HOUR_US
 
@@ -46,7 +46,7 @@ def cutoff_us(now_us: int, keep_us: int) -> int:
 def prune(engine: Engine, before_us: int, clock: Clock) -> Iterator[PruneStep]:
     """Delete windows that start before a whole hour and records set aside that arrived before it.
 
-    Yields behind each transaction, and rests as long as it took: so whoever waits for the store gets it.
+    Yields after each transaction, and pauses as long as it took, so that other writers get the store.
 
     Raises:
         StoreError: the store fails; what was deleted before is deleted.
@@ -61,7 +61,7 @@ def prune(engine: Engine, before_us: int, clock: Clock) -> Iterator[PruneStep]:
 
 
 def count_due(engine: Engine, before_us: int) -> PruneStep:
-    """Return what :func:`prune` would delete; nothing is changed.
+    """Count the rows that :func:`prune` would delete.
 
     Raises:
         StoreError: the store cannot be read.
@@ -77,7 +77,7 @@ def count_due(engine: Engine, before_us: int) -> PruneStep:
 
 
 def run_and_rest(engine: Engine, clock: Clock, work: Callable[[Connection], Result]) -> Result:
-    """Do some work in a transaction of its own, and rest behind it."""
+    """Run some work in its own transaction, then pause as long as it took."""
     with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
         began_s = clock.monotonic_s()
         step = work(connection)
@@ -122,7 +122,7 @@ def _prune_hour(connection: Connection, stream: str, hour_us: int) -> PruneStep:
 
 
 def _prune_outliers(connection: Connection, stream: str, before_us: int) -> None:
-    """Delete what was found before a moment, but for the latest outlier of each series: its episode may last."""
+    """Delete findings before a time, except the latest outlier of each series, whose episode may continue."""
     column, later = tables.outliers.c, tables.outliers.alias("later").c
     of_series = (later.stream == column.stream) & (later.node == column.node) & (later.quantity == column.quantity)
     is_over = exists().where(of_series, later.is_outlier, later.window_start_us > column.window_start_us)
@@ -131,7 +131,7 @@ def _prune_outliers(connection: Connection, stream: str, before_us: int) -> None
 
 
 def _prune_set_aside(connection: Connection, before_us: int) -> PruneStep:
-    """Delete some records, the oldest first, and go on counting them."""
+    """Delete some records, the oldest first, and add them to the counts of pruned records."""
     undeclared_names.delete_undeclared(connection, before_us)
     column, key = tables.set_aside.c, tuple(tables.set_aside.primary_key)
     oldest = select(*key, column.reason).where(column.arrival_us < before_us).order_by(column.arrival_us)

@@ -1,7 +1,8 @@
-"""Hours and days: written once nothing can change their windows, and until then made from them for whoever asks.
+"""Roll-ups of windows to hours and days.
 
-Each write of a final window marks its hour as stale. An hour that is rolled up loses the mark, and its day is made anew
-from the hours that are written. So what is read is always what the windows say, and a micro-batch pays for a mark.
+Each write of a final window marks its hour as stale. Rolling an hour up removes the mark and rebuilds its day from the
+stored hours. Until then a reader builds the hour from its windows: results are always current, and a micro-batch pays
+only for the mark.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ _COLUMNS_WITHOUT_DIGESTS: Final = tuple(
 def read_report(
     engine: Engine, by: str, stream: str | None = None, from_us: int | None = None, to_us: int | None = None
 ) -> Json:
-    """Return the object of ``hopwatch report --by hour`` or ``day``: spans that start in ``[from_us, to_us)``.
+    """Query the object of ``hopwatch report --by hour`` or ``day``: spans that start in ``[from_us, to_us)``.
 
-    As with windows, ``read_through`` comes from :func:`monitor.store.instances.reached`.
+    As with windows, ``read_through`` comes from :func:`monitor.store.instances.read_progress`.
 
     Raises:
         StoreError: the store cannot be read.
@@ -74,7 +75,7 @@ def read_report(
 
 
 def mark_stale(connection: Connection, windows: Iterable[tuple[str, int]]) -> None:
-    """Note that these windows were written: what was rolled up of their hours is true no more."""
+    """Mark the hours of these windows as stale: their roll-ups are out of date."""
     hours = {(stream, start_us - start_us % HOUR_US) for stream, start_us in windows}
     if hours:
         rows = [{"stream": stream, "start_us": start_us} for stream, start_us in sorted(hours)]
@@ -82,14 +83,14 @@ def mark_stale(connection: Connection, windows: Iterable[tuple[str, int]]) -> No
 
 
 def read_stale_hours(connection: Connection) -> list[tuple[str, int]]:
-    """Return stream and start of every hour that is to be rolled up yet, the oldest first."""
+    """Query stream and start of each stale hour, the oldest first."""
     column = tables.stale_hours.c
     found = connection.execute(select(column.stream, column.start_us).order_by(column.start_us, column.stream))
     return [(row.stream, row.start_us) for row in found]
 
 
 def roll_up_hour(connection: Connection, stream: str, hour_us: int) -> None:
-    """Write an hour of a stream as its windows say, and its day; what is frozen stays as it is."""
+    """Roll up the windows of an hour, and its day; a frozen hour is not changed."""
     column = tables.stale_hours.c
     connection.execute(delete(tables.stale_hours).where(column.stream == stream, column.start_us == hour_us))
     if _is_frozen(connection, stream, hour_us):
@@ -105,7 +106,7 @@ def roll_up_hour(connection: Connection, stream: str, hour_us: int) -> None:
 
 
 def freeze_hour(connection: Connection, stream: str, hour_us: int) -> None:
-    """Keep an hour as it is from now on: its windows are about to go."""
+    """Freeze the roll-up of an hour before its windows are deleted."""
     if (stream, hour_us) in read_stale_hours(connection):
         roll_up_hour(connection, stream, hour_us)
     column = tables.rollups.c
@@ -114,7 +115,7 @@ def freeze_hour(connection: Connection, stream: str, hour_us: int) -> None:
 
 
 def read_hours(connection: Connection, stream: str, from_us: int | None, to_us: int | None) -> list[RollUp]:
-    """Return the hours of a stream that start in ``[from_us, to_us)``, in order of time."""
+    """Query the hours of a stream that start in ``[from_us, to_us)``, by time."""
     made = {
         start_us: _parse_rollup(*one) for start_us, one in _read_rows(connection, HOUR, stream, from_us, to_us).items()
     }
@@ -124,7 +125,7 @@ def read_hours(connection: Connection, stream: str, from_us: int | None, to_us: 
 
 
 def read_days(connection: Connection, stream: str, from_us: int | None, to_us: int | None) -> list[RollUp]:
-    """Return the days of a stream, UTC, that start in ``[from_us, to_us)``, in order of time."""
+    """Query the days of a stream, UTC, that start in ``[from_us, to_us)``, by time."""
     made = {
         start_us: _parse_rollup(*one) for start_us, one in _read_rows(connection, DAY, stream, from_us, to_us).items()
     }
@@ -142,13 +143,13 @@ def read_days(connection: Connection, stream: str, from_us: int | None, to_us: i
 def read_stored_rollups(  # noqa: PLR0913, PLR0917 - the range, and what of it
     connection: Connection, stream: str, from_us: int, to_us: int, span: str, places: Collection[int]
 ) -> dict[int, RollUp]:
-    """Return the hours or days in a range that are rolled up, by their start, with the nodes at some places."""
+    """Query the stored hours or days in a range by their start, with the nodes at some places."""
     found = _read_rows(connection, span, stream, from_us, to_us, places)
     return {start_us: _parse_rollup(*one) for start_us, one in found.items()}
 
 
 def read_live_hours(connection: Connection, stream: str) -> list[int]:
-    """Return the starts of the hours of a stream that are read from their windows, as these may change yet."""
+    """Query the starts of the hours of a stream that are still read from their windows."""
     column, rolled = tables.stale_hours.c, tables.rollups.c
     is_frozen = exists().where(
         rolled.stream == column.stream,
@@ -161,7 +162,7 @@ def read_live_hours(connection: Connection, stream: str) -> list[int]:
 
 
 def parse_shape(rules: Sequence[Any]) -> PathwayShape:
-    """Return what the rules of a stream, as the store keeps them, say of its nodes."""
+    """Parse the stored rules of a stream into the shape of its pathway."""
     nodes, groups, stamps, _ = rules
     sources = {group[0] for group in groups}
     return PathwayShape(
@@ -172,7 +173,7 @@ def parse_shape(rules: Sequence[Any]) -> PathwayShape:
 def _build_stale_hours(
     connection: Connection, stream: str, from_us: int | None, to_us: int | None
 ) -> Iterator[tuple[int, SpanPart[RollUp]]]:
-    """Yield the hours in a range that are to be rolled up yet, as their windows stand now."""
+    """Build the stale hours in a range from their windows."""
     shape = None
     for name, start_us in read_stale_hours(connection):
         if name != stream or not (from_us is None or from_us <= start_us) or not (to_us is None or start_us < to_us):
@@ -184,7 +185,7 @@ def _build_stale_hours(
 
 
 def _build_hour(connection: Connection, shape: PathwayShape, stream: str, hour_us: int) -> SpanPart[RollUp] | None:
-    """Return an hour as its final windows say; none without any."""
+    """Build an hour from its final windows; None without any."""
     parts = reader.read_parts(connection, stream, hour_us, hour_us + HOUR_US)
     return roll_up(shape, stream, hour_us, parts) if parts else None
 
@@ -200,7 +201,7 @@ def _is_frozen(connection: Connection, stream: str, hour_us: int) -> bool:
 
 
 RollUpRows = tuple[RowMapping, list[RowMapping]]
-"""A roll-up as it is kept: its row, and those of its nodes in order."""
+"""Stored rows of a roll-up: its own, and those of its nodes in order."""
 
 
 def _read_rows(  # noqa: PLR0913, PLR0917 - the range, and what of it
@@ -261,7 +262,7 @@ def _write_rollup(connection: Connection, span: str, rolled: SpanPart[RollUp]) -
 
 
 def _fingerprint(*rows: dict[str, Any]) -> int:
-    """Return what tells these figures and digests from all others, int64."""
+    """Return a 64-bit fingerprint of figures and digests."""
     told = repr([sorted(row.items()) for row in rows]).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(told, digest_size=8).digest(), "big", signed=True)
 

@@ -1,6 +1,6 @@
-"""Which version of the tables a store has: made at the newest, taken there on demand, refused where it does not fit.
+"""Schema version of a store: create its tables, migrate them, and refuse a version that does not fit.
 
-Versions are numbers that count up, as text of four digits: so each program can tell an older store from a newer one.
+Versions are numbers that count up, as text of four digits: so a program can tell an older store from a newer one.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _SCRIPTS: Final = "hopwatch.monitor.store:migrations"
 
 
 def prepare_store(engine: Engine) -> None:
-    """Make the tables where there are none, at the newest version.
+    """Create the tables of an empty database, at the newest version.
 
     Raises:
-        StoreError: there are others, or of a version that this program does not write.
+        StoreError: the database holds other tables, or a store of another version.
     """
     with suppress(OSError):  # the database says it better
         dialect.prepare_location(engine.url)
@@ -38,7 +38,7 @@ def prepare_store(engine: Engine) -> None:
 
 
 def migrate_store(engine: Engine) -> tuple[str, str]:
-    """Take the store to the newest version, in one transaction; return the version that it had, and that it has.
+    """Migrate the store to the newest version in one transaction; return the old and the new version.
 
     Raises:
         StoreError: there are others' tables, or of a newer version than this program knows.
@@ -55,7 +55,7 @@ def migrate_store(engine: Engine) -> tuple[str, str]:
 
 
 def has_store(url: str) -> bool:
-    """Return whether anything was made at the store's place; nothing is made by asking.
+    """Return whether the store exists; nothing is created by this check.
 
     Raises:
         StoreError: the database cannot be opened.
@@ -72,7 +72,7 @@ def has_store(url: str) -> bool:
 
 
 def require_store(url: str) -> None:
-    """Check that there is a store.
+    """Check that the store exists.
 
     Raises:
         StoreError: there is none yet, or the database cannot be opened.
@@ -83,7 +83,7 @@ def require_store(url: str) -> None:
 
 @contextmanager
 def open_snapshot(engine: Engine) -> Iterator[Connection]:
-    """Yield a connection to the store as it stands at one moment.
+    """Open a read transaction: all queries see the same snapshot of the store.
 
     Raises:
         StoreError: the store cannot be read, or is of a version that this program does not know.
@@ -94,10 +94,10 @@ def open_snapshot(engine: Engine) -> Iterator[Connection]:
 
 
 def check_version(connection: Connection) -> None:
-    """Check that the tables are those that this program reads and writes.
+    """Check that the store has the schema version of this program.
 
     Raises:
-        StoreError: they are not, or not there; the message says what to do.
+        StoreError: it has another version, or no tables; the message says what to do.
     """
     if dialect.is_empty(connection):
         raise _missing_error(_store_name(connection))

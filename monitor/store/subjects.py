@@ -1,4 +1,4 @@
-"""Schemas of the registry in the store: rows are added and never changed, but for the levels of subjects."""
+"""Schema registry in the store: rows are only added, except the compatibility levels of subjects."""
 
 from __future__ import annotations
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from hopwatch.gate.registry.schema_store import SubjectVersion
 
 
 class SchemaStoreError(StoreError, SchemaStoreError):
-    """The store fails, in the words of the store: for the registry what it stands on is down."""
+    """The store of the registry is unavailable; the message is that of the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class StoredSubjects:
         return list(self.connection.execute(select(name).distinct().order_by(name)).scalars())
 
     def entries(self, subject: str) -> Sequence[SubjectVersion]:
-        """Return the versions of a subject in order; none of one that nobody knows."""
+        """Return the versions of a subject in order; empty if the subject is unknown."""
         of = subject_versions.c
         rows = select(of.version, schemas.c.number, schemas.c.text).join_from(
             subject_versions, schemas, of.schema_number == schemas.c.number
@@ -49,7 +49,7 @@ class StoredSubjects:
         return [SubjectVersion(row.version, StoredSchema(row.number, row.text)) for row in found]
 
     def latest(self, subject: str) -> int:
-        """Return the number of the latest version of a subject, 0 of one that nobody knows."""
+        """Return the latest version number of a subject, 0 if it is unknown."""
         of = subject_versions.c
         return self.connection.execute(select(func.max(of.version)).where(of.subject == subject)).scalar() or 0
 
@@ -75,7 +75,7 @@ class StoredSubjects:
 
     def add(self, fingerprint: bytes, text: str) -> StoredSchema:
         """Keep a schema whose fingerprint is not kept yet."""
-        # Nobody else writes meanwhile.
+        # The write lock keeps other writers out.
         last = self.connection.execute(select(func.max(schemas.c.number))).scalar() or 0
         self.connection.execute(insert(schemas).values(number=last + 1, fingerprint=fingerprint, text=text))
         return StoredSchema(last + 1, text)
@@ -100,14 +100,14 @@ _SELECT_SCHEMA = select(schemas.c.number, schemas.c.text)
 
 @dataclass(frozen=True, slots=True)
 class SubjectStore:
-    """Opens the shelf in a store that is there."""
+    """Opens the schema registry of an existing store."""
 
     engine: Engine
     clock: Clock
 
     @contextmanager
     def reading(self) -> Iterator[StoredSubjects]:
-        """Open it as it stands at one moment.
+        """Open a read transaction on one snapshot.
 
         Raises:
             SchemasError: the store cannot be read, or is of another version.
@@ -117,7 +117,7 @@ class SubjectStore:
 
     @contextmanager
     def writing(self) -> Iterator[StoredSubjects]:
-        """Open it for one who writes.
+        """Open a write transaction.
 
         Raises:
             SchemasError: the store cannot be written, or is of another version.

@@ -1,4 +1,4 @@
-"""The tables. A lag is six columns (count, min, p50, p95, p99, max) under its name; moments are µs since 1970."""
+"""Tables of the store. A lag is six columns (count, min, p50, p95, p99, max) with its name; times are µs since 1970."""
 
 from __future__ import annotations
 from collections.abc import Iterator
@@ -36,26 +36,26 @@ _NUL, _MARK = "\0", "\u2400"
 
 
 class ExactText(TypeDecorator[str]):
-    """A name, or words of others, as they came: in the order of their code points, whatever language a database has.
+    """Column type for names and foreign text: stored unchanged, sorted by code point under every database locale.
 
-    PostgreSQL keeps no NUL in a text, and a probe may have one in its name: there it is marked.
+    PostgreSQL cannot store NUL in text, and a probe may have one in its name: there it is escaped.
     """
 
     impl = String
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return the type that the database has for it."""
+        """Return the column type of this database."""
         return dialect.type_descriptor(String(collation="C") if dialect.name == "postgresql" else String())
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """Return what is kept: each mark doubled by a 2 behind it, each NUL a mark with a 0 behind it."""
+        """Return the text to store: the mark is written as mark and 2, NUL as mark and 0."""
         if value is None or dialect.name != "postgresql":
             return value
         return value.replace(_MARK, f"{_MARK}2").replace(_NUL, f"{_MARK}0")
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
-        """Return what was given."""
+        """Return the original text."""
         if value is None or dialect.name != "postgresql":
             return value
         return value.replace(f"{_MARK}0", _NUL).replace(f"{_MARK}2", _MARK)

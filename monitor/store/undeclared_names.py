@@ -1,4 +1,4 @@
-"""The names that no configuration declares, as the store keeps them."""
+"""Streams and nodes in records that no configuration declares, counted in the store."""
 
 from __future__ import annotations
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ _column = tables.undeclared.c
 
 
 def count_undeclared(connection: Connection, records: Iterable[SetAside], rules: Mapping[str, StreamConfig]) -> None:
-    """Count records that were set aside for a name that is not declared."""
+    """Count records that were set aside for an undeclared name."""
     named = [record for record in records if record.sender is not None]
     if not named:
         return
@@ -30,7 +30,7 @@ def count_undeclared(connection: Connection, records: Iterable[SetAside], rules:
 
 
 def read_undeclared(connection: Connection, since_us: int | None = None) -> tuple[UndeclaredName, ...]:
-    """Return the names, those of most records first; those alone that came since a moment, if one is given."""
+    """Query the undeclared names, most records first; only those seen since a time, if one is given."""
     wanted = select(tables.undeclared).order_by(_column.records.desc(), *tables.undeclared.primary_key)
     if since_us is not None:
         wanted = wanted.where(_column.last_arrival_us >= since_us)
@@ -38,5 +38,5 @@ def read_undeclared(connection: Connection, since_us: int | None = None) -> tupl
 
 
 def delete_undeclared(connection: Connection, before_us: int) -> None:
-    """Delete the names of which the last record arrived before a moment."""
+    """Delete the names whose last record arrived before a time."""
     connection.execute(delete(tables.undeclared).where(_column.last_arrival_us < before_us))

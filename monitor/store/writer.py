@@ -1,4 +1,4 @@
-"""The only place that writes to the store: one transaction a micro-batch, fenced, so that a replay changes nothing."""
+"""Writes of the micro-batch transaction: windows, books, tallies, segments and the watermark."""
 
 from __future__ import annotations
 import json
@@ -41,9 +41,9 @@ _ALL_TABLES: Final = tuple(tables.metadata.sorted_tables)
 
 @dataclass(slots=True)
 class Changes:
-    """All that one micro-batch changes in the store, before anything is concluded from it.
+    """Changes of one micro-batch, apart from the results of windows.
 
-    ``segments`` says until when, in arrival time, a window may point into the segment.
+    ``segments`` gives the arrival time until which a window may point into each segment.
     """
 
     watermark_us: int
@@ -58,29 +58,29 @@ class Changes:
 
 
 def read_value(connection: Connection, name: str) -> str | None:
-    """Return what the store keeps under a name."""
+    """Read a value of the table ``meta`` by its name; None without it."""
     return connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == name)).scalar()
 
 
 def set_values(connection: Connection, values: Mapping[str, str]) -> None:
-    """Keep values under their names."""
+    """Write values into the table ``meta``."""
     _upsert(connection, tables.meta, [{"name": name, "value": value} for name, value in values.items()])
 
 
 def delete_value(connection: Connection, name: str) -> None:
-    """Keep nothing under a name."""
+    """Delete a value of the table ``meta``."""
     connection.execute(delete(tables.meta).where(tables.meta.c.name == name))
 
 
 def clear_results(connection: Connection) -> None:
-    """Empty the store of all results, for a run that reads everything anew."""
+    """Delete all results, for a run that reads all records again."""
     for table in reversed(_ALL_TABLES):
         if table is not tables.meta:
             connection.execute(delete(table))
 
 
 def clear_everything(connection: Connection) -> int:
-    """Empty the store of all results and of who wrote them; return how many windows there were."""
+    """Delete all results and all values of ``meta``; return the number of windows."""
     windows = connection.execute(select(func.count()).select_from(tables.windows)).scalar_one()
     clear_results(connection)
     connection.execute(delete(tables.meta))
@@ -88,7 +88,7 @@ def clear_everything(connection: Connection) -> int:
 
 
 def write_changes(connection: Connection, changes: Changes) -> None:
-    """Write what came in; the caller holds the transaction."""
+    """Write the changes of a micro-batch; the caller holds the transaction."""
     rows = [{"stream": name, "first_start_us": a, "last_start_us": b} for name, (a, b) in changes.streams.items()]
     _upsert(connection, tables.streams, rows)
     _upsert(connection, tables.books, [_book_row(book) for book in changes.books])
@@ -109,13 +109,13 @@ def write_changes(connection: Connection, changes: Changes) -> None:
 
 
 def save_segments(connection: Connection, segments: Mapping[str, int], batch_id: int) -> None:
-    """Note until when, in arrival time, a window may point into each segment."""
+    """Save the arrival time until which a window may point into each segment."""
     rows = [{"path": path, "needed_until_us": until, "batch_id": batch_id} for path, until in segments.items()]
     _upsert(connection, tables.segments, rows)
 
 
 def write_conclusions(connection: Connection, conclusions: Sequence[Conclusion], watermark_us: int) -> None:
-    """Write windows, their nodes, their lost ids and the revisions that they are."""
+    """Write windows with their nodes, lost ids and revisions."""
     _upsert(connection, tables.windows, [_window_row(conclusion) for conclusion in conclusions])
     _upsert(connection, tables.node_windows, [row for conclusion in conclusions for row in _node_rows(conclusion)])
     final = [conclusion for conclusion in conclusions if conclusion.result.status.is_final]
@@ -137,7 +137,7 @@ def _upsert(connection: Connection, table: Table, rows: Iterable[Mapping[str, An
 
 
 def drop_tallies(connection: Connection, keys: Sequence[WindowKey]) -> None:
-    """Drop what windows were judged from, once nothing can judge them again; what they became stays."""
+    """Delete the tallies of windows that cannot change any more; their results stay."""
     _delete_windows(connection, tables.tallies, keys)
     column = tables.windows.c
     chosen = (column.stream == bindparam("of_stream")) & (column.window_start_us == bindparam("of_start_us"))
@@ -146,7 +146,7 @@ def drop_tallies(connection: Connection, keys: Sequence[WindowKey]) -> None:
 
 
 def release_segments(connection: Connection, watermark_us: int, before_batch: int) -> list[str]:
-    """Strike out the segments that nothing points into any more, and return their paths."""
+    """Delete the segments that no window points into any more, and return their paths."""
     column = tables.segments.c
     spent = (column.needed_until_us < watermark_us) & (column.batch_id < before_batch)
     paths = list(connection.execute(select(column.path).where(spent)).scalars())
@@ -155,7 +155,7 @@ def release_segments(connection: Connection, watermark_us: int, before_batch: in
 
 
 def drop_all_tallies(connection: Connection) -> None:
-    """Drop what every window was judged from: nothing will be judged again."""
+    """Delete the tallies of all windows: none will change."""
     connection.execute(delete(tables.tallies))
     connection.execute(update(tables.windows).values(is_live=False))
 
@@ -197,7 +197,7 @@ def _node_rows(conclusion: Conclusion) -> Iterable[dict[str, Any]]:
 
 
 def _slowest_to_json(slowest: Slowest) -> list[dict[str, Any]]:
-    """Return the slowest messages as the report has them; what follows is ASCII, whatever an id says."""
+    """Return the slowest messages in the form of the report; ids may hold any text, so JSON is ASCII."""
     columns = (slowest.message_ids, slowest.names.kinds.tolist(), slowest.names.texts, slowest.lag_us.tolist())
     return [
         {"id": naming.format_id(message_id.tobytes(), kind, text), "lag_out_us": lag_us}

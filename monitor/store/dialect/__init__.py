@@ -1,4 +1,4 @@
-"""All that differs between databases, chosen by the store's URL: engines, transactions, upserts, locks, errors."""
+"""Database dialects, chosen by the URL of the store: engines, transactions, upserts, locks and errors."""
 
 from __future__ import annotations
 
@@ -33,35 +33,35 @@ __all__ = [
 ]
 
 _SHOWN_OPTIONS: Final = ("host", "port")
-"""What of a URL's query may be shown; a password may stand there too."""
+"""Query options of a URL that may be shown; others may hold a password."""
 
 
 class _Dialect(Protocol):
-    """What a module of this package has; each says more of its own."""
+    """Interface of a dialect module."""
 
     def create_engine(self, url: URL) -> Engine:
         """Return an engine whose transactions write with the execution option ``writes`` and read without it."""
 
     def insert(self, table: Table) -> sqlite.Upsert | postgres.Upsert:
-        """Return an insert that knows what to do on a conflict."""
+        """Return an insert with support for ON CONFLICT."""
 
     def byte_position(self, part: bytes, column: ColumnElement[bytes]) -> ColumnElement[int]:
-        """Return where some bytes begin in those of a column, counted from 1; 0 where it does not hold them."""
+        """Return the position of some bytes in a column, counted from 1; 0 if it does not contain them."""
 
     def lock_store(self, url: URL, name: str) -> AbstractContextManager[StoreLock]:
-        """Hold the store against a second monitor."""
+        """Lock the store against a second monitor."""
 
     def is_dependency(self, error: DBAPIError) -> bool:
-        """Return whether the database is at fault; what is not is a fault of ours."""
+        """Return whether the database caused the error; otherwise it is a fault of Hopwatch."""
 
     def is_transient(self, error: DBAPIError) -> bool:
-        """Return whether the same transaction may succeed a little later."""
+        """Return whether the same transaction may succeed on a retry."""
 
     def error_text(self, error: DBAPIError) -> str:
-        """Return the driver's words in one line."""
+        """Return the message of the driver in one line."""
 
     def advice(self, error: DBAPIError) -> str:
-        """Return what to do about it."""
+        """Return advice about the error."""
 
 
 _DIALECTS: Final[dict[str, _Dialect]] = {"sqlite": sqlite, "postgresql": postgres}
@@ -87,18 +87,18 @@ def upsert(connection: Connection, table: Table) -> Insert:
 
 
 def contains_bytes(connection: Connection, column: ColumnElement[bytes], part: bytes) -> ColumnElement[bool]:
-    """Return a condition: the bytes of a column hold these somewhere. The database looks, and sends no others."""
+    """Return a condition: a column contains some bytes. The database searches, so that other rows are not sent."""
     return _DIALECTS[connection.dialect.name].byte_position(part, column) > 0
 
 
 def database_file(url: str | URL) -> Path | None:
-    """Return the file behind a SQLite URL, none for a database in memory or on a server."""
+    """Return the file of a SQLite URL; None for a database in memory or on a server."""
     made = make_url(url)
     return sqlite.database_file(made) if made.get_backend_name() == "sqlite" else None
 
 
 def prepare_location(url: str | URL) -> None:
-    """Make what a database needs before it is opened: of a file an empty one that nobody else may read.
+    """Create the file of a SQLite database before it is opened, readable by its owner only.
 
     Raises:
         OSError: it cannot be made.
@@ -108,7 +108,7 @@ def prepare_location(url: str | URL) -> None:
 
 
 def redact_url(url: str | URL) -> str:
-    """Return the URL as it may be shown: without password, and without all that its query may hide."""
+    """Return the URL without its password and without query options that may be secret."""
     made = make_url(url)
     shown = {key: value for key, value in made.query.items() if key in _SHOWN_OPTIONS}
     return made.set(query=shown).render_as_string(hide_password=True)
@@ -116,7 +116,7 @@ def redact_url(url: str | URL) -> str:
 
 @contextmanager
 def lock_store(url: str) -> Iterator[StoreLock]:
-    """Hold the store against a second monitor; the lock dies with the process, however it dies.
+    """Lock the store against a second monitor; the lock ends with the process, even after a crash.
 
     Raises:
         StoreTakenError: another monitor holds it.
@@ -129,7 +129,7 @@ def lock_store(url: str) -> Iterator[StoreLock]:
 
 @contextmanager
 def translate_errors(url: str | URL) -> Iterator[None]:
-    """Turn the driver's errors into one line that says what and where.
+    """Translate errors of the driver into a StoreError of one line.
 
     Raises:
         StoreError: the database could not be opened, read or written.
@@ -147,17 +147,17 @@ def translate_errors(url: str | URL) -> Iterator[None]:
 
 
 def is_transient(url: str | URL, error: BaseException) -> bool:
-    """Return whether a transaction that failed so may succeed a little later."""
+    """Return whether the failed transaction may succeed on a retry."""
     return isinstance(error, DBAPIError) and _dialect_of(make_url(url)).is_transient(error)
 
 
 def is_empty(connection: Connection) -> bool:
-    """Return whether no table was made yet."""
+    """Return whether the database has no tables."""
     return not sqlalchemy.inspect(connection).get_table_names()
 
 
 def has_table(connection: Connection, table: Table) -> bool:
-    """Return whether the table was made."""
+    """Return whether the database has the table."""
     return sqlalchemy.inspect(connection).has_table(table.name)
 
 

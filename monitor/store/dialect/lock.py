@@ -1,4 +1,4 @@
-"""What whoever holds a store against other monitors has in hand."""
+"""Lock of a store against other monitors."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import Protocol
 
 
 class StoreLock(Protocol):
-    """The right to write, as long as the block lasts that it was given to."""
+    """An acquired lock; it is valid inside the block that acquired it."""
 
     def renew(self) -> None:
-        """Make sure that the store is still held, and take it again if the server has let go.
+        """Check that the lock is still held, and acquire it again if the server released it.
 
         Raises:
-            StoreTakenError: meanwhile another monitor has taken it.
+            StoreTakenError: another monitor has acquired it meanwhile.
             StoreError: its file was deleted or replaced.
         """
 
     def check_place(self) -> None:
-        """Make sure that what was written is where the store is still looked for; a server is not asked.
+        """Check that the file of the store was not moved or replaced; does nothing for a server.
 
         Raises:
             StoreError: its file was deleted or replaced.
@@ -25,10 +25,10 @@ class StoreLock(Protocol):
 
 
 class MemoryLock:
-    """A hold that only the end of the process can end."""
+    """Lock of a database in memory, which no other process can open."""
 
     def renew(self) -> None:
-        """Do nothing: it still holds."""
+        """Do nothing: the lock cannot be lost."""
 
     def check_place(self) -> None:
-        """Do nothing: there is no file that could go."""
+        """Do nothing: there is no file."""

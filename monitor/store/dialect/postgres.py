@@ -1,4 +1,4 @@
-"""PostgreSQL as a store: one writing transaction at a time, readers in a snapshot, a monitor's lock in a session."""
+"""PostgreSQL dialect: one writer at a time, snapshot reads, and a session lock for the monitor."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _TRANSIENT_CLASSES: Final = frozenset({"08", "40", "53", "57"})
 """SQLSTATE classes: the connection, a rollback that another transaction forced, resources, an operator."""
 _TRANSIENT: Final = frozenset({_LOCKED, _IDLE, _NO_DISK, _IO})
 _DAMAGED: Final = "XX"
-"""The class of what a server finds wrong with itself: damaged files, faults of its own."""
+"""SQLSTATE class of internal server errors, such as damaged files."""
 _DEPENDENCY_CODES: Final = frozenset({_NO_RIGHT, _READ_ONLY, _NO_TABLE, *_TRANSIENT})
 
 _UNREACHABLE: Final = "check that the server is up, and host and port in [store] url, then start again"
@@ -80,7 +80,7 @@ _ADVICE_BY_WORDS: Final[dict[str, str]] = {
         "correct sslmode and the certificates that [store] url or PGSSLMODE name, or let the server speak SSL"
     ),
 }
-"""A connection that was refused has no SQLSTATE here, only words."""
+"""Advice by message: a refused connection has no SQLSTATE."""
 
 
 def create_engine(url: URL) -> Engine:
@@ -92,7 +92,7 @@ def create_engine(url: URL) -> Engine:
 
     @event.listens_for(made, "begin")
     def _on_begin(connection: Connection) -> None:
-        # As with SQLite's BEGIN IMMEDIATE: who writes waits here, in line, so that none meets half of another's work.
+        # As with SQLite's BEGIN IMMEDIATE: writers queue here, so that none sees half of another's work.
         writes = connection.get_execution_options().get("writes", False)
         connection.exec_driver_sql(_WRITE_LOCK if writes else _SNAPSHOT)
 
@@ -103,11 +103,11 @@ def _plain_engine(url: URL, **options: Any) -> Engine:  # noqa: ANN401 - the opt
     arguments = {name: value for name, value in _CONNECTION.items() if name not in url.query}
     made = sqlalchemy.create_engine(url, connect_args=arguments, **options)
 
-    # First of all: with SQL_ASCII texts come as bytes, and the library's own beginning fails at them.
+    # Inserted first: with SQL_ASCII texts come as bytes, and the library's own setup fails on them.
     @event.listens_for(made, "connect", insert=True)
     def _on_connect(connection: Any, _: object) -> None:  # noqa: ANN401 - the driver's own
         encoding = connection.info.parameter_status("server_encoding")
-        # Poolers may not pass it on: what cannot be known is let through.
+        # Poolers may not pass it on: an unknown encoding is accepted.
         if encoding not in (None, _ENCODING):
             database = connection.info.dbname
             what = f"the database {database} has the encoding {encoding}, which cannot hold every name and id"
@@ -120,18 +120,18 @@ def _plain_engine(url: URL, **options: Any) -> Engine:  # noqa: ANN401 - the opt
 
 
 def insert(table: Table) -> Upsert:
-    """Return an insert that knows what to do on a conflict."""
+    """Return an insert with support for ON CONFLICT."""
     return postgresql.insert(table)
 
 
 def byte_position(part: bytes, column: ColumnElement[bytes]) -> ColumnElement[int]:
-    """Return where some bytes begin in those of a column, counted from 1; 0 where it does not hold them."""
+    """Return the position of some bytes in a column, counted from 1; 0 if it does not contain them."""
     # With the name of its schema it is called as any function is; without one it has a syntax of its own.
     return func.pg_catalog.position(column, part)
 
 
 class _SessionLock:
-    """A lock that lives in a connection of its own, and dies with it."""
+    """Advisory lock in its own connection; it ends with the connection."""
 
     def __init__(self, url: URL, name: str) -> None:
         self._engine = _plain_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
@@ -140,12 +140,12 @@ class _SessionLock:
         self._turn = threading.Lock()
 
     def renew(self) -> None:
-        """Take the lock, again if the connection that held it has died; any thread may ask."""
+        """Acquire the lock, again if its connection died; may be called from any thread."""
         with self._turn:
             self._renew()
 
     def check_place(self) -> None:
-        """Do nothing: what a server has committed it keeps."""
+        """Do nothing: a server has no file to check."""
 
     def _renew(self) -> None:
         if self._connection is not None and not self._is_dead(self._connection):
@@ -168,7 +168,7 @@ class _SessionLock:
         return False
 
     def release(self) -> None:
-        """Let go, by ending the connection."""
+        """Release the lock by closing its connection."""
         if self._connection is not None:
             self._connection.invalidate()
             self._connection.close()
@@ -176,7 +176,7 @@ class _SessionLock:
 
 @contextmanager
 def lock_store(url: URL, name: str) -> Iterator[StoreLock]:
-    """Hold the store against a second monitor, as long as a connection of its own lasts.
+    """Lock the store against a second monitor, as long as the connection of the lock lasts.
 
     Raises:
         StoreTakenError: another monitor holds it.
@@ -190,7 +190,7 @@ def lock_store(url: URL, name: str) -> Iterator[StoreLock]:
 
 
 def is_dependency(error: DBAPIError) -> bool:
-    """Return whether the server, the way to it or a right on it is at fault."""
+    """Return whether the server, the network or missing privileges caused the error."""
     code = _sqlstate(error)
     return (
         isinstance(error, OperationalError | InterfaceError) or code in _DEPENDENCY_CODES or code.startswith(_DAMAGED)
@@ -198,7 +198,7 @@ def is_dependency(error: DBAPIError) -> bool:
 
 
 def is_transient(error: DBAPIError) -> bool:
-    """Return whether it is about the connection, the server's rest or room, or another transaction."""
+    """Return whether the error is about the connection, a restart, resources, or another transaction."""
     code = _sqlstate(error)
     if error.connection_invalidated or code in _TRANSIENT:
         return True
@@ -206,12 +206,12 @@ def is_transient(error: DBAPIError) -> bool:
 
 
 def error_text(error: DBAPIError) -> str:
-    """Return the driver's words in one line."""
+    """Return the message of the driver in one line."""
     return " ".join(str(error.orig).split())
 
 
 def advice(error: DBAPIError) -> str:
-    """Return what to do about it."""
+    """Return advice about the error."""
     code, words = _sqlstate(error), error_text(error)
     if code in _ADVICE:
         return _ADVICE[code]
@@ -223,5 +223,5 @@ def advice(error: DBAPIError) -> str:
 
 
 def _sqlstate(error: DBAPIError) -> str:
-    """Return the server's SQLSTATE, or nothing when it was not the server that spoke."""
+    """Return the SQLSTATE of the server; empty if the error is not from the server."""
     return str(getattr(error.orig, "sqlstate", None) or "")

@@ -1,4 +1,4 @@
-"""SQLite as a store: a write-ahead log, one immediate transaction at a time, a lock file beside the database."""
+"""SQLite dialect: write-ahead log, immediate transactions, and a lock file beside the database."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PRIVATE_FILE: Final = 0o600
 Upsert = sqlite.Insert
 
 _DATABASE_ERRORS: Final = (DatabaseError, OperationalError)
-"""The driver's errors that are not ours: DatabaseError itself is a damaged file, its other kinds are faults in SQL."""
+"""Errors that the database causes: DatabaseError itself is a damaged file, its other subclasses are faults in SQL."""
 
 _TRANSIENT: Final = ("full", "locked")
 
@@ -62,24 +62,24 @@ def create_engine(url: URL) -> Engine:
 
 
 def insert(table: Table) -> Upsert:
-    """Return an insert that knows what to do on a conflict."""
+    """Return an insert with support for ON CONFLICT."""
     return sqlite.insert(table)
 
 
 def byte_position(part: bytes, column: ColumnElement[bytes]) -> ColumnElement[int]:
-    """Return where some bytes begin in those of a column, counted from 1; 0 where it does not hold them."""
+    """Return the position of some bytes in a column, counted from 1; 0 if it does not contain them."""
     return func.instr(column, part)
 
 
 def database_file(url: URL) -> Path | None:
-    """Return the file behind the URL, none for a database in memory."""
+    """Return the file of the URL; None for a database in memory."""
     return Path(url.database) if url.database and url.database != ":memory:" else None
 
 
 def create_file(path: Path) -> None:
-    """Make an empty file for a database, and its folder, where there is none; nobody else may read it.
+    """Create an empty database file and its folder if missing, readable by its owner only.
 
-    SQLite gives what it puts beside a database the same rights.
+    SQLite gives the files that it puts beside a database the same permissions.
 
     Raises:
         OSError: it cannot be made.
@@ -90,9 +90,9 @@ def create_file(path: Path) -> None:
 
 
 class _FileLock:
-    """A lock on a file beside the database; worth nothing once either of them is another file than it was.
+    """Lock file beside the database; it is void once either file was deleted or replaced.
 
-    SQLite itself goes on writing to a file that was deleted, and nobody ever reads that.
+    SQLite itself would go on writing to a deleted file, which nobody reads.
     """
 
     def __init__(self, path: Path, lock_path: Path, lock: IO[str]) -> None:
@@ -102,7 +102,7 @@ class _FileLock:
         self._turn = threading.Lock()
 
     def renew(self) -> None:
-        """Look whether the store is still where it was: the lock itself dies with the process alone.
+        """Check that the store was not moved or replaced; the lock itself lasts as long as the process.
 
         Raises:
             StoreError: its file or that of the lock was deleted or replaced.
@@ -110,7 +110,7 @@ class _FileLock:
         self.check_place()
 
     def check_place(self) -> None:
-        """Look whether both files are still those that they were, the database since it was looked at first.
+        """Check that neither file was deleted or replaced; the database since the first check.
 
         Raises:
             StoreError: one of them was deleted or replaced.
@@ -135,10 +135,10 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
 
 
 def _read_identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from every other; none where nothing is.
+    """Return device and inode of a file; None if it does not exist.
 
     Raises:
-        StoreError: nobody knows.
+        StoreError: the file cannot be checked.
     """
     try:
         return _identity(path.stat())
@@ -152,7 +152,7 @@ def _read_identity(path: Path) -> tuple[int, int] | None:
 
 @contextmanager
 def lock_store(url: URL, name: str) -> Iterator[StoreLock]:
-    """Hold the store against a second monitor; the lock dies with the process, however it dies.
+    """Lock the store against a second monitor; the lock ends with the process, even after a crash.
 
     Raises:
         StoreTakenError: another monitor holds it.
@@ -179,20 +179,20 @@ def lock_store(url: URL, name: str) -> Iterator[StoreLock]:
 
 
 def is_dependency(error: DBAPIError) -> bool:
-    """Return whether the file, its folder or its disk is at fault."""
+    """Return whether the file, its folder or its disk caused the error."""
     return type(error) in _DATABASE_ERRORS
 
 
 def is_transient(error: DBAPIError) -> bool:
-    """Return whether space may be freed or a lock released meanwhile."""
+    """Return whether a retry may succeed: space may be freed, or a lock released."""
     return is_dependency(error) and any(part in error_text(error) for part in _TRANSIENT)
 
 
 def error_text(error: DBAPIError) -> str:
-    """Return the driver's words."""
+    """Return the message of the driver."""
     return str(error.orig)
 
 
 def advice(error: DBAPIError) -> str:
-    """Return what to do about it."""
+    """Return advice about the error."""
     return next((what for part, what in _ADVICE.items() if part in error_text(error)), "start again once it is mended")
