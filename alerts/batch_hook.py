@@ -1,28 +1,26 @@
 """Hook that evaluates alerts at the end of a micro-batch, in the same transaction as the results."""
 
 from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
+
 from sqlalchemy import Connection
+
+from hopwatch.alerts.channels.routing import Routes, route_to_none
+from hopwatch.alerts.decision import burn_rate
+from hopwatch.alerts.decision.evaluation import evaluate
+from hopwatch.alerts.decision.inputs import ObjectiveCounts, SeriesOutlier, WindowInput
+from hopwatch.alerts.decision.rules import AlertRules
+from hopwatch.alerts.events import MAX_LOST_IDS
+from hopwatch.alerts.storage import alert_state, outbox
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import naming
 from hopwatch.monitor.kernel.naming import Names
 from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 from hopwatch.monitor.results import NodeResult
 from hopwatch.monitor.texts.escaping import escape_line
-from hopwatch.probes.contract.limits import ID_BYTES
-from hopwatch.probes.contract.limits import WINDOW_US
-from hopwatch.alerts.channels.routing import Routes
-from hopwatch.alerts.channels.routing import route_to_none
-from hopwatch.alerts.decision import burn_rate
-from hopwatch.alerts.decision.evaluation import evaluate
-from hopwatch.alerts.decision.inputs import ObjectiveCounts
-from hopwatch.alerts.decision.inputs import SeriesOutlier
-from hopwatch.alerts.decision.inputs import WindowInput
-from hopwatch.alerts.decision.rules import AlertRules
-from hopwatch.alerts.events import MAX_LOST_IDS
-from hopwatch.alerts.storage import alert_state
-from hopwatch.alerts.storage import outbox
+from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
 
 
 @dataclass(frozen=True, slots=True)

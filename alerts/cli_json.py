@@ -1,27 +1,19 @@
 """JSON of alerts for commands, and the acknowledgement of an incident."""
 
 from __future__ import annotations
+
 import json
 from collections.abc import Sequence
-from typing import Any
-from typing import Final
-from sqlalchemy import ColumnElement
-from sqlalchemy import Engine
-from sqlalchemy import select
-from hopwatch.alerts.events import Notification
-from hopwatch.alerts.events import to_json
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Engine, select
+
+from hopwatch.alerts.events import AlertKind, Notification, to_json
+from hopwatch.alerts.storage import history_queries
+from hopwatch.alerts.storage.history import Acknowledgement, ChannelDelivery, OpenIncident, UnnotifiedAlert
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import tables
-from hopwatch.alerts.events import AlertKind
-from hopwatch.alerts.storage import history_queries
-from hopwatch.alerts.storage.history import Acknowledgement
-from hopwatch.alerts.storage.history import ChannelDelivery
-from hopwatch.alerts.storage.history import OpenIncident
-from hopwatch.alerts.storage.history import UnnotifiedAlert
-
+from hopwatch.monitor.store import dialect, schema, tables
 
 Json = dict[str, Any]
 MAX_SHOWN: Final = 1_000

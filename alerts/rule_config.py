@@ -1,24 +1,14 @@
 """Alert rules built from the settings; thresholds that a rule does not set come from its streams."""
 
 from __future__ import annotations
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import Final
-from hopwatch.alerts.decision.rules import OWN_STREAM
-from hopwatch.alerts.decision.rules import AlertRule
-from hopwatch.alerts.decision.rules import AlertRules
-from hopwatch.alerts.decision.rules import AlertStream
-from hopwatch.alerts.decision.rules import BurnSpans
-from hopwatch.alerts.decision.rules import Objective
-from hopwatch.alerts.events import AlertKind
-from hopwatch.alerts.events import Severity
-from hopwatch.monitor.settings.alerting import AnyRule
-from hopwatch.monitor.settings.alerting import BurnRateRule
-from hopwatch.monitor.settings.alerting import BurnWindow
-from hopwatch.monitor.settings.alerting import StreamRule
-from hopwatch.probes.contract.limits import WINDOW_US
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from hopwatch.alerts.decision.rules import OWN_STREAM, AlertRule, AlertRules, AlertStream, BurnSpans, Objective
+from hopwatch.alerts.events import AlertKind, Severity
+from hopwatch.monitor.settings.alerting import AnyRule, BurnRateRule, BurnWindow, StreamRule
+from hopwatch.probes.contract.limits import WINDOW_US
 
 if TYPE_CHECKING:
     from hopwatch.monitor.settings import Settings

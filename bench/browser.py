@@ -1,20 +1,18 @@
 """A person at a browser: how long a page takes until its last chart is drawn, in a real Chromium."""
 
 from __future__ import annotations
+
 import shutil
 import time
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
-from playwright.sync_api import Browser
-from playwright.sync_api import Page
-from playwright.sync_api import sync_playwright
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
 from bench.contestant import ContestantError
 from hopwatch.dashboards.views import display_range
 from hopwatch.dashboards.views.address import RangePreset
-
 
 FLAGS: Final = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),

@@ -1,39 +1,29 @@
 """Cost of a trigger with 400 live windows: with data for each window, with the pulse alone, and idle."""
 
 from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
 import numpy as np
+
 from bench.contestant import Json
 from bench.generate import GeneratedWork
-from bench.ours import place
-from bench.ours import start_job
-from bench.progress import Trigger
-from bench.progress import idle_s
-from bench.progress import triggers
-from bench.progress import wait_until
-from bench.spool import SpoolInstance
-from bench.spool import write_record
+from bench.ours import place, start_job
+from bench.progress import Trigger, idle_s, triggers, wait_until
+from bench.spool import SpoolInstance, write_record
 from bench.truth import WrongResultError
-from bench.work import FIRST_START_MS
-from bench.work import NODES
-from bench.work import Work
-from bench.work import start_ms
-from bench.work import stream_name
+from bench.work import FIRST_START_MS, NODES, Work, start_ms, stream_name
 from hopwatch.monitor import pulse
 from hopwatch.monitor.spark import job
-from hopwatch.monitor.store import reader
-from hopwatch.probes.contract.limits import MONITOR_STREAM
-from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.monitor.spark.window_state import MAX_TALLY_WAIT_US
-from hopwatch.monitor.store import fencing
+from hopwatch.monitor.store import fencing, reader
 from hopwatch.probes.contract.batch import BatchKind
-
+from hopwatch.probes.contract.limits import MONITOR_STREAM, WINDOW_US
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

@@ -1,37 +1,37 @@
 """``python -m bench``: what to measure, of what size, where; tables on stdout, or one JSON value."""
 
 from __future__ import annotations
+
 import tempfile
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
-from typing import Any
-from typing import Final
-from typing import NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
+
 import typer
 from rich.console import RenderableType
-from bench import alert_cost
-from bench import dashboard
-from bench import dashboard_tables
-from bench import detection_tables
-from bench import growth
-from bench import kafka
-from bench import live
-from bench import machine
-from bench import nab
-from bench import noise
-from bench import outage
-from bench import outliers
-from bench import series_cost
-from bench import soak
-from bench import speed
-from bench import stamp_cost
-from bench import tables
+
+from bench import (
+    alert_cost,
+    dashboard,
+    dashboard_tables,
+    detection_tables,
+    growth,
+    kafka,
+    live,
+    machine,
+    nab,
+    noise,
+    outage,
+    outliers,
+    series_cost,
+    soak,
+    speed,
+    stamp_cost,
+    tables,
+)
 from bench.contestant import ContestantError
 from bench.gate import comparison
 from bench.gate import tables as gate_tables
@@ -40,9 +40,7 @@ from bench.speed import Progress
 from bench.steps import Steps
 from hopwatch.cli import console
 from hopwatch.monitor import java
-from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.errors import HopwatchError
-
+from hopwatch.monitor.errors import ConfigurationError, HopwatchError
 
 OBSERVATIONS: Final = 40_000_000
 DAYS: Final = 30

@@ -1,6 +1,7 @@
 """Every contestant runs in a process of its own, on two cores, one after the other, and its footprint is looked at."""
 
 from __future__ import annotations
+
 import importlib
 import json
 import os
@@ -10,11 +11,10 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 from bench.footprint import Footprint
 from hopwatch.monitor.spark import simd
-
 
 CORES: Final = 2
 LOOK_S: Final = 0.5

@@ -1,33 +1,26 @@
 """Speed of the dashboard over a month of 100 nodes, in both databases, beside a page that reads all with pandas."""
 
 from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
 import numpy as np
-from bench.browser import EMPTY
-from bench.browser import OVERVIEW
-from bench.browser import PLAIN
-from bench.browser import changes_s
-from bench.browser import chromium
-from bench.browser import loads_s
-from bench.browser import stream
+
+from bench.browser import EMPTY, OVERVIEW, PLAIN, changes_s, chromium, loads_s, stream
 from bench.contestant import run
 from bench.dashboard_server import EMPTY as EMPTY_PAGE
-from bench.dashboard_server import OURS
-from bench.dashboard_server import run_server
+from bench.dashboard_server import OURS, run_server
 from bench.dashboard_server import PLAIN as PLAIN_PAGE
-from bench.month import GREAT
-from bench.month import Month
-from bench.month import fill
+from bench.month import GREAT, Month, fill
 from bench.query_cost import STANDING
 from bench.speed import Progress
 from bench.viewers import looked
 from hopwatch.monitor.store import dialect
 from tests.real.servers.postgres import Postgres
-
 
 LOADS: Final = 20
 PLAIN_LOADS: Final = 3

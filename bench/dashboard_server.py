@@ -4,6 +4,7 @@ These Streamlit serves as its own command does.
 """
 
 from __future__ import annotations
+
 import json
 import signal
 import socket
@@ -11,19 +12,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import Final
 from urllib.request import urlopen
-from sqlalchemy import Engine
-from sqlalchemy import event
-from bench.contestant import keep_to_cores
-from bench.footprint import Footprint
-from bench.footprint import cpu_s
 
+from sqlalchemy import Engine, event
+
+from bench.contestant import keep_to_cores
+from bench.footprint import Footprint, cpu_s
 
 STARTS_WITHIN_S: Final = 60.0
 TOLD_EVERY_S: Final = 0.2

@@ -4,37 +4,34 @@ Measured from the moment at which end, transit and settle of a window have passe
 """
 
 from __future__ import annotations
+
 import os
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
 import numpy as np
 from numpy.typing import NDArray
+
 from bench.contestant import Json
 from bench.ours import start_job
 from bench.progress import raise_failure
 from bench.truth import WrongResultError
-from bench.work import NODES
-from bench.work import pathway
+from bench.work import NODES, pathway
 from hopwatch import Probe
 from hopwatch.monitor import pulse
+from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.settings.model import MonitorSettings
 from hopwatch.monitor.spark import job
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import schema
+from hopwatch.monitor.spark.sources.record_source import SpoolSource
+from hopwatch.monitor.store import dialect, fencing, reader, schema
+from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.kafka import KafkaAccess
 from hopwatch.probes.contract.limits import WINDOW_US
-from hopwatch.monitor.kernel.window import WindowPolicy
-from hopwatch.monitor.spark.sources.record_source import SpoolSource
-from hopwatch.monitor.stream_config import StreamConfig
-from hopwatch.monitor.store import fencing
-
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

@@ -4,45 +4,29 @@ The broker keeps the time of arrival, so the same work as everywhere is moved to
 """
 
 from __future__ import annotations
+
 import time
-from collections.abc import Iterator
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
-from bench.contestant import CORES
-from bench.contestant import ContestantRun
-from bench.contestant import Json
-from bench.contestant import run
-from bench.generate import GeneratedWork
-from bench.generate import bytes_needed
-from bench.generate import generate_work
-from bench.generate import require_disk
-from bench.progress import Trigger
-from bench.progress import wait_until
+
+from bench.contestant import CORES, ContestantRun, Json, run
+from bench.generate import GeneratedWork, bytes_needed, generate_work, require_disk
+from bench.progress import Trigger, wait_until
 from bench.result_check import check_store
 from bench.speed import Progress
 from bench.truth import WrongResultError
-from bench.work import FIRST_START_MS
-from bench.work import Work
-from bench.work import rules
-from hopwatch.monitor.spark import job
-from hopwatch.monitor.spark import session
+from bench.work import FIRST_START_MS, Work, rules
+from hopwatch.monitor.spark import job, session
 from hopwatch.monitor.spark.sources.kafka import KafkaSource
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import dialect, fencing, reader, schema
 from hopwatch.probes.contract import segment
-from hopwatch.probes.contract.envelope import decode
-from hopwatch.probes.contract.envelope import encode
-from hopwatch.probes.contract.kafka import KafkaAccess
-from hopwatch.probes.contract.kafka import KafkaPlace
+from hopwatch.probes.contract.envelope import decode, encode
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from hopwatch.probes.contract.limits import WINDOW_MS
 from hopwatch.probes.sinks.kafka import KafkaSink
 from tests.real.servers.kafka import Kafka
-from hopwatch.monitor.store import fencing
-
 
 MINUTES: Final = 4
 """All of them are plausible at once: from the minute before this one to two ahead."""

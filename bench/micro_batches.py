@@ -4,34 +4,26 @@ The functions are called in a process of their own, see :mod:`bench.contestant`.
 """
 
 from __future__ import annotations
+
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
-from typing import Final
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
 import numpy as np
-from sqlalchemy import Connection
-from sqlalchemy import Engine
-from sqlalchemy import func
-from sqlalchemy import select
+from sqlalchemy import Connection, Engine, func, select
+
 from bench import windows
 from bench.contestant import Json
 from bench.truth import WrongResultError
-from bench.windows import MESSAGES
-from bench.windows import START_US
-from bench.windows import Fleet
-from hopwatch.alerts.events import Notification
-from hopwatch.alerts.events import Severity
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import tables
-from hopwatch.monitor.store import writer
-from hopwatch.probes.contract.limits import WINDOW_US
-from hopwatch.monitor.accounting.ledger import Conclusion
+from bench.windows import MESSAGES, START_US, Fleet
 from hopwatch.alerts.batch_hook import AlertHook
+from hopwatch.alerts.events import Notification, Severity
 from hopwatch.alerts.storage.alert_state import StoredPastWindows
-
+from hopwatch.monitor.accounting.ledger import Conclusion
+from hopwatch.monitor.store import dialect, schema, tables, writer
+from hopwatch.probes.contract.limits import WINDOW_US
 
 WELL: Final = "all is well"
 SCARRED: Final = "all is well, each stream lost a message 20 minutes ago"

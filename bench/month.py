@@ -6,41 +6,26 @@ yet, and its last minutes are not final.
 """
 
 from __future__ import annotations
-from collections.abc import Iterator
-from collections.abc import Mapping
+
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
+
 import numpy as np
-from sqlalchemy import Connection
-from sqlalchemy import Engine
-from sqlalchemy import delete
-from sqlalchemy import insert
-from sqlalchemy import literal
-from sqlalchemy import select
-from sqlalchemy import text
-from sqlalchemy import update
+from sqlalchemy import Connection, Engine, delete, insert, literal, select, text, update
+
 from bench import windows
 from bench.speed import Progress
-from bench.windows import START_US
-from bench.windows import Dice
-from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.tally import LostIds
-from hopwatch.monitor.kernel.tally import NodeLags
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.store import rollups
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import tables
-from hopwatch.monitor.store import writer
-from hopwatch.monitor.store.rollups import DAY_US
-from hopwatch.monitor.store.rollups import HOUR_US
-from hopwatch.probes.contract.limits import WINDOW_US
+from bench.windows import START_US, Dice
 from hopwatch.monitor.accounting.ledger import Conclusion
-from hopwatch.monitor.kernel.tally import empty_tally
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.tally import LostIds, NodeLags, empty_tally
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.store import fencing, rollups, schema, tables, writer
+from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
 from hopwatch.monitor.stream_config import StreamConfig
-from hopwatch.monitor.store import fencing
-
+from hopwatch.probes.contract.limits import WINDOW_US
 
 MESSAGES: Final = 200
 """A minute and node, and so values a digest: as many digests of more values would not fit on a usual disk."""

@@ -5,29 +5,22 @@ deviations off the mean of the last hour, each run of such values counted once.
 """
 
 from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
 import numpy as np
 import pandas as pd
-from bench import made_series
-from bench.contestant import Json
-from bench.contestant import run
-from bench.noises import DAY
-from bench.noises import NOISES
-from bench.noises import WEEK
-from bench.noises import Floats
-from bench.noises import drawn
-from bench.noises import minutes
-from bench.series_contestants import FAR
-from bench.series_contestants import ROLLING
-from bench.speed import Progress
-from hopwatch.monitor.outliers import detector
-from hopwatch.monitor.outliers import state
-from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.outliers.quantities import to_scale
 
+from bench import made_series
+from bench.contestant import Json, run
+from bench.noises import DAY, NOISES, WEEK, Floats, drawn, minutes
+from bench.series_contestants import FAR, ROLLING
+from bench.speed import Progress
+from hopwatch.monitor.outliers import detector, state
+from hopwatch.monitor.outliers.quantities import Quantity, to_scale
 
 NOISE_SERIES: Final = 20
 WEEKS: Final = 4

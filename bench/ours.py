@@ -4,6 +4,7 @@ The functions are called in a process of their own, see :mod:`bench.contestant`;
 """
 
 from __future__ import annotations
+
 import os
 import shutil
 import time
@@ -11,23 +12,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Final
-from bench.contestant import CORES
-from bench.contestant import Json
-from bench.generate import GeneratedWork
-from bench.progress import FinalWindows
-from bench.progress import rates
-from bench.result_check import check_store
-from bench.work import Work
-from bench.work import rules
-from hopwatch.monitor.spark import job
-from hopwatch.monitor.spark import session
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.spark.sources.record_source import SpoolSource
-from hopwatch.monitor.store import fencing
+from typing import TYPE_CHECKING, Final
 
+from bench.contestant import CORES, Json
+from bench.generate import GeneratedWork
+from bench.progress import FinalWindows, rates
+from bench.result_check import check_store
+from bench.work import Work, rules
+from hopwatch.monitor.spark import job, session
+from hopwatch.monitor.spark.sources.record_source import SpoolSource
+from hopwatch.monitor.store import dialect, fencing, schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

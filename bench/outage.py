@@ -1,21 +1,22 @@
 """Cost of a stamp to a service while no broker answers, each call timed by itself, and the growth of its memory."""
 
 from __future__ import annotations
+
 import socket
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
 import confluent_kafka
 import numpy as np
-from bench.contestant import Json
-from bench.contestant import run
+
+from bench.contestant import Json, run
 from bench.footprint import memory_bytes
 from bench.speed import Progress
 from bench.stamp_contestants import check_kept
 from hopwatch import Probe
 from hopwatch.probes.sinks.kafka import MAX_BYTES
-
 
 CALLS: Final = 4_000_000
 """Twice as many as the queue has room for."""

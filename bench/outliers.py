@@ -5,27 +5,24 @@ as features. They are too slow for all series: a minute is timed with fewer and 
 """
 
 from __future__ import annotations
+
 import pickle
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import numpy as np
 from numpy.typing import NDArray
-from river import anomaly
-from river import compose
-from river import preprocessing
+from river import anomaly, compose, preprocessing
 from sklearn.ensemble import IsolationForest
-from bench.contestant import Json
-from bench.contestant import run
+
+from bench.contestant import Json, run
 from bench.speed import Progress
 from bench.truth import WrongResultError
-from hopwatch.monitor.outliers import detector
-from hopwatch.monitor.outliers import state
-
+from hopwatch.monitor.outliers import detector, state
 
 SERIES: Final = 100_000
 POINTS: Final = 100_000

@@ -4,32 +4,27 @@ The functions are called in a process of their own, see :mod:`bench.contestant`;
 """
 
 from __future__ import annotations
+
 import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Final
+
 import sqlalchemy
-from sqlalchemy import Connection
-from sqlalchemy import Engine
-from sqlalchemy import event
+from sqlalchemy import Connection, Engine, event
+
 from bench import plain_page
 from bench.contestant import Json
-from bench.month import GREAT
-from bench.month import Month
+from bench.month import GREAT, Month
 from bench.truth import WrongResultError
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.dashboards.queries.models import StreamRange
 from hopwatch.dashboards.queries.query_cache import Query
-from hopwatch.dashboards.queries.stream_queries import MAX_NODES
-from hopwatch.dashboards.queries.stream_queries import StreamRangeQuery
-from hopwatch.dashboards.queries.stream_queries import StreamsOverviewQuery
+from hopwatch.dashboards.queries.stream_queries import MAX_NODES, StreamRangeQuery, StreamsOverviewQuery
 from hopwatch.dashboards.views import display_range
-from hopwatch.dashboards.views.address import PageAddress
-from hopwatch.dashboards.views.address import RangePreset
-
+from hopwatch.dashboards.views.address import PageAddress, RangePreset
+from hopwatch.monitor.store import dialect, schema
+from hopwatch.probes.contract.limits import WINDOW_US
 
 ROUNDS: Final = 5
 STANDING: Final = "all streams"

@@ -1,37 +1,24 @@
 """Results of a contestant in the form of the check: read from our store, or from a peer's columns."""
 
 from __future__ import annotations
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Engine
-from bench.truth import LAGS
-from bench.truth import QUANTILES
-from bench.truth import ExpectedResults
-from bench.truth import Found
-from bench.truth import Key
-from bench.truth import WrongResultError
-from bench.truth import print_of
-from bench.work import FIRST_START_MS
-from bench.work import NODES
-from bench.work import Work
-from bench.work import stream_name
+
+from bench.truth import LAGS, QUANTILES, ExpectedResults, Found, Key, WrongResultError, print_of
+from bench.work import FIRST_START_MS, NODES, Work, stream_name
 from hopwatch.monitor.kernel.sets import classify
-from hopwatch.monitor.kernel.tally import NEVER_US
-from hopwatch.monitor.kernel.tally import NodeLags
-from hopwatch.monitor.kernel.tally import Tally
+from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags, Tally
 from hopwatch.monitor.kernel.tdigest import quantiles
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.store import reader
-from hopwatch.probes.contract.limits import ID_BYTES
-from hopwatch.probes.contract.limits import WINDOW_US
-
+from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
 
 _PERCENTILES: Final = ("p50", "p95", "p99")
 _NONE: Final = np.empty((0, 2), np.uint64)

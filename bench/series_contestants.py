@@ -4,6 +4,7 @@ The functions are called in a process of their own, see :mod:`bench.contestant`;
 """
 
 from __future__ import annotations
+
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -11,33 +12,25 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Final
+
 import numpy as np
 import pandas as pd
-from sqlalchemy import Connection
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
+
 from bench import windows
 from bench.contestant import Json
 from bench.truth import WrongResultError
-from bench.windows import START_US
-from bench.windows import Dice
-from bench.windows import Fleet
+from bench.windows import START_US, Dice, Fleet
+from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
+from hopwatch.monitor.kernel.tally import empty_tally
 from hopwatch.monitor.outliers import state
+from hopwatch.monitor.outliers.series_tracker import Ints, SeriesTracker
 from hopwatch.monitor.outliers.state import States
 from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import outliers
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import tables
+from hopwatch.monitor.store import dialect, outliers, schema, tables
 from hopwatch.monitor.store.rollups import HOUR_US
-from hopwatch.probes.contract.limits import WINDOW_US
-from hopwatch.monitor.accounting.ledger import Conclusion
-from hopwatch.monitor.accounting.ledger import Ledger
-from hopwatch.monitor.accounting.ledger import LiveWindow
-from hopwatch.monitor.kernel.tally import empty_tally
-from hopwatch.monitor.outliers.series_tracker import Ints
-from hopwatch.monitor.outliers.series_tracker import SeriesTracker
 from hopwatch.monitor.stream_config import StreamConfig
-
+from hopwatch.probes.contract.limits import WINDOW_US
 
 OURS: Final = "Hopwatch"
 PANDAS: Final = "pandas, z-score over an hour"

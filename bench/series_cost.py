@@ -6,18 +6,18 @@ amended window lets enter again. The peers look at the next window alone: neithe
 """
 
 from __future__ import annotations
+
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
+
 from bench import outliers
 from bench.contestant import run
-from bench.series_contestants import OURS
-from bench.series_contestants import PANDAS
+from bench.series_contestants import OURS, PANDAS
 from bench.speed import Progress
 from bench.windows import Fleet
 from hopwatch.monitor.outliers.window_values import TRACKED_QUANTITIES
-
 
 FLEETS: Final = (Fleet(1, 10), Fleet(1, 100), Fleet(4, 250), Fleet(20, 250))
 """10, 100, 1,000 and 5,000 nodes; a stream has 255 at most."""

@@ -1,31 +1,20 @@
 """Work as a spool of segments: what real probes would have left, arrival times and books included."""
 
 from __future__ import annotations
+
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
-from dataclasses import field
+from dataclasses import dataclass, field
 from io import BufferedWriter
 from pathlib import Path
-from typing import Any
-from typing import Final
-from bench.work import NODES
-from bench.work import TERMS
-from bench.work import Block
-from bench.work import Work
-from bench.work import start_ms
-from bench.work import stream_name
-from hopwatch.monitor import pulse
-from hopwatch.probes.contract.batch import Batch
-from hopwatch.probes.contract.envelope import encode
-from hopwatch.probes.contract.limits import MONITOR_STREAM
-from hopwatch.probes.contract.limits import WINDOW_MS
-from hopwatch.probes.contract.segment import MAGIC
-from hopwatch.probes.contract.segment import MAX_SEGMENT_BYTES
-from hopwatch.probes.contract.segment import SEGMENT_SUFFIX
-from hopwatch.probes.contract.batch import BatchKind
-from hopwatch.probes.contract.segment import encode_frame
+from typing import Any, Final
 
+from bench.work import NODES, TERMS, Block, Work, start_ms, stream_name
+from hopwatch.monitor import pulse
+from hopwatch.probes.contract.batch import Batch, BatchKind
+from hopwatch.probes.contract.envelope import encode
+from hopwatch.probes.contract.limits import MONITOR_STREAM, WINDOW_MS
+from hopwatch.probes.contract.segment import MAGIC, MAX_SEGMENT_BYTES, SEGMENT_SUFFIX, encode_frame
 
 PROBE: Final = "bench"
 FLUSH_US: Final = 500_000

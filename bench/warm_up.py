@@ -1,10 +1,13 @@
 """The first value that a process gives the detector: it is compiled where no process did before, or read from disk."""
 
 from __future__ import annotations
+
 import os
 import time
 from pathlib import Path
+
 import numpy as np
+
 from bench.contestant import Json
 
 

@@ -1,32 +1,24 @@
 """Windows made to measure, as the monitor concludes them: chains of nodes, in which all is well or every node loses."""
 
 from __future__ import annotations
+
 from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import replace
-from typing import Any
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
 import numpy as np
-from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.masks import Ids
-from hopwatch.monitor.kernel.tally import LostIds
-from hopwatch.monitor.kernel.tally import NodeLags
-from hopwatch.monitor.results import NodeResult
-from hopwatch.monitor.results import Quantiles
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.settings import DEFAULTS
-from hopwatch.monitor.settings import Settings
-from hopwatch.probes.contract.limits import ID_BYTES
-from hopwatch.monitor import stream_config
-from hopwatch.monitor.accounting.ledger import Conclusion
-from hopwatch.monitor.kernel.masks import ids_from_bytes
-from hopwatch.monitor.kernel.tally import empty_tally
-from hopwatch.monitor.stream_config import StreamConfig
+
 from hopwatch.alerts import rule_config
 from hopwatch.alerts.decision.rules import AlertRules
-
+from hopwatch.monitor import stream_config
+from hopwatch.monitor.accounting.ledger import Conclusion
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.masks import Ids, ids_from_bytes
+from hopwatch.monitor.kernel.tally import LostIds, NodeLags, empty_tally
+from hopwatch.monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult
+from hopwatch.monitor.settings import DEFAULTS, Settings
+from hopwatch.monitor.stream_config import StreamConfig
+from hopwatch.probes.contract.limits import ID_BYTES
 
 Dice = np.random.Generator
 

@@ -1,23 +1,20 @@
 """The work that is measured: how much of it, what it is made of, and by which rules it is judged."""
 
 from __future__ import annotations
+
 from collections.abc import Iterator
-from dataclasses import asdict
-from dataclasses import dataclass
-from typing import Any
-from typing import Final
-from typing import NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any, Final, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
+
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.kernel.tally import MAX_LOST_IDS
-from hopwatch.monitor.pathway import Pathway
-from hopwatch.probes.contract.limits import MAX_COUNT
-from hopwatch.probes.contract.limits import WINDOW_MS
-from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.monitor.kernel.window import WindowPolicy
+from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.stream_config import StreamConfig
-
+from hopwatch.probes.contract.limits import MAX_COUNT, WINDOW_MS, WINDOW_US
 
 NODES: Final = ("n0", "n1", "n2", "n3")
 HOP_LOSS_RATIO: Final = 0.005

@@ -1,32 +1,29 @@
 """``hopwatch alerts``: list open incidents, acknowledge them, show the notification history, test channels."""
 
 from __future__ import annotations
+
 import getpass
 import os
 from pathlib import Path
-from typing import Annotated
-from typing import Any
+from typing import Annotated, Any
+
 import typer
 from sqlalchemy import Engine
-from hopwatch.alerts.channels.channel import Channel
-from hopwatch.alerts.events import Severity
-from hopwatch.cli import console
-from hopwatch.monitor import settings
-from hopwatch.monitor.clock import SystemClock
-from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.errors import DependencyError
-from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
+
 from hopwatch.alerts import cli_json
 from hopwatch.alerts.channels import routing
+from hopwatch.alerts.channels.channel import Channel
 from hopwatch.alerts.channels.routing import Routing
 from hopwatch.alerts.delivery import trial
-from hopwatch.alerts.events import unqualify_key
+from hopwatch.alerts.events import Severity, unqualify_key
 from hopwatch.alerts.storage.history import Acknowledgement
-from hopwatch.cli.report import FINDING_EXIT_CODE
-from hopwatch.cli.report import parse_moment_us
-
+from hopwatch.cli import console
+from hopwatch.cli.report import FINDING_EXIT_CODE, parse_moment_us
+from hopwatch.monitor import settings
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.errors import ConfigurationError, DependencyError
+from hopwatch.monitor.results import format_iso
+from hopwatch.monitor.store import dialect, schema
 
 Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]

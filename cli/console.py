@@ -4,23 +4,19 @@ All output passes here. Names, ids and reasons are untrusted: their control char
 """
 
 from __future__ import annotations
+
 import json
 import os
 import re
 import sys
-from collections.abc import Iterable
-from collections.abc import MutableMapping
-from typing import Any
-from typing import Final
-from rich.console import Console
-from rich.console import ConsoleOptions
-from rich.console import RenderableType
+from collections.abc import Iterable, MutableMapping
+from typing import Any, Final
+
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
-from hopwatch.monitor.texts.escaping import escape_json
-from hopwatch.monitor.texts.escaping import escape_line
-from hopwatch.monitor.texts.escaping import escape_lines
 
+from hopwatch.monitor.texts.escaping import escape_json, escape_line, escape_lines
 
 PIPED_WIDTH: Final = 120
 """Width of a piped table in characters, unless COLUMNS is set; sentences are never folded in a pipe."""

@@ -1,18 +1,18 @@
 """``hopwatch dashboard``: serve the dashboard of the configured store."""
 
 from __future__ import annotations
+
 import os
 import re
 from pathlib import Path
-from typing import Annotated
-from typing import Final
+from typing import Annotated, Final
+
 import typer
+
 from hopwatch.cli import console
 from hopwatch.monitor import settings
-from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.errors import SettingsError
+from hopwatch.monitor.errors import ConfigurationError, SettingsError
 from hopwatch.monitor.settings import Settings
-
 
 PORT: Final = 8501
 HOST: Final = "127.0.0.1"

@@ -1,23 +1,24 @@
 """``hopwatch demo``: a small pipeline with probes and a monitor, faults on demand, and injected against measured."""
 
 from __future__ import annotations
+
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
+
 import typer
+
 from hopwatch.cli import console
-from hopwatch.demo import dashboard_process
-from hopwatch.demo import flags
+from hopwatch.demo import dashboard_process, flags
 from hopwatch.demo.entrance import packages
 from hopwatch.demo.feed import run_feed
 from hopwatch.demo.layout import default_folder
 from hopwatch.demo.options import RunOptions
 from hopwatch.demo.run import run_demo
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.settings import receivers
+from hopwatch.monitor.settings import locations, receivers
 from hopwatch.probes.contract.kafka import SCHEME as KAFKA
 from hopwatch.probes.contract.kafka import KafkaPlace
-from hopwatch.monitor.settings import locations
 
 
 def command(  # noqa: PLR0913 - one parameter a flag

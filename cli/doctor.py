@@ -1,22 +1,21 @@
 """``hopwatch doctor``: check the environment and give advice."""
 
 from __future__ import annotations
+
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
-from typing import Final
+from typing import Annotated, Final
+
 import typer
 from rich.text import Text
+
 from hopwatch.cli import console
-from hopwatch.cli.checks import Finding
-from hopwatch.cli.checks import Level
+from hopwatch.cli.checks import Finding, Level, run_checks
 from hopwatch.monitor import settings
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import DependencyError
 from hopwatch.monitor.texts.escaping import escape_line
-from hopwatch.cli.checks import run_checks
-
 
 FINDING_EXIT_CODE: Final = 1
 DEFAULT_CONFIG: Final = Path("hopwatch.toml")

@@ -1,28 +1,27 @@
 """``hopwatch find``: the journey of one message, or the fate of many, from stored data."""
 
 from __future__ import annotations
+
 import os
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import Annotated
-from typing import Any
+from typing import Annotated, Any
+
 import typer
 from rich import box
 from rich.progress import Progress
 from rich.table import Table
-from hopwatch.cli import console
+
+from hopwatch.cli import console, find_batch
+from hopwatch.cli.loss_table import format_lag
+from hopwatch.cli.wide_tables import print_wide_table
 from hopwatch.monitor import settings
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.lookup import journey
-from hopwatch.monitor.lookup import search
+from hopwatch.monitor.lookup import journey, search
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.texts import loss_bounds
 from hopwatch.probes.contract.limits import WINDOW_US
-from hopwatch.cli import find_batch
-from hopwatch.cli.loss_table import format_lag
-from hopwatch.cli.wide_tables import print_wide_table
-
 
 FINDING_EXIT_CODE = 1
 
@@ -85,7 +84,9 @@ def _stamp_to_json(stamp: journey.MessageStamp) -> dict[str, Any]:
     return told | {"message_id": stamp.shown, "event_time": format_iso(stamp.event_time_us)}
 
 
-def _describe_missing(chosen: settings.Settings, lost: search.LostMessage, every: Iterable[journey.MessageStamp]) -> list[str]:
+def _describe_missing(
+    chosen: settings.Settings, lost: search.LostMessage, every: Iterable[journey.MessageStamp]
+) -> list[str]:
     """Describe the loss of a message at a node, and how many of its stamps are stored."""
     of_it = [one for one in every if _window(one) == (lost.stream, lost.window_start_us)]
     of_stream = chosen.streams.get(lost.stream)

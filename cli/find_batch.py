@@ -1,24 +1,21 @@
 """``hopwatch find --ids-from``: the fate of each message in a list of ids, one per line."""
 
 from __future__ import annotations
+
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import typer
 from rich.progress import Progress
+
 from hopwatch.cli import console
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.lookup import journey
-from hopwatch.monitor.lookup import search
-from hopwatch.monitor.lookup.fates import MAX_IDS
-from hopwatch.monitor.lookup.fates import MAX_MESSAGES
-from hopwatch.monitor.lookup.fates import Fate
-from hopwatch.monitor.lookup.fates import WantedIds
+from hopwatch.monitor.lookup import journey, search
+from hopwatch.monitor.lookup.fates import MAX_IDS, MAX_MESSAGES, Fate, WantedIds
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.settings import Settings
-
 
 STANDARD_INPUT: Final = "-"
 NOT_FOUND: Final = "nothing is kept of it"

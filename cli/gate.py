@@ -1,6 +1,7 @@
 """``hopwatch gate``: serve the entrances of streams and the schema registry by HTTP."""
 
 from __future__ import annotations
+
 import os
 import secrets
 from collections.abc import Iterator
@@ -8,17 +9,14 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
-from typing import Annotated
-from typing import Final
+from typing import TYPE_CHECKING, Annotated, Final
+
 import typer
-from hopwatch.cli import console
-from hopwatch.cli import signals
+
+from hopwatch.cli import console, signals
 from hopwatch.monitor import settings
 from hopwatch.monitor.clock import SystemClock
-from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.errors import TransportError
-
+from hopwatch.monitor.errors import ConfigurationError, TransportError
 
 if TYPE_CHECKING:
     from hopwatch.gate.gate import Gate

@@ -1,32 +1,26 @@
 """Builds the gate and its parts from the settings."""
 
 from __future__ import annotations
+
 import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
 from hopwatch.gate import rules
+from hopwatch.gate.event_checks import EventPolicy
 from hopwatch.gate.gate import Gate
+from hopwatch.gate.intake import EventIntake, GateStream
 from hopwatch.gate.outlets import open_outlet
-from hopwatch.gate.producers import Producer
-from hopwatch.gate.producers import Producers
+from hopwatch.gate.producers import Producer, Producers
 from hopwatch.gate.registry.subjects import Registry
-from hopwatch.gate.rules import Action
+from hopwatch.gate.rules import Action, EventRule, FieldPath, RuleCheck
+from hopwatch.gate.stamper import GateStamper
 from hopwatch.monitor.clock import SystemClock as MonitorClock
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import dialect, schema
 from hopwatch.monitor.store.subjects import SubjectStore
 from hopwatch.probes.clock import SystemClock
-from hopwatch.probes.sinks import Sink
-from hopwatch.probes.sinks import open_sink
+from hopwatch.probes.sinks import Sink, open_sink
 from hopwatch.probes.sinks.kafka import KafkaSink
-from hopwatch.gate.event_checks import EventPolicy
-from hopwatch.gate.intake import EventIntake
-from hopwatch.gate.intake import GateStream
-from hopwatch.gate.rules import EventRule
-from hopwatch.gate.rules import FieldPath
-from hopwatch.gate.rules import RuleCheck
-from hopwatch.gate.stamper import GateStamper
-
 
 if TYPE_CHECKING:
     from hopwatch.monitor.settings import Settings

@@ -1,32 +1,25 @@
 """``hopwatch init``: write a first configuration, from flags or questions, and show the code for each service."""
 
 from __future__ import annotations
+
 import json
 import re
 import sys
 import tempfile
-from collections.abc import Callable
-from collections.abc import Container
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
-from typing import Final
+from typing import Annotated, Final
+
 import typer
+
 from hopwatch.cli import console
-from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.errors import SettingsError
+from hopwatch.monitor.errors import ConfigurationError, SettingsError
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.settings import DEFAULTS
-from hopwatch.monitor.settings import Settings
-from hopwatch.monitor.settings import load_with_streams
+from hopwatch.monitor.settings import DEFAULTS, Settings, load_with_streams, locations
+from hopwatch.monitor.settings.model import check_stream_name
 from hopwatch.monitor.store import dialect
 from hopwatch.monitor.texts.escaping import escape_line
-from hopwatch.monitor.settings import locations
-from hopwatch.monitor.settings.model import check_stream_name
-
 
 EXAMPLE: Final = 'orders="ingest -> router -> sink"'
 SPOOL: Final = DEFAULTS["transport"]["url"]

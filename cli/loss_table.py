@@ -4,24 +4,20 @@ A single window is printed in full. Several windows are listed first, one row pe
 """
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from datetime import UTC
-from datetime import datetime
-from datetime import timedelta
-from typing import Any
-from typing import Final
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from hopwatch.cli.wide_tables import print_wide_table
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.results import Status
-from hopwatch.monitor.texts import loss_bounds
-from hopwatch.monitor.texts import time_spans
-from hopwatch.cli.wide_tables import print_wide_table
-
+from hopwatch.monitor.texts import loss_bounds, time_spans
 
 Json = dict[str, Any]
 
@@ -223,7 +219,9 @@ def format_lost(one: Json) -> str:
 
 def format_lost_ratio(one: Json) -> str:
     """Format the loss ratio end to end."""
-    return loss_bounds.format_ratio(one["loss_ratio"], one["lost"], one["lost_lower"], one["lost_upper"], format_percent)
+    return loss_bounds.format_ratio(
+        one["loss_ratio"], one["lost"], one["lost_lower"], one["lost_upper"], format_percent
+    )
 
 
 def format_node_loss(node: Json) -> str:
@@ -255,7 +253,9 @@ def _part_cell(name: str) -> Callable[[Json], str]:
 
 
 def _format_loss_ratio(node: Json) -> str:
-    return loss_bounds.format_ratio(node["loss_ratio"], node["loss"], node["loss_lower"], node["loss_upper"], format_percent)
+    return loss_bounds.format_ratio(
+        node["loss_ratio"], node["loss"], node["loss_lower"], node["loss_upper"], format_percent
+    )
 
 
 def _format_missing(node: Json) -> str:

@@ -4,23 +4,17 @@
 """
 
 from __future__ import annotations
+
 import os
 import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
-from typing import Any
-from typing import Final
-from typing import Protocol
-from typing import runtime_checkable
-from hopwatch.monitor.errors import FAULT_EXIT_CODE
-from hopwatch.monitor.errors import DependencyError
-from hopwatch.monitor.errors import HopwatchError
-from hopwatch.monitor.errors import SeriesError
-from hopwatch.monitor.errors import SettingsError
+from typing import Any, Final, Protocol, runtime_checkable
+
+from hopwatch.monitor.errors import FAULT_EXIT_CODE, DependencyError, HopwatchError, SeriesError, SettingsError
 from hopwatch.monitor.texts import validation
 from hopwatch.monitor.texts.escaping import escape_lines
-
 
 INTERRUPTED_EXIT_CODE: Final = 130
 GATE_EXTRAS: Final = "monitor,taps,gate"

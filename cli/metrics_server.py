@@ -1,14 +1,14 @@
 """Metrics endpoint of ``hopwatch run``; wired here, because only commands know both results and alerts."""
 
 from __future__ import annotations
-from collections.abc import Iterator
-from collections.abc import Mapping
+
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
+
 from hopwatch.cli import console
 from hopwatch.monitor.clock import SystemClock
-
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -1,35 +1,27 @@
 """``hopwatch outliers``: list the monitor's findings, and score CSV files with its detector."""
 
 from __future__ import annotations
+
 import os
 from pathlib import Path
-from typing import Annotated
-from typing import Any
+from typing import Annotated, Any
+
 import numpy as np
 import typer
-from rich.progress import BarColumn
-from rich.progress import Progress
-from rich.progress import TextColumn
-from rich.progress import TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
 from hopwatch.cli import console
-from hopwatch.monitor import csv_series
-from hopwatch.monitor import settings
+from hopwatch.cli.report import parse_range_us
+from hopwatch.monitor import csv_series, settings
 from hopwatch.monitor.csv_series import CsvSeries
-from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.errors import SeriesError
-from hopwatch.monitor.outliers import detector
-from hopwatch.monitor.outliers import state
+from hopwatch.monitor.errors import ConfigurationError, SeriesError
+from hopwatch.monitor.outliers import detector, state
 from hopwatch.monitor.outliers.detector import Scores
-from hopwatch.monitor.outliers.explanation import Explanation
-from hopwatch.monitor.outliers.explanation import explain
+from hopwatch.monitor.outliers.explanation import Explanation, explain
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import outliers
-from hopwatch.monitor.store import schema
-from hopwatch.cli.report import parse_range_us
-
+from hopwatch.monitor.store import dialect, outliers, schema
 
 command = typer.Typer(help="List outliers, and score series of numbers.", no_args_is_help=True)
 

@@ -1,21 +1,19 @@
 """``hopwatch quarantine``: list, show and replay events that the gate rejected."""
 
 from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Annotated
-from typing import Any
-from typing import Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
 import typer
 from rich.table import Table
+
 from hopwatch.cli import console
 from hopwatch.monitor import settings
-from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.errors import TransportError
+from hopwatch.monitor.errors import ConfigurationError, TransportError
 from hopwatch.monitor.results import format_iso
-
 
 if TYPE_CHECKING:
     from hopwatch.gate.intake import EventResult
@@ -179,7 +177,9 @@ def _read_file(data: Path) -> bytes:
         raise ConfigurationError(f"--data {data} cannot be read: {error.strerror}") from None
 
 
-def _replay_events(chosen: Settings, stream: str, wanted: Sequence[RejectedRecord], data: bytes | None) -> list[EventResult]:
+def _replay_events(
+    chosen: Settings, stream: str, wanted: Sequence[RejectedRecord], data: bytes | None
+) -> list[EventResult]:
     from hopwatch.cli.gate_builder import build_gate, open_registry
     from hopwatch.gate.outlets import OutletError
     from hopwatch.gate.replay import replay_events

@@ -1,32 +1,26 @@
 """``hopwatch report``: print the loss and lag of each window and node."""
 
 from __future__ import annotations
+
 import os
-from datetime import UTC
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
+
 import typer
 from rich.text import Text
 from sqlalchemy import Engine
+
 from hopwatch import __version__
-from hopwatch.cli import console
-from hopwatch.cli import loss_table
+from hopwatch.cli import console, loss_table, rollup_table
 from hopwatch.monitor import settings
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import instances
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import rollups
-from hopwatch.monitor.store import schema
-from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.texts.read_progress import ReadProgress
-from hopwatch.monitor.texts.read_progress import iso_second
-from hopwatch.cli import rollup_table
-
+from hopwatch.monitor.store import dialect, instances, reader, rollups, schema
+from hopwatch.monitor.texts.read_progress import ReadProgress, iso_second
+from hopwatch.probes.contract.limits import WINDOW_US
 
 FINDING_EXIT_CODE = 1
 

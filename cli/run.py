@@ -1,44 +1,29 @@
 """``hopwatch run``: run the monitor, as a stream, or once over all records."""
 
 from __future__ import annotations
+
 import os
 import signal
 import threading
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Annotated
-from typing import Final
+from typing import TYPE_CHECKING, Annotated, Final
 from uuid import uuid4
+
 import stamina
 import typer
-from rich.progress import Progress
-from rich.progress import SpinnerColumn
-from rich.progress import TextColumn
-from rich.progress import TimeElapsedColumn
-from hopwatch.cli import console
-from hopwatch.cli import signals
-from hopwatch.cli.checks import alerts as reach
-from hopwatch.monitor import java
-from hopwatch.monitor import settings
-from hopwatch.monitor import stream_config
-from hopwatch.monitor.clock import SystemClock
-from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.errors import DependencyError
-from hopwatch.monitor.errors import HopwatchError
-from hopwatch.monitor.errors import StoreError
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.texts import loss_bounds
-from hopwatch.cli import metrics_server
-from hopwatch.monitor.store import fencing
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from hopwatch.cli import console, metrics_server, signals
+from hopwatch.cli.checks import alerts as reach
+from hopwatch.monitor import java, settings, stream_config
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.errors import ConfigurationError, DependencyError, HopwatchError, StoreError
+from hopwatch.monitor.results import WindowResult, format_iso
+from hopwatch.monitor.store import dialect, fencing, reader, schema
+from hopwatch.monitor.texts import loss_bounds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

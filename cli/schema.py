@@ -1,22 +1,22 @@
 """``hopwatch schema``: manage the schemas in the store, without a server."""
 
 from __future__ import annotations
+
 import os
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Annotated
-from typing import Final
+from typing import TYPE_CHECKING, Annotated, Final
+
 import typer
 from rich.table import Table
+
 from hopwatch.cli import console
 from hopwatch.monitor import settings
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.store import dialect
 from hopwatch.monitor.store import schema as store_schema
-
 
 if TYPE_CHECKING:
     from hopwatch.gate.registry.avro_schema import Schema
@@ -224,7 +224,10 @@ def diff(  # noqa: PLR0913 - one parameter a flag
         entry = registry.entry(subject, before)
     except UnknownError as error:
         raise ConfigurationError(_format_unknown(error, subject)) from None
-    first, second = parse_stored(entry.schema.text), parse_stored(latest.schema.text) if file is None else _read_schema(file)
+    first, second = (
+        parse_stored(entry.schema.text),
+        parse_stored(latest.schema.text) if file is None else _read_schema(file),
+    )
     name = f"version {latest.version}" if file is None else str(file)
     found = find_differences(first, second)
     is_backward, is_forward = is_readable(second, first), is_readable(first, second)

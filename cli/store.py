@@ -1,27 +1,23 @@
 """``hopwatch store``: migrate the store, and delete old results."""
 
 from __future__ import annotations
+
 import os
 from pathlib import Path
 from typing import Annotated
+
 import typer
-from rich.progress import Progress
-from rich.progress import SpinnerColumn
-from rich.progress import TextColumn
-from rich.progress import TimeElapsedColumn
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from sqlalchemy import Engine
+
+from hopwatch.alerts.storage import retention as alerts_retention
 from hopwatch.cli import console
 from hopwatch.monitor import settings
-from hopwatch.monitor.clock import Clock
-from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.clock import Clock, SystemClock
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.settings import durations
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import retention
-from hopwatch.monitor.store import schema
-from hopwatch.alerts.storage import retention as alerts_retention
-
+from hopwatch.monitor.store import dialect, retention, schema
 
 Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 

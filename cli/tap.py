@@ -1,32 +1,24 @@
 """``hopwatch tap``: sidecars that stamp the messages of a service: lines of a file, a topic, HTTP requests."""
 
 from __future__ import annotations
+
 import os
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Sequence
-from contextlib import contextmanager
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Annotated
-from typing import Final
+from typing import TYPE_CHECKING, Annotated, Final
+
 import typer
-from hopwatch.cli import console
-from hopwatch.cli import signals
-from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.errors import TapDownError
+
+from hopwatch.cli import console, signals
+from hopwatch.monitor.errors import ConfigurationError, TapDownError
 from hopwatch.probes.contract.limits import NAME_PATTERN
-from hopwatch.probes.taps.errors import TapSourceError
-from hopwatch.probes.taps.errors import TapUsageError
-from hopwatch.probes.values import TimeUnit
-from hopwatch.probes.message_headers import ID_HEADER
-from hopwatch.probes.message_headers import TIME_HEADER
+from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
 from hopwatch.probes.taps.avro import AvroFraming
 from hopwatch.probes.taps.context import RunContext
+from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
 from hopwatch.probes.taps.sides import StampSide
-from hopwatch.probes.values import IdFormat
-
+from hopwatch.probes.values import IdFormat, TimeUnit
 
 if TYPE_CHECKING:
     from hopwatch.probes.taps.http.refusals import NodeName

@@ -1,19 +1,19 @@
 """``hopwatch topics``: create the Kafka topic of observations, or check it."""
 
 from __future__ import annotations
+
 import os
-from dataclasses import asdict
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
+
 import typer
+
 from hopwatch.cli import console
-from hopwatch.monitor import settings
-from hopwatch.monitor import topics
+from hopwatch.monitor import settings, topics
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.settings import Settings
 from hopwatch.probes.contract.kafka import KafkaPlace
-
 
 FINDING_EXIT_CODE = 1
 

@@ -1,29 +1,27 @@
 """``hopwatch validate``: validate streams that are in Kafka already, by the rules of the gate."""
 
 from __future__ import annotations
+
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
+
 import typer
-from hopwatch.cli import console
-from hopwatch.cli import signals
+
+from hopwatch.cli import console, signals
 from hopwatch.cli.tap import NoIdText
+from hopwatch.gate.framing import ValueFraming
 from hopwatch.monitor import settings
 from hopwatch.monitor.clock import SystemClock
-from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.errors import TransportError
+from hopwatch.monitor.errors import ConfigurationError, TransportError
 from hopwatch.monitor.store import dialect
 from hopwatch.probes.contract.kafka import SCHEME as KAFKA
 from hopwatch.probes.contract.kafka import KafkaPlace
-from hopwatch.probes.taps.errors import TapSourceError
-from hopwatch.probes.taps.errors import TapUsageError
-from hopwatch.probes.values import TimeUnit
-from hopwatch.gate.framing import ValueFraming
 from hopwatch.probes.taps.context import RunContext
-
+from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
+from hopwatch.probes.values import TimeUnit
 
 if TYPE_CHECKING:
     from hopwatch.gate.fields import RecordFields
@@ -109,7 +107,9 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
                 console.emit_json(told)
 
 
-def parse_field_paths(id_path: str | None, time_path: str | None, unit: TimeUnit | None, *, is_record: bool) -> RecordFields:
+def parse_field_paths(
+    id_path: str | None, time_path: str | None, unit: TimeUnit | None, *, is_record: bool
+) -> RecordFields:
     """Parse the flags for the place of id and event time.
 
     Raises:

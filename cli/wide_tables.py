@@ -1,17 +1,17 @@
 """Tables wider than the terminal: printed in blocks of columns, one below the other, with no figure cut."""
 
 from __future__ import annotations
-from collections.abc import Iterator
-from collections.abc import Sequence
+
+from collections.abc import Iterator, Sequence
 from typing import Final
+
 from rich.cells import cell_len
-from rich.console import Console
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import TextType
-from hopwatch.monitor.texts.escaping import escape_line
 
+from hopwatch.monitor.texts.escaping import escape_line
 
 MAX_WIDTH: Final = 10_000
 

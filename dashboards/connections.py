@@ -5,14 +5,15 @@ ever, and what waits for it in memory. Behind a proxy all viewers have one addre
 """
 
 from __future__ import annotations
+
 import asyncio
-from typing import ClassVar
-from typing import Final
+from typing import ClassVar, Final
+
 import h11
 import structlog
 from uvicorn.protocols.http.h11_impl import H11Protocol
-from hopwatch.probes.contract.addresses import identify_owner
 
+from hopwatch.probes.contract.addresses import identify_owner
 
 MAX_CONNECTIONS: Final = 512
 """Half of the files that a process may have open by default."""

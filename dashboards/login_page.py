@@ -4,18 +4,17 @@ Streamlit does the talking with the provider. It is told how in memory, so that 
 """
 
 from __future__ import annotations
+
 import secrets
 from collections.abc import Collection
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import streamlit as st
-from hopwatch.dashboards import context
-from hopwatch.dashboards import markup
-from hopwatch.dashboards import theme
+
+from hopwatch.dashboards import context, markup, theme
 from hopwatch.dashboards.views import access
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.settings.dashboard import LoginSettings
-
 
 AUTH: Final = "auth"
 """The table of Streamlit's secrets that makes it ask a provider."""

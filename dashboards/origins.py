@@ -5,18 +5,17 @@ the addresses of this machine, over the network, to find out whether the page is
 """
 
 from __future__ import annotations
+
 import socket
 from collections.abc import Iterable
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
-import structlog
-from starlette.types import ASGIApp
-from starlette.types import Receive
-from starlette.types import Scope
-from starlette.types import Send
-from hopwatch.monitor.settings.dashboard import parse_origin
 
+import structlog
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from hopwatch.monitor.settings.dashboard import parse_origin
 
 MAX_WARNED: Final = 16
 """Origins that are refused are told once each, and no more of them than this: anybody can make up new ones."""

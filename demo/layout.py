@@ -1,18 +1,16 @@
 """Where a run keeps its files."""
 
 from __future__ import annotations
+
 from dataclasses import dataclass
-from datetime import UTC
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
+
 from hopwatch.demo.configuration import format_configuration
 from hopwatch.demo.entrance.outlets import GateOutlets
-from hopwatch.demo.nodes import GATE
-from hopwatch.demo.nodes import GATED_NODES
-from hopwatch.demo.nodes import NODES
+from hopwatch.demo.nodes import GATE, GATED_NODES, NODES
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import dialect, schema
 
 
 class WorkdirError(ConfigurationError):

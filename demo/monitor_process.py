@@ -1,24 +1,19 @@
 """The monitor beside the pipeline: ``hopwatch run`` as a process of its own, and what is read of its store."""
 
 from __future__ import annotations
+
 import subprocess
 import sys
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Final
-from typing import Self
-from hopwatch.demo.layout import Layout
-from hopwatch.demo.measurements import Json
-from hopwatch.demo.measurements import Measurements
-from hopwatch.demo.nodes import NODES
-from hopwatch.demo.nodes import STREAM
-from hopwatch.demo.pipeline import PACKAGES
-from hopwatch.demo.pipeline import read_last_line
-from hopwatch.monitor.errors import HopwatchError
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import schema
+from typing import Final, Self
 
+from hopwatch.demo.layout import Layout
+from hopwatch.demo.measurements import Json, Measurements
+from hopwatch.demo.nodes import NODES, STREAM
+from hopwatch.demo.pipeline import PACKAGES, read_last_line
+from hopwatch.monitor.errors import HopwatchError
+from hopwatch.monitor.store import dialect, reader, schema
 
 STOP_WITHIN_S: Final = 60.0
 

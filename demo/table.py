@@ -1,21 +1,20 @@
 """The window table, and "injected against measured", as rows of text."""
 
 from __future__ import annotations
-from collections.abc import Iterable
-from collections.abc import Sequence
+
+from collections.abc import Iterable, Sequence
 from typing import Final
+
 from rich import box
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
-from hopwatch.demo.nodes import GATE
-from hopwatch.demo.nodes import NODES
-from hopwatch.monitor.texts import time_spans
-from hopwatch.demo.comparison_line import ComparisonLine
-from hopwatch.demo.measurements import Json
-from hopwatch.demo.measurements import is_final
 
+from hopwatch.demo.comparison_line import ComparisonLine
+from hopwatch.demo.measurements import Json, is_final
+from hopwatch.demo.nodes import GATE, NODES
+from hopwatch.monitor.texts import time_spans
 
 WIDTHS: Final = {
     "window": 6,

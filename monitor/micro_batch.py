@@ -1,45 +1,24 @@
 """Write one micro-batch, or all of ``--once``, to the ledger and the store in one transaction."""
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import attrgetter
-from typing import Any
-from typing import Final
-from typing import NamedTuple
-from typing import Protocol
-from sqlalchemy import Connection
-from hopwatch.monitor.accounting import holes
-from hopwatch.monitor.accounting.holes import NOTHING_PLANNED
-from hopwatch.monitor.accounting.holes import PlannedRead
-from hopwatch.monitor.accounting.ledger import Conclusion
-from hopwatch.monitor.accounting.ledger import Ledger
-from hopwatch.monitor.accounting.ledger import LiveWindow
-from hopwatch.monitor.accounting.unheard_instances import SpoolFolder
-from hopwatch.monitor.payloads import NOT_LANDED
-from hopwatch.monitor.payloads import FactSheet
-from hopwatch.monitor.payloads import OffsetRun
-from hopwatch.monitor.payloads import SetAside
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.spark.rows import FACTS_ROW
-from hopwatch.monitor.spark.rows import OFFSETS_ROW
-from hopwatch.monitor.spark.rows import SET_ASIDE_ROW
-from hopwatch.monitor.spark.rows import TALLY_ROW
-from hopwatch.monitor.store import outliers
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import rollups
-from hopwatch.monitor.store import writer
-from hopwatch.monitor.store.past import StoredPast
-from hopwatch.monitor.stream_config import StreamConfig
-from hopwatch.monitor.store import fencing
-from hopwatch.monitor.store import undeclared_names
-from hopwatch.monitor.store.past import PackedTallies
+from typing import Any, Final, NamedTuple, Protocol
 
+from sqlalchemy import Connection
+
+from hopwatch.monitor.accounting import holes
+from hopwatch.monitor.accounting.holes import NOTHING_PLANNED, PlannedRead
+from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
+from hopwatch.monitor.accounting.unheard_instances import SpoolFolder
+from hopwatch.monitor.payloads import NOT_LANDED, FactSheet, OffsetRun, SetAside
+from hopwatch.monitor.results import Status, WindowResult
+from hopwatch.monitor.spark.rows import FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, TALLY_ROW
+from hopwatch.monitor.store import fencing, outliers, reader, rollups, undeclared_names, writer
+from hopwatch.monitor.store.past import PackedTallies, StoredPast
+from hopwatch.monitor.stream_config import StreamConfig
 
 CONCLUSIONS_PER_WRITE: Final = 200
 EARLIEST_US: Final = -(2**63)

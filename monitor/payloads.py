@@ -5,30 +5,24 @@ payloads live in shuffles, checkpoints and the store, all written by the monitor
 """
 
 from __future__ import annotations
+
 import json
 import struct
-from collections.abc import Iterable
-from collections.abc import Iterator
-from dataclasses import dataclass
-from dataclasses import replace
-from typing import Any
-from typing import Final
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
-from hopwatch.monitor.kernel import naming
-from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.books import FACTS
-from hopwatch.monitor.kernel.books import DropFact
+
+from hopwatch.monitor.kernel import naming, tdigest
+from hopwatch.monitor.kernel.books import FACTS, DropFact
 from hopwatch.monitor.kernel.journeys import Journeys
 from hopwatch.monitor.kernel.naming import Names
 from hopwatch.monitor.kernel.relations import Relation
 from hopwatch.monitor.kernel.slowest import Slowest
-from hopwatch.monitor.kernel.tally import LostIds
-from hopwatch.monitor.kernel.tally import NodeLags
-from hopwatch.monitor.kernel.tally import Tally
+from hopwatch.monitor.kernel.tally import LostIds, NodeLags, Tally
 from hopwatch.probes.contract.batch import WireIdKind
-
 
 CLAIMED_FIELDS: Final = ("message_ids", "lag_in_us", "lag_out_us", "outcome")
 _CLAIMS_WITHOUT_ID_KIND: Final = np.dtype(

@@ -1,27 +1,19 @@
 """Kafka topics of observations: their configuration, creation and checks."""
 
 from __future__ import annotations
-from collections.abc import Iterator
-from collections.abc import Sequence
+
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Final
-from typing import cast
-import structlog
-from confluent_kafka import KafkaError
-from confluent_kafka import KafkaException
-from confluent_kafka import TopicCollection
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin import ConfigResource
-from confluent_kafka.admin import NewTopic
-from confluent_kafka.admin import ResourceType
-from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.errors import TransportError
-from hopwatch.probes.contract.kafka import KafkaAccess
-from hopwatch.probes.contract.kafka import KafkaPlace
-from hopwatch.probes.contract.limits import MAX_RECORD_BYTES
-from hopwatch.probes.contract.kafka import describe_error
+from typing import Final, cast
 
+import structlog
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from hopwatch.monitor.errors import ConfigurationError, TransportError
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace, describe_error
+from hopwatch.probes.contract.limits import MAX_RECORD_BYTES
 
 PARTITIONS: Final = 6
 REPLICATION: Final = 3

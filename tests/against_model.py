@@ -1,16 +1,17 @@
 """What it takes to hold the monitor against the slow reference model: one configuration, comparable reports."""
 
 from __future__ import annotations
+
 import json
 from pathlib import Path
 from typing import Any
+
 from sqlalchemy import Engine
+
 from hopwatch.monitor import stream_config
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.settings import load
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-
+from hopwatch.monitor.store import dialect, schema
 
 Json = dict[str, Any]
 

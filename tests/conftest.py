@@ -1,19 +1,18 @@
 """What all tests share: how hypothesis goes about its cases, one Spark session, and a folder for all users."""
 
 from __future__ import annotations
+
 import tempfile
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
 import pytest
 from hypothesis import settings
+
 from hopwatch.monitor.spark import session
 from tests import engines
-from tests.examples import EVERY_RUN
-from tests.examples import SOAK
-
+from tests.examples import EVERY_RUN, SOAK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,32 +5,28 @@ left, one value state a key, a batch that is replayed with its number after a cr
 """
 
 from __future__ import annotations
-from collections.abc import Iterable
-from collections.abc import Mapping
+
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
 import pyarrow as pa
 from sqlalchemy import Engine
+
 from hopwatch.monitor import micro_batch
 from hopwatch.monitor.accounting.ledger import Ledger
 from hopwatch.monitor.kernel.tally import NEVER_US
 from hopwatch.monitor.micro_batch import BatchFollower
 from hopwatch.monitor.spark import one_shot
 from hopwatch.monitor.spark.decoder import decode_segments
-from hopwatch.monitor.spark.rows import CLOCK_ROW
-from hopwatch.monitor.spark.rows import KEY_COLUMNS
-from hopwatch.monitor.spark.rows import JobRow
-from hopwatch.monitor.spark.rows import to_arrow
+from hopwatch.monitor.spark.rows import CLOCK_ROW, KEY_COLUMNS, JobRow, to_arrow
 from hopwatch.monitor.spark.sources import spool
 from hopwatch.monitor.spark.window_state import WindowShardProcessor
-from hopwatch.monitor.store import writer
+from hopwatch.monitor.store import fencing, writer
 from hopwatch.monitor.stream_config import StreamConfig
-from hopwatch.monitor.store import fencing
-
 
 Key = tuple[Any, ...]
 

@@ -11,32 +11,25 @@ one of them has it.
 """
 
 from __future__ import annotations
+
 import json
 import threading
 from base64 import b64encode
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC
-from datetime import datetime
-from typing import Any
-from typing import Final
+from datetime import UTC, datetime
+from typing import Any, Final
+
 import structlog
-from hopwatch.alerts.channels import http
-from hopwatch.alerts.channels import texts
-from hopwatch.alerts.channels.channel import Outcome
+
+from hopwatch.alerts.channels import http, texts
+from hopwatch.alerts.channels.channel import Accepted, Failure, Outcome
 from hopwatch.alerts.channels.http import Poster
-from hopwatch.alerts.events import Alert
-from hopwatch.alerts.events import Event
-from hopwatch.alerts.events import Notification
+from hopwatch.alerts.events import Alert, AlertKind, Event, Notification
+from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.settings.channels import AlertmanagerChannel
-from hopwatch.alerts.channels.channel import Accepted
-from hopwatch.alerts.channels.channel import Failure
-from hopwatch.alerts.events import AlertKind
-from hopwatch.alerts.storage.outbox import Delivery
-
 
 RESENDS_UNTIL_END: Final = 4
 """Resend intervals after which Alertmanager ends an alert that is not sent again; as many as Prometheus uses."""

@@ -7,21 +7,19 @@ each notification is a process of its own, which is killed when its time is over
 """
 
 from __future__ import annotations
+
 import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Final
+
 import hopwatch
-from hopwatch.alerts.channels import template_texts
-from hopwatch.alerts.channels import texts
-from hopwatch.alerts.channels.channel import Accepted
-from hopwatch.alerts.channels.channel import Failure
-from hopwatch.alerts.channels.channel import Outcome
+from hopwatch.alerts.channels import template_texts, texts
+from hopwatch.alerts.channels.channel import Accepted, Failure, Outcome
 from hopwatch.alerts.events import Event
 from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.settings.channels import AppriseChannel
-
 
 MAX_BODY: Final = 10_000
 """Services have bounds of their own, by which Apprise cuts or splits."""

@@ -7,34 +7,29 @@ refer to one id.
 """
 
 from __future__ import annotations
+
 import smtplib
 import socket
 import ssl
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC
-from datetime import datetime
+from datetime import UTC, datetime
 from email.errors import MessageError
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime
 from hashlib import sha256
 from typing import Final
+
 import structlog
-from hopwatch.alerts.channels import addresses
-from hopwatch.alerts.channels import http
-from hopwatch.alerts.channels import template_texts
-from hopwatch.alerts.channels import texts
-from hopwatch.alerts.channels.channel import Accepted
-from hopwatch.alerts.channels.channel import Failure
-from hopwatch.alerts.channels.channel import Outcome
+
+from hopwatch.alerts.channels import addresses, http, template_texts, texts
+from hopwatch.alerts.channels.channel import Accepted, Failure, Outcome
 from hopwatch.alerts.events import Notification
 from hopwatch.alerts.storage.outbox import Delivery
-from hopwatch.monitor.clock import Clock
-from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.clock import Clock, SystemClock
 from hopwatch.monitor.settings.channels import EmailChannel
-
 
 PORTS: Final = {"starttls": 587, "implicit": 465, "none": 25}
 MAX_BODY: Final = 20_000

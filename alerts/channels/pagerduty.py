@@ -5,21 +5,19 @@ it is not itself. Its bounds: 255 characters of a ``dedup_key``, 1,024 of a summ
 """
 
 from __future__ import annotations
+
 import json
 from hashlib import sha256
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 from hopwatch.alerts.channels import texts
 from hopwatch.alerts.channels.channel import Outcome
 from hopwatch.alerts.channels.http import Poster
-from hopwatch.alerts.events import Event
-from hopwatch.alerts.events import Notification
-from hopwatch.alerts.events import Severity
+from hopwatch.alerts.events import Event, Notification, Severity
+from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.settings.channels import PagerDutyChannel
-from hopwatch.alerts.storage.outbox import Delivery
-
 
 MAX_KEY: Final = 255
 MAX_SUMMARY: Final = 1_024

@@ -1,14 +1,16 @@
 """Texts of user templates: the values that a template can use, and its rendering."""
 
 from __future__ import annotations
+
 from dataclasses import asdict
 from typing import Any
+
 import structlog
+
 from hopwatch.alerts.channels.texts import to_one_line
 from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.settings import templates
 from hopwatch.monitor.settings.template_sample import Labels
-
 
 _log = structlog.get_logger("hopwatch")
 

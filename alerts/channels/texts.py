@@ -1,16 +1,13 @@
 """Plain texts of a notification within a limit; lines that do not fit are counted. Pure."""
 
 from __future__ import annotations
-import re
-from collections.abc import Callable
-from collections.abc import Sequence
-from typing import Final
-from hopwatch.alerts.events import Alert
-from hopwatch.alerts.events import Event
-from hopwatch.alerts.events import Notification
-from hopwatch.alerts.events import Unit
-from hopwatch.monitor.results import format_iso
 
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from hopwatch.alerts.events import Alert, Event, Notification, Unit
+from hopwatch.monitor.results import format_iso
 
 MAX_TITLE: Final = 150
 MAX_LINE: Final = 600

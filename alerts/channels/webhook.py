@@ -7,19 +7,17 @@ again each minute: whoever listens calls somebody when it is missing.
 """
 
 from __future__ import annotations
+
 import hmac
 from typing import Final
 from urllib.parse import quote
-from hopwatch.alerts.channels.channel import Accepted
-from hopwatch.alerts.channels.channel import Outcome
+
+from hopwatch.alerts.channels.channel import Accepted, Outcome
 from hopwatch.alerts.channels.http import Poster
-from hopwatch.alerts.events import AlertKind
-from hopwatch.alerts.events import Event
-from hopwatch.alerts.events import to_json
+from hopwatch.alerts.events import AlertKind, Event, to_json
 from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.settings.channels import WebhookChannel
-
 
 HEARTBEAT_S: Final = 60.0
 """Interval at which a heartbeat is sent again."""

@@ -5,19 +5,14 @@ Bad are messages surely lost, or those over the target by the distribution funct
 """
 
 from __future__ import annotations
+
+from hopwatch.alerts.decision.inputs import ObjectiveCounts, PastWindows, WindowInput
+from hopwatch.alerts.decision.reading import Reading, bad_reading, good_reading
+from hopwatch.alerts.decision.rules import AlertRule, AlertStream, Objective
+from hopwatch.alerts.events import MAX_LOST_IDS
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.results import UNINFORMATIVE
 from hopwatch.probes.contract.limits import WINDOW_US
-from hopwatch.alerts.decision.inputs import ObjectiveCounts
-from hopwatch.alerts.decision.inputs import PastWindows
-from hopwatch.alerts.decision.inputs import WindowInput
-from hopwatch.alerts.decision.reading import Reading
-from hopwatch.alerts.decision.reading import bad_reading
-from hopwatch.alerts.decision.reading import good_reading
-from hopwatch.alerts.decision.rules import AlertRule
-from hopwatch.alerts.decision.rules import AlertStream
-from hopwatch.alerts.decision.rules import Objective
-from hopwatch.alerts.events import MAX_LOST_IDS
 
 
 def count_window(objective: Objective, stream: AlertStream, minute: WindowInput) -> ObjectiveCounts | None:

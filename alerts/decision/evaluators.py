@@ -4,29 +4,18 @@ Where nothing can be known there is no reading: UNKNOWN neither fires an alert o
 """
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Mapping
+
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
-from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.results import UNINFORMATIVE
-from hopwatch.monitor.results import NodeResult
-from hopwatch.monitor.results import Quantiles
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
+
 from hopwatch.alerts.decision import burn_rate
 from hopwatch.alerts.decision.burn_rate import count_late
-from hopwatch.alerts.decision.inputs import PastWindows
-from hopwatch.alerts.decision.inputs import SeriesOutlier
-from hopwatch.alerts.decision.inputs import WindowInput
-from hopwatch.alerts.decision.reading import Reading
-from hopwatch.alerts.decision.reading import bad_reading
-from hopwatch.alerts.decision.reading import good_reading
-from hopwatch.alerts.decision.rules import AlertRule
-from hopwatch.alerts.decision.rules import AlertStream
-from hopwatch.alerts.events import MAX_LOST_IDS
-from hopwatch.alerts.events import AlertKind
-
+from hopwatch.alerts.decision.inputs import PastWindows, SeriesOutlier, WindowInput
+from hopwatch.alerts.decision.reading import Reading, bad_reading, good_reading
+from hopwatch.alerts.decision.rules import AlertRule, AlertStream
+from hopwatch.alerts.events import MAX_LOST_IDS, AlertKind
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.results import UNINFORMATIVE, NodeResult, Quantiles, Verdict, WindowResult
 
 HEALTHY: Final = frozenset({Verdict.CLEAN, Verdict.IDLE})
 

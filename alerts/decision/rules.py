@@ -1,16 +1,15 @@
 """Alert rules as values, with spans counted in windows and a threshold for every stream."""
 
 from __future__ import annotations
+
 from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
-from hopwatch.alerts.events import Severity
+
+from hopwatch.alerts.events import AlertKind, Severity
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.alerts.events import AlertKind
-
 
 OWN_STREAM: Final = ""
 """Stream name of the monitor's own rules: records set aside, heartbeat."""

@@ -1,20 +1,15 @@
 """Summaries of alerts: the sentence that a person reads, with place, time, figures and links."""
 
 from __future__ import annotations
+
 from typing import Final
 from urllib.parse import urlencode
-from hopwatch.alerts.events import Alert
-from hopwatch.alerts.events import Unit
-from hopwatch.alerts.events import Word
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.texts import loss_bounds
-from hopwatch.alerts.decision.episode import AlertState
-from hopwatch.alerts.decision.rules import AlertRule
-from hopwatch.alerts.decision.rules import AlertRules
-from hopwatch.alerts.events import AlertKind
 
+from hopwatch.alerts.decision.episode import AlertState
+from hopwatch.alerts.decision.rules import AlertRule, AlertRules
+from hopwatch.alerts.events import Alert, AlertKind, Unit, Word
+from hopwatch.monitor.results import Verdict, WindowResult, format_iso
+from hopwatch.monitor.texts import loss_bounds
 
 _WORDS: Final = {
     AlertKind.LOSS: (Word.LOST, Unit.RATIO),

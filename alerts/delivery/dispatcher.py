@@ -1,24 +1,22 @@
 """Dispatcher of notifications: finds due deliveries in the outbox; each channel has a worker that sends them."""
 
 from __future__ import annotations
-from collections.abc import Iterable
-from collections.abc import Mapping
-from dataclasses import asdict
-from dataclasses import dataclass
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Final
+
 from sqlalchemy import Engine
+
 from hopwatch.alerts.channels.routing import Routing
 from hopwatch.alerts.delivery import log
 from hopwatch.alerts.delivery.store_lock import StoreLock
-from hopwatch.alerts.delivery.worker import ChannelCounts
-from hopwatch.alerts.delivery.worker import ChannelWorker
-from hopwatch.alerts.delivery.worker import DeliveryResult
+from hopwatch.alerts.delivery.worker import ChannelCounts, ChannelWorker, DeliveryResult
 from hopwatch.alerts.storage import outbox
 from hopwatch.alerts.storage.outbox import ChannelBacklog
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.store.dialect import StoreLock
-
 
 UNKNOWN_CHANNEL: Final = "no channel of this name is configured"
 

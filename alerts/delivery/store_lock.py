@@ -1,15 +1,17 @@
 """Lock for writes to the store beside the job: one at a time, short, and only while this monitor holds the store."""
 
 from __future__ import annotations
+
 import threading
 from collections.abc import Callable
 from typing import Final
+
 from sqlalchemy import Engine
+
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.store import dialect
 from hopwatch.monitor.store.dialect import StoreLock
 from hopwatch.monitor.store.dialect.lock import MemoryLock
-
 
 REST_S: Final = 0.02
 """Pause after each write, so that a waiting job gets the store: SQLite has no queue of writers."""

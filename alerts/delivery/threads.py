@@ -5,20 +5,19 @@ store's own, for the time of a short write.
 """
 
 from __future__ import annotations
+
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
+
 from hopwatch.alerts.channels.routing import Routing
-from hopwatch.alerts.delivery.dispatcher import ChannelFigures
-from hopwatch.alerts.delivery.dispatcher import Dispatcher
+from hopwatch.alerts.delivery.dispatcher import ChannelFigures, Dispatcher
 from hopwatch.alerts.delivery.log import FailureLog
 from hopwatch.alerts.delivery.worker import ChannelWorker
-from hopwatch.monitor.clock import Clock
-from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.clock import Clock, SystemClock
 from hopwatch.monitor.store import dialect
 from hopwatch.monitor.store.dialect import StoreLock
-
 
 POLL_S: Final = 1.0
 MAX_POLL_S: Final = 30.0
@@ -112,7 +111,9 @@ class DispatchThreads:
 
 
 @contextmanager
-def run_dispatcher(store_url: str, ways: Routing, hold: StoreLock, clock: Clock | None = None) -> Iterator[DispatchThreads]:
+def run_dispatcher(
+    store_url: str, ways: Routing, hold: StoreLock, clock: Clock | None = None
+) -> Iterator[DispatchThreads]:
     """Run the dispatcher for the duration of the block, over connections of its own."""
     time = clock or SystemClock()
     engine = dialect.create_engine(store_url)

@@ -1,28 +1,17 @@
 """Test notification: send an incident marked as a test through channels, firing and then resolved."""
 
 from __future__ import annotations
+
 from collections.abc import Mapping
-from dataclasses import asdict
-from dataclasses import dataclass
-from dataclasses import replace
-from typing import Any
-from typing import Final
-from hopwatch.alerts.channels.channel import Channel
-from hopwatch.alerts.channels.channel import Outcome
-from hopwatch.alerts.events import Alert
-from hopwatch.alerts.events import Event
-from hopwatch.alerts.events import Notification
-from hopwatch.alerts.events import Severity
-from hopwatch.alerts.events import Unit
-from hopwatch.alerts.events import Word
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from hopwatch.alerts.channels.channel import Channel, Failure, Outcome
+from hopwatch.alerts.delivery.log import describe_fault
+from hopwatch.alerts.events import Alert, AlertKind, Event, Notification, Severity, Unit, Word, build_key
+from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.results import format_iso
-from hopwatch.alerts.channels.channel import Failure
-from hopwatch.alerts.delivery.log import describe_fault
-from hopwatch.alerts.events import AlertKind
-from hopwatch.alerts.events import build_key
-from hopwatch.alerts.storage.outbox import Delivery
-
 
 RULE: Final = "test"
 RUNBOOK: Final = "docs/ALERTS.md#delivery"

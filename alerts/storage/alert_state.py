@@ -1,28 +1,19 @@
 """Alert states in the store, read and written in the transaction of the micro-batch, and fenced with it."""
 
 from __future__ import annotations
-from collections.abc import Iterable
-from collections.abc import Mapping
-from typing import Any
-from typing import Final
-from sqlalchemy import Connection
-from sqlalchemy import Table
-from sqlalchemy import bindparam
-from sqlalchemy import delete
-from sqlalchemy import func
-from sqlalchemy import select
-from hopwatch.alerts.decision.episode import BEGINNING_US
-from hopwatch.alerts.decision.episode import AlertSeries
-from hopwatch.alerts.decision.episode import AlertState
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from sqlalchemy import Connection, Table, bindparam, delete, func, select
+
+from hopwatch.alerts.decision.episode import BEGINNING_US, AlertSeries, AlertState
 from hopwatch.alerts.decision.evaluation import AlertSnapshot
 from hopwatch.alerts.decision.incidents import Incident
 from hopwatch.alerts.decision.inputs import ObjectiveCounts
 from hopwatch.alerts.events import to_json
 from hopwatch.alerts.storage import state_json
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import tables
-from hopwatch.monitor.store import writer
-
+from hopwatch.monitor.store import dialect, tables, writer
 
 Json = dict[str, Any]
 ObjectiveKey = tuple[str, str, int]

@@ -1,14 +1,13 @@
 """Figures for the monitor's metrics: open incidents, and the backlog of the outbox."""
 
 from __future__ import annotations
-from sqlalchemy import Connection
-from sqlalchemy import func
-from sqlalchemy import select
-from hopwatch.monitor.metrics.snapshot import AlertFigures
-from hopwatch.monitor.store import tables
+
+from sqlalchemy import Connection, func, select
+
 from hopwatch.alerts.storage import outbox
 from hopwatch.alerts.storage.outbox import DeliveryState
-
+from hopwatch.monitor.metrics.snapshot import AlertFigures
+from hopwatch.monitor.store import tables
 
 _incidents, _outbox = tables.alert_incidents.c, tables.alert_outbox.c
 

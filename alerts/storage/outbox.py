@@ -13,32 +13,17 @@ dead        given up
 """
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Container
-from collections.abc import Iterable
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import replace
-from enum import StrEnum
-from typing import Any
-from typing import Final
-from sqlalchemy import Connection
-from sqlalchemy import Engine
-from sqlalchemy import Select
-from sqlalchemy import func
-from sqlalchemy import insert
-from sqlalchemy import select
-from sqlalchemy import update
-from sqlalchemy.sql.elements import ColumnElement
-from hopwatch.alerts.events import AlertKind
-from hopwatch.alerts.events import Event
-from hopwatch.alerts.events import Notification
-from hopwatch.alerts.events import from_json
-from hopwatch.alerts.events import to_json
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import tables
 
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from sqlalchemy import Connection, Engine, Select, func, insert, select, update
+from sqlalchemy.sql.elements import ColumnElement
+
+from hopwatch.alerts.events import AlertKind, Event, Notification, from_json, to_json
+from hopwatch.monitor.store import dialect, schema, tables
 
 MAX_DUE: Final = 100
 MAX_ERROR: Final = 500

@@ -1,23 +1,18 @@
 """Retention of alerts: delete old notifications, and counts of windows that no burn rate needs any more."""
 
 from __future__ import annotations
+
 from collections.abc import Iterator
 from functools import partial
 from typing import Final
-from sqlalchemy import Connection
-from sqlalchemy import Engine
-from sqlalchemy import Select
-from sqlalchemy import delete
-from sqlalchemy import func
-from sqlalchemy import select
+
+from sqlalchemy import Connection, Engine, Select, delete, func, select
+
 from hopwatch.alerts.events import Event
 from hopwatch.alerts.storage.outbox import DeliveryState
 from hopwatch.monitor.clock import Clock
-from hopwatch.monitor.store import retention
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import tables
+from hopwatch.monitor.store import retention, schema, tables
 from hopwatch.probes.contract.limits import WINDOW_US
-
 
 ROWS_PER_STEP: Final = 1_000
 WINDOW_ROWS_PER_STEP: Final = 10_000

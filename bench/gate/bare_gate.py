@@ -1,10 +1,11 @@
 """The gate without validation: all of it as it is, but an event's data is written as the bytes that came."""
 
 from __future__ import annotations
+
+from hopwatch.gate import codec_cache
 from hopwatch.gate.codec import Codec
 from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.probes.contract.envelope import MARKER
-from hopwatch.gate import codec_cache
 
 
 class BareCodec(Codec):

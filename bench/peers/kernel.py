@@ -1,31 +1,24 @@
 """The bare kernel on arrays in memory, on two cores: what is left of the work without Spark, store, wire and disk."""
 
 from __future__ import annotations
+
 import time
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
+
 import numpy as np
-from bench.contestant import CORES
-from bench.contestant import Json
+
+from bench.contestant import CORES, Json
 from bench.generate import GeneratedWork
 from bench.result_check import list_findings
-from bench.truth import Found
-from bench.truth import Key
-from bench.work import TERMS
-from bench.work import Block
-from bench.work import Work
-from bench.work import blocks
-from bench.work import pathway
-from bench.work import start_ms
+from bench.truth import Found, Key
+from bench.work import TERMS, Block, Work, blocks, pathway, start_ms
 from hopwatch.monitor.kernel import tally
-from hopwatch.monitor.kernel.tally import Tally
+from hopwatch.monitor.kernel.tally import ObservedBatch, Tally
 from hopwatch.probes.contract.limits import WINDOW_US
-from hopwatch.monitor.kernel.tally import ObservedBatch
-
 
 _PASSED: Final = np.empty(0, np.uint8)
 _windows: list[list[Block]] = []

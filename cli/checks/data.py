@@ -1,27 +1,21 @@
 """Check of the last hour of data: problems with probes and configuration."""
 
 from __future__ import annotations
-from collections.abc import Collection
-from collections.abc import Iterator
+
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Final
-from hopwatch.cli.checks.finding import Finding
-from hopwatch.cli.checks.finding import Level
+
+from hopwatch.cli.checks.finding import Finding, Level
+from hopwatch.cli.checks.stores import store_error_finding
 from hopwatch.monitor.accounting import undeclared_names
-from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE
-from hopwatch.monitor.accounting.undeclared_names import UndeclaredName
+from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE, UndeclaredName
 from hopwatch.monitor.errors import StoreError
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import instances
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import dialect, instances, reader, recent_problems, schema
+from hopwatch.monitor.store.recent_problems import RecentProblems
 from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.monitor.texts.read_progress import iso_second
-from hopwatch.cli.checks.stores import store_error_finding
-from hopwatch.monitor.store import recent_problems
-from hopwatch.monitor.store.recent_problems import RecentProblems
-
 
 MAX_PER_KIND: Final = 5
 MAX_DUPLICATE_RATIO: Final = 0.5

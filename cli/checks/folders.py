@@ -1,6 +1,7 @@
 """Checks of folders: the spool and its clock, and the work folder."""
 
 from __future__ import annotations
+
 import os
 import shutil
 from collections.abc import Collection
@@ -8,12 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Final
-from hopwatch.cli.checks.finding import Finding
-from hopwatch.cli.checks.finding import Level
+
+from hopwatch.cli.checks.finding import Finding, Level
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import TransportError
 from hopwatch.monitor.spark.sources import spool
-
 
 LOW_SPACE_BYTES: Final = 1024**3
 MIN_SPACE_BYTES: Final = 64 * 1024**2

@@ -1,12 +1,11 @@
 """Check of the Kafka topic: it exists, is readable, has the broker's timestamps, and is replicated."""
 
 from __future__ import annotations
-from hopwatch.cli.checks.finding import Finding
-from hopwatch.cli.checks.finding import Level
+
+from hopwatch.cli.checks.finding import Finding, Level
 from hopwatch.monitor import topics
 from hopwatch.monitor.errors import TransportError
-from hopwatch.probes.contract.kafka import KafkaAccess
-from hopwatch.probes.contract.kafka import KafkaPlace
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 
 
 def check_topic(place: KafkaPlace, access: KafkaAccess, *, allow_weak: bool = False) -> Finding:

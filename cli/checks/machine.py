@@ -1,15 +1,15 @@
 """Checks of the machine: Python, Java, and the packages of Spark."""
 
 from __future__ import annotations
+
 import importlib
 import platform
 import sys
 from typing import Final
-from hopwatch.cli.checks.finding import Finding
-from hopwatch.cli.checks.finding import Level
+
+from hopwatch.cli.checks.finding import Finding, Level
 from hopwatch.monitor import java as spark_java
 from hopwatch.monitor.errors import JavaError
-
 
 MIN_PYTHON: Final = (3, 11)
 SPARK_PACKAGES: Final = ("pyspark", "pandas", "pyarrow", "google.protobuf")

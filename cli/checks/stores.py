@@ -1,29 +1,25 @@
 """Checks of the store: it can be opened and written, or created, and has the right schema version."""
 
 from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
+
 import sqlalchemy
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
-from hopwatch.cli.checks.finding import Finding
-from hopwatch.cli.checks.finding import Level
+
+from hopwatch.cli.checks.finding import Finding, Level
+from hopwatch.cli.checks.folders import TRIAL_PREFIX, check_space, find_nearest_folder, unwritable_finding
 from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.kernel.verdict import ID_TYPE_QUESTION
 from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import dialect, reader, schema
 from hopwatch.monitor.store.rollups import HOUR_US
-from hopwatch.cli.checks.folders import TRIAL_PREFIX
-from hopwatch.cli.checks.folders import check_space
-from hopwatch.cli.checks.folders import find_nearest_folder
-from hopwatch.cli.checks.folders import unwritable_finding
-
 
 _LOCK_TIMEOUT_S: Final = 1
 _IS_WRITTEN: Final = "NOT pg_is_in_recovery() AND current_setting('default_transaction_read_only') = 'off'"

@@ -6,25 +6,19 @@ wide as there is room.
 """
 
 from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
-from datetime import UTC
-from datetime import tzinfo
+from dataclasses import dataclass, field, replace
+from datetime import UTC, tzinfo
 from itertools import pairwise
 from typing import Final
 from xml.etree import ElementTree as ET
+
 from hopwatch.dashboards.charts import axes
 from hopwatch.dashboards.charts.axes import Axis
-from hopwatch.dashboards.views.series import ChartPoint
-from hopwatch.dashboards.views.series import HeatCell
-from hopwatch.dashboards.views.series import OutlierMarker
-from hopwatch.dashboards.views.series import ShadedBand
-from hopwatch.dashboards.views.series import StackPiece
+from hopwatch.dashboards.views.series import ChartPoint, HeatCell, OutlierMarker, ShadedBand, StackPiece
 from hopwatch.monitor.texts import time_spans
-
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 960, 230, 96, 12, 34, 28
 ROW_HEIGHT: Final = 22

@@ -1,17 +1,18 @@
 """Panel of the ids that are missing in a window: search, copy and download."""
 
 from __future__ import annotations
+
 from functools import partial
+
 import streamlit as st
+
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.context import PageContext
-from hopwatch.dashboards.queries.window_models import NodeLostIds
-from hopwatch.dashboards.queries.window_models import WindowDetail
+from hopwatch.dashboards.queries.window_models import NodeLostIds, WindowDetail
 from hopwatch.dashboards.views import lost_ids
 from hopwatch.dashboards.views.address import PageName
 from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.texts.escaping import escape_line
-
 
 COLUMNS = (("Message id", "hw-name"), ("Last seen", ""))
 

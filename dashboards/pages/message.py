@@ -1,20 +1,19 @@
 """The journey of one message, hop by hop."""
 
 from __future__ import annotations
+
 import streamlit as st
+
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.context import PageContext
 from hopwatch.dashboards.pages import filters
 from hopwatch.dashboards.queries.message_search import MessagePathsQuery
 from hopwatch.dashboards.queries.models import StreamsOverview
 from hopwatch.dashboards.queries.search_models import SearchResult
-from hopwatch.dashboards.views import journey
-from hopwatch.dashboards.views import texts
-from hopwatch.dashboards.views.address import MAX_SHOWN
-from hopwatch.dashboards.views.address import PageName
+from hopwatch.dashboards.views import journey, texts
+from hopwatch.dashboards.views.address import MAX_SHOWN, PageName
 from hopwatch.dashboards.views.journey import Journey
 from hopwatch.monitor.lookup.journey import parse_ids
-
 
 COLUMNS = (
     ("Node", "hw-name"),

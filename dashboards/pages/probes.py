@@ -1,19 +1,20 @@
 """Page of probe instances: state, last contact and gaps of each."""
 
 from __future__ import annotations
+
 from typing import Final
+
 import streamlit as st
+
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.context import PageContext
 from hopwatch.dashboards.pages import filters
-from hopwatch.dashboards.queries.health import MAX_ROWS
-from hopwatch.dashboards.queries.health import ProbesQuery
+from hopwatch.dashboards.queries.health import MAX_ROWS, ProbesQuery
 from hopwatch.dashboards.queries.models import StreamsOverview
 from hopwatch.dashboards.views import instances
 from hopwatch.dashboards.views.address import FoldState
 from hopwatch.dashboards.views.instances import InstanceRow
 from hopwatch.monitor.accounting.instances import InstancePage
-
 
 COLUMNS: Final = (
     ("Node, stream", "hw-name"),

@@ -1,21 +1,20 @@
 """Page of data quality: records set aside, and messages rejected or filtered."""
 
 from __future__ import annotations
+
 from typing import Final
+
 import streamlit as st
+
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.context import PageContext
 from hopwatch.dashboards.pages import filters
-from hopwatch.dashboards.queries.health import MAX_ROWS
-from hopwatch.dashboards.queries.health import QualityQuery
+from hopwatch.dashboards.queries.health import MAX_ROWS, QualityQuery
 from hopwatch.dashboards.queries.models import StreamsOverview
-from hopwatch.dashboards.views import common_range
-from hopwatch.dashboards.views import quality
-from hopwatch.dashboards.views.display_range import STEP_WORDS
-from hopwatch.dashboards.views.display_range import DisplayRange
-from hopwatch.monitor.kernel.tally import NEVER_US
+from hopwatch.dashboards.views import common_range, quality
+from hopwatch.dashboards.views.display_range import STEP_WORDS, DisplayRange
 from hopwatch.monitor.accounting.quality import Quality
-
+from hopwatch.monitor.kernel.tally import NEVER_US
 
 REASON_COLUMNS: Final = (
     ("Reason", "hw-name"),

@@ -1,22 +1,19 @@
 """Page of one window of a stream."""
 
 from __future__ import annotations
+
 import streamlit as st
+
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.context import PageContext
-from hopwatch.dashboards.pages import loss_panel
-from hopwatch.dashboards.pages import lost_ids
+from hopwatch.dashboards.pages import loss_panel, lost_ids
 from hopwatch.dashboards.queries.models import StreamsOverview
 from hopwatch.dashboards.queries.window_detail import WindowDetailQuery
 from hopwatch.dashboards.queries.window_models import WindowDetail
-from hopwatch.dashboards.views import conservation
-from hopwatch.dashboards.views import step_marks
-from hopwatch.dashboards.views import texts
-from hopwatch.dashboards.views import window_detail
+from hopwatch.dashboards.views import conservation, step_marks, texts, window_detail
 from hopwatch.dashboards.views.address import PageName
-from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.kernel.window import WindowPolicy
-
+from hopwatch.monitor.results import WindowResult
 
 HOLE_COLUMNS = (
     ("Node", "hw-name"),

@@ -1,11 +1,11 @@
 """Result type of the alerts query: open incidents, notifications and findings."""
 
 from __future__ import annotations
+
 from dataclasses import dataclass
+
+from hopwatch.alerts.storage.history import HistoryEntry, OpenIncident, UnnotifiedAlert
 from hopwatch.monitor.outliers.series_tracker import OutlierFinding
-from hopwatch.alerts.storage.history import HistoryEntry
-from hopwatch.alerts.storage.history import OpenIncident
-from hopwatch.alerts.storage.history import UnnotifiedAlert
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,21 @@
 """Queries of the pages of probes, alerts and quality."""
 
 from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
-from typing import Final
-from sqlalchemy import Connection
-from sqlalchemy import Select
+from typing import Any, Final
+
+from sqlalchemy import Connection, Select
+
 from hopwatch.alerts.events import Notification
-from hopwatch.dashboards.queries.alert_models import AlertsInRange
-from hopwatch.monitor.store import instances
-from hopwatch.monitor.store import outliers
-from hopwatch.monitor.store import quality
-from hopwatch.monitor.accounting.instances import InstancePage
-from hopwatch.monitor.accounting.quality import Quality
 from hopwatch.alerts.storage import history_queries
 from hopwatch.alerts.storage.history import HistoryEntry
+from hopwatch.dashboards.queries.alert_models import AlertsInRange
+from hopwatch.monitor.accounting.instances import InstancePage
+from hopwatch.monitor.accounting.quality import Quality
+from hopwatch.monitor.store import instances, outliers, quality
 from hopwatch.monitor.store.instances import InstanceFilter
-
 
 MAX_ROWS: Final = 200
 """Rows of a list at most; of instances there are pages of so many."""
@@ -52,9 +50,13 @@ class AlertsQuery:
 
     def run(self, connection: Connection) -> AlertsInRange:
         """Return it."""
-        lasting = [one for one in history_queries.query_open_incidents(connection) if self._is_about_stream(one.notification)]
+        lasting = [
+            one for one in history_queries.query_open_incidents(connection) if self._is_about_stream(one.notification)
+        ]
         keys = [one.notification.key for one in lasting[:MAX_OPEN]]
-        lately = self._query_notifications(connection, history_queries.select_in_range(self.from_us, self.to_us, MAX_NOTIFICATIONS))
+        lately = self._query_notifications(
+            connection, history_queries.select_in_range(self.from_us, self.to_us, MAX_NOTIFICATIONS)
+        )
         later = self._query_notifications(connection, history_queries.select_ends_after(self.to_us, MAX_NOTIFICATIONS))
         over = [one for one in later if one.notification.since_us < self.to_us]
         span_us = self.from_us, self.to_us

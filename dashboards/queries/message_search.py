@@ -1,29 +1,24 @@
 """Searches for a message in segments and lost ids, cached because each reads all segments."""
 
 from __future__ import annotations
+
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+
 from sqlalchemy import Connection
-from hopwatch.dashboards.queries.search_models import MessagePath
-from hopwatch.dashboards.queries.search_models import SearchResult
-from hopwatch.dashboards.queries.stream_queries import WindowQuery
-from hopwatch.dashboards.queries.stream_queries import query_graph
+
+from hopwatch.dashboards.queries.search_models import MessagePath, SearchResult
+from hopwatch.dashboards.queries.stream_queries import WindowQuery, query_graph
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import HopwatchError
-from hopwatch.monitor.settings import Settings
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import writer
 from hopwatch.monitor.kernel.window import WindowPolicy
-from hopwatch.monitor.lookup import journey
-from hopwatch.monitor.lookup import search
-from hopwatch.monitor.store import fencing
-
+from hopwatch.monitor.lookup import journey, search
+from hopwatch.monitor.settings import Settings
+from hopwatch.monitor.store import fencing, reader, writer
 
 SEARCH_TIMEOUT_S: Final = 10.0
 """How long a search looks into segments; ``hopwatch find`` looks into all."""

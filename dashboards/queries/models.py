@@ -1,13 +1,11 @@
 """Result types of the queries: frozen values, moments in µs since 1970."""
 
 from __future__ import annotations
-from dataclasses import dataclass
-from dataclasses import field
-from hopwatch.monitor.results import RollUp
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
+
+from dataclasses import dataclass, field
+
 from hopwatch.monitor.outliers.series_tracker import OutlierFinding
+from hopwatch.monitor.results import RollUp, Status, Verdict, WindowResult
 from hopwatch.monitor.texts.read_progress import ReadProgress
 
 

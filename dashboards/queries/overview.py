@@ -1,32 +1,19 @@
 """Query of the overview: the state of all streams in a fixed number of statements."""
 
 from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any
-from typing import Final
-from sqlalchemy import Connection
-from sqlalchemy import FromClause
-from sqlalchemy import Row
-from sqlalchemy import and_
-from sqlalchemy import column
-from sqlalchemy import or_
-from sqlalchemy import select
-from sqlalchemy import values
-from hopwatch.dashboards.queries.models import StreamsOverview
-from hopwatch.dashboards.queries.models import StreamSummary
-from hopwatch.dashboards.queries.models import WindowSummary
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.store import instances
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import rollups
-from hopwatch.monitor.store import tables
-from hopwatch.probes.contract.limits import WINDOW_US
-from hopwatch.alerts.storage import history_queries
-from hopwatch.monitor.store.tables import ExactText
+from typing import Any, Final
 
+from sqlalchemy import Connection, FromClause, Row, and_, column, or_, select, values
+
+from hopwatch.alerts.storage import history_queries
+from hopwatch.dashboards.queries.models import StreamsOverview, StreamSummary, WindowSummary
+from hopwatch.monitor.results import Status, Verdict, WindowResult
+from hopwatch.monitor.store import instances, reader, rollups, tables
+from hopwatch.monitor.store.tables import ExactText
+from hopwatch.probes.contract.limits import WINDOW_US
 
 RECENT_US: Final = rollups.HOUR_US
 """How far back the overview looks."""
@@ -56,7 +43,9 @@ def query_overview(connection: Connection) -> StreamsOverview:
         )
         for name in names
     )
-    return StreamsOverview(streams, instances.read_progress(connection), history_queries.count_open_incidents(connection))
+    return StreamsOverview(
+        streams, instances.read_progress(connection), history_queries.count_open_incidents(connection)
+    )
 
 
 def _query_recent_windows(connection: Connection, since_us: dict[str, int]) -> dict[str, list[WindowSummary]]:
@@ -99,7 +88,9 @@ def _query_newest_final_starts(connection: Connection, minutes: dict[str, list[W
 
 def _query_windows(connection: Connection, starts: list[WindowStart]) -> dict[str, WindowResult]:
     """Return one window of each of some streams."""
-    return {one.stream: one for one in reader.read_named_windows(connection, _build_start_table(starts))} if starts else {}
+    return (
+        {one.stream: one for one in reader.read_named_windows(connection, _build_start_table(starts))} if starts else {}
+    )
 
 
 def _build_start_table(rows: Iterable[WindowStart]) -> FromClause:

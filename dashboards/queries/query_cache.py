@@ -4,26 +4,19 @@ However many people look, a question is asked once in ``FRESH_US``.
 """
 
 from __future__ import annotations
+
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
-from typing import Any
-from typing import Final
-from typing import Generic
-from typing import Protocol
-from typing import TypeVar
-from typing import cast
-from sqlalchemy import Connection
-from sqlalchemy import Engine
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
+
+from sqlalchemy import Connection, Engine
+
 from hopwatch.dashboards.queries.message_search import MessageSearch
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.settings import Settings
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-
+from hopwatch.monitor.store import dialect, schema
 
 FRESH_FOR_US: Final = 4_000_000
 """How long an answer is as good as a new one: less than pages take to ask again."""

@@ -1,30 +1,21 @@
 """Query of a report: a range of one stream or of all, read at one moment."""
 
 from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-from typing import Final
-from sqlalchemy import Connection
-from sqlalchemy import func
-from sqlalchemy import select
+from typing import Any, Final
+
+from sqlalchemy import Connection, func, select
+
 from hopwatch.dashboards.queries.models import StreamRange
-from hopwatch.dashboards.queries.stream_queries import HOUR_US
-from hopwatch.dashboards.queries.stream_queries import query_graph
-from hopwatch.dashboards.queries.stream_queries import query_running_from_us
+from hopwatch.dashboards.queries.stream_queries import HOUR_US, query_graph, query_running_from_us
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.results import RollUp
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.store import instances
-from hopwatch.monitor.store import outliers
-from hopwatch.monitor.store import ranges
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import rollups
-from hopwatch.monitor.store import tables
-from hopwatch.monitor.texts.read_progress import ReadProgress
+from hopwatch.monitor.results import RollUp, WindowResult
+from hopwatch.monitor.store import instances, outliers, ranges, reader, rollups, tables
 from hopwatch.monitor.store.range_cache import RangeCache
 from hopwatch.monitor.store.ranges import RangeQuery
-
+from hopwatch.monitor.texts.read_progress import ReadProgress
 
 MAX_STEPS: Final = 1_000
 """Windows, hours or days of a stream that one report has room for."""

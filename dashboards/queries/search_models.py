@@ -1,11 +1,13 @@
 """Result types of a message search: frozen values, moments in µs since 1970."""
 
 from __future__ import annotations
+
 from dataclasses import dataclass
+
 from hopwatch.dashboards.queries.models import Graph
-from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.lookup.journey import MessageStamp
 from hopwatch.monitor.lookup.search import LostMessage
+from hopwatch.monitor.results import WindowResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,30 +1,19 @@
 """Queries of the pages; each is a value that reads its result from the store at one moment."""
 
 from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Final
-from sqlalchemy import Connection
-from sqlalchemy import func
-from sqlalchemy import select
-from hopwatch.dashboards.queries import node_selection
-from hopwatch.dashboards.queries import overview
-from hopwatch.dashboards.queries.models import Edge
-from hopwatch.dashboards.queries.models import Graph
-from hopwatch.dashboards.queries.models import StreamRange
-from hopwatch.dashboards.queries.models import StreamsOverview
-from hopwatch.monitor.results import RollUp
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.store import outliers
-from hopwatch.monitor.store import ranges
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import rollups
-from hopwatch.monitor.store import tables
-from hopwatch.monitor.store import writer
-from hopwatch.probes.contract.limits import WINDOW_US
-from hopwatch.monitor.store import fencing
+
+from sqlalchemy import Connection, func, select
+
+from hopwatch.dashboards.queries import node_selection, overview
+from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange, StreamsOverview
+from hopwatch.monitor.results import RollUp, WindowResult
+from hopwatch.monitor.store import fencing, outliers, ranges, reader, rollups, tables, writer
 from hopwatch.monitor.store.range_cache import RangeCache
 from hopwatch.monitor.store.ranges import RangeQuery
-
+from hopwatch.probes.contract.limits import WINDOW_US
 
 HOUR_US: Final = rollups.HOUR_US
 DAY_US: Final = rollups.DAY_US

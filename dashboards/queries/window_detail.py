@@ -1,31 +1,22 @@
 """Query of everything about one window of a stream."""
 
 from __future__ import annotations
+
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
-import numpy as np
-from sqlalchemy import Connection
-from sqlalchemy import func
-from sqlalchemy import select
-from hopwatch.dashboards.queries.stream_queries import WindowQuery
-from hopwatch.dashboards.queries.stream_queries import query_graph
-from hopwatch.dashboards.queries.window_models import AgedOutRecords
-from hopwatch.dashboards.queries.window_models import NodeLostIds
-from hopwatch.dashboards.queries.window_models import Revision
-from hopwatch.dashboards.queries.window_models import WindowDetail
-from hopwatch.dashboards.queries.window_models import WindowHole
-from hopwatch.monitor.kernel.books import Book
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import tables
-from hopwatch.probes.contract.limits import ID_BYTES
-from hopwatch.probes.contract.limits import WINDOW_US
-from hopwatch.monitor.accounting.holes import find_touched_windows
-from hopwatch.monitor.kernel.books import judge_book
-from hopwatch.monitor.kernel.window import WindowPolicy
-from hopwatch.monitor.store import lost_messages
 
+import numpy as np
+from sqlalchemy import Connection, func, select
+
+from hopwatch.dashboards.queries.stream_queries import WindowQuery, query_graph
+from hopwatch.dashboards.queries.window_models import AgedOutRecords, NodeLostIds, Revision, WindowDetail, WindowHole
+from hopwatch.monitor.accounting.holes import find_touched_windows
+from hopwatch.monitor.kernel.books import Book, judge_book
+from hopwatch.monitor.kernel.window import WindowPolicy
+from hopwatch.monitor.store import lost_messages, reader, tables
+from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
 
 MAX_INSTANCES: Final = 50
 """Probe instances with holes that are told one by one."""

@@ -1,19 +1,13 @@
 """A report as one document: it asks no network for anything, and runs no script."""
 
 from __future__ import annotations
+
 from hopwatch.dashboards import markup
-from hopwatch.dashboards.queries.report import Report
-from hopwatch.dashboards.queries.report import StreamReport
-from hopwatch.dashboards.report import section
-from hopwatch.dashboards.report import styles
-from hopwatch.dashboards.report import tables
-from hopwatch.dashboards.views import display_range
-from hopwatch.dashboards.views import loss_table
-from hopwatch.dashboards.views import step_marks
-from hopwatch.dashboards.views import texts
+from hopwatch.dashboards.queries.report import Report, StreamReport
+from hopwatch.dashboards.report import section, styles, tables
+from hopwatch.dashboards.views import display_range, loss_table, step_marks, texts
 from hopwatch.dashboards.views.colours import NO_DATA
 from hopwatch.monitor.texts.read_progress import ReadProgress
-
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """The browser is told, too, that nothing is fetched and nothing runs."""

@@ -1,26 +1,20 @@
 """The tables of a report: steps, nodes, lost ids, outliers."""
 
 from __future__ import annotations
-from collections.abc import Mapping
-from collections.abc import Sequence
+
+from collections.abc import Mapping, Sequence
 from datetime import UTC
 from typing import Final
+
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.queries.models import StreamRange
 from hopwatch.dashboards.queries.report import StreamReport
-from hopwatch.dashboards.views import loss
-from hopwatch.dashboards.views import loss_table
-from hopwatch.dashboards.views import series
-from hopwatch.dashboards.views import step_marks
-from hopwatch.dashboards.views import texts
+from hopwatch.dashboards.views import loss, loss_table, series, step_marks, texts
 from hopwatch.dashboards.views.step_marks import StepResult
-from hopwatch.monitor.results import RollUp
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.kernel.naming import HASH_SUFFIX
 from hopwatch.monitor.outliers.series_tracker import OutlierFinding
+from hopwatch.monitor.results import RollUp, Verdict, WindowResult
 from hopwatch.monitor.texts.escaping import escape_line
-
 
 MAX_IDS: Final = 1_000
 """Lost ids of a stream that a report lists."""

@@ -1,18 +1,15 @@
 """State of a page as the query string of its URL, so that a link opens the same view for everybody."""
 
 from __future__ import annotations
-from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import replace
-from datetime import UTC
-from datetime import datetime
-from datetime import timedelta
-from enum import StrEnum
-from typing import Final
-from typing import TypeVar
-from hopwatch.probes.contract.limits import WINDOW_US
-from hopwatch.monitor.results import format_iso
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from hopwatch.monitor.results import format_iso
+from hopwatch.probes.contract.limits import WINDOW_US
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)

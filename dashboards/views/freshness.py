@@ -1,13 +1,16 @@
 """Notices about the age of the data: store unreachable, monitor behind or stopped."""
 
 from __future__ import annotations
+
 from datetime import tzinfo
+
 from hopwatch.dashboards.views import texts
-from hopwatch.monitor.texts.read_progress import Notice
-from hopwatch.monitor.texts.read_progress import ReadProgress
+from hopwatch.monitor.texts.read_progress import Notice, ReadProgress
 
 
-def build_notices(now_us: int, read_us: int, reached: ReadProgress | None, trouble: str, zone: tzinfo) -> tuple[Notice, ...]:
+def build_notices(
+    now_us: int, read_us: int, reached: ReadProgress | None, trouble: str, zone: tzinfo
+) -> tuple[Notice, ...]:
     """Return what is wrong with what is shown, the gravest first; ``reached`` is None where nothing was ever read."""
     found = []
     if trouble:

@@ -1,20 +1,18 @@
 """Incident history: the notifications of a range, folded into one row per incident."""
 
 from __future__ import annotations
+
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import tzinfo
-from hopwatch.alerts.events import Event
-from hopwatch.alerts.events import Notification
+
+from hopwatch.alerts.events import AlertKind, Event, Notification
+from hopwatch.alerts.storage.history import HistoryEntry
 from hopwatch.dashboards.queries.alert_models import AlertsInRange
 from hopwatch.dashboards.views import incidents as shown
 from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.colours import Mark
-from hopwatch.dashboards.views.incidents import SEVERITIES
-from hopwatch.dashboards.views.incidents import AlertPlace
-from hopwatch.dashboards.views.incidents import DeliveryView
-from hopwatch.alerts.events import AlertKind
-from hopwatch.alerts.storage.history import HistoryEntry
+from hopwatch.dashboards.views.incidents import SEVERITIES, AlertPlace, DeliveryView
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,18 @@
 """Rows of open incidents and pending alerts, with the delivery status of each channel."""
 
 from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
-from hopwatch.alerts.events import Alert
-from hopwatch.alerts.events import Notification
-from hopwatch.alerts.events import Severity
-from hopwatch.alerts.events import Unit
+
+from hopwatch.alerts.events import Alert, AlertKind, Notification, Severity, Unit
+from hopwatch.alerts.storage.history import ChannelDelivery, OpenIncident, UnnotifiedAlert
+from hopwatch.alerts.storage.outbox import DeliveryState
 from hopwatch.dashboards.queries.alert_models import AlertsInRange
 from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.colours import Mark
-from hopwatch.alerts.events import AlertKind
-from hopwatch.alerts.storage.history import ChannelDelivery
-from hopwatch.alerts.storage.history import OpenIncident
-from hopwatch.alerts.storage.history import UnnotifiedAlert
-from hopwatch.alerts.storage.outbox import DeliveryState
-
 
 SEVERITIES: Final = {
     Severity.PAGE: Mark("PAGE", "▲", "somebody is called now", "lossy"),

@@ -1,21 +1,23 @@
 """Rows of the page of probe instances: state, batches, holes, drops and clock of each."""
 
 from __future__ import annotations
+
 from collections import Counter
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
+
 from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.colours import Mark
-from hopwatch.monitor.kernel.books import RETIRED_AFTER_US
-from hopwatch.monitor.kernel.books import Book
-from hopwatch.monitor.accounting.instances import AHEAD_US
-from hopwatch.monitor.accounting.instances import BYE_LISTED_US
-from hopwatch.monitor.accounting.instances import SILENT_LISTED_US
-from hopwatch.monitor.accounting.instances import Instance
-from hopwatch.monitor.accounting.instances import InstancePage
-from hopwatch.monitor.accounting.instances import InstanceState
-
+from hopwatch.monitor.accounting.instances import (
+    AHEAD_US,
+    BYE_LISTED_US,
+    SILENT_LISTED_US,
+    Instance,
+    InstancePage,
+    InstanceState,
+)
+from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, Book
 
 MARKS: Final = {
     InstanceState.SILENT: Mark(

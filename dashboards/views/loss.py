@@ -1,9 +1,9 @@
 """A loss in words, of a step of a range and of a node in it: bounds first, and never more than is surely lost."""
 
 from __future__ import annotations
+
 from hopwatch.dashboards.views import texts
-from hopwatch.dashboards.views.step_marks import StepNode
-from hopwatch.dashboards.views.step_marks import StepResult
+from hopwatch.dashboards.views.step_marks import StepNode, StepResult
 from hopwatch.monitor.texts import loss_bounds
 
 

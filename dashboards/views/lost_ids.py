@@ -1,22 +1,21 @@
 """Paged list of the ids that are missing at a node, with search and CSV."""
 
 from __future__ import annotations
+
 import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
+
 from hopwatch.dashboards.queries.models import Graph
 from hopwatch.dashboards.views import sheets
-from hopwatch.monitor.kernel.tally import MAX_LOST_IDS
-from hopwatch.monitor.results import NodeResult
-from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.kernel.naming import HASH_SUFFIX
+from hopwatch.monitor.kernel.tally import MAX_LOST_IDS
 from hopwatch.monitor.lookup.journey import parse_ids
-from hopwatch.monitor.results import format_iso
+from hopwatch.monitor.results import NodeResult, WindowResult, format_iso
 from hopwatch.monitor.texts import loss_bounds
-
 
 IDS_PER_PAGE: Final = 25
 COLUMNS: Final = ("message_id", "stream", "window_start", "node", "last_seen", "known_of_it")

@@ -1,15 +1,16 @@
 """Rows of the outlier table: observed and expected value, level and reasons."""
 
 from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
+
 from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.colours import Mark
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.outliers.series_tracker import OutlierFinding
-
 
 OUTLIER: Final = Mark("OUTLIER", "◆", "rare enough to be told of", "unknown")
 NOTICE: Final = Mark("NOTICE", "◇", "noticed, and not rare enough to be told of", "idle")

@@ -1,24 +1,17 @@
 """Rows of the overview: one per stream, the worst first."""
 
 from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
-from hopwatch.dashboards.queries.models import StreamsOverview
-from hopwatch.dashboards.queries.models import StreamSummary
-from hopwatch.dashboards.queries.models import WindowSummary
-from hopwatch.dashboards.views import texts
-from hopwatch.dashboards.views.colours import NO_DATA
-from hopwatch.dashboards.views.colours import VERDICT_ORDER
-from hopwatch.dashboards.views.colours import Mark
-from hopwatch.dashboards.views.colours import select_mark
-from hopwatch.monitor.results import NodeResult
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
-from hopwatch.probes.contract.limits import WINDOW_US
-from hopwatch.monitor.texts import loss_bounds
 
+from hopwatch.dashboards.queries.models import StreamsOverview, StreamSummary, WindowSummary
+from hopwatch.dashboards.views import texts
+from hopwatch.dashboards.views.colours import NO_DATA, VERDICT_ORDER, Mark, select_mark
+from hopwatch.monitor.results import NodeResult, Status, Verdict, WindowResult
+from hopwatch.monitor.texts import loss_bounds
+from hopwatch.probes.contract.limits import WINDOW_US
 
 OLD_AFTER_US: Final = 600_000_000
 """A stream whose newest final window ended so long before what the monitor has read is told as old."""

@@ -1,20 +1,15 @@
 """Layout of the pathway graph: position, mark and figures of each node and edge."""
 
 from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Final
-from hopwatch.dashboards.queries.models import Edge
-from hopwatch.dashboards.queries.models import Graph
-from hopwatch.dashboards.views import loss
-from hopwatch.dashboards.views import texts
-from hopwatch.dashboards.views.colours import NO_DATA
-from hopwatch.dashboards.views.colours import Mark
-from hopwatch.dashboards.views.step_marks import StepNode
-from hopwatch.dashboards.views.step_marks import StepResult
-from hopwatch.dashboards.views.step_marks import is_final
-from hopwatch.dashboards.views.step_marks import mark_node
-from hopwatch.monitor.texts import loss_bounds
 
+from hopwatch.dashboards.queries.models import Edge, Graph
+from hopwatch.dashboards.views import loss, texts
+from hopwatch.dashboards.views.colours import NO_DATA, Mark
+from hopwatch.dashboards.views.step_marks import StepNode, StepResult, is_final, mark_node
+from hopwatch.monitor.texts import loss_bounds
 
 MAX_COLUMNS: Final = 8
 """As many nodes in a row have room for their figures."""

@@ -1,17 +1,15 @@
 """Rows of the quality page: records set aside, undeclared names, rejected and filtered messages, holes."""
 
 from __future__ import annotations
+
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
-from hopwatch.dashboards.views import texts
-from hopwatch.monitor.accounting.quality import Quality
-from hopwatch.monitor.accounting.quality import StoppedMessages
-from hopwatch.monitor.accounting.undeclared_names import MAX_NAMES
-from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE
-from hopwatch.monitor.accounting.undeclared_names import UndeclaredName
-from hopwatch.monitor.payloads import SetAside
 
+from hopwatch.dashboards.views import texts
+from hopwatch.monitor.accounting.quality import Quality, StoppedMessages
+from hopwatch.monitor.accounting.undeclared_names import MAX_NAMES, UNKNOWN_NODE, UndeclaredName
+from hopwatch.monitor.payloads import SetAside
 
 MEANINGS: Final = {
     "bad_count": "it says that it holds more observations than a record may, or none where there have to be some",

@@ -4,24 +4,19 @@ Lags are in µs and parts are fractions, as in ``hopwatch report --json``; the n
 """
 
 from __future__ import annotations
+
 import csv
 import io
 import re
 from dataclasses import dataclass
 from typing import Final
-from hopwatch.dashboards.queries.models import Graph
-from hopwatch.dashboards.queries.models import StreamRange
-from hopwatch.dashboards.queries.models import StreamsOverview
-from hopwatch.dashboards.views import pathway
-from hopwatch.dashboards.views import series
-from hopwatch.dashboards.views import step_marks
+
+from hopwatch.dashboards.queries.models import Graph, StreamRange, StreamsOverview
+from hopwatch.dashboards.views import pathway, series, step_marks
 from hopwatch.dashboards.views.address import HeatMeasure
 from hopwatch.dashboards.views.step_marks import StepResult
 from hopwatch.monitor.kernel.rollup import NODE_COUNTS
-from hopwatch.monitor.results import NodeResult
-from hopwatch.monitor.results import Quantiles
-from hopwatch.monitor.results import format_iso
-
+from hopwatch.monitor.results import NodeResult, Quantiles, format_iso
 
 CellValue = str | int | float | None
 _LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")

@@ -1,14 +1,12 @@
 """Formatting of numbers, durations and moments; an unknown value is shown as unknown, never as 0."""
 
 from __future__ import annotations
-from collections.abc import Sequence
-from datetime import UTC
-from datetime import datetime
-from datetime import timedelta
-from datetime import tzinfo
-from typing import Final
-from hopwatch.monitor.texts import time_spans
 
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Final
+
+from hopwatch.monitor.texts import time_spans
 
 NONE: Final = "\u2013"
 """There is no value."""

@@ -1,18 +1,15 @@
 """Texts of the page of one window: its status, the holes of its probes, its revisions."""
 
 from __future__ import annotations
+
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Any
-from typing import Final
-from hopwatch.dashboards.queries.window_models import AgedOutRecords
-from hopwatch.dashboards.queries.window_models import Revision
-from hopwatch.dashboards.queries.window_models import WindowHole
-from hopwatch.dashboards.views import texts
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.kernel.window import WindowPolicy
+from typing import Any, Final
 
+from hopwatch.dashboards.queries.window_models import AgedOutRecords, Revision, WindowHole
+from hopwatch.dashboards.views import texts
+from hopwatch.monitor.kernel.window import WindowPolicy
+from hopwatch.monitor.results import Status, WindowResult
 
 MAX_CHANGES: Final = 40
 """Lines of one revision that are shown."""

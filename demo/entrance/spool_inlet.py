@@ -5,17 +5,17 @@ at least once.
 """
 
 from __future__ import annotations
+
 import time
 from collections import deque
 from pathlib import Path
 from typing import Final
+
 from hopwatch.demo.entrance import events
 from hopwatch.demo.links import LinkError
 from hopwatch.gate.codec import EnvelopeError
-from hopwatch.probes.contract.segment import SEGMENT_SUFFIX
 from hopwatch.gate.records import EnteredRecord
-from hopwatch.probes.contract.segment import read_frames
-
+from hopwatch.probes.contract.segment import SEGMENT_SUFFIX, read_frames
 
 TICK_S: Final = 0.05
 

@@ -1,7 +1,9 @@
 """The gate's topic as a link: the value is the event, its headers carry id and event time."""
 
 from __future__ import annotations
+
 from confluent_kafka import Message
+
 from hopwatch.demo.entrance import events
 from hopwatch.demo.links import LinkError
 from hopwatch.demo.links.topics import TopicInlet

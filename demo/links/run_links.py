@@ -1,28 +1,20 @@
 """The links of a run, kept by the process that starts the nodes: they outlive a node that is killed."""
 
 from __future__ import annotations
+
 import os
 import uuid
 from pathlib import Path
 from types import TracebackType
-from typing import Final
-from typing import Protocol
-from typing import Self
-from hopwatch.demo.entrance.outlets import GateOutlets
-from hopwatch.demo.links.ends import Ends
-from hopwatch.demo.links.ends import TopicEnds
-from hopwatch.demo.links.loopback import SocketLinks
-from hopwatch.demo.nodes import NODES
-from hopwatch.monitor import settings
-from hopwatch.monitor import topics
-from hopwatch.monitor.errors import HopwatchError
-from hopwatch.monitor.errors import TransportError
-from hopwatch.probes.contract.kafka import SCHEME
-from hopwatch.probes.contract.kafka import KafkaAccess
-from hopwatch.probes.contract.kafka import KafkaPlace
-from hopwatch.demo.entrance.outlets import build_spool_outlets
-from hopwatch.demo.nodes import next_node
+from typing import Final, Protocol, Self
 
+from hopwatch.demo.entrance.outlets import GateOutlets, build_spool_outlets
+from hopwatch.demo.links.ends import Ends, TopicEnds
+from hopwatch.demo.links.loopback import SocketLinks
+from hopwatch.demo.nodes import NODES, next_node
+from hopwatch.monitor import settings, topics
+from hopwatch.monitor.errors import HopwatchError, TransportError
+from hopwatch.probes.contract.kafka import SCHEME, KafkaAccess, KafkaPlace
 
 PARTITIONS: Final = 2
 """Of the topic of observations: one for each core of a small machine."""

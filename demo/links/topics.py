@@ -9,25 +9,19 @@ Nobody shares a partition here, so that the reader takes its own without joining
 """
 
 from __future__ import annotations
+
 import os
 import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
-from typing import Final
-from typing import Self
-from typing import cast
+from typing import Any, Final, Self, cast
+
 import stamina
-from confluent_kafka import Consumer
-from confluent_kafka import KafkaError
-from confluent_kafka import KafkaException
-from confluent_kafka import Message
-from confluent_kafka import Producer
-from confluent_kafka import TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
 from hopwatch.demo.links import LinkError
 from hopwatch.probes.sinks.kafka import read_access
-
 
 MAX_MESSAGES: Final = 500
 """How many are received at once."""

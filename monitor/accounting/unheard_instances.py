@@ -6,26 +6,20 @@ it is a hole of the transport. SEMANTICS.md, "What is set aside", has the rule f
 """
 
 from __future__ import annotations
+
 import re
-from collections.abc import Iterator
-from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Final
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
 from hopwatch.monitor.accounting.holes import Hole
-from hopwatch.monitor.kernel.books import RETIRED_AFTER_US
-from hopwatch.monitor.kernel.books import Book
+from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, Book
 from hopwatch.monitor.kernel.window import AHEAD_US
 from hopwatch.monitor.payloads import SetAside
-from hopwatch.monitor.segment_file import FOREIGN_FILE
-from hopwatch.monitor.segment_file import UNREADABLE_FILE
+from hopwatch.monitor.segment_file import FOREIGN_FILE, UNREADABLE_FILE
 from hopwatch.monitor.stream_config import StreamConfig
-from hopwatch.probes.contract.segment import MAX_FOLDER_CHARS
-from hopwatch.probes.contract.segment import SEGMENT_SUFFIX
-from hopwatch.probes.contract.segment import FORWARDED_RECORDS
-
+from hopwatch.probes.contract.segment import FORWARDED_RECORDS, MAX_FOLDER_CHARS, SEGMENT_SUFFIX
 
 READABLE_REASONS: Final = frozenset({"ignored_node", "unknown_node", "unknown_stream"})
 """Reasons of records that were read: it is known whose they are."""

@@ -5,20 +5,16 @@ new one; :func:`judge_book` judges it against windows. All moments are µs since
 """
 
 from __future__ import annotations
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
-from typing import Final
-from typing import NamedTuple
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
-from hopwatch.probes.contract.limits import TIMELESS_CAUSES
-from hopwatch.probes.contract.limits import WINDOW_US
-from hopwatch.probes.contract.batch import BatchKind
 
+from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.contract.limits import TIMELESS_CAUSES, WINDOW_US
 
 AFTERLIFE_US: Final = 10_000_000
 """Time that an instance without a bye lives beyond its last ``complete_through``."""

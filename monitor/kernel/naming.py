@@ -4,17 +4,17 @@ Sets know sixteen bytes alone. Kinds and texts are looked up for the few ids tha
 """
 
 from __future__ import annotations
+
 import uuid
 from collections.abc import Sequence
-from typing import Any
-from typing import Final
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
+
 from hopwatch.monitor.kernel.masks import Ids
 from hopwatch.probes.contract.batch import WireIdKind
 from hopwatch.probes.contract.ids import hash_text
-
 
 MAX_TEXT_BYTES: Final = 256
 """A text that is longer is not kept with the ids that were lost: it is shown as its hash."""

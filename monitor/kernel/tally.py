@@ -5,37 +5,26 @@ messages. Tallies of shards merge.
 """
 
 from __future__ import annotations
+
 import json
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
-from typing import Final
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
-from hopwatch.monitor.kernel import journeys
-from hopwatch.monitor.kernel import masks
-from hopwatch.monitor.kernel import naming
-from hopwatch.monitor.kernel import relations
-from hopwatch.monitor.kernel import slowest
-from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.journeys import BatchSource
-from hopwatch.monitor.kernel.journeys import Journeys
-from hopwatch.monitor.kernel.journeys import RecordReader
+
+from hopwatch.monitor.kernel import journeys, masks, naming, relations, slowest, tdigest
+from hopwatch.monitor.kernel.journeys import BatchSource, Journeys, RecordReader
 from hopwatch.monitor.kernel.masks import Ids
-from hopwatch.monitor.kernel.naming import BatchIds
-from hopwatch.monitor.kernel.naming import Names
-from hopwatch.monitor.kernel.relations import Relation
-from hopwatch.monitor.kernel.relations import WindowStamps
+from hopwatch.monitor.kernel.naming import BatchIds, Names
+from hopwatch.monitor.kernel.relations import Relation, WindowStamps
 from hopwatch.monitor.kernel.sets import classify
 from hopwatch.monitor.kernel.slowest import Slowest
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.probes.contract.batch import Outcome
+from hopwatch.probes.contract.batch import Outcome, WireIdKind
 from hopwatch.probes.contract.limits import NOT_STAMPED
-from hopwatch.probes.contract.batch import WireIdKind
-
 
 MAX_LOST_IDS: Final = 10_000
 """Lost ids that a node keeps in a window at most, the first in byte order; others are only counted."""

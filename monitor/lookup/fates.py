@@ -1,16 +1,15 @@
 """Fates of many messages: one pass over the segments, and one over the lost ids of the store."""
 
 from __future__ import annotations
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
+
 from hopwatch.monitor.kernel import masks
 from hopwatch.monitor.kernel.masks import Ids
 from hopwatch.monitor.lookup import segment_records
@@ -20,9 +19,7 @@ from hopwatch.monitor.texts import loss_bounds
 from hopwatch.monitor.texts.loss_bounds import LossPart
 from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import Outcome
-from hopwatch.probes.contract.limits import NO_REASON
-from hopwatch.probes.contract.limits import NOT_STAMPED
-
+from hopwatch.probes.contract.limits import NO_REASON, NOT_STAMPED
 
 MAX_IDS: Final = 100_000
 """Ids in one search at most."""

@@ -1,27 +1,22 @@
 """Journey of a message: its stamps in the segments of the spool."""
 
 from __future__ import annotations
+
 import uuid
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
-from typing import Final
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
+
 import numpy as np
+
 from hopwatch.monitor.kernel import naming
 from hopwatch.monitor.lookup import segment_records
 from hopwatch.monitor.texts.loss_bounds import LossPart
-from hopwatch.probes.contract import envelope
-from hopwatch.probes.contract import id_texts
-from hopwatch.probes.contract.batch import Outcome
+from hopwatch.probes.contract import envelope, id_texts
+from hopwatch.probes.contract.batch import Outcome, WireIdKind
 from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.probes.contract.limits import ID_BYTES
-from hopwatch.probes.contract.limits import NO_REASON
-from hopwatch.probes.contract.limits import NOT_STAMPED
-from hopwatch.probes.contract.batch import WireIdKind
-
+from hopwatch.probes.contract.limits import ID_BYTES, NO_REASON, NOT_STAMPED
 
 _DTYPES: Final = ("<u4", "<i8", "<i8", "u1", "u1")
 

@@ -1,29 +1,19 @@
 """Search for messages: in the segments of the transport, and among the losses in the store."""
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Sequence
+
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
 from hopwatch.monitor.kernel import naming
 from hopwatch.monitor.lookup import journey
-from hopwatch.monitor.lookup.fates import Fate
-from hopwatch.monitor.lookup.fates import MessageKey
-from hopwatch.monitor.lookup.fates import Sightings
-from hopwatch.monitor.lookup.fates import WantedIds
-from hopwatch.monitor.lookup.fates import decide_fates
+from hopwatch.monitor.lookup.fates import Fate, MessageKey, Sightings, WantedIds, decide_fates
 from hopwatch.monitor.lookup.journey import MessageStamp
 from hopwatch.monitor.spark.sources import record_source
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import dialect, lost_messages, reader, schema
 from hopwatch.probes.contract.batch import Outcome
 from hopwatch.probes.contract.limits import NOT_STAMPED
-from hopwatch.monitor.store import lost_messages
-
 
 if TYPE_CHECKING:
     from hopwatch.monitor.settings import Settings

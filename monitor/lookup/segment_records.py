@@ -1,14 +1,14 @@
 """Readable records of a segment of the transport."""
 
 from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
-from hopwatch.monitor import segment_file
-from hopwatch.probes.contract import envelope
-from hopwatch.probes.contract import segment
 
+from hopwatch.monitor import segment_file
+from hopwatch.probes.contract import envelope, segment
 
 MAX_BYTES: Final = 2**31
 """Size of a segment in memory at most."""

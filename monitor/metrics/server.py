@@ -6,6 +6,7 @@ no TLS and asks for no password: it belongs on an address that only scrapers rea
 """
 
 from __future__ import annotations
+
 import socket
 import sys
 import threading
@@ -15,17 +16,17 @@ from contextlib import suppress
 from http import HTTPStatus
 from http.server import ThreadingHTTPServer
 from socketserver import TCPServer
-from typing import Any
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
+
 import structlog
 from prometheus_client import MetricsHandler
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
 from hopwatch.monitor.errors import DependencyError
 from hopwatch.monitor.metrics.exposition import build_registry
 from hopwatch.monitor.metrics.snapshot import MetricsSnapshot
 from hopwatch.probes.contract.addresses import identify_owner
-
 
 PATH: Final = "/metrics"
 MAX_CONNECTIONS: Final = 8

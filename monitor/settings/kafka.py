@@ -1,22 +1,16 @@
 """``[transport.kafka]``: authentication of Kafka clients. A secret is set here, in the environment or in a file."""
 
 from __future__ import annotations
+
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-from typing import Final
-from typing import Self
-from pydantic import SecretStr
-from pydantic import ValidationInfo
-from pydantic import field_validator
-from pydantic import model_validator
-from hopwatch.monitor.settings.table import SettingsTable
-from hopwatch.probes.contract.kafka import FILES
-from hopwatch.probes.contract.kafka import SECRETS
-from hopwatch.probes.contract.kafka import KafkaAccess
-from hopwatch.probes.contract.kafka import read_secret
+from typing import Any, Final, Self
 
+from pydantic import SecretStr, ValidationInfo, field_validator, model_validator
+
+from hopwatch.monitor.settings.table import SettingsTable
+from hopwatch.probes.contract.kafka import FILES, SECRETS, KafkaAccess, read_secret
 
 _SECRET_FORMS: Final = tuple((secret, f"{secret}_file") for secret in SECRETS)
 _SECRET_KEYS: Final = frozenset(form for pair in _SECRET_FORMS for form in pair)

@@ -1,14 +1,14 @@
 """``[metrics]``: address of the metrics endpoint for Prometheus, and its limit of series."""
 
 from __future__ import annotations
+
 import re
-from typing import Annotated
-from typing import Final
-from typing import NamedTuple
+from typing import Annotated, Final, NamedTuple
+
 from pydantic import BeforeValidator
+
 from hopwatch.monitor.metrics.folding import MIN_SERIES
 from hopwatch.monitor.settings.table import SettingsTable
-
 
 MAX_SERIES: Final = 100_000
 MAX_PORT: Final = 65_535

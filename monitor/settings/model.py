@@ -1,58 +1,43 @@
 """Settings model: every table, key, default and bound of ``hopwatch.toml``."""
 
 from __future__ import annotations
+
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
-from typing import Any
-from typing import Final
-from typing import Self
-from typing import cast
-from pydantic import AfterValidator
-from pydantic import BeforeValidator
-from pydantic import Field
-from pydantic import ModelWrapValidatorHandler
-from pydantic import ValidationError
-from pydantic import ValidationInfo
-from pydantic import field_validator
-from pydantic import model_validator
-from pydantic_core import ErrorDetails
-from pydantic_core import InitErrorDetails
-from pydantic_core import PydanticCustomError
-from pydantic_settings import BaseSettings
-from pydantic_settings import InitSettingsSource
-from pydantic_settings import PydanticBaseSettingsSource
-from pydantic_settings import SettingsConfigDict
+from typing import Annotated, Any, Final, Self, cast
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.metrics.metric import OTHER
-from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.pathway import PathwayError
+from hopwatch.monitor.pathway import Pathway, PathwayError
+from hopwatch.monitor.settings import cross_checks, error_details
 from hopwatch.monitor.settings.alerting import AlertsSettings
 from hopwatch.monitor.settings.dashboard import DashboardSettings
-from hopwatch.monitor.settings.fields import Duration
-from hopwatch.monitor.settings.fields import PositiveDuration
-from hopwatch.monitor.settings.fields import Ratio
-from hopwatch.monitor.settings.fields import as_tuple
+from hopwatch.monitor.settings.fields import Duration, PositiveDuration, PositiveInt, Ratio, as_tuple
 from hopwatch.monitor.settings.gate import GateSettings
 from hopwatch.monitor.settings.kafka import KafkaSettings
+from hopwatch.monitor.settings.locations import parse_folder, parse_store_url, parse_transport_url
 from hopwatch.monitor.settings.metrics import MetricsSettings
+from hopwatch.monitor.settings.table import SettingsTable
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.kafka import SCHEME as KAFKA
-from hopwatch.probes.contract.kafka import KafkaAccess
-from hopwatch.probes.contract.kafka import KafkaPlace
-from hopwatch.probes.contract.limits import MONITOR_STREAM
-from hopwatch.probes.contract.limits import NAME_PATTERN
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.probes.contract.limits import MONITOR_STREAM, NAME_PATTERN
 from hopwatch.probes.contract.segment import SCHEME as SPOOL
-from hopwatch.monitor.settings import cross_checks
-from hopwatch.monitor.settings import error_details
-from hopwatch.monitor.settings.fields import PositiveInt
-from hopwatch.monitor.settings.locations import parse_folder
-from hopwatch.monitor.settings.locations import parse_store_url
-from hopwatch.monitor.settings.locations import parse_transport_url
-from hopwatch.monitor.settings.table import SettingsTable
-
 
 MAX_SHARDS: Final = 256
 """Maximum number of state keys that a window is split over."""

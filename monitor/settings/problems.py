@@ -1,40 +1,29 @@
 """Error messages of settings: the key, its source, the value got and the values allowed."""
 
 from __future__ import annotations
+
 import difflib
 import json
 import re
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
-from pydantic import BaseModel
-from pydantic import ValidationError
+
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
+
 from hopwatch.monitor.errors import Problem
-from hopwatch.monitor.settings import channels
-from hopwatch.monitor.settings import gate
-from hopwatch.monitor.settings.alerting import KINDS
-from hopwatch.monitor.settings.alerting import AlertsSettings
-from hopwatch.monitor.settings.alerting import BurnWindow
-from hopwatch.monitor.settings.dashboard import DashboardSettings
-from hopwatch.monitor.settings.dashboard import LoginSettings
-from hopwatch.monitor.settings.gate import EntranceSettings
-from hopwatch.monitor.settings.gate import GateSettings
-from hopwatch.monitor.settings.gate import ProducerSettings
-from hopwatch.monitor.settings.gate import TlsSettings
+from hopwatch.monitor.settings import channels, gate
+from hopwatch.monitor.settings.alerting import KINDS, AlertsSettings, BurnWindow
+from hopwatch.monitor.settings.dashboard import DashboardSettings, LoginSettings
+from hopwatch.monitor.settings.gate import EntranceSettings, GateSettings, ProducerSettings, TlsSettings
 from hopwatch.monitor.settings.kafka import KafkaSettings
 from hopwatch.monitor.settings.layers import Layer
+from hopwatch.monitor.settings.locations import redact_value
 from hopwatch.monitor.settings.metrics import MetricsSettings
-from hopwatch.monitor.settings.model import MonitorSettings
-from hopwatch.monitor.settings.model import Settings
-from hopwatch.monitor.settings.model import StoreSettings
-from hopwatch.monitor.settings.model import StreamSettings
-from hopwatch.monitor.settings.model import TransportSettings
+from hopwatch.monitor.settings.model import MonitorSettings, Settings, StoreSettings, StreamSettings, TransportSettings
+from hopwatch.monitor.settings.toml_lines import Key
 from hopwatch.monitor.texts import validation
 from hopwatch.probes.contract.kafka import SECRETS
-from hopwatch.monitor.settings.locations import redact_value
-from hopwatch.monitor.settings.toml_lines import Key
-
 
 _MODELS: Final[dict[str | int, type[BaseModel]]] = {
     "alerts": AlertsSettings,

@@ -7,14 +7,14 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.spark.source import SpoolSource
 from pyspark import SparkContext
 
 from hopwatch.monitor.errors import DependencyError
 from hopwatch.monitor.kernel.window import Terms
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.spark import archive, job, session
-from hopwatch.monitor.spark.source import SpoolSource
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.probes.contract.batch import Batch, Kind
 from hopwatch.probes.contract.envelope import encode

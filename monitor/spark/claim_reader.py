@@ -1,33 +1,27 @@
 """Reader of claim checks: reads a window's observations from their segments, and reduces them to a tally."""
 
 from __future__ import annotations
+
 import mmap
 import resource
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import FileIO
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import numpy as np
 from numpy.typing import NDArray
+
 from hopwatch.monitor import segment_file
 from hopwatch.monitor.kernel import masks
 from hopwatch.monitor.kernel.journeys import RecordColumns
-from hopwatch.monitor.kernel.tally import ObservedBatch
-from hopwatch.monitor.kernel.tally import Tally
-from hopwatch.monitor.kernel.tally import build_tally
+from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.payloads import EARLY
-from hopwatch.monitor.payloads import NOWHERE
-from hopwatch.monitor.payloads import Claims
+from hopwatch.monitor.payloads import EARLY, NOWHERE, Claims
 from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import Outcome
-from hopwatch.probes.contract.limits import ID_BYTES
-from hopwatch.probes.contract.limits import NO_REASON
-from hopwatch.probes.contract.limits import NOT_STAMPED
-
+from hopwatch.probes.contract.limits import ID_BYTES, NO_REASON, NOT_STAMPED
 
 _DTYPES: Final = tuple(map(np.dtype, (f"V{ID_BYTES}", "<i8", "<i8", "u1")))
 """Of the claimed fields, in their order."""

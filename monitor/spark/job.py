@@ -1,34 +1,28 @@
 """Spark job of the monitor: a continuous stream, or one run over all records that exist."""
 
 from __future__ import annotations
+
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
 from sqlalchemy import Engine
+
 from hopwatch.monitor import micro_batch
 from hopwatch.monitor.accounting.ledger import Ledger
-from hopwatch.monitor.micro_batch import BatchFollower
-from hopwatch.monitor.micro_batch import BatchObserver
-from hopwatch.monitor.spark import cluster
-from hopwatch.monitor.spark import session
-from hopwatch.monitor.spark.one_shot import WATERMARK_US
-from hopwatch.monitor.spark.one_shot import tally_rows
-from hopwatch.monitor.spark.rows import KEY_COLUMNS
-from hopwatch.monitor.spark.rows import TALLIED_COLUMNS
-from hopwatch.monitor.spark.sink import MicroBatchSink
-from hopwatch.monitor.spark.sink import ResultReporter
+from hopwatch.monitor.micro_batch import BatchFollower, BatchObserver
+from hopwatch.monitor.spark import cluster, session
+from hopwatch.monitor.spark.one_shot import WATERMARK_US, tally_rows
+from hopwatch.monitor.spark.rows import KEY_COLUMNS, TALLIED_COLUMNS
+from hopwatch.monitor.spark.sink import MicroBatchSink, ResultReporter
 from hopwatch.monitor.spark.sources.record_source import RecordSource
 from hopwatch.monitor.spark.window_state import WindowShardProcessor
-from hopwatch.monitor.store import writer
-from hopwatch.monitor.stream_config import StreamConfig
-from hopwatch.monitor.store import fencing
+from hopwatch.monitor.store import fencing, writer
 from hopwatch.monitor.store.dialect import StoreLock
 from hopwatch.monitor.store.dialect.lock import MemoryLock
-
+from hopwatch.monitor.stream_config import StreamConfig
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,35 +4,23 @@ Records that no window may count are sorted out here, by their own arrival and t
 """
 
 from __future__ import annotations
-from collections.abc import Iterator
-from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import field
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
+
 from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_STREAM
-from hopwatch.monitor.kernel.books import FACTS
-from hopwatch.monitor.kernel.books import IMPLAUSIBLE
-from hopwatch.monitor.kernel.books import IN_WINDOW
-from hopwatch.monitor.kernel.books import DropFact
+from hopwatch.monitor.kernel.books import FACTS, IMPLAUSIBLE, IN_WINDOW, DropFact
 from hopwatch.monitor.kernel.tally import instance_name
-from hopwatch.monitor.payloads import CLAIMED_FIELDS
-from hopwatch.monitor.payloads import CLAIMS
-from hopwatch.monitor.payloads import EARLY
-from hopwatch.monitor.payloads import NOWHERE
-from hopwatch.monitor.payloads import Claims
-from hopwatch.monitor.payloads import FactSheet
-from hopwatch.monitor.payloads import SendingInstance
-from hopwatch.monitor.spark.rows import CLAIMS_ROW
-from hopwatch.monitor.spark.rows import FACTS_ROW
-from hopwatch.monitor.spark.rows import JobRow
+from hopwatch.monitor.payloads import CLAIMED_FIELDS, CLAIMS, EARLY, NOWHERE, Claims, FactSheet, SendingInstance
+from hopwatch.monitor.spark.rows import CLAIMS_ROW, FACTS_ROW, JobRow
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope
-from hopwatch.probes.contract.limits import MONITOR_STREAM
-from hopwatch.probes.contract.limits import NOT_STAMPED
 from hopwatch.probes.contract.batch import BatchKind
-
+from hopwatch.probes.contract.limits import MONITOR_STREAM, NOT_STAMPED
 
 _FAR_US: Final = 2**62
 

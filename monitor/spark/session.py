@@ -1,25 +1,19 @@
 """Spark session of the job, with the reason for each setting."""
 
 from __future__ import annotations
+
 import logging
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from contextlib import contextmanager
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Final
-from hopwatch.monitor.errors import DependencyError
-from hopwatch.monitor.spark import archive
-from hopwatch.monitor.spark import cluster
-from hopwatch.monitor.spark import failures
-from hopwatch.monitor.spark import simd
+from typing import TYPE_CHECKING, Final
 
+from hopwatch.monitor.errors import DependencyError
+from hopwatch.monitor.spark import archive, cluster, failures, simd
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

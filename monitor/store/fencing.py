@@ -5,22 +5,19 @@ last has written its token into the store, and every other run finds that in its
 """
 
 from __future__ import annotations
+
 import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
-from sqlalchemy import Connection
-from sqlalchemy import Engine
-from hopwatch.monitor.errors import CheckpointError
-from hopwatch.monitor.errors import StoreError
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import writer
-from hopwatch.monitor.store.writer import set_values
-from hopwatch.monitor.stream_config import StreamConfig
-from hopwatch.monitor.store.writer import read_value
 
+from sqlalchemy import Connection, Engine
+
+from hopwatch.monitor.errors import CheckpointError, StoreError
+from hopwatch.monitor.store import dialect, schema, writer
+from hopwatch.monitor.store.writer import read_value, set_values
+from hopwatch.monitor.stream_config import StreamConfig
 
 ONCE: Final = "once"
 _NO_BATCH: Final = -1

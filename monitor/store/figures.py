@@ -1,28 +1,21 @@
 """Queries for the monitor's own metrics: counts of the store, and its state when a monitor starts."""
 
 from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
-from typing import Final
-from sqlalchemy import ColumnElement
-from sqlalchemy import Connection
-from sqlalchemy import Select
-from sqlalchemy import func
-from sqlalchemy import select
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, Select, func, select
+
 from hopwatch.monitor.accounting.instances import ALIVE_WITHIN_US
 from hopwatch.monitor.kernel.books import RETIRED_AFTER_US
-from hopwatch.monitor.metrics.snapshot import InitialState
-from hopwatch.monitor.metrics.snapshot import StoreFigures
+from hopwatch.monitor.metrics.snapshot import InitialState, StoreFigures
 from hopwatch.monitor.payloads import SET_ASIDE_REASONS
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import tables
+from hopwatch.monitor.results import Status, WindowResult
+from hopwatch.monitor.store import fencing, reader, tables
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.limits import MONITOR_STREAM
-from hopwatch.monitor.store import fencing
-
 
 _WAITING: Final = [status.value for status in Status if not status.is_final]
 

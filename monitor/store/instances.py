@@ -1,31 +1,26 @@
 """Queries for probe instances, page by page: those with problems come first."""
 
 from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
-from sqlalchemy import ColumnElement
-from sqlalchemy import Connection
-from sqlalchemy import and_
-from sqlalchemy import case
-from sqlalchemy import func
-from sqlalchemy import or_
-from sqlalchemy import select
-from hopwatch.monitor.accounting.instances import AHEAD_US
-from hopwatch.monitor.accounting.instances import ALIVE_WITHIN_US
-from hopwatch.monitor.accounting.instances import BYE_LISTED_US
-from hopwatch.monitor.accounting.instances import SILENT_LISTED_US
-from hopwatch.monitor.accounting.instances import Instance
-from hopwatch.monitor.accounting.instances import InstancePage
-from hopwatch.monitor.accounting.instances import InstanceState
+
+from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
+
+from hopwatch.monitor.accounting.instances import (
+    AHEAD_US,
+    ALIVE_WITHIN_US,
+    BYE_LISTED_US,
+    SILENT_LISTED_US,
+    Instance,
+    InstancePage,
+    InstanceState,
+)
 from hopwatch.monitor.kernel.books import RETIRED_AFTER_US
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import tables
-from hopwatch.monitor.store import writer
+from hopwatch.monitor.store import fencing, reader, tables, writer
 from hopwatch.monitor.texts.read_progress import ReadProgress
 from hopwatch.probes.contract.limits import MONITOR_STREAM
-from hopwatch.monitor.store import fencing
-
 
 _book = tables.books.c
 _KEY: Final = tuple(tables.books.primary_key)

@@ -1,23 +1,18 @@
 """Encoding of lost messages in the store: packed ids with their names and stamps."""
 
 from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import Any
-from typing import Final
-from typing import NamedTuple
-from sqlalchemy import ColumnElement
-from sqlalchemy import Connection
-from sqlalchemy import func
-from sqlalchemy import select
-from hopwatch.monitor.kernel import masks
-from hopwatch.monitor.kernel import naming
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, func, select
+
+from hopwatch.monitor.kernel import masks, naming
 from hopwatch.monitor.kernel.journeys import Journeys
 from hopwatch.monitor.kernel.masks import Ids
-from hopwatch.monitor.kernel.naming import MAX_TEXT_BYTES
-from hopwatch.monitor.kernel.naming import Names
+from hopwatch.monitor.kernel.naming import MAX_TEXT_BYTES, Names
 from hopwatch.monitor.store import tables
 from hopwatch.probes.contract.limits import ID_BYTES
-
 
 _ENDS_BYTES: Final = 4
 _ROWS_PER_FETCH: Final = 100

@@ -1,46 +1,25 @@
 """Outliers in the store: findings, and the state of the detector for each series at a whole hour."""
 
 from __future__ import annotations
-import json
-from collections.abc import Collection
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
-from typing import Final
-import numpy as np
-from sqlalchemy import Connection
-from sqlalchemy import Engine
-from sqlalchemy import RowMapping
-from sqlalchemy import Select
-from sqlalchemy import bindparam
-from sqlalchemy import delete
-from sqlalchemy import func
-from sqlalchemy import select
-from sqlalchemy import tuple_
-from hopwatch.monitor.accounting.ledger import Conclusion
-from hopwatch.monitor.accounting.ledger import Ledger
-from hopwatch.monitor.outliers import state
-from hopwatch.monitor.outliers.explanation import Explanation
-from hopwatch.monitor.outliers.explanation import SurpriseReason
-from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.outliers.series_tracker import FindingChanges
-from hopwatch.monitor.outliers.series_tracker import Ints
-from hopwatch.monitor.outliers.series_tracker import OutlierFinding
-from hopwatch.monitor.outliers.series_tracker import Retraction
-from hopwatch.monitor.outliers.series_tracker import SeriesTracker
-from hopwatch.monitor.outliers.state import States
-from hopwatch.monitor.outliers.window_values import TRACKED_QUANTITIES
-from hopwatch.monitor.outliers.window_values import extract_values
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import tables
-from hopwatch.monitor.store.rollups import DAY_US
-from hopwatch.monitor.store.rollups import HOUR_US
-from hopwatch.probes.contract.limits import WINDOW_US
 
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from sqlalchemy import Connection, Engine, RowMapping, Select, bindparam, delete, func, select, tuple_
+
+from hopwatch.monitor.accounting.ledger import Conclusion, Ledger
+from hopwatch.monitor.outliers import state
+from hopwatch.monitor.outliers.explanation import Explanation, SurpriseReason
+from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.outliers.series_tracker import FindingChanges, Ints, OutlierFinding, Retraction, SeriesTracker
+from hopwatch.monitor.outliers.state import States
+from hopwatch.monitor.outliers.window_values import TRACKED_QUANTITIES, extract_values
+from hopwatch.monitor.store import dialect, reader, schema, tables
+from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
+from hopwatch.probes.contract.limits import WINDOW_US
 
 LOOKBACK_US: Final = DAY_US
 """Span of past windows that a series without a stored state starts from."""
@@ -115,7 +94,9 @@ def save_states(connection: Connection, ledger: Ledger) -> None:
             return
 
 
-def resume_series(connection: Connection, stream: str, nodes: tuple[str, ...], came: Collection[int] = ()) -> SeriesTracker:
+def resume_series(
+    connection: Connection, stream: str, nodes: tuple[str, ...], came: Collection[int] = ()
+) -> SeriesTracker:
     """Rebuild the series of a stream up to the windows in ``came``, which are written already."""
     kept = StoredSeries(connection, stream)
     base_us = kept.before_us()

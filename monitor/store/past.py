@@ -1,16 +1,17 @@
 """Earlier results of windows, read inside the transaction that will change them."""
 
 from __future__ import annotations
+
 from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import field
+from dataclasses import dataclass, field
+
 from sqlalchemy import Connection
+
 from hopwatch.monitor.kernel.tally import Tally
 from hopwatch.monitor.payloads import unpack_tally
 from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.store import reader
 from hopwatch.monitor.stream_config import StreamConfig
-
 
 PackedTallies = dict[tuple[str, int], dict[int, bytes]]
 """Packed tallies by window, that is stream and start in µs, and by shard."""

@@ -1,27 +1,19 @@
 """Data quality of a range: records set aside and messages stopped, by reason and node, with the newest examples."""
 
 from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
-from typing import Final
-from sqlalchemy import Connection
-from sqlalchemy import Select
-from sqlalchemy import exists
-from sqlalchemy import func
-from sqlalchemy import select
-from hopwatch.monitor.accounting.holes import Hole
-from hopwatch.monitor.accounting.quality import Quality
-from hopwatch.monitor.accounting.quality import SetAsideReason
-from hopwatch.monitor.accounting.quality import StoppedMessages
-from hopwatch.monitor.payloads import SetAside
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import tables
-from hopwatch.monitor.store.rollups import HOUR
-from hopwatch.monitor.store.rollups import HOUR_US
-from hopwatch.probes.contract.limits import MONITOR_STREAM
-from hopwatch.monitor.store import undeclared_names
+from typing import Any, Final
 
+from sqlalchemy import Connection, Select, exists, func, select
+
+from hopwatch.monitor.accounting.holes import Hole
+from hopwatch.monitor.accounting.quality import Quality, SetAsideReason, StoppedMessages
+from hopwatch.monitor.payloads import SetAside
+from hopwatch.monitor.store import reader, tables, undeclared_names
+from hopwatch.monitor.store.rollups import HOUR, HOUR_US
+from hopwatch.probes.contract.limits import MONITOR_STREAM
 
 _set_aside, _holes = tables.set_aside.c, tables.holes.c
 _windows, _nodes = tables.windows.c, tables.node_windows.c
@@ -32,7 +24,9 @@ StopCounts = Counter[tuple[str, str, str]]
 """Sums by stream, node and field."""
 
 
-def read_quality(connection: Connection, summed: Sequence[StoppedMessages], from_us: int, to_us: int, most: int) -> Quality:
+def read_quality(
+    connection: Connection, summed: Sequence[StoppedMessages], from_us: int, to_us: int, most: int
+) -> Quality:
     """Query the records set aside in ``[from_us, to_us)``; ``summed`` is the result of :func:`sum_stopped`.
 
     Each list has at most ``most`` entries.

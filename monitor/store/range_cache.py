@@ -6,44 +6,22 @@ the fingerprints of its roll-ups, so a cached sum is valid exactly as long as th
 """
 
 from __future__ import annotations
+
 import threading
-from collections import OrderedDict
-from collections import defaultdict
-from collections.abc import Callable
-from collections.abc import Hashable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
-from typing import Any
-from typing import Final
-from typing import TypeVar
-from typing import cast
-from sqlalchemy import ColumnElement
-from sqlalchemy import Connection
-from sqlalchemy import Row
-from sqlalchemy import Table
-from sqlalchemy import and_
-from sqlalchemy import case
-from sqlalchemy import false
-from sqlalchemy import func
-from sqlalchemy import literal
-from sqlalchemy import or_
-from sqlalchemy import select
-from hopwatch.monitor.kernel.rollup import COUNTS
-from hopwatch.monitor.kernel.rollup import NODE_COUNTS
-from hopwatch.monitor.kernel.rollup import Sums
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar, cast
+
+from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, false, func, literal, or_, select
+
+from hopwatch.monitor.kernel.rollup import COUNTS, NODE_COUNTS, Sums
 from hopwatch.monitor.kernel.tally import NodeLags
 from hopwatch.monitor.kernel.tdigest_bulk_merge import merge_stored
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.store import rollups
-from hopwatch.monitor.store import tables
-from hopwatch.monitor.store.tables import NODE_LAGS
-from hopwatch.monitor.store.range_plan import RangePlan
-from hopwatch.monitor.store.range_plan import Ranges
-from hopwatch.monitor.store.tables import QUANTILE_FIELDS
-
+from hopwatch.monitor.results import Status, Verdict
+from hopwatch.monitor.store import rollups, tables
+from hopwatch.monitor.store.range_plan import RangePlan, Ranges
+from hopwatch.monitor.store.tables import NODE_LAGS, QUANTILE_FIELDS
 
 BLOCK_US: Final = 600_000_000
 MAX_PIECES: Final = 96

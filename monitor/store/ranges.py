@@ -4,29 +4,19 @@ Per-step figures are read only for the nodes that are shown, however many a stre
 """
 
 from __future__ import annotations
-import json
-from collections.abc import Callable
-from collections.abc import Collection
-from dataclasses import dataclass
-from dataclasses import replace
-from sqlalchemy import Connection
-from hopwatch.monitor.kernel.rollup import PathwayShape
-from hopwatch.monitor.kernel.rollup import Sums
-from hopwatch.monitor.kernel.rollup import add_sums
-from hopwatch.monitor.kernel.rollup import build_roll_up
-from hopwatch.monitor.kernel.rollup import select_nodes
-from hopwatch.monitor.results import RollUp
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import rollups
-from hopwatch.monitor.store.rollups import DAY_US
-from hopwatch.monitor.store.rollups import HOUR_US
-from hopwatch.monitor.store import range_cache
-from hopwatch.monitor.store.range_cache import CachedStream
-from hopwatch.monitor.store.range_cache import RangeCache
-from hopwatch.monitor.store.range_plan import RangePlan
-from hopwatch.monitor.store.range_plan import plan_range
 
+import json
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection
+
+from hopwatch.monitor.kernel.rollup import PathwayShape, Sums, add_sums, build_roll_up, select_nodes
+from hopwatch.monitor.results import RollUp, WindowResult
+from hopwatch.monitor.store import range_cache, reader, rollups
+from hopwatch.monitor.store.range_cache import CachedStream, RangeCache
+from hopwatch.monitor.store.range_plan import RangePlan, plan_range
+from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
 
 Steps = tuple[WindowResult, ...] | tuple[RollUp, ...]
 NodeSelector = Callable[[RollUp | None], Collection[str]]

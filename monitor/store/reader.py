@@ -1,60 +1,26 @@
 """Queries for windows, books, lost ids and accounts of the store."""
 
 from __future__ import annotations
-import json
-from collections import Counter
-from collections import defaultdict
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Sequence
-from dataclasses import fields
-from typing import Any
-from typing import Final
-from typing import NamedTuple
-from sqlalchemy import Column
-from sqlalchemy import Connection
-from sqlalchemy import Engine
-from sqlalchemy import FromClause
-from sqlalchemy import Row
-from sqlalchemy import RowMapping
-from sqlalchemy import Select
-from sqlalchemy import Table
-from sqlalchemy import and_
-from sqlalchemy import func
-from sqlalchemy import or_
-from sqlalchemy import select
-from hopwatch.monitor.accounting.holes import Hole
-from hopwatch.monitor.accounting.undeclared_names import UndeclaredName
-from hopwatch.monitor.accounting.undeclared_names import describe_name
-from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.books import RETIRED_AFTER_US
-from hopwatch.monitor.kernel.books import BatchRun
-from hopwatch.monitor.kernel.books import Book
-from hopwatch.monitor.kernel.books import ImplausibleSpan
-from hopwatch.monitor.kernel.books import InstanceCounts
-from hopwatch.monitor.kernel.rollup import SpanPart
-from hopwatch.monitor.kernel.tally import NodeLags
-from hopwatch.monitor.kernel.tally import Tally
-from hopwatch.monitor.payloads import SetAside
-from hopwatch.monitor.payloads import unpack_tally
-from hopwatch.monitor.results import NodeResult
-from hopwatch.monitor.results import Quantiles
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.results import window_to_json
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import tables
-from hopwatch.monitor.store.tables import NODE_LAGS
-from hopwatch.probes.contract.limits import MONITOR_STREAM
-from hopwatch.monitor.store import lost_messages
-from hopwatch.monitor.store import undeclared_names
-from hopwatch.monitor.store.tables import QUANTILE_FIELDS
-from hopwatch.monitor.store.tables import TALLY_FIELDS
 
+import json
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import fields
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import Column, Connection, Engine, FromClause, Row, RowMapping, Select, Table, and_, func, or_, select
+
+from hopwatch.monitor.accounting.holes import Hole
+from hopwatch.monitor.accounting.undeclared_names import UndeclaredName, describe_name
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, BatchRun, Book, ImplausibleSpan, InstanceCounts
+from hopwatch.monitor.kernel.rollup import SpanPart
+from hopwatch.monitor.kernel.tally import NodeLags, Tally
+from hopwatch.monitor.payloads import SetAside, unpack_tally
+from hopwatch.monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult, format_iso, window_to_json
+from hopwatch.monitor.store import dialect, lost_messages, schema, tables, undeclared_names
+from hopwatch.monitor.store.tables import NODE_LAGS, QUANTILE_FIELDS, TALLY_FIELDS
+from hopwatch.probes.contract.limits import MONITOR_STREAM
 
 MAX_REPORTED_IDS: Final = 100
 """Lost ids that a report lists for a node."""
@@ -279,7 +245,8 @@ def read_parts(connection: Connection, stream: str, from_us: int, to_us: int) ->
     nodes = _read_nodes_by_window(connection, stream, from_us, to_us)
     wanted = _in_range(tables.windows, stream, from_us, to_us).where(tables.windows.c.status.in_(FINAL_STATUSES))
     found = [(row, nodes[stream, row["window_start_us"]]) for row in connection.execute(wanted).mappings()]
-    return [SpanPart(_parse_window(row, of_window), tuple(parse_digests(node) for node in of_window))
+    return [
+        SpanPart(_parse_window(row, of_window), tuple(parse_digests(node) for node in of_window))
         for row, of_window in found
     ]
 

@@ -1,24 +1,15 @@
 """Recent problems with probes and configuration: sums over one span, by stream and node."""
 
 from __future__ import annotations
-from collections.abc import Collection
-from typing import Any
-from typing import Final
-from typing import NamedTuple
-from sqlalchemy import ColumnElement
-from sqlalchemy import Connection
-from sqlalchemy import Select
-from sqlalchemy import func
-from sqlalchemy import select
-from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE
-from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_STREAM
-from hopwatch.monitor.accounting.undeclared_names import UndeclaredName
-from hopwatch.monitor.store import instances
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import tables
-from hopwatch.probes.contract.limits import MONITOR_STREAM
-from hopwatch.monitor.store import undeclared_names
 
+from collections.abc import Collection
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, Select, func, select
+
+from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE, UNKNOWN_STREAM, UndeclaredName
+from hopwatch.monitor.store import instances, reader, tables, undeclared_names
+from hopwatch.probes.contract.limits import MONITOR_STREAM
 
 REASONS_WITH_NAMES: Final = ("ignored_node", UNKNOWN_NODE, UNKNOWN_STREAM)
 """Reasons that are reported by name instead of by count, or ignored on purpose."""

@@ -6,39 +6,21 @@ only for the mark.
 """
 
 from __future__ import annotations
+
 from collections import defaultdict
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields
 from hashlib import blake2b
-from typing import Any
-from typing import Final
-from sqlalchemy import Connection
-from sqlalchemy import Engine
-from sqlalchemy import RowMapping
-from sqlalchemy import Select
-from sqlalchemy import Table
-from sqlalchemy import delete
-from sqlalchemy import exists
-from sqlalchemy import select
-from sqlalchemy import update
-from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.rollup import PathwayShape
-from hopwatch.monitor.kernel.rollup import SpanPart
-from hopwatch.monitor.kernel.rollup import roll_up
-from hopwatch.monitor.kernel.tally import NodeLags
-from hopwatch.monitor.results import NodeRollUp
-from hopwatch.monitor.results import RollUp
-from hopwatch.monitor.results import roll_up_to_json
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import tables
-from hopwatch.monitor.store.tables import NODE_LAGS
-from hopwatch.monitor.store.tables import quantile_columns
+from typing import Any, Final
 
+from sqlalchemy import Connection, Engine, RowMapping, Select, Table, delete, exists, select, update
+
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.rollup import PathwayShape, SpanPart, roll_up
+from hopwatch.monitor.kernel.tally import NodeLags
+from hopwatch.monitor.results import NodeRollUp, RollUp, roll_up_to_json
+from hopwatch.monitor.store import dialect, reader, schema, tables
+from hopwatch.monitor.store.tables import NODE_LAGS, quantile_columns
 
 HOUR_US: Final = 3_600_000_000
 DAY_US: Final = 24 * HOUR_US

@@ -1,26 +1,18 @@
 """Schema registry in the store: rows are only added, except the compatibility levels of subjects."""
 
 from __future__ import annotations
-from collections.abc import Iterator
-from collections.abc import Sequence
+
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from sqlalchemy import Connection
-from sqlalchemy import Engine
-from sqlalchemy import Select
-from sqlalchemy import func
-from sqlalchemy import insert
-from sqlalchemy import select
+
+from sqlalchemy import Connection, Engine, Select, func, insert, select
+
+from hopwatch.gate.registry.schema_store import SchemaStoreError, StoredSchema, SubjectVersion
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import StoreError
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store.tables import schemas
-from hopwatch.monitor.store.tables import subject_levels
-from hopwatch.monitor.store.tables import subject_versions
-from hopwatch.gate.registry.schema_store import SchemaStoreError
-from hopwatch.gate.registry.schema_store import StoredSchema
-from hopwatch.gate.registry.schema_store import SubjectVersion
+from hopwatch.monitor.store import dialect, schema
+from hopwatch.monitor.store.tables import schemas, subject_levels, subject_versions
 
 
 class SchemaStoreError(StoreError, SchemaStoreError):

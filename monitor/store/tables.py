@@ -1,27 +1,30 @@
 """Tables of the store. A lag is six columns (count, min, p50, p95, p99, max) with its name; times are µs since 1970."""
 
 from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Any
-from typing import Final
-from sqlalchemy import BigInteger
-from sqlalchemy import Boolean
-from sqlalchemy import Column
-from sqlalchemy import Dialect
-from sqlalchemy import Float
-from sqlalchemy import Index
-from sqlalchemy import Integer
-from sqlalchemy import LargeBinary
-from sqlalchemy import MetaData
-from sqlalchemy import String
-from sqlalchemy import Table
-from sqlalchemy import Text
-from sqlalchemy import TypeDecorator
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Dialect,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+)
 from sqlalchemy.types import TypeEngine
+
 from hopwatch.monitor.kernel.books import InstanceCounts
 from hopwatch.monitor.results import Quantiles
-
 
 SCHEMA_VERSION: Final = "0012"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""

@@ -1,19 +1,16 @@
 """Streams and nodes in records that no configuration declares, counted in the store."""
 
 from __future__ import annotations
-from collections.abc import Iterable
-from collections.abc import Mapping
-from dataclasses import asdict
-from sqlalchemy import Connection
-from sqlalchemy import delete
-from sqlalchemy import select
-from hopwatch.monitor.accounting.undeclared_names import UndeclaredName
-from hopwatch.monitor.accounting.undeclared_names import merge_records
-from hopwatch.monitor.payloads import SetAside
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import tables
-from hopwatch.monitor.stream_config import StreamConfig
 
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+
+from sqlalchemy import Connection, delete, select
+
+from hopwatch.monitor.accounting.undeclared_names import UndeclaredName, merge_records
+from hopwatch.monitor.payloads import SetAside
+from hopwatch.monitor.store import dialect, tables
+from hopwatch.monitor.stream_config import StreamConfig
 
 _column = tables.undeclared.c
 

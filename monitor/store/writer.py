@@ -1,37 +1,23 @@
 """Writes of the micro-batch transaction: windows, books, tallies, segments and the watermark."""
 
 from __future__ import annotations
+
 import json
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import asdict
-from dataclasses import dataclass
-from dataclasses import field
-from typing import Any
-from typing import Final
-from sqlalchemy import Connection
-from sqlalchemy import Table
-from sqlalchemy import bindparam
-from sqlalchemy import delete
-from sqlalchemy import func
-from sqlalchemy import select
-from sqlalchemy import update
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from sqlalchemy import Connection, Table, bindparam, delete, func, select, update
+
 from hopwatch.monitor.accounting.holes import Hole
 from hopwatch.monitor.accounting.ledger import Conclusion
-from hopwatch.monitor.kernel import naming
-from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel import naming, tdigest
 from hopwatch.monitor.kernel.books import Book
 from hopwatch.monitor.kernel.slowest import Slowest
 from hopwatch.monitor.payloads import SetAside
-from hopwatch.monitor.results import NodeResult
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import rollups
-from hopwatch.monitor.store import tables
-from hopwatch.monitor.store.tables import NODE_LAGS
-from hopwatch.monitor.store.tables import quantile_columns
-
+from hopwatch.monitor.results import NodeResult, WindowResult
+from hopwatch.monitor.store import dialect, rollups, tables
+from hopwatch.monitor.store.tables import NODE_LAGS, quantile_columns
 
 WindowKey = tuple[str, int]
 """Stream and start of the window, µs."""

@@ -1,18 +1,13 @@
 """Acceptance of alerts, in a small language of time: what happens when, and what is told between when and when."""
 
 from __future__ import annotations
-import pytest
-from hopwatch.alerts.events import Unit
-from hopwatch.alerts.events import Word
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import format_iso
-from tests.alerts.play import FIRING
-from tests.alerts.play import RESOLVED
-from tests.alerts.play import Play
-from tests.alerts.windows import at
-from tests.alerts.windows import lag
-from tests.alerts.play import build_rules
 
+import pytest
+
+from hopwatch.alerts.events import Unit, Word
+from hopwatch.monitor.results import Verdict, format_iso
+from tests.alerts.play import FIRING, RESOLVED, Play, build_rules
+from tests.alerts.windows import at, lag
 
 LOSS, BURN = "loss/page/orders", "burn_rate/page/orders"
 ONLY_LOSS = '[alerts]\ndefaults = false\n[[alerts.rules]]\nkind = "loss"\n'

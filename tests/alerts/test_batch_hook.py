@@ -1,42 +1,33 @@
 """Tests of alerts in the micro-batch's transaction: decided once, however often the batch is, and read back."""
 
 from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import pytest
 import stamina
-from sqlalchemy import Engine
-from sqlalchemy import select
-from hopwatch.alerts.events import Event
-from hopwatch.alerts.events import Notification
+from sqlalchemy import Engine, select
+
+from hopwatch.alerts.batch_hook import AlertHook
+from hopwatch.alerts.decision.evaluation import AlertSnapshot
+from hopwatch.alerts.decision.inputs import ObjectiveCounts
+from hopwatch.alerts.decision.rules import AlertRules
+from hopwatch.alerts.events import AlertKind, Event, Notification
+from hopwatch.alerts.storage import alert_state, history_queries, outbox
 from hopwatch.monitor.micro_batch import BatchFollower
 from hopwatch.monitor.outliers.explanation import Explanation
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 from hopwatch.monitor.store import tables
-from tests.micro_batches import MicroBatches
-from tests.monitor.spark.test_sink import ATTEMPTS
-from tests.monitor.spark.test_sink import BEFORE
-from tests.monitor.spark.test_sink import BEHIND
-from tests.monitor.spark.test_sink import Stream
-from tests.monitor.spark.test_sink import Trouble
-from tests.monitor.spool_builder import START_US
-from tests.monitor.spool_builder import STREAM_CONFIGS
-from tests.monitor.test_micro_batch import traffic
-from hopwatch.alerts.batch_hook import AlertHook
-from hopwatch.alerts.decision.evaluation import AlertSnapshot
-from hopwatch.alerts.decision.inputs import ObjectiveCounts
-from hopwatch.alerts.decision.rules import AlertRules
-from hopwatch.alerts.events import AlertKind
-from hopwatch.alerts.storage import alert_state
-from hopwatch.alerts.storage import history_queries
-from hopwatch.alerts.storage import outbox
 from tests.alerts.play import build_rules
+from tests.micro_batches import MicroBatches
+from tests.monitor.spark.test_sink import ATTEMPTS, BEFORE, BEHIND, Stream, Trouble
+from tests.monitor.spool_builder import START_US, STREAM_CONFIGS
 from tests.monitor.store.conclusions import dump_tables
-
+from tests.monitor.test_micro_batch import traffic
 
 PATIENT: Final = "".join(f'[[alerts.rules]]\nkind = "{kind}"\nthreshold = "1h"\n' for kind in ("lag", "end_to_end_lag"))
 PAGE: Final = "loss/page/orders"

@@ -1,21 +1,14 @@
 """Windows made to measure, as the monitor concludes them, and what the store would know of others."""
 
 from __future__ import annotations
-from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import field
-from typing import Any
-from typing import Final
-from hopwatch.monitor.results import NodeResult
-from hopwatch.monitor.results import Quantiles
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
-from hopwatch.probes.contract.limits import WINDOW_US
-from hopwatch.alerts.decision.inputs import ObjectiveCounts
-from hopwatch.alerts.decision.inputs import SeriesOutlier
-from hopwatch.alerts.decision.inputs import WindowInput
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hopwatch.alerts.decision.inputs import ObjectiveCounts, SeriesOutlier, WindowInput
+from hopwatch.monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult
+from hopwatch.probes.contract.limits import WINDOW_US
 
 START_US: Final = 1_767_225_600_000_000
 """Minute 0 of all tests: 2026-01-01T00:00:00Z."""

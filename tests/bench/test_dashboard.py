@@ -1,34 +1,23 @@
 """Tests of the bench of the dashboard: its store is as a monitor leaves it, and what is counted is what happened."""
 
 from __future__ import annotations
+
 from pathlib import Path
+
 import pytest
 from rich.console import Console
-from bench import month
-from bench import query_cost
-from bench.dashboard import CrowdTimes
-from bench.dashboard import Line
-from bench.dashboard import PageTimes
-from bench.dashboard import QueryTimes
-from bench.dashboard import configuration
-from bench.dashboard_server import OURS
-from bench.dashboard_server import PLAIN
-from bench.dashboard_server import ServerFailedError
-from bench.dashboard_server import run_server
+
+from bench import month, query_cost
+from bench.dashboard import CrowdTimes, Line, PageTimes, QueryTimes, configuration
+from bench.dashboard_server import OURS, PLAIN, ServerFailedError, run_server
 from bench.dashboard_tables import dashboard
-from bench.month import GREAT
-from bench.month import Month
+from bench.month import GREAT, Month
 from bench.truth import WrongResultError
 from bench.viewers import looked
 from hopwatch.monitor import settings
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import rollups
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store.rollups import DAY_US
-from hopwatch.monitor.store.rollups import HOUR_US
+from hopwatch.monitor.store import dialect, reader, rollups, schema
+from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
 from tests.bench.contestants import quiet
-
 
 LITTLE = Month(days=2, nodes=2)
 

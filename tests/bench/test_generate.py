@@ -1,22 +1,19 @@
 """Tests of making the work: spool, Parquet and truth say the same; what cannot be made is told before."""
 
 from __future__ import annotations
+
 import re
 from pathlib import Path
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+
 from bench import generate
-from bench.generate import DiskError
-from bench.generate import GeneratedWork
-from bench.generate import bytes_needed
-from bench.generate import generate_work
-from bench.generate import require_disk
-from bench.work import Work
-from bench.work import WorkError
-from bench.work import blocks
-from hopwatch.probes.contract.envelope import decode
+from bench.generate import DiskError, GeneratedWork, bytes_needed, generate_work, require_disk
+from bench.work import Work, WorkError, blocks
 from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.segment import read_frames
 
 

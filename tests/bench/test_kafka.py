@@ -1,6 +1,7 @@
 """Tests of the bench through Kafka: the same work in other minutes, and what the triggers share."""
 
 from __future__ import annotations
+
 from bench import kafka
 from bench.generate import GeneratedWork
 from bench.progress import Trigger

@@ -1,27 +1,26 @@
 """Tests of what live measures hold against what was sent, and of what they tell."""
 
 from __future__ import annotations
+
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
 import pytest
-from bench import busy_triggers
-from bench import finality
+
+from bench import busy_triggers, finality
 from bench.busy_triggers import TriggerRounds
-from bench.live import _late
-from bench.live import _triggers
+from bench.live import _late, _triggers
 from bench.progress import Trigger
 from bench.truth import WrongResultError
-from bench.work import Work
-from bench.work import rules
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-from hopwatch.probes.contract.envelope import decode
-from tests.micro_batches import MicroBatches
+from bench.work import Work, rules
 from hopwatch.monitor.spark.job import JobContext
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
+from hopwatch.monitor.store import dialect, schema
 from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.segment import read_frames
+from tests.micro_batches import MicroBatches
 
 
 @pytest.fixture

@@ -1,14 +1,16 @@
 """Tests of reading a stream's progress: triggers, rates, and what it died of."""
 
 from __future__ import annotations
+
 import re
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
+
 import pytest
+
 from bench import progress
-from bench.progress import Rates
-from bench.progress import Trigger
+from bench.progress import Rates, Trigger
 from hopwatch.monitor.results import Status
 from tests.monitor.store.conclusions import build_conclusion
 

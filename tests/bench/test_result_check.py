@@ -1,21 +1,19 @@
 """Tests of what is held against the truth from our store: a store that is right passes, any other is refused."""
 
 from __future__ import annotations
+
 from pathlib import Path
+
 import numpy as np
 import pytest
 from sqlalchemy import Engine
+
 from bench.generate import GeneratedWork
-from bench.result_check import by_key
-from bench.result_check import check_store
-from bench.result_check import from_columns
-from bench.truth import WrongResultError
-from bench.truth import print_of
+from bench.result_check import by_key, check_store, from_columns
+from bench.truth import WrongResultError, print_of
 from bench.work import rules
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-from tests.micro_batches import MicroBatches
-from tests.micro_batches import run_once
+from hopwatch.monitor.store import dialect, schema
+from tests.micro_batches import MicroBatches, run_once
 
 
 @pytest.fixture

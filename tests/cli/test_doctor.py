@@ -1,32 +1,23 @@
 """Tests of ``hopwatch doctor`` as a command; the checks have tests of their own."""
 
 from __future__ import annotations
+
 import json
 import shutil
 from pathlib import Path
+
 import pytest
+
 from hopwatch.cli.checks import Level
 from hopwatch.cli.doctor import exit_code
 from hopwatch.cli.main import main
 from hopwatch.monitor import java
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.settings.alerting import AlertsSettings
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import writer
-from hopwatch.probes.contract.batch import Batch
-from hopwatch.probes.contract.batch import Drop
-from tests.monitor.spool_builder import START_MS
-from tests.monitor.spool_builder import at_us
-from tests.monitor.spool_builder import make_batch
-from tests.monitor.spool_builder import observation_batch
-from tests.monitor.spool_builder import window_ms
-from tests.monitor.spool_builder import write_segment
-from tests.cli.workspace import CONFIGURATION
-from tests.cli.workspace import Workspace
-from tests.cli.workspace import closing_batches
-from tests.cli.workspace import one_of_ten_lost
-from hopwatch.probes.contract.batch import BatchKind
-
+from hopwatch.monitor.store import dialect, writer
+from hopwatch.probes.contract.batch import Batch, BatchKind, Drop
+from tests.cli.workspace import CONFIGURATION, Workspace, closing_batches, one_of_ten_lost
+from tests.monitor.spool_builder import START_MS, at_us, make_batch, observation_batch, window_ms, write_segment
 
 CHECKS = ["config", "python", "java", "spark", "transport", "clocks", "store", "data", "alerts", "workdir"]
 TOLD = """

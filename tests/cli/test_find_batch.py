@@ -1,24 +1,23 @@
 """Tests of ``hopwatch find --ids-from``: what became of each of many messages."""
 
 from __future__ import annotations
+
 import io
 import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
 import pytest
+
 from hopwatch.monitor.lookup import fates
-from hopwatch.probes.contract.batch import Batch
+from hopwatch.probes.contract.batch import Batch, WireIdKind
+from hopwatch.probes.contract.id_texts import join_texts
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import NO_REASON
-from tests.monitor.spool_builder import observation_batch
-from tests.monitor.spool_builder import pack_lags
-from tests.cli.workspace import Workspace
-from tests.cli.workspace import closing_batches
-from hopwatch.probes.contract.batch import WireIdKind
-from hopwatch.probes.contract.id_texts import join_texts
-
+from tests.cli.workspace import Workspace, closing_batches
+from tests.monitor.spool_builder import observation_batch, pack_lags
 
 Captured = pytest.CaptureFixture[str]
 TEXTS = ("order-1", "order-2", "order-3", "größe")

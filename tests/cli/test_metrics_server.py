@@ -1,33 +1,28 @@
 """Tests of what ``hopwatch run`` measures and serves, up to where Spark starts."""
 
 from __future__ import annotations
+
 import http.client
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+
 import pytest
 from sqlalchemy import text
-from hopwatch.monitor import settings
-from hopwatch.monitor import stream_config
+
+from hopwatch.alerts.storage import outbox
+from hopwatch.cli import metrics_server
+from hopwatch.monitor import settings, stream_config
 from hopwatch.monitor.errors import DependencyError
 from hopwatch.monitor.metrics import store_poller
-from hopwatch.monitor.micro_batch import CommittedBatch
-from hopwatch.monitor.micro_batch import ignore_batch
-from hopwatch.monitor.spark import job
-from hopwatch.monitor.spark import session
+from hopwatch.monitor.micro_batch import CommittedBatch, ignore_batch
+from hopwatch.monitor.spark import job, session
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-from tests.alerts.windows import at
-from tests.alerts.windows import window
-from tests.real.servers.process import free_ports
-from tests.real.servers.process import until
-from hopwatch.alerts.storage import outbox
+from hopwatch.monitor.store import dialect, schema
 from tests.alerts.notifications import notification
-from hopwatch.cli import metrics_server
-from tests.cli.workspace import CONFIGURATION
-from tests.cli.workspace import Workspace
-from tests.cli.workspace import one_of_ten_lost
+from tests.alerts.windows import at, window
+from tests.cli.workspace import CONFIGURATION, Workspace, one_of_ten_lost
+from tests.real.servers.process import free_ports, until
 
 
 @contextmanager

@@ -1,27 +1,24 @@
 """Tests of ``hopwatch outliers``: what it writes, what it shows, and what it refuses."""
 
 from __future__ import annotations
+
 import csv
 import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+
 import numpy as np
 import pytest
-from bench.noises import DAY
-from bench.noises import MONDAY_US
-from hopwatch.cli.main import main
-from hopwatch.monitor.outliers.explanation import Explanation
-from hopwatch.monitor.outliers.explanation import SurpriseReason
-from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.outliers.series_tracker import FindingChanges
-from hopwatch.monitor.outliers.series_tracker import OutlierFinding
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import outliers
-from hopwatch.monitor.store import schema
-from tests.monitor.spool_builder import START_US
-from tests.cli.workspace import Workspace
 
+from bench.noises import DAY, MONDAY_US
+from hopwatch.cli.main import main
+from hopwatch.monitor.outliers.explanation import Explanation, SurpriseReason
+from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.outliers.series_tracker import FindingChanges, OutlierFinding
+from hopwatch.monitor.store import dialect, outliers, schema
+from tests.cli.workspace import Workspace
+from tests.monitor.spool_builder import START_US
 
 Captured = pytest.CaptureFixture[str]
 

@@ -1,36 +1,33 @@
 """Tests of ``hopwatch quarantine``: what was rejected is listed, shown, and sent in again."""
 
 from __future__ import annotations
+
 import asyncio
 import json
 import time
 from pathlib import Path
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import orjson
 import pytest
+
 from hopwatch.cli.gate_builder import build_gate
 from hopwatch.cli.main import main
 from hopwatch.gate import ids
-from hopwatch.gate.quarantine import QuarantineError
+from hopwatch.gate.codec_cache import CodecCache
+from hopwatch.gate.quarantine import QuarantineError, read_rejected
+from hopwatch.gate.records import EnteredRecord
 from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.gate.registry.subjects import Registry
+from hopwatch.gate.request_bodies import SentEvent
 from hopwatch.monitor.clock import SystemClock as MonitorClock
 from hopwatch.monitor.settings import load
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import dialect, schema
 from hopwatch.monitor.store.subjects import SubjectStore
 from hopwatch.probes.contract.kafka import KafkaAccess
-from hopwatch.gate.codec_cache import CodecCache
-from hopwatch.gate.quarantine import read_rejected
-from hopwatch.gate.records import EnteredRecord
-from hopwatch.gate.request_bodies import SentEvent
 from hopwatch.probes.contract.segment import read_frames
 from hopwatch.probes.message_headers import generate_id
-from tests.gate.gate_client import CONFIG
-from tests.gate.gate_client import GOOD
-from tests.gate.gate_client import ORDER
-
+from tests.gate.gate_client import CONFIG, GOOD, ORDER
 
 Captured = pytest.CaptureFixture[str]
 RULE: Final = """

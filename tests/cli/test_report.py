@@ -1,27 +1,18 @@
 """Tests of ``hopwatch report``: the JSON to the digit, the table as text, exit codes, and words for wrong flags."""
 
 from __future__ import annotations
+
 import json
 from dataclasses import replace
-from typing import Any
-from typing import Final
-import pytest
-from hopwatch.cli.main import main
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import writer
-from hopwatch.probes.contract.batch import Drop
-from tests.monitor.spool_builder import START_MS
-from tests.monitor.spool_builder import at_us
-from tests.monitor.spool_builder import make_batch
-from tests.monitor.spool_builder import observation_batch
-from tests.monitor.spool_builder import window_ms
-from tests.cli.workspace import CONFIGURATION
-from tests.cli.workspace import Workspace
-from tests.cli.workspace import closing_batches
-from tests.cli.workspace import one_of_ten_lost
-from hopwatch.probes.contract.batch import BatchKind
+from typing import Any, Final
 
+import pytest
+
+from hopwatch.cli.main import main
+from hopwatch.monitor.store import dialect, schema, writer
+from hopwatch.probes.contract.batch import BatchKind, Drop
+from tests.cli.workspace import CONFIGURATION, Workspace, closing_batches, one_of_ten_lost
+from tests.monitor.spool_builder import START_MS, at_us, make_batch, observation_batch, window_ms
 
 Captured = pytest.CaptureFixture[str]
 

@@ -1,43 +1,36 @@
 """Tests of ``hopwatch run`` up to where Spark starts, and of what it says while Spark works."""
 
 from __future__ import annotations
+
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 from sqlalchemy import text
+
+from hopwatch.alerts.channels import routing
+from hopwatch.alerts.channels.routing import Routing
 from hopwatch.cli import run
 from hopwatch.monitor.clock import SystemClock
-from hopwatch.monitor.errors import DependencyError
-from hopwatch.monitor.errors import TransportError
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.errors import DependencyError, TransportError
+from hopwatch.monitor.results import Status, Verdict
 from hopwatch.monitor.settings import load
-from hopwatch.monitor.spark import job
-from hopwatch.monitor.spark import session
+from hopwatch.monitor.spark import job, session
 from hopwatch.monitor.spark.sources import spool
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import instances
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import writer
+from hopwatch.monitor.store import dialect, instances, schema, writer
+from tests.alerts.notifications import notification
 from tests.alerts.receiver import Receiver
+from tests.alerts.storage.test_outbox import put, states
+from tests.cli.workspace import CONFIGURATION, Workspace
 from tests.monitor.file_permissions import without_root
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spool_builder import STREAM_CONFIGS
-from hopwatch.alerts.channels import routing
-from hopwatch.alerts.channels.routing import Routing
-from tests.alerts.notifications import notification
-from tests.alerts.storage.test_outbox import put
-from tests.alerts.storage.test_outbox import states
-from tests.cli.workspace import CONFIGURATION
-from tests.cli.workspace import Workspace
 from tests.monitor.store.conclusions import build_conclusion
-
 
 Captured = pytest.CaptureFixture[str]
 FORMS: Final[tuple[list[str], ...]] = ([], ["--once"])

@@ -1,22 +1,21 @@
 """Tests of ``hopwatch store``: what is told, what is done, and exit codes."""
 
 from __future__ import annotations
+
 import json
 import re
 from typing import Final
+
 import pytest
 from sqlalchemy import update
+
 from hopwatch.cli.main import main
 from hopwatch.monitor.clock import SystemClock
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import tables
+from hopwatch.monitor.store import dialect, schema, tables
 from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.monitor.store.tables import SCHEMA_VERSION
+from tests.cli.workspace import Workspace, one_of_ten_lost
 from tests.monitor.spool_builder import START_US
-from tests.cli.workspace import Workspace
-from tests.cli.workspace import one_of_ten_lost
-
 
 Captured = pytest.CaptureFixture[str]
 

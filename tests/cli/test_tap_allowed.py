@@ -1,13 +1,15 @@
 """Tests of the nodes that ``hopwatch tap http`` is told of: by a configuration, by name, or not at all."""
 
 from __future__ import annotations
+
 import sys
 from pathlib import Path
+
 import pytest
+
 from hopwatch.cli.main import main
 from hopwatch.cli.tap import parse_allowed_nodes
 from hopwatch.probes.taps.http.refusals import NodeName
-
 
 CONFIG = '[streams.orders]\npath = "router -> sink"\n[streams."a.b"]\npath = "x -> y"\n'
 

@@ -1,57 +1,43 @@
 """Tests of every command with texts of strangers that try to steer a terminal: they are shown, and do nothing."""
 
 from __future__ import annotations
+
 import asyncio
 import json
 import time
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import click
 import orjson
 import pytest
 import typer
-from sqlalchemy import ColumnElement
-from sqlalchemy import Text
-from sqlalchemy import case
-from sqlalchemy import func
-from sqlalchemy import update
-from hopwatch.cli.commands import COMMANDS
-from hopwatch.cli.main import main
-from hopwatch.gate import ids
-from hopwatch.gate.registry.avro_schema import Schema
-from hopwatch.monitor import settings
-from hopwatch.monitor import stream_config
-from hopwatch.monitor.outliers.explanation import Explanation
-from hopwatch.monitor.outliers.explanation import SurpriseReason
-from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.outliers.series_tracker import FindingChanges
-from hopwatch.monitor.outliers.series_tracker import OutlierFinding
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import outliers
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import tables
-from tests.gate.registry.schemas import record
-from tests.micro_batches import MicroBatches
-from tests.monitor.spool_builder import START_US
-from tests.monitor.spool_builder import observation_batch
-from tests.monitor.spool_builder import write_segment
-from tests.monitor.test_micro_batch import traffic
+from sqlalchemy import ColumnElement, Text, case, func, update
+
 from hopwatch.alerts import rule_config
 from hopwatch.alerts.batch_hook import AlertHook
-from hopwatch.cli.commands import build_application
-from hopwatch.cli.gate_builder import build_gate
-from hopwatch.cli.gate_builder import open_registry
-from tests.cli.workspace import CONFIGURATION
-from tests.cli.workspace import Workspace
+from hopwatch.cli.commands import COMMANDS, build_application
+from hopwatch.cli.gate_builder import build_gate, open_registry
+from hopwatch.cli.main import main
+from hopwatch.gate import ids
 from hopwatch.gate.codec_cache import CodecCache
+from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.gate.request_bodies import SentEvent
+from hopwatch.monitor import settings, stream_config
+from hopwatch.monitor.outliers.explanation import Explanation, SurpriseReason
+from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.outliers.series_tracker import FindingChanges, OutlierFinding
+from hopwatch.monitor.store import dialect, outliers, schema, tables
 from hopwatch.probes.contract.batch import WireIdKind
 from hopwatch.probes.contract.id_texts import join_texts
 from hopwatch.probes.contract.ids import hash_text
 from hopwatch.probes.message_headers import generate_id
-
+from tests.cli.workspace import CONFIGURATION, Workspace
+from tests.gate.registry.schemas import record
+from tests.micro_batches import MicroBatches
+from tests.monitor.spool_builder import START_US, observation_batch, write_segment
+from tests.monitor.test_micro_batch import traffic
 
 Captured = pytest.CaptureFixture[str]
 
@@ -191,7 +177,9 @@ def _watched(place: Workspace) -> None:
     engine = dialect.create_engine(place.store_url)
     schema.prepare_store(engine)
     stream = MicroBatches(
-        stream_config.from_settings(chosen), engine, follower=AlertHook(rule_config.build_rules(chosen), lambda _: ("chat",))
+        stream_config.from_settings(chosen),
+        engine,
+        follower=AlertHook(rule_config.build_rules(chosen), lambda _: ("chat",)),
     )
     for paths in traffic(place.folder / "spool"):
         stream.run(paths)
@@ -203,7 +191,9 @@ def _watched(place: Workspace) -> None:
     engine.dispose()
     named = STRANGE.encode()
     texts, ends = join_texts([named])
-    stamped = observation_batch([0], message_ids=hash_text(named), id_kind=WireIdKind.TEXT, id_texts=texts, id_text_ends=ends)
+    stamped = observation_batch(
+        [0], message_ids=hash_text(named), id_kind=WireIdKind.TEXT, id_texts=texts, id_text_ends=ends
+    )
     why_not = {"outcome": b"\2", "reason": b"\0", "reasons": (STRANGE,)}
     refused = observation_batch([0], "b", message_ids=hash_text(named), lag_out_us=b"", **why_not)
     write_segment(place.folder / "spool" / "9" / "0000000000.seg", stamped, refused)

@@ -1,23 +1,18 @@
 """A place where the monitor has worked: a configuration, a spool, and a store that was made of it."""
 
 from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from hopwatch.cli.main import main
-from hopwatch.monitor import settings
-from hopwatch.monitor import stream_config
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-from hopwatch.probes.contract.batch import Batch
-from tests.micro_batches import run_once
-from tests.monitor.spool_builder import at_us
-from tests.monitor.spool_builder import make_batch
-from tests.monitor.spool_builder import observation_batch
-from tests.monitor.spool_builder import write_segment
-from hopwatch.probes.contract.batch import BatchKind
 
+from hopwatch.cli.main import main
+from hopwatch.monitor import settings, stream_config
+from hopwatch.monitor.store import dialect, schema
+from hopwatch.probes.contract.batch import Batch, BatchKind
+from tests.micro_batches import run_once
+from tests.monitor.spool_builder import at_us, make_batch, observation_batch, write_segment
 
 CONFIGURATION: Final = """
 [transport]

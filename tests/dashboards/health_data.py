@@ -1,38 +1,30 @@
 """What is wrong in a store, made to measure: probe instances, incidents, outliers, records set aside."""
 
 from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 from sqlalchemy import Engine
-from hopwatch.alerts.events import Event
-from hopwatch.alerts.events import Notification
-from hopwatch.monitor.kernel.books import Book
-from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.store import outliers
-from hopwatch.monitor.store import writer
-from hopwatch.monitor.store.writer import Changes
-from tests.alerts.windows import at
-from tests.dashboards.stores import NOW_MINUTE
-from hopwatch.monitor.accounting.holes import Hole
-from hopwatch.monitor.kernel.books import BatchRun as Batches
-from hopwatch.monitor.kernel.books import InstanceCounts
-from hopwatch.monitor.outliers.explanation import Explanation
-from hopwatch.monitor.outliers.explanation import SurpriseReason
-from hopwatch.monitor.outliers.series_tracker import FindingChanges
-from hopwatch.monitor.outliers.series_tracker import OutlierFinding
-from hopwatch.monitor.payloads import SetAside
-from hopwatch.alerts.decision.episode import AlertEpisode
-from hopwatch.alerts.decision.episode import AlertSeries
-from hopwatch.alerts.decision.episode import AlertState
-from hopwatch.alerts.decision.episode import Phase
+
+from hopwatch.alerts.decision.episode import AlertEpisode, AlertSeries, AlertState, Phase
 from hopwatch.alerts.decision.evaluation import AlertSnapshot
 from hopwatch.alerts.decision.incidents import Incident
 from hopwatch.alerts.decision.reading import bad_reading
-from hopwatch.alerts.storage import alert_state
-from hopwatch.alerts.storage import outbox
-
+from hopwatch.alerts.events import Event, Notification
+from hopwatch.alerts.storage import alert_state, outbox
+from hopwatch.monitor.accounting.holes import Hole
+from hopwatch.monitor.kernel.books import BatchRun as Batches
+from hopwatch.monitor.kernel.books import Book, InstanceCounts
+from hopwatch.monitor.outliers.explanation import Explanation, SurpriseReason
+from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.outliers.series_tracker import FindingChanges, OutlierFinding
+from hopwatch.monitor.payloads import SetAside
+from hopwatch.monitor.store import outliers, writer
+from hopwatch.monitor.store.writer import Changes
+from tests.alerts.windows import at
+from tests.dashboards.stores import NOW_MINUTE
 
 WATERMARK_US: Final = at(NOW_MINUTE) - 5_000_000
 SECOND_US: Final = 1_000_000

@@ -1,35 +1,28 @@
 """Stores in every state that a page may meet, and the app over one of them without a browser."""
 
 from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import numpy as np
 from sqlalchemy import Engine
 from streamlit.testing.v1 import AppTest
+
 from hopwatch.dashboards.queries.query_cache import QueryCache
-from hopwatch.monitor.pathway import Group
-from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.pathway import Stamps
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import tables
-from hopwatch.monitor.store import writer
-from hopwatch.monitor.store.writer import set_values
-from tests.alerts.windows import at
-from tests.alerts.windows import window
-from tests.monitor.manual_clock import ManualClock
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel.tally import empty_tally
+from hopwatch.monitor.pathway import Group, Pathway, Stamps
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.store import dialect, fencing, schema, tables, writer
+from hopwatch.monitor.store.writer import set_values
 from hopwatch.monitor.stream_config import StreamConfig
+from tests.alerts.windows import at, window
+from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spool_builder import WINDOW_POLICY
-from hopwatch.monitor.store import fencing
-from tests.monitor.store.conclusions import PATHWAY
-from tests.monitor.store.conclusions import build_conclusion
-
+from tests.monitor.store.conclusions import PATHWAY, build_conclusion
 
 HOSTILE: Final = ("<img src=x onerror=alert(1)>", "**bold**", ":red[x]", "[a](javascript:alert(1))", "$x$ {b} `c`")
 """Names that mean something to whoever takes them for more than text."""

@@ -1,30 +1,31 @@
 """Tests of the pages in every state that they may meet, as Streamlit runs them, without a browser."""
 
 from __future__ import annotations
+
 import re
 from pathlib import Path
+
 import pytest
-from hopwatch.alerts.events import Severity
-from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US
-from hopwatch.dashboards.queries.query_cache import QueryCache
+
+from hopwatch.alerts.events import AlertKind, Severity
+from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
 from hopwatch.dashboards.views.address import PageName
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from tests.alerts.windows import at
-from tests.alerts.windows import window
-from tests.dashboards import health_data
-from tests.dashboards.stores import HOSTILE
-from tests.dashboards.stores import build_windows
-from tests.dashboards.stores import chain
-from tests.dashboards.stores import clock
-from tests.dashboards.stores import fill
-from tests.dashboards.stores import open_page
-from tests.dashboards.stores import read_elements
-from tests.dashboards.stores import read_page
-from tests.dashboards.stores import run_app
-from tests.dashboards.stores import store_url
-from hopwatch.alerts.events import AlertKind
+from hopwatch.monitor.results import Status, Verdict
 from tests.alerts.notifications import notification
+from tests.alerts.windows import at, window
+from tests.dashboards import health_data
+from tests.dashboards.stores import (
+    HOSTILE,
+    build_windows,
+    chain,
+    clock,
+    fill,
+    open_page,
+    read_elements,
+    read_page,
+    run_app,
+    store_url,
+)
 
 
 def test_without_a_store_the_page_says_how_to_send_the_first_observation(tmp_path: Path) -> None:

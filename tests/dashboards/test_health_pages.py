@@ -1,45 +1,44 @@
 """Tests of the pages of probes, of outliers and alerts, and of quality, in every state that they may meet."""
 
 from __future__ import annotations
+
 import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
 import pytest
 from sqlalchemy import Engine
-from hopwatch.alerts.events import Severity
+
+from hopwatch.alerts.decision.episode import Phase
+from hopwatch.alerts.events import AlertKind, Severity
+from hopwatch.alerts.storage import outbox
 from hopwatch.dashboards.queries.health import MAX_ROWS
-from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US
-from hopwatch.dashboards.queries.query_cache import QueryCache
-from hopwatch.dashboards.views import address
-from hopwatch.dashboards.views import texts
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.store.writer import set_values
-from tests.alerts.windows import at
-from tests.alerts.windows import window
-from tests.dashboards import health_data
-from tests.dashboards.stores import HOSTILE
-from tests.dashboards.stores import build_windows
-from tests.dashboards.stores import chain
-from tests.dashboards.stores import clock
-from tests.dashboards.stores import fill
-from tests.dashboards.stores import open_page
-from tests.dashboards.stores import read_elements
-from tests.dashboards.stores import read_page
-from tests.dashboards.stores import run_app
-from tests.dashboards.stores import store_url
+from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
+from hopwatch.dashboards.views import address, texts
 from hopwatch.monitor.accounting.holes import Hole
 from hopwatch.monitor.kernel.books import InstanceCounts
 from hopwatch.monitor.payloads import SendingInstance
-from tests.monitor.spool_builder import STREAM_CONFIGS
-from hopwatch.alerts.decision.episode import Phase
-from hopwatch.alerts.events import AlertKind
-from hopwatch.alerts.storage import outbox
-from tests.alerts import notifications
-from tests.alerts.notifications import alert
-from tests.alerts.notifications import notification
+from hopwatch.monitor.results import Verdict
 from hopwatch.monitor.store import undeclared_names
-
+from hopwatch.monitor.store.writer import set_values
+from tests.alerts import notifications
+from tests.alerts.notifications import alert, notification
+from tests.alerts.windows import at, window
+from tests.dashboards import health_data
+from tests.dashboards.stores import (
+    HOSTILE,
+    build_windows,
+    chain,
+    clock,
+    fill,
+    open_page,
+    read_elements,
+    read_page,
+    run_app,
+    store_url,
+)
+from tests.monitor.spool_builder import STREAM_CONFIGS
 
 PAGES: Final = ("probes", "alerts", "quality")
 LOSS: Final = notification(

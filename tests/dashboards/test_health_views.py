@@ -1,37 +1,26 @@
 """Tests of what the pages of probes, alerts and quality show: words, units and marks, before anything is drawn."""
 
 from __future__ import annotations
+
 from datetime import UTC
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hopwatch.alerts.events import Event
-from hopwatch.alerts.events import Severity
-from hopwatch.alerts.events import Unit
+
+from hopwatch.alerts.events import Event, Severity, Unit
+from hopwatch.alerts.storage.history import Acknowledgement, ChannelDelivery, HistoryEntry, OpenIncident
+from hopwatch.alerts.storage.outbox import DeliveryState
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.queries.alert_models import AlertsInRange
-from hopwatch.dashboards.views import incident_history
-from hopwatch.dashboards.views import incidents
-from hopwatch.dashboards.views import instances
-from hopwatch.dashboards.views import outliers
-from hopwatch.dashboards.views import quality
-from hopwatch.dashboards.views import texts
-from hopwatch.dashboards.views.colours import DARK
-from hopwatch.dashboards.views.colours import LIGHT
-from hopwatch.dashboards.views.colours import Palette
-from hopwatch.dashboards.views.colours import compute_contrast
+from hopwatch.dashboards.views import incident_history, incidents, instances, outliers, quality, texts
+from hopwatch.dashboards.views.colours import DARK, LIGHT, Palette, compute_contrast
+from hopwatch.monitor.accounting.instances import InstanceState
 from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.payloads import SET_ASIDE_REASONS
+from tests.alerts.notifications import alert, notification
 from tests.alerts.windows import at
 from tests.dashboards.health_data import over
-from hopwatch.monitor.accounting.instances import InstanceState
-from hopwatch.monitor.payloads import SET_ASIDE_REASONS
-from hopwatch.alerts.storage.history import Acknowledgement
-from hopwatch.alerts.storage.history import ChannelDelivery
-from hopwatch.alerts.storage.history import HistoryEntry
-from hopwatch.alerts.storage.history import OpenIncident
-from hopwatch.alerts.storage.outbox import DeliveryState
-from tests.alerts.notifications import alert
-from tests.alerts.notifications import notification
 
 
 def of(*told: HistoryEntry, lasting: tuple[OpenIncident, ...] = ()) -> AlertsInRange:

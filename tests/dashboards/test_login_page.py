@@ -1,27 +1,23 @@
 """Tests of what stands before the pages: who is let in, and what is said when the configuration has become wrong."""
 
 from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
+
 from hopwatch.dashboards import login_page
 from hopwatch.dashboards.views.access import explain_refusal
 from hopwatch.monitor import settings
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.settings.dashboard import LoginSettings
-from tests.dashboards.stores import PATIENCE_S
-from tests.dashboards.stores import build_windows
-from tests.dashboards.stores import fill
-from tests.dashboards.stores import read_page
-from tests.monitor.settings.test_dashboard import HIDDEN
-from tests.monitor.settings.test_dashboard import LOGIN
-from tests.monitor.settings.test_dashboard import SIGNING
-from tests.cli.workspace import CONFIGURATION
-from tests.cli.workspace import Workspace
-
+from tests.cli.workspace import CONFIGURATION, Workspace
+from tests.dashboards.stores import PATIENCE_S, build_windows, fill, read_page
+from tests.monitor.settings.test_dashboard import HIDDEN, LOGIN, SIGNING
 
 ALLOWED = frozenset({"@host.example", "guest@other.example"})
 GUEST = "guest@other.example"

@@ -1,30 +1,30 @@
 """Tests of the page of a message in every state that it may meet, as Streamlit runs it, without a browser."""
 
 from __future__ import annotations
+
 import shutil
 from pathlib import Path
 from typing import Any
+
 import pytest
 from streamlit.testing.v1 import AppTest
-from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US
-from hopwatch.dashboards.queries.query_cache import QueryCache
-from hopwatch.monitor import settings
-from tests.dashboards.stores import HOSTILE
-from tests.dashboards.stores import build_windows
-from tests.dashboards.stores import clock
-from tests.dashboards.stores import fill
-from tests.dashboards.stores import open_page
-from tests.dashboards.stores import read_elements
-from tests.dashboards.stores import read_page
-from tests.dashboards.stores import run_app
-from tests.dashboards.stores import store_url
-from tests.monitor.manual_clock import ManualClock
-from tests.monitor.spool_builder import observation_batch
-from tests.monitor.spool_builder import pack_lags
-from tests.cli.workspace import Workspace
-from tests.cli.workspace import closing_batches
-from tests.cli.workspace import one_of_ten_lost
 
+from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
+from hopwatch.monitor import settings
+from tests.cli.workspace import Workspace, closing_batches, one_of_ten_lost
+from tests.dashboards.stores import (
+    HOSTILE,
+    build_windows,
+    clock,
+    fill,
+    open_page,
+    read_elements,
+    read_page,
+    run_app,
+    store_url,
+)
+from tests.monitor.manual_clock import ManualClock
+from tests.monitor.spool_builder import observation_batch, pack_lags
 
 LOST_ID = f"{9:032x}"
 
@@ -125,7 +125,9 @@ def test_the_journey_of_a_lost_message_outlives_its_segments(tmp_path: Path) -> 
 def test_of_very_many_stamps_of_a_lost_message_some_are_kept(tmp_path: Path) -> None:
     """They still say where it was lost, and the page how many there were."""
     alone = {"lag_in_us": pack_lags(1_500), "lag_out_us": b""}
-    place = watched(tmp_path, observation_batch([9] * 300), observation_batch([9], "b", **alone), *closing_batches(seq=1))
+    place = watched(
+        tmp_path, observation_batch([9] * 300), observation_batch([9], "b", **alone), *closing_batches(seq=1)
+    )
     for path in (tmp_path / "spool").rglob("*.seg"):
         path.unlink()
     told = read_page(found(place, "9"))

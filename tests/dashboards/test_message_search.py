@@ -1,28 +1,24 @@
 """Tests of searches: kept for a while, for as long as they may take, and never raised into a page."""
 
 from __future__ import annotations
+
 from pathlib import Path
-from hopwatch.dashboards.queries.message_search import MAX_ENTRIES
-from hopwatch.dashboards.queries.message_search import MIN_KEPT_S
-from hopwatch.dashboards.queries.message_search import SEARCH_TIMEOUT_S
-from hopwatch.dashboards.queries.message_search import MessagePathsQuery
-from hopwatch.dashboards.queries.message_search import MessageSearch
-from hopwatch.dashboards.queries.message_search import _SegmentScan
+
+from hopwatch.dashboards.queries.message_search import (
+    MAX_ENTRIES,
+    MIN_KEPT_S,
+    SEARCH_TIMEOUT_S,
+    MessagePathsQuery,
+    MessageSearch,
+    _SegmentScan,
+)
 from hopwatch.dashboards.queries.window_detail import WindowDetailQuery
 from hopwatch.monitor import settings
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import schema
-from tests.dashboards.stores import build_windows
-from tests.dashboards.stores import clock
-from tests.dashboards.stores import fill
-from tests.dashboards.stores import store_url
+from hopwatch.monitor.store import dialect, reader, schema
+from tests.cli.workspace import Workspace, one_of_ten_lost
+from tests.dashboards.stores import build_windows, clock, fill, store_url
 from tests.monitor.manual_clock import ManualClock
-from tests.monitor.spool_builder import START_US
-from tests.monitor.spool_builder import WINDOW_POLICY
-from tests.monitor.spool_builder import pack_ids
-from tests.cli.workspace import Workspace
-from tests.cli.workspace import one_of_ten_lost
+from tests.monitor.spool_builder import START_US, WINDOW_POLICY, pack_ids
 
 
 class SlowClock(ManualClock):

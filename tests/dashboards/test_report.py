@@ -1,6 +1,7 @@
 """Tests of the report that is a file: the numbers of the JSON, no network, no script, no Streamlit, names as text."""
 
 from __future__ import annotations
+
 import json
 import subprocess
 import sys
@@ -8,32 +9,19 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-import pytest
-from hopwatch.cli.main import main
-from hopwatch.dashboards.queries.report import MAX_STEPS
-from hopwatch.dashboards.queries.report import ReportQuery
-from hopwatch.dashboards.report import page
-from hopwatch.dashboards.report import tables
-from hopwatch.dashboards.views import display_range
-from hopwatch.dashboards.views import texts
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import rollups
-from hopwatch.monitor.store import schema
-from tests.alerts.windows import at
-from tests.alerts.windows import lag
-from tests.alerts.windows import window
-from tests.dashboards.stores import HOSTILE
-from tests.dashboards.stores import build_windows
-from tests.dashboards.stores import chain
-from tests.dashboards.stores import fill
-from tests.dashboards.stores import without_verdict
-from hopwatch.monitor.texts import loss_bounds
-from tests.cli.workspace import Workspace
-from tests.cli.workspace import one_of_ten_lost
 
+import pytest
+
+from hopwatch.cli.main import main
+from hopwatch.dashboards.queries.report import MAX_STEPS, ReportQuery
+from hopwatch.dashboards.report import page, tables
+from hopwatch.dashboards.views import display_range, texts
+from hopwatch.monitor.results import Status, Verdict, WindowResult
+from hopwatch.monitor.store import dialect, rollups, schema
+from hopwatch.monitor.texts import loss_bounds
+from tests.alerts.windows import at, lag, window
+from tests.cli.workspace import Workspace, one_of_ten_lost
+from tests.dashboards.stores import HOSTILE, build_windows, chain, fill, without_verdict
 
 BARE = """
 import importlib.abc, sys

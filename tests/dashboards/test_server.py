@@ -1,20 +1,20 @@
 """Tests of how the dashboard is started: where it listens, and what its modules may be called."""
 
 from __future__ import annotations
+
 import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
 import pytest
 import structlog
-from hopwatch.cli.main import main
-from hopwatch.dashboards import server
-from hopwatch.dashboards import theme
-from hopwatch.monitor.errors import DependencyError
-from tests.cli.workspace import CONFIGURATION
-from tests.cli.workspace import Workspace
 
+from hopwatch.cli.main import main
+from hopwatch.dashboards import server, theme
+from hopwatch.monitor.errors import DependencyError
+from tests.cli.workspace import CONFIGURATION, Workspace
 
 ALERTS = """
 [alerts]

@@ -1,26 +1,20 @@
 """Tests of sheets: exact numbers with units in the names of their columns, and names that run nothing."""
 
 from __future__ import annotations
+
 import csv
 import io
+
 import pytest
-from hopwatch.dashboards.queries.models import Edge
-from hopwatch.dashboards.queries.models import Graph
-from hopwatch.dashboards.queries.models import StreamRange
-from hopwatch.dashboards.queries.models import StreamsOverview
-from hopwatch.dashboards.queries.models import StreamSummary
+
+from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange, StreamsOverview, StreamSummary
 from hopwatch.dashboards.views import sheets
 from hopwatch.dashboards.views.address import HeatMeasure
 from hopwatch.dashboards.views.sheets import Sheet
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
-from tests.alerts.windows import at
-from tests.alerts.windows import lag
-from tests.alerts.windows import window
-from tests.dashboards.stores import without_verdict
+from hopwatch.monitor.results import Status, Verdict, WindowResult
 from hopwatch.monitor.texts.read_progress import ReadProgress
-
+from tests.alerts.windows import at, lag, window
+from tests.dashboards.stores import without_verdict
 
 TIMED = {
     "a": {"process_duration_p95_us": 2_000, "lag_out_us": lag(5_000)},

@@ -1,36 +1,30 @@
 """Tests of what the pages ask: the answers are those of ``hopwatch report``."""
 
 from __future__ import annotations
+
 from pathlib import Path
-from sqlalchemy import Engine
-from sqlalchemy import event
+
+from sqlalchemy import Engine, event
+
 from hopwatch.dashboards.queries import overview
 from hopwatch.dashboards.queries.models import Edge
 from hopwatch.dashboards.queries.query_cache import Query
-from hopwatch.dashboards.queries.stream_queries import DAY_US
-from hopwatch.dashboards.queries.stream_queries import HOUR_US
-from hopwatch.dashboards.queries.stream_queries import StreamRangeQuery
-from hopwatch.dashboards.queries.stream_queries import StreamsOverviewQuery
-from hopwatch.dashboards.queries.stream_queries import WindowQuery
-from hopwatch.dashboards.queries.stream_queries import query_running_from_us
+from hopwatch.dashboards.queries.stream_queries import (
+    DAY_US,
+    HOUR_US,
+    StreamRangeQuery,
+    StreamsOverviewQuery,
+    WindowQuery,
+    query_running_from_us,
+)
 from hopwatch.dashboards.views import step_marks
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import rollups
-from hopwatch.monitor.store import schema
+from hopwatch.monitor.results import Status, format_iso
+from hopwatch.monitor.store import dialect, reader, rollups, schema
 from hopwatch.monitor.store.writer import set_values
 from tests.alerts.windows import window
-from tests.dashboards.stores import build_windows
-from tests.dashboards.stores import chain
-from tests.dashboards.stores import fill
-from tests.dashboards.stores import store_url
-from tests.dashboards.stores import without_verdict
-from hopwatch.monitor.results import format_iso
+from tests.cli.workspace import Workspace, one_of_ten_lost
+from tests.dashboards.stores import build_windows, chain, fill, store_url, without_verdict
 from tests.monitor.spool_builder import START_US
-from tests.cli.workspace import Workspace
-from tests.cli.workspace import one_of_ten_lost
-
 
 MINUTE_US = 60_000_000
 LIVE_STATEMENTS = 4
@@ -58,7 +52,9 @@ def test_steps_and_whole_are_those_of_the_report(tmp_path: Path) -> None:
         by_minute = went(engine, MINUTE_US, START_US + HOUR_US).run(connection)
         by_hour = went(engine, HOUR_US, START_US + HOUR_US).run(connection)
         by_day = went(engine, DAY_US, START_US + DAY_US).run(connection)
-    assert [format_iso(step_marks.get_start_us(one)) for one in by_minute.steps] == [one["window_start"] for one in windows]
+    assert [format_iso(step_marks.get_start_us(one)) for one in by_minute.steps] == [
+        one["window_start"] for one in windows
+    ]
     assert [one.lost for one in by_minute.steps] == [one["lost"] for one in windows]
     assert by_hour.steps == (by_hour.total,)
     assert by_minute.total == by_hour.total == by_day.total == by_day.steps[0]

@@ -1,47 +1,27 @@
 """Tests of what is shown: tables of what was read, and the words, figures and marks that come of it."""
 
 from __future__ import annotations
-from dataclasses import fields
-from dataclasses import replace
+
+from dataclasses import fields, replace
 from datetime import UTC
 from itertools import product
 from typing import Any
 from zoneinfo import ZoneInfo
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.charts import pathway as drawn
-from hopwatch.dashboards.queries.models import Edge
-from hopwatch.dashboards.queries.models import Graph
-from hopwatch.dashboards.queries.models import StreamRange
-from hopwatch.dashboards.queries.models import StreamsOverview
-from hopwatch.dashboards.queries.models import StreamSummary
-from hopwatch.dashboards.queries.models import WindowSummary
-from hopwatch.dashboards.views import colours
-from hopwatch.dashboards.views import conservation
-from hopwatch.dashboards.views import freshness
-from hopwatch.dashboards.views import loss_table
-from hopwatch.dashboards.views import overview
-from hopwatch.dashboards.views import pathway
-from hopwatch.dashboards.views import series
-from hopwatch.dashboards.views import texts
+from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange, StreamsOverview, StreamSummary, WindowSummary
+from hopwatch.dashboards.views import colours, conservation, freshness, loss_table, overview, pathway, series, texts
 from hopwatch.dashboards.views.address import HeatMeasure
-from hopwatch.dashboards.views.colours import DARK
-from hopwatch.dashboards.views.colours import LIGHT
-from hopwatch.dashboards.views.colours import Palette
-from hopwatch.dashboards.views.colours import compute_contrast
-from hopwatch.monitor.results import Quantiles
-from hopwatch.monitor.results import RollUp
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
-from tests.alerts.windows import at
-from tests.alerts.windows import lag
-from tests.alerts.windows import window
-from tests.dashboards.stores import without_verdict
+from hopwatch.dashboards.views.colours import DARK, LIGHT, Palette, compute_contrast
+from hopwatch.monitor.results import Quantiles, RollUp, Status, Verdict, WindowResult
 from hopwatch.monitor.texts.read_progress import ReadProgress
-
+from tests.alerts.windows import at, lag, window
+from tests.dashboards.stores import without_verdict
 
 MINUTE_US = 60_000_000
 
@@ -228,7 +208,9 @@ def test_one_that_was_well_long_ago_comes_before_those_that_are() -> None:
     found = tuple(StreamSummary(name, one, first_us=at(0), last_us=one.window_start_us) for name, one in newest.items())
     shown = [one.stream for one in overview.build_rows(StreamsOverview(found, ReadProgress(at(30))), at(30))]
     assert shown == ["c-lossy", "d-lossy-gone", "b-gone", "e-idle-gone", "a-well"]
-    once = [one.stream for one in overview.build_rows(StreamsOverview(found, ReadProgress(at(9), is_once=True)), at(30))]
+    once = [
+        one.stream for one in overview.build_rows(StreamsOverview(found, ReadProgress(at(9), is_once=True)), at(30))
+    ]
     assert once == ["c-lossy", "d-lossy-gone", "a-well", "b-gone", "e-idle-gone"]
 
 

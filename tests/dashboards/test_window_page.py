@@ -1,39 +1,38 @@
 """Tests of the page of a window in every state that it may meet, as Streamlit runs it, without a browser."""
 
 from __future__ import annotations
+
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
+
 import pytest
 from sqlalchemy import Engine
 from streamlit.testing.v1 import AppTest
-from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US
-from hopwatch.dashboards.queries.query_cache import QueryCache
-from hopwatch.monitor import settings
-from hopwatch.monitor.kernel.tally import LostIds
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from tests.alerts.windows import window
-from tests.dashboards.stores import HOSTILE
-from tests.dashboards.stores import build_windows
-from tests.dashboards.stores import chain
-from tests.dashboards.stores import clock
-from tests.dashboards.stores import fill
-from tests.dashboards.stores import open_page
-from tests.dashboards.stores import read_elements
-from tests.dashboards.stores import read_page
-from tests.dashboards.stores import run_app
-from tests.dashboards.stores import store_url
-from tests.dashboards.stores import without_verdict
-from hopwatch.monitor.kernel.masks import ids_from_bytes
-from hopwatch.monitor.kernel.tally import empty_tally
-from tests.monitor.spool_builder import pack_ids
-from tests.cli.workspace import Workspace
-from tests.cli.workspace import one_of_ten_lost
-from tests.monitor.store.conclusions import build_conclusion
-from tests.monitor.store.conclusions import write_conclusions
 
+from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
+from hopwatch.monitor import settings
+from hopwatch.monitor.kernel.masks import ids_from_bytes
+from hopwatch.monitor.kernel.tally import LostIds, empty_tally
+from hopwatch.monitor.results import Status, Verdict
+from tests.alerts.windows import window
+from tests.cli.workspace import Workspace, one_of_ten_lost
+from tests.dashboards.stores import (
+    HOSTILE,
+    build_windows,
+    chain,
+    clock,
+    fill,
+    open_page,
+    read_elements,
+    read_page,
+    run_app,
+    store_url,
+    without_verdict,
+)
+from tests.monitor.spool_builder import pack_ids
+from tests.monitor.store.conclusions import build_conclusion, write_conclusions
 
 AT_3 = "2026-01-01T00:03:00Z"
 

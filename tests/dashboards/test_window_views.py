@@ -1,41 +1,30 @@
 """Tests of what the pages of a window and of a message show: laws of their parts, decided without a store."""
 
 from __future__ import annotations
+
 import csv
 import io
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC
 from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hopwatch.dashboards.queries.models import Edge
-from hopwatch.dashboards.queries.models import Graph
-from hopwatch.dashboards.queries.search_models import MessagePath
-from hopwatch.dashboards.queries.search_models import SearchResult
-from hopwatch.dashboards.queries.window_models import AgedOutRecords
-from hopwatch.dashboards.queries.window_models import Revision
-from hopwatch.dashboards.queries.window_models import WindowHole
-from hopwatch.dashboards.views import conservation
-from hopwatch.dashboards.views import journey
-from hopwatch.dashboards.views import lost_ids
-from hopwatch.dashboards.views import texts
-from hopwatch.dashboards.views import window_detail
+
+from hopwatch.dashboards.queries.models import Edge, Graph
+from hopwatch.dashboards.queries.search_models import MessagePath, SearchResult
+from hopwatch.dashboards.queries.window_models import AgedOutRecords, Revision, WindowHole
+from hopwatch.dashboards.views import conservation, journey, lost_ids, texts, window_detail
 from hopwatch.dashboards.views.journey import JourneyKey
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
-from hopwatch.probes.contract.ids import id_bytes
-from tests.alerts.windows import START_US
-from tests.alerts.windows import window
-from tests.dashboards.stores import HOSTILE
 from hopwatch.monitor.lookup.journey import MessageStamp
 from hopwatch.monitor.lookup.search import LostMessage
-from tests.monitor.spool_builder import WINDOW_POLICY
-from tests.monitor.spool_builder import at_us
-from tests.monitor.spool_builder import pack_ids
-
+from hopwatch.monitor.results import Status, Verdict, WindowResult
+from hopwatch.probes.contract.ids import id_bytes
+from tests.alerts.windows import START_US, window
+from tests.dashboards.stores import HOSTILE
+from tests.monitor.spool_builder import WINDOW_POLICY, at_us, pack_ids
 
 CHAIN = Graph(("a", "b"), (Edge(0, 1, is_required=True),))
 COUNTS = st.integers(0, 10**9)
@@ -55,7 +44,9 @@ def way(*sides: str, status: Status = Status.FINAL, graph: Graph = CHAIN) -> Mes
 def told(stamps: tuple[MessageStamp, ...], of: MessagePath, *lost_at: str) -> journey.Journey:
     """Return the journey of these stamps."""
     lost = tuple(LostMessage("orders", START_US, node, 1, 1, pack_ids(7), pack_ids(7).hex()) for node in lost_at)
-    return journey.build_journey(SearchResult(stamps, lost), JourneyKey("orders", START_US, pack_ids(7)), of, START_US, UTC)
+    return journey.build_journey(
+        SearchResult(stamps, lost), JourneyKey("orders", START_US, pack_ids(7)), of, START_US, UTC
+    )
 
 
 def named(packed: Sequence[bytes]) -> tuple[tuple[bytes, str], ...]:
@@ -186,8 +177,12 @@ def test_where_a_window_stands_in_words() -> None:
         "It still receives: these are the counts so far. It is judged after 2026-01-01 00:04 UTC."
     )
     assert "judged after" not in window_detail.format_status(window(0, status=Status.PROVISIONAL), None, UTC)
-    assert "1,500 came late and are in flight" in window_detail.format_status(window(0, in_flight=1_500), WINDOW_POLICY, UTC)
-    assert window_detail.format_status(window(0, status=Status.AMENDED), WINDOW_POLICY, UTC).endswith("by what came after.")
+    assert "1,500 came late and are in flight" in window_detail.format_status(
+        window(0, in_flight=1_500), WINDOW_POLICY, UTC
+    )
+    assert window_detail.format_status(window(0, status=Status.AMENDED), WINDOW_POLICY, UTC).endswith(
+        "by what came after."
+    )
 
 
 def test_what_was_dropped_is_not_denied_when_it_is_not_kept() -> None:
@@ -274,7 +269,9 @@ def test_a_message_that_may_be_lost_inside_a_node_is_not_said_to_be_not_seen_the
 def test_two_messages_that_an_id_may_mean_are_two_journeys() -> None:
     """As it is read first comes first, whatever is newer; 16 hexadecimal digits may be a number too."""
     other = stamp("b", 1_000, None)._replace(message_id=pack_ids(8), event_time_us=at_us(70))
-    found = SearchResult((PASSED_A, other), (LostMessage("orders", START_US, "b", 1, 1, pack_ids(8), pack_ids(8).hex()),))
+    found = SearchResult(
+        (PASSED_A, other), (LostMessage("orders", START_US, "b", 1, 1, pack_ids(8), pack_ids(8).hex()),)
+    )
     keys = journey.list_keys(found, (pack_ids(7), pack_ids(8)))
     assert [(key.message_id, key.start_us) for key in keys] == [
         (pack_ids(7), at_us(0)),

@@ -1,26 +1,25 @@
 """Tests of injected against measured: an honest monitor agrees with the truth, and every dishonest one is caught."""
 
 from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
 import pytest
-from hypothesis import given
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from hopwatch.demo.entrance.rejections import Rejection
-from hopwatch.demo.faults import Faults
-from hopwatch.demo.faults import Kill
-from hopwatch.demo.faults import NodeFaults
-from hopwatch.demo.nodes import NODES
-from tests.demo.paper import PaperDemo
-from tests.examples import examples
+
 from hopwatch.demo.comparison import compare
 from hopwatch.demo.comparison_line import ComparisonLine
+from hopwatch.demo.entrance.rejections import Rejection
+from hopwatch.demo.faults import Faults, Kill, NodeFaults
+from hopwatch.demo.nodes import NODES
 from hopwatch.demo.truth import NodeAction
-
+from tests.demo.paper import PaperDemo
+from tests.examples import examples
 
 Change = Callable[[dict[str, Any]], None]
 

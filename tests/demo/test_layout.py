@@ -1,26 +1,20 @@
 """Tests of where a run keeps its files."""
 
 from __future__ import annotations
-from datetime import UTC
-from datetime import datetime
+
+from datetime import UTC, datetime
 from pathlib import Path
+
 import pytest
-from hopwatch.demo.configuration import SETTLE_S
-from hopwatch.demo.configuration import TRANSIT_S
+
+from hopwatch.demo.configuration import SETTLE_S, TRANSIT_S
 from hopwatch.demo.entrance.outlets import build_spool_outlets
-from hopwatch.demo.layout import Layout
-from hopwatch.demo.layout import StoreInUseError
-from hopwatch.demo.layout import WorkdirError
-from hopwatch.demo.layout import check_store
-from hopwatch.demo.layout import create_layout
-from hopwatch.demo.layout import default_folder
-from hopwatch.demo.nodes import NODES
-from hopwatch.demo.nodes import STREAM
+from hopwatch.demo.layout import Layout, StoreInUseError, WorkdirError, check_store, create_layout, default_folder
+from hopwatch.demo.nodes import NODES, STREAM
 from hopwatch.monitor import settings
 from hopwatch.monitor.settings.alerting import LossRule
 from hopwatch.monitor.settings.channels import AlertmanagerChannel
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import dialect, schema
 
 
 def test_the_monitor_takes_the_configuration(tmp_path: Path) -> None:

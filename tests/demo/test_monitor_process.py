@@ -1,20 +1,18 @@
 """Tests of the monitor's process, and of what is read of its store."""
 
 from __future__ import annotations
+
 import sys
 import threading
 from pathlib import Path
-import pytest
-from hopwatch.demo.layout import Layout
-from hopwatch.demo.layout import create_layout
-from hopwatch.demo.measurements import select_windows
-from hopwatch.demo.monitor_process import MonitorDiedError
-from hopwatch.demo.monitor_process import MonitorProcess
-from hopwatch.demo.monitor_process import StoredResults
-from hopwatch.demo.nodes import NODES
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
 
+import pytest
+
+from hopwatch.demo.layout import Layout, create_layout
+from hopwatch.demo.measurements import select_windows
+from hopwatch.demo.monitor_process import MonitorDiedError, MonitorProcess, StoredResults
+from hopwatch.demo.nodes import NODES
+from hopwatch.monitor.store import dialect, schema
 
 SLEEPER = "print('up', flush=True)\nimport signal\nsignal.pause()"
 STUBBORN = (

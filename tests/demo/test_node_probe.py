@@ -1,30 +1,23 @@
 """Tests of the faults of a node's probe: a wrong clock, a transport that refuses."""
 
 from __future__ import annotations
+
 import time
 from contextlib import closing
 from pathlib import Path
+
 from hopwatch.demo.faults import NodeFaults
-from hopwatch.demo.layout import Layout
-from hopwatch.demo.layout import create_layout
+from hopwatch.demo.layout import Layout, create_layout
 from hopwatch.demo.links.ends import SocketEnds
-from hopwatch.demo.node_probe import LossySink
-from hopwatch.demo.node_probe import SkewedClock
-from hopwatch.demo.node_probe import open_probe
+from hopwatch.demo.node_probe import LossySink, SkewedClock, open_probe
 from hopwatch.demo.nodes import STREAM
 from hopwatch.demo.nodes.settings import NodeSettings
-from hopwatch.demo.truth import NodeAction
-from hopwatch.demo.truth import TruthLog
-from hopwatch.demo.truth import count_actions
-from hopwatch.demo.truth import count_entries
-from hopwatch.probes.contract.batch import Batch
-from hopwatch.probes.contract.envelope import decode
-from hopwatch.probes.contract.envelope import encode
-from hopwatch.testing import MemorySink
-from tests.demo.paper import NOON_US
-from tests.demo.paper import message_id
-from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.demo.truth import NodeAction, TruthLog, count_actions, count_entries
+from hopwatch.probes.contract.batch import Batch, BatchKind
+from hopwatch.probes.contract.envelope import decode, encode
 from hopwatch.probes.contract.segment import read_frames
+from hopwatch.testing import MemorySink
+from tests.demo.paper import NOON_US, message_id
 
 
 def settings_with(faults: NodeFaults, folder: Path = Path("run")) -> NodeSettings:

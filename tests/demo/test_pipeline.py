@@ -1,38 +1,29 @@
 """Tests of the four real processes: they move messages, die when killed, come back, and drain."""
 
 from __future__ import annotations
+
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
 import numpy as np
 import pytest
+
 from hopwatch.demo.entrance.outlets import build_spool_outlets
 from hopwatch.demo.entrance.rejections import read_rejections
-from hopwatch.demo.faults import Faults
-from hopwatch.demo.faults import Kill
-from hopwatch.demo.faults import NodeFaults
-from hopwatch.demo.layout import Layout
-from hopwatch.demo.layout import create_layout
+from hopwatch.demo.faults import Faults, Kill, NodeFaults
+from hopwatch.demo.layout import Layout, create_layout
 from hopwatch.demo.links.loopback import SocketLinks
 from hopwatch.demo.links.run_links import Links
 from hopwatch.demo.nodes import NODES
-from hopwatch.demo.pipeline import RESTART_AFTER_S
-from hopwatch.demo.pipeline import NodeDiedError
-from hopwatch.demo.pipeline import Pipeline
-from hopwatch.demo.pipeline import read_last_line
-from hopwatch.demo.truth import NodeAction
-from hopwatch.demo.truth import Truth
-from hopwatch.demo.truth import count_entries
-from hopwatch.demo.truth import split_ids
-from hopwatch.probes.contract.batch import Batch
+from hopwatch.demo.pipeline import RESTART_AFTER_S, NodeDiedError, Pipeline, read_last_line
+from hopwatch.demo.truth import NodeAction, Truth, count_entries, split_ids
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.limits import NOT_STAMPED
 from tests.demo.test_node_probe import read_spool
-from hopwatch.probes.contract.batch import BatchKind
-
 
 PATIENCE_S = 120.0
 

@@ -1,27 +1,23 @@
 """``hopwatch run`` as a process that tests start, disturb and stop."""
 
 from __future__ import annotations
+
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-from typing import Final
-import pytest
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import writer
-from tests.called import called
-from tests.e2e.traffic import Segment
-from tests.e2e.traffic import config
-from tests.e2e.traffic import rest
-from tests.reported import reported
+from typing import Any, Final
 
+import pytest
+
+from hopwatch.monitor.store import dialect, schema, writer
+from tests.called import called
+from tests.e2e.traffic import Segment, config, rest
+from tests.reported import reported
 
 PATIENCE_S: Final = 180
 

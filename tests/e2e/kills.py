@@ -1,35 +1,28 @@
 """The demo's own pipeline with one node killed, judged at once: no Spark to start, no window to wait for."""
 
 from __future__ import annotations
+
 import os
 import time
 from pathlib import Path
 from typing import Final
-from confluent_kafka import Consumer
-from confluent_kafka import TopicPartition
-from hopwatch.demo.faults import Faults
-from hopwatch.demo.faults import Kill
-from hopwatch.demo.faults import NodeFaults
-from hopwatch.demo.nodes import STREAM
-from hopwatch.demo.pipeline import Pipeline
-from hopwatch.demo.truth import Truth
-from hopwatch.monitor import settings
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import schema
-from hopwatch.probes.contract.kafka import KafkaPlace
-from hopwatch.probes.contract.segment import MAGIC
-from tests.micro_batches import run_once
-from hopwatch.monitor import stream_config
+
+from confluent_kafka import Consumer, TopicPartition
+
 from hopwatch.demo.comparison import compare
 from hopwatch.demo.comparison_line import ComparisonLine
-from hopwatch.demo.layout import Layout
-from hopwatch.demo.layout import create_layout
+from hopwatch.demo.faults import Faults, Kill, NodeFaults
+from hopwatch.demo.layout import Layout, create_layout
 from hopwatch.demo.links.run_links import build_links
 from hopwatch.demo.measurements import Measurements
-from hopwatch.demo.truth import count_entries
-from hopwatch.probes.contract.segment import encode_frame
-
+from hopwatch.demo.nodes import STREAM
+from hopwatch.demo.pipeline import Pipeline
+from hopwatch.demo.truth import Truth, count_entries
+from hopwatch.monitor import settings, stream_config
+from hopwatch.monitor.store import dialect, reader, schema
+from hopwatch.probes.contract.kafka import KafkaPlace
+from hopwatch.probes.contract.segment import MAGIC, encode_frame
+from tests.micro_batches import run_once
 
 RATE_PER_S: Final = 500
 TICK_S: Final = 0.02

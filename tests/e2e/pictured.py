@@ -1,30 +1,30 @@
 """A store to be pictured: an hour of three streams up to now, one healthy, one that loses, one that nobody can know."""
 
 from __future__ import annotations
+
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import numpy as np
+
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import writer
+from hopwatch.monitor.store import dialect, schema, writer
 from hopwatch.monitor.stream_config import StreamConfig
-from hopwatch.probes.contract.batch import Batch
-from tests.micro_batches import run_once
-from tests.monitor.spool_builder import START_US
-from tests.monitor.spool_builder import WINDOW_POLICY
-from tests.monitor.spool_builder import at_us
-from tests.monitor.spool_builder import make_batch
-from tests.monitor.spool_builder import pack_ids
-from tests.monitor.spool_builder import pack_lags
-from tests.monitor.spool_builder import window_ms
-from tests.monitor.spool_builder import write_segment
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from tests.cli.workspace import Workspace
-from hopwatch.probes.contract.batch import BatchKind
-
+from tests.micro_batches import run_once
+from tests.monitor.spool_builder import (
+    START_US,
+    WINDOW_POLICY,
+    at_us,
+    make_batch,
+    pack_ids,
+    pack_lags,
+    window_ms,
+    write_segment,
+)
 
 MINUTES: Final = 60
 AGO: Final = 4
@@ -72,7 +72,8 @@ def _segments(folder: Path) -> Iterator[Path]:
         yield write_segment(folder / f"{number:010d}.seg", *batches, arrival_us=at_us(60 * (first + number) + 70))
     end_us = at_us(60 * (first + MINUTES) + 150)
     byes = [
-        make_batch(BatchKind.BYE, node, stream=stream, seq=MINUTES, epoch_us=at_us(60 * first - 10), complete_through_us=end_us
+        make_batch(
+            BatchKind.BYE, node, stream=stream, seq=MINUTES, epoch_us=at_us(60 * first - 10), complete_through_us=end_us
         )
         for stream, nodes in STREAMS.items()
         for node in nodes

@@ -1,45 +1,26 @@
 """The dashboard as a person meets it: a real Chromium over a store that the monitor's own code has filled."""
 
 from __future__ import annotations
+
 import json
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-from typing import Final
-import pytest
-from playwright.sync_api import Browser
-from playwright.sync_api import Dialog
-from playwright.sync_api import Page
-from playwright.sync_api import Position
-from playwright.sync_api import expect
-from hopwatch.dashboards.charts.pathway import ABOVE_PX
-from hopwatch.dashboards.charts.pathway import BELOW_PX
-from hopwatch.dashboards.charts.pathway import SIDE_PX
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-from tests.dashboards.stores import HOSTILE
-from tests.dashboards.stores import build_windows
-from tests.dashboards.stores import fill
-from tests.e2e.browser import REFRESH_MS
-from tests.e2e.browser import SEEN_WITHIN_MS
-from tests.e2e.browser import cell_at
-from tests.e2e.browser import dashboard
-from tests.e2e.browser import drag_across
-from tests.e2e.browser import new_page
-from tests.micro_batches import run_once
-from tests.monitor.spool_builder import STREAM_CONFIGS
-from tests.monitor.spool_builder import at_us
-from tests.monitor.spool_builder import make_batch
-from tests.monitor.spool_builder import observation_batch
-from tests.monitor.spool_builder import window_ms
-from tests.monitor.spool_builder import write_segment
-from tests.cli.workspace import CONFIGURATION
-from tests.cli.workspace import Workspace
-from hopwatch.probes.contract.batch import BatchKind
+from typing import Any, Final
 
+import pytest
+from playwright.sync_api import Browser, Dialog, Page, Position, expect
+
+from hopwatch.dashboards.charts.pathway import ABOVE_PX, BELOW_PX, SIDE_PX
+from hopwatch.monitor.store import dialect, schema
+from hopwatch.probes.contract.batch import BatchKind
+from tests.cli.workspace import CONFIGURATION, Workspace
+from tests.dashboards.stores import HOSTILE, build_windows, fill
+from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, cell_at, dashboard, drag_across, new_page
+from tests.micro_batches import run_once
+from tests.monitor.spool_builder import STREAM_CONFIGS, at_us, make_batch, observation_batch, window_ms, write_segment
 
 MINUTES: Final = 12
 BAD_FROM: Final = 7
@@ -71,7 +52,8 @@ def _segments(folder: Path) -> Iterator[Path]:
         batches = [observation_batch(numbers, **told), observation_batch(arrived, "b", **told)]
         yield write_segment(folder / f"{number:010d}.seg", *batches, arrival_us=at_us(60 * number + 70))
     byes = [
-        make_batch(BatchKind.BYE, node, seq=MINUTES, complete_through_us=at_us(60 * MINUTES + 400)) for node in ("a", "b")
+        make_batch(BatchKind.BYE, node, seq=MINUTES, complete_through_us=at_us(60 * MINUTES + 400))
+        for node in ("a", "b")
     ]
     yield write_segment(folder / "9000000000.seg", *byes, arrival_us=at_us(60 * MINUTES + 400))
 

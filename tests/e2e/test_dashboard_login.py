@@ -1,29 +1,21 @@
 """A dashboard with a login: a real Chromium, and a real provider of OpenID Connect that knows two people."""
 
 from __future__ import annotations
+
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
-import pytest
-from playwright.sync_api import Browser
-from playwright.sync_api import Page
-from playwright.sync_api import WebSocket
-from playwright.sync_api import expect
-from tests.dashboards.stores import build_windows
-from tests.dashboards.stores import fill
-from tests.e2e.browser import dashboard
-from tests.e2e.browser import free_port
-from tests.e2e.browser import new_page
-from tests.e2e.provider import CLIENT_ID
-from tests.e2e.provider import CLIENT_SECRET
-from tests.e2e.provider import PEOPLE
-from tests.e2e.provider import provider
-from tests.cli.workspace import CONFIGURATION
-from tests.cli.workspace import Workspace
 
+import pytest
+from playwright.sync_api import Browser, Page, WebSocket, expect
+
+from tests.cli.workspace import CONFIGURATION, Workspace
+from tests.dashboards.stores import build_windows, fill
+from tests.e2e.browser import dashboard, free_port, new_page
+from tests.e2e.provider import CLIENT_ID, CLIENT_SECRET, PEOPLE, provider
 
 LOGIN: Final = """
 [dashboard.login]

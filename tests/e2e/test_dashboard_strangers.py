@@ -1,22 +1,22 @@
 """A real dashboard and clients that mean it no good: pages of other origins."""
 
 from __future__ import annotations
+
 import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
+
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
-from websockets.typing import Origin
-from websockets.typing import Subprotocol
-from tests.dashboards.stores import build_windows
-from tests.dashboards.stores import fill
-from tests.e2e.browser import dashboard
-from tests.cli.workspace import Workspace
+from websockets.typing import Origin, Subprotocol
 
+from tests.cli.workspace import Workspace
+from tests.dashboards.stores import build_windows, fill
+from tests.e2e.browser import dashboard
 
 PATIENCE_S: Final = 60.0
 LOOKUPS: Final = "lookups.txt"

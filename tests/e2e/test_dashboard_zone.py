@@ -1,24 +1,20 @@
 """The dashboard on somebody else's clock: a Chromium in another zone, on the days when its clocks are moved."""
 
 from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Final
-import pytest
-from playwright.sync_api import Browser
-from playwright.sync_api import Page
-from playwright.sync_api import expect
-from tests.alerts.windows import window
-from tests.dashboards.stores import fill
-from tests.e2e.browser import HEAT
-from tests.e2e.browser import SEEN_WITHIN_MS
-from tests.e2e.browser import cell_at
-from tests.e2e.browser import dashboard
-from tests.e2e.browser import new_page
-from tests.cli.workspace import Workspace
 
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.alerts.windows import window
+from tests.cli.workspace import Workspace
+from tests.dashboards.stores import fill
+from tests.e2e.browser import HEAT, SEEN_WITHIN_MS, cell_at, dashboard, new_page
 
 MARCH_29: Final = 87 * 1_440
 OCTOBER_25: Final = 297 * 1_440

@@ -1,34 +1,25 @@
 """The promise, by real processes: whatever ends, silences, damages or confuses a replica, no loss is made up."""
 
 from __future__ import annotations
+
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import pytest
+
 from hopwatch.monitor.store import reader
-from tests.against_model import prepared_store
-from tests.against_model import rules_of
-from tests.e2e.ending.cases import DAMAGED
-from tests.e2e.ending.cases import NODES
-from tests.e2e.ending.cases import STREAM
-from tests.e2e.ending.cases import TOLD
-from tests.e2e.ending.cases import Case
-from tests.e2e.ending.cases import End
-from tests.e2e.ending.cases import cases
-from tests.e2e.ending.cases import usual
+from tests.against_model import prepared_store, rules_of
+from tests.e2e.ending.cases import DAMAGED, NODES, STREAM, TOLD, Case, End, cases, usual
 from tests.e2e.ending.damage import damage
-from tests.e2e.ending.truth import Truth
-from tests.e2e.ending.truth import read
+from tests.e2e.ending.truth import Truth, read
 from tests.micro_batches import run_once
 from tests.probes.test_process import ROOT
-
 
 PATIENCE_S: Final = 600
 CASES: Final = cases()

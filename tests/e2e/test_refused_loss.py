@@ -1,24 +1,24 @@
 """Observations that the tap by HTTP refuses, judged by the monitor: what a service has handled is never called lost."""
 
 from __future__ import annotations
+
 import asyncio
 import json
 import time
 from pathlib import Path
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import httpx
 import pytest
+
 from hopwatch import Probe
 from hopwatch.monitor.store import reader
 from hopwatch.probes.sinks.spool import SpoolSink
-from tests.against_model import prepared_store
-from tests.against_model import rules_of
-from tests.micro_batches import run_once
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.http.app import build_app
 from hopwatch.probes.taps.http.intake import ObservationIntake
-
+from tests.against_model import prepared_store, rules_of
+from tests.micro_batches import run_once
 
 PATH: Final = "/v1/observations"
 MESSAGES: Final = 1_000

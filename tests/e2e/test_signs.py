@@ -1,26 +1,23 @@
 """From an alert to its cause as a person goes: a real Chromium over a store in which the monitor has decided."""
 
 from __future__ import annotations
+
 import json
 import re
 import subprocess
 import sys
 from typing import Any
+
 import pytest
-from playwright.sync_api import Page
-from playwright.sync_api import expect
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
+from playwright.sync_api import Page, expect
+
+from hopwatch.monitor.store import dialect, schema
 from hopwatch.monitor.texts import loss_bounds
-from tests.e2e.browser import REFRESH_MS
-from tests.e2e.browser import SEEN_WITHIN_MS
+from tests.alerts.test_batch_hook import BEFORE_AMENDED, alerting, play
+from tests.cli.workspace import CONFIGURATION, Workspace
+from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS
 from tests.micro_batches import MicroBatches
 from tests.monitor.spool_builder import STREAM_CONFIGS
-from tests.alerts.test_batch_hook import BEFORE_AMENDED
-from tests.alerts.test_batch_hook import alerting
-from tests.alerts.test_batch_hook import play
-from tests.cli.workspace import CONFIGURATION
-from tests.cli.workspace import Workspace
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Taps in processes of their own: stopped in order, killed without a word, started again."""
 
 from __future__ import annotations
+
 import json
 import os
 import random
@@ -9,26 +10,23 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
+
 import httpx
 import pytest
+
 from hopwatch.cli.main import main
+from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.http.granian_server import check_port
 from hopwatch.testing import EPOCH_US
 from tests.e2e.traffic import rest
-from tests.probes.test_process import ROOT
-from tests.probes.test_process import rows
-from tests.probes.test_process import spooled
+from tests.probes.test_process import ROOT, rows, spooled
 from tests.real.servers.process import free_ports
-from hopwatch.probes.contract.batch import BatchKind
-from hopwatch.probes.http.granian_server import check_port
-
 
 PATIENCE_S: Final = 240
 KILLS: Final = (2, 5)

@@ -1,6 +1,7 @@
 """The pages of a window and of a message as a person meets them: a real Chromium over a small store of their own."""
 
 from __future__ import annotations
+
 import csv
 import json
 import re
@@ -8,33 +9,29 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
-import pytest
-from playwright.sync_api import Page
-from playwright.sync_api import expect
-from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.stream_config import StreamConfig
-from hopwatch.probes.contract.batch import Batch
-from hopwatch.probes.contract.batch import Drop
-from hopwatch.probes.contract.ids import id_bytes
-from tests.e2e.browser import REFRESH_MS
-from tests.e2e.browser import SEEN_WITHIN_MS
-from tests.micro_batches import MicroBatches
-from tests.monitor.spool_builder import WINDOW_POLICY
-from tests.monitor.spool_builder import at_us
-from tests.monitor.spool_builder import make_batch
-from tests.monitor.spool_builder import observation_batch
-from tests.monitor.spool_builder import pack_lags
-from tests.monitor.spool_builder import window_ms
-from tests.monitor.spool_builder import write_segment
-from tests.cli.workspace import CONFIGURATION
-from tests.cli.workspace import Workspace
-from hopwatch.probes.contract.batch import BatchKind
 
+import pytest
+from playwright.sync_api import Page, expect
+
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.store import dialect, schema
+from hopwatch.monitor.stream_config import StreamConfig
+from hopwatch.probes.contract.batch import Batch, BatchKind, Drop
+from hopwatch.probes.contract.ids import id_bytes
+from tests.cli.workspace import CONFIGURATION, Workspace
+from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS
+from tests.micro_batches import MicroBatches
+from tests.monitor.spool_builder import (
+    WINDOW_POLICY,
+    at_us,
+    make_batch,
+    observation_batch,
+    pack_lags,
+    window_ms,
+    write_segment,
+)
 
 NODES: Final = ("a", "b", "c")
 HOPS: Final = {

@@ -1,33 +1,25 @@
 """Tests of events of a schema: what is taken keeps its value, and what does not fit is told with its place."""
 
 from __future__ import annotations
+
 import io
 from base64 import b64encode
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
+
 import fastavro
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from hopwatch.gate.codec import PREFIX_BYTES
-from hopwatch.gate.codec import Codec
-from hopwatch.gate.codec import EnvelopeError
+
+from hopwatch.gate.codec import PREFIX_BYTES, Codec, EnvelopeError, SchemaMismatchError, parse_fingerprint
 from hopwatch.gate.registry.avro_schema import Schema
+from hopwatch.gate.registry.compatibility import is_readable
 from hopwatch.probes.http.problems import Fault
 from tests.examples import examples
-from tests.gate.registry.schemas import ORDER
-from tests.gate.registry.schemas import SCHEMAS
-from tests.gate.registry.schemas import Json
-from tests.gate.registry.schemas import changed
-from tests.gate.registry.schemas import record
-from tests.gate.registry.schemas import schema
-from hopwatch.gate.codec import SchemaMismatchError
-from hopwatch.gate.codec import parse_fingerprint
-from hopwatch.gate.registry.compatibility import is_readable
-
+from tests.gate.registry.schemas import ORDER, SCHEMAS, Json, changed, record, schema
 
 SIMPLE = {
     "null": st.none().map(lambda one: (one, one)),

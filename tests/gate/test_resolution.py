@@ -1,32 +1,26 @@
 """Tests of resolution: what one schema wrote arrives as another one says, and nothing else arrives at all."""
 
 from __future__ import annotations
+
 import io
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
+
 import fastavro
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from hopwatch.gate.avro_body import UnreadableError
-from hopwatch.gate.codec import PREFIX_BYTES
-from hopwatch.gate.codec import Codec
-from tests.examples import examples
-from tests.gate.registry.schemas import FIRST
-from tests.gate.registry.schemas import SCHEMAS
-from tests.gate.registry.schemas import SECOND
-from tests.gate.registry.schemas import Json
-from tests.gate.registry.schemas import changed
-from tests.gate.registry.schemas import record
-from tests.gate.registry.schemas import schema
-from tests.gate.test_codec import with_event
-from hopwatch.gate.avro_body import ResolutionError
+
+from hopwatch.gate.avro_body import ResolutionError, UnreadableError
+from hopwatch.gate.codec import PREFIX_BYTES, Codec
 from hopwatch.gate.registry.compatibility import is_readable
 from hopwatch.gate.resolution import Resolution
+from tests.examples import examples
+from tests.gate.registry.schemas import FIRST, SCHEMAS, SECOND, Json, changed, record, schema
+from tests.gate.test_codec import with_event
 
 
 def library_reads(body: bytes, writer: Json, reader: Json) -> Any:  # noqa: ANN401 - what the schema says

@@ -1,38 +1,26 @@
 """Laws of alerts: neither order nor batching of windows, nor a replay, changes what is told; flapping is bounded."""
 
 from __future__ import annotations
+
 import random
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
-from hopwatch.alerts.events import Event
-from hopwatch.alerts.events import Notification
-from hopwatch.alerts.events import Severity
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from tests.alerts.windows import Memory
-from tests.alerts.windows import at
-from tests.examples import examples
-from hopwatch.alerts.decision.episode import AlertSeries
-from hopwatch.alerts.decision.episode import AlertState
-from hopwatch.alerts.decision.episode import Phase
-from hopwatch.alerts.decision.episode import apply_reading
-from hopwatch.alerts.decision.episode import settle_windows
-from hopwatch.alerts.decision.evaluation import AlertSnapshot
-from hopwatch.alerts.decision.evaluation import evaluate
-from hopwatch.alerts.decision.inputs import WindowInput
-from hopwatch.alerts.decision.reading import bad_reading
-from hopwatch.alerts.decision.reading import good_reading
-from hopwatch.alerts.decision.rules import AlertRule
-from hopwatch.alerts.decision.rules import AlertRules
-from hopwatch.alerts.events import AlertKind
-from hopwatch.alerts.storage import state_json
-from tests.alerts.play import build_rules
-from tests.alerts.windows import window_input
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hopwatch.alerts.decision.episode import AlertSeries, AlertState, Phase, apply_reading, settle_windows
+from hopwatch.alerts.decision.evaluation import AlertSnapshot, evaluate
+from hopwatch.alerts.decision.inputs import WindowInput
+from hopwatch.alerts.decision.reading import bad_reading, good_reading
+from hopwatch.alerts.decision.rules import AlertRule, AlertRules
+from hopwatch.alerts.events import AlertKind, Event, Notification, Severity
+from hopwatch.alerts.storage import state_json
+from hopwatch.monitor.results import Status, Verdict
+from tests.alerts.play import build_rules
+from tests.alerts.windows import Memory, at, window_input
+from tests.examples import examples
 
 STREAMS: Final = ("orders", "refunds", "trades")
 RULES: Final = build_rules("", STREAMS)

@@ -1,30 +1,32 @@
 """Laws of the books: the order in which batches come changes nothing, and an account is what SEMANTICS.md says."""
 
 from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from hopwatch.monitor.kernel.books import FACTS
-from hopwatch.monitor.kernel.books import IMPLAUSIBLE
-from hopwatch.monitor.kernel.books import IN_WINDOW
-from hopwatch.monitor.kernel.books import TOO_LATE
-from hopwatch.monitor.kernel.books import Book
-from hopwatch.monitor.kernel.books import DropFact
-from hopwatch.monitor.kernel.books import InstanceCounts
-from hopwatch.monitor.kernel.books import absorb
-from hopwatch.monitor.kernel.books import forget
-from hopwatch.monitor.kernel.books import is_over
-from hopwatch.monitor.kernel.books import judge_book
-from tests.model import books as model
-from tests.model import record
-from tests.model import wire
-from hopwatch.probes.contract.batch import BatchKind
 
+from hopwatch.monitor.kernel.books import (
+    FACTS,
+    IMPLAUSIBLE,
+    IN_WINDOW,
+    TOO_LATE,
+    Book,
+    DropFact,
+    InstanceCounts,
+    absorb,
+    forget,
+    is_over,
+    judge_book,
+)
+from hopwatch.probes.contract.batch import BatchKind
+from tests.model import books as model
+from tests.model import record, wire
 
 SECOND_US: Final = 1_000_000
 WINDOWS_MS: Final = tuple(range(0, 1_200_000, 60_000))

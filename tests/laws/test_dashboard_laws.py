@@ -1,46 +1,38 @@
 """Laws of what the dashboard shows: URLs come back, no chart is too large, nothing lost is shown as nothing."""
 
 from __future__ import annotations
+
 import random
 import re
 from dataclasses import replace
 from datetime import UTC
-from typing import Any
-from typing import Final
-from hypothesis import example
-from hypothesis import given
-from hypothesis import settings
+from typing import Any, Final
+
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.charts import pathway as drawn
-from hopwatch.dashboards.views import address
-from hopwatch.dashboards.views import conservation
-from hopwatch.dashboards.views import loss_table
-from hopwatch.dashboards.views import pathway
-from hopwatch.dashboards.views import series
-from hopwatch.dashboards.views import texts
-from hopwatch.dashboards.views.address import Zone
+from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange
+from hopwatch.dashboards.views import (
+    address,
+    conservation,
+    display_range,
+    loss_table,
+    pathway,
+    series,
+    step_marks,
+    texts,
+)
+from hopwatch.dashboards.views.address import FoldState, HeatMeasure, PageAddress, PageName, RangePreset, Zone
 from hopwatch.dashboards.views.colours import LIGHT
-from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
-from tests.alerts.windows import lag
-from tests.alerts.windows import window
-from tests.examples import examples
-from hopwatch.dashboards.queries.models import Edge
-from hopwatch.dashboards.queries.models import Graph
-from hopwatch.dashboards.queries.models import StreamRange
-from hopwatch.dashboards.views import display_range
-from hopwatch.dashboards.views import step_marks
-from hopwatch.dashboards.views.address import FoldState
-from hopwatch.dashboards.views.address import HeatMeasure
-from hopwatch.dashboards.views.address import PageAddress
-from hopwatch.dashboards.views.address import PageName
-from hopwatch.dashboards.views.address import RangePreset
 from hopwatch.monitor.outliers.explanation import Explanation
+from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.outliers.series_tracker import OutlierFinding
+from hopwatch.monitor.results import Verdict, WindowResult
+from tests.alerts.windows import lag, window
+from tests.examples import examples
 from tests.monitor.store.conclusions import window_results
-
 
 MOST_US: Final = 4_000_000_000_000_000
 """About the year 2096."""

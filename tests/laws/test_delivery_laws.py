@@ -1,32 +1,29 @@
 """Laws of delivery: whatever receivers do, all is delivered in order once they recover; waits keep their bounds."""
 
 from __future__ import annotations
+
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from hypothesis import given
-from hypothesis import settings
+
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
-from hopwatch.alerts.channels.channel import Outcome
-from hopwatch.alerts.events import Event
-from tests.alerts.conftest import prepared
-from tests.alerts.receiver import Receiver
-from tests.alerts.windows import at
-from tests.examples import examples
-from tests.monitor.manual_clock import ManualClock
-from hopwatch.alerts.channels.channel import Accepted
-from hopwatch.alerts.channels.channel import Failure
+
+from hopwatch.alerts.channels.channel import Accepted, Failure, Outcome
 from hopwatch.alerts.channels.routing import Routing
 from hopwatch.alerts.delivery import retry_policy
 from hopwatch.alerts.delivery.dispatcher import Dispatcher
-from hopwatch.alerts.events import AlertKind
+from hopwatch.alerts.events import AlertKind, Event
 from hopwatch.alerts.storage import alert_state
 from hopwatch.alerts.storage.outbox import Delivery
+from tests.alerts.conftest import prepared
 from tests.alerts.notifications import notification
-from tests.alerts.storage.test_outbox import put
-from tests.alerts.storage.test_outbox import states
-
+from tests.alerts.receiver import Receiver
+from tests.alerts.storage.test_outbox import put, states
+from tests.alerts.windows import at
+from tests.examples import examples
+from tests.monitor.manual_clock import ManualClock
 
 DAY_S = 86_400
 

@@ -1,24 +1,22 @@
 """Laws of dropped stamps: however many windows they are of, no account hides one."""
 
 from __future__ import annotations
+
 from typing import Final
 from unittest.mock import patch
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+
 from hopwatch.monitor.kernel import books
-from hopwatch.monitor.kernel.books import FACTS
-from hopwatch.monitor.kernel.books import IN_WINDOW
-from hopwatch.monitor.kernel.books import Book
-from hopwatch.monitor.kernel.books import DropFact
+from hopwatch.monitor.kernel.books import FACTS, IN_WINDOW, Book, DropFact
 from hopwatch.monitor.kernel.window import AHEAD_US
-from hopwatch.probes.contract.batch import Batch
+from hopwatch.probes import drop_counts
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.testing import EPOCH_US
 from tests.probes.sender_bench import Bench
-from hopwatch.probes import drop_counts
-from hopwatch.probes.contract.batch import BatchKind
-
 
 TRANSIT_US: Final = 150_000_000
 MOST_COUNTED: Final = 1

@@ -1,36 +1,32 @@
 """Laws of the journeys that are kept with lost ids: what the segments say, and the same in any order."""
 
 from __future__ import annotations
+
 from collections import Counter
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
-from typing import Final
+from typing import Any, Final
 from unittest import mock
+
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+
 from hopwatch.monitor.kernel import journeys
-from hopwatch.monitor.kernel.journeys import Journeys
+from hopwatch.monitor.kernel.journeys import BatchSource, Journeys, RecordColumns
+from hopwatch.monitor.lookup import journey, search
+from hopwatch.monitor.lookup.journey import MessageStamp
 from hopwatch.monitor.pathway import MAX_NODES
 from hopwatch.monitor.store import reader
 from hopwatch.probes.contract.limits import WINDOW_US
-from tests.against_model import prepared_store
-from tests.against_model import rules_of
+from tests.against_model import prepared_store, rules_of
 from tests.examples import examples
 from tests.micro_batches import run_once
 from tests.model import scenario
-from tests.model.dice import Dials
-from tests.model.dice import dials
-from hopwatch.monitor.kernel.journeys import BatchSource
-from hopwatch.monitor.kernel.journeys import RecordColumns
-from hopwatch.monitor.lookup import journey
-from hopwatch.monitor.lookup import search
-from hopwatch.monitor.lookup.journey import MessageStamp
+from tests.model.dice import Dials, dials
 
 
 @settings(max_examples=examples(25))

@@ -1,30 +1,25 @@
 """The monitor's laws, on random pipelines in which anything may go wrong: stream, batch and the slow model agree."""
 
 from __future__ import annotations
+
 import random
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
-from typing import Final
-from hypothesis import given
-from hypothesis import settings
+from typing import Any, Final
+
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
+
 from hopwatch.monitor.kernel.window import AHEAD_US
-from hopwatch.monitor.store import outliers
-from hopwatch.monitor.store import reader
-from tests.against_model import comparable
-from tests.against_model import prepared_store
-from tests.against_model import rules_of
+from hopwatch.monitor.store import outliers, reader
+from hopwatch.monitor.stream_config import StreamConfig
+from tests.against_model import comparable, prepared_store, rules_of
 from tests.e2e.traffic import pulse
 from tests.examples import examples
-from tests.micro_batches import MicroBatches
-from tests.micro_batches import run_once
-from tests.model import model
-from tests.model import scenario
-from hopwatch.monitor.stream_config import StreamConfig
-
+from tests.micro_batches import MicroBatches, run_once
+from tests.model import model, scenario
 
 Json = dict[str, Any]
 

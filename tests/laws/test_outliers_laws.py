@@ -1,18 +1,18 @@
 """Laws of the outlier detector: it never looks ahead, forgets nothing in a restart, and knows no names and no units."""
 
 from __future__ import annotations
+
 from typing import Final
+
 import numpy as np
-from hypothesis import given
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from hopwatch.monitor.outliers import detector
-from hopwatch.monitor.outliers import state
+
+from hopwatch.monitor.outliers import detector, state
 from hopwatch.monitor.outliers.detector import Scores
 from hopwatch.monitor.outliers.state import States
 from tests.examples import examples
-
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

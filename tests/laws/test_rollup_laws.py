@@ -1,28 +1,21 @@
 """Laws of the roll-up: parts in any order and in any grouping, the same counts, and percentiles within the promise."""
 
 from __future__ import annotations
+
 import random
-from dataclasses import fields
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.rollup import COUNTS
-from hopwatch.monitor.kernel.rollup import PathwayShape
-from hopwatch.monitor.kernel.rollup import SpanPart
-from hopwatch.monitor.kernel.rollup import roll_up
-from hopwatch.monitor.kernel.tally import NodeLags
-from hopwatch.monitor.results import NodeRollUp
-from hopwatch.monitor.results import RollUp
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
-from tests.distributions import rank_errors
-from tests.monitor.store.conclusions import PATHWAY
-from tests.monitor.store.conclusions import build_conclusion
 
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.rollup import COUNTS, PathwayShape, SpanPart, roll_up
+from hopwatch.monitor.kernel.tally import NodeLags
+from hopwatch.monitor.results import NodeRollUp, RollUp, Status, Verdict, WindowResult
+from tests.distributions import rank_errors
+from tests.monitor.store.conclusions import PATHWAY, build_conclusion
 
 SHAPE = PathwayShape((False, True), (False, False))
 TOLERANCES = np.array([0.01, 0.002, 0.002])

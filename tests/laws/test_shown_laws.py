@@ -1,21 +1,19 @@
 """Laws of ids that are shown: as they were given, whatever the order, and whatever a batch says."""
 
 from __future__ import annotations
+
 import uuid
 from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from hopwatch.monitor.kernel import masks
-from hopwatch.monitor.kernel import naming
-from hopwatch.monitor.kernel.naming import MAX_TEXT_BYTES
-from hopwatch.monitor.kernel.naming import BatchIds
-from hopwatch.monitor.kernel.naming import Names
-from hopwatch.monitor.lookup.journey import parse_ids
-from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.probes.contract.batch import WireIdKind
-from hopwatch.probes.contract.ids import encode_id
 
+from hopwatch.monitor.kernel import masks, naming
+from hopwatch.monitor.kernel.naming import MAX_TEXT_BYTES, BatchIds, Names
+from hopwatch.monitor.lookup.journey import parse_ids
+from hopwatch.probes.contract.batch import WireIdKind
+from hopwatch.probes.contract.ids import encode_id, id_bytes
 
 GIVEN = st.uuids() | st.binary(min_size=16, max_size=16) | st.integers(0, 2**128 - 1) | st.text(max_size=30)
 

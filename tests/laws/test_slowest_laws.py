@@ -1,20 +1,17 @@
 """Laws of the slowest messages: they are those of a plain sort, whatever the order, the batches and the shards."""
 
 from __future__ import annotations
-from typing import Final
-import numpy as np
-from hypothesis import example
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
-from hopwatch.monitor.kernel import masks
-from hopwatch.monitor.kernel import naming
-from hopwatch.monitor.kernel import slowest
-from hopwatch.monitor.kernel.masks import Ids
-from hopwatch.monitor.kernel.slowest import MAX_SLOWEST_IDS
-from hopwatch.monitor.kernel.slowest import Slowest
-from tests.examples import examples
 
+from typing import Final
+
+import numpy as np
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from hopwatch.monitor.kernel import masks, naming, slowest
+from hopwatch.monitor.kernel.masks import Ids
+from hopwatch.monitor.kernel.slowest import MAX_SLOWEST_IDS, Slowest
+from tests.examples import examples
 
 Departures = list[tuple[int, bytes]]
 

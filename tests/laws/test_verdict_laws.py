@@ -1,26 +1,19 @@
 """Laws of the verdict: no false loss, whatever the monitor was not told."""
 
 from __future__ import annotations
-from collections.abc import Iterator
-from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from hopwatch.monitor.kernel.tally import NEVER_US
-from hopwatch.monitor.kernel.tally import instance_name
-from hopwatch.monitor.kernel.verdict import NodeBooks
+
+from hopwatch.monitor.kernel.tally import NEVER_US, ObservedBatch, build_tally, instance_name
+from hopwatch.monitor.kernel.verdict import NodeBooks, WindowStage, conclude_window
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.kernel.tally import ObservedBatch
-from hopwatch.monitor.kernel.tally import build_tally
-from hopwatch.monitor.kernel.verdict import WindowStage
-from hopwatch.monitor.kernel.verdict import conclude_window
+from hopwatch.monitor.results import Status, Verdict, WindowResult
 from tests.laws.strategies import ANY_PATH
 from tests.monitor.kernel.batch_builder import message_batches
 

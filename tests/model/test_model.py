@@ -3,29 +3,20 @@
 import tempfile
 from pathlib import Path
 from typing import Any
+
 import pytest
-from hypothesis import given
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tests.examples import examples
-from tests.model.dice import Dials
-from tests.model.dice import dials
-from tests.model.lag import quantile
-from tests.model.lag import quantiles
-from tests.model.lag import rank_interval
+from tests.model.dice import Dials, dials
+from tests.model.lag import quantile, quantiles, rank_interval
 from tests.model.model import report
 from tests.model.pathway import parse
-from tests.model.record import FILTERED
-from tests.model.record import PASSED
-from tests.model.record import REJECTED
-from tests.model.record import Observation
+from tests.model.record import FILTERED, PASSED, REJECTED, Observation
 from tests.model.scenario import generate
 from tests.model.sets import WindowSets
-from tests.model.spool_writer import Row
-from tests.model.spool_writer import SpoolWriter
-from tests.model.spool_writer import came
-from tests.model.spool_writer import passed
-
+from tests.model.spool_writer import Row, SpoolWriter, came, passed
 
 CHAIN = {"path": "a -> b -> c -> d"}
 

@@ -4,24 +4,23 @@ All of it plays on the first of January 2026; ``at(70)`` is the moment 70 s afte
 """
 
 from __future__ import annotations
+
 import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import fastavro
 import numpy as np
+
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.stream_config import StreamConfig
-from hopwatch.probes.contract import envelope
-from hopwatch.probes.contract import segment
-from hopwatch.probes.contract.batch import Batch
+from hopwatch.probes.contract import envelope, segment
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import WINDOW_MS
-from hopwatch.probes.contract.batch import BatchKind
-
 
 START_MS: Final = 1_767_225_600_000
 START_US: Final = START_MS * 1_000

@@ -1,44 +1,41 @@
 """Tests of one micro-batch into ledger and store, and of taking up where a process was stopped."""
 
 from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
 import pytest
-from sqlalchemy import Connection
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
+
 from hopwatch.monitor import micro_batch
 from hopwatch.monitor.accounting.ledger import Ledger
 from hopwatch.monitor.kernel.tally import NEVER_US
 from hopwatch.monitor.kernel.window import STRAGGLING_US
-from hopwatch.monitor.payloads import Claims
-from hopwatch.monitor.payloads import pack_tally
+from hopwatch.monitor.payloads import Claims, pack_tally
 from hopwatch.monitor.results import Status
 from hopwatch.monitor.spark import claim_reader
 from hopwatch.monitor.spark.decoder import decode_segments
-from hopwatch.monitor.spark.rows import CLAIMS_ROW
-from hopwatch.monitor.spark.rows import TALLY_ROW
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import writer
-from hopwatch.probes.contract.batch import Batch
+from hopwatch.monitor.spark.rows import CLAIMS_ROW, TALLY_ROW
+from hopwatch.monitor.store import dialect, reader, schema, writer
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.micro_batches import MicroBatches
-from tests.monitor.spool_builder import START_US
-from tests.monitor.spool_builder import STREAM_CONFIGS
-from tests.monitor.spool_builder import WINDOW_POLICY
-from tests.monitor.spool_builder import at_us
-from tests.monitor.spool_builder import make_batch
-from tests.monitor.spool_builder import observation_batch
-from tests.monitor.spool_builder import window_ms
-from tests.monitor.spool_builder import write_segment
+from tests.monitor.spool_builder import (
+    START_US,
+    STREAM_CONFIGS,
+    WINDOW_POLICY,
+    at_us,
+    make_batch,
+    observation_batch,
+    window_ms,
+    write_segment,
+)
 from tests.monitor.store.conclusions import dump_tables
-from hopwatch.probes.contract.batch import BatchKind
-
 
 OVER_US = WINDOW_POLICY.amendable_until_us(START_US) + STRAGGLING_US
 

@@ -1,30 +1,31 @@
 """Tests of parcels that become one."""
 
 from __future__ import annotations
+
 import json
 import re
 import struct
 from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from hopwatch.monitor.kernel.tally import NEVER_US
-from hopwatch.monitor.kernel.tally import build_tally
-from hopwatch.monitor.kernel.tally import empty_tally
-from hopwatch.monitor.kernel.tally import merge_tallies
+
+from hopwatch.monitor.kernel.tally import NEVER_US, build_tally, empty_tally, merge_tallies
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.payloads import NOWHERE
-from hopwatch.monitor.payloads import SET_ASIDE_REASONS
-from hopwatch.monitor.payloads import Claims
-from hopwatch.monitor.payloads import join_payloads
-from hopwatch.monitor.payloads import pack_tally
-from hopwatch.monitor.payloads import split_payloads
-from hopwatch.monitor.payloads import unpack_tally
-from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.monitor.payloads import (
+    NOWHERE,
+    SET_ASIDE_REASONS,
+    Claims,
+    join_payloads,
+    pack_tally,
+    split_payloads,
+    unpack_tally,
+)
+from hopwatch.probes.contract.batch import WireIdKind
+from hopwatch.probes.contract.ids import hash_text, id_bytes
 from tests.monitor.kernel.batch_builder import passed_batch
 from tests.repository import ROOT
-from hopwatch.probes.contract.batch import WireIdKind
-from hopwatch.probes.contract.ids import hash_text
 
 
 @given(st.lists(st.lists(st.binary(max_size=300), max_size=4), max_size=4))

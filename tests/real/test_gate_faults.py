@@ -1,29 +1,25 @@
 """The gate under faults: whatever it acknowledged is in the topic, once sent, as it was sent."""
 
 from __future__ import annotations
+
 import time
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Final
+
 import httpx
 import orjson
+
 from hopwatch.gate.codec import Codec
 from hopwatch.gate.registry.avro_schema import Schema
-from tests.real.entering import Producers
-from tests.real.entering import compared
+from tests.gate.gate_client import ORDER, configured
+from tests.real.entering import Producers, compared
 from tests.real.servers.kafka import Kafka
-from tests.real.servers.process import Process
-from tests.real.servers.process import answers
-from tests.real.servers.process import free_ports
-from tests.real.servers.process import until
+from tests.real.servers.process import Process, answers, free_ports, until
 from tests.real.test_gate import RUN
 from tests.repository import ROOT
-from tests.gate.gate_client import ORDER
-from tests.gate.gate_client import configured
-
 
 KILLS: Final = (2, 50)
 """How often the gate is killed, as a rule and with --soak."""

@@ -1,32 +1,30 @@
 """Tests of a broker as it comes, which makes each topic that a client asks for: no client of ours asks so."""
 
 from __future__ import annotations
+
 from collections.abc import Callable
-from contextlib import closing
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
+
 import pytest
+
 from hopwatch.demo.links import LinkError
-from hopwatch.demo.links.topics import TopicInlet
-from hopwatch.demo.links.topics import TopicOutlet
+from hopwatch.demo.links.topics import TopicInlet, TopicOutlet
 from hopwatch.gate import quarantine
 from hopwatch.gate.outlets import OutletError
 from hopwatch.gate.outlets.kafka import KafkaOutlet
 from hopwatch.gate.quarantine import QuarantineError
+from hopwatch.gate.retry import KafkaRetry
+from hopwatch.gate.transactions import OutputTopics, TransactionalWriter
 from hopwatch.monitor import topics
-from hopwatch.probes.contract.kafka import KafkaAccess
-from hopwatch.probes.contract.kafka import KafkaPlace
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from hopwatch.probes.sinks.kafka import KafkaSink
+from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.errors import TapSourceError
+from hopwatch.probes.taps.topic import SourceTopic
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import until
 from tests.real.workplace import Workplace
-from hopwatch.gate.retry import KafkaRetry
-from hopwatch.gate.transactions import OutputTopics
-from hopwatch.gate.transactions import TransactionalWriter
-from hopwatch.probes.taps.context import RunContext
-from hopwatch.probes.taps.topic import SourceTopic
-
 
 ACCESS = KafkaAccess()
 ONE_COPY = ("--partitions", "3", "--replication", "1", "--min-insync", "1", "--allow-weak")

@@ -1,22 +1,21 @@
 """``hopwatch`` with its results in PostgreSQL: the program as a user runs it, against a real server."""
 
 from __future__ import annotations
+
 import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import pytest
 from sqlalchemy.engine import make_url
+
 from hopwatch.monitor.store import dialect
 from hopwatch.monitor.store.tables import SCHEMA_VERSION
 from tests.called import called
-from tests.e2e.worked_example import NODES
-from tests.e2e.worked_example import stamp
-from tests.real.servers.postgres import PASSWORD
-from tests.real.servers.postgres import Postgres
-
+from tests.e2e.worked_example import NODES, stamp
+from tests.real.servers.postgres import PASSWORD, Postgres
 
 RUN: Final = (sys.executable, "-m", "hopwatch")
 PATIENCE_S: Final = 600

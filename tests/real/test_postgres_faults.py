@@ -1,29 +1,22 @@
 """A running monitor whose PostgreSQL fails: restarted, its connections ended, its disk full; 0 cells differ."""
 
 from __future__ import annotations
+
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
-from typing import Final
-import pytest
-from hopwatch.monitor.store import dialect
-from tests.e2e.job import PATIENCE_S
-from tests.e2e.job import Job
-from tests.e2e.job import running
-from tests.e2e.job import undisturbed
-from tests.e2e.traffic import Segment
-from tests.e2e.traffic import rest
-from tests.e2e.traffic import traffic
-from tests.real.servers.postgres import OWNER
-from tests.real.servers.postgres import Postgres
+from typing import Any, Final
 
+import pytest
+
+from hopwatch.monitor.store import dialect
+from tests.e2e.job import PATIENCE_S, Job, running, undisturbed
+from tests.e2e.traffic import Segment, rest, traffic
+from tests.real.servers.postgres import OWNER, Postgres
 
 SHARES: Final = (2, 4)
 """In how many shares the segments come, each but the first with trouble: as a rule, and with --soak."""

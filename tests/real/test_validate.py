@@ -1,6 +1,7 @@
 """``hopwatch validate kafka`` on a real broker: each record ends in one of two topics, once, whoever is killed when."""
 
 from __future__ import annotations
+
 import os
 import random
 import signal
@@ -8,56 +9,40 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path as Folder
 from typing import Self
+
 import orjson
 import pytest
+
+from hopwatch.cli.gate_builder import build_stamping
 from hopwatch.gate import ids
 from hopwatch.gate.codec import Codec
+from hopwatch.gate.event_checks import EventPolicy
+from hopwatch.gate.record_checks import RecordChecker
 from hopwatch.gate.registry.subjects import Registry
-from hopwatch.gate.rules import Action
-from hopwatch.gate.rules import Uniqueness
-from hopwatch.gate.validator import Validator
+from hopwatch.gate.resolution_cache import ResolutionCache
+from hopwatch.gate.retry import KafkaRetry
+from hopwatch.gate.rules import Action, EventRule, FieldPath, Uniqueness
+from hopwatch.gate.topic_source import TopicSource
+from hopwatch.gate.transactions import OutputTopics, TransactionalWriter
+from hopwatch.gate.validator import Validator, find_lookback_us
 from hopwatch.monitor import settings
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store.subjects import SubjectStore
+from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.kafka import KafkaAccess
-from tests.gate.registry.schemas import FIRST
-from tests.gate.registry.schemas import SECOND
-from tests.gate.registry.schemas import schema
-from tests.probes.test_process import ROOT
-from tests.probes.test_process import rows
-from tests.probes.test_process import spooled
-from tests.real.servers.kafka import Kafka
-from tests.real.servers.process import PATIENCE_S
-from tests.real.servers.process import until
-from tests.real.validating import BODY
-from tests.real.validating import PARTITIONS
-from tests.real.validating import PLAIN
-from tests.real.validating import RUN
-from tests.real.validating import Place
-from tests.real.validating import id_of
-from tests.real.validating import rejected
-from hopwatch.cli.gate_builder import build_stamping
-from hopwatch.monitor.store.subjects import SubjectStore
-from hopwatch.gate.event_checks import EventPolicy
-from hopwatch.gate.record_checks import RecordChecker
-from hopwatch.gate.resolution_cache import ResolutionCache
-from hopwatch.gate.retry import KafkaRetry
-from hopwatch.gate.rules import EventRule
-from hopwatch.gate.rules import FieldPath
-from hopwatch.gate.topic_source import TopicSource
-from hopwatch.gate.transactions import OutputTopics
-from hopwatch.gate.transactions import TransactionalWriter
-from hopwatch.gate.validator import find_lookback_us
-from hopwatch.probes.contract.batch import BatchKind
-from hopwatch.probes.message_headers import ID_HEADER
-from hopwatch.probes.message_headers import TIME_HEADER
+from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.topic import SourceTopic
+from tests.gate.registry.schemas import FIRST, SECOND, schema
+from tests.probes.test_process import ROOT, rows, spooled
+from tests.real.servers.kafka import Kafka
+from tests.real.servers.process import PATIENCE_S, until
+from tests.real.validating import BODY, PARTITIONS, PLAIN, RUN, Place, id_of, rejected
 
 
 @pytest.fixture

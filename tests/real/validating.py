@@ -1,6 +1,7 @@
 """A stream with three topics of its own, and validators of it, for tests on a real broker."""
 
 from __future__ import annotations
+
 import os
 import signal
 import subprocess
@@ -9,32 +10,23 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path as Folder
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import orjson
 import pytest
-from confluent_kafka import Consumer
-from confluent_kafka import Message
-from confluent_kafka import Producer
-from confluent_kafka import TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+
 from hopwatch.cli.main import main
-from hopwatch.gate.codec import PREFIX_BYTES
-from hopwatch.gate.codec import Codec
-from tests.gate.registry.schemas import FIRST
-from tests.gate.registry.schemas import SECOND
-from tests.gate.registry.schemas import Json
-from tests.gate.registry.schemas import schema
+from hopwatch.gate.codec import PREFIX_BYTES, Codec
+from hopwatch.gate.records import RejectedRecord, decode_rejected
+from hopwatch.gate.retry import KafkaRetry
+from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
+from hopwatch.probes.taps.context import RunContext
+from tests.gate.gate_client import configured
+from tests.gate.registry.schemas import FIRST, SECOND, Json, schema
 from tests.probes.test_process import ROOT
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import PATIENCE_S
-from hopwatch.gate.records import RejectedRecord
-from hopwatch.gate.records import decode_rejected
-from hopwatch.gate.retry import KafkaRetry
-from hopwatch.probes.message_headers import ID_HEADER
-from hopwatch.probes.message_headers import TIME_HEADER
-from hopwatch.probes.taps.context import RunContext
-from tests.gate.gate_client import configured
-
 
 RUN: Final = (sys.executable, "-m", "hopwatch", "validate", "kafka")
 PARTITIONS: Final = 3

@@ -1,26 +1,23 @@
 """Tests of the page on alerts and of the runbooks: every kind, key and default is there, and as it is."""
 
 from __future__ import annotations
+
 import re
 from pathlib import Path
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import pytest
+
 from hopwatch.alerts.channels import webhook
 from hopwatch.alerts.channels.http_responses import RETRYABLE
 from hopwatch.alerts.decision.incidents import STORM_STREAMS
-from hopwatch.alerts.events import AlertKind
-from hopwatch.alerts.events import Word
+from hopwatch.alerts.events import AlertKind, Word
 from hopwatch.monitor.clock import SystemClock
-from hopwatch.monitor.settings import channels
-from hopwatch.monitor.settings import load
-from hopwatch.monitor.settings import templates
-from hopwatch.monitor.settings.alerting import KINDS
-from hopwatch.monitor.settings.alerting import BurnWindow
+from hopwatch.monitor.settings import channels, load, templates
+from hopwatch.monitor.settings.alerting import KINDS, BurnWindow
 from tests.alerts.play import build_rules
 from tests.alerts.shipped import ALERTS
 from tests.repository import ROOT
-
 
 PAGE: Final = (ROOT / "docs" / "ALERTS.md").read_text("utf-8")
 RUNBOOKS: Final = ROOT / "docs" / "runbooks"

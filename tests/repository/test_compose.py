@@ -5,35 +5,33 @@ what they say against a real broker and a real database.
 """
 
 from __future__ import annotations
+
 import tomllib
 from pathlib import Path
-from typing import Any
-from typing import Final
-from typing import cast
+from typing import Any, Final, cast
+
 import pytest
+
 from hopwatch.cli.main import main
+from hopwatch.demo.configuration import format_configuration
 from hopwatch.demo.nodes import NODES
 from hopwatch.monitor import topics
 from hopwatch.monitor.spark import job
 from tests.repository import ROOT
-from tests.repository.deployment import alerting
-from tests.repository.deployment import commands
-from tests.repository.deployment import compose
-from tests.repository.deployment import confinement
-from tests.repository.deployment import dockerfile
-from tests.repository.deployment import pages
-from tests.repository.deployment import places
-from tests.repository.deployment import programs
-from tests.repository.deployment import variables
-from tests.repository.deployment.changes import CHANGES
-from tests.repository.deployment.changes import CONFIG
-from tests.repository.deployment.changes import DOCKERFILE_CHANGES
-from tests.repository.deployment.changes import GONE
-from tests.repository.deployment.changes import TOPIC_URL
+from tests.repository.deployment import (
+    alerting,
+    commands,
+    compose,
+    confinement,
+    dockerfile,
+    pages,
+    places,
+    programs,
+    variables,
+)
+from tests.repository.deployment.changes import CHANGES, CONFIG, DOCKERFILE_CHANGES, GONE, TOPIC_URL
 from tests.repository.deployment.compose import MissingError
 from tests.repository.deployment.deployment import Deployment
-from hopwatch.demo.configuration import format_configuration
-
 
 RULES: Final = (*confinement.RULES, *programs.RULES, *places.RULES, *variables.RULES, *alerting.RULES, *pages.RULES)
 

@@ -1,24 +1,24 @@
 """Tests of docs/DEPLOY.md: its commands are taken, its settings are valid, its numbers are those of the program."""
 
 from __future__ import annotations
+
 import re
 import shlex
 import tomllib
 from pathlib import Path
 from typing import Final
+
 import pytest
-from hopwatch.monitor import settings
-from hopwatch.monitor import topics
+
+from hopwatch.monitor import settings, topics
 from hopwatch.monitor.settings import StoreSettings
+from hopwatch.monitor.settings.durations import parse_duration_us
 from hopwatch.monitor.spark import cluster
 from hopwatch.probes.contract.kafka import KafkaPlace
-from tests.repository import ROOT
-from tests.repository import documented
+from tests.repository import ROOT, documented
 from tests.repository.deployment import commands
 from tests.repository.deployment.deployment import Deployment
 from tests.repository.deployment.variables import advertised
-from hopwatch.monitor.settings.durations import parse_duration_us
-
 
 PAGE: Final = (ROOT / "docs" / "DEPLOY.md").read_text("utf-8")
 LINES: Final = re.findall(r"^\$ (.+)$", PAGE, re.MULTILINE)

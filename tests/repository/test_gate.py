@@ -1,36 +1,28 @@
 """Tests of the page on the gate: it names every rule, key, status and action, and its example is a configuration."""
 
 from __future__ import annotations
+
 import re
 from pathlib import Path
-from typing import Final
-from typing import get_args
+from typing import Final, get_args
+
 import pytest
-from hopwatch.gate import intake
-from hopwatch.gate import routes
-from hopwatch.gate.producers import OPEN_PATHS
-from hopwatch.monitor.settings import load
-from hopwatch.monitor.settings.gate import KINDS
-from hopwatch.monitor.settings.gate import Action
-from hopwatch.monitor.settings.gate import AnyRule
-from hopwatch.monitor.settings.gate import RuleSettings
-from hopwatch.probes.http.connections import UNREAD_S
-from hopwatch.probes.http.limits import Limits
-from tests.repository import ROOT
+
+from hopwatch.gate import intake, routes
 from hopwatch.gate.app import MAX_REQUESTS
 from hopwatch.gate.event_checks import MAX_AHEAD_US
 from hopwatch.gate.outlets import MAX_WAITING_BYTES
 from hopwatch.gate.outlets.kafka import WRITE_TIMEOUT_S
-from hopwatch.gate.producers import QUOTA_PERIOD_S
-from hopwatch.gate.request_bodies import MAX_EVENT_BYTES
-from hopwatch.gate.request_bodies import MAX_EVENTS
+from hopwatch.gate.producers import OPEN_PATHS, QUOTA_PERIOD_S
+from hopwatch.gate.request_bodies import MAX_EVENT_BYTES, MAX_EVENTS
 from hopwatch.gate.routes import MAX_BODY_BYTES
-from hopwatch.probes.http.connections import MAX_PER_ADDRESS
-from hopwatch.probes.http.granian_server import HEADERS_S
-from hopwatch.probes.http.granian_server import MAX_CONNECTIONS
-from hopwatch.probes.http.granian_server import MAX_HEALTH_CONNECTIONS
+from hopwatch.monitor.settings import load
+from hopwatch.monitor.settings.gate import KINDS, Action, AnyRule, RuleSettings
+from hopwatch.probes.http.connections import MAX_PER_ADDRESS, UNREAD_S
+from hopwatch.probes.http.granian_server import HEADERS_S, MAX_CONNECTIONS, MAX_HEALTH_CONNECTIONS
+from hopwatch.probes.http.limits import Limits
 from hopwatch.probes.http.problems import MAX_FAULTS
-
+from tests.repository import ROOT
 
 PAGE: Final = (ROOT / "docs" / "GATE.md").read_text("utf-8")
 

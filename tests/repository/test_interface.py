@@ -1,37 +1,26 @@
 """Tests of the pages on commands, fields and keys: they name all of them, as they are."""
 
 from __future__ import annotations
+
 import re
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
+
 import pytest
 import typer
+
 from hopwatch import Probe
-from hopwatch.cli.commands import COMMANDS
-from hopwatch.monitor.results import NodeResult
-from hopwatch.monitor.results import NodeRollUp
-from hopwatch.monitor.results import Quantiles
-from hopwatch.monitor.results import RollUp
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.settings import DEFAULTS
-from hopwatch.monitor.settings import MonitorSettings
-from hopwatch.monitor.settings import StoreSettings
-from hopwatch.monitor.settings import StreamSettings
-from hopwatch.monitor.settings import TransportSettings
+from hopwatch.cli.commands import COMMANDS, build_application
+from hopwatch.monitor.kernel.books import InstanceCounts
+from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles, RollUp, Verdict, WindowResult
+from hopwatch.monitor.settings import DEFAULTS, MonitorSettings, StoreSettings, StreamSettings, TransportSettings
 from hopwatch.monitor.settings.alerting import AlertsSettings
-from hopwatch.monitor.settings.dashboard import DashboardSettings
-from hopwatch.monitor.settings.dashboard import LoginSettings
-from hopwatch.monitor.settings.gate import EntranceSettings
-from hopwatch.monitor.settings.gate import ProducerSettings
-from hopwatch.monitor.settings.gate import TlsSettings
+from hopwatch.monitor.settings.dashboard import DashboardSettings, LoginSettings
+from hopwatch.monitor.settings.durations import parse_duration_us
+from hopwatch.monitor.settings.gate import EntranceSettings, ProducerSettings, TlsSettings
 from hopwatch.monitor.settings.kafka import KafkaSettings
 from hopwatch.monitor.settings.metrics import MetricsSettings
-from hopwatch.monitor.kernel.books import InstanceCounts
-from hopwatch.cli.commands import build_application
-from hopwatch.monitor.settings.durations import parse_duration_us
-
 
 PAGE = (Path(__file__).parents[2] / "docs" / "INTERFACE.md").read_text("utf-8")
 FLAG = re.compile(r"--[a-z][a-z-]+")

@@ -1,24 +1,21 @@
 """Tests of the page on metrics: every metric is there, as it is declared, and what is said of their number is so."""
 
 from __future__ import annotations
+
 import re
 from typing import Final
+
 import pytest
+
+from hopwatch.alerts.events import AlertKind
 from hopwatch.monitor.metrics import catalog
-from hopwatch.monitor.metrics.folding import MONITOR_SERIES
-from hopwatch.monitor.metrics.folding import SERIES_PER_NODE
-from hopwatch.monitor.metrics.folding import SERIES_PER_STREAM
-from hopwatch.monitor.metrics.metric import OTHER
-from hopwatch.monitor.metrics.metric import Metric
+from hopwatch.monitor.metrics.folding import MONITOR_SERIES, SERIES_PER_NODE, SERIES_PER_STREAM
+from hopwatch.monitor.metrics.metric import OTHER, Metric
 from hopwatch.monitor.metrics.samples import RECENT_US
-from hopwatch.monitor.metrics.server import CUT_AFTER_S
-from hopwatch.monitor.metrics.server import MAX_CONNECTIONS
-from hopwatch.monitor.metrics.server import MAX_PER_ADDRESS
+from hopwatch.monitor.metrics.server import CUT_AFTER_S, MAX_CONNECTIONS, MAX_PER_ADDRESS
 from hopwatch.monitor.metrics.store_poller import POLL_EVERY_S
 from tests.alerts.shipped import ALERTS
 from tests.repository import ROOT
-from hopwatch.alerts.events import AlertKind
-
 
 PAGE: Final = (ROOT / "docs" / "METRICS.md").read_text("utf-8")
 AUTOSCALING: Final = (ROOT / "docs" / "AUTOSCALING.md").read_text("utf-8")

@@ -1,17 +1,17 @@
 """Tests of docs/OUTLIERS.md: its numbers are those of the detector."""
 
 from __future__ import annotations
+
 from typing import Final
+
 import pytest
-from bench import cli
-from bench import noise
+
+from bench import cli, noise
 from bench.noises import NOISES
-from hopwatch.monitor.outliers import state
-from hopwatch.monitor.outliers import step
+from hopwatch.monitor.outliers import state, step
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.outliers.views import VIEWS
 from tests.repository import ROOT
-
 
 PAGE: Final = " ".join((ROOT / "docs" / "OUTLIERS.md").read_text("utf-8").split())
 COMPILED: Final = " ".join((ROOT / "docs" / "adr" / "0060-the-detector-is-compiled.md").read_text("utf-8").split())

@@ -1,24 +1,19 @@
 """Source of the job's records: a spool of segments or a Kafka topic, behind one interface."""
 
 from __future__ import annotations
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Mapping
+
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Final
-from typing import Protocol
-from hopwatch.monitor.accounting.holes import NOTHING_PLANNED
-from hopwatch.monitor.accounting.holes import PlannedRead
+from typing import TYPE_CHECKING, Final, Protocol
+
+from hopwatch.monitor.accounting.holes import NOTHING_PLANNED, PlannedRead
 from hopwatch.monitor.accounting.unheard_instances import SpoolFolder
 from hopwatch.monitor.spark.decoder import build_decoder
 from hopwatch.monitor.spark.rows import DECODED_COLUMNS
-from hopwatch.monitor.spark.sources import segment_log
-from hopwatch.monitor.spark.sources import spool
+from hopwatch.monitor.spark.sources import segment_log, spool
 from hopwatch.monitor.spark.sources.kafka import KafkaSource
 from hopwatch.monitor.stream_config import StreamConfig
-
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

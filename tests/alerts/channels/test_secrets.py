@@ -1,35 +1,28 @@
 """Tests of all channels by HTTP: no secret is said, and no name is too much for them."""
 
 from __future__ import annotations
-import json
-from typing import Any
-from typing import Final
-import pytest
-from hypothesis import given
-from hypothesis import settings
-from structlog.testing import capture_logs
-from hopwatch.alerts.events import Notification
-from hopwatch.monitor.settings.channels import AlertmanagerChannel
-from hopwatch.monitor.settings.channels import AnyChannel
-from hopwatch.monitor.settings.channels import PagerDutyChannel
-from hopwatch.monitor.settings.channels import SlackChannel
-from hopwatch.monitor.settings.channels import WebhookChannel
-from tests.alerts.channels.receiver import Behaviour
-from tests.alerts.channels.receiver import answers
-from tests.alerts.channels.receiver import closes
-from tests.alerts.channels.receiver import receiving
-from tests.examples import examples
-from hopwatch.alerts.channels.channel import Accepted
-from hopwatch.alerts.channels.channel import Failure
-from hopwatch.alerts.channels.factory import open_channels
-from tests.alerts.channels.deliveries import NOTIFICATIONS
-from tests.alerts.channels.deliveries import NOW_US
-from tests.alerts.channels.deliveries import delivery
-from tests.alerts.channels.openings import open_alertmanager
-from tests.alerts.channels.openings import open_pagerduty
-from tests.alerts.channels.openings import open_slack
-from tests.alerts.channels.openings import open_webhook
 
+import json
+from typing import Any, Final
+
+import pytest
+from hypothesis import given, settings
+from structlog.testing import capture_logs
+
+from hopwatch.alerts.channels.channel import Accepted, Failure
+from hopwatch.alerts.channels.factory import open_channels
+from hopwatch.alerts.events import Notification
+from hopwatch.monitor.settings.channels import (
+    AlertmanagerChannel,
+    AnyChannel,
+    PagerDutyChannel,
+    SlackChannel,
+    WebhookChannel,
+)
+from tests.alerts.channels.deliveries import NOTIFICATIONS, NOW_US, delivery
+from tests.alerts.channels.openings import open_alertmanager, open_pagerduty, open_slack, open_webhook
+from tests.alerts.channels.receiver import Behaviour, answers, closes, receiving
+from tests.examples import examples
 
 SECRET_URL: Final = "/services/T0P/5ECRET/path"  # noqa: S105 - of nothing
 TABLES: Final[list[dict[str, Any]]] = [

@@ -1,23 +1,19 @@
 """Tests of windows that are amended: an alert never says of a window what it does not show any more."""
 
 from __future__ import annotations
+
 import json
 from dataclasses import replace
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import format_iso
-from tests.alerts.play import FIRING
-from tests.alerts.play import RESOLVED
-from tests.alerts.play import Play
-from tests.alerts.windows import at
-from tests.alerts.windows import lag
-from hopwatch.alerts.storage import state_json
-from tests.alerts.play import build_rules
 
+from hopwatch.alerts.storage import state_json
+from hopwatch.monitor.results import Verdict, format_iso
+from tests.alerts.play import FIRING, RESOLVED, Play, build_rules
+from tests.alerts.windows import at, lag
 
 LOSS: Final = "loss/page/orders"
 ONLY_LOSS: Final = '[alerts]\ndefaults = false\n[[alerts.rules]]\nkind = "loss"\n'

@@ -1,33 +1,23 @@
 """Tests of what each kind of rule makes of one window: tables of figures and what they show."""
 
 from __future__ import annotations
+
 from dataclasses import replace
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import numpy as np
 import pytest
+
+from hopwatch.alerts.decision import burn_rate, evaluators
+from hopwatch.alerts.decision.inputs import ObjectiveCounts, SeriesOutlier, WindowInput
+from hopwatch.alerts.decision.reading import Reading, bad_reading, good_reading
+from hopwatch.alerts.decision.rules import AlertRules, Objective
+from hopwatch.alerts.events import AlertKind
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.tally import NodeLags
 from hopwatch.monitor.results import Verdict
-from tests.alerts.windows import START_US
-from tests.alerts.windows import Memory
-from tests.alerts.windows import lag
-from tests.alerts.windows import node
-from tests.alerts.windows import window
-from hopwatch.alerts.decision import burn_rate
-from hopwatch.alerts.decision import evaluators
-from hopwatch.alerts.decision.inputs import ObjectiveCounts
-from hopwatch.alerts.decision.inputs import SeriesOutlier
-from hopwatch.alerts.decision.inputs import WindowInput
-from hopwatch.alerts.decision.reading import Reading
-from hopwatch.alerts.decision.reading import bad_reading
-from hopwatch.alerts.decision.reading import good_reading
-from hopwatch.alerts.decision.rules import AlertRules
-from hopwatch.alerts.decision.rules import Objective
-from hopwatch.alerts.events import AlertKind
 from tests.alerts.play import build_rules
-from tests.alerts.windows import window_input
-
+from tests.alerts.windows import START_US, Memory, lag, node, window, window_input
 
 SECOND: Final = 1_000_000
 LAGS: Final = "".join(f'[[alerts.rules]]\nkind = "{kind}"\nthreshold = "1s"\n' for kind in ("lag", "end_to_end_lag"))

@@ -6,16 +6,16 @@ noted. 0 lets it live; it ends when nothing is due.
 """
 
 from __future__ import annotations
+
 import json
 import os
 import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
 from hopwatch.alerts.channels.alertmanager import Alertmanager
-from hopwatch.alerts.channels.channel import Accepted
-from hopwatch.alerts.channels.channel import Channel
-from hopwatch.alerts.channels.channel import Outcome
+from hopwatch.alerts.channels.channel import Accepted, Channel, Outcome
 from hopwatch.alerts.channels.routing import Routing
 from hopwatch.alerts.delivery.dispatcher import Dispatcher
 from hopwatch.alerts.storage.outbox import Delivery

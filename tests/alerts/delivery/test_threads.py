@@ -1,18 +1,18 @@
 """Tests of the courier's threads: channels do not hold each other up, nothing gets out, and a stop has an end."""
 
 from __future__ import annotations
+
 import threading
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
+
 import pytest
 from sqlalchemy import Engine
 from structlog.testing import capture_logs
-from hopwatch.alerts.channels.channel import Accepted
-from hopwatch.alerts.channels.channel import Outcome
+
+from hopwatch.alerts.channels.channel import Accepted, Outcome
 from hopwatch.alerts.channels.routing import Routing
 from hopwatch.alerts.delivery import threads
 from hopwatch.alerts.delivery.dispatcher import Dispatcher
@@ -20,12 +20,10 @@ from hopwatch.alerts.delivery.threads import DispatchThreads
 from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import StoreError
-from tests.alerts.notifications import notification
-from tests.alerts.storage.test_outbox import put
-from tests.alerts.storage.test_outbox import states
-from tests.real.servers.process import until
 from hopwatch.monitor.store.dialect.lock import MemoryLock
-
+from tests.alerts.notifications import notification
+from tests.alerts.storage.test_outbox import put, states
+from tests.real.servers.process import until
 
 PATIENCE_S: Final = 120.0
 

@@ -1,15 +1,16 @@
 """Tests of what metrics show of alerts: what is open, and what waits."""
 
 from __future__ import annotations
+
 from sqlalchemy import Engine
+
 from hopwatch.alerts.events import Event
+from hopwatch.alerts.storage import figures, outbox
 from hopwatch.monitor.metrics.snapshot import AlertFigures
 from hopwatch.monitor.store import schema
-from tests.alerts.windows import at
-from hopwatch.alerts.storage import figures
-from hopwatch.alerts.storage import outbox
 from tests.alerts.notifications import notification
 from tests.alerts.storage.test_outbox import put
+from tests.alerts.windows import at
 
 
 def read(engine: Engine) -> AlertFigures:

@@ -1,13 +1,13 @@
 """Tests of what is old of alerts: it goes some at a time, and what is yet to be sent stays."""
 
 from __future__ import annotations
+
 import pytest
 from sqlalchemy import Engine
+
 from hopwatch.alerts.decision.inputs import ObjectiveCounts
 from hopwatch.alerts.events import Event
-from hopwatch.alerts.storage import alert_state
-from hopwatch.alerts.storage import outbox
-from hopwatch.alerts.storage import retention
+from hopwatch.alerts.storage import alert_state, outbox, retention
 from tests.alerts.notifications import notification
 from tests.alerts.windows import at
 from tests.monitor.manual_clock import ManualClock

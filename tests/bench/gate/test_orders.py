@@ -1,18 +1,17 @@
 """Tests of the events of the bench: they fit their schema, and no id comes twice."""
 
 from __future__ import annotations
+
 import json
 import time
+
 import orjson
-from bench.gate import bare_gate
-from bench.gate import orders
+
+from bench.gate import bare_gate, orders
 from bench.peers.plain_app import Order
-from hopwatch.gate import ids
+from hopwatch.gate import codec_cache, ids, request_bodies
 from hopwatch.gate.codec import Codec
 from hopwatch.gate.registry.avro_schema import Schema
-from hopwatch.gate import codec_cache
-from hopwatch.gate import request_bodies
-
 
 SCHEMA = Schema.parse(orjson.dumps(orders.SCHEMA))
 

@@ -1,14 +1,11 @@
 """Tests of what a chain makes of stamps: the same as the monitor's own sets."""
 
 from __future__ import annotations
+
 import numpy as np
-from bench.peers.bits import ALL
-from bench.peers.bits import lossy_sql
-from bench.peers.bits import lost_at_sql
-from bench.peers.bits import lost_ids
-from bench.peers.bits import seen_counts
-from bench.work import NODES
-from bench.work import pathway
+
+from bench.peers.bits import ALL, lossy_sql, lost_at_sql, lost_ids, seen_counts
+from bench.work import NODES, pathway
 from hopwatch.monitor.kernel import masks
 from hopwatch.monitor.kernel.sets import classify
 

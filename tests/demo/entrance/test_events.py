@@ -1,35 +1,24 @@
 """Tests of flights as events, and of those that are broken: held against what the gate itself reads and judges."""
 
 from __future__ import annotations
+
 import json
 from itertools import islice
-from typing import Any
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
+
 import pytest
-from hopwatch.demo.entrance.breakage import BREAKAGES
-from hopwatch.demo.entrance.breakage import choose_breakage
-from hopwatch.demo.entrance.events import SCHEMA
-from hopwatch.demo.entrance.events import build_item
-from hopwatch.demo.entrance.events import pack_event
-from hopwatch.demo.entrance.events import unpack_event
+
+from hopwatch.demo.entrance.breakage import BREAKAGES, choose_breakage
+from hopwatch.demo.entrance.events import SCHEMA, build_item, pack_event, unpack_event
 from hopwatch.demo.links import LinkError
 from hopwatch.demo.nodes.ingest import parse_flight
-from hopwatch.demo.records import FlightMessage
-from hopwatch.demo.records import create_message
-from hopwatch.demo.records import read_flights
+from hopwatch.demo.records import FlightMessage, create_message, read_flights
 from hopwatch.gate.codec import Codec
+from hopwatch.gate.event_checks import CheckedEvent, EventPolicy, check_event, parse_id
 from hopwatch.gate.registry.avro_schema import Schema
-from hopwatch.gate.rules import Action
-from hopwatch.gate.event_checks import CheckedEvent
-from hopwatch.gate.event_checks import EventPolicy
-from hopwatch.gate.event_checks import check_event
-from hopwatch.gate.event_checks import parse_id
 from hopwatch.gate.request_bodies import parse_batch
-from hopwatch.gate.rules import EventRule
-from hopwatch.gate.rules import FieldPath
-from hopwatch.gate.rules import NumberRange
-
+from hopwatch.gate.rules import Action, EventRule, FieldPath, NumberRange
 
 NOW_US: Final = 1_700_000_040_000_000
 CODEC: Final = Codec(Schema.parse(json.dumps(SCHEMA)))

@@ -1,20 +1,21 @@
 """Tests of the gate's spool as a link: what comes, what comes again, and when a segment goes."""
 
 from __future__ import annotations
+
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
 import pytest
-from hypothesis import given
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from hopwatch.demo.links import LinkError
-from hopwatch.probes.contract.segment import MAGIC
-from tests.examples import examples
+
 from hopwatch.demo.entrance.events import pack_event
 from hopwatch.demo.entrance.spool_inlet import GateSpoolInlet
+from hopwatch.demo.links import LinkError
 from hopwatch.gate.records import EnteredRecord
-from hopwatch.probes.contract.segment import encode_frame
+from hopwatch.probes.contract.segment import MAGIC, encode_frame
+from tests.examples import examples
 
 
 def payload(number: int) -> bytes:

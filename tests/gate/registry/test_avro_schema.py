@@ -1,25 +1,20 @@
 """Tests of schemas: what a text says, and what of that the fingerprint does not cover."""
 
 from __future__ import annotations
+
 import re
 import warnings
 from typing import Final
+
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hopwatch.gate.registry.avro_schema import Schema
-from hopwatch.gate.registry.avro_schema import SchemaError
-from hopwatch.gate.registry.avro_schema import logical_type
-from hopwatch.probes.contract import envelope
-from tests.gate.registry.schemas import ORDER
-from tests.gate.registry.schemas import SCHEMAS
-from tests.gate.registry.schemas import Json
-from tests.gate.registry.schemas import record
-from tests.gate.registry.schemas import schema
-from hopwatch.gate.registry.avro_schema import MAX_SCHEMA_BYTES
-from hopwatch.gate.registry.breaks import is_compatible
 
+from hopwatch.gate.registry.avro_schema import MAX_SCHEMA_BYTES, Schema, SchemaError, logical_type
+from hopwatch.gate.registry.breaks import is_compatible
+from hopwatch.probes.contract import envelope
+from tests.gate.registry.schemas import ORDER, SCHEMAS, Json, record, schema
 
 NOTHING = {"name": "a", "type": "double"}
 MILLIS = {"type": "long", "logicalType": "timestamp-millis"}

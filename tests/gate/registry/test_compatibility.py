@@ -1,30 +1,24 @@
 """Tests of compatibility: the verdicts are those of Apache Avro's checker of Java, and what is read, is read whole."""
 
 from __future__ import annotations
+
 from collections.abc import Iterator
+
 import orjson
 import pytest
-from hypothesis import HealthCheck
-from hypothesis import Phase
-from hypothesis import given
-from hypothesis import settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from hopwatch.gate.registry.compatibility import Direction
-from tests.examples import examples
-from tests.gate.registry.avro_java import Checker
-from tests.gate.registry.avro_java import checker
-from tests.gate.registry.schemas import ORDER
-from tests.gate.registry.schemas import SCHEMAS
-from tests.gate.registry.schemas import TYPES
-from tests.gate.registry.schemas import Json
-from tests.gate.registry.schemas import changed
-from tests.gate.registry.schemas import record
-from tests.gate.registry.schemas import schema
-from hopwatch.gate.registry.compatibility import CompatibilityLevel
-from hopwatch.gate.registry.compatibility import SchemaVersion
-from hopwatch.gate.registry.compatibility import find_conflicts
-from hopwatch.gate.registry.compatibility import is_readable
 
+from hopwatch.gate.registry.compatibility import (
+    CompatibilityLevel,
+    Direction,
+    SchemaVersion,
+    find_conflicts,
+    is_readable,
+)
+from tests.examples import examples
+from tests.gate.registry.avro_java import Checker, checker
+from tests.gate.registry.schemas import ORDER, SCHEMAS, TYPES, Json, changed, record, schema
 
 PAIRS = 600
 

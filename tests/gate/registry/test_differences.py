@@ -1,14 +1,12 @@
 """Tests of differences: each place that is not the same, and nothing else."""
 
 from __future__ import annotations
+
 import pytest
 from hypothesis import given
-from tests.gate.registry.schemas import SCHEMAS
-from tests.gate.registry.schemas import Json
-from tests.gate.registry.schemas import record
-from tests.gate.registry.schemas import schema
-from hopwatch.gate.registry.differences import find_differences
 
+from hopwatch.gate.registry.differences import find_differences
+from tests.gate.registry.schemas import SCHEMAS, Json, record, schema
 
 INNER = record({"name": "zip", "type": "int"}, name="Address")
 INNER_TEXT = record({"name": "zip", "type": "string"}, name="Address")

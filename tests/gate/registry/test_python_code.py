@@ -1,6 +1,7 @@
 """Tests of generated modules: they are typed, and what they encode they decode, also what other versions wrote."""
 
 from __future__ import annotations
+
 import datetime as dt
 import decimal
 import io
@@ -9,23 +10,18 @@ import sys
 import types
 import uuid
 from pathlib import Path
+
 import fastavro
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from hopwatch.gate.codec import Codec
-from tests.examples import examples
-from tests.gate.registry.schemas import ORDER
-from tests.gate.registry.schemas import SCHEMAS
-from tests.gate.registry.schemas import Json
-from tests.gate.registry.schemas import record
-from tests.gate.registry.schemas import schema
-from tests.gate.test_codec import with_event
-from hopwatch.gate.registry.python_code import CodeGenerationError
-from hopwatch.gate.registry.python_code import generate_module
 
+from hopwatch.gate.codec import Codec
+from hopwatch.gate.registry.python_code import CodeGenerationError, generate_module
+from tests.examples import examples
+from tests.gate.registry.schemas import ORDER, SCHEMAS, Json, record, schema
+from tests.gate.test_codec import with_event
 
 LINE = record(
     {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},

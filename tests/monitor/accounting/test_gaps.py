@@ -1,35 +1,35 @@
 """Tests of what is set aside: a loss that it may explain is not called sure, through spool, ledger and store."""
 
 from __future__ import annotations
+
 import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
 import pytest
+
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.store import reader
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope
-from hopwatch.probes.contract.batch import Batch
-from hopwatch.probes.contract.batch import Drop
+from hopwatch.probes.contract.batch import Batch, BatchKind, Drop
 from hopwatch.probes.contract.limits import WINDOW_MS
-from hopwatch.probes.contract.segment import MAGIC
-from hopwatch.probes.contract.segment import folder_name
+from hopwatch.probes.contract.segment import MAGIC, encode_frame, folder_name
 from tests.against_model import prepared_store
 from tests.e2e.traffic import pulse
 from tests.micro_batches import MicroBatches
-from tests.monitor.spool_builder import START_MS
-from tests.monitor.spool_builder import at_us
-from tests.monitor.spool_builder import make_batch
-from tests.monitor.spool_builder import observation_batch
-from tests.monitor.spool_builder import pack_ids
-from tests.monitor.spool_builder import write_file
-from tests.monitor.spool_builder import write_segment
-from hopwatch.probes.contract.batch import BatchKind
-from hopwatch.probes.contract.segment import encode_frame
-
+from tests.monitor.spool_builder import (
+    START_MS,
+    at_us,
+    make_batch,
+    observation_batch,
+    pack_ids,
+    write_file,
+    write_segment,
+)
 
 TERMS = WindowPolicy(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)
 RULES = {"orders": StreamConfig(Pathway.parse("a -> b"), TERMS, ignore_nodes=("audit", "trail.log"))}
@@ -140,12 +140,16 @@ def _not_published(place: Place) -> None:
 
 
 def _hello_alone(place: Place) -> None:
-    hello = replace(make_batch(BatchKind.HEARTBEAT, "b"), probe="b-2", complete_through_us=at_us(-10), sent_at_us=at_us(-10))
+    hello = replace(
+        make_batch(BatchKind.HEARTBEAT, "b"), probe="b-2", complete_through_us=at_us(-10), sent_at_us=at_us(-10)
+    )
     write_segment(place.path(hello), hello, arrival_us=at_us(-10))
 
 
 def _last_one_cut(place: Place) -> None:
-    hello = replace(make_batch(BatchKind.HEARTBEAT, "b"), probe="b-2", epoch_us=at_us(-800), complete_through_us=at_us(-700))
+    hello = replace(
+        make_batch(BatchKind.HEARTBEAT, "b"), probe="b-2", epoch_us=at_us(-800), complete_through_us=at_us(-700)
+    )
     later = replace(place.of_b(SECOND, "b-2"), seq=1, epoch_us=at_us(-800))
     path = write_segment(place.path(hello), hello, arrival_us=at_us(-700))
     data = write_segment(path.with_name("0000000001.seg"), later, arrival_us=at_us(70))

@@ -1,42 +1,32 @@
 """Tests of the ledger: which windows there are, when they are judged anew, and what a new judgement changes."""
 
 from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+
 import numpy as np
 import pytest
-from hopwatch.monitor.accounting.ledger import Conclusion
-from hopwatch.monitor.accounting.ledger import Ledger
-from hopwatch.monitor.accounting.ledger import LiveWindow
+
+from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
 from hopwatch.monitor.kernel import masks
-from hopwatch.monitor.kernel.books import FACTS
-from hopwatch.monitor.kernel.books import IMPLAUSIBLE
-from hopwatch.monitor.kernel.books import DropFact
-from hopwatch.monitor.kernel.tally import NEVER_US
-from hopwatch.monitor.kernel.tally import ObservedBatch
-from hopwatch.monitor.kernel.tally import Tally
-from hopwatch.monitor.kernel.tally import build_tally
-from hopwatch.monitor.kernel.tally import instance_name
+from hopwatch.monitor.kernel.books import FACTS, IMPLAUSIBLE, DropFact
+from hopwatch.monitor.kernel.tally import NEVER_US, ObservedBatch, Tally, build_tally, instance_name
 from hopwatch.monitor.kernel.window import STRAGGLING_US
 from hopwatch.monitor.payloads import FactSheet
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
-from hopwatch.probes.contract.batch import Batch
-from hopwatch.probes.contract.batch import Drop
+from hopwatch.monitor.results import Status, Verdict, WindowResult
+from hopwatch.probes.contract.batch import Batch, BatchKind, Drop
 from hopwatch.probes.contract.limits import WINDOW_US
-from tests.monitor.spool_builder import START_US
-from tests.monitor.spool_builder import STREAM_CONFIGS
-from tests.monitor.spool_builder import WINDOW_POLICY
-from tests.monitor.spool_builder import at_us
-from tests.monitor.spool_builder import make_batch
-from tests.monitor.spool_builder import observation_batch
-from tests.monitor.spool_builder import window_ms
-from hopwatch.probes.contract.batch import BatchKind
-
+from tests.monitor.spool_builder import (
+    START_US,
+    STREAM_CONFIGS,
+    WINDOW_POLICY,
+    at_us,
+    make_batch,
+    observation_batch,
+    window_ms,
+)
 
 FINAL_US = WINDOW_POLICY.final_at_us(START_US)
 OVER_US = WINDOW_POLICY.amendable_until_us(START_US) + STRAGGLING_US
@@ -276,7 +266,9 @@ def test_books_that_say_the_same_judge_nothing_again(lossy: Monitor) -> None:
 def test_streams_are_apart() -> None:
     """What one stream's probes say lists and judges no window of another."""
     monitor = Monitor(Ledger({"orders": STREAM_CONFIGS["orders"], "trades": STREAM_CONFIGS["orders"]}))
-    monitor.take_in(make_batch(BatchKind.HEARTBEAT, stream="trades", window_start_ms=window_ms(3)), arrival_us=at_us(190))
+    monitor.take_in(
+        make_batch(BatchKind.HEARTBEAT, stream="trades", window_start_ms=window_ms(3)), arrival_us=at_us(190)
+    )
     monitor.take_in(make_batch(BatchKind.HEARTBEAT), arrival_us=at_us(190))
     concluded = monitor.ledger.conclude(set(), NEVER_US, monitor.past)
     listed = [(each.result.stream, each.result.window_start_us) for each in concluded]
@@ -345,7 +337,9 @@ def test_what_was_sighted_late_is_in_flight_in_a_final_window(monitor: Monitor) 
 def test_drops_that_are_told_late_amend(lossy: Monitor) -> None:
     """The upper bound of a final window rises with them."""
     drops = (Drop(window_ms(0), 5, "queue full"),)
-    lossy.take_in(make_batch(BatchKind.HEARTBEAT, seq=2, complete_through_us=at_us(400), drops=drops), arrival_us=at_us(401))
+    lossy.take_in(
+        make_batch(BatchKind.HEARTBEAT, seq=2, complete_through_us=at_us(400), drops=drops), arrival_us=at_us(401)
+    )
     result = lossy.judged(LATER_US).result
     assert (result.revision, result.nodes[0].dropped, result.lost_upper) == (1, 5, 6)
 

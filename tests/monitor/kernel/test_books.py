@@ -4,23 +4,26 @@ All that is judged here is the window from 600 s to 660 s, with its horizon at 8
 """
 
 from __future__ import annotations
+
 from dataclasses import replace
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import numpy as np
 import pytest
-from hopwatch.monitor.kernel.books import FACTS
-from hopwatch.monitor.kernel.books import IMPLAUSIBLE
-from hopwatch.monitor.kernel.books import IN_WINDOW
-from hopwatch.monitor.kernel.books import MAX_DROPPED
-from hopwatch.monitor.kernel.books import TOO_LATE
-from hopwatch.monitor.kernel.books import BatchRun
-from hopwatch.monitor.kernel.books import Book
-from hopwatch.monitor.kernel.books import DropFact
-from hopwatch.monitor.kernel.books import absorb
-from hopwatch.monitor.kernel.books import judge_book
-from hopwatch.probes.contract.batch import BatchKind
 
+from hopwatch.monitor.kernel.books import (
+    FACTS,
+    IMPLAUSIBLE,
+    IN_WINDOW,
+    MAX_DROPPED,
+    TOO_LATE,
+    BatchRun,
+    Book,
+    DropFact,
+    absorb,
+    judge_book,
+)
+from hopwatch.probes.contract.batch import BatchKind
 
 WINDOW_MS: Final = 600_000
 JUST_US: Final = 1e-6

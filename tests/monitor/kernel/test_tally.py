@@ -1,24 +1,24 @@
 """Tests of the tally: examples worked out by hand, and what laws do not reach."""
 
 from __future__ import annotations
+
 import numpy as np
 import pytest
-from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.tally import MAX_LOST_IDS
-from hopwatch.monitor.kernel.tally import NEVER_US
-from hopwatch.monitor.kernel.tally import ObservedBatch
-from hopwatch.monitor.kernel.tally import Tally
-from hopwatch.monitor.kernel.tally import build_tally
-from hopwatch.monitor.kernel.tally import empty_tally
-from hopwatch.monitor.kernel.tally import merge_tallies
-from hopwatch.monitor.pathway import Pathway
-from hopwatch.probes.contract.batch import Outcome
-from hopwatch.probes.contract.ids import id_bytes
-from tests.monitor.kernel.batch_builder import make_batch
-from tests.monitor.kernel.batch_builder import passed_batch
-from tests.monitor.kernel.batch_builder import stopped_batch
-from hopwatch.probes.contract.batch import WireIdKind
 
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.tally import (
+    MAX_LOST_IDS,
+    NEVER_US,
+    ObservedBatch,
+    Tally,
+    build_tally,
+    empty_tally,
+    merge_tallies,
+)
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.probes.contract.batch import Outcome, WireIdKind
+from hopwatch.probes.contract.ids import id_bytes
+from tests.monitor.kernel.batch_builder import make_batch, passed_batch, stopped_batch
 
 END_US = 60
 CHAIN = Pathway.parse("a -> b")

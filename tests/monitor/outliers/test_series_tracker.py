@@ -1,33 +1,25 @@
 """Tests of the watch: series followed window by window, amended, taken up again, as if all had been known at once."""
 
 from __future__ import annotations
+
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
-from typing import Any
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
 import numpy as np
-from hypothesis import given
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from hopwatch.monitor.outliers import state
 from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.outliers.series_tracker import FindingChanges, Ints, OutlierFinding, SeriesTracker
 from hopwatch.monitor.outliers.state import States
-from hopwatch.monitor.results import Quantiles
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.outliers.window_values import TRACKED_QUANTITIES, extract_values
+from hopwatch.monitor.results import Quantiles, Verdict, WindowResult
 from hopwatch.monitor.store.rollups import HOUR_US
 from tests.alerts.windows import window
 from tests.examples import examples
-from hopwatch.monitor.outliers.series_tracker import FindingChanges
-from hopwatch.monitor.outliers.series_tracker import Ints
-from hopwatch.monitor.outliers.series_tracker import OutlierFinding
-from hopwatch.monitor.outliers.series_tracker import SeriesTracker
-from hopwatch.monitor.outliers.window_values import TRACKED_QUANTITIES
-from hopwatch.monitor.outliers.window_values import extract_values
-
 
 NODES: Final = ("a", "b")
 MINUTE_US: Final = 60_000_000

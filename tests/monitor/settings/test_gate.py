@@ -1,21 +1,16 @@
 """Tests of ``[gate]``: what is right, and what is said of what is not."""
 
 from __future__ import annotations
+
 from pathlib import Path
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import pytest
+
 from hopwatch.cli import gate_builder
-from hopwatch.gate.rules import Action
-from hopwatch.gate.rules import Enumeration
-from hopwatch.gate.rules import Freshness
-from hopwatch.gate.rules import Pattern
-from hopwatch.gate.rules import Required
-from hopwatch.gate.rules import Uniqueness
+from hopwatch.gate.rules import Action, Enumeration, Freshness, NumberRange, Pattern, Required, Uniqueness
 from hopwatch.monitor.errors import SettingsError
 from hopwatch.monitor.settings import load
-from hopwatch.gate.rules import NumberRange
-
 
 STREAM: Final = '[streams.orders]\npath = "gate -> sink"\n'
 ENTRANCE: Final = f'{STREAM}[gate.streams.orders]\nto = "spool:./events/orders"\n'

@@ -1,19 +1,17 @@
 """Tests of templates: what they can say, what they cannot do, and that work and memory have bounds."""
 
 from __future__ import annotations
+
 from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from hopwatch.alerts.channels import template_texts
-from hopwatch.monitor.settings.templates import TemplateFaultError
-from tests.alerts.channels.deliveries import NOTIFICATIONS
-from tests.alerts.channels.deliveries import delivery
-from tests.alerts.channels.deliveries import firing
 from hopwatch.monitor.settings.template_sample import SAMPLE
-from hopwatch.monitor.settings.templates import MAX_CHARS
-from hopwatch.monitor.settings.templates import check_template
-from hopwatch.monitor.settings.templates import render_template
+from hopwatch.monitor.settings.templates import MAX_CHARS, TemplateFaultError, check_template, render_template
+from tests.alerts.channels.deliveries import NOTIFICATIONS, delivery, firing
 
 
 @pytest.mark.parametrize(

@@ -1,26 +1,19 @@
 """Tests of what is said of a stream that died."""
 
 from __future__ import annotations
+
 from pathlib import Path
+
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
-from hopwatch.monitor.errors import CheckpointError
-from hopwatch.monitor.errors import DependencyError
-from hopwatch.monitor.errors import HopwatchError
-from hopwatch.monitor.errors import StoreError
-from hopwatch.monitor.errors import TransportError
-from hopwatch.monitor.spark import claim_reader
-from hopwatch.monitor.spark import connector
-from hopwatch.monitor.spark import failures
-from hopwatch.monitor.spark import job
+
+from hopwatch.monitor.errors import CheckpointError, DependencyError, HopwatchError, StoreError, TransportError
+from hopwatch.monitor.spark import claim_reader, connector, failures, job
 from hopwatch.monitor.spark.rows import Batches
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import dialect
-from tests.monitor.spool_builder import STREAM_CONFIGS
-from tests.monitor.spool_builder import observation_batch
-from tests.monitor.spool_builder import write_segment
-
+from tests.monitor.spool_builder import STREAM_CONFIGS, observation_batch, write_segment
 
 WORKER = """An exception was thrown from the Python worker:
 Traceback (most recent call last):
@@ -197,7 +190,10 @@ def test_a_java_that_is_gone_is_told_by_what_ended_it(status: int | None, what: 
 def place(tmp_path: Path) -> job.JobContext:
     """Return a place without a store."""
     return job.JobContext(
-        SpoolSource(tmp_path / "spool"), dialect.create_engine(f"sqlite:///{tmp_path}/store.db"), STREAM_CONFIGS, tmp_path
+        SpoolSource(tmp_path / "spool"),
+        dialect.create_engine(f"sqlite:///{tmp_path}/store.db"),
+        STREAM_CONFIGS,
+        tmp_path,
     )
 
 

@@ -1,41 +1,26 @@
 """Tests of landing: records of a topic become segments and rows, whatever they are and however they come."""
 
 from __future__ import annotations
-from collections.abc import Iterator
-from collections.abc import Sequence
+
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from hopwatch.monitor.kernel.tally import Tally
 from hopwatch.monitor.kernel.window import STRAGGLING_US
-from hopwatch.monitor.payloads import Claims
-from hopwatch.monitor.payloads import FactSheet
-from hopwatch.monitor.payloads import OffsetRun
-from hopwatch.monitor.payloads import SetAside
-from hopwatch.monitor.payloads import pack_tally
+from hopwatch.monitor.payloads import Claims, FactSheet, OffsetRun, SetAside, pack_tally
 from hopwatch.monitor.spark import claim_reader
 from hopwatch.monitor.spark.decoder import decode_segments
-from hopwatch.monitor.spark.landing import LOG_APPEND_TIME
-from hopwatch.monitor.spark.landing import build_lander
-from hopwatch.monitor.spark.landing import land_records
-from hopwatch.monitor.spark.landing import save_read_through
-from hopwatch.monitor.spark.rows import CLAIMS_ROW
-from hopwatch.monitor.spark.rows import CLOCK_ROW
-from hopwatch.monitor.spark.rows import FACTS_ROW
-from hopwatch.monitor.spark.rows import OFFSETS_ROW
-from hopwatch.monitor.spark.rows import SET_ASIDE_ROW
-from hopwatch.monitor.spark.rows import JobRow
+from hopwatch.monitor.spark.landing import LOG_APPEND_TIME, build_lander, land_records, save_read_through
+from hopwatch.monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, JobRow
 from hopwatch.probes.contract import segment
-from hopwatch.probes.contract.envelope import encode
-from tests.monitor.spool_builder import STREAM_CONFIGS
-from tests.monitor.spool_builder import at_us
-from tests.monitor.spool_builder import make_batch
-from tests.monitor.spool_builder import observation_batch
-from tests.monitor.spool_builder import write_segment
 from hopwatch.probes.contract.batch import BatchKind
-
+from hopwatch.probes.contract.envelope import encode
+from tests.monitor.spool_builder import STREAM_CONFIGS, at_us, make_batch, observation_batch, write_segment
 
 TOPIC = "observations"
 PATHWAY = STREAM_CONFIGS["orders"].pathway

@@ -1,23 +1,22 @@
 """Tests of Spark's log of segments: those that are gone are forgotten, and no other is read twice or missed."""
 
 from __future__ import annotations
+
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
+
 import pytest
-from pyspark.sql import DataFrame
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from structlog.testing import capture_logs
-from hopwatch.monitor.spark.sources import segment_log
-from hopwatch.monitor.spark.sources import spool
+
+from hopwatch.monitor.spark.sources import segment_log, spool
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
+from hopwatch.monitor.store import fencing
 from tests.monitor.file_permissions import without_root
 from tests.monitor.spool_builder import write_segment
-from hopwatch.monitor.store import fencing
-
 
 MAGIC_BYTES: Final = len(b"HWSP1\n")
 ODD: Final = "sp [a]{b}*? %25#ü"

@@ -1,52 +1,37 @@
 """Tests of the sink: whatever the store does to a transaction, each batch is written once, and told once."""
 
 from __future__ import annotations
+
 import json
 import re
 import sqlite3
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterator
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import Final
-from typing import cast
+from typing import TYPE_CHECKING, Any, Final, cast
+
 import psycopg
 import pytest
 import stamina
-from sqlalchemy import Engine
-from sqlalchemy import event
-from sqlalchemy.exc import OperationalError
-from sqlalchemy.exc import ProgrammingError
+from sqlalchemy import Engine, event
+from sqlalchemy.exc import OperationalError, ProgrammingError
+
 from hopwatch.monitor.accounting.unheard_instances import folder_retention_us
-from hopwatch.monitor.errors import StoreError
-from hopwatch.monitor.errors import StoreTakenError
+from hopwatch.monitor.errors import StoreError, StoreTakenError
 from hopwatch.monitor.micro_batch import CommittedBatch
 from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.spark.job import JobContext
-from hopwatch.monitor.spark.sink import LOG_BYTES
-from hopwatch.monitor.spark.sink import SWEEP_EVERY_US
-from hopwatch.monitor.spark.sink import MicroBatchSink
+from hopwatch.monitor.spark.sink import LOG_BYTES, SWEEP_EVERY_US, MicroBatchSink
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import writer
+from hopwatch.monitor.store import dialect, fencing, reader, schema, writer
 from tests.micro_batches import MicroBatches
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spool_builder import STREAM_CONFIGS
+from tests.monitor.store.conclusions import dump_tables
 from tests.monitor.test_micro_batch import traffic
 from tests.real.servers.postgres import Postgres
-from hopwatch.monitor.store import fencing
-from tests.monitor.store.conclusions import dump_tables
-
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,32 +1,22 @@
 """Windows as the store takes and gives them, made to measure."""
 
 from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import numpy as np
 from hypothesis import strategies as st
-from sqlalchemy import Engine
-from sqlalchemy import select
+from sqlalchemy import Engine, select
+
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel.masks import ids_from_bytes
-from hopwatch.monitor.kernel.tally import LostIds
-from hopwatch.monitor.kernel.tally import Tally
-from hopwatch.monitor.kernel.tally import empty_tally
-from hopwatch.monitor.kernel.verdict import NodeBooks
-from hopwatch.monitor.kernel.verdict import WindowStage
-from hopwatch.monitor.kernel.verdict import conclude_window
-from hopwatch.monitor.results import NodeResult
-from hopwatch.monitor.results import Quantiles
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.store import tables
-from hopwatch.monitor.store import writer
-from tests.monitor.spool_builder import START_US
-from tests.monitor.spool_builder import STREAM_CONFIGS
-
+from hopwatch.monitor.kernel.tally import LostIds, Tally, empty_tally
+from hopwatch.monitor.kernel.verdict import NodeBooks, WindowStage, conclude_window
+from hopwatch.monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult
+from hopwatch.monitor.store import tables, writer
+from tests.monitor.spool_builder import START_US, STREAM_CONFIGS
 
 PATHWAY: Final = STREAM_CONFIGS["orders"].pathway
 NO_BOOKS: Final = NodeBooks(*(np.zeros(2, np.int64) for _ in fields(NodeBooks)))

@@ -1,24 +1,20 @@
 """Tests of what a micro-batch leaves in the store beside windows: books, records set aside, segments, the watermark."""
 
 from __future__ import annotations
+
 from dataclasses import replace
+
 import numpy as np
 import pytest
 from sqlalchemy import Engine
-from hopwatch.monitor.kernel.books import BatchRun
-from hopwatch.monitor.kernel.books import Book
-from hopwatch.monitor.kernel.books import InstanceCounts
+
+from hopwatch.monitor.kernel.books import BatchRun, Book, InstanceCounts
 from hopwatch.monitor.kernel.books import judge_book as judge
 from hopwatch.monitor.payloads import SetAside
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import writer
+from hopwatch.monitor.store import fencing, reader, writer
 from hopwatch.monitor.store.writer import Changes
-from tests.monitor.spool_builder import START_MS
-from tests.monitor.spool_builder import START_US
-from tests.monitor.spool_builder import at_us
-from hopwatch.monitor.store import fencing
+from tests.monitor.spool_builder import START_MS, START_US, at_us
 from tests.monitor.store.conclusions import dump_tables
-
 
 BOOK = Book(
     "orders",
@@ -64,7 +60,10 @@ def test_the_newest_book_of_an_instance_stands(engine: Engine) -> None:
     for book in (BOOK, replace(BOOK, skew_us=5), replace(BOOK, epoch_us=at_us(0))):
         write(engine, Changes(0, books=[book]))
     with engine.begin() as connection:
-        assert [(book.epoch_us, book.skew_us) for book in reader.read_books(connection)] == [(at_us(-10), 5), (at_us(0), -3)]
+        assert [(book.epoch_us, book.skew_us) for book in reader.read_books(connection)] == [
+            (at_us(-10), 5),
+            (at_us(0), -3),
+        ]
 
 
 def test_every_book_with_a_say_in_a_window_is_read_for_it(engine: Engine) -> None:
@@ -152,7 +151,10 @@ def test_streams_keep_their_first_and_last_window(engine: Engine) -> None:
     write(engine, Changes(0, streams={"orders": (at_us(0), at_us(60)), "trades": (at_us(0), at_us(0))}))
     write(engine, Changes(0, streams={"orders": (at_us(-60), at_us(60))}))
     with engine.begin() as connection:
-        assert reader.read_stream_ranges(connection) == {"orders": (at_us(-60), at_us(60)), "trades": (at_us(0), at_us(0))}
+        assert reader.read_stream_ranges(connection) == {
+            "orders": (at_us(-60), at_us(60)),
+            "trades": (at_us(0), at_us(0)),
+        }
 
 
 def test_the_watermark_is_that_of_the_last_batch(engine: Engine) -> None:

@@ -1,27 +1,22 @@
 """Tests of the fence against replays, and of what does not fit together."""
 
 from __future__ import annotations
+
 import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+
 import pytest
 from sqlalchemy import Engine
-from hopwatch.monitor.errors import CheckpointError
-from hopwatch.monitor.errors import HopwatchError
-from hopwatch.monitor.errors import StoreError
+
+from hopwatch.monitor.errors import CheckpointError, HopwatchError, StoreError
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import writer
+from hopwatch.monitor.store import dialect, fencing, writer
 from hopwatch.monitor.store.writer import Changes
 from hopwatch.monitor.stream_config import StreamConfig
-from tests.monitor.spool_builder import STREAM_CONFIGS
-from tests.monitor.spool_builder import WINDOW_POLICY
-from hopwatch.monitor.store import fencing
-from tests.monitor.store.conclusions import build_conclusion
-from tests.monitor.store.conclusions import dump_tables
-from tests.monitor.store.conclusions import write_conclusions
-
+from tests.monitor.spool_builder import STREAM_CONFIGS, WINDOW_POLICY
+from tests.monitor.store.conclusions import build_conclusion, dump_tables, write_conclusions
 
 Rules = dict[str, StreamConfig]
 
@@ -170,7 +165,9 @@ def test_an_empty_store_and_no_checkpoint_fit(engine: Engine, tmp_path: Path) ->
 
 def test_an_empty_store_fits_a_checkpoint_that_has_done_nothing(engine: Engine, tmp_path: Path) -> None:
     """The first batch was planned when the job was killed."""
-    fencing.claim_store(engine, write_checkpoint(tmp_path / "checkpoint", query="q", planned=0, done=-1), STREAM_CONFIGS)
+    fencing.claim_store(
+        engine, write_checkpoint(tmp_path / "checkpoint", query="q", planned=0, done=-1), STREAM_CONFIGS
+    )
 
 
 MISFITS = {

@@ -1,27 +1,20 @@
 """Tests of what the store says of the monitor's own work, in either database."""
 
 from __future__ import annotations
-from dataclasses import replace
-from sqlalchemy import Engine
-from hopwatch.monitor.accounting.holes import Hole
-from hopwatch.monitor.kernel.books import BatchRun
-from hopwatch.monitor.kernel.books import Book
-from hopwatch.monitor.kernel.books import InstanceCounts
-from hopwatch.monitor.metrics.snapshot import InitialState
-from hopwatch.monitor.metrics.snapshot import StoreFigures
-from hopwatch.monitor.payloads import SET_ASIDE_REASONS
-from hopwatch.monitor.payloads import SetAside
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.store import figures
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import writer
-from hopwatch.probes.contract.limits import MONITOR_STREAM
-from hopwatch.probes.contract.limits import WINDOW_US
-from tests.monitor.spool_builder import START_US
-from tests.monitor.spool_builder import STREAM_CONFIGS
-from tests.monitor.store.conclusions import build_conclusion
-from tests.monitor.store.conclusions import write_conclusions
 
+from dataclasses import replace
+
+from sqlalchemy import Engine
+
+from hopwatch.monitor.accounting.holes import Hole
+from hopwatch.monitor.kernel.books import BatchRun, Book, InstanceCounts
+from hopwatch.monitor.metrics.snapshot import InitialState, StoreFigures
+from hopwatch.monitor.payloads import SET_ASIDE_REASONS, SetAside
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.store import figures, schema, writer
+from hopwatch.probes.contract.limits import MONITOR_STREAM, WINDOW_US
+from tests.monitor.spool_builder import START_US, STREAM_CONFIGS
+from tests.monitor.store.conclusions import build_conclusion, write_conclusions
 
 WATERMARK_US = START_US + 3_600_000_000
 
@@ -105,7 +98,9 @@ def test_a_beginning_is_the_newest_final_window_of_each_stream(engine: Engine) -
     write_conclusions(engine, *map(build_conclusion, kept), build_conclusion(replace(base, stream="refunds")))
     put(engine)
     with schema.open_snapshot(engine) as connection:
-        found = figures.read_starting_point(connection, {"orders": STREAM_CONFIGS["orders"], "new": STREAM_CONFIGS["orders"]})
+        found = figures.read_starting_point(
+            connection, {"orders": STREAM_CONFIGS["orders"], "new": STREAM_CONFIGS["orders"]}
+        )
     judged = {("orders", START_US), ("orders", START_US + WINDOW_US)}
     assert found == InitialState(WATERMARK_US, (kept[1],), judged)
 

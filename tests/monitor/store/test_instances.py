@@ -1,24 +1,18 @@
 """Tests of which probe instances there are: states, order, pages, and what is folded away, in either database."""
 
 from __future__ import annotations
+
 import pytest
 from sqlalchemy import Engine
-from hopwatch.monitor.kernel.books import RETIRED_AFTER_US
-from hopwatch.monitor.store import figures
-from hopwatch.monitor.store import instances
-from hopwatch.monitor.store import schema
-from hopwatch.probes.contract.limits import MONITOR_STREAM
-from tests.dashboards.health_data import WATERMARK_US
-from tests.dashboards.health_data import book
-from tests.dashboards.health_data import holed
-from tests.dashboards.health_data import write
-from hopwatch.monitor.accounting.instances import InstancePage
-from hopwatch.monitor.accounting.instances import InstanceState
-from hopwatch.monitor.kernel.books import InstanceCounts
+
+from hopwatch.monitor.accounting.instances import InstancePage, InstanceState
+from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, InstanceCounts
 from hopwatch.monitor.metrics.snapshot import StoreFigures
-from tests.monitor.spool_builder import STREAM_CONFIGS
-from hopwatch.monitor.store import fencing
+from hopwatch.monitor.store import fencing, figures, instances, schema
 from hopwatch.monitor.store.instances import InstanceFilter
+from hopwatch.probes.contract.limits import MONITOR_STREAM
+from tests.dashboards.health_data import WATERMARK_US, book, holed, write
+from tests.monitor.spool_builder import STREAM_CONFIGS
 
 
 def roll(engine: Engine, first: int = 0, most: int = 100, **asked: object) -> InstancePage:

@@ -1,46 +1,29 @@
 """Tests of what the store keeps of outliers: memory before an hour, findings, and who takes both up."""
 
 from __future__ import annotations
+
 import random
 import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import numpy as np
-from sqlalchemy import Connection
-from sqlalchemy import Engine
-from sqlalchemy import delete
-from sqlalchemy import select
-from hopwatch.monitor.accounting.ledger import Conclusion
-from hopwatch.monitor.accounting.ledger import Ledger
-from hopwatch.monitor.accounting.ledger import LiveWindow
+from sqlalchemy import Connection, Engine, delete, select
+
+from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.masks import ids_from_bytes
-from hopwatch.monitor.kernel.tally import LostIds
-from hopwatch.monitor.kernel.tally import NodeLags
-from hopwatch.monitor.kernel.tally import empty_tally
+from hopwatch.monitor.kernel.tally import LostIds, NodeLags, empty_tally
 from hopwatch.monitor.outliers import state
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.outliers.series_tracker import FindingChanges
-from hopwatch.monitor.outliers.series_tracker import SeriesTracker
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.store import outliers
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import retention
-from hopwatch.monitor.store import tables
-from hopwatch.monitor.store import writer
+from hopwatch.monitor.outliers.series_tracker import FindingChanges, SeriesTracker
+from hopwatch.monitor.results import Status, Verdict, WindowResult
+from hopwatch.monitor.store import fencing, outliers, reader, retention, tables, writer
 from hopwatch.monitor.store.rollups import HOUR_US
 from tests.monitor.manual_clock import ManualClock
-from tests.monitor.outliers.test_series_tracker import NODES
-from tests.monitor.outliers.test_series_tracker import minute
-from tests.monitor.outliers.test_series_tracker import straight
-from tests.monitor.outliers.test_series_tracker import struck
+from tests.monitor.outliers.test_series_tracker import NODES, minute, straight, struck
 from tests.monitor.spool_builder import STREAM_CONFIGS
-from hopwatch.monitor.store import fencing
-
 
 PATHWAY: Final = STREAM_CONFIGS["orders"].pathway
 LIVE_WINDOWS: Final = 64

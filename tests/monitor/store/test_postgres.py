@@ -1,33 +1,26 @@
 """Tests of PostgreSQL as a store: the lock of a monitor, connections that die, and words for what goes wrong."""
 
 from __future__ import annotations
+
 import signal
 from collections.abc import Iterator
 from typing import Any
+
 import psycopg
 import pytest
-from sqlalchemy import Engine
-from sqlalchemy import text
+from sqlalchemy import Engine, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import InternalError
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError, InternalError, OperationalError
+
 from hopwatch.cli.checks import stores
 from hopwatch.cli.checks.finding import Level
-from hopwatch.monitor.errors import StoreError
-from hopwatch.monitor.errors import StoreTakenError
+from hopwatch.monitor.errors import StoreError, StoreTakenError
 from hopwatch.monitor.payloads import SetAside
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import writer
+from hopwatch.monitor.store import dialect, reader, schema, writer
 from hopwatch.monitor.store.writer import Changes
-from tests.monitor.store.test_sqlite import another_monitor
-from tests.monitor.store.test_sqlite import failed
-from tests.real.servers.postgres import PASSWORD
-from tests.real.servers.postgres import USER
-from tests.real.servers.postgres import Postgres
 from tests.monitor.store.conclusions import dump_tables
+from tests.monitor.store.test_sqlite import another_monitor, failed
+from tests.real.servers.postgres import PASSWORD, USER, Postgres
 
 
 @pytest.fixture

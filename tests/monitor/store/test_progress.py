@@ -1,20 +1,16 @@
 """Tests of up to when a store is read, and of a stop that is noted, in either database."""
 
 from __future__ import annotations
-from pathlib import Path
-from sqlalchemy import Engine
-from hopwatch.monitor.store import instances
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import tables
-from hopwatch.monitor.store import writer
-from hopwatch.monitor.store.writer import Changes
-from tests.dashboards.health_data import WATERMARK_US
-from tests.dashboards.health_data import book
-from tests.dashboards.health_data import write
-from hopwatch.monitor.texts.read_progress import ReadProgress
-from tests.monitor.spool_builder import STREAM_CONFIGS
-from hopwatch.monitor.store import fencing
 
+from pathlib import Path
+
+from sqlalchemy import Engine
+
+from hopwatch.monitor.store import fencing, instances, schema, tables, writer
+from hopwatch.monitor.store.writer import Changes
+from hopwatch.monitor.texts.read_progress import ReadProgress
+from tests.dashboards.health_data import WATERMARK_US, book, write
+from tests.monitor.spool_builder import STREAM_CONFIGS
 
 STOPPED_US = WATERMARK_US + 7
 

@@ -1,29 +1,21 @@
 """Tests of what was set aside and what was stopped: sums of hours are those of windows, in either database."""
 
 from __future__ import annotations
+
 from sqlalchemy import Engine
+
+from hopwatch.monitor.accounting.holes import Hole
+from hopwatch.monitor.accounting.quality import Quality, SetAsideReason, StoppedMessages
 from hopwatch.monitor.results import Status
-from hopwatch.monitor.store import quality
-from hopwatch.monitor.store import retention
-from hopwatch.monitor.store import rollups
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import writer
+from hopwatch.monitor.store import fencing, quality, retention, rollups, schema, writer
 from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.monitor.store.writer import Changes
 from hopwatch.probes.contract.limits import WINDOW_US
-from tests.alerts.windows import at
-from tests.alerts.windows import window
-from tests.dashboards.health_data import record
-from tests.dashboards.health_data import write
+from tests.alerts.windows import at, window
+from tests.dashboards.health_data import record, write
 from tests.monitor.manual_clock import ManualClock
-from hopwatch.monitor.accounting.holes import Hole
-from hopwatch.monitor.accounting.quality import Quality
-from hopwatch.monitor.accounting.quality import SetAsideReason
-from hopwatch.monitor.accounting.quality import StoppedMessages
 from tests.monitor.spool_builder import STREAM_CONFIGS
-from hopwatch.monitor.store import fencing
-from tests.monitor.store.conclusions import PATHWAY
-from tests.monitor.store.conclusions import build_conclusion
+from tests.monitor.store.conclusions import PATHWAY, build_conclusion
 from tests.monitor.store.conclusions import write_conclusions as conclude
 
 

@@ -1,38 +1,29 @@
 """Tests of ranges: what is read in pieces is what all of its windows say, and what was read is not read again."""
 
 from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import Connection
-from sqlalchemy import Engine
-from sqlalchemy import event
+from sqlalchemy import Connection, Engine, event
+
 from bench import windows
 from bench.month import concluded
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.rollup import roll_up
-from hopwatch.monitor.results import RollUp
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.store import ranges
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import rollups
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import writer
-from hopwatch.monitor.store.rollups import DAY_US
-from hopwatch.monitor.store.rollups import HOUR_US
-from hopwatch.probes.contract.limits import WINDOW_US
-from hopwatch.monitor.store import fencing
+from hopwatch.monitor.results import RollUp, Status
+from hopwatch.monitor.store import fencing, ranges, reader, rollups, schema, writer
 from hopwatch.monitor.store.range_cache import RangeCache
-from hopwatch.monitor.store.range_plan import Ranges
-from hopwatch.monitor.store.range_plan import plan_range
-from hopwatch.monitor.store.ranges import RangeQuery
-from hopwatch.monitor.store.ranges import RangeResult
-
+from hopwatch.monitor.store.range_plan import Ranges, plan_range
+from hopwatch.monitor.store.ranges import RangeQuery, RangeResult
+from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
+from hopwatch.probes.contract.limits import WINDOW_US
 
 START_US = windows.START_US
 PATHS = {"orders": ("a", "b", "c")}

@@ -1,25 +1,19 @@
 """Tests of what is asked of the last span of the data: which windows it takes, and how they are found."""
 
 from __future__ import annotations
+
 from dataclasses import replace
-from typing import Any
-from typing import Final
-from sqlalchemy import Connection
-from sqlalchemy import Engine
-from sqlalchemy import event
+from typing import Any, Final
+
+from sqlalchemy import Connection, Engine, event
+
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel.tally import empty_tally
-from hopwatch.monitor.kernel.verdict import WindowStage
-from hopwatch.monitor.kernel.verdict import conclude_window
+from hopwatch.monitor.kernel.verdict import WindowStage, conclude_window
 from hopwatch.monitor.results import Status
-from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import recent_problems, schema
 from tests.monitor.spool_builder import at_us
-from hopwatch.monitor.store import recent_problems
-from tests.monitor.store.conclusions import NO_BOOKS
-from tests.monitor.store.conclusions import PATHWAY
-from tests.monitor.store.conclusions import build_conclusion
-from tests.monitor.store.conclusions import write_conclusions
-
+from tests.monitor.store.conclusions import NO_BOOKS, PATHWAY, build_conclusion, write_conclusions
 
 SPAN_US: Final = 3_600_000_000
 

@@ -1,33 +1,25 @@
 """Tests of what is old: it goes hour by hour, beside a monitor, and leaves hours, days and accounts as they were."""
 
 from __future__ import annotations
+
 import threading
 import time
 from dataclasses import replace
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import pytest
 from sqlalchemy import Engine
+
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.payloads import SetAside
 from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import retention
-from hopwatch.monitor.store import rollups
-from hopwatch.monitor.store import writer
+from hopwatch.monitor.store import fencing, reader, retention, rollups, writer
+from hopwatch.monitor.store.retention import PruneStep
 from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.monitor.manual_clock import ManualClock
-from tests.monitor.spool_builder import START_US
-from tests.monitor.spool_builder import STREAM_CONFIGS
-from tests.monitor.spool_builder import at_us
-from tests.monitor.spool_builder import pack_ids
-from hopwatch.monitor.store import fencing
-from hopwatch.monitor.store.retention import PruneStep
-from tests.monitor.store.conclusions import build_conclusion
-from tests.monitor.store.conclusions import dump_tables
-from tests.monitor.store.conclusions import write_conclusions
-
+from tests.monitor.spool_builder import START_US, STREAM_CONFIGS, at_us, pack_ids
+from tests.monitor.store.conclusions import build_conclusion, dump_tables, write_conclusions
 
 MINUTES: Final = 150
 BEFORE_US: Final = START_US + 2 * HOUR_US

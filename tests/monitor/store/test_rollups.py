@@ -1,47 +1,38 @@
 """Tests of hours and days: at any moment they are what their windows say, and once those are pruned what they said."""
 
 from __future__ import annotations
+
 from collections import defaultdict
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
 import numpy as np
 import pytest
 from sqlalchemy import Engine
+
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.rollup import COUNTS
-from hopwatch.monitor.kernel.rollup import NODE_COUNTS
-from hopwatch.monitor.kernel.tally import ObservedBatch
-from hopwatch.monitor.kernel.tally import Tally
-from hopwatch.monitor.kernel.tally import build_tally
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import rollups
-from hopwatch.monitor.store import writer
-from hopwatch.monitor.store.rollups import DAY_US
-from hopwatch.monitor.store.rollups import HOUR_US
+from hopwatch.monitor.kernel.rollup import COUNTS, NODE_COUNTS
+from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally
+from hopwatch.monitor.results import Status, Verdict, WindowResult, format_iso
+from hopwatch.monitor.store import fencing, reader, rollups, writer
+from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
+from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.micro_batches import MicroBatches
-from tests.monitor.spool_builder import START_US
-from tests.monitor.spool_builder import STREAM_CONFIGS
-from tests.monitor.spool_builder import WINDOW_POLICY
-from tests.monitor.spool_builder import at_us
-from tests.monitor.spool_builder import make_batch
-from tests.monitor.spool_builder import observation_batch
-from tests.monitor.spool_builder import window_ms
-from tests.monitor.spool_builder import write_segment
-from hopwatch.monitor.store import fencing
-from tests.monitor.store.conclusions import PATHWAY
-from tests.monitor.store.conclusions import build_conclusion
-from tests.monitor.store.conclusions import dump_tables
-from tests.monitor.store.conclusions import write_conclusions
-from hopwatch.probes.contract.batch import BatchKind
-
+from tests.monitor.spool_builder import (
+    START_US,
+    STREAM_CONFIGS,
+    WINDOW_POLICY,
+    at_us,
+    make_batch,
+    observation_batch,
+    window_ms,
+    write_segment,
+)
+from tests.monitor.store.conclusions import PATHWAY, build_conclusion, dump_tables, write_conclusions
 
 Json = dict[str, Any]
 
@@ -245,7 +236,9 @@ def batches(spool: Path) -> list[list[Path]]:
         records.append(make_batch(BatchKind.HEARTBEAT, "monitor", stream="_hopwatch", seq=n, sent_at_us=told_us))
         made.append([write_segment(spool / f"{n}.seg", *records, arrival_us=told_us)])
     for number, later_s in enumerate((11_500, 20_000, 20_001, 20_002, 20_003)):
-        beat = make_batch(BatchKind.HEARTBEAT, "monitor", stream="_hopwatch", seq=18 + number, sent_at_us=at_us(later_s))
+        beat = make_batch(
+            BatchKind.HEARTBEAT, "monitor", stream="_hopwatch", seq=18 + number, sent_at_us=at_us(later_s)
+        )
         made.append([write_segment(spool / f"beat-{number}.seg", beat, arrival_us=at_us(later_s))])
     return [*made, []]
 

@@ -1,47 +1,29 @@
 """Tests of the versions of the tables: made at the newest, taken there on demand, refused where they do not fit."""
 
 from __future__ import annotations
+
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
+
 import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Column
-from sqlalchemy import Engine
-from sqlalchemy import MetaData
-from sqlalchemy import Table
-from sqlalchemy import insert
-from sqlalchemy import inspect
-from sqlalchemy import select
-from sqlalchemy import text
-from sqlalchemy import update
-from hopwatch.alerts.events import Word
-from hopwatch.alerts.events import from_json
-from hopwatch.alerts.events import to_json
+from sqlalchemy import Column, Engine, MetaData, Table, insert, inspect, select, text, update
+
+from hopwatch.alerts.events import AlertKind, Word, from_json, to_json
 from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.kernel.books import Book
 from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import rollups
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import tables
-from hopwatch.monitor.store import writer
+from hopwatch.monitor.store import dialect, fencing, reader, rollups, schema, tables, writer
 from hopwatch.monitor.store.tables import SCHEMA_VERSION
-from tests.monitor.spool_builder import START_US
-from tests.monitor.spool_builder import STREAM_CONFIGS
-from hopwatch.alerts.events import AlertKind
-from tests.alerts.notifications import alert
-from tests.alerts.notifications import notification
-from hopwatch.monitor.store import fencing
-from tests.monitor.store.conclusions import build_conclusion
-from tests.monitor.store.conclusions import dump_tables
-
+from tests.alerts.notifications import alert, notification
+from tests.monitor.spool_builder import START_US, STREAM_CONFIGS
+from tests.monitor.store.conclusions import build_conclusion, dump_tables
 
 READERS: dict[str, Callable[[Engine], object]] = {
     "run": schema.prepare_store,

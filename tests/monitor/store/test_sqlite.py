@@ -1,29 +1,25 @@
 """Tests of SQLite as a store: one writer at a time, and words for what goes wrong."""
 
 from __future__ import annotations
+
 import errno
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
+
 import pytest
-from sqlalchemy import Engine
-from sqlalchemy import event
-from sqlalchemy import text
+from sqlalchemy import Engine, event, text
+
 from hopwatch.monitor.errors import StoreError
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import writer
+from hopwatch.monitor.store import dialect, reader, schema, writer
 from hopwatch.monitor.store.dialect import sqlite
 from hopwatch.monitor.store.writer import Changes
 from tests.monitor.file_permissions import without_root
-
 
 WRITERS = 8
 EACH = 12

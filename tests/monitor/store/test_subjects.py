@@ -1,22 +1,20 @@
 """Tests of the registry's schemas in the store: they are what a shelf in memory would hold."""
 
 from __future__ import annotations
+
 from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from sqlalchemy import Engine
-from hopwatch.gate.registry.subjects import IncompatibleError
-from hopwatch.gate.registry.subjects import Registry
-from hopwatch.monitor.clock import SystemClock
-from hopwatch.monitor.store.subjects import SubjectStore
-from tests.gate.registry.schemas import record
-from tests.gate.registry.schemas import schema
-from tests.gate.registry.test_subjects import BROKEN
-from tests.gate.registry.test_subjects import FIRST
-from tests.gate.registry.test_subjects import SECOND
+
 from hopwatch.gate.registry.compatibility import CompatibilityLevel
 from hopwatch.gate.registry.schema_store import SchemaStoreError
-from hopwatch.gate.registry.subjects import ALL_SUBJECTS
+from hopwatch.gate.registry.subjects import ALL_SUBJECTS, IncompatibleError, Registry
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.store.subjects import SubjectStore
 from tests.gate.registry.memory_store import MemoryShelf
+from tests.gate.registry.schemas import record, schema
+from tests.gate.registry.test_subjects import BROKEN, FIRST, SECOND
 
 
 @pytest.fixture

@@ -1,18 +1,15 @@
 """Tests of the names that no configuration declares, in either database."""
 
 from __future__ import annotations
+
 from sqlalchemy import Engine
-from hopwatch.monitor.accounting.undeclared_names import MAX_PROBE_CHARS
-from hopwatch.monitor.accounting.undeclared_names import UndeclaredName
-from hopwatch.monitor.payloads import SendingInstance
-from hopwatch.monitor.payloads import SetAside
-from hopwatch.monitor.store import retention
-from hopwatch.monitor.store import schema
-from tests.monitor.accounting.test_undeclared_names import DECLARED
-from tests.monitor.accounting.test_undeclared_names import aside
+
+from hopwatch.monitor.accounting.undeclared_names import MAX_PROBE_CHARS, UndeclaredName
+from hopwatch.monitor.payloads import SendingInstance, SetAside
+from hopwatch.monitor.store import retention, schema, undeclared_names
+from tests.monitor.accounting.test_undeclared_names import DECLARED, aside
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spool_builder import at_us
-from hopwatch.monitor.store import undeclared_names
 
 
 def keep(engine: Engine, *records: SetAside) -> tuple[UndeclaredName, ...]:

@@ -1,45 +1,28 @@
 """Tests of windows in the store: what is written is what is read, however often it is written."""
 
 from __future__ import annotations
+
 import json
 from dataclasses import replace
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import numpy as np
 import pytest
-from hypothesis import HealthCheck
-from hypothesis import given
-from hypothesis import settings
-from sqlalchemy import Engine
-from sqlalchemy import select
+from hypothesis import HealthCheck, given, settings
+from sqlalchemy import Engine, select
+
 from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.tally import Tally
-from hopwatch.monitor.results import NodeResult
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import tables
-from hopwatch.monitor.store import writer
-from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.monitor.kernel.masks import ids_from_bytes
+from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally
+from hopwatch.monitor.results import NodeResult, Status, WindowResult, window_to_json
+from hopwatch.monitor.store import lost_messages, reader, tables, writer
+from hopwatch.monitor.store.reader import MAX_REPORTED_IDS
+from hopwatch.probes.contract.batch import WireIdKind
+from hopwatch.probes.contract.ids import hash_text, id_bytes
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.examples import examples
-from hopwatch.monitor.kernel.masks import ids_from_bytes
-from hopwatch.monitor.kernel.tally import ObservedBatch
-from hopwatch.monitor.kernel.tally import build_tally
-from hopwatch.monitor.results import window_to_json
-from tests.monitor.spool_builder import START_US
-from tests.monitor.spool_builder import at_us
-from tests.monitor.spool_builder import pack_ids
-from hopwatch.monitor.store import lost_messages
-from hopwatch.monitor.store.reader import MAX_REPORTED_IDS
-from tests.monitor.store.conclusions import PATHWAY
-from tests.monitor.store.conclusions import build_conclusion
-from tests.monitor.store.conclusions import dump_tables
-from tests.monitor.store.conclusions import window_results
-from tests.monitor.store.conclusions import write_conclusions
-from hopwatch.probes.contract.batch import WireIdKind
-from hopwatch.probes.contract.ids import hash_text
-
+from tests.monitor.spool_builder import START_US, at_us, pack_ids
+from tests.monitor.store.conclusions import PATHWAY, build_conclusion, dump_tables, window_results, write_conclusions
 
 Json = reader.Json
 NO_OUTCOMES: Final = np.empty(0, np.uint8)
@@ -184,7 +167,9 @@ def test_where_a_message_was_lost_is_found_by_its_whole_id(engine: Engine) -> No
     """Sixteen bytes that lie across two neighbours are no id."""
     write_conclusions(engine, build_conclusion(lost={"b": pack_ids(1, 2)}))
     assert reader.find_losses(engine, id_bytes(2)) == [
-        reader.LossLocation("orders", START_US, "b", (0, 0), lost_messages.LostMessage(WireIdKind.UNKNOWN, None, None, ()))
+        reader.LossLocation(
+            "orders", START_US, "b", (0, 0), lost_messages.LostMessage(WireIdKind.UNKNOWN, None, None, ())
+        )
     ]
     assert reader.find_losses(engine, id_bytes(2), "trades") == []
     across = pack_ids(1, 2)[8:24]

@@ -1,32 +1,27 @@
 """Segments that probes of version 1 wrote, kept as they were: they are read for ever."""
 
 from __future__ import annotations
+
 import os
 import shutil
 import uuid
 from pathlib import Path
+
 import numpy as np
-from hopwatch.monitor.kernel.tally import NEVER_US
-from hopwatch.monitor.kernel.tally import Tally
+
+from hopwatch.monitor.kernel.tally import NEVER_US, Tally
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import Claims
 from hopwatch.monitor.spark import claim_reader
 from hopwatch.monitor.spark.decoder import decode_segments
-from hopwatch.monitor.spark.rows import CLAIMS_ROW
-from hopwatch.monitor.spark.rows import SET_ASIDE_ROW
+from hopwatch.monitor.spark.rows import CLAIMS_ROW, SET_ASIDE_ROW
 from hopwatch.monitor.stream_config import StreamConfig
-from hopwatch.probes.contract import envelope
-from hopwatch.probes.contract import segment
-from hopwatch.probes.contract.batch import Batch
-from hopwatch.probes.contract.batch import Drop
+from hopwatch.probes.contract import envelope, segment
+from hopwatch.probes.contract.batch import Batch, BatchKind, Drop, WireIdKind
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.testing import batch_observations
-from hopwatch.testing import EPOCH_US
-from hopwatch.testing import Observation
-from hopwatch.probes.contract.batch import BatchKind
-from hopwatch.probes.contract.batch import WireIdKind
-
+from hopwatch.testing import EPOCH_US, Observation
 
 KEPT = Path(__file__).parent / "version1"
 LOST: list[uuid.UUID | str | int] = [uuid.UUID("11112222-3333-4444-5555-666677770003"), "order-3", 102]

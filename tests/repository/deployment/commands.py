@@ -1,18 +1,18 @@
 """Command lines: the programs that they call, and what the real program says of those that call ``hopwatch``."""
 
 from __future__ import annotations
+
 import io
 import shlex
-from collections.abc import Iterator
-from collections.abc import Sequence
-from contextlib import redirect_stderr
-from contextlib import redirect_stdout
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
 from itertools import pairwise
 from typing import Final
-import typer.main
-from hopwatch.cli.commands import build_application
 
+import typer.main
+
+from hopwatch.cli.commands import build_application
 
 PROGRAM: Final = "hopwatch"
 _SHELLS: Final = ("sh", "-c")

@@ -1,39 +1,31 @@
 """Tests of the tap by HTTP: what is posted is taken as it is meant, or it is said what is wrong with it."""
 
 from __future__ import annotations
+
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
 import pytest
 import schemathesis
-from hypothesis import HealthCheck
-from hypothesis import given
-from hypothesis import settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from hopwatch.probes.contract.batch import BatchKind, WireIdKind
 from hopwatch.probes.contract.envelope import encode
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.http.limits import Limits
+from hopwatch.probes.http.problems import MAX_FAULTS
 from hopwatch.probes.sinks.spool import SpoolSink
 from hopwatch.probes.taps.http import books
-from hopwatch.testing import EPOCH_US
-from hopwatch.testing import Observation
+from hopwatch.testing import EPOCH_US, Observation
 from tests.examples import examples
-from tests.probes.contract.batches import HEARTBEAT
-from tests.probes.contract.batches import TWO_PASSED
-from hopwatch.probes.contract.batch import BatchKind
-from hopwatch.probes.contract.batch import WireIdKind
-from hopwatch.probes.http.problems import MAX_FAULTS
-from tests.probes.taps.http.tap_client import GOOD
-from tests.probes.taps.http.tap_client import ONE
-from tests.probes.taps.http.tap_client import PATH
-from tests.probes.taps.http.tap_client import Asked
-from tests.probes.taps.http.tap_client import told
-
+from tests.probes.contract.batches import HEARTBEAT, TWO_PASSED
+from tests.probes.taps.http.tap_client import GOOD, ONE, PATH, Asked, told
 
 MESSAGE = uuid.UUID(int=7)
 ISO = "2023-11-14T22:14:00+00:00"
