@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from hopwatch.alerts.channels.routing import Routing
 from hopwatch.alerts.delivery import log
-from hopwatch.alerts.delivery.store_lock import StoreLock
+from hopwatch.alerts.delivery.store_writer import StoreWriter
 from hopwatch.alerts.delivery.worker import ChannelCounts, ChannelWorker, DeliveryResult
 from hopwatch.alerts.storage import outbox
 from hopwatch.alerts.storage.outbox import ChannelBacklog
@@ -38,7 +38,7 @@ class Dispatcher:
 
     def __init__(self, engine: Engine, ways: Routing, clock: Clock, hold: StoreLock | None = None) -> None:
         """Deliver from the store of ``engine``, which has connections of its own, while this monitor has ``hold``."""
-        self._engine, self._ways, self._clock, self.pen = engine, ways, clock, StoreLock(engine, clock, hold)
+        self._engine, self._ways, self._clock, self.pen = engine, ways, clock, StoreWriter(engine, clock, hold)
         self.carriers: Mapping[str, ChannelWorker] = {
             name: ChannelWorker(name, channel, self._fallback(name), engine, clock, self.pen)
             for name, channel in ways.channels.items()

@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 
 from hopwatch.alerts.channels.channel import Accepted, Channel, Failure, Outcome
 from hopwatch.alerts.delivery import log, retry_policy
-from hopwatch.alerts.delivery.store_lock import StoreLock
+from hopwatch.alerts.delivery.store_writer import StoreWriter
 from hopwatch.alerts.storage import outbox
 from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.clock import Clock
@@ -55,7 +55,7 @@ class ChannelWorker:
     fallback: str | None
     engine: Engine
     clock: Clock
-    pen: StoreLock
+    pen: StoreWriter
     counts: ChannelCounts = field(default_factory=ChannelCounts)
     _owed: tuple[DeliveryResult, int] | None = None
     """Result that could not be recorded yet, and when it was sent."""

@@ -12,7 +12,7 @@ NAME: Final = "spark"
 OPTIONS: Final = "spark.driver.extraJavaOptions"
 
 
-def flags(name: str = NAME, folder: Path = FOLDER) -> list[str]:
+def java_flags(name: str = NAME, folder: Path = FOLDER) -> list[str]:
     """Return the flags by which Java takes an archive; none where it is not there, or not whole.
 
     One that was made by another Java or of other jars Java ignores by itself, and these flags keep it from telling so.
@@ -24,12 +24,12 @@ def flags(name: str = NAME, folder: Path = FOLDER) -> list[str]:
     )
 
 
-def options(folder: Path = FOLDER) -> str:
+def java_options(folder: Path = FOLDER) -> str:
     """Return the flags for Spark's archive as Spark takes Java's options: a path may have a space."""
-    return "".join(f' "{flag}"' for flag in flags(folder=folder))
+    return "".join(f' "{flag}"' for flag in java_flags(folder=folder))
 
 
-def keep(made: Path, name: str = NAME, folder: Path = FOLDER) -> None:
+def store_archive(made: Path, name: str = NAME, folder: Path = FOLDER) -> None:
     """Move an archive that Java has written to where it is looked for, in the place of those that are there."""
     before = _named(name, folder)
     kept = made.replace(folder / f"{name}.{made.stat().st_size}.jsa")

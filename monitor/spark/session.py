@@ -160,7 +160,7 @@ def _common_settings(cores: int) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "1g",
-        archive.OPTIONS: JAVA_OPTIONS + archive.options(),
+        archive.OPTIONS: JAVA_OPTIONS + archive.java_options(),
         "spark.python.daemon.module": "hopwatch.monitor.spark.daemon",
         # By way of the network each task waits some 40 ms for the acknowledgement of its first rows.
         "spark.python.unix.domain.socket.enabled": "true",

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine, Select, func, insert, select
 
-from hopwatch.gate.registry.schema_store import SchemaStoreError, StoredSchema, SubjectVersion
+from hopwatch.gate.registry import schema_store
+from hopwatch.gate.registry.schema_store import StoredSchema, SubjectVersion
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.monitor.store.tables import schemas, subject_levels, subject_versions
 
 
-class SchemaStoreError(StoreError, SchemaStoreError):
+class SchemaStoreDownError(StoreError, schema_store.SchemaStoreError):
     """The store of the registry is unavailable; the message is that of the store."""
 
 
@@ -125,4 +126,4 @@ def _translate_errors() -> Iterator[None]:
     try:
         yield
     except StoreError as error:
-        raise SchemaStoreError(str(error)) from None
+        raise SchemaStoreDownError(str(error)) from None

@@ -14,7 +14,7 @@ from pyspark import SparkContext
 
 from hopwatch.monitor import java
 from hopwatch.monitor.errors import DependencyError
-from hopwatch.monitor.spark import archive, archiving, session
+from hopwatch.monitor.spark import archive, archive_writer, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +28,7 @@ Ended = tuple[int, str]
 
 def run(folder: Path, *flags: str) -> tuple[Ended, bool]:
     """Return what the program ends with and says, Java too, and whether it came from an archive."""
-    program, found = java.executable(), folder / "loaded"
+    program, found = java.find_executable(), folder / "loaded"
     assert program
     (jar,) = folder.glob("*.jar")
     command = [program, *flags, f"-Xlog:class+load:file={found.name}", "-cp", jar.name, PROGRAM]
@@ -45,7 +45,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
     plain, is_mapped = run(folder)
     assert not is_mapped
     run(folder, "-XX:ArchiveClassesAtExit=made.jsa")
-    archive.keep(folder / "made.jsa", folder=folder)
+    archive.store_archive(folder / "made.jsa", folder=folder)
     return folder, plain
 
 
@@ -58,7 +58,7 @@ def place(written: tuple[Path, Ended], tmp_path: Path) -> Path:
 def test_an_archive_that_fits_is_taken(written: tuple[Path, Ended]) -> None:
     """The program ends and says as it did."""
     folder, plain = written
-    assert run(folder, *archive.flags(folder=folder)) == (plain, True)
+    assert run(folder, *archive.java_flags(folder=folder)) == (plain, True)
 
 
 def test_an_archive_of_other_jars_is_passed_over_in_silence(written: tuple[Path, Ended], place: Path) -> None:
@@ -66,7 +66,7 @@ def test_an_archive_of_other_jars_is_passed_over_in_silence(written: tuple[Path,
     (jar,) = place.glob("*.jar")
     with jar.open("ab") as file:
         file.write(b"\0")
-    assert run(place, *archive.flags(folder=place)) == (written[1], False)
+    assert run(place, *archive.java_flags(folder=place)) == (written[1], False)
 
 
 def test_what_is_no_archive_is_passed_over_in_silence(written: tuple[Path, Ended], place: Path) -> None:
@@ -75,7 +75,7 @@ def test_what_is_no_archive_is_passed_over_in_silence(written: tuple[Path, Ended
     size = file.stat().st_size
     file.unlink()
     file.write_bytes(bytes(size))
-    flags = archive.flags(folder=place)
+    flags = archive.java_flags(folder=place)
     assert flags[0] == f"-XX:SharedArchiveFile={file}"
     assert run(place, *flags) == (written[1], False)
 
@@ -86,33 +86,33 @@ def test_an_archive_that_was_cut_short_is_none(place: Path) -> None:
     whole = file.read_bytes()
     file.unlink()
     file.write_bytes(whole[:-1])
-    assert (archive.flags(folder=place), archive.options(place)) == ([], "")
+    assert (archive.java_flags(folder=place), archive.java_options(place)) == ([], "")
 
 
 def test_a_new_archive_takes_the_place_of_all_that_are_there(tmp_path: Path) -> None:
     """Also of one of the same size; those of other programs stay."""
     for name in ("spark.3.jsa", "spark.4.jsa", "broker.3.jsa", "made"):
         (tmp_path / name).write_bytes(name[:4].encode())
-    archive.keep(tmp_path / "made", folder=tmp_path)
+    archive.store_archive(tmp_path / "made", folder=tmp_path)
     assert {file.name for file in tmp_path.iterdir()} == {"spark.4.jsa", "broker.3.jsa"}
     assert (tmp_path / "spark.4.jsa").read_bytes() == b"made"
-    assert archive.options(tmp_path).startswith(f' "-XX:SharedArchiveFile={tmp_path}/spark.4.jsa" ')
+    assert archive.java_options(tmp_path).startswith(f' "-XX:SharedArchiveFile={tmp_path}/spark.4.jsa" ')
 
 
 def test_sparks_java_maps_the_archive_that_is_there(spark: SparkSession) -> None:
     """And none where there is none."""
-    assert spark.conf.get(archive.OPTIONS) == session.JAVA_OPTIONS + archive.options()
+    assert spark.conf.get(archive.OPTIONS) == session.JAVA_OPTIONS + archive.java_options()
     process = SparkContext._gateway.proc  # type: ignore[union-attr]
     mapped = {Path(word) for word in Path(f"/proc/{process.pid}/maps").read_text("utf-8").split() if "/spark." in word}
-    assert mapped == {Path(flag.partition("=")[2]) for flag in archive.flags()[:1]}
+    assert mapped == {Path(flag.partition("=")[2]) for flag in archive.java_flags()[:1]}
 
 
 def test_a_java_that_writes_no_archive_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was there stays."""
     (tmp_path / "spark.3.jsa").write_bytes(b"old")
-    monkeypatch.setattr(archiving, "_run", lambda *_: None)
+    monkeypatch.setattr(archive_writer, "_run", lambda *_: None)
     with pytest.raises(DependencyError) as caught:
-        archiving.make(tmp_path)
+        archive_writer.write_archive(tmp_path)
     assert str(caught.value) == (
         f"Java wrote no archive of its classes into {tmp_path}: it takes OpenJDK's, 17 or newer"
     )
@@ -126,7 +126,7 @@ def test_the_archive_of_spark_is_written_and_taken(tmp_path: Path) -> None:
     code = f"{make}(Path({str(tmp_path)!r}))"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
     (file,) = tmp_path.iterdir()
-    more = f"{session.JAVA_OPTIONS}{archive.options(tmp_path)} -Xlog:class+load:file={tmp_path}/loaded"
+    more = f"{session.JAVA_OPTIONS}{archive.java_options(tmp_path)} -Xlog:class+load:file={tmp_path}/loaded"
     code = (
         "from pathlib import Path; from hopwatch.monitor.spark import session\n"
         f"session.start(Path({str(tmp_path / 'work')!r}), more={{{archive.OPTIONS!r}: {more!r}}}).stop()\n"

@@ -43,7 +43,7 @@ class Kafka:
         self.ports, self._controllers = ports[:brokers], ports[brokers:]
         self._processes: dict[int, Process] = {}
         self._cluster = uuid.uuid4().hex[:22]
-        self.java = [*JAVA, *archive.flags(ARCHIVE), *CLASS_PATH]
+        self.java = [*JAVA, *archive.java_flags(ARCHIVE), *CLASS_PATH]
 
     @property
     def bootstrap(self) -> str:

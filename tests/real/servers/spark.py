@@ -68,7 +68,7 @@ class Spark:
 
     def _launch(self, name: str, what: str, *flags: str) -> Process:
         environ = {**os.environ, "SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
-        environ["SPARK_DAEMON_JAVA_OPTS"] = JAVA_OPTIONS + archive.options()
+        environ["SPARK_DAEMON_JAVA_OPTS"] = JAVA_OPTIONS + archive.java_options()
         environ.pop("PYTHONPATH", None)
         return Process([_CLASS, what, *flags], self.folder / f"{name}.log", environ, self.folder)
 

@@ -17,7 +17,7 @@ REST_S: Final = 0.02
 """Pause after each write, so that a waiting job gets the store: SQLite has no queue of writers."""
 
 
-class StoreLock:
+class StoreWriter:
     """Lock that the workers of one dispatcher share."""
 
     def __init__(self, engine: Engine, clock: Clock, hold: StoreLock | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The program that writes the archive of Spark's classes: what Java read and checked of them while both jobs ran."""
+"""Program that writes the archive of Spark's classes, as Java loaded and checked them while both jobs ran."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from hopwatch.monitor.rules import StreamRules
-from hopwatch.monitor.spark.source import SpoolSource
 from pyspark import SparkContext
 
 from hopwatch.monitor.errors import DependencyError
-from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.spark import archive, job, session
+from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import dialect, schema
-from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.monitor.stream_config import StreamConfig
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import encode
-from hopwatch.probes.contract.segment import MAGIC, frame
+from hopwatch.probes.contract.segment import MAGIC, encode_frame
 
 _WRITTEN_WITHIN_S: Final = 120.0
 _DAY_US: Final = 86_400_000_000
 _MINUTE_US: Final = 60_000_000
 
 
-def make(folder: Path = archive.FOLDER) -> None:
-    """Let Spark judge a little spool in both ways that the monitor has, and keep the classes that this took.
+def write_archive(folder: Path = archive.FOLDER) -> None:
+    """Write an archive of the classes that Spark loads for a small spool, in batch and in streaming mode.
 
     Raises:
         DependencyError: Spark does not start, or Java has written nothing.
@@ -39,22 +39,22 @@ def make(folder: Path = archive.FOLDER) -> None:
             raise DependencyError(
                 f"Java wrote no archive of its classes into {folder}: it takes OpenJDK's, 17 or newer"
             )
-        archive.keep(made, folder=folder)
+        archive.store_archive(made, folder=folder)
 
 
 def _run(folder: Path, made: Path) -> None:
     """Run both jobs, and wait until Java, which writes the file when it ends, has ended."""
     spool = folder / "spool"
     spool.mkdir()
-    (spool / "0.seg").write_bytes(MAGIC + frame(encode(_heartbeat())))
-    rules = {"orders": StreamRules(Pathway.parse("a -> b"), Terms(_MINUTE_US, _MINUTE_US, _DAY_US, _DAY_US))}
+    (spool / "0.seg").write_bytes(MAGIC + encode_frame(encode(_heartbeat())))
+    rules = {"orders": StreamConfig(Pathway.parse("a -> b"), WindowPolicy(_MINUTE_US, _MINUTE_US, _DAY_US, _DAY_US))}
     asked = f'{session.JAVA_OPTIONS} "-XX:ArchiveClassesAtExit={made}"'
-    spark = session.start(folder / "work", more={archive.OPTIONS: asked})
+    spark = session.start_session(folder / "work", more={archive.OPTIONS: asked})
     for name in ("once", "stream"):
-        engine = dialect.engine(f"sqlite:///{folder / name}.db")
+        engine = dialect.create_engine(f"sqlite:///{folder / name}.db")
         try:
-            schema.prepare(engine)
-            place = job.Place(SpoolSource(spool), engine, rules, folder / name)
+            schema.prepare_store(engine)
+            place = job.JobContext(SpoolSource(spool), engine, rules, folder / name)
             if name == "once":
                 job.run_once(spark, place, lambda _: None)
             else:
@@ -72,11 +72,11 @@ def _run(folder: Path, made: Path) -> None:
 
 def _heartbeat() -> Batch:
     """Return a batch of a probe that has nothing to say, of a day long ago."""
-    return Batch("a-probe", _DAY_US, 0, Kind.HEARTBEAT, "orders", "a", _DAY_US // 1_000, 2 * _DAY_US, 2 * _DAY_US)
+    return Batch("a-probe", _DAY_US, 0, BatchKind.HEARTBEAT, "orders", "a", _DAY_US // 1_000, 2 * _DAY_US, 2 * _DAY_US)
 
 
 if __name__ == "__main__":
     try:
-        make()
+        write_archive()
     except DependencyError as error:
         sys.exit(f"hopwatch: {error}")

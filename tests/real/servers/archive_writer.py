@@ -1,4 +1,4 @@
-"""The program that writes the archives of classes that Spark and the brokers of the tests start with (ADR 0161)."""
+"""Program that writes the archives of classes that Spark and the brokers of the tests start with (ADR 0161)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Final
 
 from confluent_kafka import Consumer, Producer
 
-from hopwatch.monitor.spark import archive, archiving
+from hopwatch.monitor.spark import archive, archive_writer
 from tests.real.servers import kafka
 from tests.real.servers.process import PATIENCE_S
 
 _ENDS_WITHIN_S: Final = 60.0
 
 
-def of_a_broker(folder: Path = archive.FOLDER) -> None:
+def write_broker_archive(folder: Path = archive.FOLDER) -> None:
     """Let a broker take a record and hand it out again, and keep the classes that this took."""
     with tempfile.TemporaryDirectory(prefix="archiving-", dir=folder) as scratch:
         made = Path(scratch) / "made.jsa"
@@ -27,7 +27,7 @@ def of_a_broker(folder: Path = archive.FOLDER) -> None:
             broker.end(0, _ENDS_WITHIN_S)
         finally:
             broker.stop()
-        archive.keep(made, kafka.ARCHIVE, folder)
+        archive.store_archive(made, kafka.ARCHIVE, folder)
 
 
 def _use(broker: kafka.Kafka) -> None:
@@ -49,5 +49,5 @@ def _use(broker: kafka.Kafka) -> None:
 
 
 if __name__ == "__main__":
-    of_a_broker()
-    archiving.make()
+    write_broker_archive()
+    archive_writer.write_archive()
