@@ -72,7 +72,7 @@ def command(
         raise typer.Exit(FINDING_EXIT_CODE)
 
 
-def _lost_to_json(where: search.LostMessage) -> dict[str, Any]:
+def _lost_to_json(where: search.MissingMessage) -> dict[str, Any]:
     place = {"stream": where.stream, "window_start": format_iso(where.window_start_us), "node": where.node}
     told = {"message_id": where.shown, "loss": where.loss, "loss_lower": where.loss_lower}
     return place | told | {"stamp_count": where.stamp_count}
@@ -85,7 +85,7 @@ def _stamp_to_json(stamp: journey.MessageStamp) -> dict[str, Any]:
 
 
 def _describe_missing(
-    chosen: settings.Settings, lost: search.LostMessage, every: Iterable[journey.MessageStamp]
+    chosen: settings.Settings, lost: search.MissingMessage, every: Iterable[journey.MessageStamp]
 ) -> list[str]:
     """Describe the loss of a message at a node, and how many of its stamps are stored."""
     of_it = [one for one in every if _window(one) == (lost.stream, lost.window_start_us)]

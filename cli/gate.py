@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hopwatch.gate.gate import Gate
     from hopwatch.gate.registry.subjects import Registry
     from hopwatch.monitor.settings import Settings
-    from hopwatch.probes.http.granian_server import ListenAddress
+    from hopwatch.probes.http.granian_server import ServerAddress
 
 PORT: Final = 8081
 """Default port of Confluent's registry."""
@@ -107,13 +107,13 @@ def _find_rule_errors(registry: Registry, made: Gate) -> Iterator[str]:
         yield from find_mismatches(intake.policy.rules, Schema.parse(kept.text))
 
 
-def _build_listening(chosen: Settings, host: str, port: int) -> ListenAddress:
+def _build_listening(chosen: Settings, host: str, port: int) -> ServerAddress:
     """Build the listening address, with checked TLS files."""
-    from hopwatch.probes.http.granian_server import ListenAddress, Tls, TlsError
+    from hopwatch.probes.http.granian_server import ServerAddress, Tls, TlsError
 
     said = chosen.gate.tls
     if said is None:
-        return ListenAddress(host, port)
+        return ServerAddress(host, port)
     tls = Tls(Path(said.certificate), Path(said.key), Path(said.client_ca) if said.client_ca else None)
     try:
         tls.check()
@@ -121,4 +121,4 @@ def _build_listening(chosen: Settings, host: str, port: int) -> ListenAddress:
         raise ConfigurationError(f"[gate.tls]: {error}") from None
     if flaw := tls.describe_flaw(SystemClock().now_us() / 1e6):
         console.stderr().print(f"hopwatch: [gate.tls]: {flaw}")
-    return ListenAddress(host, port, tls)
+    return ServerAddress(host, port, tls)

@@ -71,7 +71,7 @@ def list_(
 
 
 @command.command("show")
-def show(
+def show_rejected(
     event: Id,
     stream: Stream,
     config: Config = Path("hopwatch.toml"),

@@ -197,7 +197,7 @@ def http(  # noqa: PLR0913 - one parameter a flag
     as_json: AsJson = False,
 ) -> None:
     """Stamp what is posted to /v1/observations, see /openapi.json."""
-    from hopwatch.probes.http.granian_server import ListenAddress, check_port, serve_app
+    from hopwatch.probes.http.granian_server import ServerAddress, check_port, serve_app
     from hopwatch.probes.taps.http.app import build_app
     from hopwatch.probes.taps.http.intake import ObservationIntake
     from hopwatch.probes.taps.startup import find_sink_url
@@ -211,7 +211,7 @@ def http(  # noqa: PLR0913 - one parameter a flag
             _print_message("any name of a node is taken: --config or --allow say which there are")
         try:
             listening = f"listening on http://{host}:{port}, which asks nobody who they are"
-            serve_app(build_app(intake), ListenAddress(host, port), around.stop, lambda: _print_message(listening))
+            serve_app(build_app(intake), ServerAddress(host, port), around.stop, lambda: _print_message(listening))
         finally:
             intake.close(bye=bye)
             refused = intake.books.refused_requests

@@ -23,7 +23,7 @@ from hopwatch.monitor.settings.template_sample import Labels
 
 MAX_TEXT: Final = 3_000
 _ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-_HALF_AN_ENTITY: Final = re.compile(r"&[a-z]{0,3}…$")
+_PARTIAL_ENTITY: Final = re.compile(r"&[a-z]{0,3}…$")
 
 
 class Slack:
@@ -56,7 +56,7 @@ class Slack:
 def build_message(title: str, text: str) -> dict[str, Any]:
     """Build the message that is posted to Slack; ``text`` is escaped already, ``title`` is not."""
     # Cut by the character, what is left may end in half of an entity.
-    cut = _HALF_AN_ENTITY.sub("…", texts.shorten(text, MAX_TEXT))
+    cut = _PARTIAL_ENTITY.sub("…", texts.shorten(text, MAX_TEXT))
     header = {
         "type": "header",
         "text": {"type": "plain_text", "text": texts.shorten(title, texts.MAX_TITLE), "emoji": False},

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hopwatch.dashboards.queries.models import Graph
 from hopwatch.monitor.lookup.journey import MessageStamp
-from hopwatch.monitor.lookup.search import LostMessage
+from hopwatch.monitor.lookup.search import MissingMessage
 from hopwatch.monitor.results import WindowResult
 
 
@@ -33,7 +33,7 @@ class SearchResult:
     """
 
     stamps: tuple[MessageStamp, ...] = ()
-    lost: tuple[LostMessage, ...] = ()
+    lost: tuple[MissingMessage, ...] = ()
     segments: int = 0
     searched_segments: int = 0
     searched_at_us: int = 0

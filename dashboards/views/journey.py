@@ -12,7 +12,7 @@ from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.colours import Mark
 from hopwatch.monitor.kernel.naming import HASH_SUFFIX
 from hopwatch.monitor.lookup.journey import MessageStamp, find_part_at, has_left
-from hopwatch.monitor.lookup.search import LostMessage
+from hopwatch.monitor.lookup.search import MissingMessage
 from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.texts import loss_bounds
 from hopwatch.monitor.texts.escaping import escape_line
@@ -113,7 +113,9 @@ def build_journey(found: SearchResult, key: JourneyKey, way: MessagePath, now_us
     return Journey(key, shown, mark, told, reasons, lost_at, steps, left_out, kept)
 
 
-def _format_id(key: JourneyKey, stamps: Sequence[MessageStamp], lost: Sequence[LostMessage], way: MessagePath) -> str:
+def _format_id(
+    key: JourneyKey, stamps: Sequence[MessageStamp], lost: Sequence[MissingMessage], way: MessagePath
+) -> str:
     """Return the id as the first node of the pathway gave it that says what it is; a text that is known before all."""
     places = {node: place for place, node in enumerate(way.graph.nodes)}
     said = sorted(
@@ -130,7 +132,7 @@ def _stamp_key(one: MessageStamp) -> JourneyKey:
     return JourneyKey(one.stream, one.event_time_us // WINDOW_US * WINDOW_US, one.message_id)
 
 
-def _lost_key(one: LostMessage) -> JourneyKey:
+def _lost_key(one: MissingMessage) -> JourneyKey:
     return JourneyKey(one.stream, one.window_start_us, one.message_id)
 
 

@@ -26,7 +26,7 @@ class GateAwayError(Exception):
     """The gate gave no answer, or not now: what was sent has to be sent again."""
 
 
-class EventAnswer(NamedTuple):
+class GateAnswer(NamedTuple):
     """What became of one event; ``place`` and ``detail`` are the first error that the gate tells of it, if any."""
 
     status: int
@@ -51,7 +51,7 @@ class GateClient:
         """
         self._asked("PUT", f"/subjects/{subject}/schemas", schema, {HTTPStatus.OK, HTTPStatus.CREATED})
 
-    def post(self, stream: str, items: Sequence[Item]) -> list[EventAnswer]:
+    def post(self, stream: str, items: Sequence[Item]) -> list[GateAnswer]:
         """Post events of which each has a fate of its own, and return what became of them, in their order.
 
         Raises:
@@ -80,7 +80,7 @@ class GateClient:
         return json.loads(told)
 
 
-def _parse_answer(number: int, one: dict[str, Any]) -> EventAnswer:
+def _parse_answer(number: int, one: dict[str, Any]) -> GateAnswer:
     errors = one.get("errors") or [{"place": "", "detail": ""}]
     arrived_us = (datetime.fromisoformat(one["arrived"]) - _EPOCH) // timedelta(microseconds=1)
-    return EventAnswer(one["status"], arrived_us, errors[0]["place"].removeprefix(f"/{number}"), errors[0]["detail"])
+    return GateAnswer(one["status"], arrived_us, errors[0]["place"].removeprefix(f"/{number}"), errors[0]["detail"])

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any, Final, NamedTuple, Protocol
 
 from hopwatch.demo.entrance.breakage import Breakage, Item, choose_breakage
-from hopwatch.demo.entrance.client import EventAnswer, GateAwayError
+from hopwatch.demo.entrance.client import GateAnswer, GateAwayError
 from hopwatch.demo.entrance.events import SCHEMA, SUBJECT, build_item
 from hopwatch.demo.entrance.rejections import Rejections
 from hopwatch.demo.faults import Dice, FaultAction
@@ -31,7 +31,7 @@ class Client(Protocol):
     def register(self, subject: str, schema: dict[str, Any]) -> None:
         """Register a schema."""
 
-    def post(self, stream: str, items: Sequence[Item]) -> list[EventAnswer]:
+    def post(self, stream: str, items: Sequence[Item]) -> list[GateAnswer]:
         """Post events."""
 
 
@@ -119,7 +119,7 @@ class EventSender:
                 self._note(one, answer)
         return again
 
-    def _note(self, one: OutgoingEvent, answer: EventAnswer) -> None:
+    def _note(self, one: OutgoingEvent, answer: GateAnswer) -> None:
         """Write down what was sent: the deed is what the sender made of the event, whatever the gate says of it.
 
         The gate keeps an event whose time cannot be under the moment at which it arrived, and tells when that was.

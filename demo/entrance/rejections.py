@@ -11,7 +11,7 @@ from typing import Final
 
 from hopwatch.demo.comparison_line import ComparisonLine, expect_equal
 from hopwatch.demo.entrance.breakage import Breakage
-from hopwatch.demo.entrance.client import EventAnswer
+from hopwatch.demo.entrance.client import GateAnswer
 from hopwatch.demo.nodes import GATE
 
 NOTHING: Final = "nothing wrong"
@@ -35,7 +35,7 @@ class Rejections:
         """Begin with none."""
         self._kinds: dict[str, Rejection] = {}
 
-    def note(self, breakage: Breakage | None, answer: EventAnswer) -> None:
+    def note(self, breakage: Breakage | None, answer: GateAnswer) -> None:
         """Note what was wrong with an event and what the gate said of it.
 
         A broken event counts as rejected if the gate names the place that was broken.

@@ -22,7 +22,7 @@ SegmentFilter = Callable[[Sequence[Path]], Iterable[Path]]
 """Selects the segments to search, in the order of the search."""
 
 
-class LostMessage(NamedTuple):
+class MissingMessage(NamedTuple):
     """Message that the store has as missing at a node in a window.
 
     ``loss`` is how many are missing there, ``loss_lower`` how many of them are surely lost.
@@ -52,7 +52,7 @@ def find_stamps(
     return tuple(journey.read_stamps(chosen(record_source.build_source(settings).segments()), wanted, stream))
 
 
-def find_losses(url: str, wanted: tuple[bytes, ...], stream: str | None = None) -> tuple[LostMessage, ...]:
+def find_losses(url: str, wanted: tuple[bytes, ...], stream: str | None = None) -> tuple[MissingMessage, ...]:
     """Return the losses of the wanted ids in the store at a URL; none if there is no store yet.
 
     Raises:
@@ -67,7 +67,7 @@ def find_losses(url: str, wanted: tuple[bytes, ...], stream: str | None = None) 
         engine.dispose()
 
 
-def _lost_message(message_id: bytes, found: reader.LossLocation) -> LostMessage:
+def _lost_message(message_id: bytes, found: reader.LossLocation) -> MissingMessage:
     def stamp(one: dict[str, Any]) -> MessageStamp:
         lags = {name: None if one[name] == NOT_STAMPED else one[name] for name in ("lag_in_us", "lag_out_us")}
         told = one | lags | {"outcome": Outcome(one["outcome"]).name.lower()}
@@ -75,7 +75,7 @@ def _lost_message(message_id: bytes, found: reader.LossLocation) -> LostMessage:
 
     kind, text, stamp_count, kept = found.message
     where = found.stream, found.window_start_us, found.node, *found.loss
-    return LostMessage(
+    return MissingMessage(
         *where, message_id, naming.format_id(message_id, kind, text), tuple(map(stamp, kept)), stamp_count
     )
 

@@ -144,7 +144,7 @@ def _read_certificate(server: ssl.SSLContext, client: ssl.SSLContext) -> dict[st
 
 
 @dataclass(frozen=True, slots=True)
-class ListenAddress:
+class ServerAddress:
     """Where an app is served, and how."""
 
     host: str
@@ -201,7 +201,7 @@ class HealthOnlyApp:
         await send_problem(HttpProblem(HTTPStatus.NOT_FOUND, "not-found", told), send)
 
 
-def serve_app(app: App, listening: ListenAddress, stop: Event, ready: Callable[[], None]) -> None:
+def serve_app(app: App, listening: ServerAddress, stop: Event, ready: Callable[[], None]) -> None:
     """Serve until ``stop`` is set, or the server ends by itself, which sets it; ``ready`` is called at the start."""
     # What is there now stays as long as the app: each full collection would go through it, and nobody is served then.
     gc.collect()
@@ -221,11 +221,11 @@ def _raise_descriptor_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-async def _serve_until_stopped(app: App, listening: ListenAddress, stop: Event, ready: Callable[[], None]) -> None:
+async def _serve_until_stopped(app: App, listening: ServerAddress, stop: Event, ready: Callable[[], None]) -> None:
     servers = [_build_server(ErrorMiddleware(app), listening, listening.port, MAX_CONNECTIONS)]
     if listening.health_port is not None:
         # The lifespan is the first one's.
-        health, plain = ErrorMiddleware(HealthOnlyApp(app)), ListenAddress(listening.host, listening.health_port)
+        health, plain = ErrorMiddleware(HealthOnlyApp(app)), ServerAddress(listening.host, listening.health_port)
         servers.append(_build_server(health, plain, plain.port, MAX_HEALTH_CONNECTIONS, interface=Interfaces.ASGINL))
     ports = {listening.port, listening.health_port or listening.port}
     connections = ConnectionLimiter(ports)
@@ -244,7 +244,7 @@ async def _serve_until_stopped(app: App, listening: ListenAddress, stop: Event, 
     await stopping
 
 
-def _build_server(app: App, listening: ListenAddress, port: int, connections: int, **more: Any) -> Server:  # noqa: ANN401 - granian's
+def _build_server(app: App, listening: ServerAddress, port: int, connections: int, **more: Any) -> Server:  # noqa: ANN401 - granian's
     return Server(
         app,
         address=listening.host,

@@ -14,7 +14,7 @@ from hopwatch.probes.taps.documents import SkippedMessage, StampableMessage
 from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.taps.sides import StampSide
 from hopwatch.probes.taps.tally import TapTally
-from hopwatch.probes.taps.untimed import MissedMessages, UntimedMessages
+from hopwatch.probes.taps.untimed_messages import MissedMessages, UntimedMessages
 from hopwatch.probes.values import SkipReason
 
 SETTLE_EVERY_S: Final = 1.0

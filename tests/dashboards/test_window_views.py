@@ -19,7 +19,7 @@ from hopwatch.dashboards.queries.window_models import AgedOutRecords, Revision, 
 from hopwatch.dashboards.views import conservation, journey, lost_ids, texts, window_detail
 from hopwatch.dashboards.views.journey import JourneyKey
 from hopwatch.monitor.lookup.journey import MessageStamp
-from hopwatch.monitor.lookup.search import LostMessage
+from hopwatch.monitor.lookup.search import MissingMessage
 from hopwatch.monitor.results import Status, Verdict, WindowResult
 from hopwatch.probes.contract.ids import id_bytes
 from tests.alerts.windows import START_US, window
@@ -43,7 +43,7 @@ def way(*sides: str, status: Status = Status.FINAL, graph: Graph = CHAIN) -> Mes
 
 def told(stamps: tuple[MessageStamp, ...], of: MessagePath, *lost_at: str) -> journey.Journey:
     """Return the journey of these stamps."""
-    lost = tuple(LostMessage("orders", START_US, node, 1, 1, pack_ids(7), pack_ids(7).hex()) for node in lost_at)
+    lost = tuple(MissingMessage("orders", START_US, node, 1, 1, pack_ids(7), pack_ids(7).hex()) for node in lost_at)
     return journey.build_journey(
         SearchResult(stamps, lost), JourneyKey("orders", START_US, pack_ids(7)), of, START_US, UTC
     )
@@ -270,7 +270,7 @@ def test_two_messages_that_an_id_may_mean_are_two_journeys() -> None:
     """As it is read first comes first, whatever is newer; 16 hexadecimal digits may be a number too."""
     other = stamp("b", 1_000, None)._replace(message_id=pack_ids(8), event_time_us=at_us(70))
     found = SearchResult(
-        (PASSED_A, other), (LostMessage("orders", START_US, "b", 1, 1, pack_ids(8), pack_ids(8).hex()),)
+        (PASSED_A, other), (MissingMessage("orders", START_US, "b", 1, 1, pack_ids(8), pack_ids(8).hex()),)
     )
     keys = journey.list_keys(found, (pack_ids(7), pack_ids(8)))
     assert [(key.message_id, key.start_us) for key in keys] == [

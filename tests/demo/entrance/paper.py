@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hopwatch.demo.entrance.breakage import Item
-from hopwatch.demo.entrance.client import EventAnswer, GateAwayError
+from hopwatch.demo.entrance.client import GateAnswer, GateAwayError
 from tests.demo.paper import NOON_US
 
-ENTERED = EventAnswer(201, NOON_US, "", "")
-NOT_WRITTEN = EventAnswer(503, NOON_US, "", "")
+ENTERED = GateAnswer(201, NOON_US, "", "")
+NOT_WRITTEN = GateAnswer(503, NOON_US, "", "")
 
 
 class PaperGate:
     """Takes what a sender sends."""
 
-    def __init__(self, say: Callable[[Item], EventAnswer] = lambda _: ENTERED) -> None:
+    def __init__(self, say: Callable[[Item], GateAnswer] = lambda _: ENTERED) -> None:
         """Take what is said of an event."""
         self.say = say
         self.away = 0
@@ -30,7 +30,7 @@ class PaperGate:
         self._answer()
         self.schemas[subject] = schema
 
-    def post(self, stream: str, items: Sequence[Item]) -> list[EventAnswer]:
+    def post(self, stream: str, items: Sequence[Item]) -> list[GateAnswer]:
         """Say something of each event."""
         assert stream == "flights"
         self._answer()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hopwatch.demo.entrance.client import HOST, EventAnswer, GateAwayError, GateClient
+from hopwatch.demo.entrance.client import HOST, GateAnswer, GateAwayError, GateClient
 from hopwatch.demo.links import LinkError
 
 ARRIVED = "2023-11-14T22:14:00.000001Z"
@@ -79,7 +79,7 @@ def test_events_are_posted_each_with_a_fate_of_its_own(server: PaperServer, clie
         {"id": "b", "status": 422, "arrived": ARRIVED, "errors": errors},
     ]
     server.status, server.body = 207, json.dumps({"entered": 1, "held": 0, "events": events}).encode()
-    expected = [EventAnswer(201, ARRIVED_US, "", ""), EventAnswer(422, ARRIVED_US, "/data/distance", "no integer")]
+    expected = [GateAnswer(201, ARRIVED_US, "", ""), GateAnswer(422, ARRIVED_US, "/data/distance", "no integer")]
     assert client.post("flights", [{"id": "a"}, {"id": "b"}]) == expected
     assert client.post("flights", [{"id": "a"}, {"id": "b"}]) == expected
     assert server.asked == [("POST /streams/flights/events?each=true", [{"id": "a"}, {"id": "b"}])] * 2

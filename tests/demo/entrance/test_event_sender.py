@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hopwatch.demo.entrance.breakage import Item
-from hopwatch.demo.entrance.client import EventAnswer
+from hopwatch.demo.entrance.client import GateAnswer
 from hopwatch.demo.entrance.event_sender import MAX_EVENTS, PATIENCE_S, RETRY_S, EventSender
 from hopwatch.demo.entrance.events import SCHEMA, build_item
 from hopwatch.demo.entrance.rejections import Rejections, read_rejections
@@ -98,7 +98,7 @@ def test_what_was_not_written_goes_again_under_the_same_id(bench: SenderBench) -
     first, second, third = messages(3)
     full = [NOT_WRITTEN, NOT_WRITTEN]
 
-    def say(event: Item) -> EventAnswer:
+    def say(event: Item) -> GateAnswer:
         return full.pop() if full and event["id"] == build_item(second)["id"] else ENTERED
 
     bench.gate.say, bench.gate.away = say, 1
@@ -123,9 +123,9 @@ def test_what_is_broken_is_rejected_in_truth_and_told_by_the_gate(tmp_path: Path
     sent = messages(50)
     seen: list[Item] = []
 
-    def say(event: Item) -> EventAnswer:
+    def say(event: Item) -> GateAnswer:
         seen.append(event)
-        return EventAnswer(422, NOON_US + MINUTE_US, "/data/carrier", "Field required")
+        return GateAnswer(422, NOON_US + MINUTE_US, "/data/carrier", "Field required")
 
     made.gate.say = say
     with closing(made.log):

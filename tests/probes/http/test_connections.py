@@ -15,7 +15,7 @@ import pytest
 
 from hopwatch.probes.http import connections, granian_server
 from hopwatch.probes.http.connections import ConnectionLimiter
-from hopwatch.probes.http.granian_server import ListenAddress
+from hopwatch.probes.http.granian_server import ServerAddress
 from hopwatch.probes.http.limits import Receive, Scope, Send
 
 PATIENCE_S = 60.0
@@ -144,7 +144,7 @@ def test_a_client_that_does_not_read_keeps_no_server_from_ending(monkeypatch: py
         port = free.getsockname()[1]
     ready, stop = Event(), Event()
     serving = Thread(
-        target=granian_server.serve_app, args=(large, ListenAddress("127.0.0.1", port), stop, ready.set), daemon=True
+        target=granian_server.serve_app, args=(large, ServerAddress("127.0.0.1", port), stop, ready.set), daemon=True
     )
     serving.start()
     assert ready.wait(PATIENCE_S)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch.probes.taps.documents import SkippedMessage, StampableMessage
-from hopwatch.probes.taps.untimed import MAX_WINDOWS_APART, WINDOWS_APART, UntimedMessages
+from hopwatch.probes.taps.untimed_messages import MAX_WINDOWS_APART, WINDOWS_APART, UntimedMessages
 from hopwatch.probes.values import SkipReason
 from hopwatch.testing import EPOCH_US
 from tests.probes.drops import drops
