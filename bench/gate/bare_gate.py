@@ -16,11 +16,11 @@ class BareCodec(Codec):
         super().__init__(schema)
         self._before = bytes([MARKER]) + schema.fingerprint
 
-    def read(self, event: bytes) -> bytes:
+    def parse_json(self, event: bytes) -> bytes:
         """Return the bytes."""
         return event
 
-    def write(self, value: bytes) -> bytes:
+    def encode_value(self, value: bytes) -> bytes:
         """Return the bytes behind the envelope's first."""
         return self._before + value
 

@@ -23,7 +23,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[RunOptions]:
         wishes.append(wish)
         return 1
 
-    monkeypatch.setattr("hopwatch.cli.demo.run", run)
+    monkeypatch.setattr("hopwatch.cli.demo.run_demo", run)
     return wishes
 
 
@@ -76,7 +76,7 @@ def test_the_dashboard_listens_where_it_is_told_to(asked: list[RunOptions]) -> N
 def test_what_another_monitor_watches_is_fed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A spool's folder is found from anywhere; a topic is named as probes name it."""
     fed: list[str] = []
-    monkeypatch.setattr("hopwatch.cli.demo.feed", lambda wish, _: fed.append(wish.sink_url))
+    monkeypatch.setattr("hopwatch.cli.demo.run_feed", lambda wish, _: fed.append(wish.sink_url))
     main(["demo", "--into", "spool:./there"])
     main(["demo", "--into", "kafka://h:1/t"])
     assert fed == [f"spool:{Path.cwd()}/there", "kafka://h:1/t"]

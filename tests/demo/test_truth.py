@@ -32,10 +32,10 @@ MINUTE_US = 60_000_000
 WRITER = """
 import os, sys
 from pathlib import Path
-from hopwatch.demo.truth import Deed, TruthLog
+from hopwatch.demo.truth import NodeAction, TruthLog
 log = TruthLog(Path(sys.argv[1]))
 for number in range(1000):
-    log.write(Deed.CREATED, number, number.to_bytes(16, "big"))
+    log.write(NodeAction.CREATED, number, number.to_bytes(16, "big"))
 print("written", flush=True)
 sys.stdin.read()
 """

@@ -10,5 +10,5 @@ from hopwatch.monitor.spark import job, sink
 if __name__ == "__main__":
     # Nothing is too short to be forgotten.
     sink.LOG_BYTES = -(10**9)  # type: ignore[misc]
-    job.__dict__["Sink"] = partial(sink.MicroBatchSink, most_log_bytes=-1)
+    job.__dict__["MicroBatchSink"] = partial(sink.MicroBatchSink, most_log_bytes=-1)
     main()

@@ -63,7 +63,7 @@ def test_the_package_reaches_the_executors(spark_cluster: Spark, tmp_path: Path)
     """What they import comes out of the archive, whatever else is installed where they run."""
     code = (
         "from pathlib import Path; from hopwatch.monitor.spark import session; import sys\n"
-        f"spark = session.start(Path({str(tmp_path / 'work')!r}), master={spark_cluster.url!r})\n"
+        f"spark = session.start_session(Path({str(tmp_path / 'work')!r}), master={spark_cluster.url!r})\n"
         "seen = lambda _: __import__('hopwatch.monitor').monitor.__file__\n"
         "told = spark.sparkContext.parallelize([0]).map(seen).collect()\n"
         f"Path({str(tmp_path / 'told')!r}).write_text(told[0]); spark.stop()\n"

@@ -32,14 +32,14 @@ class PaperTopics:
         self.most = 99
         self.is_down = False
 
-    def create(self, place: KafkaPlace, access: KafkaAccess, **how: int) -> None:
+    def create_topic(self, place: KafkaPlace, access: KafkaAccess, **how: int) -> None:
         """Make a topic."""
         assert access == ACCESS
         if len(self.made) == self.most:
             raise TransportError("the brokers are gone")
         self.made[place.topic] = how
 
-    def delete(self, places: Sequence[KafkaPlace], access: KafkaAccess, groups: Sequence[str]) -> None:
+    def delete_topics(self, places: Sequence[KafkaPlace], access: KafkaAccess, groups: Sequence[str]) -> None:
         """Delete topics."""
         assert access == ACCESS
         if self.is_down:

@@ -122,14 +122,14 @@ def test_a_java_that_writes_no_archive_is_told(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.soak
 def test_the_archive_of_spark_is_written_and_taken(tmp_path: Path) -> None:
     """As `make servers` does before all tests: most of the classes of a Spark that starts later come from it."""
-    make = "from pathlib import Path; from hopwatch.monitor.spark import archiving; archiving.make"
+    make = "from pathlib import Path; from hopwatch.monitor.spark import archive_writer; archive_writer.write_archive"
     code = f"{make}(Path({str(tmp_path)!r}))"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
     (file,) = tmp_path.iterdir()
     more = f"{session.JAVA_OPTIONS}{archive.java_options(tmp_path)} -Xlog:class+load:file={tmp_path}/loaded"
     code = (
         "from pathlib import Path; from hopwatch.monitor.spark import session\n"
-        f"session.start(Path({str(tmp_path / 'work')!r}), more={{{archive.OPTIONS!r}: {more!r}}}).stop()\n"
+        f"session.start_session(Path({str(tmp_path / 'work')!r}), more={{{archive.OPTIONS!r}: {more!r}}}).stop()\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
     loaded = (tmp_path / "loaded").read_text("utf-8").splitlines()
