@@ -10,7 +10,6 @@ import numpy as np
 
 from hopwatch.alerts import rule_config
 from hopwatch.alerts.decision.rules import AlertRules
-from hopwatch.monitor import stream_config
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.masks import Ids, ids_from_bytes
@@ -66,7 +65,7 @@ def _settings_of(paths: Mapping[str, tuple[str, ...]]) -> Settings:
 
 def rules_of(paths: Mapping[str, tuple[str, ...]]) -> Mapping[str, StreamConfig]:
     """Return what the monitor knows of streams that are chains of these nodes."""
-    return stream_config.from_settings(_settings_of(paths))
+    return _settings_of(paths).stream_configs()
 
 
 def window(  # noqa: PLR0913 - all that a window is made of

@@ -18,7 +18,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from hopwatch.cli import console, metrics_server, signals
 from hopwatch.cli.checks import alerts as reach
-from hopwatch.monitor import java, settings, stream_config
+from hopwatch.monitor import java, settings
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, DependencyError, HopwatchError, StoreError
 from hopwatch.monitor.results import WindowResult, format_iso
@@ -73,7 +73,7 @@ def command(
         place = job.JobContext(
             read,
             engine,
-            stream_config.from_settings(chosen),
+            chosen.stream_configs(),
             chosen.monitor.workdir,
             hold,
             chosen.store.retry_for_us / 1e6,

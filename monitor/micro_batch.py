@@ -14,8 +14,8 @@ from hopwatch.monitor.accounting.holes import NOTHING_PLANNED, PlannedRead
 from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
 from hopwatch.monitor.accounting.unheard_instances import SpoolFolder
 from hopwatch.monitor.payloads import NOT_LANDED, FactSheet, OffsetRun, SetAside
-from hopwatch.monitor.results import Status, WindowResult
-from hopwatch.monitor.spark.rows import FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, TALLY_ROW
+from hopwatch.monitor.results import CommittedBatch, Status, WindowResult
+from hopwatch.monitor.row_kinds import FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, TALLY_ROW
 from hopwatch.monitor.store import fencing, outliers, reader, rollups, undeclared_names, writer
 from hopwatch.monitor.store.past import PackedTallies, StoredPast
 from hopwatch.monitor.stream_config import StreamConfig
@@ -74,14 +74,6 @@ class BatchResult(NamedTuple):
     spent: tuple[str, ...]
     read_through_us: int = 0
     watermark_us: int = 0
-
-
-class CommittedBatch(NamedTuple):
-    """Written micro-batch: the windows that were judged, the watermark, and the duration."""
-
-    results: tuple[WindowResult, ...]
-    watermark_us: int
-    took_s: float
 
 
 BatchObserver = Callable[[CommittedBatch], None]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 
 class Status(StrEnum):
@@ -32,6 +32,9 @@ class Verdict(StrEnum):
     CLEAN = "CLEAN"
     UNKNOWN = "UNKNOWN"
 
+
+OTHER: Final = "__other__"
+"""Name in place of the streams and nodes whose series are folded into one; no stream and no node may have it."""
 
 UNINFORMATIVE: Final = frozenset({None, Verdict.UNKNOWN, Verdict.SILENT})
 """Verdicts that say nothing about messages, neither delivery nor loss."""
@@ -205,3 +208,11 @@ def format_iso(moment_us: int) -> str:
     except OverflowError:
         return f"{moment_us} µs since 1970"
     return moment.isoformat().replace("+00:00", "Z")
+
+
+class CommittedBatch(NamedTuple):
+    """Written micro-batch: the windows that were judged, the watermark, and the duration."""
+
+    results: tuple[WindowResult, ...]
+    watermark_us: int
+    took_s: float

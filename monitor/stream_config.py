@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
-
-if TYPE_CHECKING:
-    from hopwatch.monitor.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +19,3 @@ class StreamConfig:
     terms: WindowPolicy
     shards: int = 1
     ignore_nodes: tuple[str, ...] = ()
-
-
-def from_settings(settings: Settings) -> dict[str, StreamConfig]:
-    """Return the configuration of each stream in the settings."""
-    return {name: stream.rules for name, stream in settings.streams.items()}

@@ -26,7 +26,7 @@ def rules_of(folder: Path, streams: Json, **settings: object) -> dict[str, strea
     """Return the rules of the streams as a configuration file gives them, the settings added to each."""
     config = folder / "hopwatch.toml"
     config.write_text(f"streams = {_toml({name: stream | settings for name, stream in streams.items()})}\n")
-    return stream_config.from_settings(load(config, flags={}, environ={}))
+    return load(config, flags={}, environ={}).stream_configs()
 
 
 def prepared_store(folder: Path, name: str) -> Engine:

@@ -20,9 +20,10 @@ from hopwatch.monitor import micro_batch
 from hopwatch.monitor.accounting.ledger import Ledger
 from hopwatch.monitor.kernel.tally import NEVER_US
 from hopwatch.monitor.micro_batch import BatchFollower
+from hopwatch.monitor.row_kinds import CLOCK_ROW
 from hopwatch.monitor.spark import one_shot
 from hopwatch.monitor.spark.decoder import decode_segments
-from hopwatch.monitor.spark.rows import CLOCK_ROW, KEY_COLUMNS, JobRow, to_arrow
+from hopwatch.monitor.spark.rows import KEY_COLUMNS, JobRow, to_arrow
 from hopwatch.monitor.spark.sources import spool
 from hopwatch.monitor.spark.window_state import WindowShardProcessor
 from hopwatch.monitor.store import fencing, writer

@@ -22,8 +22,6 @@ SERIES_PER_NODE: Final = _count_series(NODE_METRICS)
 SERIES_PER_STREAM: Final = _count_series(STREAM_METRICS)
 MONITOR_SERIES: Final = _count_series(MONITOR_METRICS)
 """Series of a node, a stream and the monitor itself at most."""
-MIN_SERIES: Final = 1_000
-"""With which there is room for some streams, whatever the monitor says of itself."""
 
 
 @dataclass(frozen=True, slots=True)

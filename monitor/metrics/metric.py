@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 
 MAX_OPEN_SERIES: Final = 100
 """Label sets of one of the monitor's own metrics at most; those beyond are one, ``OTHER`` in each label."""
-OTHER: Final = "__other__"
 
 
 class MetricType(StrEnum):

@@ -14,8 +14,7 @@ from hopwatch.monitor.metrics.catalog import BUCKETS_S
 from hopwatch.monitor.metrics.counters import CounterTotals, WindowCounters
 from hopwatch.monitor.metrics.folding import FoldingPlan
 from hopwatch.monitor.metrics.snapshot import BatchDurations, InitialState, MetricsSnapshot, StoreSnapshot
-from hopwatch.monitor.micro_batch import CommittedBatch
-from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.results import CommittedBatch, WindowResult
 from hopwatch.monitor.stream_config import StreamConfig
 
 _NO_BATCHES: Final = BatchDurations((0,) * (len(BUCKETS_S) + 1))

@@ -7,9 +7,10 @@ from typing import Annotated, Final, NamedTuple
 
 from pydantic import BeforeValidator
 
-from hopwatch.monitor.metrics.folding import MIN_SERIES
 from hopwatch.monitor.settings.table import SettingsTable
 
+MIN_SERIES: Final = 1_000
+"""Lower bound of the limit: there is room for some streams beside the series of the monitor itself."""
 MAX_SERIES: Final = 100_000
 MAX_PORT: Final = 65_535
 _ADDRESS: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):([0-9]{1,5})")

@@ -22,8 +22,8 @@ from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSett
 
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.kernel.window import WindowPolicy
-from hopwatch.monitor.metrics.metric import OTHER
 from hopwatch.monitor.pathway import Pathway, PathwayError
+from hopwatch.monitor.results import OTHER
 from hopwatch.monitor.settings import cross_checks, error_details
 from hopwatch.monitor.settings.alerting import AlertsSettings
 from hopwatch.monitor.settings.dashboard import DashboardSettings
@@ -233,6 +233,10 @@ class Settings(BaseSettings):
         if found:
             raise error_details.build_error(cls.__name__, found)
         return settings
+
+    def stream_configs(self) -> dict[str, StreamConfig]:
+        """Return the configuration of each stream, as the job takes it."""
+        return {name: stream.rules for name, stream in self.streams.items()}
 
     def check_stream(self, stream: str | None) -> None:
         """Check a stream that was named on the command line; none means all.

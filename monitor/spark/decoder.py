@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hopwatch.monitor import segment_file
 from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE
 from hopwatch.monitor.payloads import SetAside
-from hopwatch.monitor.spark.rows import CLOCK_ROW, SET_ASIDE_ROW, Batches, JobRow, to_arrow
+from hopwatch.monitor.row_kinds import CLOCK_ROW, SET_ASIDE_ROW
+from hopwatch.monitor.spark.rows import Batches, JobRow, to_arrow
 from hopwatch.monitor.spark.segment_accumulator import SegmentAccumulator, find_undeclared, parse_record, sender_of
 from hopwatch.monitor.spark.sources.spool import local_path
 from hopwatch.monitor.stream_config import StreamConfig

@@ -20,7 +20,8 @@ import pyarrow as pa
 from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE
 from hopwatch.monitor.kernel.window import STRAGGLING_US
 from hopwatch.monitor.payloads import NOT_LANDED, OffsetRun, SendingInstance, SetAside
-from hopwatch.monitor.spark.rows import CLOCK_ROW, OFFSETS_ROW, SET_ASIDE_ROW, Batches, JobRow, to_arrow
+from hopwatch.monitor.row_kinds import CLOCK_ROW, OFFSETS_ROW, SET_ASIDE_ROW
+from hopwatch.monitor.spark.rows import Batches, JobRow, to_arrow
 from hopwatch.monitor.spark.segment_accumulator import SegmentAccumulator, find_undeclared, parse_record, sender_of
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope, segment

@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from hopwatch.monitor.kernel.tally import NEVER_US
 from hopwatch.monitor.payloads import Claims, pack_tally
+from hopwatch.monitor.row_kinds import CLAIMS_ROW, CLOCK_ROW, TALLY_ROW
 from hopwatch.monitor.spark import claim_reader
-from hopwatch.monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, KEY_COLUMNS, TALLIED_COLUMNS, TALLY_ROW
+from hopwatch.monitor.spark.rows import KEY_COLUMNS, TALLIED_COLUMNS
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.limits import WINDOW_US
 

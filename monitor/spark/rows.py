@@ -18,21 +18,6 @@ TALLIED_COLUMNS: Final = (
 """Columns of the job's output: tallies of window shards, and all rows that need no state."""
 
 KEY_COLUMNS: Final = ("kind", "stream", "window_start_ms", "shard")
-CLAIMS_ROW: Final = "claims"
-"""Claim checks on batches of one window: for the window shard that the row names."""
-FACTS_ROW: Final = "facts"
-"""Facts for the books, of the batches of one segment."""
-SET_ASIDE_ROW: Final = "set_aside"
-"""A record that cannot be counted."""
-OFFSETS_ROW: Final = "offsets"
-"""A run of records that was read from one partition of a topic."""
-CLOCK_ROW: Final = "clock"
-"""The latest arrival that a task has read; the only rows with a value in the watermark's column."""
-TALLY_ROW: Final = "tally"
-"""A window shard, tallied."""
-TICK_ROW: Final = "tick"
-"""Nothing but the watermark."""
-
 ROWS_PER_BATCH: Final = 256
 _ARROW: Final = pa.schema(
     [

@@ -16,7 +16,8 @@ from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_STREAM
 from hopwatch.monitor.kernel.books import FACTS, IMPLAUSIBLE, IN_WINDOW, DropFact
 from hopwatch.monitor.kernel.tally import instance_name
 from hopwatch.monitor.payloads import CLAIMED_FIELDS, CLAIMS, EARLY, NOWHERE, Claims, FactSheet, SendingInstance
-from hopwatch.monitor.spark.rows import CLAIMS_ROW, FACTS_ROW, JobRow
+from hopwatch.monitor.row_kinds import CLAIMS_ROW, FACTS_ROW
+from hopwatch.monitor.spark.rows import JobRow
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import BatchKind

@@ -17,8 +17,8 @@ from hopwatch.monitor.accounting import unheard_instances
 from hopwatch.monitor.accounting.ledger import Ledger
 from hopwatch.monitor.clock import Clock, SystemClock
 from hopwatch.monitor.errors import StoreTakenError
-from hopwatch.monitor.micro_batch import BatchResult, CommittedBatch
-from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.micro_batch import BatchResult
+from hopwatch.monitor.results import CommittedBatch, WindowResult
 from hopwatch.monitor.store import dialect, fencing, reader
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.payloads import Claims, join_payloads, pack_tally, split_payloads
+from hopwatch.monitor.row_kinds import CLAIMS_ROW, TALLY_ROW, TICK_ROW
 from hopwatch.monitor.spark import claim_reader
-from hopwatch.monitor.spark.rows import CLAIMS_ROW, TALLY_ROW, TICK_ROW
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.limits import WINDOW_US
 

@@ -17,7 +17,7 @@ from hopwatch.alerts.channels.webhook import build_idempotency_key
 from hopwatch.alerts.storage import outbox
 from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.cli.main import main
-from hopwatch.monitor import settings, stream_config
+from hopwatch.monitor import settings
 from hopwatch.monitor.store import dialect, schema, tables
 from tests.alerts.receiver import Receiver, Spell
 from tests.alerts.test_batch_hook import BEFORE_AMENDED
@@ -50,7 +50,7 @@ def watched(workspace: Workspace) -> Workspace:
     follower = AlertHook(
         rule_config.build_rules(chosen), lambda one: ("chat", "pager") if one.severity == "page" else ()
     )
-    stream = MicroBatches(stream_config.from_settings(chosen), engine, follower=follower)
+    stream = MicroBatches(chosen.stream_configs(), engine, follower=follower)
     for paths in traffic(workspace.folder / "spool")[:BEFORE_AMENDED]:
         stream.run(paths)
     engine.dispose()

@@ -12,10 +12,11 @@ from sqlalchemy import text
 
 from hopwatch.alerts.storage import outbox
 from hopwatch.cli import metrics_server
-from hopwatch.monitor import settings, stream_config
+from hopwatch.monitor import settings
 from hopwatch.monitor.errors import DependencyError
 from hopwatch.monitor.metrics import store_poller
-from hopwatch.monitor.micro_batch import CommittedBatch, ignore_batch
+from hopwatch.monitor.micro_batch import ignore_batch
+from hopwatch.monitor.results import CommittedBatch
 from hopwatch.monitor.spark import job, session
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import dialect, schema
@@ -32,7 +33,7 @@ def measured(workspace: Workspace) -> Iterator[job.JobContext]:
     engine = dialect.create_engine(workspace.store_url)
     schema.prepare_store(engine)
     place = job.JobContext(
-        SpoolSource(workspace.folder / "spool"), engine, stream_config.from_settings(chosen), workspace.folder / "work"
+        SpoolSource(workspace.folder / "spool"), engine, chosen.stream_configs(), workspace.folder / "work"
     )
     with metrics_server.serve_metrics(place, chosen) as observed:
         yield observed

@@ -24,7 +24,7 @@ from hopwatch.gate import ids
 from hopwatch.gate.codec_cache import CodecCache
 from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.gate.request_bodies import SentEvent
-from hopwatch.monitor import settings, stream_config
+from hopwatch.monitor import settings
 from hopwatch.monitor.outliers.explanation import Explanation, SurpriseReason
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.outliers.series_tracker import FindingChanges, OutlierFinding
@@ -177,7 +177,7 @@ def _watched(place: Workspace) -> None:
     engine = dialect.create_engine(place.store_url)
     schema.prepare_store(engine)
     stream = MicroBatches(
-        stream_config.from_settings(chosen),
+        chosen.stream_configs(),
         engine,
         follower=AlertHook(rule_config.build_rules(chosen), lambda _: ("chat",)),
     )

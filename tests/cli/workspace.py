@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from hopwatch.cli.main import main
-from hopwatch.monitor import settings, stream_config
+from hopwatch.monitor import settings
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from tests.micro_batches import run_once
@@ -52,7 +52,7 @@ class Workspace:
         path = write_segment(self.folder / "spool" / "0" / "0000000000.seg", *records, arrival_us=arrival_us)
         engine = dialect.create_engine(self.store_url)
         schema.prepare_store(engine)
-        run_once(engine, stream_config.from_settings(settings.load(self.config, flags={}, environ={})), [path, *more])
+        run_once(engine, settings.load(self.config, flags={}, environ={}).stream_configs(), [path, *more])
         engine.dispose()
         return self
 

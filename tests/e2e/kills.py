@@ -18,7 +18,7 @@ from hopwatch.demo.measurements import Measurements
 from hopwatch.demo.nodes import STREAM
 from hopwatch.demo.pipeline import Pipeline
 from hopwatch.demo.truth import Truth, count_entries
-from hopwatch.monitor import settings, stream_config
+from hopwatch.monitor import settings
 from hopwatch.monitor.store import dialect, reader, schema
 from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.contract.segment import MAGIC, encode_frame
@@ -75,7 +75,7 @@ def _run(pipeline: Pipeline, log: Path) -> None:
 
 
 def _measured(layout: Layout) -> Measurements:
-    known = stream_config.from_settings(settings.load(layout.config, flags={}, environ={}))
+    known = settings.load(layout.config, flags={}, environ={}).stream_configs()
     store = dialect.create_engine(layout.store_url)
     try:
         schema.prepare_store(store)

@@ -149,9 +149,9 @@ def test_id_and_time_stand_in_the_value(kind: Json, value: Json, unit: TimeUnit)
     said = record(
         {"name": "m", "type": record({"name": "id", "type": "string"}, {"name": "at", "type": kind}, name="M")}
     )
-    spots = RecordFields(FieldPath(("m", "id")), FieldPath(("m", "at")), unit)
+    fields = RecordFields(FieldPath(("m", "id")), FieldPath(("m", "at")), unit)
     written = value["long"] if isinstance(value, dict) else value
-    found = validating(said, spots=spots).check(came(orjson.dumps({"m": {"id": "x", "at": written}}), {}), EPOCH_US)
+    found = validating(said, fields=fields).check(came(orjson.dumps({"m": {"id": "x", "at": written}}), {}), EPOCH_US)
     assert found.faults == ()
     assert (found.event_id, found.event_us) == (id_bytes("x"), EPOCH_US)
 
@@ -159,7 +159,7 @@ def test_id_and_time_stand_in_the_value(kind: Json, value: Json, unit: TimeUnit)
 def test_what_is_not_in_the_value_is_told_with_its_place() -> None:
     """What has no value has no id and no time either, and one reason is enough."""
     said = record({"name": "id", "type": ["null", "string"]}, {"name": "at", "type": "string"})
-    held = validating(said, spots=RecordFields(FieldPath(("id",)), FieldPath(("at",))))
+    held = validating(said, fields=RecordFields(FieldPath(("id",)), FieldPath(("at",))))
     found = held.check(came(b'{"id":null,"at":"x"}'), EPOCH_US)
     assert [(one.place, one.detail) for one in found.faults] == [
         ("/id", "it has no id"), ("/at", "an event time is a number, got 'x'")
@@ -170,7 +170,7 @@ def test_what_is_not_in_the_value_is_told_with_its_place() -> None:
 
 def test_the_records_own_time_may_be_the_event_time() -> None:
     """Where it has one."""
-    held = validating(FIRST, spots=RecordFields(is_record_time=True))
+    held = validating(FIRST, fields=RecordFields(is_record_time=True))
     assert held.check(came(OLD, {}), EPOCH_US).event_us == EPOCH_US
     assert held.check(came(OLD, {}, recorded_us=None), EPOCH_US).faults[0].detail == "the record has no time"
 

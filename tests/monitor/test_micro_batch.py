@@ -18,9 +18,9 @@ from hopwatch.monitor.kernel.tally import NEVER_US
 from hopwatch.monitor.kernel.window import STRAGGLING_US
 from hopwatch.monitor.payloads import Claims, pack_tally
 from hopwatch.monitor.results import Status
+from hopwatch.monitor.row_kinds import CLAIMS_ROW, TALLY_ROW
 from hopwatch.monitor.spark import claim_reader
 from hopwatch.monitor.spark.decoder import decode_segments
-from hopwatch.monitor.spark.rows import CLAIMS_ROW, TALLY_ROW
 from hopwatch.monitor.store import dialect, reader, schema, writer
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.limits import WINDOW_US

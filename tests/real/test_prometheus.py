@@ -14,8 +14,7 @@ import pytest
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.metrics.recorder import MetricsRecorder
 from hopwatch.monitor.metrics.server import MetricsServer
-from hopwatch.monitor.micro_batch import CommittedBatch
-from hopwatch.monitor.results import Quantiles, Verdict, WindowResult
+from hopwatch.monitor.results import CommittedBatch, Quantiles, Verdict, WindowResult
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.alerts import shipped
 from tests.alerts.windows import window

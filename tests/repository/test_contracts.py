@@ -15,6 +15,7 @@ from tests.repository import ROOT
 PACKAGES: Final = ("src/hopwatch", "bench")
 FORBIDDEN: Final = [
     ("hopwatch.monitor", "hopwatch.alerts"),
+    ("hopwatch.monitor.accounting.ledger", "hopwatch.monitor.store"),
     ("hopwatch.probes", "pyspark"),
     ("hopwatch.probes.sinks", "hopwatch.probes.taps"),
     ("hopwatch.monitor", "hopwatch.probes"),

@@ -10,10 +10,11 @@ import pytest
 from hopwatch.alerts.events import AlertKind
 from hopwatch.monitor.metrics import catalog
 from hopwatch.monitor.metrics.folding import MONITOR_SERIES, SERIES_PER_NODE, SERIES_PER_STREAM
-from hopwatch.monitor.metrics.metric import OTHER, Metric
+from hopwatch.monitor.metrics.metric import Metric
 from hopwatch.monitor.metrics.samples import RECENT_US
 from hopwatch.monitor.metrics.server import CUT_AFTER_S, MAX_CONNECTIONS, MAX_PER_ADDRESS
 from hopwatch.monitor.metrics.store_poller import POLL_EVERY_S
+from hopwatch.monitor.results import OTHER
 from tests.alerts.shipped import ALERTS
 from tests.repository import ROOT
 

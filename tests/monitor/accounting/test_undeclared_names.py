@@ -13,8 +13,8 @@ from hopwatch.monitor.accounting.undeclared_names import MAX_NAMES, UndeclaredNa
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import SendingInstance, SetAside
+from hopwatch.monitor.row_kinds import SET_ASIDE_ROW
 from hopwatch.monitor.spark.decoder import decode_segments
-from hopwatch.monitor.spark.rows import SET_ASIDE_ROW
 from hopwatch.monitor.stream_config import StreamConfig
 from tests.monitor.spool_builder import STREAM_CONFIGS, WINDOW_POLICY, at_us, observation_batch, write_segment
 

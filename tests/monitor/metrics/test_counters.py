@@ -8,8 +8,7 @@ import pytest
 
 from hopwatch.monitor.metrics.recorder import MetricsRecorder
 from hopwatch.monitor.metrics.snapshot import InitialState
-from hopwatch.monitor.micro_batch import CommittedBatch
-from hopwatch.monitor.results import Status, Verdict, WindowResult
+from hopwatch.monitor.results import CommittedBatch, Status, Verdict, WindowResult
 from tests.alerts.windows import at, window
 from tests.monitor.metrics.metrics_page import make_recorder, sample_value
 

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from hopwatch.monitor.metrics.folding import (
-    MIN_SERIES,
-    MONITOR_SERIES,
-    SERIES_PER_NODE,
-    SERIES_PER_STREAM,
-    plan_folding,
-)
+from hopwatch.monitor.metrics.folding import MONITOR_SERIES, SERIES_PER_NODE, SERIES_PER_STREAM, plan_folding
+from hopwatch.monitor.settings.metrics import MIN_SERIES
 
 NODES = ("a", "b", "c")
 

@@ -19,9 +19,9 @@ from hopwatch.monitor.kernel import masks, naming
 from hopwatch.monitor.kernel.journeys import RecordColumns
 from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally, empty_tally, instance_name, merge_tallies
 from hopwatch.monitor.payloads import CLAIMS, Claims, pack_tally
+from hopwatch.monitor.row_kinds import CLAIMS_ROW
 from hopwatch.monitor.spark import claim_reader
 from hopwatch.monitor.spark.decoder import decode_segments
-from hopwatch.monitor.spark.rows import CLAIMS_ROW
 from hopwatch.probes.contract import envelope, id_texts
 from hopwatch.probes.contract.batch import Batch, WireIdKind
 from hopwatch.probes.contract.ids import id_bytes

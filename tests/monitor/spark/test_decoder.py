@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from hopwatch.monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, TOO_LATE, DropFact
 from hopwatch.monitor.payloads import EARLY, NOWHERE, Claims, FactSheet, SetAside
+from hopwatch.monitor.row_kinds import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, SET_ASIDE_ROW
 from hopwatch.monitor.spark import rows as rows_module
 from hopwatch.monitor.spark.decoder import build_decoder, decode_segments
-from hopwatch.monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, SET_ASIDE_ROW, JobRow
+from hopwatch.monitor.spark.rows import JobRow
 from hopwatch.probes.contract import envelope, segment
 from hopwatch.probes.contract.batch import Batch, BatchKind, Drop, WireIdKind
 from hopwatch.probes.contract.limits import MAX_RECORD_BYTES

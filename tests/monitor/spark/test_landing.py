@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from hopwatch.monitor.kernel.tally import Tally
 from hopwatch.monitor.kernel.window import STRAGGLING_US
 from hopwatch.monitor.payloads import Claims, FactSheet, OffsetRun, SetAside, pack_tally
+from hopwatch.monitor.row_kinds import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW
 from hopwatch.monitor.spark import claim_reader
 from hopwatch.monitor.spark.decoder import decode_segments
 from hopwatch.monitor.spark.landing import LOG_APPEND_TIME, build_lander, land_records, save_read_through
-from hopwatch.monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, JobRow
+from hopwatch.monitor.spark.rows import JobRow
 from hopwatch.probes.contract import segment
 from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.envelope import encode

@@ -20,8 +20,7 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from hopwatch.monitor.accounting.unheard_instances import folder_retention_us
 from hopwatch.monitor.errors import StoreError, StoreTakenError
-from hopwatch.monitor.micro_batch import CommittedBatch
-from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.results import CommittedBatch, WindowResult
 from hopwatch.monitor.spark.job import JobContext
 from hopwatch.monitor.spark.sink import LOG_BYTES, SWEEP_EVERY_US, MicroBatchSink
 from hopwatch.monitor.spark.sources.record_source import SpoolSource

@@ -15,8 +15,9 @@ from pyspark.sql import SparkSession
 
 from hopwatch.monitor.errors import TransportError
 from hopwatch.monitor.payloads import SetAside
+from hopwatch.monitor.row_kinds import FACTS_ROW, SET_ASIDE_ROW
 from hopwatch.monitor.spark.decoder import decode_segments
-from hopwatch.monitor.spark.rows import FACTS_ROW, SET_ASIDE_ROW, JobRow
+from hopwatch.monitor.spark.rows import JobRow
 from hopwatch.monitor.spark.sources import spool
 from tests.monitor.file_permissions import without_root
 from tests.monitor.spool_builder import STREAM_CONFIGS, observation_batch, write_segment

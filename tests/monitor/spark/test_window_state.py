@@ -12,9 +12,9 @@ from pyspark.sql import Row
 
 from hopwatch.monitor.kernel.window import STRAGGLING_US
 from hopwatch.monitor.payloads import split_payloads, unpack_tally
+from hopwatch.monitor.row_kinds import CLAIMS_ROW, FACTS_ROW, SET_ASIDE_ROW, TALLY_ROW, TICK_ROW
 from hopwatch.monitor.spark import window_state as state_module
 from hopwatch.monitor.spark.decoder import decode_segments
-from hopwatch.monitor.spark.rows import CLAIMS_ROW, FACTS_ROW, SET_ASIDE_ROW, TALLY_ROW, TICK_ROW
 from hopwatch.monitor.spark.window_state import ShardState, WindowShardProcessor
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.batch import Batch

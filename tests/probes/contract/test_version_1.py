@@ -13,9 +13,9 @@ from hopwatch.monitor.kernel.tally import NEVER_US, Tally
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import Claims
+from hopwatch.monitor.row_kinds import CLAIMS_ROW, SET_ASIDE_ROW
 from hopwatch.monitor.spark import claim_reader
 from hopwatch.monitor.spark.decoder import decode_segments
-from hopwatch.monitor.spark.rows import CLAIMS_ROW, SET_ASIDE_ROW
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope, segment
 from hopwatch.probes.contract.batch import Batch, BatchKind, Drop, WireIdKind
