@@ -19,7 +19,7 @@ from hopwatch.probes.contract.limits import MAX_ID_TEXT_CHARS, MAX_REASONS, NO_R
 
 BATCH_OBSERVATIONS: Final = 4_096
 BATCH_TEXT_BYTES: Final = 512 * 1_024
-"""Bytes of id texts in a batch, at most, so that a record stays below Kafka's megabyte; further ids have hashes only."""
+"""Bytes of id texts per batch, at most: a record stays below Kafka's megabyte; further ids have hashes only."""
 NO_TEXT: Final = -1
 """Index of an absent text: an observation without a reason, or an id without a text."""
 
@@ -127,7 +127,7 @@ def _pack_lags(moments_us: NDArray[np.int64], event_us: NDArray[np.int64]) -> by
 
 
 def _pack_reasons(chosen: NDArray[np.int64], texts: list[str]) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
-    """Return each observation's index into the reasons of this batch, and these; reasons beyond the limit are left out."""
+    """Return each observation's index into this batch's reasons, and these; those beyond the limit have none."""
     used = [number for number in np.unique(chosen).tolist() if number != NO_TEXT][:MAX_REASONS]
     # One place more than texts, so that NO_TEXT, counted from the end, finds one of its own.
     table = np.full(len(texts) + 1, NO_REASON, np.uint8)

@@ -51,8 +51,8 @@ class ManualClock:
 class Observation(NamedTuple):
     """Stamps of one message at one node, in µs since 1970 UTC; None where it was not stamped.
 
-    ``message_id`` has 16 bytes: :func:`id_bytes` of the service's id. ``reason`` belongs to a message that was filtered,
-    rejected or deferred.
+    ``message_id`` has 16 bytes: :func:`id_bytes` of the service's id. ``reason`` belongs to a filtered, rejected or
+    deferred message.
     """
 
     message_id: bytes
