@@ -67,7 +67,7 @@ class TlsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """TLS files in PEM: the server's certificate and key, and optionally the CA that must have signed client certificates."""
+    """TLS files in PEM: the server's certificate and key, and optionally the CA of client certificates."""
 
     certificate: Path
     key: Path

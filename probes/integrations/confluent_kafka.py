@@ -29,7 +29,7 @@ _PRODUCE_ARGUMENTS: Final = ("value", "key", "partition", "callback", "on_delive
 _SERIALIZING_ARGUMENTS: Final = ("key", "value", "partition", "on_delivery", "timestamp", "headers")
 _log = logging.getLogger("hopwatch.probe")
 _consuming: set[tuple[str, str]] = set()
-"""Pairs (stream, node) of the consumers in this process: a producer at such a node only forwards."""
+"""Pairs (stream, node) of the consumers in this process; a producer at such a node only forwards."""
 
 Client = TypeVar("Client", bound=Producer | Consumer)
 DeliveryCallback = Callable[[Any, Any], None]

@@ -1,4 +1,4 @@
-"""The files that had a name before: ``app.log.1``, ``app.log.2026-11-21``, ``app.log-20261121``, from old to new."""
+"""Rotated copies of a log file: ``app.log.1``, ``app.log.2026-11-21``, ``app.log-20261121``, from old to new."""
 
 from __future__ import annotations
 

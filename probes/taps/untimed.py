@@ -1,7 +1,7 @@
-"""Messages whose event time cannot be read, and the minutes that they may be of.
+"""Messages with unreadable event times, and the windows that they may be of.
 
-A tap may be hours behind, so that now says nothing of them; those before and behind them do. Messages may be on their
-way for some minutes, each for longer or shorter, so that these count too.
+A tap may be hours behind, so the present time does not help; the messages before and after them do. Messages are on
+their way for up to some minutes, so nearby windows count, too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_WINDOWS_APART: Final = 1_440
 
 
 class MissedMessages(NamedTuple):
-    """So many messages that may be of a minute, which is told by its start."""
+    """Number of messages that may be of a window, with its start in µs since 1970."""
 
     reason: SkipReason
     number: int
@@ -28,7 +28,7 @@ class MissedMessages(NamedTuple):
 
 
 class UntimedMessages:
-    """Places messages by their neighbours."""
+    """Estimator of windows from neighbouring messages."""
 
     def __init__(self) -> None:
         """Start with none."""
