@@ -58,8 +58,8 @@ def instrument(  # noqa: PLR0913 - what can be chosen, all but the client by nam
         node: the node that sends, or receives, them.
         sink: the sink of the stamps.
         probe: an existing probe, instead of these three.
-        origin: whether messages are created here, so that those without headers get new ones. By default they are, unless a
-            consumer of the same stream and node is instrumented in this process too.
+        origin: whether messages are created here, so that those without headers get new ones. By default they are,
+            unless a consumer of the same stream and node is instrumented in this process too.
         ignore_unmarked: whether to ignore messages without headers, as not of this stream. By default they count as
             dropped, so that the monitor reports no loss of a message that only lost its headers.
         on_delivery: the callback of the producer's own configuration, which ours replaces; it is called after ours.

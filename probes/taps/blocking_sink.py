@@ -1,4 +1,4 @@
-"""Sink that blocks while its transport refuses records: a tap, unlike a service, can stop reading instead of dropping."""
+"""Sink that blocks while its transport refuses records: a tap, unlike a service, can stop reading."""
 
 from __future__ import annotations
 

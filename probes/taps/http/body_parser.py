@@ -28,7 +28,7 @@ ITEMS: Final = "observations"
 class PostedBody:
     """Parsed body: its valid observations, and the refused ones.
 
-    ``bad_positions`` are the indices of the refused observations among all posted ones; ``faults`` explain the first few.
+    ``bad_positions`` are the indices of refused observations among all posted ones; ``faults`` explain the first few.
     """
 
     node: NodeName

@@ -147,7 +147,7 @@ class ObservationIntake:
 
 
 def _count_record(view: envelope.RecordView) -> RefusedObservations:
-    """Return the content of a record as refused; a heartbeat counts as one untimed observation."""
+    """Return the content of a record as refused; one without observations counts as one untimed observation."""
     windows = Counter({view.window_start_ms: view.count} if view.count else {})
     return RefusedObservations(NodeName(view.stream, view.node), windows, 0 if view.count else 1, is_record=True)
 

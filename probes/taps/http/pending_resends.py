@@ -19,7 +19,7 @@ MAX_WINDOWS: Final = 100_000
 
 
 class PendingResend(NamedTuple):
-    """Refused body: its observations, the cause, and the times of its first (µs since 1970) and last (monotonic s) refusal."""
+    """Refused body: observations, cause, and times of the first (µs since 1970) and last (monotonic s) refusal."""
 
     refused: RefusedObservations
     cause: str
