@@ -1,4 +1,4 @@
-"""Probes: what a service embeds to say which messages it saw, when they came and when they left."""
+"""Probes: the library that a service embeds to report its messages: which ones, when they arrived, when they left."""
 
 from hopwatch.probes.probe import Probe
 

@@ -1,4 +1,4 @@
-"""Ids and event times that a host hands over as arrays, taken over: checked, copied, in the form of the wire."""
+"""Conversion of a host's arrays of ids and event times: checked, copied, in wire format."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from hopwatch.probes.recorder import MessageId
 MessageIds = ArrayLike | Sequence[MessageId]
 """The ids of many messages."""
 EventTimes = ArrayLike | Sequence[EventTime]
-"""And their event times."""
+"""Event times of many messages."""
 
 _ITEM_KINDS: Final = "OUT"
-"""Dtypes of which each item is looked at: objects, and texts of two kinds."""
+"""Dtype kinds that are converted item by item: objects, and two kinds of texts."""
 
 MAX_LENGTH: Final = 2**31
-"""So many messages an array spoke of at most: what says more says what cannot be."""
+"""Maximum length that is believed of a refused array."""
 
 
 class MessageColumns(NamedTuple):
@@ -44,10 +44,10 @@ class _IdArrays(NamedTuple):
 
 
 def build_columns(message_ids: MessageIds, event_times: EventTimes) -> MessageColumns:
-    """Return ids and event times as columns; copies of the host's arrays.
+    """Convert ids and event times to columns; the host's arrays are copied.
 
     Raises:
-        ProbeError: the arrays are of another form, or there are not as many ids as event times.
+        ProbeError: the arrays have an unknown form, or there are not as many ids as event times.
     """
     ids, events_us = _parse_ids(message_ids), parse_event_times(event_times)
     if len(ids.ids) != len(events_us):
@@ -56,7 +56,7 @@ def build_columns(message_ids: MessageIds, event_times: EventTimes) -> MessageCo
 
 
 def estimate_length(message_ids: MessageIds) -> int:
-    """Return how many messages an array that was refused spoke of, as far as can be seen and told; at least 1."""
+    """Estimate the number of messages in a refused array; at least 1."""
     try:
         length = len(message_ids)  # type: ignore[arg-type]  # what has no length says so
         return max(1, min(length // ID_BYTES if isinstance(message_ids, bytes) else length, MAX_LENGTH))
@@ -70,7 +70,7 @@ def _parse_ids(message_ids: MessageIds) -> _IdArrays:
             raise ProbeError(f"ids in bytes have {ID_BYTES} each, got {len(message_ids)} bytes in all")
         return _IdArrays(_pairs(message_ids), WireIdKind.BYTES)
     if isinstance(message_ids, list | tuple) and not all(map(_is_int, message_ids)):
-        # As an array texts would lose zeros at their ends, and take the room of the longest each.
+        # In an array texts would lose trailing zeros, and each would take the room of the longest.
         return _parse_items(message_ids)
     ids = np.asarray(message_ids)
     if not ids.size:
@@ -113,10 +113,10 @@ def _pairs(packed: bytes) -> NDArray[np.uint64]:
 
 
 def parse_event_times(event_times: EventTimes) -> NDArray[np.int64]:
-    """Return event times in µs, shape (n,).
+    """Convert event times to µs, shape (n,).
 
     Raises:
-        ProbeError: they are of another form.
+        ProbeError: they have an unknown form.
     """
     events = _as_array(event_times)
     if not events.size:
@@ -133,7 +133,7 @@ def parse_event_times(event_times: EventTimes) -> NDArray[np.int64]:
 
 
 def _as_array(event_times: EventTimes) -> NDArray[Any]:
-    """Return event times as an array; of a column of pandas the moments in UTC, and none without a zone."""
+    """Return event times as an array; a pandas column is converted to UTC, and refused without a zone."""
     dtype = getattr(event_times, "dtype", None)
     if type(event_times).__module__.partition(".")[0] != "pandas" or getattr(dtype, "kind", "") != "M":
         return np.asarray(event_times)

@@ -1,8 +1,8 @@
-"""Avro schemas of other people are looked at before any library sees them.
+"""Safety checks of foreign Avro schemas, made before any Avro library parses them.
 
-A schema may be written so that a few bytes decode into millions of objects, or never end, or so that it takes for ever
-to look at it. What passes here is neither recursive nor deep nor large with its names written out, makes at most so
-many objects a byte, and has names that are names.
+A hostile schema can make a few bytes decode into millions of objects, decode without end, or take for ever to parse. A
+schema that passes is not recursive; its depth, its size with all names expanded, and the objects that it makes per byte
+are bounded; and its names are valid.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any, Final, NamedTuple
 
 MAX_DEPTH: Final = 32
 MAX_PARTS: Final = 10_000
-"""Types and fields, each named type counted again wherever its name stands."""
+"""Types and fields; a named type counts again at each use of its name."""
 MAX_BRANCHES: Final = 100
 """Types of one union."""
 MAX_OBJECTS_PER_BYTE: Final = 64
-"""What each byte of an item that repeats may make."""
+"""Objects that each byte of a repeated item may decode into."""
 
 PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _PRIMITIVE_BYTES: Final = {
@@ -31,7 +31,7 @@ _FULL_NAME: Final = re.compile(rf"{_NAME.pattern}(\.{_NAME.pattern})*")
 
 
 class LintError(ValueError):
-    """A schema that no decoder is to see; ``place`` is a JSON pointer to the part that is wrong."""
+    """Unsafe or invalid schema; ``place`` is a JSON pointer to the part that is wrong."""
 
     def __init__(self, place: str, message: str) -> None:
         """Keep the place beside the sentence."""
@@ -40,47 +40,47 @@ class LintError(ValueError):
 
 
 def lint(schema: object) -> None:
-    """Check that a schema of other people, JSON that was parsed, can be given to a library.
+    """Check that a foreign schema, given as parsed JSON, is safe for an Avro library.
 
     Raises:
-        LintError: it is recursive, deep, makes too much of too little, or is none.
+        LintError: it is recursive, too deep, decodes few bytes into too many objects, or is no schema.
     """
     _Lint().find_min_size(schema, "", "", 0)
 
 
 def full_name(schema: dict[str, Any], namespace: str) -> str:
-    """Return the name of a named type with its namespace, in which names inside of it are looked up too."""
+    """Return the full name of a named type; its namespace is also that of the names used inside it."""
     name, within = str(schema.get("name", "")), str(schema.get("namespace") or namespace)
     return name if "." in name or not within else f"{within}.{name}"
 
 
 class _MinSize(NamedTuple):
-    """What a value of a type has at least: bytes of its own, and objects that are made of them."""
+    """Lower bounds of one value of a type: its encoded bytes, and the objects that they decode into."""
 
     size: int
     objects: int
     parts: int = 1
-    """How many types and fields it is made of, at most."""
+    """Number of types and fields in it, at most."""
     depth: int = 1
-    """How many of its types are within each other."""
+    """Nesting depth of its types."""
 
 
 _KINDS: Final = frozenset({"array", "enum", "error", "error_union", "fixed", "map", "record", "request", "union"})
-"""Words for kinds of types, which libraries take for these also where a name is meant."""
+"""Words for kinds of types; libraries read them as kinds even where a type name is meant."""
 
 
 @dataclass(slots=True)
 class _Lint:
-    """Goes through a schema once; ``known`` are the named types that were seen whole, ``open`` those around."""
+    """One pass over a schema; ``known`` holds the named types that are complete, ``open`` the enclosing ones."""
 
     known: dict[str, _MinSize] = field(default_factory=dict)
     open: set[str] = field(default_factory=set)
 
     def find_min_size(self, schema: object, namespace: str, place: str, depth: int) -> _MinSize:
-        """Return what a value of a type has at least.
+        """Return the lower bounds of one value of a type.
 
         Raises:
-            LintError: the type is recursive, deep, makes too much of too little, or is none.
+            LintError: the type is recursive, too deep, decodes few bytes into too many objects, or is no type.
         """
         if depth > MAX_DEPTH:
             raise LintError(place, f"it is nested deeper than {MAX_DEPTH}")
@@ -166,7 +166,7 @@ class _Lint:
 
 
 def _combine(size: int, objects: int, parts: Sequence[_MinSize]) -> _MinSize:
-    """Return what a type has at least that is made of others."""
+    """Return the lower bounds of a type that is composed of other types."""
     return _MinSize(
         size,
         objects,

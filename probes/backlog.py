@@ -1,7 +1,7 @@
-"""What waits to be sent: calls in a queue, calls that were taken out of it, and the batches that they became.
+"""Backlog of a sender: queued calls, calls that are being packed, and packed batches.
 
-Nothing that was taken vanishes: whatever raises, calls stay held until they are packed or refused, batches and refusals
-stay until their sender is done with them, and the next try goes on from there.
+An error loses nothing: calls stay held until they are packed or refused, batches and refusals stay until the sender is
+done with them, and the next try continues from there.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from hopwatch.probes.packing import BATCH_OBSERVATIONS, PackedBatch
 from hopwatch.probes.recorder import Refusals, Stamp, StampArrays
 
 MAX_CALLS_PER_PACK: Final = 2 * BATCH_OBSERVATIONS
-"""How many calls are packed at once: it takes the interpreter's lock for some 5 ms."""
+"""Calls that are packed at once: this holds the interpreter's lock for about 5 ms."""
 UNRECORDABLE: Final = "unrecordable"
 MAX_LIGHT_CHARS: Final = 64
-"""An id of so many characters costs what any stamp does, and is not weighed."""
+"""Ids of at most so many characters cost no more than the stamp itself, and are not weighed."""
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""How much the longer ones that wait may weigh."""
+"""Bytes that all longer ids in the backlog may take together."""
 _BYTES_PER_CHAR: Final = 4
 _EVENT_TIME_CAUSES: Final = {recorder.IMPLAUSIBLE, recorder.BAD_EVENT_TIME}
 
 
 class Backlog:
-    """The stamps of one probe instance on their way; the host's threads append, one thread at a time packs."""
+    """Stamps of one probe instance that are not sent yet; the host's threads append, one thread at a time packs."""
 
     def __init__(self, queue: deque[Stamp | StampArrays] | None = None, max_age_us: int | None = None) -> None:
-        """Start empty, or with the stamps of a queue; event times that are older than that, if given, are refused."""
+        """Start empty, or with the stamps of a queue; refuse event times older than ``max_age_us``, if it is given."""
         self.max_age_us = max_age_us
         self.max_bytes = MAX_BYTES
         # Copied in one step: other threads of the child of a fork may append meanwhile.
         self._waiting_bytes = sum(map(weigh_call, tuple(queue or ())))
         self.id_text = True
-        """Whether the texts of ids are sent beside their hashes."""
+        """Send the texts of ids beside their hashes."""
         self.faults: dict[str, str | None] = {}
-        """What is wrong with the first event time that was refused, by cause, for the log."""
+        """Description of the first refused event time, by cause, for the log."""
         self.queue: deque[Stamp | StampArrays] = deque() if queue is None else queue
         self.packed: deque[PackedBatch] = deque()
         self.refused: deque[Refusals] = deque()
         self.has_lost_count = False
-        """Whether something was dropped since this was asked last, of which the windows are not known."""
+        """True if stamps of unknown windows were dropped since the sender last cleared this."""
         self._held: list[Stamp | StampArrays] = []
         self._extra_stamps = 0
         # Held for a few instructions only, by the host too.
@@ -56,11 +56,11 @@ class Backlog:
 
     @property
     def is_settled(self) -> bool:
-        """Whether of all that was taken nothing is left."""
+        """Return whether all calls that were taken from the queue are packed and sent, or counted."""
         return not (self._held or self.packed or self.refused)
 
     def append_many(self, stamps: StampArrays, most: int) -> bool:
-        """Take arrays into the queue; False if more than ``most`` stamps would wait, or their ids weigh too much.
+        """Queue arrays; False if more than ``most`` stamps would wait, or their ids would take too many bytes.
 
         Two arrays of one length always find room, because an arrival and its departure belong together.
         """
@@ -75,7 +75,7 @@ class Backlog:
         return True
 
     def append_heavy(self, stamp: Stamp) -> bool:
-        """Take a stamp whose id may be long; False if the ids that wait would weigh too much."""
+        """Queue a stamp that may have a long id; False if the waiting ids would take too many bytes."""
         weighs = weigh_call(stamp)
         with self._lock:
             if self._waiting_bytes + weighs > self.max_bytes:
@@ -85,10 +85,10 @@ class Backlog:
         return True
 
     def pack(self, not_before_us: int) -> None:
-        """Pack what is held, and what waits now, so many calls at a time: to pack them holds the host's threads up."""
+        """Pack the held calls and those that wait now, a bounded number at a time: packing blocks host threads."""
         waiting = len(self.queue)
         while self._held or waiting:
-            # What a try before has left comes first, by itself.
+            # Calls that an earlier try has left come first, by themselves.
             taken = 0 if self._held else min(MAX_CALLS_PER_PACK, waiting)
             self._hold_calls(taken)
             waiting -= taken
@@ -112,7 +112,7 @@ class Backlog:
                     self._extra_stamps -= len(call.event_times_us) - 1 if isinstance(call, StampArrays) else 0
 
     def _find_fault(self, refusals: Refusals) -> None:
-        """Keep the words for the first event time that cannot be, when its cause is met first."""
+        """Keep a description of the first invalid event time of each cause."""
         for cause in {cause for _, cause in refusals} & _EVENT_TIME_CAUSES - self.faults.keys():
             self.faults[cause] = None
             with suppress(Exception):  # a host's own classes may raise anything, and these are words only
@@ -121,7 +121,7 @@ class Backlog:
     def _build_batches(
         self, calls: list[Stamp | StampArrays], not_before_us: int
     ) -> tuple[list[PackedBatch], Refusals]:
-        """Return batches and refusals of calls; where that fails, of each half, so that the odd call alone is lost."""
+        """Return batches and refusals of calls; on an error try each half, so that only the faulty call is lost."""
         try:
             return recorder.build_batches(calls, not_before_us, self.max_age_us, id_text=self.id_text)
         except Exception:  # noqa: BLE001 - a host's own classes may raise anything, and memory may be short
@@ -135,7 +135,7 @@ class Backlog:
         return batches + more, refusals
 
     def _refuse_call(self, call: Stamp | StampArrays) -> Refusals:
-        """Count the stamps of a call that cannot be recorded in their windows; where these are unknown, make a hole."""
+        """Count the stamps of an unrecordable call in their windows; ask for a hole if these are unknown."""
         try:
             if isinstance(call, StampArrays):
                 return recorder.refuse_array(call.event_times_us, call.at_ns, UNRECORDABLE, self.max_age_us)
@@ -147,7 +147,7 @@ class Backlog:
 
 
 def weigh_call(call: Stamp | StampArrays) -> int:
-    """Return what the ids of a call weigh in bytes, at most; nothing where they are no longer than most are."""
+    """Return the bytes that the ids of a call take, at most; 0 for ids of usual length."""
     if isinstance(call, StampArrays):
         return sum(map(len, filter(None, call.id_texts or ())))
     message_id: object = call.message_id

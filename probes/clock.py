@@ -1,4 +1,4 @@
-"""The one object through which time enters a probe."""
+"""Clock of a probe: wall time for stamps, monotonic time for durations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """A wall clock for stamps and a monotonic one for spans, both in ns."""
+    """Interface of a clock, in ns; tests pass one that is set by hand."""
 
     def wall_ns(self) -> int:
         """Return the time since 1970 UTC."""
@@ -17,7 +17,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The clock of this machine."""
+    """Clock of the operating system."""
 
     # The functions themselves, not methods round them: a stamp costs two such calls.
     wall_ns = staticmethod(time.time_ns)

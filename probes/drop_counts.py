@@ -1,4 +1,4 @@
-"""Drops that no record has told yet: counted by window and cause, in a bounded room."""
+"""Unreported drops, counted by window and cause in bounded memory."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from hopwatch.probes.contract.batch import Drop
 from hopwatch.probes.contract.limits import MAX_DROPS
 
 MAX_COUNTED: Final = 10_000
-"""So many windows and causes are counted each by itself, some 2 MB: the minutes of a week."""
+"""Pairs of window and cause that are counted separately, about 2 MB: the windows of a week."""
 NO_ROOM: Final = "too many windows"
-"""The cause of what is counted together, once there are more."""
+"""Cause of the drops beyond that, which are counted together."""
 
 
 class DropCounts:
-    """The drops of one probe instance; not safe for threads by itself."""
+    """Unreported drops of one probe instance; not thread-safe."""
 
     def __init__(self, most: int | None = None) -> None:
-        """Start empty, with room for so many windows and causes; for ``MOST_COUNTED`` if it is not said."""
+        """Start empty, with room for ``most`` pairs of window and cause, by default ``MAX_COUNTED``."""
         self._max_entries = MAX_COUNTED if most is None else most
         self._counts: dict[tuple[int, str], int] = {}
 
     def __len__(self) -> int:
-        """Return how many windows and causes are counted."""
+        """Return the number of pairs of window and cause."""
         return len(self._counts)
 
     def add(self, drops: Mapping[tuple[int, str], int], instead_ms: int) -> bool:
-        """Count drops by (window start in ms, cause); whether each of them found room.
+        """Count drops by (window start in ms, cause); return whether all of them found room.
 
-        What found none is counted under the window ``instead_ms``: its number is kept, its own window is not.
+        Those without room are counted in the window ``instead_ms``: their number is kept, their own window is not.
         """
         counts, has_room = self._counts, True
         for drop, count in drops.items():
@@ -42,12 +42,12 @@ class DropCounts:
         return has_room
 
     def next_drops(self) -> tuple[Drop, ...]:
-        """Return as many as a record may carry."""
+        """Return as many drops as a record may carry."""
         counts = sorted(islice(self._counts.items(), MAX_DROPS))
         return tuple(Drop(window_start_ms, count, cause) for (window_start_ms, cause), count in counts)
 
     def remove(self, told: Iterable[Drop]) -> None:
-        """Take off what was told."""
+        """Subtract drops that were reported."""
         for drop in told:
             key = drop.window_start_ms, drop.cause
             self._counts[key] -= drop.count

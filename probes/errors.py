@@ -1,7 +1,7 @@
-"""What a probe raises, and only when it was made with ``strict=True``."""
+"""Error of a probe, raised only with ``strict=True``."""
 
 from __future__ import annotations
 
 
 class ProbeError(ValueError):
-    """A probe was used in a way that production counts as a drop."""
+    """Wrong use of a probe; without ``strict`` it is counted as a drop."""

@@ -1,4 +1,4 @@
-"""Event times as hosts give them: what they are in µs since 1970, and which of them cannot be believed."""
+"""Event times from hosts: conversion to µs since 1970, and checks of plausibility."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_EVENT_US: Final = 2**53
-"""Event times from here on (the year 2255) are not believed."""
+"""First event time (in the year 2255) that is refused."""
 MAX_AHEAD_US: Final = 300_000_000
-"""How far ahead of the clock an event time may be."""
+"""Maximum of an event time ahead of the clock."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _MAX_PRINTED_US: Final = 10**30
 _SECONDS_BELOW, _MILLISECONDS_BELOW, _MICROSECONDS_BELOW = 10**11, 10**14, 10**17
-"""By its size a number of today is in one unit alone: these bounds lie in 1973 and in the year 5138."""
+"""Bounds that tell the unit of a present-day time by its size; they lie in 1973 and in the year 5138."""
 
 EventTime = datetime | SupportsIndex
-"""When a message was made: an aware datetime, or whole µs since 1970."""
+"""Creation time of a message: an aware datetime, or whole µs since 1970."""
 
 
 def event_time_us(event_time: object) -> int:
-    """Return an event time as µs since 1970, if a window can hold it.
+    """Return an event time as µs since 1970.
 
     Raises:
-        ValueError: it is a naive datetime, neither a datetime nor a whole number, before 1970 or not believed.
+        ValueError: it is a naive datetime, neither a datetime nor a whole number, before 1970 or after 2255.
     """
     if isinstance(event_time, datetime):
         if event_time.utcoffset() is None:
@@ -49,14 +49,14 @@ def event_time_us(event_time: object) -> int:
 
 
 def is_representable(events_us: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which event times a window can hold."""
+    """Return a mask of the event times that a window can hold."""
     return (events_us >= 0) & (events_us < MAX_EVENT_US)
 
 
 def is_plausible(events_us: NDArray[np.int64], at_us: NDArray[np.int64], max_age_us: int | None) -> NDArray[np.bool_]:
-    """Return which event times are no older than that, and not ahead, at the moments of their stamps.
+    """Return a mask of the event times that are neither too old nor too far ahead at the moments of their stamps.
 
-    All of them where no age is given.
+    All are plausible if ``max_age_us`` is None.
     """
     if max_age_us is None:
         return np.ones(len(events_us), bool)
@@ -64,14 +64,14 @@ def is_plausible(events_us: NDArray[np.int64], at_us: NDArray[np.int64], max_age
 
 
 def guess_moments_us(events_us: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the moments that numbers stand for, whichever unit their size says that they are in; µs since 1970."""
+    """Guess the unit of event times by their size, and return them in µs since 1970."""
     units = (events_us < _SECONDS_BELOW, events_us < _MILLISECONDS_BELOW, events_us < _MICROSECONDS_BELOW)
-    # What is of another unit may overflow here, and is not chosen.
+    # Values of other units may overflow here; they are not selected.
     return np.select(units, (events_us * 1_000_000, events_us * 1_000, events_us), events_us // 1_000)
 
 
 def guess_moment_us(event_us: int) -> int:
-    """Return the moment that one number stands for, as :func:`meant_us` does."""
+    """Guess the unit of one event time, as :func:`guess_moments_us` does for many."""
     if event_us < _SECONDS_BELOW:
         return event_us * 1_000_000
     if event_us < _MILLISECONDS_BELOW:
@@ -80,7 +80,7 @@ def guess_moment_us(event_us: int) -> int:
 
 
 def describe_fault(event_us: int, at_us: int, max_age_us: int | None, *, is_number: bool = True) -> str | None:
-    """Return what is wrong with an event time, given as a number or not, and what to do; None if nothing is."""
+    """Describe the fault of an event time, and how to fix it; None if it is plausible."""
     if is_number and _guess_unit(event_us) is not None:
         return f"an event time as an int is µs since 1970, got {event_us}{_unit_hint(event_us)}"
     if max_age_us is None or -MAX_AHEAD_US <= at_us - event_us <= max_age_us:
@@ -92,7 +92,7 @@ def describe_fault(event_us: int, at_us: int, max_age_us: int | None, *, is_numb
 
 
 def _guess_unit(event_us: int) -> tuple[str, str] | None:
-    """Return which unit a number of today looks like, and how it becomes µs; None if it is in µs, or in none."""
+    """Guess the unit of a present-day time, with advice to convert it; None if it is in µs, or in no known unit."""
     if 0 < event_us < _SECONDS_BELOW:
         return "seconds", "multiply it by 1,000,000"
     if _SECONDS_BELOW <= event_us < _MILLISECONDS_BELOW:

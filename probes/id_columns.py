@@ -1,4 +1,4 @@
-"""Ids of many messages at once, as the wire has them: the bytes of each, of which kind it is, and the texts."""
+"""Message ids as columns in wire format: bytes, kinds and texts."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from hopwatch.probes.contract.ids import IntId, TextId, UuidId, encode_id, hash_
 from hopwatch.probes.contract.limits import ID_BYTES
 
 NO_TEXT: Final = -1
-"""The place among texts of what has none."""
+"""Index of an absent text."""
 _UUID_BYTES: Final = attrgetter("bytes")
 _WIRE_KINDS: Final[dict[type, WireIdKind]] = {bytes: WireIdKind.BYTES, UuidId: WireIdKind.UUID, IntId: WireIdKind.INT}
 
 
 @dataclass(slots=True, eq=False)
 class IdColumns:
-    """Ids as columns: pairs of 64 bits (n, 2), whether each can be (n,), kinds (n,), texts in UTF-8, None without one.
+    """Ids as columns: pairs of 64 bits (n, 2), validity (n,), kinds (n,), and texts in UTF-8 or None.
 
-    What cannot be is zeros; ``odd`` names the types that it was of.
+    Invalid ids are zeros; ``bad_types`` names their types.
     """
 
     ids: NDArray[np.uint64]
@@ -38,10 +38,10 @@ class IdColumns:
 
 
 def encode_ids(message_ids: Sequence[object]) -> IdColumns:
-    """Return ids as columns; nothing that a host's own classes do can raise."""
+    """Encode ids as columns; never raise, whatever a host's own classes do."""
     kinds = set(map(type, message_ids))
     if len(kinds) == 1:
-        # One of them may be broken or out of range: it is found below, by itself.
+        # One id may be broken or out of range: it is found below, by encoding each.
         with suppress(Exception):
             if (found := _encode_same_type(kinds.pop(), message_ids)) is not None:
                 return found
@@ -49,7 +49,7 @@ def encode_ids(message_ids: Sequence[object]) -> IdColumns:
 
 
 def _encode_same_type(kind: type, message_ids: Sequence[Any]) -> IdColumns | None:
-    """Return ids that are all of one type, the quick way; None where there is no such way."""
+    """Encode ids of a single type at once; None if the type has no such way."""
     count = len(message_ids)
     if kind is uuid.UUID:
         return _build_same_kind(map(_UUID_BYTES, message_ids), WireIdKind.UUID, count)
@@ -76,7 +76,7 @@ def _build_same_kind(
 
 
 def _describe_bad_id(message_id: object) -> str:
-    """Return what an id that cannot be is, without what it says."""
+    """Describe an invalid id without its value."""
     kind = type(message_id)
     if kind is bytes:
         return f"{len(message_id)} bytes"  # type: ignore[arg-type]  # of bytes
@@ -92,7 +92,7 @@ def _encode_each(message_ids: Sequence[object]) -> IdColumns:
         wire, text = None, None
         try:
             one = encode_id(message_id)  # type: ignore[arg-type]  # a host may pass anything
-            # The bytes themselves: a host's own kind of bytes may say anything of itself.
+            # memoryview reads the bytes themselves: a subclass of the host may override its methods.
             wire, text = bytes(memoryview(one.wire)), None if one.text is None else bytes(memoryview(one.text))
             kinds[place] = one.kind
         except Exception:  # noqa: BLE001 - a host's own kind of id may raise anything, and costs its own stamp only

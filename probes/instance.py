@@ -1,4 +1,4 @@
-"""A probe instance: one running probe, as it names itself on the wire."""
+"""Identity of a running probe on the wire."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class ProbeInstance:
-    """Who sends: one running probe."""
+    """One running probe: its stream, node, name and start (``epoch_us``, µs since 1970)."""
 
     stream: str
     node: str
@@ -17,5 +17,5 @@ class ProbeInstance:
 
     @property
     def name(self) -> str:
-        """Return what tells this instance from all others."""
+        """Return the unique name of this instance."""
         return f"{self.stream}.{self.node}.{self.probe}.{self.epoch_us}"

@@ -1,7 +1,7 @@
-"""What becomes of probes when their process ends or forks: closed at the end, made anew in the child of a fork.
+"""Process lifecycle of probes: close them at exit, restart them in the child of a fork.
 
-A bye says that nothing is stamped any more. At the end of a process it is sent only where that is sure: while another
-thread is alive, which may go on handling messages, the probes end in silence, and what comes after is unknown.
+A bye states that nothing more will be stamped. At the end of a process it is sent only where that is certain: while
+another thread is alive, which may still handle messages, the probes end without a bye, and later messages are unknown.
 """
 
 from __future__ import annotations
@@ -17,46 +17,46 @@ from typing import Final, Protocol
 
 
 class Closable(Protocol):
-    """A thing that lives as long as its process, unless it is closed before."""
+    """Resource that lives until its process ends, unless it is closed before."""
 
     def end(self, *, bye: bool = True) -> None:
-        """Begin to close, and wait for nothing; never raises."""
+        """Begin to close, without waiting; never raise."""
 
     def close(self) -> None:
-        """Let go of everything; never raises."""
+        """Close, and release all resources; never raise."""
 
     def start_anew(self) -> None:
-        """Become another instance at the next stamp: in the child of a fork, or after the end; never raises."""
+        """Become a new instance at the next stamp, in the child of a fork or after the end; never raise."""
 
 
 class ProbeThread(threading.Thread):
-    """A thread of ours: it stamps nothing of its own accord, and so keeps no bye from being said."""
+    """Thread of a probe: it stamps nothing by itself, so a bye may be sent while it is alive."""
 
     def __init__(self, *, target: Callable[..., object], args: tuple[object, ...] = (), name: str) -> None:
-        """Take what it does; the process does not wait for it."""
+        """Set its target; the process does not wait for the thread."""
         super().__init__(target=target, args=args, name=name, daemon=True)
 
 
 _MAX_NAMES_CHARS: Final = 200
 _log = logging.getLogger("hopwatch.probe")
 _alive: set[Closable] = set()
-"""Held strongly: what was stamped with a probe that its host has forgotten is sent all the same."""
+"""Strong references: stamps of a probe that its host no longer references are still sent."""
 
 
 def register(thing: Closable) -> None:
-    """Have a thing closed when the process ends, and made anew when it forks."""
+    """Close a resource when the process ends, and restart it in the child of a fork."""
     _alive.add(thing)
     if parent_process() is not None:
         _close_with_worker()
 
 
 def unregister(thing: Closable) -> None:
-    """Do nothing more for a thing, if anything was done."""
+    """Remove a resource, if it is registered."""
     _alive.discard(thing)
 
 
 def check_interpreter() -> None:
-    """Raise where a thread that is started would never run, and whoever starts it would wait for ever.
+    """Check that a new thread would run: at interpreter shutdown it would not, and its starter would wait for ever.
 
     Raises:
         RuntimeError: the interpreter is being torn down.
@@ -72,7 +72,7 @@ def list_other_threads() -> list[str]:
 
 
 def close_all() -> None:
-    """Close all that lives, with a bye where no other thread may stamp; waits for the slowest, some seconds at most."""
+    """Close all resources, with a bye if no other thread may stamp; wait for the slowest, some seconds at most."""
     things, going_on = list(_alive), list_other_threads()
     if things and going_on:
         told = "probes end without a bye, as threads are alive that may stamp (%s): close them after the last message"
@@ -83,7 +83,7 @@ def close_all() -> None:
     for thing in things:
         thing.close()
         if not going_on:
-            # Whoever registered with atexit before us runs after us, and may stamp: as an instance without a bye.
+            # Handlers registered with atexit before ours run after ours, and may stamp: as an instance without a bye.
             thing.start_anew()
 
 

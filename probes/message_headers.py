@@ -1,4 +1,4 @@
-"""The marks of a message: its id and event time, as they travel in headers beside it, through every hop unchanged."""
+"""Message headers that carry a message's id and event time unchanged through every hop."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from hopwatch.probes.contract.ids import UuidId
 from hopwatch.probes.values import IdFormat, TimeUnit, build_id_reader, build_time_reader
 
 ID_HEADER: Final = "hopwatch-id"
-"""Its value is text: a UUID in its usual form, or whatever else a team calls its messages."""
+"""Header of the id, as text: a UUID in its usual form, or any other id of the team."""
 TIME_HEADER: Final = "hopwatch-time"
-"""Its value is text: µs since 1970."""
+"""Header of the event time, as text: µs since 1970."""
 
 HeadersLike = Mapping[str, object] | Iterable[tuple[str, object]]
-"""As Kafka clients give and take them: names may come twice, values are bytes, text or none."""
+"""Headers as Kafka clients take and return them: names may repeat, values are bytes, text or None."""
 
 
 class MessageIdentity(NamedTuple):
-    """What a probe needs of a message: the id, as 16 bytes, and the event time in µs since 1970."""
+    """Identity of a message for a probe: its id, 16 bytes, and its event time in µs since 1970."""
 
     message_id: bytes
     event_us: int
 
 
 def parse_headers(headers: HeadersLike | None) -> MessageIdentity | None:
-    """Return the marks that headers carry; None where either header is absent, and both are then to be made.
+    """Parse the identity that headers carry; None if both headers are absent.
 
     Raises:
-        ValueError: one is there and cannot be read, or without the other.
+        ValueError: a header cannot be read, or one is present without the other.
     """
     if not headers:
         return None
     pairs = headers.items() if isinstance(headers, Mapping) else headers
-    # Of a name that comes twice the last counts: whoever marked a message anew put that behind.
+    # The last header of a name counts: a service that marks a message anew appends its own.
     found = {name: value for name, value in pairs if name in (ID_HEADER, TIME_HEADER)}
     if not found:
         return None
@@ -44,7 +44,7 @@ def parse_headers(headers: HeadersLike | None) -> MessageIdentity | None:
 
 
 def build_headers(now_us: int) -> tuple[MessageIdentity, list[tuple[str, bytes]]]:
-    """Return marks for a message that is made now, and the headers that carry them."""
+    """Build the identity of a message that is created now, and the headers that carry it."""
     message_id = generate_id(now_us)
     digits = message_id.hex()
     text = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
@@ -52,8 +52,8 @@ def build_headers(now_us: int) -> tuple[MessageIdentity, list[tuple[str, bytes]]
 
 
 def generate_id(now_us: int) -> bytes:
-    """Return a UUID of version 7 (RFC 9562): milliseconds since 1970, then 74 bits of chance."""
-    # Chance and no secret: Python seeds it anew in the child of a fork, and a call to the kernel takes ten times as
+    """Generate a UUID of version 7 (RFC 9562): milliseconds since 1970, then 74 random bits."""
+    # Not for secrets: Python reseeds this generator in the child of a fork, and a call to the kernel takes ten times as
     # long.
     chance = getrandbits(74)
     high = (now_us // 1_000) << 16 | 0x7000 | chance >> 62

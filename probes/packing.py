@@ -1,4 +1,4 @@
-"""Observations as columns, and the batches that they are packed into.
+"""Packing of observations from columns into batches.
 
 A batch has at most 4,096 observations, of one window and one kind of id.
 """
@@ -19,9 +19,9 @@ from hopwatch.probes.contract.limits import MAX_ID_TEXT_CHARS, MAX_REASONS, NO_R
 
 BATCH_OBSERVATIONS: Final = 4_096
 BATCH_TEXT_BYTES: Final = 512 * 1_024
-"""The texts of ids that a batch carries: it stays below the megabyte that Kafka takes. Beyond them hashes do."""
+"""Bytes of id texts per batch, at most: a record stays below Kafka's megabyte; further ids have hashes only."""
 NO_TEXT: Final = -1
-"""The place among the texts of an observation that gives no reason, or whose id has no text."""
+"""Index of an absent text: an observation without a reason, or an id without a text."""
 
 _KINDS: Final = len(WireIdKind)
 _COLUMNS: Final = ("ids", "event_us", "in_us", "out_us", "outcome", "reason", "id_kind", "id_text")
@@ -29,7 +29,7 @@ _COLUMNS: Final = ("ids", "event_us", "in_us", "out_us", "outcome", "reason", "i
 
 @dataclass(slots=True, eq=False)
 class Columns:
-    """Observations as columns of equal length; lags are moments still, NOT_STAMPED where there is no stamp."""
+    """Observations as columns of equal length; stamps are still moments, NOT_STAMPED where absent, not lags."""
 
     ids: NDArray[np.uint64]
     event_us: NDArray[np.int64]
@@ -41,17 +41,17 @@ class Columns:
     id_text: NDArray[np.int64]
 
     def select(self, chosen: NDArray[np.bool_ | np.int64]) -> Columns:
-        """Return the chosen rows, given as a mask or as places."""
+        """Return the chosen rows, given as a mask or as indices."""
         return Columns(*(getattr(self, name)[chosen] for name in _COLUMNS))
 
 
 def concatenate(parts: Sequence[Columns]) -> Columns:
-    """Return the rows of all parts as one, so that what is stamped in small pieces is not sent in them."""
+    """Concatenate the rows of all parts, so that many small calls share batches."""
     return Columns(*(np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS))
 
 
 class PackedFields(TypedDict):
-    """The arrays of a batch, under the names of the wire."""
+    """Arrays of a batch, under the names of the wire."""
 
     message_ids: bytes
     event_offset_us: bytes
@@ -66,7 +66,7 @@ class PackedFields(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class PackedBatch:
-    """The observations of one batch, as the wire packs them, and the window they are of."""
+    """Observations of one batch in wire format, with their window."""
 
     window_start_ms: int
     count: int
@@ -75,9 +75,9 @@ class PackedBatch:
 
 
 def pack_batches(columns: Columns, texts: list[str], names: Sequence[bytes] = ()) -> Iterator[PackedBatch]:
-    """Yield the batches of some observations, window by window and kind by kind.
+    """Yield the batches of some observations, by window and kind of id.
 
-    ``texts`` are what ``reason`` counts, ``names`` what ``id_text`` does.
+    ``reason`` is an index into ``texts``, ``id_text`` one into ``names``.
     """
     keys = columns.event_us // WINDOW_US * _KINDS + columns.id_kind
     order = np.argsort(keys, kind="stable")
@@ -107,7 +107,7 @@ def _pack_batch(columns: Columns, texts: list[str], names: Sequence[bytes]) -> P
 
 
 def _pack_id_texts(chosen: NDArray[np.int64], names: Sequence[bytes]) -> tuple[bytes, bytes]:
-    """Return the texts of ids laid end to end, and where each ends; an empty one for what is too much."""
+    """Return the concatenated texts of ids, and the end of each; a text beyond the limits is left empty."""
     if not len(names) or (chosen == NO_TEXT).all():
         return b"", b""
     texts = [names[place] if place != NO_TEXT else b"" for place in chosen.tolist()]
@@ -127,7 +127,7 @@ def _pack_lags(moments_us: NDArray[np.int64], event_us: NDArray[np.int64]) -> by
 
 
 def _pack_reasons(chosen: NDArray[np.int64], texts: list[str]) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
-    """Return each observation's place among the reasons used here, and these; what is past the limit has none."""
+    """Return each observation's index into this batch's reasons, and these; those beyond the limit have none."""
     used = [number for number in np.unique(chosen).tolist() if number != NO_TEXT][:MAX_REASONS]
     # One place more than texts, so that NO_TEXT, counted from the end, finds one of its own.
     table = np.full(len(texts) + 1, NO_REASON, np.uint8)

@@ -1,13 +1,13 @@
-"""``Probe``: what a service embeds beside its work.
+"""Probe: the object that a service embeds to stamp its messages.
 
-It never raises into its host, never blocks it, and counts what it drops::
+It never raises into its host, never blocks it, and counts the stamps that it drops::
 
     probe = Probe(stream="orders", node="router", sink="spool:./var/spool")
     with probe.passing(message_id, event_time):
         handle(message)
 """
 
-# _Passing is a part of Probe with a life of its own; a call more at each of its ends would cost as much as a stamp.
+# _Passing is a part of Probe; going through public methods would cost as much as a stamp at each of its ends.
 # ruff: noqa: SLF001
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from hopwatch.probes.sinks.spool import SpoolSink
 
 SINK_VARIABLE: Final = "HOPWATCH_SINK"
 MAX_STAMPS: Final = 200_000
-"""Stamps that wait for the sender at most, about 40 MB; those of arrays count one by one."""
+"""Stamps that wait for the sender at most, about 40 MB; those of arrays count individually."""
 MAX_AGE_S: Final = 86_400.0
-"""How old an event time may be: what is older is rather in another unit, and a monitor would set it aside."""
+"""Maximum age of an event time: an older one is probably in another unit, and a monitor would set it aside."""
 CLOSE_S: Final = 2.0
 QUEUE_FULL: Final = "queue full"
 BAD_ARRAYS: Final = "bad arrays"
@@ -54,7 +54,7 @@ P = ParamSpec("P")
 
 
 def _never_raising(*, is_stamp: bool = False) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Let nothing out of a method but what ``strict`` asks for; a stamp that was not counted is a hole in the books."""
+    """Decorate a method so that it raises only ProbeError; a stamp that it cannot count becomes a hole."""
 
     def wrapped(method: Callable[P, None]) -> Callable[P, None]:
         @functools.wraps(method)
@@ -76,12 +76,12 @@ def _never_raising(*, is_stamp: bool = False) -> Callable[[Callable[P, None]], C
 
 
 class Probe:
-    """Stamps the messages of one stream at one node.
+    """Probe of one stream at one node: stamps messages as they arrive and leave.
 
     ``message_id`` is a ``uuid.UUID``, 16 bytes, an int or a str; ``event_time`` an aware ``datetime`` or int µs since
-    1970 (not seconds); both are set where the message is made and carried along. Without a sink, given or in
-    ``HOPWATCH_SINK``, a probe does nothing. ``strict=True``, for development, raises where production would drop, count
-    and log each cause once.
+    1970 (not seconds). Both are set where the message is created, and travel with it. Without a sink, as an argument or
+    in ``HOPWATCH_SINK``, a probe does nothing. ``strict=True``, for development, raises where production would drop and
+    count a stamp, and log each cause once.
     """
 
     _sender: Sender | None
@@ -108,33 +108,32 @@ class Probe:
         close_on_sigterm: bool = True,
         clock: Clock | None = None,
     ) -> None:
-        """Start the probe and its thread, and announce it: the transport has its hello, or a line is logged.
+        """Start the probe and its thread, and announce it to the transport by a hello; log a warning if that fails.
 
-        That takes some ms in a spool, and ``announce_within_s`` at most. In the child of a fork a probe begins, as an
-        instance of its own, with its first stamp there; before that it costs nothing and leaves no trace.
+        This takes some ms with a spool, and ``announce_within_s`` at most. In the child of a fork a probe starts as a
+        new instance with its first stamp there; before that it costs nothing and leaves no trace.
 
         An event time that is more than ``max_age_s`` before its stamp, or more than 5 min ahead of it, is refused, and
-        counts as dropped; None takes any, for what reads old messages.
+        counts as dropped; None accepts any, for readers of old messages.
 
-        ``id_text=False`` keeps ids that are texts to themselves: what leaves this process is their hashes, where texts
-        are secret or too many. ``follows`` is for taps, which stamp what they read from a file or a topic, and may be
-        behind: nothing counts as complete before :meth:`caught_up` says so.
+        ``id_text=False`` sends only the hashes of text ids, where the texts are secret or too many. ``follows`` is for
+        taps, which read a file or a topic and may be behind: no window counts as complete before :meth:`caught_up`.
 
-        SIGTERM closes probes, and then ends the process as it would have, if this is the main thread and nothing else
-        handles the signal by then; ``close_on_sigterm=False`` leaves it alone.
+        SIGTERM closes probes, and then ends the process by its default action, if this is the main thread and nothing
+        else handles the signal by then; ``close_on_sigterm=False`` leaves the signal alone.
 
-        What waits to be sent is bounded by ``most_stamps``, and, of ids of more than 64 characters and the texts of
-        arrays, by ``most_bytes``: what finds no room is dropped, and counted.
+        The queue is bounded by ``most_stamps``, and, for ids of more than 64 characters and the texts of arrays, by
+        ``most_bytes``: stamps that find no room are dropped, and counted.
 
         Raises:
-            ProbeError: with ``strict`` only: a name, label, number or sink cannot be.
+            ProbeError: a name, label, number or sink is invalid; with ``strict`` only.
         """
         self.stream, self.node, self.strict = stream, node, strict
         self._ending: Sender | None = None
         self._parent_state: object = None
         self._max_stamps, self._max_age_us = MAX_STAMPS, None
         self._is_closed, self._has_warned_closed = False, False
-        # In the child of a fork that closed its probe before it began.
+        # Drops of a probe that was closed in the child of a fork before it started there.
         self._dropped_unsent = 0
         self._follows, self._id_text = follows, id_text
         clock = clock or SystemClock()
@@ -154,7 +153,7 @@ class Probe:
             _log.warning("a probe does nothing: %s", error)
 
     def _start(self, asked: ProbeSettings, queue: deque[Stamp | StampArrays] | None) -> None:
-        """Become a running instance, which is announced when this returns: at first, and in the child of a fork."""
+        """Start and announce an instance: the first one, or that of a forked child."""
         if asked.sink is None:
             told = "a probe of %s at %s has no sink, neither given nor in %s: it does nothing"
             _log.warning(told, asked.stream, asked.node, SINK_VARIABLE)
@@ -179,14 +178,14 @@ class Probe:
             sigterm.close_at_sigterm()
 
     def _disable(self) -> None:
-        """Become the twin that does nothing: a queue of no room takes every stamp and keeps none."""
+        """Turn into a no-op: a queue of length 0 accepts every stamp and keeps none."""
         self._sender = None
         self._queue = deque(maxlen=0)
         self._append = self._queue.append
 
     def start_anew(self) -> None:
-        """Wait for the first stamp, to begin with it as a new instance: in the child of a fork, or after a bye."""
-        # What the parent had is kept: to let go of 200,000 stamps would cost each of its children memory and time.
+        """Become dormant: the next stamp starts a new instance, in the child of a fork or after a bye."""
+        # Keep the parent's objects: to free 200,000 stamps would cost each of its children memory and time.
         self._parent_state, self._ending = (self._parent_state, self._sender, self._ending), None
         self._sender, self._queue, self._append = None, deque(), self._append_first
         self._is_closed, self._max_stamps = False, self._settings.most_stamps
@@ -194,14 +193,14 @@ class Probe:
         self._waking, self._is_dormant, self._is_waking = threading.RLock(), True, False
 
     def _append_first(self, stamp: Stamp | StampArrays) -> None:
-        """Take a stamp of a dormant probe, which has begun when this returns."""
+        """Queue a stamp of a dormant probe, and start the probe."""
         self._queue.append(stamp)
         self._wake()
 
     def _wake(self) -> None:
-        """Begin, unless that was done; a thread that comes meanwhile waits for it, a signal's handler does not."""
+        """Start a dormant probe; other threads wait meanwhile, a signal handler on the starting thread does not."""
         waking = self._waking
-        # Not for ever: at the end of the interpreter a thread may be gone that holds it.
+        # With a time-out: at the end of the interpreter the thread that holds the lock may be gone.
         if not waking.acquire(timeout=CLOSE_S):
             return
         try:
@@ -247,15 +246,15 @@ class Probe:
         return _Passing(self, message_id, event_time)
 
     def filtered(self, message_id: MessageId, event_time: EventTime, reason: str | None = None) -> None:
-        """Stamp ``in`` of a message that ends here on purpose; it replaces :meth:`arrived` for it."""
+        """Stamp ``in`` of a message that ends here on purpose; call it instead of :meth:`arrived`."""
         self._stamp_checked(_FILTERED, message_id, event_time, self._wall_ns(), reason)
 
     def rejected(self, message_id: MessageId, event_time: EventTime, reason: str | None = None) -> None:
-        """Stamp ``in`` of a message that is refused as bad; it replaces :meth:`arrived` for it."""
+        """Stamp ``in`` of a message that is refused as bad; call it instead of :meth:`arrived`."""
         self._stamp_checked(_REJECTED, message_id, event_time, self._wall_ns(), reason)
 
     def arrived_many(self, message_ids: MessageIds, event_times: EventTimes) -> None:
-        """Stamp ``in`` for arrays, lists or columns of pandas and pyarrow, one item a message.
+        """Stamp ``in`` for arrays, lists or columns of pandas and pyarrow, one item per message.
 
         Ids are texts, UUIDs, integers, 16-byte items or (n, 16) uint8; event times whole µs since 1970, datetime64 in
         UTC, or datetimes with a zone.
@@ -263,13 +262,13 @@ class Probe:
         self._stamp_many(_ARRIVED, message_ids, event_times)
 
     def departed_many(self, message_ids: MessageIds, event_times: EventTimes) -> None:
-        """Stamp ``out`` for arrays; given the arrays that arrived, both stamps become one observation each."""
+        """Stamp ``out`` for arrays; the same arrays as in :meth:`arrived_many` give one observation per message."""
         self._stamp_many(_DEPARTED, message_ids, event_times)
 
     def flush(self, patience_s: float = 0.0) -> bool:
-        """Send all that is stamped, now, on this thread, and wait for the transport up to ``patience_s``.
+        """Send all stamps now, on this thread, and wait for the transport up to ``patience_s``.
 
-        Returns whether all of it, and all before it, is where a monitor finds it; what has no sink is.
+        Return whether all stamps so far are where a monitor finds them; True without a sink.
         """
         try:
             return self._sender is None or self._sender.settle(patience_s)
@@ -279,9 +278,9 @@ class Probe:
 
     @_never_raising(is_stamp=True)
     def missed(self, cause: str, event_time: int | None = None) -> None:
-        """Count a message that passed and could not be stamped, under its event time in µs, or under now.
+        """Count a message that passed and could not be stamped, in the window of its event time (µs), or of now.
 
-        The monitor takes it for a dropped stamp: what is not seen of that minute is then unknown, and never lost.
+        The monitor treats it as a dropped stamp: messages missing in that window are unknown, and never lost.
         """
         at_ns = self._wall_ns()
         event_us = at_ns // 1_000 if event_time is None else event_time
@@ -289,15 +288,15 @@ class Probe:
 
     @_never_raising()
     def caught_up(self, moment_us: int) -> None:
-        """Say, of a probe that follows, that all that had come up to this moment, µs since 1970, is stamped."""
+        """Report, for a probe with ``follows``, that all messages up to this moment (µs since 1970) are stamped."""
         if self._sender is not None:
             self._sender.catch_up(moment_us)
 
     @_never_raising()
     def close(self, *, bye: bool = True) -> None:
-        """Send what is left and the bye; give up after two seconds. What is stamped from then on is dropped.
+        """Send the remaining stamps and a bye; give up after two seconds. Later stamps are dropped.
 
-        Without a bye, the service that is watched goes on: what it handles from now on is unknown, and never lost.
+        Use ``bye=False`` if the service goes on without its probe: its later messages are unknown, and never lost.
         """
         self.end(bye=bye)
         if self._ending is not None:
@@ -305,14 +304,14 @@ class Probe:
 
     @_never_raising()
     def end(self, *, bye: bool = True) -> None:
-        """Begin to close, so that a process with many probes waits for them all at once; :meth:`close` waits."""
+        """Begin to close without waiting, so that many probes close in parallel; :meth:`close` waits."""
         with self._waking:
             sender, was_dormant, self._is_dormant = self._sender, self._is_dormant, False
             lifecycle.unregister(self)
-            # The moment is read before nothing is taken any more: what is stamped between is not vouched for.
+            # Read the clock before the queue closes: stamps between the two are not covered by the bye.
             until_us = self._wall_ns() // 1_000
             if sender is not None or was_dormant:
-                # A queue without room: each stamp takes the careful way, where it is counted.
+                # With no room in the queue each stamp goes through _stamp_checked, which counts it.
                 self._ending, self._is_closed, self._max_stamps = sender, True, 0
             self._disable()
         if sender is not None:
@@ -320,7 +319,7 @@ class Probe:
 
     @property
     def dropped(self) -> int:
-        """Observations that this probe had to drop so far."""
+        """Number of observations that this probe has dropped so far."""
         sender = self._sender or self._ending
         return self._dropped_unsent if sender is None else sender.dropped_total
 
@@ -336,7 +335,7 @@ class Probe:
     def _stamp_checked(
         self, side: int, message_id: MessageId, event_time: EventTime, at_ns: int, reason: str | None = None
     ) -> None:
-        """Stamp, checking what the fast path leaves to the sender, and counting what does not fit."""
+        """Stamp with the checks that the fast path skips, and count a stamp that finds no room."""
         if self._is_closed:
             self._drop(recorder.refuse_stamp(event_time, at_ns, CLOSED, self._max_age_us))
             return
@@ -349,7 +348,7 @@ class Probe:
         """Queue a stamp, if there is room for it."""
         if len(self._queue) >= self._max_stamps:
             return False
-        # In the child of a fork all wait in one queue until the probe has begun, which weighs them.
+        # In the child of a fork stamps wait unweighed until the probe has started, which weighs them.
         if self._is_dormant or not weigh_call(stamp):
             self._append(stamp)
             return True
@@ -394,7 +393,7 @@ class Probe:
             )
 
     def _warn_closed(self) -> None:
-        """Say that nothing is stamped any more, once; of what is stamped all the same the transport hears nothing."""
+        """Log once that a closed probe was called; such stamps are never sent."""
         who = f"a probe of {self.stream} at {self.node}"
         told = f"{who} is closed, and drops what is stamped: close it after the last message"
         if self.strict:
@@ -405,7 +404,7 @@ class Probe:
 
 
 class _Passing:
-    """One message inside the node: ``in`` at the start of the block, ``out`` at its end."""
+    """Context manager for one message inside the node: ``in`` at the start of the block, ``out`` at its end."""
 
     __slots__ = ("_event_time", "_is_light", "_message_id", "_probe", "_since_ns", "_wall_ns")
 
@@ -449,7 +448,7 @@ def _check_arguments(message_id: MessageId, event_time: EventTime, at_us: int, m
 
 
 def _refuse_arrays(message_ids: MessageIds, event_times: EventTimes, at_ns: int, max_age_us: int | None) -> Refusals:
-    """Count arrays that cannot be taken in the windows of their event times; those without, as such, in the call's."""
+    """Count refused arrays in the windows of their event times, or, where these are bad, in that of the call."""
     count, refusals = estimate_length(message_ids), Refusals()
     try:
         refusals = recorder.refuse_array(parse_event_times(event_times), at_ns, BAD_ARRAYS, max_age_us)
@@ -462,7 +461,7 @@ def _refuse_arrays(message_ids: MessageIds, event_times: EventTimes, at_ns: int,
 
 
 def _clean_reason(reason: object) -> str | None:
-    """Return a reason as the wire can carry it; what says nothing, or cannot say it, is none."""
+    """Return a reason in the form of the wire; None if it is empty or cannot be converted."""
     if reason is None:
         return None
     try:

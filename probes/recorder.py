@@ -1,7 +1,7 @@
-"""Stamps in, batches out: arrays only, no clock, no input or output.
+"""Conversion of stamps into batches: pure functions on arrays, no clock, no input or output.
 
-A stamp is what one call said of one message; the stamps of a message at this node that were taken since the last flush
-are joined into one observation.
+A stamp is one call for one message; the stamps of a message at this node since the last flush are joined into one
+observation.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from hopwatch.probes.event_times import (
 from hopwatch.probes.packing import NO_TEXT, Columns, PackedBatch, concatenate, pack_batches
 
 _OUTCOMES: Final = np.array([Outcome.PASSED, Outcome.PASSED, Outcome.FILTERED, Outcome.REJECTED], np.uint8)
-"""The outcome of each side."""
+"""Outcome of each kind of stamp."""
 
 MessageId = uuid.UUID | bytes | SupportsIndex | str
-"""What a team may call a message; what stands for an integer, as numpy's do, is one."""
+"""Message id as a service passes it; integer types of numpy count as integers."""
 
 
 class StampKind(IntEnum):
-    """What a stamp says."""
+    """Kind of a stamp."""
 
     ARRIVED = 0
     DEPARTED = 1
@@ -48,7 +48,7 @@ class StampKind(IntEnum):
 
 
 class Stamp(NamedTuple):
-    """One call: what it said, of which message, when (ns since 1970), and why if the message ends here."""
+    """One call for one message: its kind, id, event time and moment (ns since 1970), with a reason if it ends here."""
 
     side: int
     message_id: MessageId
@@ -58,7 +58,7 @@ class Stamp(NamedTuple):
 
 
 class StampArrays(NamedTuple):
-    """One call with arrays: packed ids, event times in µs, one moment for all."""
+    """One call for many messages: packed ids, event times in µs, one moment for all."""
 
     side: int
     message_ids: NDArray[np.uint64]
@@ -71,12 +71,12 @@ class StampArrays(NamedTuple):
 BAD_EVENT_TIME: Final = "bad event time"
 IMPLAUSIBLE: Final = "implausible event time"
 POSSIBLE_WINDOW: Final = "implausible event time, perhaps of this minute"
-"""The cause of a count beside another: the same stamps, in the windows that their event times may mean."""
+"""Cause of an additional count: the same stamps, in the windows that their event times may mean."""
 BAD_MESSAGE_ID: Final = "bad message id"
 
 
 class Refusals(Counter[tuple[int, str]]):
-    """Stamps that cannot be sent: how many by (window start in ms, cause); and what was got, by cause, to be logged."""
+    """Numbers of refused stamps by (window start in ms, cause), with an example of each cause for the log."""
 
     def __init__(self, counts: Mapping[tuple[int, str], int] | None = None) -> None:
         """Start with some counts, or none."""
@@ -85,9 +85,9 @@ class Refusals(Counter[tuple[int, str]]):
 
 
 def refuse_array(events_us: NDArray[np.int64], at_ns: int, cause: str, max_age_us: int | None = None) -> Refusals:
-    """Count stamps of an array that was refused whole.
+    """Count the stamps of an array that was refused as a whole.
 
-    ``at_ns`` stands in for event times that cannot be, and these are the cause then: their windows nobody knows.
+    Invalid event times are counted in the window of ``at_ns``, and are then the cause: their own windows are unknown.
     """
     refusals = Refusals()
     at_us = np.full(len(events_us), at_ns // 1_000)
@@ -97,12 +97,12 @@ def refuse_array(events_us: NDArray[np.int64], at_ns: int, cause: str, max_age_u
 
 
 def refuse_count(count: int, at_ns: int, cause: str) -> Refusals:
-    """Count stamps of which nothing is known but how many they are, under the window of their call."""
+    """Count stamps of which only the number is known, in the window of their call."""
     return Refusals({(at_ns // 1_000 // WINDOW_US * WINDOW_MS, cause): count})
 
 
 def refuse_stamp(event_time: EventTime, at_ns: int, cause: str, max_age_us: int | None = None) -> Refusals:
-    """Count a stamp that was refused before it was recorded, on the host's own time; as :func:`refused` does."""
+    """Count one refused stamp, on the host's own thread; as :func:`refuse_array` does for many."""
     event_us, at_us = _event_time_or_none(event_time), at_ns // 1_000
     if event_us is None:
         return refuse_count(1, at_ns, BAD_EVENT_TIME)
@@ -118,12 +118,12 @@ def refuse_stamp(event_time: EventTime, at_ns: int, cause: str, max_age_us: int 
 def build_batches(
     taken: Sequence[Stamp | StampArrays], not_before_us: int, max_age_us: int | None = None, *, id_text: bool = True
 ) -> tuple[list[PackedBatch], Refusals]:
-    """Turn what was stamped since the last flush into batches, and count what cannot be sent.
+    """Build batches from the stamps since the last flush, and count those that cannot be sent.
 
-    A stamp lies within its call. Where the flush before overtook a call, so that the stamp came after that flush had
-    completed its moment, ``not_before_us`` moves it just past that moment: still within the call, and nothing that is
-    called complete is ever added to. With ``max_age_us`` a stamp is refused whose event time is older, or ahead.
-    Without ``id_text`` the texts of ids stay here.
+    A stamp's moment lies within its call. If the last flush completed that moment before the stamp was queued, the
+    stamp is moved just past ``not_before_us``, the completed moment: still within the call, and nothing is added to a
+    time that was completed. With ``max_age_us`` stamps with older event times, or times ahead, are refused. Without
+    ``id_text`` the texts of ids are left out.
     """
     refusals = Refusals()
     texts: list[str] = []
@@ -139,7 +139,7 @@ def build_batches(
 def find_first_fault(
     taken: Sequence[Stamp | StampArrays], max_age_us: int | None, cause: str = IMPLAUSIBLE
 ) -> str | None:
-    """Return in words what is wrong with the first event time that is refused for this cause, if it is a number."""
+    """Return a description of the first event time that is refused for this cause; None if there is none."""
     for call in taken:
         at_us = call.at_ns // 1_000
         if isinstance(call, StampArrays):
@@ -182,7 +182,7 @@ def _record_stamps(
 
 
 def _append_texts(texts: Sequence[bytes | None], names: list[bytes]) -> NDArray[np.int64]:
-    """Lay the texts of ids behind the others, and return the place of each."""
+    """Append texts of ids to ``names``, and return the index of each."""
     if not any(text is not None for text in texts):
         return np.full(len(texts), NO_TEXT)
     first = len(names)
@@ -197,7 +197,7 @@ def _check_event_times(
     refusals: Refusals,
     max_age_us: int | None,
 ) -> NDArray[np.bool_]:
-    """Return which stamps have event times that can be, and count the others under their own moments."""
+    """Return a mask of the stamps with good event times, and count the others in the windows of their moments."""
     good = are_good & is_plausible(events_us, at_us, max_age_us)
     _count_by_window(refusals, at_us[~are_good], BAD_EVENT_TIME)
     _count_by_window(refusals, at_us[are_good & ~good], IMPLAUSIBLE)
@@ -207,9 +207,9 @@ def _check_event_times(
 
 
 def _count_possible(refusals: Refusals, events_us: NDArray[np.int64], at_us: NDArray[np.int64]) -> None:
-    """Count stamps, which count under their own moments already, in the windows that their event times may mean, too.
+    """Count implausible stamps also in the windows that their event times may mean.
 
-    Which of the two is wrong nobody knows: it may be the clock of this host.
+    The event time may be wrong, or the clock of this host; their own moments are counted already.
     """
     perhaps_us = guess_moments_us(events_us)
     is_other = perhaps_us // WINDOW_US != at_us // WINDOW_US
@@ -224,7 +224,7 @@ def _record_arrays(
     waiting: dict[bytes, list[Columns]] = {}
     for chunk in chunks:
         columns = _record_array(chunk, refusals, names, max_age_us)
-        # Found by both ends and compared whole: a partner is not looked for among all that wait.
+        # Keyed by the first and the last id, then compared whole: no search among all waiting arrays.
         alike = waiting.setdefault(columns.ids[:1].tobytes() + columns.ids[-1:].tobytes(), [])
         if chunk.side == StampKind.DEPARTED and (partner := _find_partner(columns, alike)):
             partner.out_us = columns.out_us
@@ -248,7 +248,7 @@ def _record_array(chunk: StampArrays, refusals: Refusals, names: list[bytes], ma
 
 
 def _find_partner(departed: Columns, waiting: list[Columns]) -> Columns | None:
-    """Return the first arrival of the same messages in the same order."""
+    """Return the first arrived array of the same messages in the same order."""
     for arrived in waiting:
         if np.array_equal(arrived.ids, departed.ids) and np.array_equal(arrived.event_us, departed.event_us):
             return arrived
@@ -299,11 +299,11 @@ def _move_late(columns: Columns, not_before_us: int) -> Columns:
 
 
 def _parse_event_times(event_times: Sequence[EventTime]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return event times in µs, 0 for those that cannot be, and which can."""
+    """Return event times in µs, 0 for invalid ones, and a mask of the valid ones."""
     if set(map(type, event_times)) == {int}:
         try:
             events_us = np.array(event_times, np.int64)
-        except OverflowError:  # one of them at least cannot be, and is found below
+        except OverflowError:  # at least one is invalid, and is found below
             pass
         else:
             return events_us, is_representable(events_us)
@@ -314,7 +314,7 @@ def _parse_event_times(event_times: Sequence[EventTime]) -> tuple[NDArray[np.int
 
 def _event_time_or_none(event_time: EventTime) -> int | None:
     try:
-        # The number itself: a host's own kind of int may say anything of itself.
+        # int.__index__ reads the number itself: a subclass of the host may override its methods.
         event_us = int.__index__(event_time_us(event_time))
     except Exception:  # noqa: BLE001 - a host's own time zone may raise anything, and costs its own stamp only
         return None
@@ -322,7 +322,7 @@ def _event_time_or_none(event_time: EventTime) -> int | None:
 
 
 def _count_by_window(refusals: Refusals, moments_us: NDArray[np.int64], cause: str) -> None:
-    """Count stamps under the windows of their moments: event times, or stamps where these cannot be known."""
+    """Count stamps by the windows of the given moments: event times, or stamp times where these are unknown."""
     starts_ms, counts = np.unique(moments_us // WINDOW_US * WINDOW_MS, return_counts=True)
     for start_ms, count in zip(starts_ms.tolist(), counts.tolist(), strict=True):
         refusals[start_ms, cause] += count

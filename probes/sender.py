@@ -1,9 +1,9 @@
-"""The sender: takes what was stamped, off the host's threads, and sends it: batches, heartbeats, a bye at the end.
+"""Sender: turns queued stamps into batches, and sends them, heartbeats and a final bye, off the host's threads.
 
-One thread, a bounded queue. Every number is given once a record was taken, so that a probe makes no hole itself; what
-cannot be sent is counted by window and cause, and told with the next record that is taken. Only where drops are of more
-windows than it counts, or cannot be counted, or where a sink raised instead of saying no, a number is left out: the
-account of that time has a hole then (ADR 0034, 0122).
+It has one thread and a bounded queue. A sequence number is used up only when the sink accepts the record, so that the
+probe itself makes no hole; observations that cannot be sent are counted by window and cause, and reported with the next
+accepted record. A number is skipped only where drops are of more windows than can be counted, cannot be counted at all,
+or a sink raised instead of refusing: the account of that time has a hole then (ADR 0034, 0122).
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from hopwatch.probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, POSSIBLE_WI
 from hopwatch.probes.sinks import Sink
 
 ANNOUNCE_WITHIN_S: Final = 1.0
-"""So long whoever starts a sender waits at most for the transport to have its hello."""
+"""Default time that a start waits for the transport to accept the hello."""
 TICK_S: Final = 0.5
-"""How often the thread looks after its sink when nothing else is due."""
+"""Interval of the sink's periodic work when nothing else is due."""
 HOLE_US: Final = 300_000_000
-"""How far ahead of the clock windows may be, and so the hole that tells of drops in windows that nobody knows.
+"""Length of a hole for drops in unknown windows: as far as windows may be ahead of the clock.
 
-For so long its end waits, too, so that a probe which goes on like that makes few holes. Twice as long a monitor looks
-out for stamps of an instance that says nothing more.
+The end of a hole waits for so long, too, so that a probe that keeps losing count makes few holes. A monitor waits twice
+as long for stamps of a silent instance.
 """
 NEVER_US: Final = 2**62
 """Later than any moment."""
 MAX_CAUSES: Final = 1_000
-"""So many causes of drops are logged; a host may make up one for each message."""
+"""Causes of drops that are logged, at most; a host may pass a new one with each message."""
 LAST_TRIES: Final = 2
-"""How often the last flush is tried."""
+"""Tries of the last flush."""
 RELEASE_S: Final = 1.0
-"""How long a sink may take to let go of what it waited for in vain."""
+"""Time that a sink has to close after its patience has run out."""
 SINK_REFUSED: Final = "sink refused"
 UNSENDABLE: Final = "unsendable"
 UNDELIVERED: Final = "undelivered"
@@ -62,7 +62,7 @@ _log = logging.getLogger("hopwatch.probe")
 
 
 class Sender:
-    """Turns the queue into records; :meth:`step` does all that is due, and may be called by hand."""
+    """Sender of one probe instance; :meth:`step` does all due work, and may be called by hand."""
 
     def __init__(  # noqa: PLR0913 - the parts of one sender
         self,
@@ -75,13 +75,13 @@ class Sender:
         queue: deque[Stamp | StampArrays] | None = None,
         max_age_us: int | None = None,
     ) -> None:
-        """Take the parts; nothing runs, and nothing is sent, before :meth:`start`. A queue may have stamps already."""
+        """Prepare a sender; no thread runs and no record is sent before :meth:`start`. The queue may hold stamps."""
         self.instance, self.sink, self.clock = instance, sink, clock
         self.flush_every_ns, self.heartbeat_every_ns = int(flush_every_s * 1e9), int(heartbeat_every_s * 1e9)
         self.backlog = Backlog(queue, max_age_us)
         self.queue = self.backlog.queue
         self.drops = DropCounts()
-        # Up to which moment the books have to have a hole; and whether count was lost since that was worked out.
+        # The end of the hole that the books need; and whether drops went uncounted since it was computed.
         self._hole_until_us, self._has_lost_count = 0, False
         self.dropped_total = 0
         self._examples: dict[str, str] = {}
@@ -89,37 +89,37 @@ class Sender:
         self._logged_causes: set[str] = set()
         self.seq = 0
         self.complete_through_us = instance.epoch_us
-        # Up to which moment a tap has seen its source; None for a probe that stamps what happens as it happens.
+        # The moment up to which a tap has read its source; None for a probe that stamps live messages.
         self._caught_up_us: int | None = None
-        # From when on nothing may be completed for now; None if nothing is awaited.
+        # The moment beyond which nothing may be completed for now; None if no observations are awaited.
         self._held_us: int | None = None
         self._flushed_ns = self._sent_ns = clock.monotonic_ns()
-        # Held while records are sent, which may take long; the host never waits for it but in flush and close.
+        # Held while records are sent, which may take long; the host waits for it only in flush and close.
         self._sending = threading.RLock()
         # Held for a few instructions only, by the host too.
         self._lock = threading.RLock()
         self._wake = threading.Event()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
-        # Whether the hello has still to be said; and, once that was tried, whether the transport has it.
+        # Whether the hello is still unsent; and, after the first try, whether the transport has it.
         self._owes_hello, self._is_announced = False, False
         self._has_tried = threading.Event()
-        # How the end was asked for, and whether somebody is at it.
+        # The arguments of end(), and whether a thread is finishing.
         self._patience_s, self._since_ns, self._last_kind, self._until_us = 0.0, 0, BatchKind.BYE, NEVER_US
         self._is_finishing = False
 
     @property
     def waiting(self) -> int:
-        """Return how many stamps wait, those of arrays one by one."""
+        """Return the number of waiting stamps; those of arrays count individually."""
         return self.backlog.waiting
 
     def start(self, announce_within_s: float = ANNOUNCE_WITHIN_S) -> None:
-        """Start the thread, and wait so long at most until the transport has the hello.
+        """Start the thread, and wait at most ``announce_within_s`` until the transport has the hello.
 
-        The hello is the first record, without observations: whatever ends this instance from now on, a monitor knows
-        that it was there. Where the transport does not take it in time, a line is logged, and it stays first in line.
+        The hello is the first record, without observations: however this instance ends, a monitor knows that it
+        existed. If the transport does not accept it in time, a warning is logged, and it stays first in line.
         """
-        # Of the monitor's own pulse nothing is judged, and it moves the clock when it beats.
+        # The monitor's own pulse needs no hello: it is not judged, and a record of it would move the clock.
         self._owes_hello = self.instance.stream != MONITOR_STREAM
         self._is_announced = not self._owes_hello
         try:
@@ -143,7 +143,7 @@ class Sender:
             self._has_tried.set()
 
     def _announce(self, patience_s: float) -> bool:
-        """Say hello, unless it is said, and have the transport keep it; whether it is said."""
+        """Send the hello, unless it is sent, and settle the sink; return whether it is sent."""
         with self._sending:
             if (
                 self._owes_hello
@@ -154,30 +154,30 @@ class Sender:
             return not self._owes_hello
 
     def follow(self) -> None:
-        """Complete nothing by the clock alone: a tap may be behind its source, and says itself how far it is."""
+        """Stop completing windows by the clock: a tap may be behind its source, and reports its progress itself."""
         self._caught_up_us = self.complete_through_us = 0
 
     def catch_up(self, moment_us: int) -> None:
-        """Let moments up to this one be completed; nothing to a sender that does not follow."""
+        """Allow completion up to this moment; no effect on a sender that does not follow."""
         if self._caught_up_us is not None:
             self._caught_up_us = max(self._caught_up_us, moment_us)
 
     def hold(self, moment_us: int | None) -> None:
-        """Complete nothing beyond a moment, as observations of then are awaited; None when they have come."""
+        """Stop completion at a moment from which observations are awaited; None resumes it."""
         self._held_us = moment_us
 
     def leave_hole(self) -> None:
-        """Leave the next number out: observations of now are missing, and nobody can count them."""
+        """Skip the next sequence number: observations of now are missing and cannot be counted."""
         with self._lock:
             # Behind what is completed, so that the next moment that is completed is behind a hole.
             self._hole_until_us = max(self._hole_until_us, self.complete_through_us + 1, self._wall_us())
 
     def lose_count(self) -> None:
-        """Leave a number out, as something was dropped and not counted, nobody knows of which moment."""
+        """Ask for a hole: observations of unknown windows were dropped and not counted."""
         self._has_lost_count = True
 
     def append_many(self, stamps: StampArrays, most: int) -> bool:
-        """Take arrays into the queue; False if more than ``most`` stamps would wait.
+        """Queue arrays; False if more than ``most`` stamps would wait, or their ids would take too many bytes.
 
         Two arrays of one length always find room, because an arrival and its departure belong together.
         """
@@ -188,7 +188,7 @@ class Sender:
         return True
 
     def drop(self, refusals: Mapping[tuple[int, str], int]) -> None:
-        """Count observations that will never be sent, by (window start in ms, cause)."""
+        """Count observations that will never be sent: numbers by (window start in ms, cause)."""
         with self._lock:
             try:
                 self._count_drops(refusals)
@@ -201,13 +201,13 @@ class Sender:
                 self._has_lost_count = True
 
     def _count_drops(self, drops: Mapping[tuple[int, str], int]) -> None:
-        """Have drops told; those that find no room count where all was told last, and the hole begins there."""
+        """Add drops to the report; those without room count in the last completed window, where a hole begins."""
         through_us = max(self.complete_through_us, self.instance.epoch_us)
         if not self.drops.add(drops, through_us // WINDOW_US * WINDOW_MS):
             self._has_lost_count = True
 
     def _find_hole_end_us(self) -> int:
-        """Return up to which moment the books have to have a hole, from what was completed last."""
+        """Return the end of the hole that the books need; it begins at the last completed moment."""
         with self._lock:
             if self._has_lost_count:
                 self._hole_until_us = max(self.complete_through_us, self.instance.epoch_us, self._wall_us()) + HOLE_US
@@ -215,11 +215,11 @@ class Sender:
             return self._hole_until_us
 
     def wake(self) -> None:
-        """Ask the thread for a step now."""
+        """Wake the thread for a step now."""
         self._wake.set()
 
     def step(self) -> None:
-        """Do what is due: flush, or a heartbeat, and let the sink do the same."""
+        """Do all due work: flush, send a heartbeat, and run the sink's periodic work."""
         now_ns = self.clock.monotonic_ns()
         if now_ns - self._sent_ns >= self.heartbeat_every_ns:
             self.flush(BatchKind.HEARTBEAT)
@@ -228,7 +228,7 @@ class Sender:
         self.tick()
 
     def tick(self) -> None:
-        """Let the sink do what time alone makes due; a sink is in the hands of one thread at a time."""
+        """Run the sink's periodic work; only one thread at a time uses a sink."""
         with self._sending:
             try:
                 self.sink.tick()
@@ -236,7 +236,7 @@ class Sender:
                 self._count_failed()
 
     def settle(self, patience_s: float) -> bool:
-        """Flush, and wait until the transport has all of it; whether it has, with nothing dropped on the way."""
+        """Flush, and wait until the transport has all stamps; return whether it has, with none dropped meanwhile."""
         before = self.dropped_total
         with self._sending:
             self.flush()
@@ -245,32 +245,32 @@ class Sender:
         return is_settled and self.dropped_total == before and not self._owes_hello
 
     def flush(self, closing: BatchKind | None = None) -> None:
-        """Send all that waits and all drops; a bye if asked; a heartbeat if asked and nothing else was sent.
+        """Send all waiting stamps and drops; with ``closing`` a bye, or a heartbeat if no other record said as much.
 
-        Whatever raises on the way, no moment is completed that was not reached, and the next flush goes on from there.
+        After an error no moment is completed that was not reached, and the next flush continues from there.
         """
         with self._sending:
             self._flushed_ns = self.clock.monotonic_ns()
             if not (self._announce(0.0) or self._is_finishing):
                 return
             self._send_leftover()
-            # The moment is read before the queue is taken: what is appended later is moved behind it.
+            # Read the moment before the queue is packed: later stamps are moved behind it.
             moment_us = self._find_complete_us()
             self.backlog.pack(self.complete_through_us)
             self._count_refused()
             has_told_all = self._send_packed(moment_us)
             is_asked = closing is not None or bool(self.drops)
             if closing is BatchKind.BYE or (is_asked and not has_told_all):
-                # While a hole lasts, a bye would vouch for windows that are ahead of it.
+                # While a hole lasts, a bye would complete windows ahead of it.
                 is_bye = closing is BatchKind.BYE and moment_us >= self._find_hole_end_us()
                 self._send_empty(BatchKind.BYE if is_bye else BatchKind.HEARTBEAT, moment_us)
             self._log_causes()
 
     def offer(self, pack: Callable[[int], Iterable[PackedBatch]]) -> bool:
-        """Send observations that others have stamped; False at the first batch that the sink does not take.
+        """Send observations that others have stamped; False at the first batch that the sink refuses.
 
-        ``pack`` is told the time of day, in µs, and returns them. What is not taken is no drop: it is with whoever
-        offers it.
+        ``pack`` gets the time of day, in µs, and returns the batches. Refused ones are no drops: the caller still has
+        them.
         """
         with self._sending:
             if not self._announce(0.0):
@@ -287,14 +287,14 @@ class Sender:
             )
 
     def close(self, patience_s: float, *, bye: bool = True) -> None:
-        """Flush, say bye if asked and let go of the sink; give up after ``patience_s``."""
+        """Flush, send a bye if asked, and close the sink; give up after ``patience_s``."""
         self.end(patience_s, bye=bye)
         self.wait()
 
     def end(self, patience_s: float, *, bye: bool = True, until_us: int | None = None) -> None:
-        """Have the thread do all that :meth:`close` does, by itself; ``patience_s`` counts from now.
+        """Let the thread close by itself, as :meth:`close` does; ``patience_s`` counts from now.
 
-        No moment later than ``until_us``, by default now, is completed: what is stamped from then on is not sent.
+        No moment later than ``until_us``, by default now, is completed: later stamps are not sent.
         """
         self._until_us = self._wall_us() if until_us is None else until_us
         self._patience_s, self._since_ns = patience_s, self.clock.monotonic_ns()
@@ -303,7 +303,7 @@ class Sender:
         self._wake.set()
 
     def wait(self) -> None:
-        """Wait for the end that was asked for, as long as it may take."""
+        """Wait for the end that :meth:`end` asked for, within its patience."""
         if self._thread is not None:
             self._thread.join(self._remaining_s())
             if self._is_finishing:
@@ -314,7 +314,7 @@ class Sender:
         self._finish()
 
     def _finish(self) -> None:
-        """Send what is left and let go of the sink, once."""
+        """Send the remaining stamps and close the sink, once."""
         if self._is_finishing:
             return
         self._is_finishing = True
@@ -329,7 +329,7 @@ class Sender:
             self._sending.release()
 
     def _flush_last(self) -> None:
-        """Flush; what fails at first may not fail again, and a sink is let go of all the same."""
+        """Flush, with a second try; the sink is closed even if both fail."""
         for _ in range(LAST_TRIES):
             try:
                 self.flush(self._last_kind)
@@ -368,19 +368,19 @@ class Sender:
         self._wake.clear()
 
     def _send_leftover(self) -> None:
-        """Send what a flush that failed has left, before more is taken; what fails again is dropped."""
+        """Send the batches that a failed flush has left, before new ones; drop those that fail again."""
         packed = self.backlog.packed
         while packed:
             first = packed[0]
             try:
                 self._send_first(self.complete_through_us, ())
-            except Exception:  # noqa: BLE001 - it must not keep all others waiting
+            except Exception:  # noqa: BLE001 - one batch must not block all others
                 _log.warning("a probe could not send a batch", exc_info=True)
                 if packed and packed[0] is first:
                     self._drop_first(UNSENDABLE)
 
     def _count_refused(self) -> None:
-        """Count what could not be packed."""
+        """Count stamps that could not be packed."""
         refused = self.backlog.refused
         if self.backlog.has_lost_count:
             self._has_lost_count, self.backlog.has_lost_count = True, False
@@ -389,7 +389,7 @@ class Sender:
             refused.popleft()
 
     def _send_packed(self, moment_us: int) -> bool:
-        """Send all batches; the last one carries drops, and the moment if these are all; whether that was taken."""
+        """Send all batches; the last carries drops, and the moment if it reports all drops; True if it was accepted."""
         packed = self.backlog.packed
         while len(packed) > 1:
             self._send_first(self.complete_through_us, ())
@@ -399,7 +399,7 @@ class Sender:
         return self._send_first(moment_us if is_all else self.complete_through_us, told) and is_all
 
     def _send_first(self, through_us: int, told: tuple[Drop, ...]) -> bool:
-        """Send the first batch, or count it as dropped; until then it stays. Return whether it was taken."""
+        """Send the first batch, or count it as dropped, and remove it; return whether it was accepted."""
         cause = self._send(self._build_observations(self.backlog.packed[0], through_us, told))
         if cause is None:
             self.backlog.packed.popleft()
@@ -422,7 +422,7 @@ class Sender:
         )
 
     def _send_empty(self, kind: BatchKind, moment_us: int) -> None:
-        """Send records without observations until all drops are told; the last of them carries the moment."""
+        """Send records without observations until all drops are reported; the last one carries the moment."""
         is_all = False
         while not is_all:
             told, is_all = self._next_drops()
@@ -431,7 +431,7 @@ class Sender:
                 return
 
     def _count_failed(self) -> None:
-        """Count what was in records that were taken and have failed since; their numbers are a hole in the books."""
+        """Count the observations of accepted records that failed later; their sequence numbers make a hole."""
         for record in self.sink.failed():
             try:
                 self._count_one_failed(decode(record))
@@ -440,12 +440,12 @@ class Sender:
 
     def _count_one_failed(self, batch: Batch) -> None:
         self.drop({(batch.window_start_ms, UNDELIVERED): batch.count} if batch.count else {})
-        # What such a record told is untold again; it was counted when it was dropped.
+        # The drops in such a record have to be reported again; they were counted when they were dropped.
         with self._lock:
             self._count_drops({(drop.window_start_ms, drop.cause): drop.count for drop in batch.drops})
 
     def _log_causes(self) -> None:
-        """Log each cause of drops once: whoever looks into the service's log learns that something is wrong."""
+        """Log each cause of drops once, so that the service's log shows that something is wrong."""
         with self._lock:
             new = self._causes - self._logged_causes
             self._logged_causes |= new
@@ -455,7 +455,7 @@ class Sender:
             _log.warning("a probe of %s at %s drops observations: %s%s", who.stream, who.node, why, got)
 
     def _next_drops(self) -> tuple[tuple[Drop, ...], bool]:
-        """Return as many drops as a record may carry, and whether these are all."""
+        """Return the drops for the next record, and whether these are all."""
         with self._lock:
             told = self.drops.next_drops()
             return told, len(told) == len(self.drops)
@@ -469,18 +469,18 @@ class Sender:
         )  # fmt: skip
 
     def _send(self, batch: Batch) -> str | None:
-        """Send a record; once it is taken, what it says is said. Return None, or why it was not taken."""
+        """Send a record, and advance the state once the sink accepts it; return None, or the cause of a refusal."""
         sent_ns = self.clock.monotonic_ns()
         try:
             record = encode(batch)
-        except Exception:  # noqa: BLE001 - what cannot be said now costs its own batch
+        except Exception:  # noqa: BLE001 - a batch that cannot be encoded costs only itself
             _log.warning("a probe made a record that breaks the wire", exc_info=True)
             return UNSENDABLE
         try:
             if not self.sink.send(record):
                 return SINK_REFUSED
         except Exception:  # noqa: BLE001 - a team's own sink may raise anything
-            # Whether it took the record nobody knows: the number is used up, so that no other record passes for a copy.
+            # The sink may have taken the record: use its number up, so that no other record counts as its copy.
             self.seq = batch.seq + 1
             _log.warning("the sink of a probe failed", exc_info=True)
             return SINK_REFUSED
@@ -488,12 +488,12 @@ class Sender:
         try:
             with self._lock:
                 self.drops.remove(batch.drops)
-        except Exception:  # noqa: BLE001 - the record is sent; drops that are told twice hide no loss
+        except Exception:  # noqa: BLE001 - the record is sent; drops that are reported twice hide no loss
             _log.warning("a probe may tell drops twice", exc_info=True)
         return None
 
     def _find_complete_us(self) -> int:
-        """Return the moment up to which all is stamped, once what waits is taken; while a hole lasts it may wait."""
+        """Return the moment up to which the queue holds all stamps; while a hole lasts it may stand still."""
         before_us, wall_us = self.complete_through_us, min(self._wall_us(), self._until_us)
         bounds_us = [us for us in (wall_us, self._caught_up_us, self._held_us) if us is not None]
         moment_us = max(before_us, min(bounds_us))
@@ -504,6 +504,6 @@ class Sender:
 
 
 def _log_error(told: str) -> None:
-    """Log an error from the thread, which must outlive a log that fails, too."""
+    """Log an error from the thread, which must survive a failing log handler, too."""
     with suppress(Exception):
         _log.warning(told, exc_info=True)

@@ -1,4 +1,4 @@
-"""What a probe is asked to be, checked once, before anything starts."""
+"""Settings of a probe, checked once, before anything starts."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from hopwatch.probes.sinks import Sink
 
 _SINK_METHODS: Final = ("send", "failed", "tick", "settle", "close")
 _MAX_KEPT_CHARS: Final = MAX_NAME_CHARS - len("-4194304")
-"""So much of a name leaves room for a process id."""
+"""Characters of a name that leave room for a process id."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeSettings:
-    """The arguments of a probe; ``name`` is None where host and process id are to make it.
+    """Arguments of a probe; without a ``name``, host name and process id make one.
 
     Raises:
-        ProbeError: one of them cannot be.
+        ProbeError: an argument is invalid.
     """
 
     stream: str
@@ -54,15 +54,15 @@ class ProbeSettings:
 
     @property
     def max_age_us(self) -> int | None:
-        """Return how old an event time may be; None for any age."""
+        """Return the maximum age of an event time in µs; None for any age."""
         is_any = self.max_age_s is None or self.max_age_s * 1e6 >= MAX_EVENT_US
         return None if is_any else int((self.max_age_s or 0.0) * 1e6)
 
     def for_child(self) -> ProbeSettings:
-        """Return what the child of a fork is asked to be: with a name of its own, so that it is nobody's double.
+        """Return the settings for the child of a fork, with a unique name.
 
         Raises:
-            ProbeError: the sink was given as an object, which parent and child would write to at once.
+            ProbeError: the sink was given as an object, to which parent and child would both write.
         """
         if not isinstance(self.sink, str):
             raise ProbeError(
@@ -102,5 +102,5 @@ def _check_number(what: str, number: object) -> None:
 
 
 def _is_text(value: object, most_chars: int) -> bool:
-    """Whether a value is a text that the wire can carry: bounded, and without half a surrogate pair."""
+    """Return whether a value is a text that the wire can carry: bounded, and without lone surrogates."""
     return isinstance(value, str) and len(value) <= most_chars and not any("\ud800" <= c <= "\udfff" for c in value)

@@ -1,6 +1,6 @@
-"""SIGTERM in a host that has no handler of its own: its probes are closed, then it ends as it would have.
+"""SIGTERM handler for hosts without their own: close all probes, then let the signal end the process.
 
-By default SIGTERM ends Python at once, without ``atexit``: with each rolling deploy the last stamps would be gone.
+By default SIGTERM ends Python at once, without ``atexit``: each rolling deploy would lose the last stamps.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Final
 from hopwatch.probes import lifecycle
 
 MAX_WAIT_S: Final = 4.0
-"""How long a process is kept from ending; its probes give up before by themselves, unless something holds them up."""
+"""Maximum delay of the end of a process; its probes usually give up earlier by themselves."""
 _INIT: Final = 1
-"""The process that SIGTERM does not end by default, such as the first one of a container."""
+"""Process id of init, such as the first process of a container, which SIGTERM does not end by default."""
 _CAUGHT: Final = "SigCgt:"
 
 
 def close_at_sigterm() -> None:
-    """Have all probes closed when SIGTERM comes, where nobody else handles it; a handler set later takes its place."""
+    """Install the handler, unless another one handles SIGTERM; a handler set later replaces it."""
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or os.getpid() == _INIT or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL or _is_caught():
         return
@@ -32,13 +32,13 @@ def close_at_sigterm() -> None:
 
 
 def close_and_end(number: int, _: FrameType | None = None) -> None:
-    """Close all probes, and let the signal end the process; nothing to a host whose own handler calls this one."""
+    """Close all probes, and let the signal end the process; do nothing if the host's own handler calls this one."""
     if signal.getsignal(number) is not close_and_end:
         return
-    # From here on another one ends the process at once.
+    # From here on another signal ends the process at once.
     signal.signal(number, signal.SIG_DFL)
     try:
-        # Not on this thread: it may be within a lock that closing needs, and would wait for itself.
+        # Not on this thread: it may hold a lock that closing needs.
         closing = lifecycle.ProbeThread(target=lifecycle.close_all, name="hopwatch-sigterm")
         closing.start()
         closing.join(MAX_WAIT_S)
@@ -47,7 +47,7 @@ def close_and_end(number: int, _: FrameType | None = None) -> None:
 
 
 def _is_caught() -> bool:
-    """Return whether a handler that is not Python's catches SIGTERM, as far as the system tells."""
+    """Return whether a handler outside Python catches SIGTERM, as far as ``/proc`` shows it."""
     try:
         status = Path("/proc/self/status").read_text("ascii")
         caught = next(line for line in status.splitlines() if line.startswith(_CAUGHT))

@@ -1,4 +1,4 @@
-"""Test support for services that embed a probe: a sink in memory, a clock set by hand, and what was stamped.
+"""Test support for services that embed a probe: a sink in memory, a manual clock, and the sent observations.
 
 ::
 
@@ -23,11 +23,11 @@ from hopwatch.probes.sinks.memory import MemorySink
 __all__ = ["EPOCH_US", "ManualClock", "MemorySink", "Observation", "batch_observations", "id_bytes", "observations"]
 
 EPOCH_US: Final = 1_700_000_040_000_000
-"""Where a clock stands at first, µs since 1970 UTC: the start of a minute."""
+"""Initial time of a manual clock, µs since 1970 UTC: the start of a minute."""
 
 
 class ManualClock:
-    """A clock of a probe that moves when a test moves it."""
+    """Clock for a probe that moves only when a test moves it."""
 
     def __init__(self, us: int = EPOCH_US) -> None:
         """Set the time of day, µs since 1970 UTC; the monotonic time starts at 0."""
@@ -43,7 +43,7 @@ class ManualClock:
         return self.monotonic_us * 1_000
 
     def advance(self, seconds: float) -> None:
-        """Move both times on."""
+        """Advance both times."""
         self.us += round(seconds * 1e6)
         self.monotonic_us += round(seconds * 1e6)
 
@@ -51,8 +51,8 @@ class ManualClock:
 class Observation(NamedTuple):
     """Stamps of one message at one node, in µs since 1970 UTC; None where it was not stamped.
 
-    ``message_id`` has 16 bytes, those of :func:`id_bytes` for what the service gave. ``reason`` is of a message that
-    was filtered, rejected or deferred.
+    ``message_id`` has 16 bytes: :func:`id_bytes` of the service's id. ``reason`` belongs to a filtered, rejected or
+    deferred message.
     """
 
     message_id: bytes
@@ -67,7 +67,7 @@ def observations(sink: MemorySink) -> list[Observation]:
     """Return all observations that a probe has sent, in their order; flush the probe before.
 
     Raises:
-        RecordError: something else than a probe has sent a record.
+        RecordError: a record is not from a probe.
     """
     return [observation for record in sink.records for observation in batch_observations(decode(record))]
 

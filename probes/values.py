@@ -1,4 +1,4 @@
-"""Ids and event times as other people's programs write them: read as values, or refused with a short reason."""
+"""Readers of message ids and event times in foreign formats; bad values are refused with a reason."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from hopwatch.probes.contract.limits import ID_BYTES
 from hopwatch.probes.event_times import MAX_EVENT_US
 
 MAX_ID_CHARS: Final = 1_024
-"""A text longer than that is no message id but a mistake."""
+"""Maximum length of a text id; a longer text is taken for a mistake."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _UUID_CHARS: Final = 36
 _MAX_DIGITS: Final = 39
-"""As many as the largest id of 128 bits has."""
+"""Decimal digits of the largest 128-bit id."""
 _MAX_NUMBER: Final = 10**30
 
 
 class SkipReason(StrEnum):
-    """Why something that was read is not stamped."""
+    """Reason for which a message is not stamped."""
 
     NOT_JSON = "not_json"
     NO_VALUE = "no_value"
@@ -38,7 +38,7 @@ class SkipReason(StrEnum):
 
 
 class IdFormat(StrEnum):
-    """What an id is to be read as, so that it is the same sixteen bytes that a probe makes of it elsewhere."""
+    """Format of an id in the source; the right one gives the same sixteen bytes as a probe elsewhere."""
 
     AUTO = "auto"
     UUID = "uuid"
@@ -48,7 +48,7 @@ class IdFormat(StrEnum):
 
 
 class TimeUnit(StrEnum):
-    """How an event time is written."""
+    """Unit or format of an event time in the source."""
 
     NS = "ns"
     US = "us"
@@ -64,12 +64,12 @@ ReadTime = Callable[[object], int]
 
 
 def build_id_reader(kind: IdFormat) -> ReadId:
-    """Return the function that turns an id as it was read into the 16 bytes of the wire, or raises ValueError.
+    """Build a function that converts an id to the 16 bytes of the wire, or raises ValueError.
 
-    The bytes know of which kind the id was, and those of a text know the text.
+    The result also carries the kind of the id, and the text of a text id.
 
-    ``auto``: a whole number is an int, a text in the form of a UUID a UUID, any other text a text. The other kinds read
-    every id as the one thing that they name. Bytes are UTF-8, but for ``bytes``, which takes 16 of them as they are.
+    ``auto``: a whole number is an int, a text in the form of a UUID a UUID, any other text a text. The other formats
+    read every id as the kind that they name. Bytes are read as UTF-8, except with ``bytes``, which takes 16 raw bytes.
     """
     return {
         IdFormat.AUTO: _read_auto,
@@ -81,7 +81,7 @@ def build_id_reader(kind: IdFormat) -> ReadId:
 
 
 def build_time_reader(unit: TimeUnit) -> ReadTime:
-    """Return the function that turns an event time as it was read into µs since 1970, or raises ValueError."""
+    """Build a function that converts an event time to µs since 1970, or raises ValueError."""
     if unit is TimeUnit.ISO:
         return _parse_iso_us
     ns_a_unit = _NS_PER_UNIT[unit]
@@ -94,7 +94,7 @@ def build_time_reader(unit: TimeUnit) -> ReadTime:
         if type(value) is int:
             return check_event_us(value * ns_a_unit // 1_000)
         if isinstance(value, datetime):
-            # Its own schema said what the number means, which is surer than a flag.
+            # The schema has already converted the number, which is more certain than a flag.
             return _parse_iso_us(value)
         return check_event_us(_scale_us(value, ns_a_unit))
 
@@ -102,7 +102,7 @@ def build_time_reader(unit: TimeUnit) -> ReadTime:
 
 
 def check_event_us(event_us: int) -> int:
-    """Return an event time that a window can hold.
+    """Check that a window can hold an event time, and return it.
 
     Raises:
         ValueError: it is before 1970 or after 2255.
@@ -183,11 +183,11 @@ def _parse_iso_us(value: object) -> int:
 
 
 def _scale_us(value: object, ns_a_unit: int) -> int:
-    """Return a number in a unit, or one that is written out as text, in µs; fractions of a unit count."""
+    """Convert a number, or a number in text, from its unit to µs; fractions count."""
     if isinstance(value, bool) or not isinstance(value, int | float | str) or len(str(value)) > _MAX_DIGITS:
         raise ValueError(f"an event time is a number, got {value!r:.60}")
     try:
-        # By its shortest form, so that 1700000000.1 s is what was written and not the nearest sum of powers of two.
+        # By its shortest decimal form, so that 1700000000.1 s is exactly that, and not the nearest binary fraction.
         number = Decimal(str(value))
         return int(number * ns_a_unit // 1_000) if number.is_finite() and abs(number) < _MAX_NUMBER else -1
     except InvalidOperation:

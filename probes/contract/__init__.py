@@ -1,4 +1,4 @@
-"""What probes and monitor agree on: the record, its envelope, its limits, message ids and spool segments.
+"""Contract between probes and the monitor: the record, its envelope, its limits, message ids and spool segments.
 
 Pure: values in, values out; no clock, no environment, no input or output.
 """

@@ -1,4 +1,4 @@
-"""Whose a connection is, for bounds on how many one has."""
+"""Owners of network connections, for limits on connections per owner."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 _HOST_BITS: Final = 64
-"""Of an address of IPv6: whoever has one address of a network has all that these bits tell apart."""
+"""Low bits of an IPv6 address that are ignored: the owner of one address has its whole /64 network."""
 
 
 def identify_owner(host: str) -> str:
-    """Return whose an address is: its own, and of IPv6 its network's; one of IPv4 is the same in both families."""
+    """Return the owner of an address: an IPv4 address itself, also if mapped to IPv6; of IPv6 its /64 network."""
     address = ip_address(host.partition("%")[0]) if host else None
     if not isinstance(address, IPv6Address):
         return host

@@ -1,4 +1,4 @@
-"""The batch: what one probe instance says at once, as WIRE.md lays it out."""
+"""Batch: the message of a probe instance to the monitor, as WIRE.md defines it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class BatchKind(IntEnum):
-    """What a batch is; the numbers are the positions of the wire's enum."""
+    """Kind of a batch; the numbers are the positions in the wire's enum."""
 
     OBSERVATIONS = 0
     HEARTBEAT = 1
@@ -16,7 +16,7 @@ class BatchKind(IntEnum):
 
 
 class Outcome(IntEnum):
-    """What a node did with a message; the numbers are those on the wire."""
+    """Outcome of a message at a node; the numbers are those on the wire."""
 
     PASSED = 0
     FILTERED = 1
@@ -25,14 +25,14 @@ class Outcome(IntEnum):
 
 
 class WireIdKind(IntEnum):
-    """What its owners gave as a message's id; the numbers are the positions of the wire's enum."""
+    """Type of a message id as the service gave it; the numbers are the positions in the wire's enum."""
 
     BYTES = 0
     UUID = 1
     INT = 2
     TEXT = 3
     UNKNOWN = 4
-    """Of a batch of version 1, which does not say it; never on the wire."""
+    """Kind of a version 1 batch, which does not carry it; never on the wire."""
 
 
 @dataclass(frozen=True, slots=True)

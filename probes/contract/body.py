@@ -1,4 +1,4 @@
-"""An Avro body as a reader walks it: a cursor over a buffer, every step of which stays inside the record."""
+"""Bounded reader of Avro bodies: a cursor over a buffer that never leaves the record."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 _VARINT_BYTES: Final = 10
 
 Buffer = bytes | mmap
-"""What records are read from: bytes in memory, or a file mapped into it."""
+"""Buffer that records are read from: bytes in memory, or a mapped file."""
 
 
 class RecordError(ValueError):
-    """A record that is not what WIRE.md says; ``reason`` is its short name, the message says what was got."""
+    """Record that breaks WIRE.md; ``reason`` is a short name, the message tells the value that was read."""
 
     def __init__(self, reason: str, message: str) -> None:
         """Keep the short name beside the sentence."""
@@ -23,19 +23,19 @@ class RecordError(ValueError):
 
 
 class ByteSpan(NamedTuple):
-    """Where a packed field lies in the buffer that was read: bytes ``start`` to ``end``."""
+    """Position of a packed field in the buffer: bytes ``start`` to ``end``."""
 
     start: int
     end: int
 
 
 class BodyCursor:
-    """A cursor over an Avro body; every step stays inside it."""
+    """Cursor over an Avro body; no read goes beyond its end."""
 
     __slots__ = ("buffer", "end", "position")
 
     def __init__(self, buffer: Buffer, position: int, end: int) -> None:
-        """Stand at a position of the buffer."""
+        """Start at a position of the buffer."""
         self.buffer = buffer
         self.position = position
         self.end = end
@@ -58,7 +58,7 @@ class BodyCursor:
         raise RecordError(reason, f"no whole number of at most 64 bits at byte {self.position} of the buffer")
 
     def read_span(self) -> ByteSpan:
-        """Read a length and step over as many bytes."""
+        """Read a length, and skip that many bytes."""
         length = self.read_long()
         start = self.position
         if not 0 <= length <= self.end - start:

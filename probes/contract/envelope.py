@@ -1,8 +1,8 @@
-"""The envelope round a batch: one marker byte, the schema's fingerprint, the Avro body; and the way back.
+"""Encoder and decoder of records: one marker byte, the schema's fingerprint, and the batch as an Avro body.
 
-Version 2 is written; 1 and 2 are read, whichever comes. Writing goes through fastavro. Reading is by hand, because the
+Version 2 is written; versions 1 and 2 are read. Writing goes through fastavro. Reading is by hand, because the
 monitor reads millions of observations a second and these schemas are fixed: a record costs a few microseconds however
-many observations it carries, and no packed array is copied. The two are held against each other by property tests.
+many observations it carries, and no packed array is copied. Property tests compare the two.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def _schema(version: int) -> dict[str, object]:
 
 SCHEMA_1: Final = _schema(1)
 SCHEMA: Final = _schema(2)
-"""The one that is written."""
+"""Schema of the records that are written."""
 FINGERPRINT_1: Final = bytes.fromhex("90f6ad4a1245681f6d5985ae674c05f6a12f41bc8e9f2982eacf6e6271a27d9d")
 FINGERPRINT: Final = bytes.fromhex("644b1dd5485e458e98e1dd30fcf33cfa31719c9023cbd25358c7638d6721d9a5")
-"""SHA-256 of the schemas' Avro canonical forms; a test computes them afresh."""
+"""SHA-256 of the schemas' Avro canonical forms; a test recomputes them."""
 
 _PREFIX: Final = bytes([MARKER]) + FINGERPRINT
 _VERSIONS: Final = {bytes([MARKER]) + FINGERPRINT_1: 1, _PREFIX: 2}
@@ -67,7 +67,7 @@ _ITEM_BYTES: Final = (
     ("sequence", 8),
 )
 _STAMPS: Final = 5
-"""How many stamps metrics can be of."""
+"""Number of stamps that metrics can describe."""
 
 __all__ = [
     "FINGERPRINT",
@@ -90,7 +90,7 @@ __all__ = [
 
 
 class Metrics(NamedTuple):
-    """What a probe that keeps no observations says of one stamp in a window: nothing counts it yet."""
+    """Aggregates of one stamp in a window, from a probe that sends no observations; no version counts them yet."""
 
     stamp: int
     count: int  # type: ignore[assignment]  # the wire's name, which a tuple has for a method
@@ -101,7 +101,7 @@ class Metrics(NamedTuple):
 
 
 class RecordView(NamedTuple):
-    """A batch whose packed fields are still where they were read: positions in the buffer, nothing copied."""
+    """Batch without copies: its packed fields are positions in the buffer that was read."""
 
     probe: str
     epoch_us: int
@@ -134,7 +134,7 @@ def encode(batch: Batch) -> bytes:
     """Return the record of ``batch``: marker, fingerprint, Avro body.
 
     Raises:
-        RecordError: the batch breaks a limit of the wire, so that no reader would take it.
+        RecordError: the batch breaks a limit of the wire, so that every reader would refuse it.
     """
     if batch.id_kind is WireIdKind.UNKNOWN:
         raise RecordError("bad_value", "a batch says of which kind its ids are, got one of version 1, which does not")
@@ -155,10 +155,10 @@ def encode(batch: Batch) -> bytes:
 
 
 def decode(record: bytes) -> Batch:
-    """Return the batch that ``record`` carries, every limit of the wire checked.
+    """Return the batch of a record; every limit of the wire is checked.
 
     Raises:
-        RecordError: the only error that any bytes can cause.
+        RecordError: the bytes are no valid record; no input raises another error.
     """
     view = read_record(record)
     check_values(record, view)
@@ -175,7 +175,7 @@ def read_record(buffer: Buffer, start: int = 0, end: int | None = None) -> Recor
     """Read the record at ``buffer[start:end]``; sizes are checked, the values inside the packed fields are not.
 
     Raises:
-        RecordError: the bytes are no record of a known version, or break a limit that needs no look into the arrays.
+        RecordError: the bytes are no record of a known version, or break a limit that needs no look at the arrays.
     """
     end = len(buffer) if end is None else end
     version = check_prefix(buffer, start, end)
@@ -212,7 +212,7 @@ def check_values(buffer: Buffer, view: RecordView) -> None:
 
     Raises:
         RecordError: an offset outside the window, an unknown outcome or reason, a passed observation without a stamp,
-            texts that do not end where they say; or what the wire has room for and nothing counts yet.
+            id texts with wrong ends; or metrics and deferred messages, which no version counts yet.
     """
     if view.kind == BatchKind.METRICS:
         raise RecordError("unsupported", "a batch of metrics is counted by no version so far")
@@ -275,7 +275,7 @@ def check_prefix(buffer: Buffer, start: int, end: int) -> int:
     length = end - start
     if length > MAX_RECORD_BYTES:
         raise RecordError("oversized", f"a record has at most {MAX_RECORD_BYTES} bytes, got {length}")
-    # The marker before all: what has it may be ours, cut or not, and what does not have it is a stranger's.
+    # The marker first: bytes that begin with it may be a record of ours, cut or not; all others are foreign.
     if not length or buffer[start] != MARKER:
         got = f"0x{buffer[start]:02x}" if length else "no byte"
         raise RecordError("bad_marker", f"a record starts with 0x{MARKER:02x}, got {got}")
@@ -291,7 +291,7 @@ def check_prefix(buffer: Buffer, start: int, end: int) -> int:
 
 
 def _has_known_head(body: BodyCursor) -> bool:
-    """Return whether a body begins with the fields that every version begins with, up to the node."""
+    """Return whether a body begins with the fields that all versions share, up to the node."""
     try:
         _, _, seq, kind, *names = _read_head(body)
     except RecordError:
@@ -300,7 +300,7 @@ def _has_known_head(body: BodyCursor) -> bool:
 
 
 def _read_head(body: BodyCursor) -> tuple[str, int, int, int, str, str]:
-    """Read the fields that every version begins with: probe, epoch in µs, number, kind, stream, node."""
+    """Read the fields that all versions share: probe, epoch in µs, number, kind, stream, node."""
     probe = body.read_text("probe", MAX_NAME_CHARS, 1)
     epoch_us, seq, kind = body.read_long(), body.read_long(), body.read_long()
     return probe, epoch_us, seq, kind, body.read_text("stream", MAX_NAME_CHARS), body.read_text("node", MAX_NAME_CHARS)
@@ -344,7 +344,7 @@ _VERSION_1_FIELDS: Final[_Version2Fields] = (WireIdKind.UNKNOWN, _NOWHERE, _NOWH
 
 
 def _read_version_2(body: BodyCursor) -> _Version2Fields:
-    """Read what version 2 has behind the fields of version 1."""
+    """Read the fields that version 2 adds behind those of version 1."""
     id_kind, texts, ends, until_us, sequence = (
         body.read_long(),
         body.read_span(),

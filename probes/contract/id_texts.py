@@ -1,4 +1,4 @@
-"""The texts of a batch's ids: laid end to end, and where each ends."""
+"""Texts of a batch's ids on the wire: concatenated, with the end of each."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from hopwatch.probes.contract.limits import MAX_ID_TEXT_CHARS
 
 _MAX_CHAR_BYTES = 4
 _CONTINUES, _CONTINUATION = 0xC0, 0x80
-"""The bits of a byte of UTF-8 that tell one inside a character from its first."""
+"""Bits of a UTF-8 byte that mark a continuation byte."""
 
 
 def join_texts(texts: Sequence[bytes]) -> tuple[bytes, bytes]:
-    """Return texts in UTF-8 as the wire has them: laid end to end, and where each ends."""
+    """Return UTF-8 texts in wire format: concatenated, and the end of each."""
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     return b"".join(texts), np.cumsum(lengths).astype("<u4").tobytes()
 
 
 def get_text(texts: bytes, ends: NDArray[np.unsignedinteger], place: int) -> bytes:
-    """Return the text of the id at a place."""
+    """Return the text of the id at an index."""
     return bytes(texts[int(ends[place - 1]) if place else 0 : int(ends[place])])
 
 
 def check_texts(texts: NDArray[np.uint8], ends: NDArray[np.unsignedinteger]) -> None:
-    """Check that texts end in order, the last one with the bytes, and that none is too long.
+    """Check that the ends ascend, that the last is the end of the bytes, and that no text is too long.
 
-    That they are UTF-8 is left to whoever shows one: a monitor reads a thousand for each that it shows.
+    UTF-8 is checked only where a text is displayed: a monitor reads a thousand for each that it shows.
 
     Raises:
-        RecordError: they do not.
+        RecordError: one of these does not hold.
     """
     if not len(ends):
         if len(texts):
@@ -48,7 +48,7 @@ def check_texts(texts: NDArray[np.uint8], ends: NDArray[np.unsignedinteger]) -> 
     for place in np.flatnonzero(lengths > MAX_ID_TEXT_CHARS).tolist():
         end = int(ends[place])
         text = texts[end - int(lengths[place]) : end]
-        # No more characters than that are looked at, whatever a length says.
+        # Count at most so many bytes, whatever the length says.
         chars = np.count_nonzero(text[: _MAX_CHAR_BYTES * MAX_ID_TEXT_CHARS + 1] & _CONTINUES != _CONTINUATION)
         if chars > MAX_ID_TEXT_CHARS or len(text) > _MAX_CHAR_BYTES * MAX_ID_TEXT_CHARS:
             told = f"the text of an id has at most {MAX_ID_TEXT_CHARS} characters"

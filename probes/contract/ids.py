@@ -1,4 +1,4 @@
-"""Message ids: whatever a team calls a message, sixteen bytes on the wire, and of which kind it was."""
+"""Message ids: sixteen bytes on the wire for any id that a team uses, and its kind."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ INT_LIMIT: Final = 1 << 128
 
 
 class IdError(ValueError):
-    """A message id that has no sixteen-byte form."""
+    """Message id that cannot be encoded in sixteen bytes."""
 
 
 class WireId(bytes):
-    """The sixteen bytes of an id of which more is known than these: they say of which kind it was."""
+    """Sixteen bytes of an encoded id that also carry its kind."""
 
     __slots__ = ()
     kind: ClassVar[WireIdKind] = WireIdKind.BYTES
 
 
 class UuidId(WireId):
-    """Those of a UUID."""
+    """Encoded id from a UUID."""
 
     __slots__ = ()
     kind = WireIdKind.UUID
 
 
 class IntId(WireId):
-    """Those of an integer."""
+    """Encoded id from an integer."""
 
     __slots__ = ()
     kind = WireIdKind.INT
 
 
 class TextId(WireId):
-    """The digest of a text, and the text in UTF-8."""
+    """Encoded id from a text: its digest, and the text in UTF-8."""
 
     kind = WireIdKind.TEXT
     text: bytes
 
     @classmethod
     def from_text(cls, text: str) -> TextId:
-        """Return the id that stands for a text."""
+        """Return the encoded id of a text."""
         encoded = text.encode("utf-8", "surrogatepass")
         found = cls(hash_text(encoded))
         found.text = encoded
@@ -55,7 +55,7 @@ class TextId(WireId):
 
 
 class EncodedId(NamedTuple):
-    """An id on the wire: its bytes, of which kind it is, and the UTF-8 of a text, which is None of all that is none."""
+    """Message id in wire format: its bytes, its kind, and the text in UTF-8 (None unless the id is a text)."""
 
     wire: bytes
     kind: WireIdKind
@@ -63,15 +63,15 @@ class EncodedId(NamedTuple):
 
 
 def hash_text(text: bytes) -> bytes:
-    """Return the sixteen bytes that stand for a text in UTF-8."""
+    """Return the sixteen-byte digest of a text in UTF-8."""
     return blake2b(text, digest_size=ID_BYTES).digest()
 
 
 def encode_id(message_id: uuid.UUID | bytes | SupportsIndex | str) -> EncodedId:
-    """Return what stands for ``message_id`` on the wire.
+    """Return ``message_id`` in wire format.
 
-    A UUID's bytes and 16 raw bytes stay as they are, an integer from 0 to 2^128 - 1, or what stands for one as numpy's
-    do, becomes 16 bytes big-endian, any text the BLAKE2b digest of its UTF-8 form (digest_size 16).
+    A UUID's bytes and 16 raw bytes stay as they are; an integer from 0 to 2^128 - 1 (numpy's, too) becomes 16 bytes
+    big-endian; a text becomes the BLAKE2b digest of its UTF-8 form (digest_size 16).
 
     Raises:
         IdError: the id is negative, too large, of another length or of another type.
@@ -98,10 +98,10 @@ def encode_id(message_id: uuid.UUID | bytes | SupportsIndex | str) -> EncodedId:
 
 
 def id_bytes(message_id: uuid.UUID | bytes | SupportsIndex | str) -> bytes:
-    """Return the 16 bytes that stand for ``message_id`` on the wire.
+    """Return the 16 bytes of ``message_id`` on the wire.
 
     Raises:
-        IdError: it has none.
+        IdError: it cannot be encoded, as for :func:`encode_id`.
     """
     return encode_id(message_id).wire
 

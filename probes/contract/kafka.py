@@ -1,4 +1,4 @@
-"""A Kafka topic as a URL names it, and what lets a client in: the same for probes, taps and the monitor."""
+"""Kafka URLs and client credentials, shared by probes, taps and the monitor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_TOPIC_CHARS: Final = 249
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 SECRETS: Final = ("sasl_password", "ssl_key_password")
-"""The settings that may stand in a file of their own, which the setting with ``_file`` behind its name says."""
+"""Settings that may be read from a file; the setting with the suffix ``_file`` names it."""
 FILES: Final = (*(f"{secret}_file" for secret in SECRETS), "ssl_ca_file", "ssl_certificate_file", "ssl_key_file")
 """The settings that name a file."""
 
@@ -22,7 +22,7 @@ _TOPIC: Final = re.compile(rf"[A-Za-z0-9._-]{{1,{MAX_TOPIC_CHARS}}}")
 _BROKER: Final = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
 _MAX_PORT: Final = 65_535
 _PROTOCOL: Final = r"(?:[a-z_]+://)?"
-"""The client puts it before an address unless it is PLAINTEXT."""
+"""Prefix that the client puts before an address, unless the protocol is PLAINTEXT."""
 _NOT_KAFKA: Final = re.compile(rf"{_PROTOCOL}(\S+?)(?:/\w+)?: Receive failed: Invalid response size")
 _ADVERTISED: Final = re.compile(rf"{_PROTOCOL}(\S+:\d+)/(\d+): (.*)")
 _UNREACHABLE: Final = re.compile(r"\d+/\d+ brokers are down|.*Local: Broker transport failure")
@@ -30,17 +30,17 @@ _UNREACHABLE: Final = re.compile(r"\d+/\d+ brokers are down|.*Local: Broker tran
 
 @dataclass(frozen=True, slots=True)
 class KafkaPlace:
-    """A topic, and the brokers to ask for it, ``host:port`` with commas between them."""
+    """Kafka topic and its bootstrap brokers, ``host:port`` with commas between them."""
 
     brokers: str
     topic: str
 
     @classmethod
     def parse(cls, url: str) -> Self:
-        """Return the place that ``kafka://host:9092,host:9092/topic`` names; the topic may be left out.
+        """Parse ``kafka://host:9092,host:9092/topic``; the topic is optional.
 
         Raises:
-            ValueError: the URL is none of Kafka's, or a part of it cannot be.
+            ValueError: the URL is not a Kafka URL, or a part of it is invalid.
         """
         # A password in a URL would be printed with it.
         expected = f'"{SCHEME}HOST:PORT/TOPIC", such as "{SCHEME}broker:9092/{DEFAULT_TOPIC}"'
@@ -66,10 +66,10 @@ class KafkaPlace:
 
 @dataclass(frozen=True, slots=True)
 class KafkaAccess:
-    """What lets a client in: encryption and who it is. Files are PEM, and named by path; secrets are never shown.
+    """Security settings of a Kafka client: encryption and credentials. Files are PEM paths; secrets are never shown.
 
     Raises:
-        ValueError: a value cannot be, or does not go with another.
+        ValueError: a value is invalid, or contradicts another.
     """
 
     security_protocol: str = "PLAINTEXT"
@@ -95,18 +95,18 @@ class KafkaAccess:
 
     @property
     def is_sasl(self) -> bool:
-        """Whether the client names itself by user and password."""
+        """Return whether the client authenticates by user and password (SASL)."""
         return self.security_protocol.startswith("SASL_")
 
     @property
     def is_ssl(self) -> bool:
-        """Whether what is said is encrypted."""
+        """Return whether the connection is encrypted (TLS)."""
         return self.security_protocol.endswith("SSL")
 
     def for_librdkafka(self, brokers: str) -> dict[str, str | bool]:
-        """Return how a client of these brokers is set up, under the names of librdkafka, which confluent-kafka is.
+        """Return the client configuration for these brokers, under librdkafka's names, as confluent-kafka takes it.
 
-        It makes no topic: brokers make, by default, each one that a client asks for, with settings that nobody chose.
+        The client creates no topic: by default brokers create each topic that a client asks for, with default settings.
         """
         said: dict[str, str | bool] = {"bootstrap.servers": brokers, "security.protocol": self.security_protocol}
         if self.is_sasl:
@@ -123,10 +123,12 @@ class KafkaAccess:
 
 
 def read_secret(secret: str, said: Mapping[str, str], read: Callable[[str], str]) -> str:
-    """Return a secret as one place says it: itself, or by a file, whose text ``read`` returns; what is empty is unsaid.
+    """Return a secret from its setting, or from the file that its ``_file`` setting names; ``read`` returns the text.
+
+    An empty setting counts as absent.
 
     Raises:
-        ValueError: both are said.
+        ValueError: both settings are given.
     """
     value, file = said.get(secret, ""), said.get(f"{secret}_file", "")
     if value and file:
@@ -135,9 +137,9 @@ def read_secret(secret: str, said: Mapping[str, str], read: Callable[[str], str]
 
 
 def describe_error(told: str, brokers: str = "") -> str:
-    """Return what the client says of brokers, in words that say what to look at where its own lead astray.
+    """Return a client error in plain words, with the likely cause where the client's own words mislead.
 
-    ``brokers`` are those that it was given; it may speak of others, which these have named.
+    ``brokers`` are the configured ones; the error may be of others, which these advertise.
     """
     if found := _NOT_KAFKA.match(told):
         return f"what answers at {found[1]} does not speak Kafka, or wants another security_protocol"

@@ -1,4 +1,4 @@
-"""The bounds of the wire, one name each; every reader checks them before it allocates anything."""
+"""Limits of the wire format; every reader checks them before it allocates memory."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ MAX_METRICS: Final = 8
 MAX_HISTOGRAM_BYTES: Final = 65_536
 
 NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
-"""What a stream or a node may be called; to be used with ``fullmatch``."""
+"""Pattern of stream and node names; use it with ``fullmatch``."""
 
 ID_BYTES: Final = 16
 WINDOW_MS: Final = 60_000
 WINDOW_US: Final = 60_000_000
 NOT_STAMPED: Final = -(2**63)
-"""The lag that says that the stamp is absent."""
+"""Lag value of an absent stamp."""
 NO_REASON: Final = 255
-"""The reason index that says that no reason was given."""
+"""Reason index of an observation without a reason."""
 
 TIMELESS_CAUSES: Final = frozenset({"bad event time", "implausible event time"})
-"""Causes of drops whose window nobody knows: they are told under the minute of their stamps."""
+"""Causes of drops with an unknown window: they are counted in the window in which they were stamped."""
 
 MONITOR_STREAM: Final = "_hopwatch"
-"""The stream of the monitor's own pulse; known to every monitor, listed in no report."""
+"""Stream of the monitor's own pulse; every monitor knows it, no report lists it."""

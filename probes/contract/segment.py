@@ -1,4 +1,4 @@
-"""Spool segments: a file of framed records, each with its length and its CRC-32C."""
+"""Spool segments: files of framed records, each with its length and its CRC-32C."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ import google_crc32c
 from hopwatch.probes.contract.limits import MAX_RECORD_BYTES
 
 SCHEME: Final = "spool:"
-"""What the URL of a spool begins with; its folder follows."""
+"""Scheme of a spool URL; its folder follows."""
 MAGIC: Final = b"HWSP1\n"
 SEGMENT_SUFFIX: Final = ".seg"
 OPEN_SUFFIX: Final = ".open"
 MAX_SEGMENT_BYTES: Final = 8 * 1024 * 1024
 MAX_FOLDER_CHARS: Final = 120
-"""So much of an instance's name its folder has; what is longer is cut off, and told apart by a hash."""
+"""Characters of an instance's name in its folder's name; a longer name is cut, and a hash keeps it unique."""
 FORWARDED_RECORDS: Final = "http-records"
-"""The name of an instance whose folder holds records that it passes on, of other instances."""
+"""Name of an instance that forwards the records of other instances."""
 
 _FRAME: Final = struct.Struct("<II")
 FRAME_BYTES: Final = _FRAME.size
 
 
 class Frame(NamedTuple):
-    """One record's place in a segment, bytes ``start`` to ``end``; ``fault`` is empty, or why it cannot be read."""
+    """Position of one record in a segment, bytes ``start`` to ``end``; ``fault`` is empty for a readable one."""
 
     start: int
     end: int
@@ -37,9 +37,9 @@ class Frame(NamedTuple):
 
 
 def folder_name(instance: str) -> str:
-    """Return a folder's name for an instance: readable, safe in a path and a URI, and no two alike.
+    """Return the folder name of an instance: readable, safe in a path and a URI, and unique.
 
-    It never starts with a dot or an underscore, because many readers of files take such folders for hidden ones.
+    It never starts with a dot or an underscore, because many file readers treat such folders as hidden.
     """
     safe = re.sub(r"^[._]|[^A-Za-z0-9._-]", "-", instance)[:MAX_FOLDER_CHARS]
     if safe and safe == instance:
@@ -48,12 +48,12 @@ def folder_name(instance: str) -> str:
 
 
 def encode_frame(record: bytes) -> bytes:
-    """Return ``record`` as a segment holds it: uint32 LE length, uint32 LE CRC-32C, the bytes."""
+    """Return ``record`` as a frame of a segment: uint32 LE length, uint32 LE CRC-32C, the bytes."""
     return _FRAME.pack(len(record), google_crc32c.value(record)) + record
 
 
 def read_frames(data: bytes) -> Iterator[Frame]:
-    """Yield a frame for each record of a whole segment, broken ones with their fault; never raises.
+    """Yield a frame for each record of a segment, broken ones with their fault; never raise.
 
     Faults: ``foreign_file`` (no magic: nothing of the file is read), ``bad_crc``, ``oversized`` (over 4 MiB: skipped),
     ``torn_tail`` (the file ends inside a record: reading stops at the last whole one).

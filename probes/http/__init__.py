@@ -1,1 +1,1 @@
-"""What the programs that are spoken to by HTTP share: how they say what is wrong, their bounds, and their server."""
+"""Shared parts of the HTTP programs: problem responses, request limits, and the server."""

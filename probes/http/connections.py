@@ -1,7 +1,7 @@
-"""The connections of a server, looked after from outside: so many of one address, and a deadline for reading answers.
+"""Limits on a server's connections: a maximum per client address, and a deadline for unread responses.
 
-The server itself bounds how many there are of all. A client that sends and does not read, or opens all of them, would
-keep everybody out: requests have deadlines of their own, answers and what is open between them have not.
+The server itself limits only the total. A client that does not read its responses, or opens all connections, would keep
+all others out: requests have deadlines of their own, responses and idle connections have not.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from typing import Final
 from hopwatch.probes.contract.addresses import identify_owner
 
 MAX_PER_ADDRESS: Final = 1_024
-"""So many connections one address has at once; of IPv6, a network of 64 bits."""
+"""Connections of one address at once; of IPv6, those of a /64 network."""
 UNREAD_S: Final = 10.0
-"""So long a client may leave unread what was sent to it, when its buffers are full."""
+"""Time for which a client may leave a response unread while its buffers are full."""
 CHECK_EVERY_S: Final = 1.0
-"""How often they are looked after."""
+"""Interval of the checks."""
 _DESCRIPTORS: Final = Path("/dev/fd")
 _TIMEOUT: Final = getattr(socket, "TCP_USER_TIMEOUT", None)
-"""The kernel's own deadline for what is sent (tcp(7), RFC 5482), where it has one."""
+"""Socket option for the kernel's deadline of unacknowledged data (tcp(7), RFC 5482), where it exists."""
 
 
 class ConnectionLimiter:
-    """Those of this process at some of its ports."""
+    """Limiter of this process's connections at some of its ports."""
 
     def __init__(self, ports: Collection[int], most: int = MAX_PER_ADDRESS, unread_s: float = UNREAD_S) -> None:
-        """Name the ports, and the bounds."""
+        """Set the ports and the limits."""
         self._ports, self._max_per_address, self._unread_ms = frozenset(ports), most, int(unread_s * 1_000)
         self._open_since: dict[int, None] = {}
         self._stop = threading.Event()
 
     def enforce_limits(self) -> None:
-        """Give each connection its deadline, and end the latest ones of an address that has too many."""
+        """Set each connection's deadline, and end the latest ones of an address that has too many."""
         open_ = {one: (address, descriptor) for one, address, descriptor in self._iter_open()}
         # In the order in which they came.
         self._open_since = {one: None for one in (*self._open_since, *open_) if one in open_}
@@ -51,12 +51,12 @@ class ConnectionLimiter:
                 _shut_down(one, descriptor)
 
     def end_all(self) -> None:
-        """End all that are open."""
+        """End all open connections."""
         for one, _, descriptor in self._iter_open():
             _shut_down(one, descriptor)
 
     def _iter_open(self) -> Iterator[tuple[int, str, int]]:
-        """Yield those that are open, with the deadline set: a number that is its own, whose it is, its descriptor."""
+        """Set the deadline of each open connection, and yield its inode number, its owner and its descriptor."""
         try:
             descriptors = [int(one.name) for one in _DESCRIPTORS.iterdir()]
         except OSError:  # there is no descriptor left to look with: the next time, perhaps
@@ -71,7 +71,7 @@ class ConnectionLimiter:
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        """Look after them, again and again, for as long as the block lasts."""
+        """Enforce the limits periodically while the block runs."""
         looking = threading.Thread(target=self._run, name="hopwatch-connections", daemon=True)
         looking.start()
         try:
@@ -87,10 +87,10 @@ class ConnectionLimiter:
 
 @contextmanager
 def _open_socket(descriptor: int) -> Iterator[socket.socket]:
-    """Yield a socket by a descriptor of another one's; one at a time, as there may be few left.
+    """Yield a socket object for a duplicate of a descriptor; use one at a time, as descriptors may be scarce.
 
     Raises:
-        OSError: it is gone, or none of a socket of these families.
+        OSError: the descriptor is closed, or is no IPv4 or IPv6 socket.
     """
     held = os.dup(descriptor)
     try:
@@ -105,7 +105,7 @@ def _open_socket(descriptor: int) -> Iterator[socket.socket]:
 
 
 def _shut_down(number: int, descriptor: int) -> None:
-    """End a connection, if its descriptor is still its own."""
+    """End a connection, if its descriptor still belongs to it."""
     with suppress(OSError), _open_socket(descriptor) as connection:
         if os.fstat(connection.fileno()).st_ino == number:
             connection.shutdown(socket.SHUT_RDWR)

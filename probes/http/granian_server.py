@@ -1,7 +1,6 @@
-"""Serves an app with granian, in this process, until it is told to stop."""
+"""Granian server in this process, with TLS, connection limits and a graceful stop."""
 
 from __future__ import annotations
-
 import asyncio
 import gc
 import logging
@@ -16,40 +15,45 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from threading import Event
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import uvloop
-from granian.constants import HTTPModes, Interfaces
+from granian.constants import HTTPModes
+from granian.constants import Interfaces
 from granian.http import HTTP1Settings
 from granian.server.embed import Server
-
 from hopwatch.probes.http.connections import ConnectionLimiter
-from hopwatch.probes.http.limits import App, Receive, Scope, Send, send_problem
+from hopwatch.probes.http.limits import App
+from hopwatch.probes.http.limits import Receive
+from hopwatch.probes.http.limits import Scope
+from hopwatch.probes.http.limits import Send
+from hopwatch.probes.http.limits import send_problem
 from hopwatch.probes.http.problems import HttpProblem
+
 
 HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz"})
 MAX_HEALTH_CONNECTIONS: Final = 64
 MAX_CONNECTIONS: Final = 4_096
-"""So many are open at once: more than are worked on, because slow clients have one each, and keep nobody out."""
+"""Open connections at once: more than running requests, so that slow clients do not keep others out."""
 DESCRIPTORS: Final = 2 * MAX_CONNECTIONS
 HEADERS_S: Final = 10.0
-"""How long a client has for its headers; its body has a deadline of its own."""
+"""Deadline for a client's headers; its body has a separate one."""
 EXPIRY_WARNING_S: Final = 14 * 86_400
-"""A certificate that expires within so long is told."""
+"""Remaining life of a certificate below which a warning is due."""
 STOP_S: Final = 5.0
-"""How long requests may take to be answered once it is to stop; then their connections are ended."""
+"""Time for running requests at a stop; then their connections are closed."""
 _log = logging.getLogger("hopwatch.http")
 
 
 class PortTakenError(OSError):
-    """A port cannot be listened on."""
+    """Port that cannot be listened on."""
 
 
 def check_port(host: str, port: int) -> None:
-    """Look whether a port is free.
+    """Check that a port is free.
 
     Raises:
-        PortTakenError: somebody listens there already, or nobody may.
+        PortTakenError: the port is in use, or not permitted.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -62,22 +66,22 @@ def check_port(host: str, port: int) -> None:
 
 
 class TlsError(ValueError):
-    """Files for TLS that cannot be."""
+    """Invalid or unreadable TLS files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Files in PEM: who the server is, and, if it is named, the authority that every client has to be known to."""
+    """TLS files in PEM: the server's certificate and key, and optionally the CA of client certificates."""
 
     certificate: Path
     key: Path
     client_ca: Path | None = None
 
     def check(self) -> None:
-        """Read them.
+        """Check that the files can be loaded.
 
         Raises:
-            TlsError: one cannot be read, or they do not go together.
+            TlsError: a file cannot be read, or certificate and key do not match.
         """
         try:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -89,9 +93,9 @@ class Tls:
             raise TlsError(f"{told}, cannot be used: {error.strerror or error}") from None
 
     def describe_flaw(self, now_s: float) -> str:
-        """Return what is wrong with files that can be read, in words: a certificate out of its time, a key for all.
+        """Describe flaws of readable files: a certificate that is expired or expires soon, a world-readable key.
 
-        Empty where nothing is, where the certificate lasts for :data:`SOON_S` yet, and where nobody can tell.
+        Empty if there is none, if the certificate lasts longer than :data:`EXPIRY_WARNING_S`, or if it cannot be read.
         """
         told = self._describe_certificate_flaw(now_s)
         if self.key.stat().st_mode & stat.S_IROTH:
@@ -102,7 +106,7 @@ class Tls:
     def _describe_certificate_flaw(self, now_s: float) -> str:
         server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         server.load_cert_chain(self.certificate, self.key)
-        # The certificate itself is what the client trusts: whose it is is for real clients to say.
+        # Trust the certificate itself: real clients decide whether they trust its issuer.
         client.load_verify_locations(self.certificate)
         client.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
         client.check_hostname = False
@@ -121,13 +125,13 @@ class Tls:
         return f"the certificate {self.certificate} expires in {days}: put a new one there, and start again"
 
     def granian_options(self) -> dict[str, Any]:
-        """Return them as granian takes them."""
+        """Return the files as options of granian."""
         told: dict[str, Any] = {"ssl_cert": self.certificate, "ssl_key": self.key}
         return told if self.client_ca is None else told | {"ssl_ca": self.client_ca, "ssl_client_verify": True}
 
 
 def _read_certificate(server: ssl.SSLContext, client: ssl.SSLContext) -> dict[str, Any]:
-    """Return what a server's certificate says of itself, by a handshake that leaves this process not.
+    """Return the fields of a server's certificate, by a handshake in memory.
 
     Raises:
         ssl.SSLCertVerificationError: the client refuses it.
@@ -145,25 +149,25 @@ def _read_certificate(server: ssl.SSLContext, client: ssl.SSLContext) -> dict[st
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """Where an app is served, and how."""
+    """Address of a served app, with its TLS files."""
 
     host: str
     port: int
     tls: Tls | None = None
     health_port: int | None = None
-    """Where health alone is served too, without TLS: whatever clients do at the other port, it has connections left."""
+    """Second port, for health checks alone, without TLS: it has connections left whatever clients do at the first."""
 
     @property
     def url(self) -> str:
-        """Return the URL of it."""
+        """Return the URL of the app."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http{'s' if self.tls else ''}://{host}:{self.port}/"
 
 
 class ErrorMiddleware:
-    """An ASGI app whose faults are logged where they are, each place once, and without their words.
+    """ASGI middleware that logs unhandled errors by type and place, each place once.
 
-    The server would print the whole traceback each time, and what a request holds may stand in it.
+    The server would print the whole traceback each time, which may hold data of a request.
     """
 
     def __init__(self, app: App) -> None:
@@ -172,7 +176,7 @@ class ErrorMiddleware:
         self._logged: set[str] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through; what is raised ends it."""
+        """Run a request; an error ends it."""
         try:
             await self._app(scope, receive, send)
         except Exception as error:
@@ -186,14 +190,14 @@ class ErrorMiddleware:
 
 
 class HealthOnlyApp:
-    """An ASGI app of which the paths of health alone are served."""
+    """ASGI app that serves the health paths of another app, and nothing else."""
 
     def __init__(self, app: App) -> None:
         """Stand before an app."""
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a question about health through; there is nothing else."""
+        """Answer health checks; any other path is not found."""
         if scope["path"] in HEALTH_PATHS:
             await self._app(scope, receive, send)
             return
@@ -202,8 +206,8 @@ class HealthOnlyApp:
 
 
 def serve_app(app: App, listening: ServerAddress, stop: Event, ready: Callable[[], None]) -> None:
-    """Serve until ``stop`` is set, or the server ends by itself, which sets it; ``ready`` is called at the start."""
-    # What is there now stays as long as the app: each full collection would go through it, and nobody is served then.
+    """Serve until ``stop`` is set, or the server ends by itself, which sets it; call ``ready`` at the start."""
+    # Present objects live as long as the app: each full collection would visit them, and block requests meanwhile.
     gc.collect()
     gc.freeze()
     _raise_descriptor_limit()
@@ -213,7 +217,7 @@ def serve_app(app: App, listening: ServerAddress, stop: Event, ready: Callable[[
 
 
 def _raise_descriptor_limit() -> None:
-    """Let the process have a descriptor for each connection, and as many again, as far as the system lets it."""
+    """Raise the limit of open files to twice the maximum of connections, as far as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(DESCRIPTORS, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -224,7 +228,7 @@ def _raise_descriptor_limit() -> None:
 async def _serve_until_stopped(app: App, listening: ServerAddress, stop: Event, ready: Callable[[], None]) -> None:
     servers = [_build_server(ErrorMiddleware(app), listening, listening.port, MAX_CONNECTIONS)]
     if listening.health_port is not None:
-        # The lifespan is the first one's.
+        # The first server alone runs the lifespan.
         health, plain = ErrorMiddleware(HealthOnlyApp(app)), ServerAddress(listening.host, listening.health_port)
         servers.append(_build_server(health, plain, plain.port, MAX_HEALTH_CONNECTIONS, interface=Interfaces.ASGINL))
     ports = {listening.port, listening.health_port or listening.port}

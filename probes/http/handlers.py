@@ -1,4 +1,4 @@
-"""What every app answers in the same way: that it is well, and what is wrong."""
+"""Shared responses of all apps: health, and problems."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from hopwatch.probes.http.problems import MEDIA_TYPE, SCHEMA, HttpProblem
 
 
 class HealthAnswer(BaseModel):
-    """That all is well."""
+    """Response of a health check."""
 
     status: str = "ok"
 
 
 def document_problems(when: Mapping[int, str]) -> dict[int | str, dict[str, Any]]:
-    """Return how problems are documented, by the status and when it comes."""
+    """Build the OpenAPI documentation of problems from their descriptions by status."""
     content = {MEDIA_TYPE: {"schema": SCHEMA}}
     return {status: {"description": told, "content": content} for status, told in when.items()}
 
 
 def build_response(problem: HttpProblem) -> Response:
-    """Return a problem as an answer."""
+    """Build the response of a problem."""
     return Response(problem.body(), int(problem.status), problem.headers())
 
 
 def add_handlers(api: FastAPI, advice: str, routes: Iterable[BaseRoute] = ()) -> None:
-    """Let an app tell problems, what is no route, and faults of its own as problems.
+    """Add handlers to an app, which report problems, unknown routes and internal errors as problem responses.
 
-    ``advice`` says where to look for what there is; ``routes`` are those of its routers, which an app does not list.
+    ``advice`` names the existing routes; ``routes`` are those of routers, which the app itself does not list.
     """
     own = tuple(routes)
 

@@ -1,6 +1,6 @@
-"""Bounds on requests before anything looks into them: how many at once, how large, how slow, and how large unpacked.
+"""Limits on requests, checked before the app: concurrency, size, size after decompression, and time.
 
-A request counts among those at once when its body is there: one that trickles takes no place of others.
+A request counts as running once its whole body is there: a slow body takes no other request's place.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 GZIP: Final = b"gzip"
 BODY_METHODS: Final = frozenset({"POST", "PUT", "PATCH"})
-"""The methods of which a body is read."""
+"""Methods with a body."""
 _GZIP_BITS: Final = 31
-"""What zlib calls gzip with a window of the usual size."""
+"""Window bits that zlib takes for gzip with the default window."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What requests may be: bytes of a body, unpacked; requests at once; bytes of all bodies; seconds for a body."""
+    """Limits on requests: bytes of a decompressed body; requests at once; bytes of all bodies; seconds for a body."""
 
     max_body_bytes: int = MAX_RECORD_BYTES
     max_requests: int = 64
@@ -39,23 +39,23 @@ class Limits:
 
 
 class BodyLimit(NamedTuple):
-    """The bytes that a body has at most, unpacked, and what it is a body of."""
+    """Maximum size of a decompressed body in bytes, and a noun for it in errors."""
 
     size: int
     noun: str = "a body"
 
 
 class LimitMiddleware:
-    """An ASGI app behind its bounds; it is handed bodies whole."""
+    """ASGI middleware that enforces the limits, and passes each body on whole."""
 
     def __init__(self, app: App, limits: Limits, most_of: Callable[[Scope], BodyLimit] | None = None) -> None:
-        """Stand before an app; ``most_of`` says how large the body of a request may be, where that is not all one."""
+        """Wrap an app; ``most_of`` returns the body limit of a request, if it depends on the request."""
         self._app, self._limits = app, limits
         self._body_limit = most_of or (lambda _: BodyLimit(limits.max_body_bytes))
         self._running = self._held_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or end it with what is wrong with it."""
+        """Pass a request on, or answer it with a problem."""
         if scope["type"] != "http" or scope["method"] not in BODY_METHODS:
             await self._app(scope, receive, send)
             return
@@ -92,10 +92,10 @@ class LimitMiddleware:
             raise HttpProblem(HTTPStatus.REQUEST_TIMEOUT, "slow-body", told) from None
 
     async def _receive_part(self, receive: Receive, body: _IncomingBody) -> bool:
-        """Take the next part of a body; whether there is more of it."""
+        """Receive the next part of a body; return whether there is more."""
         message = await receive()
         if message["type"] == "http.disconnect":
-            # The client has hung up and hears nothing, or its chunks cannot be read, which the server tells alike.
+            # The client has hung up, or its chunks are malformed: the server reports both alike.
             told = "the body ended before its end: the client hung up, or its chunks are none"
             raise HttpProblem(HTTPStatus.BAD_REQUEST, "cut-body", told)
         self._held_bytes += body.add(message.get("body", b""))
@@ -105,7 +105,7 @@ class LimitMiddleware:
 
 
 class _IncomingBody:
-    """A body that comes in parts, and is unpacked as it comes, so that nothing grows beyond its bound."""
+    """Body that arrives in parts, decompressed part by part, so that it cannot grow beyond its limit."""
 
     def __init__(self, most: BodyLimit, *, is_packed: bool) -> None:
         self.most, self.size = most, 0
@@ -113,7 +113,7 @@ class _IncomingBody:
         self._unpacking = zlib.decompressobj(_GZIP_BITS) if is_packed else None
 
     def add(self, part: bytes) -> int:
-        """Take a part, and return how many bytes it is when it is unpacked."""
+        """Add a part, and return its decompressed size in bytes."""
         if self._unpacking is not None:
             try:
                 part = self._unpacking.decompress(part, self.most.size - self.size + 1)
@@ -128,7 +128,7 @@ class _IncomingBody:
         return len(part)
 
     def join(self) -> bytes:
-        """Return all of it."""
+        """Return the whole body."""
         if self._unpacking is not None and not self._unpacking.eof:
             raise _not_gzip_problem("it ends too early")
         return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
@@ -139,12 +139,12 @@ def _is_gzip(scope: Scope) -> bool:
 
 
 def _without_encoding(scope: Scope) -> Scope:
-    """Return a request as it is once its body is unpacked."""
+    """Return the scope of a request without the header content-encoding."""
     return {**scope, "headers": [one for one in scope["headers"] if one[0] != b"content-encoding"]}
 
 
 async def send_problem(problem: HttpProblem, send: Send) -> None:
-    """Answer with a problem; what is left of the body is not waited for."""
+    """Answer with a problem, without waiting for the rest of the body."""
     headers = {**problem.headers(), "connection": "close"}
     encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": int(problem.status), "headers": encoded})
@@ -152,7 +152,7 @@ async def send_problem(problem: HttpProblem, send: Send) -> None:
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """Return what hands out a body that was read, and then what comes behind it."""
+    """Build a receive function that returns a body already read, and then later messages."""
     is_handed_out = False
 
     async def hand_out() -> MutableMapping[str, Any]:

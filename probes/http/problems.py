@@ -1,4 +1,4 @@
-"""What is wrong with a request, told as RFC 9457 has it: ``application/problem+json`` with the place of each error."""
+"""Problem details of a failed request (RFC 9457): ``application/problem+json`` with the place of each error."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import orjson
 
 MEDIA_TYPE: Final = "application/problem+json"
 MAX_FAULTS: Final = 20
-"""As many errors of one body are told."""
+"""Errors of one body that are reported, at most."""
 MAX_NAME_CHARS: Final = 200
-"""Of a name in a place: it may be a stranger's."""
+"""Maximum length of a name in a place: it comes from the client."""
 RETRY_AFTER_S: Final = 1
-"""When a client that was turned away may come again."""
+"""Value of Retry-After for a client that was turned away."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One error in a body: where, as a JSON pointer, and what."""
+    """One error in a body: its place as a JSON pointer, and its description."""
 
     place: str
     detail: str
@@ -28,18 +28,18 @@ class Fault:
 
 @dataclass(eq=False)
 class HttpProblem(Exception):  # noqa: N818 - the word of RFC 9457
-    """Ends a request with a status; ``kind`` is the name that programs go by."""
+    """Exception that ends a request with a status; ``kind`` is the machine-readable name."""
 
     status: HTTPStatus
     kind: str
     detail: str
     faults: list[Fault] = field(default_factory=list)
     extra_members: dict[str, Any] = field(default_factory=dict)
-    """Members of its own that the kind has."""
+    """Additional members of this kind."""
     extra_headers: dict[str, str] = field(default_factory=dict)
 
     def body(self) -> bytes:
-        """Return it as JSON."""
+        """Return the problem as JSON."""
         told: dict[str, Any] = {
             "type": f"urn:hopwatch:problem:{self.kind}",
             "title": self.status.phrase,
@@ -51,7 +51,7 @@ class HttpProblem(Exception):  # noqa: N818 - the word of RFC 9457
         return orjson.dumps(told | self.extra_members)
 
     def headers(self) -> dict[str, str]:
-        """Return the headers that go with it."""
+        """Return the response headers."""
         again = {"retry-after": str(RETRY_AFTER_S)} if self.status is HTTPStatus.SERVICE_UNAVAILABLE else {}
         return {"content-type": MEDIA_TYPE, **again, **self.extra_headers}
 

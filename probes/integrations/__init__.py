@@ -1,1 +1,1 @@
-"""Integrations: stamps for the clients that services use already, one client a file."""
+"""Integrations: stamping wrappers for clients that services already use, one file per client."""

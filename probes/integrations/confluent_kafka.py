@@ -1,7 +1,7 @@
-"""Stamps for confluent-kafka: a producer stamps ``out`` what was delivered, a consumer ``in`` what it polls.
+"""Integration with confluent-kafka: a producer stamps ``out`` on delivery, a consumer ``in`` on poll.
 
-The id and the event time of a message travel in two headers (:mod:`probes.marks`). They are set where the message is
-made and forwarded at every hop::
+The id and the event time of a message travel in two headers (:mod:`hopwatch.probes.message_headers`). They are set
+where the message is created, and forwarded at every hop::
 
     producer = instrument(Producer(config), stream="orders", node="router", sink="spool:./var/spool")
     consumer = instrument(Consumer(config), stream="orders", node="router", probe=producer.hopwatch_probe)
@@ -29,7 +29,7 @@ _PRODUCE_ARGUMENTS: Final = ("value", "key", "partition", "callback", "on_delive
 _SERIALIZING_ARGUMENTS: Final = ("key", "value", "partition", "on_delivery", "timestamp", "headers")
 _log = logging.getLogger("hopwatch.probe")
 _consuming: set[tuple[str, str]] = set()
-"""The (stream, node) of every consumer in this process: a producer at such a node forwards, and makes no messages."""
+"""Pairs (stream, node) of the consumers in this process; a producer at such a node only forwards."""
 
 Client = TypeVar("Client", bound=Producer | Consumer)
 DeliveryCallback = Callable[[Any, Any], None]
@@ -47,23 +47,23 @@ def instrument(  # noqa: PLR0913 - what can be chosen, all but the client by nam
     on_delivery: DeliveryCallback | None = None,
     clock: Clock | None = None,
 ) -> Client:
-    """Return the client with stamps: whatever it can do, what is returned can do, and what it raises, it raises.
+    """Wrap a client so that it stamps messages; the wrapper has all its methods, and raises the same errors.
 
-    Either ``probe``, or ``stream`` and ``node``, and ``sink`` unless ``HOPWATCH_SINK`` names one. A probe that is made
-    here is ``hopwatch_probe`` of what is returned, and is closed when the process ends.
+    Pass either ``probe``, or ``stream`` and ``node``, and ``sink`` unless ``HOPWATCH_SINK`` names one. The probe is
+    ``hopwatch_probe`` of the wrapper; one that is made here is closed when the process ends.
 
     Args:
         client: a Producer or Consumer of confluent-kafka, a serializing one too.
         stream: the stream that the messages belong to.
         node: the node that sends, or receives, them.
-        sink: where the stamps go.
-        probe: a probe to stamp with, in the place of these three.
-        origin: whether messages are made here, so that those without marks get new ones. By default they are, unless a
-            consumer of the same stream and node is instrumented in this process too.
-        ignore_unmarked: messages without marks are no messages of this stream. By default they count as dropped, so
-            that the monitor calls nothing lost that only lost its headers.
-        on_delivery: what the producer's own configuration names as ``on_delivery``, which stands back for ours.
-        clock: what time it is, for tests.
+        sink: the sink of the stamps.
+        probe: an existing probe, instead of these three.
+        origin: whether messages are created here, so that those without headers get new ones. By default they are,
+            unless a consumer of the same stream and node is instrumented in this process too.
+        ignore_unmarked: whether to ignore messages without headers, as not of this stream. By default they count as
+            dropped, so that the monitor reports no loss of a message that only lost its headers.
+        on_delivery: the callback of the producer's own configuration, which ours replaces; it is called after ours.
+        clock: a clock, for tests.
     """
     stamping = probe or Probe(stream or "", node or "", sink, clock=clock)
     if isinstance(client, Producer):
@@ -75,7 +75,7 @@ def instrument(  # noqa: PLR0913 - what can be chosen, all but the client by nam
 
 
 class _Instrumented:
-    """Stands before a client: what is not asked of it here goes to the client."""
+    """Proxy of a client: all other attributes are the client's own."""
 
     def __init__(self, client: Producer | Consumer, probe: Probe, *, ignores: bool) -> None:
         self._client: Any = client
@@ -103,7 +103,7 @@ class _Instrumented:
         return self._client.__exit__(kind, error, trace)
 
     def _miss(self, cause: str, why: str) -> None:
-        """Count a message that cannot be stamped, and say why, once."""
+        """Count a message that cannot be stamped, and log each cause once."""
         if cause == UNMARKED and self._ignores:
             return
         self.hopwatch_probe.missed(cause)
@@ -113,7 +113,7 @@ class _Instrumented:
 
 
 class _InstrumentedProducer(_Instrumented):
-    """A producer: marks what it makes, and stamps what was delivered."""
+    """Proxy of a producer: adds headers to new messages, and stamps delivered ones."""
 
     default_report: DeliveryCallback | None = None
     origin: bool | None = None
@@ -130,7 +130,7 @@ class _InstrumentedProducer(_Instrumented):
         return bool(self._client)
 
     def produce(self, topic: str, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as the client takes them
-        """Mark, produce, and stamp ``out`` once it is delivered."""
+        """Add headers, produce, and stamp ``out`` on delivery."""
         try:
             changed = self._with_headers(args, kwargs)
         except Exception:  # noqa: BLE001 - what we cannot do is not the host's trouble
@@ -142,17 +142,17 @@ class _InstrumentedProducer(_Instrumented):
             self._client.produce(topic, **changed)
 
     def produce_batch(self, topic: str, messages: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as above
-        """Produce what cannot be stamped, because the client sends batches without headers."""
+        """Produce a batch, unstamped: the client sends batches without headers."""
         queued = self._client.produce_batch(topic, messages, *args, **kwargs)
         for _ in range(queued if isinstance(queued, int) else 0):
             self._miss(UNMARKED, "produce_batch sends no headers: use produce")
         return queued
 
     def _with_headers(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the arguments with marks and our own delivery report; None to leave them as they are."""
+        """Return the arguments with headers and our delivery callback; None to leave them as they are."""
         named = dict(zip(self._names, args, strict=False))
         if len(args) > len(self._names) or named.keys() & kwargs.keys():
-            # A mistake of the host, about which the client says it better.
+            # A mistake of the host; the client's own error explains it better.
             return None
         named |= kwargs
         headers = named.get("headers")
@@ -165,7 +165,7 @@ class _InstrumentedProducer(_Instrumented):
             self._miss(BAD_MARKS, str(error))
             return named
         if found is None:
-            # Asked at each message, for the consumer may have come later than the producer.
+            # Checked at each message: the consumer may be instrumented later than the producer.
             if not (self._stream_and_node not in _consuming if self.origin is None else self.origin):
                 self._miss(UNMARKED, "it has no marks: forward them with headers=message.headers(), or say origin=True")
                 return named
@@ -179,7 +179,7 @@ class _InstrumentedProducer(_Instrumented):
 
 
 class _DeliveryReport:
-    """The delivery report of one message: ours first, then the host's own."""
+    """Delivery callback of one message: ours first, then the host's own."""
 
     __slots__ = ("_callback", "_identity", "_probe")
 
@@ -194,16 +194,16 @@ class _DeliveryReport:
 
 
 class _InstrumentedConsumer(_Instrumented):
-    """A consumer: stamps what it polls."""
+    """Proxy of a consumer: stamps polled messages."""
 
     def poll(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the client takes and gives them
-        """Poll, and stamp ``in`` what came."""
+        """Poll, and stamp the message ``in``."""
         message = self._client.poll(*args, **kwargs)
         self._stamp_arrival(message)
         return message
 
     def consume(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as above
-        """Consume, and stamp ``in`` what came."""
+        """Consume, and stamp the messages ``in``."""
         messages = self._client.consume(*args, **kwargs)
         for message in messages or ():
             self._stamp_arrival(message)

@@ -1,4 +1,4 @@
-"""Where records go, through one narrow seam: ``send(record)`` says whether it was taken, and never waits for long."""
+"""Sinks: transports for records, behind one narrow interface; ``send(record)`` accepts or refuses it quickly."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from hopwatch.probes.sinks.spool import SpoolSink
 
 
 class Sink(Protocol):
-    """What a sender needs of a transport."""
+    """Interface of a transport."""
 
     def send(self, record: bytes) -> bool:
-        """Take a record; False when it cannot, and then it is as if it had never been given."""
+        """Accept a record; False if the sink refuses it, and then keeps nothing of it."""
 
     def failed(self) -> Sequence[bytes]:
-        """Return, once, the records that were taken and have failed since: for good, whatever is tried."""
+        """Return, once, the accepted records whose delivery has failed for good."""
 
     def tick(self) -> None:
-        """Do what time alone makes due."""
+        """Do periodic work, such as closing a segment."""
 
     def settle(self, patience_s: float) -> bool:
-        """Make what was taken durable, where a monitor finds it; whether all of it is, after this time at most."""
+        """Make all accepted records durable and visible to a monitor; False if some are not within this time."""
 
     def close(self, patience_s: float = 0.0) -> None:
-        """Settle as far as this time allows, and let go of everything."""
+        """Settle within this time, as far as possible, and release all resources."""
 
 
 def open_sink(url: str, instance: str, clock: Clock | None = None, environ: Mapping[str, str] = os.environ) -> Sink:
-    """Return the sink behind a URL for one probe instance; how Kafka lets it in stands in the environment.
+    """Open the sink of a URL for one probe instance; Kafka credentials are read from the environment.
 
     Raises:
-        ValueError: the scheme is not known, or what it needs cannot be.
+        ValueError: the scheme is unknown, or a part of the URL or of the credentials is invalid.
         OSError: a file with a secret cannot be read.
     """
     if url.startswith(SPOOL) and url != SPOOL:
-        # A host may change its working directory later; the spool stays where it was named.
+        # A host may change its working directory later; the spool stays in its folder.
         return SpoolSink(Path(url.removeprefix(SPOOL)).absolute(), instance, clock)
     if url.startswith(KAFKA):
         return KafkaSink(KafkaPlace.parse(url), instance, clock, access=read_access(environ))

@@ -1,7 +1,7 @@
-"""Records into a Kafka topic: acknowledged by all replicas, in order, once, and never more waiting than a bound.
+"""Kafka sink: records are acknowledged by all replicas, in order, once, with a bounded queue.
 
-A record counts as taken once it is in the client's queue. The queue is bounded in bytes; a broker that is down costs
-the host these and nothing else. What the broker refuses for good comes back by :meth:`KafkaSink.failed`.
+A record counts as accepted once it is in the client's queue. The queue is bounded in bytes; a broker that is down costs
+the host this memory and nothing else. Records that the broker refuses for good come back by :meth:`KafkaSink.failed`.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer
 
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""How much waits for the brokers at most."""
+"""Bytes that wait for the brokers at most."""
 RETRY_S: Final = 1.0
-"""How long a client that could not be made, or has given up, is left alone."""
+"""Pause before another client is made, after one could not be made or has given up."""
 
 _PREFIX: Final = "HOPWATCH_TRANSPORT__KAFKA__"
 _ENVELOPE_BYTES: Final = 1_024
-"""What Kafka adds to a record at most: key, headers, lengths."""
+"""Bytes that Kafka adds to a record at most: key, headers, lengths."""
 _log = logging.getLogger("hopwatch.probe")
 
 
 def build_producer_config(place: KafkaPlace, access: KafkaAccess, most_bytes: int) -> dict[str, str | int | bool]:
-    """Return how the client is set up, under librdkafka's names."""
+    """Build the client's configuration, under librdkafka's names."""
     return {
         **access.for_librdkafka(place.brokers),
         "client.id": "hopwatch-probe",
@@ -45,13 +45,13 @@ def build_producer_config(place: KafkaPlace, access: KafkaAccess, most_bytes: in
         # No time-out: a record that waits costs no more than one that is refused in its place.
         "message.timeout.ms": 0,
         "log.connection.close": False,
-        # Every attempt to connect is an error to the client; what matters is told by its callbacks.
+        # The client logs every failed attempt to connect; its callbacks report the errors that matter.
         "log_level": 2,
     }
 
 
 class KafkaSink:
-    """Sends the records of one probe instance; all of them under one key, so that they keep their order."""
+    """Sink that sends the records of one probe instance under one key, so that they keep their order."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class KafkaSink:
         access: KafkaAccess | None = None,
         most_bytes: int = MAX_BYTES,
     ) -> None:
-        """Name the place; nothing is reached for before the first record."""
+        """Set the topic; no connection is made before the first record."""
         self.place, self.access, self.most_bytes = place, access or KafkaAccess(), most_bytes
         self._key = instance.encode()
         self._monotonic_ns = (clock or SystemClock()).monotonic_ns
@@ -74,10 +74,10 @@ class KafkaSink:
         self._logged: set[str] = set()
 
     def check(self) -> None:
-        """Reach for the topic.
+        """Check that the topic can be reached.
 
         Raises:
-            OSError: confluent-kafka is not installed, no broker answers, or none knows the topic.
+            OSError: confluent-kafka is not installed, no broker answers, or the topic does not exist.
         """
         try:
             from confluent_kafka import KafkaException  # noqa: PLC0415 - a probe that spools does without it
@@ -108,23 +108,23 @@ class KafkaSink:
         return True
 
     def failed(self) -> list[bytes]:
-        """Return, once, the records that were taken and that the brokers then refused for good."""
+        """Return, once, the accepted records that the brokers then refused for good."""
         failed, self._failed = self._failed, []
         return failed
 
     def tick(self) -> None:
-        """Hear what has become of what was sent."""
+        """Process delivery reports."""
         if self._producer is not None:
             self._producer.poll(0)
 
     def settle(self, patience_s: float) -> bool:
-        """Wait until the brokers have acknowledged all that was taken; whether they have."""
+        """Wait until the brokers have acknowledged all accepted records; return whether they have."""
         if self._producer is not None:
             self._producer.flush(patience_s)
         return not self._waiting_bytes and not self._failed
 
     def close(self, patience_s: float = 0.0) -> None:
-        """Wait for what is on its way, and let the rest fail: a process that ends cannot wait for a broker."""
+        """Wait for records in flight, and let the rest fail: a process that ends cannot wait for a broker."""
         producer, self._producer = self._producer, None
         if producer is None:
             return
@@ -136,7 +136,7 @@ class KafkaSink:
         _release(producer)
 
     def _find_producer(self) -> Producer | None:
-        """Return the client; a new one when there is none, or the last one has given up, but not at every call."""
+        """Return the client; make a new one if there is none or the last has given up, at most once per ``RETRY_S``."""
         if self._producer is not None and not self._has_given_up:
             return self._producer
         if self._now_s() - self._failed_s < RETRY_S:
@@ -146,7 +146,7 @@ class KafkaSink:
         self._has_given_up = False
         try:
             return self._get_producer()
-        except Exception as error:  # noqa: BLE001 - whatever keeps a client from being made costs the host nothing
+        except Exception as error:  # noqa: BLE001 - no error of a new client may reach the host
             self._log_once("no client", f"cannot be reached: {describe_exception(error)}")
             return None
 
@@ -167,12 +167,12 @@ class KafkaSink:
             self._log_once(f"refused, {error.code()}", f"refused a record: {error.str()}")
 
     def _on_error(self, error: KafkaError) -> None:
-        """Take what goes wrong in the background; the client mends all of it by itself but what is fatal."""
+        """Handle background errors; the client recovers from all but fatal ones by itself."""
         self._has_given_up = self._has_given_up or error.fatal()
         self._log_once(f"trouble, {error.code()}", f"has trouble: {describe_error(error.str(), self.place.brokers)}")
 
     def _log_once(self, reason: str, why: str) -> None:
-        """Log why nothing is taken, each reason once: the client's own words have durations and counts in them."""
+        """Log each reason of a failure once, keyed by ``reason``: the client's own words hold durations and counts."""
         if reason not in self._logged:
             self._logged.add(reason)
             _log.warning("the topic %s %s", self.place, why)
@@ -182,10 +182,10 @@ class KafkaSink:
 
 
 def read_access(environ: Mapping[str, str]) -> KafkaAccess:
-    """Return what the environment says of access, under the names that the monitor reads too.
+    """Read the Kafka credentials from the environment, under the names that the monitor uses, too.
 
     Raises:
-        ValueError: a value cannot be, or a secret is said twice.
+        ValueError: a value is invalid, or a secret is given twice.
         OSError: a file with a secret cannot be read.
     """
     said = {name.removeprefix(_PREFIX).lower(): value for name, value in environ.items() if name.startswith(_PREFIX)}
@@ -198,7 +198,7 @@ def _read_text(file: str) -> str:
 
 
 def describe_exception(error: Exception) -> str:
-    """Return what an error says: of Kafka's own the sentence within, of a client that is not there how to get it."""
+    """Return the text of an error; for a missing client, tell how to install it."""
     if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "confluent_kafka":
         return "confluent-kafka is not installed: pip install 'hopwatch[kafka]'"
     say = getattr(next(iter(error.args), None), "str", None)
@@ -212,9 +212,10 @@ def _import_exception() -> type[Exception]:
 
 
 def _keep_alive(producer: Producer) -> None:
-    """Keep a client beyond its last reference: the child of a fork has it without its threads, and would wait for them.
+    """Keep a client beyond its last reference: the child of a fork inherits it without its threads.
 
-    To destroy a client joins its threads. Only the process that made it may do so, by :func:`_let_go`.
+    The destructor joins these threads, and would wait for ever there. Only the process that made the client may destroy
+    it, by :func:`_release`.
     """
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(producer))
 

@@ -1,10 +1,10 @@
-"""A sink that keeps records in memory: for tests of probes, ours and those of teams."""
+"""Sink in memory, for tests of probes."""
 
 from __future__ import annotations
 
 
 class MemorySink:
-    """Keeps every record; ``is_full`` makes it refuse; what is put into ``failing`` has failed after it was taken."""
+    """Sink that keeps every record; ``is_full`` makes it refuse; records put into ``failing`` fail after acceptance."""
 
     def __init__(self) -> None:
         """Start empty."""
@@ -19,16 +19,16 @@ class MemorySink:
         return not self.is_full
 
     def failed(self) -> list[bytes]:
-        """Return, once, what the host of a test has put into ``failing``."""
+        """Return, once, the records that a test has put into ``failing``."""
         failing, self.failing = self.failing, []
         return failing
 
     def tick(self) -> None:
-        """Nothing is due."""
+        """Do nothing."""
 
     def settle(self, patience_s: float) -> bool:  # noqa: ARG002 - nothing takes time here
-        """Say that all is kept."""
+        """Return True: all records are kept."""
         return True
 
     def close(self, patience_s: float = 0.0) -> None:
-        """Nothing is open."""
+        """Do nothing: no resource is open."""

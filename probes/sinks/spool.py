@@ -1,6 +1,6 @@
-"""A spool: segments of records in a folder of this probe instance, whole or not there.
+"""Spool sink: segments of records in a folder per probe instance, published atomically.
 
-A segment is written under a name that no reader looks at, synced, and renamed when it is 8 MiB large or a second old.
+A segment is written under a name that readers ignore, then synced and renamed when it is 8 MiB large or a second old.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from hopwatch.probes.contract.segment import (
 
 SEGMENT_AGE_S: Final = 1.0
 MAX_BYTES: Final = 256 * 1024 * 1024
-"""How much of the disk one probe instance may fill, segments included that the monitor has not deleted yet."""
+"""Disk space of one probe instance, with the segments that the monitor has not deleted yet."""
 RETRY_S: Final = 1.0
-"""How long a spool that failed is left alone: a host must not pay for a full disk at every flush."""
+"""Pause after a failure: a host must not pay for a full disk at every flush."""
 
 _log = logging.getLogger("hopwatch.probe")
 
 
 class SpoolSink:
-    """Writes the segments of one probe instance below ``root``."""
+    """Sink that writes the segments of one probe instance below ``root``."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class SpoolSink:
         most_bytes: int = MAX_BYTES,
         is_private: bool = False,
     ) -> None:
-        """Name the place; nothing is touched before the first record. A private one is for its owner's eyes alone."""
+        """Set the folder; no file is touched before the first record. Only the owner can read a private spool."""
         self._folder_mode, self._file_mode = (0o700, 0o600) if is_private else (0o777, 0o644)
         self.folder = root / folder_name(instance)
         self.most_bytes = most_bytes
@@ -64,17 +64,17 @@ class SpoolSink:
         self._logged: set[str] = set()
 
     def check(self) -> None:
-        """Make the folder, and a file in it that is gone again.
+        """Create the folder, and a temporary file in it.
 
         Raises:
-            OSError: one of them cannot be.
+            OSError: one of them cannot be created.
         """
         self._make_folder()
         with TemporaryFile(dir=self.folder):
             pass
 
     def _make_folder(self) -> None:
-        """Make the folder and those above it; one that is there stays as it is."""
+        """Create the folder and its parents; an existing one stays as it is."""
         try:
             self.folder.mkdir(self._folder_mode, exist_ok=True)
         except FileNotFoundError:
@@ -82,10 +82,10 @@ class SpoolSink:
             self.folder.mkdir(self._folder_mode, exist_ok=True)
 
     def check_room(self, size: int) -> None:
-        """Look whether so many bytes more can be kept; nothing is.
+        """Check that ``size`` more bytes would fit; nothing is kept.
 
         Raises:
-            OSError: the disk has no place for them, the spool is full, or they cannot be synced.
+            OSError: the disk or the spool is full, or the bytes cannot be synced.
         """
         with TemporaryFile(dir=self.folder) as file:
             if hasattr(os, "posix_fallocate"):
@@ -116,7 +116,7 @@ class SpoolSink:
         return is_taken
 
     def failed(self) -> Sequence[bytes]:
-        """Return nothing: what cannot be published is a hole in the books, which says as much."""
+        """Return nothing: records that cannot be published show as a hole in the books."""
         return ()
 
     def tick(self) -> None:
@@ -125,9 +125,9 @@ class SpoolSink:
             self._publish()
 
     def sync(self) -> bool:
-        """Make durable what was taken since the last call, which no reader sees yet; False if some of it is not.
+        """Make durable the records since the last call, without publishing them; False if some are lost.
 
-        What was synced stays, whatever fails later: an open segment that cannot be published is left where it is.
+        Synced records stay, whatever fails later: an open segment that cannot be published is left in its place.
         """
         is_whole, self._is_whole = self._is_whole, True
         if self._file is not None and self._bytes > self._synced_bytes:
@@ -143,17 +143,17 @@ class SpoolSink:
         return is_whole
 
     def settle(self, patience_s: float) -> bool:  # noqa: ARG002 - a disk cannot be given up
-        """Publish what is open; whether that, and every segment since it was asked last, could be."""
+        """Publish the open segment; return whether it and all segments since the last call could be published."""
         self._publish()
         is_whole, self._is_whole = self._is_whole, True
         return is_whole
 
     def close(self, patience_s: float = 0.0) -> None:  # noqa: ARG002 - a disk cannot be given up
-        """Publish what is open."""
+        """Publish the open segment."""
         self._publish()
 
     def _log_once(self, why: str) -> None:
-        """Log why nothing is taken, each reason once."""
+        """Log each reason of a refusal once."""
         if why not in self._logged:
             self._logged.add(why)
             _log.warning("the spool %s %s", self.folder, why)
@@ -162,14 +162,14 @@ class SpoolSink:
         return self._monotonic_ns() / 1e9
 
     def _has_room(self, needed: int) -> bool:
-        """Whether so many bytes more fit; what the monitor has deleted is looked for before a segment is opened."""
+        """Return whether so many bytes more fit; space that the monitor has freed counts from the next segment on."""
         if self._file is None:
             self._make_folder()
             self._kept_bytes = measure_folder(self.folder)
         return self._kept_bytes + self._bytes + needed <= self.most_bytes
 
     def _append(self, data: bytes) -> bool:
-        """Write a record behind the last whole one, over whatever a write that failed has left there."""
+        """Write a record behind the last whole one, over the remains of a failed write."""
         if self._file is None:
             self._path = self.folder / f"{self._number:010d}{OPEN_SUFFIX}"
             self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, self._file_mode)
@@ -181,7 +181,7 @@ class SpoolSink:
         return True
 
     def _publish(self) -> None:
-        """Cut, sync and rename; a segment that cannot be synced is deleted: its records are a hole in the books."""
+        """Truncate, sync and rename; delete a segment that cannot be synced: its records are a hole in the books."""
         if self._file is None:
             return
         is_kept = bool(self._synced_bytes)
@@ -207,7 +207,7 @@ class SpoolSink:
 
 
 def measure_folder(folder: Path) -> int:
-    """Return how many bytes the published segments of a folder have; one that the monitor deletes meanwhile has none.
+    """Return the size of a folder's published segments in bytes; one that the monitor deletes meanwhile counts as 0.
 
     Raises:
         OSError: the folder cannot be read.
@@ -222,7 +222,7 @@ def measure_folder(folder: Path) -> int:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the new name durable."""
+    """Make new names in a folder durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,5 +1,5 @@
-"""Taps: programs beside a service that stamp what passes it, for services that nobody wants to touch.
+"""Taps: sidecar programs that stamp the messages of a service without changes to its code.
 
-Each reads a source that keeps what it holds (a file, a topic) or is told by others (HTTP), and stamps with a plain
-:class:`probes.Probe`. What was stamped after the last saved position is stamped again after a crash: at least once.
+A tap reads a durable source (a file, a topic) or receives observations by HTTP, and stamps with a plain
+:class:`hopwatch.Probe`. After a crash it stamps again what came after the last saved position: at least once.
 """

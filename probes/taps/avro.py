@@ -1,4 +1,4 @@
-"""Avro values of other people: their schema is looked at before any library sees it, and every value has a bound."""
+"""Decoder of foreign Avro values: the schema is checked before any Avro library parses it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ID_BYTES: Final = 4
 
 
 class AvroFraming(StrEnum):
-    """What stands before the Avro body of a value."""
+    """Framing of an Avro value: the bytes before its body."""
 
     FINGERPRINT = "fingerprint"
     CONFLUENT = "confluent"
@@ -29,13 +29,13 @@ class AvroFraming(StrEnum):
 
 
 class AvroValues:
-    """Decodes values of one schema, to their last byte."""
+    """Decoder for values of one schema; bytes behind a value are an error."""
 
     def __init__(self, file: Path, framing: AvroFraming) -> None:
         """Read the schema.
 
         Raises:
-            TapUsageError: it cannot be read, cannot be, or is refused.
+            TapUsageError: the file cannot be read, is no schema, or is refused as unsafe.
         """
         try:
             with file.open("rb") as opened:
@@ -55,10 +55,10 @@ class AvroValues:
         self._body_start = len(self._prefix) + (_ID_BYTES if framing is AvroFraming.CONFLUENT else 0)
 
     def decode(self, value: bytes) -> object:
-        """Return what a value says.
+        """Decode a value.
 
         Raises:
-            ValueError: it is of another schema, framed otherwise, or ends too early or too late.
+            ValueError: it has another schema or framing, or is too short or too long.
         """
         if not value.startswith(self._prefix) or len(value) < self._body_start:
             raise ValueError(f"a value starts with {self._prefix.hex()}, got {value[: len(self._prefix)].hex()}")

@@ -1,4 +1,4 @@
-"""A sink that waits: a tap can stop reading, as a service cannot, and so need not drop what its sink will not take."""
+"""Sink that blocks while its transport refuses records: a tap, unlike a service, can stop reading."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from hopwatch.probes.sinks.spool import SpoolSink
 from hopwatch.probes.taps.context import RunContext
 
 RETRY_S: Final = 0.5
-"""How often a record that was not taken is offered again."""
+"""Interval at which a refused record is sent again."""
 
 
 class BlockingSink:
-    """Offers every record until it is taken or the tap is to stop; knows whether all that it took is durable."""
+    """Sink that retries every record until it is accepted or the tap stops; tracks whether all are durable."""
 
     def __init__(self, sink: Sink, around: RunContext) -> None:
-        """Take the sink."""
+        """Wrap a sink."""
         self._sink, self._context = sink, around
         self._is_waiting = False
         self.is_settled = True
         self.has_lost = False
-        """Whether something that was stamped is gone for good, so that only a restart stamps it again."""
+        """True if stamps are lost for good, so that only a restart stamps those messages again."""
 
     def send(self, record: bytes) -> bool:
-        """Give a record to the sink, however long that takes; False when the tap is to stop before."""
+        """Send a record, however long it takes; False if the tap stops before."""
         while not self._sink.send(record):
             if not self._is_waiting:
                 self._context.report("the sink takes nothing: reading no further until it does")
             self._is_waiting = True
             if self._context.stop.wait(RETRY_S):
-                # One more, because the wait may have ended early.
+                # One more try, because the wait may have ended early.
                 is_taken = self._sink.send(record)
                 self.has_lost |= not is_taken
                 return is_taken
@@ -41,17 +41,17 @@ class BlockingSink:
         return True
 
     def failed(self) -> Sequence[bytes]:
-        """Return what the transport could not keep: it is gone, though the sink had taken it."""
+        """Return the accepted records that the transport has lost."""
         failed = self._sink.failed()
         self.has_lost |= bool(failed)
         return failed
 
     def tick(self) -> None:
-        """Let the sink do what is due."""
+        """Run the sink's periodic work."""
         self._sink.tick()
 
     def settle(self, patience_s: float) -> bool:
-        """Let the sink settle; a spool that could not has lost it."""
+        """Settle the sink; a spool that cannot has lost records."""
         self.is_settled = self._sink.settle(patience_s)
         if not self.is_settled and isinstance(self._sink, SpoolSink):
             self.has_lost = True

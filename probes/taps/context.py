@@ -1,4 +1,4 @@
-"""What a tap is given from outside: the time, the wish to stop, and an ear."""
+"""Runtime context of a tap: clock, stop event, log callback."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hopwatch.probes.clock import Clock, SystemClock
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """``tell`` takes a line for a person; ``stop`` is set when the tap is to end."""
+    """Runtime context: ``report`` takes a log line for the operator; ``stop`` is set to end the tap."""
 
     report: Callable[[str], None]
     clock: Clock = field(default_factory=SystemClock)

@@ -1,4 +1,4 @@
-"""JSON documents: where in them the id and the event time are, and what they say."""
+"""Reader of id and event time from JSON documents."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ MAX_PATH_KEYS: Final = 16
 
 
 class StampableMessage(NamedTuple):
-    """A message that can be stamped: its id on the wire, and its event time in µs since 1970."""
+    """Message that can be stamped: its id in wire format, and its event time in µs since 1970."""
 
     message_id: bytes
     event_us: int
 
 
 class SkippedMessage(NamedTuple):
-    """A message that cannot be stamped: why, and its event time where that could be read."""
+    """Message that cannot be stamped: the reason, and its event time if it is readable."""
 
     reason: SkipReason
     event_us: int | None = None
 
 
 def parse_path(path: str) -> tuple[str, ...]:
-    """Return the keys of a path such as ``order.meta.id``.
+    """Parse a path such as ``order.meta.id`` into its keys.
 
     Raises:
         TapUsageError: a key is empty, or there are too many.
@@ -39,7 +39,7 @@ def parse_path(path: str) -> tuple[str, ...]:
 
 
 def find_value(document: object, keys: tuple[str, ...]) -> object:
-    """Return the value at a path, or None: a key that is not there and one that is null say the same."""
+    """Return the value at a path; None if a key is missing or null."""
     for key in keys:
         if not isinstance(document, dict):
             return None
@@ -48,20 +48,20 @@ def find_value(document: object, keys: tuple[str, ...]) -> object:
 
 
 class DocumentReader:
-    """Reads ids and event times out of documents; either may be left to others by giving no path."""
+    """Reader of ids and event times from documents."""
 
     def __init__(self, id_path: str, time_path: str, id_kind: IdFormat, unit: TimeUnit) -> None:
-        """Take the paths, and how what stands there is to be read.
+        """Set the paths, and the formats of their values.
 
         Raises:
-            TapUsageError: a path cannot be.
+            TapUsageError: a path is invalid.
         """
         self._id_keys, self._time_keys = parse_path(id_path), parse_path(time_path)
         self._read_id: ReadId = build_id_reader(id_kind)
         self._read_time: ReadTime = build_time_reader(unit)
 
     def read(self, data: bytes) -> StampableMessage | SkippedMessage:
-        """Return what a document says; nothing that it holds can raise."""
+        """Read a document; never raise, whatever it holds."""
         try:
             document = orjson.loads(data)
         except orjson.JSONDecodeError:
@@ -69,7 +69,7 @@ class DocumentReader:
         return self.read_value(document)
 
     def read_value(self, document: object) -> StampableMessage | SkippedMessage:
-        """Return what a document that was parsed says."""
+        """Read a parsed document."""
         event_us: int | None = None
         bad: SkipReason | None = None
         time = find_value(document, self._time_keys)

@@ -1,4 +1,4 @@
-"""How far a tap is behind its topic: it has caught up with a moment once it has read all that was there then."""
+"""End offsets of a topic: a tap has caught up with a moment once it has read all messages that existed then."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, Final
 ASK_EVERY_S: Final = 1.0
 
 RequestOffsets = Callable[[list[int]], Mapping[int, Future[Any]]]
-"""Asks where partitions end now; each answer has an ``offset``."""
+"""Function that requests the current end offsets of partitions; each answer has an ``offset``."""
 
 
 class EndOffsets:
-    """Asks once a second where the partitions end, and says with which of these moments the tap has caught up."""
+    """Tracker that requests the end offsets once a second, and finds the moments with which a tap has caught up."""
 
     def __init__(self, ask: RequestOffsets) -> None:
-        """Take whom to ask."""
+        """Set the function that requests the offsets."""
         self._ask = ask
         self._asked_s = float("-inf")
         self._asked_us = 0
@@ -24,15 +24,15 @@ class EndOffsets:
         self._ends: dict[int, int] | None = None
 
     def reset(self) -> None:
-        """Begin anew: other partitions are read now."""
+        """Start again after an assignment of other partitions."""
         self._answers, self._ends = {}, None
         self._asked_s = float("-inf")
 
     def find_caught_up_us(self, progress: Mapping[int, int], now_s: float, now_us: int) -> int | None:
-        """Return a moment that has been caught up with, in µs, if there is one.
+        """Return a moment with which the tap has caught up, in µs, if there is a new one.
 
-        ``progress`` is the next offset of every partition that is read, as far as it is known; -1 where it is not.
-        Who was assigned none has nothing to catch up with.
+        ``progress`` is the next offset of every assigned partition, -1 where it is unknown. Without partitions the tap
+        has caught up with now.
         """
         if self._ends is None and self._answers and all(answer.done() for answer in self._answers.values()):
             self._ends = self._read_answers()
@@ -47,7 +47,7 @@ class EndOffsets:
         return None
 
     def _read_answers(self) -> dict[int, int] | None:
-        """Return the ends; None, to ask again, where a broker did not say."""
+        """Return the end offsets; None, to request them again, after an error."""
         if any(answer.exception() is not None for answer in self._answers.values()):
             self._answers = {}
             return None

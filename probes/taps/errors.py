@@ -1,15 +1,15 @@
-"""What ends a tap, beside its own end: two errors, for what was asked and for what it stands on."""
+"""Errors that end a tap: wrong usage, and a source or sink that fails."""
 
 from __future__ import annotations
 
 
 class TapError(Exception):
-    """The root; never raised itself."""
+    """Base class of a tap's errors; never raised itself."""
 
 
 class TapUsageError(TapError):
-    """What was asked for cannot be."""
+    """Invalid option or argument of a tap."""
 
 
 class TapSourceError(TapError):
-    """What the tap stands on is not there or does not work: a file, a broker, a port."""
+    """Missing or failing resource of a tap: a file, a broker, a port, a sink."""

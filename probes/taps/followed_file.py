@@ -1,4 +1,4 @@
-"""A file that others write and rotate, followed without losing a line: by rename, by truncation, gone and back."""
+"""Follower of a log file that others write and rotate, without losing a line: by rename, truncation or deletion."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from hopwatch.probes.taps.marked_file import MARK_BYTES, MarkedFile, Position
 from hopwatch.probes.taps.rotation import find_successor, list_rotated
 
 LINGER_S: Final = 2.0
-"""How long a file that was renamed has to be quiet before its successor is opened: who writes may still hold it."""
+"""Quiet time of a renamed file before its successor is opened: a writer may still have it open."""
 MAX_LINGER_S: Final = 60.0
-"""After so long it is left, though somebody still writes to it."""
+"""Time after which a renamed file is left, even if it is still written."""
 
 
 class FollowedFile:
-    """Reads what is there and what comes; :meth:`read` never waits.
+    """Follower of one file across rotations; :meth:`read` never waits.
 
-    After a read, ``has_ended`` says that a file was left: what waits for a newline is a line; and ``is_behind`` that
-    the end of this file is not the end of all.
+    After a read, ``has_ended`` is true if a file was left, so that its last line is complete without a newline;
+    ``is_behind`` is true if more may follow behind the end of this file.
     """
 
     is_over = False
@@ -28,10 +28,10 @@ class FollowedFile:
     def __init__(
         self, path: Path, around: RunContext, *, position: Position | None = None, from_start: bool = False
     ) -> None:
-        """Find the place to begin: the position, if there is one; else the start, or the end of what is there now.
+        """Find the start: the position, if given; else the start of the file, or its present end.
 
         Raises:
-            TapSourceError: the file is there and cannot be read.
+            TapSourceError: the file exists and cannot be read.
         """
         self.path, self.has_ended = path, False
         self._context = around
@@ -50,7 +50,7 @@ class FollowedFile:
             raise TapSourceError(f"{path} cannot be read: {error.strerror}: {advice}") from None
 
     def read(self, most_bytes: int) -> bytes:
-        """Return the next bytes; none when all that is there was read."""
+        """Return the next bytes; none at the present end."""
         self.has_ended = False
         try:
             if self._file is None:
@@ -61,18 +61,18 @@ class FollowedFile:
             return b""
 
     def position(self, unread_bytes: int) -> Position | None:
-        """Return the place so many bytes before the last one that was read; None without a file."""
+        """Return the position ``unread_bytes`` before the end of the last read; None without a file."""
         return None if self._file is None else self._file.position(unread_bytes)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
         self._file = None
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is more to read though the last read brought nothing."""
+        """Return whether there may be more to read although the last read was empty."""
         return self.has_ended or self._renamed_s is not None or bool(self._reported)
 
     def _read_next(self, file: MarkedFile, most_bytes: int) -> bytes:
@@ -81,7 +81,7 @@ class FollowedFile:
             return b""
         data = file.read(most_bytes)
         if not data and self._is_finished(file):
-            # Whoever had it open may have written between the last read and the look at its successor.
+            # A writer may have appended between the last read and the check of the successor.
             data = file.read(most_bytes)
             if not data:
                 self.has_ended = True
@@ -93,7 +93,7 @@ class FollowedFile:
         return data
 
     def _is_finished(self, file: MarkedFile) -> bool:
-        """Whether it has another name, its old name is another file's, and nobody seems to write to it any more."""
+        """Return whether the file was renamed, replaced by another, and seems to be written no more."""
         now_s = self._context.monotonic_s()
         if file.has_name(self.path) is not False:
             self._renamed_s = None
@@ -101,18 +101,18 @@ class FollowedFile:
         if self._renamed_s is None:
             self._renamed_s = self._quiet_since_s = now_s
         if find_successor(self.path, file) != self.path:
-            # Its successor was renamed too: who writes has gone on long since.
+            # Its successor was renamed, too: the writer has moved on long ago.
             return True
         return now_s - self._quiet_since_s >= LINGER_S or now_s - self._renamed_s >= MAX_LINGER_S
 
     def _restart(self, file: MarkedFile) -> None:
-        """Go on in the copy that was made before the truncation, where there is one; else at the start."""
+        """Continue in the copy that was made before the truncation, if there is one; else at the start."""
         here = file.position()
         file.close()
         self._file = self._resume(here)
 
     def _resume(self, position: Position) -> MarkedFile | None:
-        """Open what was read, under whatever name it has now: the file itself, or a copy of it."""
+        """Open the file of a position under its present name, or a copy of it."""
         for path in (self.path, *list_rotated(self.path)):
             file = self._open(path)
             if file is None:

@@ -1,4 +1,4 @@
-"""The tap of JSON lines: follows a file or reads a pipe, and stamps every line that holds an id and an event time."""
+"""Tap for JSON lines: follows a file or reads a pipe, and stamps every line that holds an id and an event time."""
 
 from __future__ import annotations
 
@@ -19,56 +19,56 @@ from hopwatch.probes.values import SkipReason
 
 READ_BYTES: Final = 1024 * 1024
 POLL_S: Final = 0.2
-"""How often a source that had nothing is looked at again."""
+"""Interval of reads from an idle source."""
 RETRY_S: Final = 1.0
-"""How often a sink that does not take what was stamped is tried again."""
+"""Interval of tries to settle a sink that refuses records."""
 FULL_PIPE_BYTES: Final = 32 * 1024
-"""A pipe that is full holds at least so much, half of what it is made for: small writes leave gaps in it."""
+"""Bytes in a full pipe, at least: half of its capacity, as small writes leave gaps."""
 
 
 class LineSource(Protocol):
-    """Where lines come from; as :class:`probes.taps.follow.FollowedFile` is."""
+    """Source of lines, such as :class:`hopwatch.probes.taps.followed_file.FollowedFile`."""
 
     has_ended: bool
 
     def read(self, most_bytes: int) -> bytes:
-        """Return the next bytes; none when all that is there was read."""
+        """Return the next bytes; none at the present end."""
 
     def position(self, unread_bytes: int) -> Position | None:
-        """Return the place so many bytes before the last one that was read; None where there is none to keep."""
+        """Return the position ``unread_bytes`` before the end of the last read; None if the source has no positions."""
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is more to read though the last read found less than it asked for."""
+        """Return whether there may be more to read although the last read was short."""
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing will ever come again."""
+        """Return whether the source has ended for good."""
 
 
 class Pipe:
-    """Standard input, or what stands for it: read until its end, and never twice."""
+    """Pipe as a source, such as standard input: it is read once, until its end."""
 
     def __init__(self, file: int, wait_s: float = POLL_S) -> None:
-        """Take the file descriptor."""
+        """Set the file descriptor."""
         self._file, self._wait_s = file, wait_s
         self.has_ended = self.is_over = self._was_full = False
 
     def read(self, most_bytes: int) -> bytes:
-        """Return what has come, waiting a little for it; the end makes what waits a line."""
+        """Return the next bytes, waiting up to ``wait_s``; at the end of the pipe the last line is complete."""
         is_ready = self._is_ready(self._wait_s)
         data = os.read(self._file, most_bytes) if is_ready else b""
         self.has_ended = self.is_over = is_ready and not data
         self._was_full = len(data) >= FULL_PIPE_BYTES
         return data
 
-    def position(self, unread_bytes: int) -> Position | None:  # noqa: ARG002 - nobody can go back in a pipe
-        """Return nothing."""
+    def position(self, unread_bytes: int) -> Position | None:  # noqa: ARG002 - a pipe cannot be read again
+        """Return None: a pipe has no positions."""
         return None
 
     @property
     def is_behind(self) -> bool:
-        """Whether something waits: in the pipe, or with a writer that waited for room in it and may not go on yet."""
+        """Return whether more may come at once: from the pipe, or from a writer that was blocked by the full pipe."""
         return not self.is_over and (self._was_full or self._is_ready(0))
 
     def _is_ready(self, wait_s: float) -> bool:
@@ -76,7 +76,7 @@ class Pipe:
 
 
 class JsonLinesTap:
-    """Reads, stamps, makes durable, keeps the position: in this order, so that nothing is skipped."""
+    """Tap that reads, stamps, makes durable and saves the position, in this order, so that no line is skipped."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class JsonLinesTap:
         around: RunContext,
         state: StateFile | None = None,
     ) -> None:
-        """Put the parts together."""
+        """Combine the parts."""
         self._source, self._reader, self._stamping, self._state = source, reader, stamping, state
         self._context = around
         self._cutter = LineCutter()
@@ -94,13 +94,13 @@ class JsonLinesTap:
         self._reporter = TallyReporter(stamping.tally, around)
 
     def run(self) -> None:
-        """Go on until the source is over or the tap is to stop; then make durable what was stamped.
+        """Run until the source ends or the tap is stopped; then make the stamps durable.
 
         Raises:
-            TapSourceError: the position cannot be kept, or the sink lost what was stamped.
+            TapSourceError: the position cannot be saved, or the sink has lost stamps.
         """
         stop = self._context.stop
-        # The place to begin at is kept before anything is read, so that the first crash skips nothing either.
+        # Save the start before the first read, so that the first crash skips nothing either.
         self.settle()
         while not stop.is_set() and not self._source.is_over:
             if not self.step():
@@ -111,7 +111,7 @@ class JsonLinesTap:
         self.settle()
 
     def step(self) -> bool:
-        """Read and stamp once; whether anything had come."""
+        """Read and stamp once; return whether there was anything to read."""
         moment_us = self._context.wall_us()
         data = self._source.read(READ_BYTES)
         lines = self._cutter.feed(data)
@@ -122,13 +122,13 @@ class JsonLinesTap:
             self._stamping.count_bad(SkipReason.OVERSIZED, self._cutter.oversized - self._oversized)
             self._oversized = self._cutter.oversized
         if len(data) < READ_BYTES and not self._source.is_behind:
-            # A read that found less than it asked for found all that was there, unless the source knows of more.
+            # A short read has reached the present end, unless the source knows of more.
             self._stamping.probe.caught_up(moment_us)
         self._reporter.report_if_due()
         return bool(data)
 
     def settle(self) -> bool:
-        """Make durable what was stamped, and keep the position then; whether that is done."""
+        """Make the stamps durable, then save the position; return whether both are done."""
         position = self._source.position(self._cutter.waiting_bytes)
         if not self._stamping.settle():
             return False
@@ -138,7 +138,7 @@ class JsonLinesTap:
 
 
 def open_followed_file(path: Path, around: RunContext, state: StateFile | None, *, from_start: bool) -> FollowedFile:
-    """Return the file as a source, at the position that its state holds.
+    """Open the file as a source, at its saved position.
 
     Raises:
         TapError: the file or its state cannot be read.

@@ -1,4 +1,4 @@
-"""The tap of a topic: stamps what is on it, as one of a group, and commits behind what is durable."""
+"""Tap for a Kafka topic: stamps its messages as a member of a consumer group, and commits offsets of durable stamps."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from hopwatch.probes.taps.tally import TallyReporter
 from hopwatch.probes.taps.topic import SourceTopic, get_kafka_error
 
 POLL_S: Final = 0.2
-"""How long one look waits for messages."""
+"""Time that one poll waits for messages."""
 MAX_MESSAGES: Final = 5_000
-"""How many one look takes."""
+"""Messages of one poll, at most."""
 
 
 class KafkaTap:
-    """Reads, stamps, makes durable, commits: in this order, so that nothing is skipped.
+    """Tap that reads, stamps, makes durable and commits, in this order, so that no message is skipped.
 
-    Its consumer commits when what was stamped has settled, before partitions go to another of the group, and when it is
-    closed, whatever ended the tap: so an offset counts as progress only once all before it is stamped.
+    It commits when its stamps have settled, before partitions move to another group member, and when it is closed,
+    whatever ended the tap: an offset counts as progress only once all messages before it are stamped.
     """
 
     def __init__(self, topic: SourceTopic, reader: MessageReader, stamping: TapStamper, around: RunContext) -> None:
-        """Put the parts together."""
+        """Combine the parts."""
         self._topic, self._reader, self._stamping, self._context = topic, reader, stamping, around
         self._consumer: Consumer = topic.consumer
         self._progress: dict[int, int] = {}
-        """The offset behind what was stamped, of every partition that is ours; -1 where nothing is known yet."""
+        """Next offset to stamp, of every assigned partition; -1 where it is unknown yet."""
         self._committed: dict[int, int] = {}
         self._is_assigned = False
-        """Whether the group has said what is ours, be it nothing, and has not put us out or taken all of it since."""
+        """True from an assignment, even an empty one, until the group revokes all of it or excludes this consumer."""
         self._ends = EndOffsets(topic.request_end_offsets)
         self._reporter = TallyReporter(stamping.tally, around)
 
     def run(self) -> None:
-        """Go on until the tap is to stop; then make durable what was stamped, commit, and leave the group.
+        """Run until the tap is stopped; then make the stamps durable, commit, and leave the group.
 
         Raises:
-            TapSourceError: the topic cannot be read, or the sink lost what was stamped.
+            TapSourceError: the topic cannot be read, or the sink has lost stamps.
         """
         stop = self._context.stop
         self._consumer.subscribe([self._topic.place.topic], self._on_assigned, self._on_revoked, self._on_lost)
@@ -56,11 +56,11 @@ class KafkaTap:
                         pass
             self._settle()
         finally:
-            # It revokes what is left, which commits once more.
+            # This revokes the remaining partitions, which commits once more.
             self._consumer.close()
 
     def step(self) -> None:
-        """Take and stamp what has come."""
+        """Poll and stamp new messages."""
         try:
             messages = self._consumer.consume(MAX_MESSAGES, POLL_S)
         except KafkaException as error:
@@ -79,20 +79,20 @@ class KafkaTap:
         self._reporter.report_if_due()
 
     def _is_stampable(self, message: Message, progress: dict[int, int]) -> bool:
-        """Whether it is a message, of a partition that is ours still; notes in ``progress`` how far we come with it."""
+        """Return whether this is a message of an assigned partition; note its next offset in ``progress``."""
         error, partition, offset = message.error(), message.partition() or 0, message.offset() or 0
         is_end = error is not None and error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001 - public in all but name
         if error is not None and not is_end:
             self._topic.report_error(error)
             return False
         if partition not in self._progress:
-            # It went to another of the group while it was on its way to us, and will be stamped there.
+            # The partition moved to another group member meanwhile, which will stamp the message.
             return False
         progress[partition] = offset if is_end else offset + 1
         return not is_end
 
     def _settle(self) -> bool:
-        """Make durable what was stamped, and commit then; whether it is durable."""
+        """Make the stamps durable, then commit; return whether they are durable."""
         progress = {number: offset for number, offset in self._progress.items() if offset >= 0}
         if not self._stamping.settle():
             return False
@@ -109,7 +109,7 @@ class KafkaTap:
                 offsets=[TopicPartition(topic, number, offset) for number, offset in news.items()], asynchronous=False
             )
         except KafkaException as error:
-            # Whoever has the partitions now stamps again what was not committed.
+            # The present owner of the partitions stamps uncommitted messages again.
             self._context.report(
                 f"the group of {self._topic.place} took no commit: {get_kafka_error(error).str()}: trying on"
             )
@@ -122,14 +122,14 @@ class KafkaTap:
         self._ends.reset()
 
     def _on_revoked(self, _: Consumer, partitions: list[TopicPartition]) -> None:
-        """Commit before another of the group goes on."""
+        """Commit before another group member continues."""
         self._settle()
         self._forget_partitions(partitions)
-        # Who has nothing left is on its way to another assignment, and knows no more of the topic until then.
+        # Without partitions the consumer waits for a new assignment, and cannot tell whether it has caught up.
         self._is_assigned &= bool(self._progress)
 
     def _on_lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
-        """Let go of partitions that are another's already: what was not committed is stamped twice."""
+        """Forget partitions that another member has already: uncommitted messages are stamped twice."""
         self._forget_partitions(partitions)
         self._is_assigned = False
 

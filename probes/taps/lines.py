@@ -1,22 +1,22 @@
-"""Bytes in, whole lines out, however the bytes are cut."""
+"""Splitter of a byte stream into lines, whatever its chunks are."""
 
 from __future__ import annotations
 
 from typing import Final
 
 MAX_LINE_BYTES: Final = 1024 * 1024
-"""A line that is longer is skipped to its end."""
+"""Maximum length of a line; a longer one is skipped."""
 
 
 class LineCutter:
-    """Cuts lines off a stream of bytes; what has no newline yet waits."""
+    """Splitter of a byte stream; an incomplete line waits for its newline."""
 
     def __init__(self, most_bytes: int = MAX_LINE_BYTES) -> None:
         """Start at the beginning of a line."""
         self.max_bytes = most_bytes
         self.oversized = 0
         self.waiting_bytes = 0
-        """How many bytes were fed since the last line ended, those of a line that is skipped too."""
+        """Bytes since the end of the last line, those of a skipped line included."""
         self._parts: list[bytes] = []
         self._is_skipping = False
 
@@ -35,7 +35,7 @@ class LineCutter:
         return lines
 
     def end(self) -> list[bytes]:
-        """Return what waits as a line: nothing more will come of it."""
+        """Return the incomplete line as complete: its source has ended."""
         line = b"".join(self._parts)
         self.oversized += self._is_skipping
         self._parts.clear()

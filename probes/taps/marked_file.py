@@ -1,4 +1,4 @@
-"""An open file, read from a place on, that notices when it is no longer the file that was read."""
+"""Open file with a read position that detects truncation and replacement of its content."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Final, Self
 
 MARK_BYTES: Final = 64
-"""So many bytes before a position tell that the file is still the one that was read."""
+"""Bytes before a position that are compared to detect a changed file."""
 _CHUNK_BYTES: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Up to where a file was read; ``mark`` is what stood just before."""
+    """Position in a file; ``mark`` holds the bytes just before it."""
 
     device: int
     inode: int
@@ -23,10 +23,10 @@ class Position:
 
 
 class MarkedFile:
-    """A file, the place up to where it was read, and the bytes before this place."""
+    """Open file, its read position, and the bytes before this position."""
 
     def __init__(self, path: Path) -> None:
-        """Open it at its start.
+        """Open the file at its start.
 
         Raises:
             OSError: it cannot be opened.
@@ -41,7 +41,7 @@ class MarkedFile:
         return self
 
     def seek_last_line(self) -> Self:
-        """Go behind the last newline: the line that is being written now will come whole."""
+        """Go behind the last newline, so that a line that is being written is read whole."""
         start = end = os.fstat(self._file).st_size
         newline = -1
         while newline < 0 and start > 0:
@@ -52,18 +52,18 @@ class MarkedFile:
         return self
 
     def read(self, most_bytes: int) -> bytes:
-        """Return what follows, at most so many bytes; none at the end."""
+        """Return the next bytes, at most ``most_bytes``; none at the end."""
         data = os.pread(self._file, most_bytes, self.offset)
         self.offset += len(data)
         self._mark = (self._mark + data[-MARK_BYTES:])[-MARK_BYTES:]
         return data
 
     def is_unchanged(self) -> bool:
-        """Whether what stands before the place is what stood there; of a file that was truncated it is not."""
+        """Return whether the bytes before the position are unchanged; false after a truncation."""
         return len(self._mark) == min(MARK_BYTES, self.offset) and self._read_before(self.offset) == self._mark
 
     def has_name(self, path: Path) -> bool | None:
-        """Whether it is the file of this name; None when there is no such name."""
+        """Return whether a path is this file; None if the path does not exist."""
         try:
             found = path.stat()
         except FileNotFoundError:
@@ -71,12 +71,12 @@ class MarkedFile:
         return self.is_inode(found.st_dev, found.st_ino)
 
     def is_inode(self, device: int, inode: int) -> bool:
-        """Whether it is this very file."""
+        """Return whether this is the file of a device and an inode."""
         here = os.fstat(self._file)
         return (here.st_dev, here.st_ino) == (device, inode)
 
     def position(self, unread_bytes: int = 0) -> Position:
-        """Return the place so many bytes before the last one that was read."""
+        """Return the position ``unread_bytes`` before the end of the last read."""
         here = os.fstat(self._file)
         offset = self.offset - unread_bytes
         mark = self._read_before(offset) if unread_bytes else self._mark
@@ -84,11 +84,11 @@ class MarkedFile:
 
     @property
     def written_ns(self) -> int:
-        """When it was last written to."""
+        """Return the time of the last write, ns since 1970."""
         return os.fstat(self._file).st_mtime_ns
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the file."""
         os.close(self._file)
 
     def _read_before(self, offset: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Where in a message of Kafka id and event time stand: in headers, in the value, or in the record's own time."""
+"""Reader of id and event time from Kafka messages: in headers, in the value, or in the record's timestamp."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
 MAX_VALUE_BYTES: Final = 1024 * 1024
-"""A value that is longer is not looked into."""
+"""Maximum size of a value that is parsed."""
 _NO_TIME_MS: Final = -1
-"""What Kafka has in the place of a time."""
+"""Kafka's timestamp of a record without one."""
 
 
 class FieldSource(StrEnum):
-    """Where something stands."""
+    """Source of a field in a message."""
 
     HEADER = "header"
     JSON = "json"
@@ -34,13 +34,13 @@ class FieldSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MessageField:
-    """A place, and the header's name or the path there."""
+    """Field of a message: its source, and the header's name or the path."""
 
     source: FieldSource
     name: str = ""
 
     def describe(self, unit: TimeUnit) -> str:
-        """Return in words where event times come from that stand here, and how they are written."""
+        """Describe the source and the format of event times in this field."""
         if self.source is FieldSource.RECORD:
             return "each record's own, by its producer or broker"
         if self.source is FieldSource.HEADER:
@@ -56,10 +56,10 @@ TIME_FIELD: Final = MessageField(FieldSource.HEADER, message_headers.TIME_HEADER
 def choose_field(
     what: str, header: str, json: str | None, avro: str | None, *, is_record: bool = False
 ) -> MessageField:
-    """Return the one spot that was asked for; the header, if there was no other.
+    """Return the field that the options choose; the header by default.
 
     Raises:
-        TapUsageError: there was more than one.
+        TapUsageError: the options choose more than one.
     """
     asked = [
         MessageField(place, name)
@@ -77,7 +77,7 @@ def choose_field(
 
 
 class MessageReader:
-    """Reads ids and event times out of messages."""
+    """Reader of ids and event times from messages."""
 
     def __init__(
         self,
@@ -88,10 +88,10 @@ class MessageReader:
         unit: TimeUnit = TimeUnit.US,
         avro: AvroValues | None = None,
     ) -> None:
-        """Take the spots, and how what stands there is to be read.
+        """Set the fields, and the formats of their values.
 
         Raises:
-            TapUsageError: a path cannot be, or values would have to be both JSON and Avro.
+            TapUsageError: a path is invalid, or values would have to be both JSON and Avro.
         """
         places = {id_spot.source, time_spot.source}
         if {FieldSource.JSON, FieldSource.AVRO} <= places or (FieldSource.AVRO in places) != (avro is not None):
@@ -108,12 +108,12 @@ class MessageReader:
         self._read_id, self._read_time = build_id_reader(id_kind), build_time_reader(unit)
 
     def read(self, message: Message) -> StampableMessage | SkippedMessage:
-        """Return what a message says; nothing that it holds can raise."""
+        """Read a message; never raise, whatever it holds."""
         document: object = None
         bad: SkipReason | None = None
         if self._paths:
             document, bad = self._parse_value(message.value())
-        # Of a name that comes twice the last counts: whoever marked the message anew put that behind.
+        # The last header of a name counts: a service that marks a message anew appends its own.
         headers: dict[str, object] = dict(message.headers() or ()) if self._in_headers else {}
         event_us, bad_time = self._read_event_time(message, headers, document)
         found = self._read_field(headers, document, self._id_field)
@@ -129,7 +129,7 @@ class MessageReader:
 
     def _parse_value(self, value: object) -> tuple[object, SkipReason | None]:
         if not isinstance(value, bytes):
-            # A record without a value says that what has its key is gone.
+            # A record without a value is a tombstone: it deletes its key.
             return None, SkipReason.NO_VALUE
         if len(value) > MAX_VALUE_BYTES:
             return None, SkipReason.OVERSIZED

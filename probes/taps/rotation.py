@@ -1,4 +1,4 @@
-"""The files that had a name before: ``app.log.1``, ``app.log.2026-11-21``, ``app.log-20261121``, from old to new."""
+"""Rotated copies of a log file: ``app.log.1``, ``app.log.2026-11-21``, ``app.log-20261121``, from old to new."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Final
 from hopwatch.probes.taps.marked_file import MarkedFile
 
 _SUFFIX: Final = re.compile(r"[.-](\d[\d.:T_-]*)")
-"""What rotation adds to a name; compressed files have more and are left alone."""
+"""Suffix that rotation adds to a name; compressed files have another one, and are ignored."""
 _MAX_DIGITS: Final = 7
 """A number of more digits is a date: of numbers the higher is the older file, of dates the later the newer."""
 
 
 def list_rotated(path: Path) -> list[Path]:
-    """Return the files that seem to have had this name, the oldest first."""
+    """List the rotated copies of a file, the oldest first."""
     try:
         found = [other for other in path.parent.iterdir() if _SUFFIX.fullmatch(_find_suffix(path, other))]
     except FileNotFoundError:
         return []
-    # By name and not by time: who writes may hold on to a file that was renamed, and so write to the older one last.
+    # By name, not by time: a writer may keep a renamed file open, and so write to the older one last.
     return sorted(found, key=lambda other: _sort_key(_find_suffix(path, other)))
 
 
 def find_successor(path: Path, left: MarkedFile) -> Path:
-    """Return the file that was begun after ``left`` was renamed; it may have been rotated itself since."""
+    """Find the file that was started after ``left`` was renamed; it may have been rotated itself since."""
     others = list_rotated(path)
     here = next((at for at, other in enumerate(others) if left.has_name(other)), None)
     if here is not None:

@@ -1,4 +1,4 @@
-"""Which side of its node a tap stamps."""
+"""Side of its node at which a tap stamps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class StampSide(StrEnum):
-    """The stamp that a tap gives: messages arrive at the node, or leave it."""
+    """Stamp of a tap: ``in`` for messages that arrive at the node, ``out`` for those that leave it."""
 
     IN = "in"
     OUT = "out"

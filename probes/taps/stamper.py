@@ -1,37 +1,37 @@
-"""From what a tap has read to stamps: in arrays, with what cannot be stamped counted, and told to the monitor."""
+"""Stamper of a tap: stamps messages in arrays, and reports those that cannot be stamped as drops."""
 
 from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
-
 import numpy as np
-
 from hopwatch import Probe
 from hopwatch.probes.taps.blocking_sink import BlockingSink
 from hopwatch.probes.taps.context import RunContext
-from hopwatch.probes.taps.documents import SkippedMessage, StampableMessage
+from hopwatch.probes.taps.documents import SkippedMessage
+from hopwatch.probes.taps.documents import StampableMessage
 from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.taps.sides import StampSide
 from hopwatch.probes.taps.tally import TapTally
-from hopwatch.probes.taps.untimed_messages import MissedMessages, UntimedMessages
+from hopwatch.probes.taps.untimed_messages import MissedMessages
+from hopwatch.probes.taps.untimed_messages import UntimedMessages
 from hopwatch.probes.values import SkipReason
 
+
 SETTLE_EVERY_S: Final = 1.0
-"""How often what was stamped is made durable, and the position kept: what a crash stamps again is that old at most."""
+"""Interval at which stamps are made durable and the position is saved; a crash repeats at most so much."""
 SETTLE_S: Final = 5.0
-"""How long one try waits for the transport."""
+"""Time that one try waits for the transport."""
 MAX_UNSETTLED: Final = 100_000
-"""Stamps after which the transport is waited for, however little time has passed; the probe holds twice as many."""
+"""Stamps after which the tap settles before the interval is over; the probe holds twice as many."""
 
 
 class TapStamper:
-    """Stamps with one probe on one side; knows when what was stamped should be made durable."""
+    """Stamper with one probe at one side of its node; tracks when its stamps have to be made durable."""
 
     def __init__(
         self, opened: tuple[Probe, BlockingSink], side: StampSide, around: RunContext, *, are_bad_messages: bool = True
     ) -> None:
-        """Take a probe and its sink; ``are_bad_messages`` says that what cannot be read is a message too."""
+        """Take a probe and its sink; ``are_bad_messages``: count unreadable input as messages, and so as drops."""
         self.probe, self._sink = opened
         self.tally = TapTally()
         self._stamp_many = self.probe.arrived_many if side is StampSide.IN else self.probe.departed_many
@@ -41,7 +41,7 @@ class TapStamper:
         self._unsettled = 0
 
     def stamp_messages(self, found: Iterable[StampableMessage | SkippedMessage]) -> None:
-        """Stamp what can be stamped, now, and count the rest."""
+        """Stamp the readable messages now, and count the others."""
         seen: list[StampableMessage] = []
         for one in found:
             if isinstance(one, StampableMessage):
@@ -61,7 +61,7 @@ class TapStamper:
             self._unsettled += len(seen)
 
     def count_bad(self, reason: SkipReason, count: int) -> None:
-        """Count messages that nothing was read of; to the monitor they are drops of this node, and so never losses."""
+        """Count unreadable messages; for the monitor they are drops of this node, and so never losses."""
         self.tally.bad[reason] += count
         self._count_untimed(reason, count)
         self._count_missed(self._untimed.flush(self._context.wall_us()))
@@ -84,18 +84,18 @@ class TapStamper:
 
     @property
     def is_due(self) -> bool:
-        """Whether what was stamped should be made durable now."""
+        """Return whether the stamps should be made durable now."""
         return self._context.monotonic_s() - self._settled_s >= SETTLE_EVERY_S or self._unsettled >= MAX_UNSETTLED
 
     def settle(self) -> bool:
-        """Make durable what was stamped; whether it is, so that the position may be kept.
+        """Make the stamps durable; return whether they are, so that the position may be saved.
 
         Raises:
-            TapSourceError: some of it is gone for good.
+            TapSourceError: some stamps are lost for good.
         """
         self._settled_s = self._context.monotonic_s()
         self._sink.is_settled = False
-        # What the flush itself says is not asked for: it counts bad messages as drops, which stop nothing here.
+        # Ignore the result of flush: it is False after drops, and bad messages are drops.
         self.probe.flush(SETTLE_S)
         if self._sink.has_lost:
             raise TapSourceError(

@@ -1,4 +1,4 @@
-"""The probe and the sink of a tap, opened once and strictly: a mistake ends the tap before it reads anything."""
+"""Startup of a tap: opens its probe and its sink strictly, so that a mistake ends it before it reads anything."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def open_checked_sink(url: str, instance: str, clock: Clock) -> Sink:
 
 
 def check_sink(sink: Sink) -> None:
-    """Look whether records can be written to a sink.
+    """Check that records can be written to a sink.
 
     Raises:
         OSError: they cannot.

@@ -1,4 +1,4 @@
-"""Where a tap of a file has come to, kept in a small file of its own, so that a restart goes on there."""
+"""State file of a tap: its position in the source file, from which a restart continues."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ VERSION: Final = 1
 
 
 class StateFile:
-    """The position in one source file; written whole or not at all."""
+    """Saved position in one source file; written atomically."""
 
     def __init__(self, path: Path, source: Path) -> None:
-        """Name the file, and what it is the state of; nothing is touched yet."""
+        """Set the state file and its source; no file is touched yet."""
         self.path, self.source = path, str(source.absolute())
         self._saved: Position | None = None
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the file against a second tap; the lock dies with the process, however it dies.
+        """Lock the state against a second tap; the lock ends with the process, however it ends.
 
-        It is that of a file beside this one, which is another one after each :meth:`save`.
+        The lock is on a separate file, as each :meth:`save` replaces the state file.
 
         Raises:
-            TapSourceError: another tap holds it, or nothing can be held there.
+            TapSourceError: another tap holds the lock, or files cannot be locked there.
         """
         lock = self.path.with_name(f".{self.path.name}.lock")
         try:
@@ -55,10 +55,10 @@ class StateFile:
             yield
 
     def load(self) -> Position | None:
-        """Return the position that was saved last, or None at first.
+        """Return the saved position, or None if there is none yet.
 
         Raises:
-            TapUsageError: the file holds something else.
+            TapUsageError: the file is no state of this source.
             TapSourceError: it cannot be read.
         """
         try:
@@ -74,7 +74,7 @@ class StateFile:
             raise TapUsageError(f"{self.path} is not the state of a tap of {self.source} ({error}): {advice}") from None
 
     def save(self, position: Position) -> None:
-        """Put a position in the place of the one before.
+        """Replace the saved position.
 
         Raises:
             TapSourceError: the file cannot be written.

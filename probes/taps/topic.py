@@ -1,4 +1,4 @@
-"""The topic that a tap reads: its consumer, what went wrong with it, and where its partitions end."""
+"""Source topic of a tap: its consumer, its errors, and the end offsets of its partitions."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
 
 ANSWER_S: Final = 10.0
-"""How long the brokers have to answer when the tap starts."""
+"""Time that the brokers have to answer when the tap starts."""
 LISTEN_S: Final = 0.2
 SESSION_MS: Final = 10_000
 ENDS_S: Final = 5.0
-"""How long they have to say where the partitions end."""
+"""Time that the brokers have to return the end offsets."""
 
 _REFUSED: Final = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE)  # noqa: SLF001 - public in all but name
-"""Errors that say more than that nobody answers."""
+"""Errors that explain more than a missing answer."""
 _FINAL: Final = (
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
 )
-"""Errors that only a person can mend."""
+"""Errors that only an operator can fix."""
 _LATEST: Final[OffsetSpec] = OffsetSpec.latest()
 
 
 class SourceTopic:
-    """A topic, and a consumer of it that commits nothing by itself."""
+    """Kafka topic with a consumer that commits nothing by itself."""
 
     def __init__(
         self, url: str, group: str, around: RunContext, *, from_start: bool, access: KafkaAccess | None = None
     ) -> None:
-        """Name the place, and make the clients; nothing is reached for yet. Without ``access`` the environment says it.
+        """Make the clients, without connecting yet; without ``access`` credentials come from the environment.
 
         Raises:
-            TapUsageError: the URL, the group or what the environment says of access cannot be.
+            TapUsageError: the URL, the group or the credentials are invalid.
             TapSourceError: a file with a secret cannot be read.
         """
         self._context = around
@@ -60,7 +60,7 @@ class SourceTopic:
                     "error_cb": self._on_error,
                     "group.id": group,
                     "client.id": "hopwatch-tap",
-                    # Another of the group goes on so soon after a tap has died without a word.
+                    # After this time another group member takes over from a tap that has crashed.
                     "session.timeout.ms": SESSION_MS,
                     "enable.auto.commit": False,
                     "enable.auto.offset.store": False,
@@ -79,16 +79,16 @@ class SourceTopic:
             raise TapSourceError(f"a secret for {url} cannot be read: {error}") from None
 
     def check(self) -> None:
-        """Reach for the topic.
+        """Check that the topic can be reached.
 
         Raises:
-            TapSourceError: no broker answers or lets us in, or none knows the topic.
+            TapSourceError: no broker answers or accepts the client, or the topic does not exist.
         """
         where = f"{self.place.topic} at {self.place.brokers}"
         try:
             found = self.consumer.list_topics(self.place.topic, timeout=ANSWER_S).topics[self.place.topic]
         except KafkaException as error:
-            # What the client heard in the background comes with the next poll, and says more than a time-out.
+            # Background errors of the client come with the next poll, and explain more than a time-out.
             self.consumer.poll(LISTEN_S)
             heard = min((*self._errors, get_kafka_error(error)), key=_vagueness)
             why = describe_error(heard.str(), self.place.brokers)
@@ -100,11 +100,11 @@ class SourceTopic:
         self._is_reached = True
 
     def open_reader(self) -> Consumer:
-        """Return another consumer, which joins no group and reads what it is told to, with the ends of partitions."""
+        """Open another consumer, which joins no group, reads assigned partitions, and reports their ends."""
         return Consumer(self._common | {"enable.auto.commit": False, "enable.partition.eof": True})
 
     def read_cluster_id(self) -> str:
-        """Return the id of the cluster that the topic is in, once it was reached for.
+        """Read the id of the topic's cluster.
 
         Raises:
             TapSourceError: no broker answers.
@@ -117,20 +117,20 @@ class SourceTopic:
             ) from None
 
     def request_end_offsets(self, partitions: list[int]) -> dict[int, Future[Any]]:
-        """Ask the brokers where partitions end now; the answers come later."""
+        """Request the current end offsets of partitions; the answers come as futures."""
         asked = {TopicPartition(self.place.topic, number): _LATEST for number in partitions}
         answers = self._admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=ENDS_S)
         return {partition.partition: answer for partition, answer in answers.items()}
 
     def report_error(self, error: KafkaError) -> None:
-        """Tell an error of the client, each once.
+        """Log an error of the client, each code once.
 
         Raises:
-            TapSourceError: it cannot be mended.
+            TapSourceError: the client cannot recover from it.
         """
         if error.fatal() or error.code() in _FINAL:
             raise TapSourceError(f"the topic {self.place} cannot be read any more: {error.str()}: start again")
-        # Its words have durations and counts in them.
+        # By code, as the text holds durations and counts.
         if error.code() not in self._reported_codes:
             self._reported_codes.add(error.code())
             self._context.report(
@@ -138,19 +138,19 @@ class SourceTopic:
             )
 
     def _on_error(self, error: KafkaError) -> None:
-        """Take what goes wrong in the background."""
+        """Handle background errors of the client."""
         self._errors = [*self._errors[-9:], error]
         if self._is_reached:
             self.report_error(error)
 
 
 def _vagueness(error: KafkaError) -> int:
-    """Return how little an error says of why nobody answers."""
+    """Return a rank of an error by how little it explains a missing answer."""
     if error.code() in _REFUSED:
         return 0
     return 2 if error.code() == KafkaError._ALL_BROKERS_DOWN else 1  # noqa: SLF001 - public in all but name
 
 
 def get_kafka_error(error: KafkaException) -> KafkaError:
-    """Return what a client raised for."""
+    """Return the KafkaError of an exception."""
     return cast("KafkaError", error.args[0])

@@ -1,7 +1,7 @@
-"""Messages whose event time cannot be read, and the minutes that they may be of.
+"""Messages with unreadable event times, and the windows that they may be of.
 
-A tap may be hours behind, so that now says nothing of them; those before and behind them do. Messages may be on their
-way for some minutes, each for longer or shorter, so that these count too.
+A tap may be hours behind, so the present time does not help; the messages before and after them do. Messages are on
+their way for up to some minutes, so nearby windows count, too.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.probes.values import SkipReason
 
 WINDOWS_APART: Final = 3
-"""So many minutes is a message on its way at most, by default, and so far from a neighbour may its minute be."""
+"""Maximum distance of a message from its neighbours, in windows: by default it is on its way for at most so long."""
 MAX_WINDOWS_APART: Final = 1_440
-"""Neighbours that are further apart, a day, say nothing of what is between them."""
+"""Maximum distance of two neighbours, a day: beyond it the windows between them are left out."""
 
 
 class MissedMessages(NamedTuple):
-    """So many messages that may be of a minute, which is told by its start."""
+    """Number of messages that may be of a window, with its start in µs since 1970."""
 
     reason: SkipReason
     number: int
@@ -28,21 +28,21 @@ class MissedMessages(NamedTuple):
 
 
 class UntimedMessages:
-    """Places messages by their neighbours."""
+    """Estimator of windows from neighbouring messages."""
 
     def __init__(self) -> None:
         """Start with none."""
         self._before_us: int | None = None
         self._new: Counter[SkipReason] = Counter()
-        # Those that are told under the minutes before them, and have no good one behind them yet.
+        # Messages reported by the windows before them, without a good message after them yet.
         self._reported: Counter[SkipReason] = Counter()
 
     def add_bad(self, reason: SkipReason, count: int) -> None:
-        """Take messages without an event time."""
+        """Add messages without an event time."""
         self._new[reason] += count
 
     def add_good(self, event_us: int) -> Iterator[MissedMessages]:
-        """Take a good message, and yield what is now known of those before it."""
+        """Add a good message, and yield the windows of the bad ones before it."""
         if self._new or self._reported:
             minutes = _windows_between(self._before_us, event_us)
             yield from _spread(self._new, minutes)
@@ -52,7 +52,7 @@ class UntimedMessages:
         self._before_us = event_us
 
     def flush(self, now_us: int) -> Iterator[MissedMessages]:
-        """Yield what is known of those that have no good one behind them yet, which may be of now."""
+        """Yield the windows of bad messages without a good one after them; they may be of now."""
         this = now_us // WINDOW_US
         yield from _spread(self._new, _near_windows(self._before_us) | set(range(this - WINDOWS_APART, this + 1)))
         self._reported += self._new

@@ -1,4 +1,4 @@
-"""Tests of a probe that is used after it was closed: what is stamped then is counted, told once, and never raises."""
+"""Tests of a probe that is used after its close: stamps are counted, logged once, and never raise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the drops that wait to be told: all are counted, in a bounded room."""
+"""Tests of unreported drops: all are counted, in bounded memory."""
 
 from __future__ import annotations
 

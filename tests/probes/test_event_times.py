@@ -1,4 +1,4 @@
-"""Tests of event times: what a host may pass, and what it is told when it cannot be."""
+"""Tests of event times: accepted forms, and the errors for others."""
 
 from __future__ import annotations
 

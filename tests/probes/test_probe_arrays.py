@@ -169,7 +169,7 @@ def test_arrays_that_arrived_and_departed_are_one_observation_each(probe: Probe,
 
 
 def test_small_arrays_of_one_flush_share_a_batch(sink: MemorySink) -> None:
-    """What a service stamps piece by piece is not sent in pieces: a record has a price of its own."""
+    """Stamps of many small calls share a record, as each record has a cost of its own."""
     with Probe("orders", "router", sink, clock=ManualClock()) as probe:
         for number in range(50):
             ids, events = np.arange(10) + 10 * number, np.full(10, EPOCH_US)

@@ -108,7 +108,7 @@ def test_observations_go_to_the_windows_of_their_event_times() -> None:
 
 
 def test_a_batch_holds_at_most_4096_observations() -> None:
-    """What is more goes into further batches of the window."""
+    """Further observations go into further batches of the window."""
     batches, _ = build_batches([stamp(StampKind.ARRIVED, number, 0) for number in range(10_000)], 0)
     assert [batch.count for batch in batches] == [4_096, 4_096, 1_808]
     assert {row.message_id for batch in batches for row in batch_observations(opened(batch))} == set(
@@ -285,7 +285,7 @@ def test_a_text_that_is_too_long_is_left_out_alone() -> None:
 
 
 def test_a_batch_carries_no_more_texts_than_kafka_takes() -> None:
-    """What is beyond half a megabyte goes as hashes."""
+    """Texts beyond half a megabyte are sent as hashes only."""
     taken = [stamp(StampKind.ARRIVED, f"{number:01000}", 0) for number in range(600)]
     ((_, texts),) = _named(build_batches(taken, 0)[0])
     assert (sum(map(bool, texts)), len(texts), bool(texts[0]), bool(texts[-1])) == (524, 600, True, False)

@@ -1,1 +1,1 @@
-"""The tap that is told by HTTP: for services in any language, and for probes that reach no transport themselves."""
+"""HTTP tap: for services in any language, and for probes that cannot reach a transport themselves."""

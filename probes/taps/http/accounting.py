@@ -1,4 +1,4 @@
-"""Around the app: whatever was posted and not taken is accounted for, however it ended."""
+"""Accounting of refused requests: each posted body that is not accepted is counted, however its request ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hopwatch.probes.taps.http.books import Books
 from hopwatch.probes.taps.http.refusals import RefusedObservations, estimate_max_count
 
 NOTE: Final = "hopwatch.note"
-"""The key of a request's note in its scope."""
+"""Key of a request's note in its scope."""
 _DIGEST_BYTES: Final = 16
 _HUNG_UP: Final = 0
 _MAX_DIGITS: Final = 18
@@ -21,13 +21,13 @@ _MAX_DIGITS: Final = 18
 
 @dataclass(slots=True, eq=False)
 class RequestNote:
-    """What is known of a request: its body as it came, and what was refused, once somebody has looked into it."""
+    """Note about a request: digest and size of its body, and the refused observations once the body is parsed."""
 
     refused: RefusedObservations | None = None
     size_bytes: int = 0
     is_whole: bool = False
     declared_bytes: int | None = None
-    """The length that was told before it came."""
+    """Content-length of the request, if it is given."""
     is_compressed: bool = False
     is_accounted: bool = False
     _hash: Any = field(default_factory=lambda: blake2b(digest_size=_DIGEST_BYTES))
@@ -41,11 +41,11 @@ class RequestNote:
             self.is_whole = not message.get("more_body", False)
 
     def digest(self) -> bytes:
-        """Return what this body is known by."""
+        """Return the digest of the body."""
         return bytes(self._hash.digest())
 
     def estimate_refused(self) -> RefusedObservations:
-        """Return what a body may have held that nobody could look into."""
+        """Estimate the observations of a body that was not parsed."""
         size_bytes = self.size_bytes if self.is_whole else self.declared_bytes
         if self.is_compressed or size_bytes is None:
             return RefusedObservations(untimed=None)
@@ -53,14 +53,14 @@ class RequestNote:
 
 
 class AccountingMiddleware:
-    """An ASGI app whose refusals are accounted for before they are answered."""
+    """ASGI middleware that accounts for refusals before they are answered."""
 
     def __init__(self, app: App, books: Books) -> None:
-        """Stand before an app."""
+        """Wrap an app."""
         self._app, self._books = app, books
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, and note how it ended."""
+        """Run a request, and account for its outcome."""
         if scope["type"] != "http" or scope["method"] not in ("POST", "PUT", "PATCH"):
             await self._app(scope, receive, send)
             return

@@ -1,4 +1,4 @@
-"""The app: what is posted is taken, or it is said why not; documented at ``/openapi.json``."""
+"""ASGI app of the HTTP tap: accepts observations or explains their refusal; documented at ``/openapi.json``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hopwatch.probes.taps.http.intake import TICK_S, ObservationIntake
 from hopwatch.probes.taps.http.refusals import RefusalProblem
 
 WORKERS: Final = 4
-"""Threads that look into bodies; the others wait with theirs."""
+"""Threads that parse bodies; further requests wait."""
 JSON: Final = "application/json"
 RECORD: Final = ("application/vnd.hopwatch.batch", "application/octet-stream")
 PATH: Final = "/v1/observations"
@@ -41,27 +41,27 @@ _DESCRIPTIONS: Final = {
 
 
 class AcceptedAnswer(BaseModel):
-    """How many observations were taken."""
+    """Response to an accepted body: its number of observations."""
 
     observations: int
 
 
 class ObservationFaultAnswer(BaseModel):
-    """What is wrong with an observation, and where."""
+    """Fault of an observation, with its place."""
 
     place: str
     detail: str
 
 
 class ObservationAnswer(BaseModel):
-    """What became of an observation; of the first few that were refused it is said why."""
+    """Result of one observation; the first few refused ones have errors."""
 
     status: int
     errors: list[ObservationFaultAnswer] = []
 
 
 class PartialAnswer(BaseModel):
-    """What became of a body of which a part was taken: how many observations, and each of all that it held."""
+    """Response to a partly accepted body: the numbers of observations, and a result for each."""
 
     observations: int
     refused: int
@@ -75,7 +75,7 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 
 
 def build_app(intake: ObservationIntake, limits: Limits | None = None) -> App:
-    """Return the app of an intake, behind its bounds."""
+    """Build the app of an intake, with its limits."""
     api = FastAPI(
         title="Hopwatch tap",
         description="Takes what probes, or services without one, have seen.",
@@ -156,7 +156,7 @@ def _check_content_type(request: Request) -> str:
 
 @asynccontextmanager
 async def _run_ticks(intake: ObservationIntake) -> AsyncIterator[None]:
-    """Publish what was passed on, as time goes by."""
+    """Run the periodic work of an intake while the app is up."""
 
     async def tick() -> None:
         while True:
@@ -185,7 +185,7 @@ def _request_body() -> dict[str, Any]:
 
 
 def _inline_references(schema: Any, definitions: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
-    """Return a schema with what it refers to in its place, so that it stands by itself."""
+    """Return a schema with its references replaced by their definitions."""
     if isinstance(schema, list):
         return [_inline_references(one, definitions) for one in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""What a client posts: observations of one node of one stream, in JSON."""
+"""JSON body of a post: observations of one node of one stream."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _READ_ID: Final = build_id_reader(IdFormat.AUTO)
 _READ_US: Final = build_time_reader(TimeUnit.US)
 _READ_ISO: Final = build_time_reader(TimeUnit.ISO)
 MIN_PLAUSIBLE_US: Final = 100_000_000_000_000
-"""A number below it, a moment before March 1973, is rather one of today in another unit."""
+"""Lower bound of event times, in March 1973: a smaller number is probably a present time in another unit."""
 _NAME: Final = r"^[A-Za-z0-9._-]{1,128}$"
 
 
 class PostedStamp(StrEnum):
-    """Which stamps an observation carries."""
+    """Stamps of an observation."""
 
     IN = "in"
     OUT = "out"
@@ -28,7 +28,7 @@ class PostedStamp(StrEnum):
 
 
 class PostedOutcome(StrEnum):
-    """What the node did with the message."""
+    """Outcome of the message at the node."""
 
     PASSED = "passed"
     FILTERED = "filtered"
@@ -43,7 +43,7 @@ def _parse_id(value: object) -> bytes:
 
 
 def parse_moment_us(value: object) -> int:
-    """Return a moment as it is posted, in µs since 1970; what is none raises what pydantic takes for an error."""
+    """Parse a posted moment into µs since 1970; raise PydanticCustomError for an invalid one."""
     try:
         if type(value) is int:
             return _READ_US(value)
@@ -55,7 +55,7 @@ def parse_moment_us(value: object) -> int:
 
 
 def parse_event_us(value: object) -> int:
-    """Return an event time as it is posted, as :func:`moment_us` does; a number in another unit is none."""
+    """Parse a posted event time, as :func:`parse_moment_us` does; refuse a number in another unit."""
     found = parse_moment_us(value)
     if type(value) is int and found < MIN_PLAUSIBLE_US:
         told = f"an event time is whole µs since 1970, got {value}: is it in seconds or milliseconds?"
@@ -118,7 +118,7 @@ class PostedObservation(BaseModel):
     out_at: Annotated[Moment | None, Field(description="when it left, with both stamps; at, if it is not said")] = None
 
     def find_fault(self) -> str | None:
-        """Return what does not go together, if anything."""
+        """Describe a contradiction between the fields; None if there is none."""
         if self.outcome is not PostedOutcome.PASSED and self.stamp is not PostedStamp.IN:
             return f"a message that is {self.outcome} ends here and has the stamp in alone, got {self.stamp}"
         if self.outcome is PostedOutcome.PASSED and self.reason is not None:

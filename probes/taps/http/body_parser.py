@@ -1,4 +1,4 @@
-"""From the bytes of a body to the observations that can be taken, and what is wrong with the others."""
+"""Parser of posted bodies: the valid observations, and the faults of the others."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ ITEMS: Final = "observations"
 
 @dataclass(frozen=True, slots=True)
 class PostedBody:
-    """What was posted: the observations that can be taken, and what was refused besides.
+    """Parsed body: its valid observations, and the refused ones.
 
-    ``bad`` are the places, among all that were posted, of those that were refused; ``faults`` say of the first few why.
+    ``bad_positions`` are the indices of refused observations among all posted ones; ``faults`` explain the first few.
     """
 
     node: NodeName
@@ -39,16 +39,16 @@ class PostedBody:
 
     @property
     def all_refused(self) -> RefusedObservations:
-        """Return all that was posted as refused, for where nobody takes it."""
+        """Return all posted observations as refused, for a body that is not accepted after all."""
         windows = count_by_window(one.event_time for one in self.observations) + self.refused.windows
         return RefusedObservations(self.node, windows, self.refused.untimed)
 
 
 def parse_body(data: bytes) -> PostedBody:
-    """Return what was posted.
+    """Parse a posted body.
 
     Raises:
-        Refusal: nothing of it can be taken; with the place of each error.
+        RefusalProblem: no observation is valid; with the place of each error.
     """
     try:
         body = ObservationsBody.model_validate_json(data)
@@ -63,7 +63,7 @@ def parse_body(data: bytes) -> PostedBody:
 
 
 def _parse_partial(data: bytes, error: ValidationError) -> PostedBody:
-    """Return the good part of a body that is not good throughout."""
+    """Parse the valid part of a body with faults."""
     try:
         document = from_json(data)
     except ValueError as why:
@@ -84,7 +84,7 @@ def _parse_partial(data: bytes, error: ValidationError) -> PostedBody:
 
 
 def _parse_node(document: object) -> NodeName | None:
-    """Return the node that a document names, if that can be one."""
+    """Return the node that a document names, if its names are valid."""
     if not isinstance(document, dict):
         return None
     stream, node = document.get("stream"), document.get("node")
@@ -94,7 +94,7 @@ def _parse_node(document: object) -> NodeName | None:
 
 
 def _refuse_all(node: NodeName | None, items: object, size_bytes: int) -> RefusedObservations:
-    """Return all that is in a body: as many as are listed, or may be in so many bytes."""
+    """Return all observations of a body as refused: those listed, or as many as its bytes may hold."""
     if isinstance(items, list):
         events_us = [event_us for event_us in map(_parse_item_time, items) if event_us is not None]
         return RefusedObservations(node, count_by_window(events_us), len(items) - len(events_us))
@@ -102,7 +102,7 @@ def _refuse_all(node: NodeName | None, items: object, size_bytes: int) -> Refuse
 
 
 def _split_items(node: NodeName, items: list[Any]) -> PostedBody:
-    """Return the good ones of the items of a body, and what is wrong with the others."""
+    """Split the items of a body into valid observations and faults."""
     good: list[PostedObservation] = []
     events_us: list[int] = []
     bad: set[int] = set()

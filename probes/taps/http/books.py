@@ -1,4 +1,4 @@
-"""What a tap vouches for: a sender for each node, and nothing that was refused of it goes unsaid."""
+"""Books of the HTTP tap: a sender for each node, and the drops of each for refused observations."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from hopwatch.probes.taps.http.unstamped_nodes import UnstampedNodes
 from hopwatch.probes.taps.startup import open_checked_sink
 
 MAX_NODES: Final = 64
-"""For so many nodes one tap stamps at most; each has a thread of its own."""
+"""Nodes of one tap, at most; each has a thread of its own."""
 IDLE_S: Final = 60.0
-"""A node that nothing was posted of for so long gives its place to another one, where there is no other place."""
+"""Idle time after which a node may be replaced by another, if there is no free place."""
 MAX_FORWARDED_NODES: Final = 64
-"""Of so many nodes it is known that records of their own probes come here."""
+"""Nodes that are remembered because records of their own probes are forwarded here."""
 CLOSE_S: Final = 2.0
 FLUSH_EVERY_S: Final = 2.0
 HEARTBEAT_EVERY_S: Final = 10.0
 
 
 class Books:
-    """The accounts of all nodes; safe for threads."""
+    """Books of all nodes; thread-safe."""
 
     def __init__(self, url: str, name: str, around: RunContext, allowed: Collection[NodeName] | None = None) -> None:
-        """Open none yet; all will send to ``url``. Nothing is taken of nodes that are not allowed; None allows any."""
+        """Start without senders; all will send to ``url``. Only ``allowed`` nodes are accepted; None allows any."""
         self._url, self._name, self._context = url, name, around
         self._allowed = None if allowed is None else frozenset(allowed)
         self._senders: dict[NodeName, Sender] = {}
@@ -47,10 +47,10 @@ class Books:
         """Requests that were refused, whole or in part."""
 
     def sender(self, name: NodeName) -> Sender:
-        """Return the sender of a node, which is opened at first.
+        """Return the sender of a node; open it at first use.
 
         Raises:
-            Refusal: it is none that is allowed, there are too many, or its sink cannot be opened.
+            RefusalProblem: the node is not allowed, there are too many, or its sink cannot be opened.
         """
         self.check_allowed(name)
         with self._opening:
@@ -73,10 +73,10 @@ class Books:
             return opened
 
     def check_allowed(self, name: NodeName) -> None:
-        """Check that a node is one that this tap is to stamp for.
+        """Check that a node is allowed.
 
         Raises:
-            Refusal: it is not.
+            RefusalProblem: it is not.
         """
         if not self._is_allowed(name):
             which = f"{name.node!r} of {name.stream!r}"
@@ -87,7 +87,7 @@ class Books:
         return self._allowed is None or name in self._allowed
 
     def _close_idle(self) -> bool:
-        """Let go of the node that was posted of longest ago, without a bye; False if none is idle."""
+        """Close the sender that was idle longest, without a bye; False if none is idle."""
         name = min(self._senders, key=self._used_s.__getitem__)
         if self._context.monotonic_s() - self._used_s[name] < IDLE_S:
             return False
@@ -108,7 +108,7 @@ class Books:
         return opened
 
     def note_forwarded(self, name: NodeName) -> None:
-        """Note that records of a node's own probes come here."""
+        """Remember that records of a node's own probes are forwarded here."""
         with self._lock:
             self._forwarded[name] = None
             self._forwarded.move_to_end(name)
@@ -116,12 +116,12 @@ class Books:
                 self._forwarded.popitem(last=False)
 
     def refuse(self, refused: RefusedObservations, cause: str) -> None:
-        """Count what was refused for good."""
+        """Count observations that were refused for good."""
         with self._lock:
             self._count(refused, cause, self._context.wall_us())
 
     def await_resend(self, digest: bytes, refused: RefusedObservations, cause: str) -> None:
-        """Vouch for nothing until what was refused for now comes again; for a while."""
+        """Hold completion until a temporarily refused body is sent again, for a limited time."""
         now_us = self._context.wall_us()
         with self._lock:
             if self._pending.add(digest, PendingResend(refused, cause, now_us, self._context.monotonic_s())):
@@ -130,26 +130,26 @@ class Books:
                 self._count(refused, cause, now_us)
 
     def mark_answered(self, digest: bytes) -> None:
-        """Note that a body was answered for good, which may have been awaited."""
+        """Stop waiting for a body, as it has its final answer."""
         with self._lock:
             if len(self._pending):
                 self._pending.remove(digest)
                 self._hold_senders()
 
     def tick(self, now_s: float | None = None) -> None:
-        """Give up what was awaited for too long; all of it without a time."""
+        """Give up overdue bodies, and count them as refused; without a time, all of them."""
         with self._lock:
             for debt in self._pending.take_overdue(*(() if now_s is None else (now_s,))):
                 self._count(debt.refused, debt.cause, debt.since_us)
             self._hold_senders()
 
     def send_unstamped(self, sink: Sink) -> None:
-        """Tell of nodes that nothing is stamped for, by a sink that is in the hands of this thread."""
+        """Report the drops of nodes without a sender to a sink that only this thread uses."""
         with self._lock:
             self._unstamped.send(sink.send, self._context.wall_us())
 
     def close(self, *, bye: bool) -> None:
-        """Send what is left, and let go of all senders."""
+        """Send what is left, and close all senders."""
         self.tick()
         for sender in self._senders.values():
             sender.end(CLOSE_S, bye=bye)
@@ -162,7 +162,7 @@ class Books:
         if refused.node is not None and self._is_allowed(refused.node):
             names = [refused.node]
         else:
-            # A node that is not allowed may be any that is: somebody may have misspelt its name.
+            # A node that is not allowed may be a misspelt allowed one: count for all.
             names = [*self._senders, *(self._forwarded if refused.is_record else ())]
         for name in dict.fromkeys(names):
             sender = self._senders.get(name)

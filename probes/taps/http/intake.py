@@ -1,4 +1,4 @@
-"""Where observations and records go that were posted: a sender for each node, and one sink for records of others."""
+"""Intake of posted observations and records: a sender for each node, and one sink for forwarded records."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from hopwatch.probes.taps.startup import open_checked_sink
 
 TICK_S: Final = 0.5
 UNAVAILABLE_S: Final = 2.0
-"""How long a sink that took nothing counts as one that cannot be written."""
+"""Time for which a sink counts as unavailable after a refusal."""
 RECORDS: Final = "http-records"
-"""The instance that records of others are passed on as, to the sink; they keep the names of their own probes."""
+"""Name of the instance that forwards records of others; they keep the names of their own probes."""
 
 
 class ObservationIntake:
-    """Takes observations and records; both may come from many threads at once."""
+    """Intake of observations and records; thread-safe."""
 
     def __init__(
         self, sink: str, around: RunContext, *, id_text: bool = True, allowed: Collection[NodeName] | None = None
     ) -> None:
-        """Open the sink; of other nodes than those ``allowed`` nothing is taken, None allows any.
+        """Open the sink; only ``allowed`` nodes are accepted, None allows any.
 
         Raises:
             TapUsageError: the URL cannot be.
@@ -56,10 +56,10 @@ class ObservationIntake:
         self.observations = self.records = 0
 
     def observe(self, data: bytes) -> PostedBody:
-        """Send the observations of a body that can be taken, and return what it held.
+        """Send the valid observations of a body, and return the parsed body.
 
         Raises:
-            Refusal: none can be, the sink does not take them, the node is not allowed, or there are too many.
+            RefusalProblem: none is valid, the sink refuses them, the node is not allowed, or there are too many.
         """
         posted = parse_body(data)
         try:
@@ -75,10 +75,10 @@ class ObservationIntake:
         return posted
 
     def forward_record(self, record: bytes) -> int:
-        """Send a record of another probe as it is, and return how many observations are in it.
+        """Forward a record of another probe unchanged, and return its number of observations.
 
         Raises:
-            Refusal: it is no record, of a node that is not allowed, or the sink does not take it.
+            RefusalProblem: it is no record, its node is not allowed, or the sink refuses it.
         """
         refused = RefusedObservations(
             untimed=estimate_max_count(len(record)), is_record=record[:1] == bytes([envelope.MARKER])
@@ -108,7 +108,7 @@ class ObservationIntake:
         return view.count
 
     def check(self) -> None:
-        """Look whether the sink can be written.
+        """Check that the sink can be written.
 
         Raises:
             TapSourceError: it cannot.
@@ -121,7 +121,7 @@ class ObservationIntake:
             raise TapSourceError(f"the sink {self._url} cannot be written: {error}") from None
 
     def tick(self) -> None:
-        """Let the sink of the records do what time alone makes due, and tell of what was refused."""
+        """Run the periodic work of the records' sink, and report refusals and failed records."""
         self.books.tick(self._context.monotonic_s())
         with self._sending:
             self.books.send_unstamped(self._records)
@@ -134,7 +134,7 @@ class ObservationIntake:
             self._context.report(f"{told}: what was in them counts as dropped")
 
     def close(self, *, bye: bool) -> None:
-        """Send what is left, and let go of everything."""
+        """Send what is left, and close all sinks."""
         self.books.close(bye=bye)
         with self._sending:
             self.books.send_unstamped(self._records)
@@ -147,7 +147,7 @@ class ObservationIntake:
 
 
 def _count_record(view: envelope.RecordView) -> RefusedObservations:
-    """Return what is in a record; one without observations says of its instance that it was there."""
+    """Return the content of a record as refused; one without observations counts as one untimed observation."""
     windows = Counter({view.window_start_ms: view.count} if view.count else {})
     return RefusedObservations(NodeName(view.stream, view.node), windows, 0 if view.count else 1, is_record=True)
 
@@ -155,7 +155,7 @@ def _count_record(view: envelope.RecordView) -> RefusedObservations:
 def pack_observations(
     observations: Sequence[PostedObservation], now_us: int, *, id_text: bool = True
 ) -> list[PackedBatch]:
-    """Return observations as batches; what says no moment is stamped now. Texts of ids go along if they are to."""
+    """Pack observations into batches; those without a moment are stamped now. ``id_text`` includes texts of ids."""
     rows = [(*_stamp_moments(one, now_us), WireOutcome[one.outcome.name], one) for one in observations]
     texts = list(dict.fromkeys(one.reason for one in observations if one.reason is not None))
     place = {text: at for at, text in enumerate(texts)}

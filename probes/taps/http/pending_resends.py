@@ -1,6 +1,6 @@
-"""Bodies that were turned away for now: whoever sent one has been asked to send it again.
+"""Pending resends: bodies that were refused for now, and that clients were asked to send again.
 
-Until he does, nothing is vouched for; if he does not within a time, what was in it counts as refused.
+Until a body comes again, no later moment is completed; if it does not come in time, its observations count as refused.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import Final, NamedTuple
 from hopwatch.probes.taps.http.refusals import RefusedObservations
 
 RESEND_WAIT_S: Final = 20.0
-"""How long a client may take to come again; he was told to wait for a second."""
+"""Time in which a client has to send a body again; Retry-After asks for one second."""
 MAX_PENDING: Final = 1_024
-"""So many bodies are waited for at most."""
+"""Pending bodies, at most."""
 MAX_WINDOWS: Final = 100_000
-"""Of so many minutes, added up over all of them."""
+"""Windows of all pending bodies together, at most."""
 
 
 class PendingResend(NamedTuple):
-    """What was in a body, why it was turned away, and when: first in µs since 1970, last in monotonic seconds."""
+    """Refused body: observations, cause, and times of the first (µs since 1970) and last (monotonic s) refusal."""
 
     refused: RefusedObservations
     cause: str
@@ -28,7 +28,7 @@ class PendingResend(NamedTuple):
 
 
 class PendingResends:
-    """The bodies that are waited for, by a digest of each, the oldest first; not safe for threads by itself."""
+    """Pending bodies by digest, the oldest first; not thread-safe."""
 
     def __init__(self) -> None:
         """Start with none."""
@@ -36,11 +36,11 @@ class PendingResends:
         self._windows = 0
 
     def __len__(self) -> int:
-        """Return how many are waited for."""
+        """Return the number of pending bodies."""
         return len(self._pending)
 
     def add(self, digest: bytes, debt: PendingResend) -> bool:
-        """Wait for a body, from when it came first; False if too many are waited for."""
+        """Add a body, or renew its last time; False if too many are pending."""
         before = self._pending.get(digest)
         if before is None:
             windows = self._windows + len(debt.refused.windows)
@@ -51,12 +51,12 @@ class PendingResends:
         return True
 
     def remove(self, digest: bytes) -> None:
-        """Wait no longer for a body that has come, or was never waited for."""
+        """Remove a body, if it is pending."""
         debt = self._pending.pop(digest, None)
         self._windows -= len(debt.refused.windows) if debt else 0
 
     def take_overdue(self, now_s: float = float("inf")) -> Iterator[PendingResend]:
-        """Take out and yield what was waited for in vain; at the end all of it."""
+        """Remove and yield the overdue bodies; all of them by default."""
         late = [digest for digest, debt in self._pending.items() if now_s - debt.last_s >= RESEND_WAIT_S]
         for digest in late:
             yield self._pending[digest]
@@ -64,5 +64,5 @@ class PendingResends:
 
     @property
     def since_us(self) -> int | None:
-        """Return when the oldest was turned away first, µs since 1970."""
+        """Return the first refusal of the oldest body, µs since 1970."""
         return next(iter(self._pending.values())).since_us if self._pending else None

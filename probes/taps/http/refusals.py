@@ -1,7 +1,7 @@
-"""What was refused: how many observations at most, of which node, of which minutes.
+"""Refused observations: their maximum number, their node and their windows.
 
-Whoever stamped them may not send them again. So they count as drops of their node, and what the node is missing is
-unknown, and never lost.
+The client may not send them again, so they count as drops of their node: messages that the node is missing are unknown,
+and never lost.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from hopwatch.probes.http.problems import HttpProblem
 from hopwatch.probes.recorder import Refusals
 
 WINDOWS_BACK: Final = 4
-"""What has no event time may be of now, or of one of the minutes before: so long is a message on its way at most, and
-as long as a window may wait for it, by default."""
+"""Windows, with the present one, that an observation without an event time may be of: by default a message is on its
+way, and a window waits for it, for at most so long."""
 MIN_OBSERVATION_BYTES: Final = 16
-"""A body has at most one observation in so many bytes: an id and an event time in fewer say nothing."""
+"""Minimum size of an observation in a body: id and event time do not fit into fewer bytes."""
 
 
 class NodeName(NamedTuple):
-    """A node of a stream."""
+    """Name of a node in a stream."""
 
     stream: str
     node: str
@@ -31,24 +31,24 @@ class NodeName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RefusedObservations:
-    """Observations that were refused; ``node`` is None where it could not be read, and may be any.
+    """Refused observations; ``node`` is None if it could not be read, and may be any.
 
-    ``windows`` says how many are of which minute, by its start in ms; ``untimed`` is how many there are besides, whose
-    event time could not be read, at most; None where nobody can say.
+    ``windows`` counts them by window start in ms; ``untimed`` is the maximum number of further ones without a readable
+    event time, None if it is unknown.
     """
 
     node: NodeName | None = None
     windows: Counter[int] = field(default_factory=Counter)
     untimed: int | None = 0
     is_record: bool = False
-    """Whether it may be a record of another probe."""
+    """True if this may be a record of another probe."""
 
     def __bool__(self) -> bool:
         """Return whether anything was refused."""
         return bool(self.untimed is None or self.untimed or self.windows)
 
     def to_drops(self, cause: str, now_us: int) -> Refusals:
-        """Return it as drops, by (window start in ms, cause)."""
+        """Convert to drops by (window start in ms, cause)."""
         drops = Refusals({(start_ms, cause): count for start_ms, count in self.windows.items()})
         untimed = 1 if self.untimed is None else self.untimed
         if untimed:
@@ -60,16 +60,16 @@ class RefusedObservations:
 
 @dataclass(eq=False)
 class RefusalProblem(HttpProblem):
-    """Ends a request of which it is known what was in it."""
+    """Problem of a request with known content."""
 
     refused: RefusedObservations = field(default_factory=RefusedObservations)
 
 
 def count_by_window(events_us: Iterable[int]) -> Counter[int]:
-    """Return how many event times are of which minute."""
+    """Count event times by window start in ms."""
     return Counter(event_us // WINDOW_US * WINDOW_MS for event_us in events_us)
 
 
 def estimate_max_count(size_bytes: int) -> int:
-    """Return how many observations so many bytes may hold."""
+    """Estimate the maximum number of observations in so many bytes."""
     return 1 + size_bytes // MIN_OBSERVATION_BYTES

@@ -1,7 +1,7 @@
-"""Nodes that a tap stamps nothing for, and of which it has refused something.
+"""Reports of drops for nodes without a sender, of which the tap has refused observations.
 
-Each is spoken for by an instance that begins with the refusal, completes nothing, and ends without a bye: so the node
-is unknown for as long as an instance may be silent, however well others vouch for it.
+Each node gets an instance that starts with the refusal, completes no window and ends without a bye: so the node is
+unknown for as long as an instance may be silent, whatever other instances complete.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from hopwatch.probes.recorder import Refusals
 from hopwatch.probes.taps.http.refusals import NodeName
 
 MAX_NODES: Final = 256
-"""For so many nodes at a time; one more, and the one that was refused longest ago has another instance next time."""
+"""Nodes at a time; beyond that the one refused longest ago is removed, and gets a new instance next time."""
 MAX_WINDOWS: Final = 1_000
-"""So many windows and causes of each wait to be told."""
+"""Unreported pairs of window and cause per node, at most."""
 
 
 class UnstampedNodes:
-    """The instances that complete nothing; not safe for threads by itself."""
+    """Instances for nodes without a sender; not thread-safe."""
 
     def __init__(self, name: str) -> None:
-        """Take the name of the probe that they are of."""
+        """Set the probe name of the instances."""
         self._name = name
         self._nodes: dict[NodeName, _SilentInstance] = {}
 
     def drop(self, node: NodeName, drops: Refusals, now_us: int) -> None:
-        """Count what was refused of a node."""
+        """Count refused observations of a node."""
         instance = self._nodes.pop(node, None) or _SilentInstance(now_us)
         instance.drop(drops)
         self._nodes[node] = instance
@@ -39,7 +39,7 @@ class UnstampedNodes:
             self._nodes.pop(next(iter(self._nodes)))
 
     def send(self, send: Callable[[bytes], bool], now_us: int) -> None:
-        """Tell what was not told yet, as far as it is taken."""
+        """Send unreported drops, until ``send`` refuses a record."""
         for node, instance in self._nodes.items():
             while instance.drops and send(encode(self._build_batch(node, instance, now_us))):
                 instance.drops.remove(instance.drops.next_drops())
@@ -55,7 +55,7 @@ class UnstampedNodes:
 
 
 class _SilentInstance:
-    """What of one node is untold."""
+    """Instance of one node, with its unreported drops."""
 
     def __init__(self, epoch_us: int) -> None:
         self.epoch_us, self.seq = epoch_us, 0

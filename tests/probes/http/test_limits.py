@@ -1,4 +1,4 @@
-"""Tests of the bounds on requests: what is too large, too slow, too much or no gzip, whoever sends it."""
+"""Tests of the limits on requests: too large, too slow, too many, or no gzip."""
 
 from __future__ import annotations
 

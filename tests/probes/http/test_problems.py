@@ -1,4 +1,4 @@
-"""Tests of how a place in a body is told."""
+"""Tests of JSON pointers to places in a body."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ DAY_S = 86_400
 
 
 def test_what_clients_would_refuse_and_what_all_may_read_is_told(tmp_path: Path) -> None:
-    """A certificate out of its time, one that is to expire soon, and a key for all."""
+    """An expired certificate, one that expires soon, and a world-readable key are described."""
     bad_certificates(tmp_path)
 
     def flaw(name: str, now_s: float) -> str:

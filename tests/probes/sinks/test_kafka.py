@@ -30,7 +30,7 @@ def secret(tmp_path: Path) -> Path:
 
 
 def test_without_a_word_nothing_is_needed() -> None:
-    """A broker that lets everybody in is asked as one that does."""
+    """Without credentials the client connects in plain text."""
     assert read_access({"HOPWATCH_SINK": "kafka://h:1"}) == KafkaAccess()
 
 

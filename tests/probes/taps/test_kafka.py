@@ -156,7 +156,7 @@ def test_nothing_is_committed_before_it_is_durable(place: Place, group: Group) -
 
 
 def test_partitions_are_committed_before_they_go_to_another(place: Place, group: Group) -> None:
-    """What was on its way to us from there is stamped by who has them now, and not by us."""
+    """Messages in flight from revoked partitions are stamped by their new owner, not by this tap."""
     group.rounds = [
         ours(group, 0, 1), [Record(0, 1), Record(1, 1)], lambda: [*group.revoke(1), Record(0, 2), Record(1, 2)],
     ]  # fmt: skip
