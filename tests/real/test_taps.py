@@ -282,7 +282,7 @@ def test_one_of_more_taps_than_partitions_completes_all(kafka: Kafka, topic: str
         with both[1].running():
             joined_us = time.time_ns() // 1_000
             for sender in senders:
-                until(lambda of=sender: of._moment_us() > joined_us + 5_000_000, "the moment follows the clock")  # type: ignore[misc]
+                until(lambda of=sender: of._find_complete_us() > joined_us + 5_000_000, "the moment follows the clock")  # type: ignore[misc]
 
 
 def test_a_record_of_an_absurd_time_stops_nothing(kafka: Kafka, topic: str) -> None:
