@@ -30,7 +30,7 @@ class ResolutionError(ValueError):
 
     @property
     def place(self) -> str:
-        """Where in an event."""
+        """JSON pointer to the field in the event."""
         return json_pointer(self.path)
 
 

@@ -1,4 +1,4 @@
-"""Which schema the events of a subject are read by: the latest, or the version that is asked for."""
+"""Cache of the codecs of a subject: one for its latest schema, or for the version that a request names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ V = TypeVar("V")
 
 
 class CodecCache:
-    """What reads and writes events, by subject; what was found once serves on while the store is down."""
+    """Codecs by subject; one that is cached is still served while the schema store is down."""
 
     def __init__(self, registry: Registry, clock: Clock) -> None:
         """Begin knowing none."""

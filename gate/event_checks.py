@@ -1,4 +1,4 @@
-"""Whether an event may enter: its id, its time, its schema, its rules; all that is wrong with it is told at once."""
+"""Validation of one event: its id, its time, its schema and its rules; all faults are reported at once."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class CheckedEvent(NamedTuple):
 
     @property
     def reasons(self) -> tuple[Fault, ...]:
-        """What is wrong with it, with pointers into its data, or ``/id`` and ``/time``; not into its request."""
+        """Faults of the event, with pointers into its data, or ``/id`` and ``/time``; not into its request."""
         return tuple(Fault(self._relative_place(one.place), one.detail) for one in self.faults)
 
     @property
     def reason(self) -> str:
-        """What is wrong with it, in short."""
+        """Faults of the event in one short text."""
         first = self.reasons[0]
         return f"{first.place or '/'} {first.detail}"
 
@@ -65,14 +65,14 @@ class CheckedEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EventPolicy:
-    """What the events of a stream owe: how old they may be, in µs, and the rules of their subject."""
+    """Limits for the events of a stream: their maximum age, in µs, and the rules of their subject."""
 
     max_age_us: int
     rules: Sequence[EventRule] = ()
 
 
 class ParsedEvent(NamedTuple):
-    """What was found of an event before its rules are looked at; ``event_us`` is None where no time can be."""
+    """Parsed event, before its rules are checked; ``event_us`` is None without a valid time."""
 
     sent: SentEvent
     event_id: bytes

@@ -1,4 +1,4 @@
-"""Where in a record of a topic id and event time stand: in headers, in the value, or in the record's own time."""
+"""Locations of id and event time in a record of a topic: headers, fields of the value, or the record's own time."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class MissingFieldError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RecordFields:
-    """Where id and event time stand; in headers where no path is given. ``unit`` is how a time in a value is written.
+    """Locations of the id and the event time: headers, unless a path is given; ``unit`` is that of a time in a value.
 
-    The schema says it better: a field of moments is read by its own unit.
+    The schema takes precedence: a field with a timestamp type is read in its own unit.
     """
 
     id_path: FieldPath | None = None

@@ -1,4 +1,4 @@
-"""What of a message in a topic is judged, and what of it goes on with what is made of it: key, headers, time."""
+"""Map a Kafka message to the record under validation, and choose the key, headers and timestamp to forward."""
 
 from __future__ import annotations
 

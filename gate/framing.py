@@ -1,4 +1,4 @@
-"""What stands before the body of a value in a topic, and so which schema wrote it."""
+"""Framing of the values in a topic: the prefix before the body, which names the writer's schema."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SchemaRef = bytes | int
 
 
 class ValueFraming(StrEnum):
-    """How the values of a topic are framed; with ``auto`` the first byte of each tells, as no JSON begins with it."""
+    """Framing of the values of a topic; ``auto`` detects it by the first byte of each, which no JSON begins with."""
 
     AUTO = "auto"
     FINGERPRINT = "fingerprint"

@@ -1,4 +1,4 @@
-"""What happens to the events of one stream: judged, looked for among recent ones, written, stamped, answered."""
+"""Intake of the events of one stream: validate, deduplicate, write, stamp and answer them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_WAITING: Final = 256
 
 
 class EventStatus(IntEnum):
-    """What became of an event, as its answer says it."""
+    """Status of an event, as its answer reports it."""
 
     ENTERED = 201
     HELD = 202
@@ -38,7 +38,7 @@ class EventStatus(IntEnum):
 
 
 class EventResult(NamedTuple):
-    """What became of one event; ``arrived_us`` is when it came first. ``faults`` are what is wrong, or was noted."""
+    """Result of one event; ``arrived_us`` is its first arrival, ``faults`` are its errors or notes."""
 
     event_id: str
     status: EventStatus
@@ -84,7 +84,7 @@ class _NewEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GateStream:
-    """What a stream's events are held to: the subject that has their schema, and their terms."""
+    """Entrance of one stream: the subject that holds the schema of its events, and their limits."""
 
     stream: str
     subject: str

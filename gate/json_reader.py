@@ -1,4 +1,4 @@
-"""How the JSON of an event is read as a schema says: one validator a type, built once, run by pydantic-core.
+"""Validation of JSON events against an Avro schema: one validator per type, built once, run by pydantic-core.
 
 What JSON has no word for is written as JSON APIs do: bytes in base64, moments as RFC 3339 or whole units since 1970,
 decimals as text. A union is written as its value; where two of its types would look alike, as an object of one member

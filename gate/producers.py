@@ -1,4 +1,4 @@
-"""Who may send events: tokens, which are kept as hashes alone, and quotas."""
+"""Producers of events: authentication by token, stored only as hashes, and quotas."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Producers:
 
     @property
     def is_token_required(self) -> bool:
-        """Whether a request has to say whose it is."""
+        """Requests must carry a token, as producers are configured."""
         return bool(self._producers)
 
     def authenticate(self, headers: Iterable[tuple[bytes, bytes]]) -> Producer:

@@ -1,4 +1,4 @@
-"""What was rejected, read again: from the topic or the spool that it was written to, less what was replayed since."""
+"""Read rejected events back from their topic or spool, without those that were replayed since."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_MESSAGES: Final = 1_000
 
 
 class QuarantineError(Exception):
-    """What was rejected cannot be read; the message says why."""
+    """Rejected events cannot be read; the message says why."""
 
 
 def read_rejected(url: str, access: KafkaAccess) -> list[RejectedRecord]:

@@ -1,7 +1,7 @@
-"""Whether a record that is in a topic already may enter: read by its writer's schema, held to what the gate holds to.
+"""Validation of records that are already in a topic: decode by the writer's schema, then apply the gate's checks.
 
-Nothing here knows Kafka: a record is judged by what it says and by when its topic took it, so that whoever judges it
-again after a crash comes to the same end.
+Nothing here depends on Kafka: the result depends only on the record and on the time at which its topic took it, so that
+a second validation after a crash has the same result.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class TopicRecord:
 
 @dataclass(frozen=True, slots=True)
 class RecordChecker:
-    """What the records of a topic are held to."""
+    """Validate the records of a topic against its schema, its limits and its rules."""
 
     stream: str
     resolutions: ResolutionCache

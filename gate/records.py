@@ -1,6 +1,6 @@
-"""What the gate writes of its own: an event in a spool, which has no headers, and an event that may not enter.
+"""Record formats of the gate: an event in a spool, which has no headers, a rejected event, and a replayed one.
 
-Both are in the envelope of WIRE.md, so that the first 33 bytes of any record say what it is.
+All are in the envelope of WIRE.md, so that the first 33 bytes of any record identify its type.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class RejectedRecord:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedRecord:
-    """That a rejected event was sent again, and when."""
+    """Marker of a rejected event that was replayed, with the time of the replay."""
 
     event_id: bytes
     replayed_us: int

@@ -19,7 +19,7 @@ MAX_WRITERS: Final = 256
 
 
 class ResolutionCache:
-    """What reads values; what was found once serves on while the registry is down."""
+    """Cache of schema resolutions; one that is cached is still served while the registry is down."""
 
     def __init__(self, registry: Registry, subject: str, clock: Clock) -> None:
         """Begin knowing none."""

@@ -60,14 +60,14 @@ Fingerprint = Annotated[str | None, _FINGERPRINT]
 
 
 class EventFaultAnswer(BaseModel):
-    """What is wrong with an event, or was noted, and where."""
+    """Error or note about an event, with its place."""
 
     place: str
     detail: str
 
 
 class EventAnswer(BaseModel):
-    """What became of an event."""
+    """Result of one event."""
 
     id: str
     status: int
@@ -76,7 +76,7 @@ class EventAnswer(BaseModel):
 
 
 class EventBatchAnswer(BaseModel):
-    """What became of a batch; ``events`` are those of which there is more to say."""
+    """Result of a batch; ``events`` has only those with errors or notes, or all of them with ``each=true``."""
 
     entered: int
     held: int

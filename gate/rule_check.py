@@ -1,4 +1,4 @@
-"""Whether rules go with a schema: one that looks where nothing is holds nothing back, or everything."""
+"""Check of rules against a schema: a rule on a field that does not exist blocks no event, or every one."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _MAX_FAULTS_PER_RULE: Final = 3
 
 
 class Action(StrEnum):
-    """What becomes of an event that breaks a rule, from mild to hard."""
+    """Action taken on an event that breaks a rule, from the mildest to the hardest."""
 
     NOTE = "note"
     QUARANTINE = "quarantine"
@@ -42,7 +42,7 @@ class RuleEvent(NamedTuple):
 
 
 class RuleCheck(Protocol):
-    """What a rule looks for."""
+    """Check of a rule."""
 
     def find_faults(self, event: RuleEvent) -> Iterator[tuple[str, str]]:
         """Yield a JSON pointer into the event, and what is wrong there."""
@@ -201,7 +201,7 @@ class Enumeration:
 
 
 def _is_equal(value: object, one: str | float) -> bool:
-    """Whether a value is what the configuration says: true is not 1, and 0.1 is the decimal that is written so."""
+    """Return whether a value equals one of the configuration: true is not 1, and 0.1 is compared as a decimal."""
     if isinstance(value, Decimal):
         return not isinstance(one, bool | str) and value == Decimal(str(one))
     return value == one and isinstance(value, bool) == isinstance(one, bool)

@@ -1,4 +1,4 @@
-"""What a validator knew before it was started: records that were done already are read again, and nothing is kept."""
+"""Rebuild the uniqueness state after a restart by re-reading committed records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where events go, through one narrow seam: what it says is written, the transport has, whatever happens next."""
+"""Outlets for events behind one narrow interface: a record reported as written is stored durably by the transport."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WriteCallback = Callable[[frozenset[bytes]], object]
 
 
 class Outlet(Protocol):
-    """What the gate needs of a transport."""
+    """Transport to which the gate writes records."""
 
     def write(self, leaving: Sequence[OutgoingRecord], done: WriteCallback) -> None:
         """Take records, and say when the transport has them.

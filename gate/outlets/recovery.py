@@ -1,4 +1,4 @@
-"""What a gate that was killed has left in a spool: segments that were synced, and that no reader sees yet."""
+"""Recovery of a spool after a gate was killed: publish its segments that were synced but are not visible to readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the registry answers, as its OpenAPI document has it."""
+"""Response models of the registry, as its OpenAPI document describes them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ConflictAnswer(_Answer):
 
 
 class CompatibilityAnswer(_Answer):
-    """Whether a schema would be taken, and what keeps it from that."""
+    """Result of a compatibility check: whether the schema would be accepted, and the conflicts if not."""
 
     compatible: bool
     compatibility: CompatibilityLevel

@@ -1,7 +1,7 @@
-"""Why one schema does not read another: each place, what is there and what was there, and what to do.
+"""Reasons why one schema cannot read another: each place, with the type of the reader and that of the writer.
 
-Goes through both schemas the way a reader resolves them (Apache Avro 1.12 specification, "Schema Resolution"). It never
-decides: whoever asks has been told by Avro's library that they do not fit.
+Both schemas are walked the way a reader resolves them (Apache Avro 1.12 specification, "Schema Resolution"). This never
+decides: Avro's library has found before that the two schemas are incompatible.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NAMED: Final = frozenset({"record", "enum", "fixed"})
 
 
 class BreakKind(StrEnum):
-    """What is wrong at a place."""
+    """Kind of an incompatibility at one place."""
 
     NO_DEFAULT = "no-default"
     """The reader has a field that the writer has not, without a default."""

@@ -1,4 +1,4 @@
-"""Whether events that one schema wrote are read by another: Apache Avro's own library decides, nothing here does."""
+"""Compatibility of schemas: whether one reads what another wrote, as decided by Apache Avro's own library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hopwatch.gate.registry.breaks import Break, find_breaks, is_compatible
 
 
 class CompatibilityLevel(StrEnum):
-    """What the versions of a subject owe each other."""
+    """Compatibility level of a subject: which of its versions must read which others."""
 
     NONE = "none"
     BACKWARD = "backward"
@@ -23,17 +23,17 @@ class CompatibilityLevel(StrEnum):
 
     @property
     def is_transitive(self) -> bool:
-        """Whether a new version owes it to all versions before it, and not to the latest alone."""
+        """Compatibility with all earlier versions is required, not only with the latest."""
         return self.endswith("_transitive")
 
     @property
     def needs_backward(self) -> bool:
-        """Whether a new version is to read what older ones wrote."""
+        """A new version must read what older versions wrote."""
         return self.startswith(("backward", "full"))
 
     @property
     def needs_forward(self) -> bool:
-        """Whether older versions are to read what a new one writes."""
+        """Older versions must read what a new version writes."""
         return self.startswith(("forward", "full"))
 
 
@@ -42,7 +42,7 @@ DEFAULT_LEVEL: Final = CompatibilityLevel.BACKWARD_TRANSITIVE
 
 
 class Direction(StrEnum):
-    """Who reads whom."""
+    """Direction of a compatibility check: which side reads, and which one writes."""
 
     BACKWARD = "backward"
     """The new schema reads what a version wrote."""
@@ -51,7 +51,7 @@ class Direction(StrEnum):
 
 
 class Conflict(NamedTuple):
-    """What keeps a new schema and a version apart; at least one break."""
+    """Conflict of a new schema with one version, in one direction; it has at least one break."""
 
     version: int
     direction: Direction

@@ -56,13 +56,13 @@ class SchemaBody(_Body):
 
 
 class LevelBody(_Body):
-    """What the versions of a subject are to owe each other, as it is asked for and as it was set."""
+    """Compatibility level to set, in the request and in its answer."""
 
     compatibility: str
 
 
 class LevelAnswer(_Body):
-    """What the versions of a subject owe each other."""
+    """Compatibility level of a subject, or of all subjects."""
 
     level: Annotated[str, Field(alias="compatibilityLevel")]
 
@@ -88,21 +88,21 @@ class ConfluentVersionAnswer(TextAnswer):
 
 
 class SubjectVersionAnswer(_Body):
-    """Where a schema stands."""
+    """Subject and version under which a schema is registered."""
 
     subject: str
     version: int
 
 
 class CompatibilityCheckAnswer(_Body):
-    """Whether a schema fits, and if not, why."""
+    """Result of a compatibility check, with the reasons if it failed."""
 
     is_compatible: bool
     messages: list[str]
 
 
 class ModeAnswer(_Body):
-    """What may be done here."""
+    """Mode of the registry: read and write."""
 
     mode: str
 

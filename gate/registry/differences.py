@@ -1,4 +1,4 @@
-"""What a schema says otherwise than another one, place by place."""
+"""Differences between two schemas, place by place."""
 
 from __future__ import annotations
 

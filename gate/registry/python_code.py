@@ -46,7 +46,7 @@ class CodeGenerationError(ValueError):
 
 @dataclass(slots=True)
 class _Module:
-    """What is known of a schema's named types, in the order in which they are whole."""
+    """Named types of a schema, each after the types that it depends on."""
 
     types: dict[str, dict[str, Any]] = field(default_factory=dict)
     classes: dict[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The seam to where schemas are kept: what is there never changes and never goes."""
+"""Interface of the schema store: a stored schema is never changed or deleted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 
 class SchemaStoreError(Exception):
-    """What is kept cannot be read or written now; the message says why, and what to do."""
+    """The schema store cannot be read or written now; the message says why, and what to do."""
 
 
 class StoredSchema(NamedTuple):
@@ -26,7 +26,7 @@ class SubjectVersion(NamedTuple):
 
 
 class SchemaTransaction(Protocol):
-    """What is kept, in one transaction."""
+    """Schemas and subjects of the store within one transaction."""
 
     def subjects(self) -> Sequence[str]:
         """Return the names of all subjects that have a schema, in order."""

@@ -1,4 +1,4 @@
-"""What happens when somebody registers a schema, asks whether one would fit, or looks one up."""
+"""Subjects of the registry: register schemas, check their compatibility, and look them up."""
 
 from __future__ import annotations
 
