@@ -64,7 +64,7 @@ class Producers:
         """Return whose a request is.
 
         Raises:
-            Problem: it does not say, or not the truth.
+            HttpProblem: it does not say, or not the truth.
         """
         if not self.is_token_required:
             return ANONYMOUS
@@ -81,7 +81,7 @@ class Producers:
         """Check that the schemas and the level of a subject are a producer's; an empty one stands for all subjects.
 
         Raises:
-            Problem: they are not.
+            HttpProblem: they are not.
         """
         if producer.streams and subject not in producer.subjects:
             asked = f"those of {subject!r:.80}" if subject else "what all subjects owe"
@@ -92,7 +92,7 @@ class Producers:
         """Count what a producer sends.
 
         Raises:
-            Problem: he may not send to this stream, or has sent too much.
+            HttpProblem: he may not send to this stream, or has sent too much.
         """
         if producer.streams and stream not in producer.streams:
             told = f"{producer.name} may send to {', '.join(sorted(producer.streams))}, not to {stream!r}"
@@ -103,7 +103,7 @@ class Producers:
         """Count events, or requests to the registry as so many, and their bytes.
 
         Raises:
-            Problem: he has sent too much.
+            HttpProblem: he has sent too much.
         """
         costs = [
             (what, RateLimitItemPerSecond(quota * QUOTA_PERIOD_S, QUOTA_PERIOD_S), cost)

@@ -63,7 +63,7 @@ class RecordChecker:
         It arrived when its topic took it, so that a validator that is late does not make it old.
 
         Raises:
-            ShelfDownError: its schema is not known yet, and the registry is down.
+            SchemaStoreError: its schema is not known yet, and the registry is down.
         """
         arrived_us = now_us if record.recorded_us is None else min(record.recorded_us, now_us)
         codec = self.resolutions.get_codec()
@@ -105,7 +105,7 @@ class RecordChecker:
         """Return the value of a record, and the codec that writes it.
 
         Raises:
-            MisfitError: it has none.
+            SchemaMismatchError: it has none.
         """
         if record.metadata_bytes > MAX_METADATA_BYTES:
             told = f"key and headers have at most {MAX_METADATA_BYTES:,} bytes, got {record.metadata_bytes:,}"

@@ -28,7 +28,7 @@ def replay_events(
     not enter still is neither stamped nor kept a second time.
 
     Raises:
-        Problem: the subject has no schema, or the store is down.
+        HttpProblem: the subject has no schema, or the store is down.
     """
     return asyncio.run(_replay(gate, registry, stream, wanted, data))
 

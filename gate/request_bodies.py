@@ -47,7 +47,7 @@ def parse_batch(body: bytes) -> list[SentEvent]:
     """Return the events of a body that is a list of them.
 
     Raises:
-        Problem: it is no JSON, no list, empty, or too long.
+        HttpProblem: it is no JSON, no list, empty, or too long.
     """
     if not json_members.may_have_repeats(body):
         try:

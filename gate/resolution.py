@@ -43,7 +43,7 @@ class Resolution:
         """Build what reads, once.
 
         Raises:
-            UnresolvableError: nothing that the one wrote can be read by the other.
+            ResolutionError: nothing that the one wrote can be read by the other.
         """
         self._read = _build_reader(writer.parsed, reader.parsed)
 
@@ -67,7 +67,7 @@ def _build_reader(writer: Avro, reader: Avro) -> ReadValue:
     """Return what reads a type as another.
 
     Raises:
-        UnresolvableError: nothing does.
+        ResolutionError: nothing does.
     """
     if writer.type == "union":
         return _build_union_reader(writer, reader)

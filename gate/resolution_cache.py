@@ -34,7 +34,7 @@ class ResolutionCache:
 
         Raises:
             UnknownError: the subject has no schema.
-            ShelfDownError: none is known yet, and the registry is down.
+            SchemaStoreError: none is known yet, and the registry is down.
         """
         if self._codec is None or self._clock.monotonic_ns() - self._asked_ns >= FRESH_NS:
             try:
@@ -49,8 +49,8 @@ class ResolutionCache:
 
         Raises:
             UnknownError: nobody knows the schema.
-            UnresolvableError: its values cannot be read as the latest version.
-            ShelfDownError: it is not known yet, and the registry is down.
+            ResolutionError: its values cannot be read as the latest version.
+            SchemaStoreError: it is not known yet, and the registry is down.
         """
         schema = self._writers.get(writer)
         if schema is None:

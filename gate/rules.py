@@ -78,7 +78,7 @@ def find_violations(rules: Sequence[EventRule], event: RuleEvent) -> list[RuleVi
 
 @dataclass(frozen=True, slots=True)
 class FieldPath:
-    """A way into an event: names of fields, and :data:`EACH`."""
+    """A way into an event: names of fields, and :data:`EACH_ITEM`."""
 
     parts: tuple[str, ...]
 

@@ -45,7 +45,7 @@ class Break(NamedTuple):
 
 
 def find_breaks(reader: Any, writer: Any) -> tuple[Break, ...]:  # noqa: ANN401 - schemas of a library without types, all below
-    """Return why a schema of Avro's library does not read another: at least one break, at most ``MOST``.
+    """Return why a schema of Avro's library does not read another: at least one break, at most ``MAX_BREAKS``.
 
     Two schemas that fit are not to be asked about.
     """

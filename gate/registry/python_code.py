@@ -151,7 +151,7 @@ def generate_module(schema: Schema, versions: Mapping[int, Schema], subject: str
     """Return the source of a module for a schema, one version of a subject; it reads what the other versions wrote.
 
     Raises:
-        NotWritableError: the schema is no record, or has a name that Python has no use for.
+        CodeGenerationError: the schema is no record, or has a name that Python has no use for.
     """
     parsed: Any = fastavro.parse_schema(orjson.loads(schema.text))
     if not isinstance(parsed, dict) or parsed["type"] != "record":

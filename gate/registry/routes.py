@@ -128,7 +128,7 @@ async def call_registry(act: Callable[[], Found]) -> Found:
     """Return what the registry answers, asked in a thread.
 
     Raises:
-        Problem: it cannot be answered, in the words of HTTP.
+        HttpProblem: it cannot be answered, in the words of HTTP.
     """
     try:
         return await to_thread.run_sync(act)

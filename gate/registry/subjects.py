@@ -107,7 +107,7 @@ class Registry:
         Raises:
             MeaningError: its fingerprint stands for another schema.
             IncompatibleError: it would break readers.
-            ShelfDownError: others register versions of the subject all the time.
+            SchemaStoreError: others register versions of the subject all the time.
         """
         level, compared = None, 0
         for _ in range(MAX_TRIES):
