@@ -28,8 +28,8 @@ class CheckedEvent(NamedTuple):
     """Event with the result of its checks: ``action`` is None for a valid event.
 
     ``event_id`` has 16 bytes: an event without a valid id gets the BLAKE2b of its bytes. ``event_us`` is the event
-    time, µs since 1970, or the arrival of an event without a valid time. ``record`` is the event in its envelope, empty if it
-    has faults other than broken rules; ``faults`` have JSON pointers into the body.
+    time, µs since 1970, or the arrival of an event without a valid time. ``record`` is the event in its envelope, empty
+    if it has faults other than broken rules; ``faults`` have JSON pointers into the body.
     """
 
     sent: SentEvent
@@ -44,7 +44,7 @@ class CheckedEvent(NamedTuple):
     owns_id: bool = True
     """Whether ``event_id`` is the event's own id: not a hash of its bytes, and not the id of another event."""
     is_stale: bool = False
-    """Whether it is refused for its age: it counts in the window of its arrival, as that of its event time is closed."""
+    """Whether it is refused for its age: it counts in the window of its arrival, as its own is closed."""
 
     @property
     def reasons(self) -> tuple[Fault, ...]:

@@ -15,7 +15,7 @@ _NUMBERS: Final = frozenset({"int", "long", "float", "double"})
 
 
 def find_mismatches(rules: Sequence[EventRule], schema: Schema) -> Iterator[str]:
-    """Yield a sentence for each rule that cannot do what it is for."""
+    """Yield a sentence for each rule that cannot work with the schema."""
     for rule in rules:
         field = getattr(rule.check, "field", None)
         if isinstance(field, FieldPath) and (told := _find_mismatch(rule, field, schema)):
@@ -34,7 +34,7 @@ def _find_mismatch(rule: EventRule, field: FieldPath, schema: Schema) -> str:
 
 
 def _find_types(schema: Avro, parts: Sequence[str]) -> Iterator[Avro]:
-    """Yield the types that a path leads to, null aside."""
+    """Yield the types at a path, without null."""
     if schema.type == "union":
         for branch in schema.schemas:
             if branch.type != "null":
@@ -47,7 +47,7 @@ def _find_types(schema: Avro, parts: Sequence[str]) -> Iterator[Avro]:
 
 
 def _child_types(schema: Avro, part: str) -> list[Avro]:
-    """Return the type that one part of a path leads to, if it leads anywhere."""
+    """Return the type at one part of a path; empty if there is none."""
     match schema.type:
         case "array":
             return [schema.items] if part == EACH_ITEM else []
