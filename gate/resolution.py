@@ -51,7 +51,7 @@ class Resolution:
         """Return the value of the body that begins at ``at``, in the form that a codec of the reader's schema writes.
 
         Raises:
-            UnreadableError: it is invalid, holds a value that the reader cannot represent, or is followed by other bytes.
+            UnreadableError: it is invalid, holds a value that the reader cannot represent, or has bytes after it.
         """
         body = AvroInput(data, at)
         try:

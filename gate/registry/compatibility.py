@@ -38,7 +38,7 @@ class CompatibilityLevel(StrEnum):
 
 
 DEFAULT_LEVEL: Final = CompatibilityLevel.BACKWARD_TRANSITIVE
-"""Of a subject for which nobody has said another: readers are brought up to date first, and read all that is kept."""
+"""Level of subjects without a configured one: readers are upgraded first, and read all stored events."""
 
 
 class Direction(StrEnum):
@@ -59,19 +59,19 @@ class Conflict(NamedTuple):
 
 
 class SchemaVersion(NamedTuple):
-    """A schema of a subject, and its number, from 1."""
+    """Version number, from 1, with its schema."""
 
     number: int
     schema: Schema
 
 
 def is_readable(reader: Schema, writer: Schema) -> bool:
-    """Return whether all that one schema may write is read by another."""
+    """Return whether the reader's schema can read all that the writer's schema may write."""
     return is_compatible(reader.parsed, writer.parsed)
 
 
 def find_conflicts(new: Schema, versions: Sequence[SchemaVersion], level: CompatibilityLevel) -> tuple[Conflict, ...]:
-    """Return what keeps a new schema from joining versions, in their order; if not transitive, from the latest."""
+    """Return the conflicts of a new schema with all versions in order; only with the latest if not transitive."""
     owed = versions if level.is_transitive else versions[-1:]
     found = []
     for number, old in owed:
