@@ -110,5 +110,5 @@ async def _on_refusal(_: Request, refusal: Exception) -> Response:
 async def _on_invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - the handler is registered for this type only
     faults = [Fault(json_pointer(one["loc"]), str(one["msg"])[:200]) for one in error.errors()[:MAX_FAULTS]]
-    told = "the request holds what cannot be: see errors"
+    told = "the request is invalid: see errors"
     return handlers.build_response(HttpProblem(HTTPStatus.UNPROCESSABLE_ENTITY, "bad-request", told, faults))

@@ -165,7 +165,7 @@ def _parse_event_time(sent: SentEvent, own_id: bytes | None, faults: list[Fault]
         if own_id is None:
             return None
         if (found := ids.uuid_time_us(own_id)) is None:
-            told = f"it needs one: an id of version {ids.uuid_version(own_id)} knows none, those of 1, 6 and 7 do"
+            told = f"it is required: an id of version {ids.uuid_version(own_id)} has no time, those of 1, 6 and 7 do"
             raise ValueError(told)  # noqa: TRY301 - one sentence of many
         return check_event_us(found)
     except ValueError as error:
@@ -189,7 +189,7 @@ def _check_stated_time(
     except ValueError as error:
         hint = ""
         if sent.time is None:
-            hint = ": it is that of the id, as no other is said"
+            hint = ": it is taken from the id, as no other is given"
         elif type(sent.time) is int and said_us < _MIN_PLAUSIBLE_US:
             hint = ": a number is µs since 1970, is this in seconds or milliseconds?"
         faults.append(Fault(f"{sent.place}/time", f"{error}{hint}"))

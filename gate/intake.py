@@ -164,7 +164,7 @@ class EventIntake:
         elif found is not None:
             if found.content_hash == content and found.schema == schema:
                 return _RequestEvent(judged.event_id, found, None)
-            told = "another event came under this id: the id of an event is its own"
+            told = "another event has this id already: each event needs an id of its own"
             known = _KnownEvent(said, 0, schema, arrived_us, EventStatus.TAKEN_ID, (Fault(f"{sent.place}/id", told),))
         elif judged.action is Action.REJECT:
             known = _KnownEvent(said, 0, schema, arrived_us, EventStatus.REJECTED, judged.faults)

@@ -13,7 +13,7 @@ import orjson
 
 from hopwatch.probes.http.problems import json_pointer
 
-REPEATED_MEMBER: Final = "the member stands there twice: one of them was meant, and nobody knows which"
+REPEATED_MEMBER: Final = "the member is repeated: which of the two is meant is ambiguous"
 _ESCAPED: Final = b"\\u003"
 """Beginning of a colon that is written as an escape."""
 

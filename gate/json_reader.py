@@ -194,7 +194,7 @@ def _build_fixed(schema: Mapping[str, Any]) -> ValueSchema:
     def sized(value: str) -> bytes:
         found = _parse_base64(value)
         if len(found) != size:
-            raise ValueError(f"there are {size} bytes, got {len(found)}")
+            raise ValueError(f"{size} bytes are required, got {len(found)}")
         return found
 
     return _then(_TEXT, sized)
@@ -268,7 +268,7 @@ def _build_time(unit: str) -> Callable[[Mapping[str, Any]], ValueSchema]:
 def _to_units(span: timedelta, unit_us: int, value: str) -> int:
     count, rest = divmod(span // _US, unit_us)
     if rest or _count_digits(value) > int(math.log10(1_000_000 // unit_us)):
-        raise ValueError(f"it is finer than the schema can say, got {value!r:.60}")
+        raise ValueError(f"it is finer than the unit of the schema, got {value!r:.60}")
     return count
 
 

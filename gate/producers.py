@@ -84,7 +84,7 @@ class Producers:
             HttpProblem: it may not.
         """
         if producer.streams and subject not in producer.subjects:
-            asked = f"those of {subject!r:.80}" if subject else "what all subjects owe"
+            asked = f"those of {subject!r:.80}" if subject else "the level of all subjects"
             told = f"{producer.name} may change the schemas of {', '.join(sorted(producer.subjects))}, not {asked}"
             raise HttpProblem(HTTPStatus.FORBIDDEN, "other-subject", told[:400])
 

@@ -125,7 +125,7 @@ class RecordChecker:
         except ResolutionError as error:
             raise _mismatch(str(error), error.place) from None
         except UnknownError as error:
-            raise _mismatch(f"{error}: nobody registered what wrote it") from None
+            raise _mismatch(f"{error}: register the writer's schema") from None
         except SchemaMismatchError:
             raise
         except ValueError as error:

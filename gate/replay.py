@@ -61,7 +61,7 @@ async def _replay(
 
 def _reject_unidentified(one: RejectedRecord) -> EventResult:
     what = "event time of its own" if one.owns_id else "id of its own, or another event's"
-    told = f"it has no {what}, and would be another: let its sender send it anew"
+    told = f"it has no {what}, and would be another event: let its sender send it again"
     return EventResult(ids.format_uuid(one.event_id), EventStatus.REJECTED, one.arrived_us, (Fault("", told),))
 
 

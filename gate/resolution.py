@@ -77,7 +77,7 @@ def _build_reader(writer: Avro, reader: Avro) -> ReadValue:
         raise ResolutionError(f"the {writer.type} is named {reader.fullname}, not {writer.fullname}")
     made = _BUILDERS.get((writer.type, reader.type))
     if made is None:
-        raise ResolutionError(f"what was written as {writer.type} is not read as {reader.type}")
+        raise ResolutionError(f"a value written as {writer.type} cannot be read as {reader.type}")
     return _with_logical_type(made(writer, reader), reader)
 
 
@@ -89,7 +89,7 @@ def _build_union_reader(writer: Avro, reader: Avro) -> ReadValue:
         except ResolutionError as error:
             branches.append(error)
     if all(isinstance(one, ResolutionError) for one in branches):
-        raise ResolutionError("no type of the union that was written is read")
+        raise ResolutionError("no type of the writer's union can be read")
 
     def read(body: AvroInput) -> Any:  # noqa: ANN401 - what the schema says, here and below
         number = bodies.read_long(body)
@@ -116,7 +116,7 @@ def _build_branch_reader(writer: Avro, reader: Avro) -> ReadValue:
             return inner
         name = branch_name(branch)
         return lambda body: (name, inner(body))
-    raise ResolutionError(f"what was written as {writer.type} has no place in the union of the reader's")
+    raise ResolutionError(f"a value written as {writer.type} matches no type of the reader's union")
 
 
 def _distance(writer: Avro, branch: Avro) -> int:
@@ -214,7 +214,7 @@ def _build_record(writer: Avro, reader: Avro) -> ReadValue:
             error.path.insert(0, field.name)
             raise
         except ValueError as error:
-            raise ResolutionError(f"its default is none of its type: {error}", field.name) from None
+            raise ResolutionError(f"its default does not match its type: {error}", field.name) from None
     # Fields that the reader does not have are read by the writer's own type, and dropped.
     steps = [(wanted[one.name] or [("", _build_reader(one.type, one.type))], one.name) for one in writer.fields]
     cost = len(repr(defaults)) if defaults else 0
@@ -222,7 +222,7 @@ def _build_record(writer: Avro, reader: Avro) -> ReadValue:
     def read(body: AvroInput) -> dict[str, Any]:
         body.defaults_bytes_left -= cost
         if body.defaults_bytes_left < 0:
-            raise UnreadableError(f"what it lacks would be more than {MAX_DEFAULTS_BYTES:,} bytes of defaults")
+            raise UnreadableError(f"its missing fields need more than {MAX_DEFAULTS_BYTES:,} bytes of defaults")
         found = dict(defaults)
         for targets, name in steps:
             start = body.position

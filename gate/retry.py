@@ -79,7 +79,7 @@ class KafkaRetry:
         """
         if not self._is_reported:
             self._is_reported = True
-            self._context.report(f"the brokers do not do what they are asked: {what.str()}: trying on, nothing is lost")
+            self._context.report(f"the calls to the brokers fail: {what.str()}: retrying, nothing is lost")
         if not self._context.stop.wait(RETRY_S):
             return
         self._stopped_s = self._stopped_s or self._context.monotonic_s()

@@ -95,7 +95,7 @@ def build_router(intakes: Mapping[str, EventIntake], codecs: CodecCache, produce
         "/streams/{stream}/events/{event_id}",
         status_code=HTTPStatus.CREATED,
         response_model=EventAnswer,
-        responses={**answers, 202: {"model": EventAnswer, "description": "the event is kept for somebody to look at"}},
+        responses={**answers, 202: {"model": EventAnswer, "description": "the event is in quarantine, for review"}},
         openapi_extra={
             "requestBody": _document_body({"description": "the event"}),
             "parameters": [_document_time_header()],

@@ -25,7 +25,7 @@ def find_mismatches(rules: Sequence[EventRule], schema: Schema) -> Iterator[str]
 def _find_mismatch(rule: EventRule, field: FieldPath, schema: Schema) -> str:
     found = list(_find_types(schema.parsed, field.parts))
     if not found:
-        return "which the schema has not: it keeps no event out, or every one"
+        return "which the schema does not have: it blocks no event, or every one"
     if isinstance(rule.check, Pattern) and not any(one.type in _TEXTS for one in found):
         return f"which is {_join_kinds(found)} and no text: every event breaks it"
     if isinstance(rule.check, NumberRange) and not any(one.type in _NUMBERS or _is_decimal(one) for one in found):

@@ -133,7 +133,7 @@ class Required:
         """Yield the places without a value."""
         for place, value in self.field.resolve(event.value):
             if value is _ABSENT or value is None:
-                yield place, "it has to be there"
+                yield place, "it is required"
 
 
 @dataclass(frozen=True, slots=True)

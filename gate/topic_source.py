@@ -128,7 +128,7 @@ class TopicSource:
         except KafkaException as error:
             # The partition was assigned to another member, which goes on at the committed offset.
             self._context.report(
-                f"partition {number} of {self._topic.place} is another's: {get_kafka_error(error).str()}"
+                f"partition {number} of {self._topic.place} was reassigned: {get_kafka_error(error).str()}"
             )
             self._next_offsets.pop(number, None)
 

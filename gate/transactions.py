@@ -129,8 +129,8 @@ class TransactionalWriter:
     def _get_producer(self) -> Producer:
         if self._producer is None:
             timeout_ms = int(TRANSACTION_TIMEOUT_S * 1_000)
-            # An id of its own for each: nobody has to hand out names, and the group's generation keeps apart who has
-            # a partition and who had it (KIP-447).
+            # A random id for each producer, so that none has to be configured; the group's generation fences an earlier
+            # owner of a partition (KIP-447).
             config = build_producer_config(self._place, self._access, MAX_WAITING_BYTES) | {
                 "client.id": "hopwatch-validate",
                 "transactional.id": f"{self._group}.hopwatch.{uuid.uuid4()}",

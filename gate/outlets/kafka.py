@@ -84,7 +84,7 @@ class KafkaOutlet:
         if self._waiting_bytes + size > self._max_waiting_bytes:
             raise OutletError(f"{self._waiting_bytes:,} bytes wait for the brokers {self.place.brokers} already")
         if self._has_given_up:
-            raise OutletError(f"the client for {self.place.brokers} has given up, and is made anew")
+            raise OutletError(f"the client for {self.place.brokers} had a fatal error, and is being replaced")
         with self._lock:
             self._waiting_bytes += size
 
@@ -157,6 +157,6 @@ class KafkaOutlet:
                     self._replace_producer()
                 except KafkaException as error:
                     _log.warning(
-                        "no client for the topic %s can be made: %s", self.place.topic, describe_exception(error)
+                        "no client for the topic %s can be created: %s", self.place.topic, describe_exception(error)
                     )
                     self._stop.wait(_RETRY_S)

@@ -77,7 +77,7 @@ class Schema:
             # By fastavro: Avro's own library leaves logical types in the canonical form.
             canonical = fastavro.schema.to_parsing_canonical_form(said)
         except Exception as error:  # noqa: BLE001 - the parsers may raise anything, always because of the text
-            raise SchemaError("", f"Avro does not know it as a schema: {error!s:.300}") from None
+            raise SchemaError("", f"Avro does not accept it as a schema: {error!s:.300}") from None
         fingerprint = sha256(canonical.encode()).digest()
         name = full_name(said, "") if isinstance(said, dict) and "name" in said else ""
         return cls(compact, fingerprint, meaning, name, parsed)

@@ -123,12 +123,12 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     for status, when in {
         400: "the body is no UTF-8, or ends too early",
         401: "missing or invalid token",
-        403: "the schemas of the subject are not the producer's",
+        403: "the producer may not change the schemas of the subject",
         404: "there is no such subject, version or schema",
         408: "the body came too slowly",
-        409: "the schema would break readers, or its fingerprint stands for another one",
+        409: "the schema would break readers, or its fingerprint is taken by another one",
         413: "the body is too large",
-        422: "it cannot be what was sent",
+        422: "the request is invalid",
         429: "the producer has sent more than his quota: come again after Retry-After",
         503: "the store is down, or too many requests came at once",
     }.items()

@@ -30,12 +30,12 @@ SubjectName = Annotated[str, Path(pattern=SUBJECT_PATTERN, description="1 to 255
 _DESCRIPTIONS: Final = {
     400: "the body ends too early, or is no gzip",
     401: "missing or invalid token",
-    403: "the schemas of the subject are not the producer's",
+    403: "the producer may not change the schemas of the subject",
     404: "there is no such subject, version or schema",
     408: "the body came too slowly",
-    409: "the schema would break readers, or its fingerprint stands for another one: see conflicts",
+    409: "the schema would break readers, or its fingerprint is taken by another one: see conflicts",
     413: "the body is too large",
-    422: "the body is no JSON, no Avro schema, or one that would harm a decoder; or the path cannot be",
+    422: "the body is not JSON, not an Avro schema, or a schema that would harm a decoder; or the path is invalid",
     429: "the producer has sent more than his quota: come again after Retry-After",
     503: "the store is down, or too many requests came at once: come again after Retry-After",
 }

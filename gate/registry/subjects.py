@@ -36,7 +36,7 @@ class RegistryError(ValueError):
 
     RegistryError
      ├─ UnknownError        there is no such subject, version or schema
-     ├─ MeaningError        the fingerprint stands for another schema already
+     ├─ MeaningError        the fingerprint is taken by another schema
      └─ IncompatibleError   the schema would break readers
     """
 

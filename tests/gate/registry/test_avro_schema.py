@@ -127,7 +127,7 @@ def test_equal_meaning_is_an_equal_fingerprint(said: Json) -> None:
         ('"' + "x" * MAX_SCHEMA_BYTES + '"', "", "a schema has at most 1,048,576 bytes, got 1,048,578"),
         ('{"type":"array","items":"null"}', "", "an item of an array would have no bytes"),
         ('["null", {"type": "map", "values": "Order"}]', "/1/values", "there is no type 'Order'"),
-        ('{"type":"enum","name":"K","symbols":["A","A"]}', "", "Avro does not know it as a schema: "),
+        ('{"type":"enum","name":"K","symbols":["A","A"]}', "", "Avro does not accept it as a schema: "),
         ('{"type":"record","name":"1","fields":[]}', "/name", "a name has letters, digits and underscores, got '1'"),
         (
             '{"type":"record","name":"R","fields":[{"name":"a","type":"int","default":"x"}]}',
@@ -135,7 +135,7 @@ def test_equal_meaning_is_an_equal_fingerprint(said: Json) -> None:
             "Avro does not know it",
         ),
         ('{"type":"bytes","logicalType":"decimal","precision":"x"}', "/precision", "a decimal has a precision of 1 "),
-        ('{"type":"int","more":' + "[" * 300 + "]" * 300 + "}", "", "Avro does not know it as a schema: "),
+        ('{"type":"int","more":' + "[" * 300 + "]" * 300 + "}", "", "Avro does not accept it as a schema: "),
         ('{"type":"array","items":' * 5_000 + '"int"' + "}" * 5_000, "", "a schema is JSON: "),
         ("\ud800", "", "a schema is JSON: "),
     ],
