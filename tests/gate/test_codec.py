@@ -1,4 +1,4 @@
-"""Tests of events of a schema: what is taken keeps its value, and what does not fit is told with its place."""
+"""Tests of the codec: accepted events keep their values, and mismatches are reported with their place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the entrance: what enters, what may not, what is told, and what is stamped."""
+"""Tests of the entrance: accepted and refused events, answers and stamps."""
 
 from __future__ import annotations
 

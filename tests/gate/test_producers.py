@@ -1,4 +1,4 @@
-"""Tests of producers: who may send, where to, and how much."""
+"""Tests of producers: authentication, streams and quotas."""
 
 from __future__ import annotations
 

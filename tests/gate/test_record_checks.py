@@ -1,4 +1,4 @@
-"""Tests of records that are in a topic already: each may enter or may not, and of those that may not it is told why."""
+"""Tests of records in a topic: each is validated or rejected, and a rejection has its reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of resolution: what one schema wrote arrives as another one says, and nothing else arrives at all."""
+"""Tests of resolution: values of one schema are read as those of another, and invalid bytes are refused."""
 
 from __future__ import annotations
 

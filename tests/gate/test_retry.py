@@ -1,4 +1,4 @@
-"""Tests of calls that are made again: what passes is waited for and told once, what does not is raised."""
+"""Tests of retried calls: transient errors are retried and reported once, permanent ones are raised."""
 
 from __future__ import annotations
 

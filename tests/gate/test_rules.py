@@ -1,4 +1,4 @@
-"""Tests of rules: what breaks each, where, and what follows."""
+"""Tests of rules: the violations of each, their places, and the actions."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def test_equal_meaning_is_an_equal_fingerprint(said: Json) -> None:
         (
             '{"type":"record","name":"R","fields":[{"name":"a","type":"int","default":"x"}]}',
             "",
-            "Avro does not know it",
+            "Avro does not accept it",
         ),
         ('{"type":"bytes","logicalType":"decimal","precision":"x"}', "/precision", "a decimal has a precision of 1 "),
         ('{"type":"int","more":' + "[" * 300 + "]" * 300 + "}", "", "Avro does not accept it as a schema: "),
