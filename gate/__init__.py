@@ -1,1 +1,1 @@
-"""The gate: the probe at the entrance of a stream, and the registry that it goes by."""
+"""Gate of a stream: validates events at the entrance against the schemas of a registry, and stamps them."""

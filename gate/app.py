@@ -1,4 +1,4 @@
-"""The app: the registry, the entrances of streams, and what their answers have in common; see ``/openapi.json``."""
+"""ASGI app of the gate: routes of the registry and of the streams, and their common answers; see ``/openapi.json``."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from hopwatch.probes.http.limits import BODY_METHODS, App, BodyLimit, LimitMiddl
 from hopwatch.probes.http.problems import MAX_FAULTS, Fault, HttpProblem, json_pointer
 
 MAX_REQUESTS: Final = 1_024
-"""Most of them wait for a transport, which costs nothing but their bodies."""
+"""Maximum number of concurrent requests; most of them wait for a transport and cost only the memory of their bodies."""
 MAX_BODY_BYTES: Final = 2 * MAX_SCHEMA_BYTES
-"""In Confluent's API a schema is a text inside of JSON, which doubles its quotes."""
+"""Maximum body size; Confluent's API sends a schema as a JSON string, in which each quote takes two bytes."""
 
 
 def build_app(registry: Registry, gate: Gate | None = None, limits: Limits | None = None) -> App:
-    """Return the app over a registry and a gate, behind its bounds."""
+    """Return the app for a registry and a gate, behind authentication and request limits."""
     gate = gate or Gate({}, SystemClock())
     api = FastAPI(
         title="Hopwatch gate",
@@ -45,14 +45,14 @@ def build_app(registry: Registry, gate: Gate | None = None, limits: Limits | Non
     producers = gate.producers
 
     async def charged(request: Request) -> None:
-        # Of others no body is read: it would have no bound.
+        # Other methods have no limit on the body, so it is not read.
         size = len(await request.body()) if request.method in BODY_METHODS else 0
         producers.charge(request.scope[SCOPE_KEY], 1, size)
 
     async def owned(request: Request) -> None:
         producers.check_subject(request.scope[SCOPE_KEY], request.path_params.get("subject", ALL_SUBJECTS))
 
-    # Confluent's first: /schemas/types is no fingerprint.
+    # Confluent's routes come first: /schemas/types is not a fingerprint.
     schemas = [of(registry, [Depends(owned)]) for of in (confluent.build_router, routes.build_router)]
     events = entrance.build_router(gate.intakes, CodecCache(registry, gate.clock), producers)
     api.include_router(events)
@@ -65,19 +65,19 @@ def build_app(registry: Registry, gate: Gate | None = None, limits: Limits | Non
         return orjson.dumps(api.openapi())
 
     async def openapi(_: Request) -> Response:
-        # Anybody may ask for it, as often as he likes: it is made once.
+        # Open to every client without a quota, so the document is built only once.
         return Response(document(), media_type="application/json")
 
     api.add_route("/openapi.json", openapi, include_in_schema=False)
 
     @api.get("/healthz")
     async def healthz() -> HealthAnswer:
-        """Say that the gate runs."""
+        """Report that the gate runs."""
         return HealthAnswer()
 
     @api.get("/readyz", responses=routes.document_responses(503))
     async def readyz() -> HealthAnswer:
-        """Say whether the store can be read, and every transport be written to."""
+        """Report whether the schema store can be read and every transport can be written to."""
         await routes.call_registry(registry.level)
         await gate.check_ready()
         return HealthAnswer()
@@ -90,7 +90,7 @@ def build_app(registry: Registry, gate: Gate | None = None, limits: Limits | Non
 
 
 def _body_limit(scope: Scope) -> BodyLimit:
-    """Return how large the body of a request may be."""
+    """Return the maximum size of the body of a request."""
     is_put = scope["method"] == "PUT"
     if scope["path"].startswith("/streams/"):
         return (
@@ -102,13 +102,13 @@ def _body_limit(scope: Scope) -> BodyLimit:
 
 
 async def _on_refusal(_: Request, refusal: Exception) -> Response:
-    assert isinstance(refusal, confluent.ConfluentError)  # noqa: S101 - it is registered for these
+    assert isinstance(refusal, confluent.ConfluentError)  # noqa: S101 - the handler is registered for this type only
     told = orjson.dumps({"error_code": refusal.code, "message": refusal.message})
     return Response(told, int(refusal.status), media_type=confluent.MEDIA_TYPE)
 
 
 async def _on_invalid(_: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)  # noqa: S101 - it is registered for these
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - the handler is registered for this type only
     faults = [Fault(json_pointer(one["loc"]), str(one["msg"])[:200]) for one in error.errors()[:MAX_FAULTS]]
-    told = "the request holds what cannot be: see errors"
+    told = "the request is invalid: see errors"
     return handlers.build_response(HttpProblem(HTTPStatus.UNPROCESSABLE_ENTITY, "bad-request", told, faults))

@@ -1,6 +1,6 @@
-"""The bytes of an Avro body: numbers, texts and blocks as the specification has them, and nothing that it has not.
+"""Strict reader of Avro's binary encoding: numbers, texts, bytes and block counts, as the specification defines them.
 
-Whatever stands there, nothing is allocated that the bytes at hand do not pay for.
+Memory is bounded for any input: a length beyond the bytes that are left is refused before anything is allocated.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 from hopwatch.probes.http.problems import json_pointer
 
 MAX_DEFAULTS_BYTES: Final = 1024 * 1024
-"""What the defaults of one event amount to at most, about: a few bytes may stand for many records that lack fields."""
+"""Approximate maximum size of the defaults in one event: few bytes may encode many records with missing fields."""
 _MAX_DECIMAL_BYTES: Final = 1_024
 _INT: Final = range(-(2**31), 2**31)
 _LAST_SHIFT: Final = 63
@@ -21,37 +21,37 @@ _MORE: Final = 0x80
 
 
 class ResolutionError(ValueError):
-    """Two schemas of which one cannot read what the other wrote; ``place`` is a JSON pointer into an event."""
+    """Reader and writer schema that cannot be resolved; ``place`` is a JSON pointer into an event."""
 
     def __init__(self, detail: str, *way: str | int) -> None:
-        """Keep the way to the place."""
+        """Keep the path to the place."""
         super().__init__(detail)
         self.path = list(way)
 
     @property
     def place(self) -> str:
-        """Where in an event."""
+        """JSON pointer to the field in the event."""
         return json_pointer(self.path)
 
 
 class UnreadableError(ResolutionError):
-    """A body that is none of its schema's, or holds what the reader has no place for."""
+    """Body that is invalid for its schema, or holds a value that the reader's schema cannot represent."""
 
 
 class AvroInput:
-    """Bytes that are read, how far one has come, and what is left for defaults."""
+    """Cursor over the bytes of a body, with the bytes that are left for defaults."""
 
     __slots__ = ("data", "defaults_bytes_left", "position")
 
     def __init__(self, data: bytes, at: int) -> None:
-        """Begin at a place."""
+        """Begin at an offset."""
         self.data, self.position, self.defaults_bytes_left = data, at, MAX_DEFAULTS_BYTES
 
     def read(self, size: int) -> bytes:
-        """Return so many bytes, and go on behind them.
+        """Return the next ``size`` bytes and advance.
 
         Raises:
-            UnreadableError: there are not so many.
+            UnreadableError: fewer bytes are left.
         """
         end = self.position + size
         if size < 0 or end > len(self.data):
@@ -61,11 +61,11 @@ class AvroInput:
 
 
 ReadValue = Callable[[AvroInput], Any]
-"""Reads a value and goes on behind it; raises UnreadableError, or what an end that comes too early raises."""
+"""Reads one value and advances; raises UnreadableError, or IndexError or struct.error at a premature end."""
 
 
 def read_long(body: AvroInput) -> int:
-    """Return a number in zigzag and parts of seven bits."""
+    """Return a long: a zigzag varint of at most 64 bits."""
     data, at = body.data, body.position
     byte = data[at]
     at += 1
@@ -82,7 +82,7 @@ def read_long(body: AvroInput) -> int:
 
 
 def read_int(body: AvroInput) -> int:
-    """Return a number of 32 bits."""
+    """Return an int of 32 bits."""
     found = read_long(body)
     if found not in _INT:
         raise UnreadableError(f"an int has 32 bits, got {found}")
@@ -99,7 +99,7 @@ def read_boolean(body: AvroInput) -> bool:
 
 
 def build_real_reader(form: str, size: int) -> ReadValue:
-    """Return what reads a float or a double, by its form for :mod:`struct`."""
+    """Return the reader of a float or a double, by its format for :mod:`struct`."""
     unpack = struct.Struct(form).unpack_from
 
     def read(body: AvroInput) -> float:
@@ -111,12 +111,12 @@ def build_real_reader(form: str, size: int) -> ReadValue:
 
 
 def read_bytes(body: AvroInput) -> bytes:
-    """Return bytes behind their length."""
+    """Return a length-prefixed byte string."""
     return body.read(read_long(body))
 
 
 def read_text(body: AvroInput) -> str:
-    """Return a text behind its length in bytes."""
+    """Return a length-prefixed UTF-8 text."""
     try:
         return body.read(read_long(body)).decode("utf-8")
     except UnicodeDecodeError:
@@ -124,7 +124,7 @@ def read_text(body: AvroInput) -> str:
 
 
 def read_block_count(body: AvroInput) -> int:
-    """Return how many items come next; each has a byte at least."""
+    """Return the number of items in the next block; each item has at least one byte."""
     count = read_long(body)
     if count < 0:
         count = -count
@@ -135,7 +135,7 @@ def read_block_count(body: AvroInput) -> int:
 
 
 def build_decimal(data: bytes, said: Any) -> Decimal:  # noqa: ANN401 - properties of a schema
-    """Return the decimal that bytes are."""
+    """Return the decimal that two's-complement bytes encode."""
     unscaled = int.from_bytes(data, "big", signed=True) if len(data) <= _MAX_DECIMAL_BYTES else None
     if unscaled is None or len(digits := str(abs(unscaled))) > said["precision"]:
         raise UnreadableError(f"a decimal has at most {said['precision']} digits")

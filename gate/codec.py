@@ -1,7 +1,7 @@
-"""Events of one schema: JSON in, the wire's envelope out, and back.
+"""Codec of the events of one schema: encode JSON into the wire's envelope, and decode it.
 
-The envelope is that of WIRE.md: one marker byte, the schema's fingerprint, the Avro body. A reader checks that the body
-ends where the value does.
+The envelope is that of WIRE.md: one marker byte, the schema's fingerprint, the Avro body. Decoding checks that no bytes
+follow the value.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ _LOGICAL_KEYS: Final = frozenset({"logicalType", "precision", "scale"})
 
 
 class SchemaMismatchError(ValueError):
-    """An event that does not fit its schema."""
+    """Event that does not match its schema."""
 
     def __init__(self, faults: tuple[Fault, ...]) -> None:
-        """Take all that does not fit, at least one."""
+        """Take all mismatches, at least one."""
         super().__init__("; ".join(f"{one.place or '/'}: {one.detail}" for one in faults))
         self.faults = faults
 
 
 class EnvelopeError(ValueError):
-    """Bytes that are no event of a schema."""
+    """Bytes that are not a valid envelope of the expected schema."""
 
 
 class Codec:
-    """Reads and writes the events of one schema."""
+    """Encode and decode the events of one schema."""
 
     def __init__(self, schema: Schema) -> None:
-        """Build what reads and what writes, once."""
+        """Build the validator and the Avro writer, once."""
         said = orjson.loads(schema.text)
         self.schema = schema
         self._prefix = bytes([MARKER]) + schema.fingerprint
@@ -50,18 +50,18 @@ class Codec:
         self._validator = SchemaValidator(build_validator(self._avro, schema.parsed))
 
     def encode(self, event: bytes) -> bytes:
-        """Return the envelope of an event that is written in JSON.
+        """Return the envelope of an event in JSON.
 
         Raises:
-            MisfitError: it is no JSON, or does not fit the schema; all that is wrong is told.
+            SchemaMismatchError: it is not JSON, or does not match the schema; lists all faults.
         """
         return self.encode_value(self.parse_json(event))
 
     def parse_json(self, event: bytes) -> Any:  # noqa: ANN401 - what the schema says
-        """Return the value of an event that is written in JSON, as :meth:`write` takes it.
+        """Return the value of an event in JSON, as :meth:`encode_value` takes it.
 
         Raises:
-            MisfitError: it is no JSON, or does not fit the schema; all that is wrong is told.
+            SchemaMismatchError: it is not JSON, or does not match the schema; lists all faults.
         """
         try:
             return self._validator.validate_json(event)
@@ -69,10 +69,10 @@ class Codec:
             raise SchemaMismatchError(tuple(_list_faults(error))) from None
 
     def encode_value(self, value: Any) -> bytes:  # noqa: ANN401 - as above
-        """Return the envelope of a value that was read.
+        """Return the envelope of a value that :meth:`parse_json` or a resolution returned.
 
         Raises:
-            MisfitError: Avro cannot write it.
+            SchemaMismatchError: Avro cannot write it.
         """
         try:
             return encode_envelope(self._prefix, self._avro, value)
@@ -80,10 +80,10 @@ class Codec:
             raise SchemaMismatchError((Fault("", f"it cannot be written: {error!s:.200}"),)) from None
 
     def decode(self, record: bytes) -> Any:  # noqa: ANN401 - what the schema says
-        """Return the value in an envelope, whose logical types are read as the numbers and bytes below them.
+        """Return the value in an envelope; logical types are returned as their underlying numbers, texts and bytes.
 
         Raises:
-            EnvelopeError: it is of another schema, or its body ends too early or too late.
+            EnvelopeError: it has another schema, or its body is too short or too long.
         """
         if not record.startswith(self._prefix):
             raise EnvelopeError(f"an event begins with {self._prefix.hex()}, got {record[:PREFIX_BYTES].hex()}")
@@ -91,7 +91,7 @@ class Codec:
 
 
 def encode_envelope(prefix: bytes, avro: Any, value: Any) -> bytes:  # noqa: ANN401 - of fastavro
-    """Return a value behind the first bytes of its envelope; raises what fastavro does."""
+    """Return the prefix followed by the Avro body of a value; fastavro's exceptions are passed on."""
     body = io.BytesIO()
     body.write(prefix)
     fastavro.schemaless_writer(body, avro, value)
@@ -99,16 +99,16 @@ def encode_envelope(prefix: bytes, avro: Any, value: Any) -> bytes:  # noqa: ANN
 
 
 def decode_envelope(record: bytes, avro: Any, expected: str, noun: str) -> Any:  # noqa: ANN401 - as above
-    """Return the value in an envelope whose first bytes were looked at; the two texts are for the errors.
+    """Return the value in an envelope whose prefix was checked; ``expected`` and ``noun`` are for the error texts.
 
     Raises:
-        EnvelopeError: the body ends too early or too late.
+        EnvelopeError: the body is too short or too long.
     """
     body = io.BytesIO(record)
     body.seek(PREFIX_BYTES)
     try:
         value = fastavro.schemaless_reader(body, avro, None)
-    except Exception as error:  # noqa: BLE001 - foreign bytes may raise anything there
+    except Exception as error:  # noqa: BLE001 - untrusted bytes may raise anything there
         raise EnvelopeError(f"{expected} was expected: {error!s:.100}") from None
     if body.tell() != len(record):
         raise EnvelopeError(f"{len(record) - body.tell()} bytes follow the {noun}")
@@ -119,7 +119,7 @@ def parse_fingerprint(record: bytes) -> bytes:
     """Return the fingerprint of the schema that a record was written with.
 
     Raises:
-        EnvelopeError: it is no envelope.
+        EnvelopeError: it is not an envelope.
     """
     if len(record) < PREFIX_BYTES or record[0] != MARKER:
         raise EnvelopeError(f"an event begins with {MARKER:02x} and a fingerprint, got {record[:PREFIX_BYTES].hex()}")
@@ -133,7 +133,7 @@ def _strip_logical_types(said: Any) -> Any:  # noqa: ANN401 - JSON
     if not isinstance(said, dict):
         return said
     kept = {name: value for name, value in said.items() if name not in _LOGICAL_KEYS or "logicalType" not in said}
-    # Of other types these are words of a stranger, which mean nothing.
+    # Without a logicalType, precision and scale are custom attributes without meaning.
     match kept["type"]:
         case "record" | "error":
             return kept | {"fields": [one | {"type": _strip_logical_types(one["type"])} for one in kept["fields"]]}

@@ -1,4 +1,4 @@
-"""Which schema the events of a subject are read by: the latest, or the version that is asked for."""
+"""Cache of the codecs of a subject: one for its latest schema, or for the version that a request names."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from hopwatch.probes.clock import Clock
 from hopwatch.probes.http.problems import HttpProblem
 
 FRESH_NS: Final = 1_000_000_000
-"""So long nobody asks again which version is the latest."""
+"""Period for which the latest version is cached, in ns."""
 WAIT_S: Final = 0.5
-"""So long a request waits for the answer, if there is a schema that was the latest."""
+"""Maximum wait for the registry while an earlier latest version is known, in s."""
 THREADS: Final = 4
-"""Threads that ask the registry, and nobody else uses."""
+"""Number of threads reserved for calls of the registry."""
 MAX_CODECS: Final = 64
 
 K = TypeVar("K")
@@ -28,10 +28,10 @@ V = TypeVar("V")
 
 
 class CodecCache:
-    """What reads and writes events, by subject; what was found once serves on while the store is down."""
+    """Codecs by subject; one that is cached is still served while the schema store is down."""
 
     def __init__(self, registry: Registry, clock: Clock) -> None:
-        """Begin knowing none."""
+        """Begin with an empty cache."""
         self._registry, self._clock = registry, clock
         self._latest: dict[str, tuple[Codec, int]] = {}
         self._by_fingerprint: dict[tuple[str, bytes], Codec] = {}
@@ -43,7 +43,7 @@ class CodecCache:
         """Return the codec of a version of a subject, by its fingerprint, or of the latest.
 
         Raises:
-            Problem: the subject has no schema, or not that one; or it is not known yet, and the store is down.
+            HttpProblem: the subject has no schema, or not that one; or it is not cached, and the store is down.
         """
         if fingerprint is not None:
             return await self._load_version(subject, fingerprint)
@@ -53,7 +53,7 @@ class CodecCache:
         if found is None:
             async with self._lock:
                 return await self._load_latest(subject)
-        # A store that hangs keeps nothing out that was known to fit.
+        # A store that hangs must not block events whose schema is cached.
         with move_on_after(WAIT_S):
             async with self._lock:
                 return await self._load_latest(subject)
@@ -104,7 +104,7 @@ class CodecCache:
 
 
 def _make_room(kept: dict[K, Codec]) -> dict[K, Codec]:
-    """Return a map with room for one more: what is let go of is made again."""
+    """Return the map with room for one more codec; a full one is cleared, and its codecs are built again on demand."""
     if len(kept) >= MAX_CODECS:
         kept.clear()
     return kept

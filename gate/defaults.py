@@ -1,4 +1,4 @@
-"""Defaults of fields as schemas say them, in the form that a codec writes; bytes are said as U+0000 to U+00FF."""
+"""Default values of fields, converted from a schema's JSON to what a codec writes; bytes stand as U+0000 to U+00FF."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Fits = Callable[[Avro, Any], bool]
 
 
 def build_default(schema: Avro, said: Any) -> Any:  # noqa: ANN401 - JSON in, a value out
-    """Return the value that a default says.
+    """Return the value of a default given as JSON.
 
     Raises:
-        ValueError: it is none of its type.
+        ValueError: it does not match its type.
     """
     is_fit, made = _BUILDERS[schema.type]
     if not is_fit(schema, said):
@@ -26,7 +26,7 @@ def build_default(schema: Avro, said: Any) -> Any:  # noqa: ANN401 - JSON in, a 
 
 
 def _build_union_default(schema: Avro, said: Any) -> Any:  # noqa: ANN401
-    """Return the default as the first branch that it fits, and say which one that is."""
+    """Return the name of the first branch that the default matches, with its value; plain None for null."""
     for branch in schema.schemas:
         try:
             found = build_default(branch, said)
@@ -39,7 +39,7 @@ def _build_union_default(schema: Avro, said: Any) -> Any:  # noqa: ANN401
 
 
 def branch_name(branch: Avro) -> str:
-    """Return what a type of a union is called, by its full name if it has one."""
+    """Return the name of a branch of a union: its full name if it has one, else its type."""
     return str(branch.fullname if branch.type in {"record", "enum", "fixed"} else branch.type)
 
 

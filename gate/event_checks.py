@@ -1,4 +1,4 @@
-"""Whether an event may enter: its id, its time, its schema, its rules; all that is wrong with it is told at once."""
+"""Validation of one event: its id, its time, its schema and its rules; all faults are reported at once."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from hopwatch.probes.http.problems import MAX_FAULTS, Fault
 from hopwatch.probes.values import TimeUnit, build_time_reader, check_event_us
 
 MAX_AHEAD_US: Final = 300_000_000
-"""So far an event time may be ahead of its arrival: clocks differ."""
+"""Maximum lead of an event time over its arrival, in µs: clocks differ."""
 
 _MIN_PLAUSIBLE_US: Final = 100_000_000_000_000
-"""A number below it, a moment before March 1973, is rather one of today in another unit."""
+"""Times below it, before March 1973, are probably current times in another unit."""
 _READ_US: Final = build_time_reader(TimeUnit.US)
 _READ_ISO: Final = build_time_reader(TimeUnit.ISO)
 
 
 class CheckedEvent(NamedTuple):
-    """An event and what becomes of it: ``action`` is None for one that is in order.
+    """Event with the result of its checks: ``action`` is None for a valid event.
 
-    ``event_id`` is 16 bytes: what had no id is known by the BLAKE2b of its bytes. ``event_us`` is the event time, µs
-    since 1970, or the arrival of what had none that can be. ``record`` is the event in its envelope, empty for one that
-    does not fit its schema; ``faults`` are all that is wrong, with JSON pointers into the body.
+    ``event_id`` has 16 bytes: an event without a valid id gets the BLAKE2b of its bytes. ``event_us`` is the event
+    time, µs since 1970, or the arrival of an event without a valid time. ``record`` is the event in its envelope, empty
+    if it has faults other than broken rules; ``faults`` have JSON pointers into the body.
     """
 
     sent: SentEvent
@@ -40,20 +40,20 @@ class CheckedEvent(NamedTuple):
     faults: tuple[Fault, ...]
     rule_event: RuleEvent | None = None
     stated_us: int | None = None
-    """The event time that the event says, also one that cannot be; None of one that says none."""
+    """Event time as the event states it, even if it is out of range; None if it states none."""
     owns_id: bool = True
-    """Whether ``event_id`` is its own: not made of its bytes, and nobody else's."""
+    """Whether ``event_id`` is the event's own id: not a hash of its bytes, and not the id of another event."""
     is_stale: bool = False
-    """Whether it may not enter for its age: it is booked in the minute of its arrival, as that of its time is over."""
+    """Whether it is refused for its age: it counts in the window of its arrival, as its own is closed."""
 
     @property
     def reasons(self) -> tuple[Fault, ...]:
-        """What is wrong with it, with pointers into its data, or ``/id`` and ``/time``; not into its request."""
+        """Faults of the event, with pointers into its data, or ``/id`` and ``/time``; not into its request."""
         return tuple(Fault(self._relative_place(one.place), one.detail) for one in self.faults)
 
     @property
     def reason(self) -> str:
-        """What is wrong with it, in short."""
+        """Faults of the event in one short text."""
         first = self.reasons[0]
         return f"{first.place or '/'} {first.detail}"
 
@@ -65,14 +65,14 @@ class CheckedEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EventPolicy:
-    """What the events of a stream owe: how old they may be, in µs, and the rules of their subject."""
+    """Limits for the events of a stream: their maximum age, in µs, and the rules of their subject."""
 
     max_age_us: int
     rules: Sequence[EventRule] = ()
 
 
 class ParsedEvent(NamedTuple):
-    """What was found of an event before its rules are looked at; ``event_us`` is None where no time can be."""
+    """Parsed event, before its rules are checked; ``event_us`` is None without a valid time."""
 
     sent: SentEvent
     event_id: bytes
@@ -87,7 +87,7 @@ class ParsedEvent(NamedTuple):
 def check_event(
     sent: SentEvent, own_id: bytes | None, codec: Codec, terms: EventPolicy, arrived_us: int
 ) -> CheckedEvent:
-    """Return what becomes of an event that arrives now, by its id, None without one that can be."""
+    """Check an event that arrives now; ``own_id`` is None without a valid id."""
     faults = list(sent.faults)
     if own_id is None and (fault := _find_id_fault(sent)) is not None:
         faults.append(fault)
@@ -106,7 +106,7 @@ def check_event(
 
 
 def apply_rules(looked: ParsedEvent, terms: EventPolicy, arrived_us: int) -> CheckedEvent:
-    """Return what becomes of an event: rejected if anything is wrong with it already, else as its rules say."""
+    """Apply the rules to a parsed event; an event that has faults already is rejected."""
     sent, event_id, event_us, value, record, faults, said_us, owns_id = looked
     if faults or event_us is None:
         told_us = arrived_us if event_us is None else event_us
@@ -117,7 +117,7 @@ def apply_rules(looked: ParsedEvent, terms: EventPolicy, arrived_us: int) -> Che
     subject = RuleEvent(value, event_id, event_us, arrived_us)
     broken = rules.find_violations(terms.rules, subject)
     action = _strictest_action(broken)
-    # What was only noted is not why it may not enter.
+    # Notes are not among the reasons of a refusal.
     reasons = [one for one in broken if action is Action.NOTE or one.action is not Action.NOTE]
     told = tuple(Fault(sent.data_place + one.fault.place, one.fault.detail) for one in reasons)[:MAX_FAULTS]
     is_stale = any(one.is_staleness for one in reasons) and action is not Action.NOTE
@@ -130,10 +130,10 @@ def _strictest_action(broken: Sequence[rules.RuleViolation]) -> Action | None:
 
 
 def check_size(data: bytes) -> bytes:
-    """Return an event that is not too long.
+    """Return the event unchanged if it is not too long.
 
     Raises:
-        MisfitError: it is.
+        SchemaMismatchError: it is too long.
     """
     if len(data) > MAX_EVENT_BYTES:
         raise SchemaMismatchError((Fault("", f"an event has at most {MAX_EVENT_BYTES:,} bytes, got {len(data):,}"),))
@@ -141,7 +141,7 @@ def check_size(data: bytes) -> bytes:
 
 
 def parse_id(sent: SentEvent) -> bytes | None:
-    """Return the event's own id, None without one that can be."""
+    """Return the event's own id; None without a valid one."""
     try:
         return ids.parse_uuid(sent.event_id) if isinstance(sent.event_id, str) else None
     except ValueError:
@@ -149,7 +149,7 @@ def parse_id(sent: SentEvent) -> bytes | None:
 
 
 def _find_id_fault(sent: SentEvent) -> Fault | None:
-    """Return what is wrong with an id that cannot be; None where something else was said already."""
+    """Return the fault of an invalid id; None if the event has other faults that explain it."""
     if isinstance(sent.event_id, str):
         return Fault(f"{sent.place}/id", ids.describe_bad_uuid(sent.event_id))
     if sent.faults:
@@ -158,14 +158,14 @@ def _find_id_fault(sent: SentEvent) -> Fault | None:
 
 
 def _parse_event_time(sent: SentEvent, own_id: bytes | None, faults: list[Fault]) -> int | None:
-    """Return the event time that is said, or that the id knows."""
+    """Return the stated event time, else the time in the id."""
     try:
         if sent.time is not None:
             return _parse_time_us(sent.time)
         if own_id is None:
             return None
         if (found := ids.uuid_time_us(own_id)) is None:
-            told = f"it needs one: an id of version {ids.uuid_version(own_id)} knows none, those of 1, 6 and 7 do"
+            told = f"it is required: an id of version {ids.uuid_version(own_id)} has no time, those of 1, 6 and 7 do"
             raise ValueError(told)  # noqa: TRY301 - one sentence of many
         return check_event_us(found)
     except ValueError as error:
@@ -189,7 +189,7 @@ def _check_stated_time(
     except ValueError as error:
         hint = ""
         if sent.time is None:
-            hint = ": it is that of the id, as no other is said"
+            hint = ": it is taken from the id, as no other is given"
         elif type(sent.time) is int and said_us < _MIN_PLAUSIBLE_US:
             hint = ": a number is µs since 1970, is this in seconds or milliseconds?"
         faults.append(Fault(f"{sent.place}/time", f"{error}{hint}"))
@@ -197,7 +197,7 @@ def _check_stated_time(
 
 
 def check_event_time(event_us: int, terms: EventPolicy, arrived_us: int) -> int:
-    """Return an event time that can be of an event that arrives at ``arrived_us``.
+    """Return the event time if it is plausible for an event that arrives at ``arrived_us``.
 
     Raises:
         ValueError: it is too far ahead of it, or too old.

@@ -1,4 +1,4 @@
-"""Where in a record of a topic id and event time stand: in headers, in the value, or in the record's own time."""
+"""Locations of id and event time in a record of a topic: headers, fields of the value, or the record's own time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNITS: Final = {"millis": TimeUnit.MS, "micros": TimeUnit.US}
 
 
 class MissingFieldError(ValueError):
-    """Something is not where it should be, or cannot be; ``place`` is a JSON pointer into the event."""
+    """Id or event time that is missing or invalid; ``place`` is a JSON pointer into the event."""
 
     def __init__(self, message: str, place: str = "") -> None:
         """Keep the place beside the sentence."""
@@ -29,9 +29,9 @@ class MissingFieldError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RecordFields:
-    """Where id and event time stand; in headers where no path is given. ``unit`` is how a time in a value is written.
+    """Locations of the id and the event time: headers, unless a path is given; ``unit`` is that of a time in a value.
 
-    The schema says it better: a field of moments is read by its own unit.
+    The schema takes precedence: a field with a timestamp type is read in its own unit.
     """
 
     id_path: FieldPath | None = None
@@ -40,10 +40,10 @@ class RecordFields:
     is_record_time: bool = False
 
     def read_event_id(self, value: object, headers: Mapping[str, object], where: str) -> bytes:
-        """Return the id, 16 bytes; of a record that has none where ids stand in headers that of its place in the topic.
+        """Return the id, 16 bytes; a record without an id header gets an id from its position in the topic.
 
         Raises:
-            MissingError: there is none that can be.
+            MissingFieldError: there is no valid one.
         """
         if self.id_path is not None:
             return _read_at(self.id_path, value, _READ_ID, "id")
@@ -61,7 +61,7 @@ class RecordFields:
         """Return the event time, µs since 1970.
 
         Raises:
-            MissingError: there is none that can be.
+            MissingFieldError: there is no valid one.
         """
         if self.time_path is not None:
             unit = find_timestamp_unit(schema, self.time_path) or self.unit
@@ -80,7 +80,7 @@ class RecordFields:
 
 
 def find_timestamp_unit(schema: Schema, path: FieldPath) -> TimeUnit | None:
-    """Return the unit of a field of moments; None of any other field."""
+    """Return the unit of a timestamp field; None for any other field."""
     found = schema.parsed
     for part in path.parts:
         found = _without_null(found)
@@ -93,7 +93,7 @@ def find_timestamp_unit(schema: Schema, path: FieldPath) -> TimeUnit | None:
 
 
 def _without_null(schema: Any) -> Any:  # noqa: ANN401 - of a library without types
-    """Return what a schema is where it is not null."""
+    """Return the only type besides null of a union; any other schema unchanged."""
     others = [one for one in schema.schemas if one.type != "null"] if schema.type == "union" else [schema]
     return others[0] if len(others) == 1 else schema
 

@@ -1,4 +1,4 @@
-"""What of a message in a topic is judged, and what of it goes on with what is made of it: key, headers, time."""
+"""Map a Kafka message to the record under validation, and choose the key, headers and timestamp to forward."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ _NO_TIME_MS: Final = -1
 
 
 def build_record(message: Message) -> TopicRecord:
-    """Return what is judged of a message."""
+    """Return the record of a message that is validated."""
     headers = _read_headers(message)
     key, value = message.key(), message.value()
     beside = len(key or b"") + sum(len(name) + len(one or b"") for name, one in headers)
     kind, found_ms = message.timestamp()
     recorded_us = found_ms * 1_000 if kind and found_ms != _NO_TIME_MS else None
     where = f"{message.topic()}/{message.partition()}/{message.offset()}"
-    # Of a name that comes twice the last counts: whoever marked the message anew put that behind.
+    # The last of two headers of one name counts: a producer that sets the identity again appends it.
     return TopicRecord(where, None if value is None else bytes(value), dict(headers), recorded_us, beside)
 
 
 def select_key(message: Message, record: TopicRecord) -> bytes | None:
-    """Return the key that goes on: that of the message, so that its order among others of the key stays."""
+    """Return the key to forward: that of the message, so that the order of messages with this key stays."""
     key = message.key() if _is_forwarded(record) else None
     return None if key is None else bytes(key)
 
 
 def build_headers(message: Message, record: TopicRecord, found: MessageIdentity, arrived_us: int) -> KafkaHeaders:
-    """Return the headers that go on: those of the message, and the marks where they do not say them."""
+    """Return the headers to forward: those of the message, id and event time unless present, and the arrival time."""
     headers = _read_headers(message) if _is_forwarded(record) else []
     if not _has_identity(headers, found):
         headers += [(ID_HEADER, ids.format_uuid(found.message_id)), (TIME_HEADER, str(found.event_us))]
@@ -43,7 +43,7 @@ def build_headers(message: Message, record: TopicRecord, found: MessageIdentity,
 
 
 def to_timestamp_ms(record: TopicRecord) -> int:
-    """Return the time of a record for Kafka, ms since 1970; 0 where it has none."""
+    """Return the timestamp of a record for Kafka, ms since 1970; 0 if it has none."""
     return (record.recorded_us or 0) // 1_000
 
 

@@ -1,4 +1,4 @@
-"""What stands before the body of a value in a topic, and so which schema wrote it."""
+"""Framing of the values in a topic: the prefix before the body, which names the writer's schema."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from hopwatch.gate.codec import PREFIX_BYTES
 from hopwatch.probes.contract.envelope import MARKER
 
 CONFLUENT: Final = 0
-"""The first byte of a value as Confluent's serializers write it; the number of its schema follows, big-endian."""
+"""First byte of a value from Confluent's serializers; the number of its schema follows in four bytes, big-endian."""
 _NUMBER_END: Final = 5
 
 SchemaRef = bytes | int
-"""A schema, by its fingerprint or by its number in the registry."""
+"""Reference to a schema: its fingerprint, or its number in the registry."""
 
 
 class ValueFraming(StrEnum):
-    """How the values of a topic are framed; with ``auto`` the first byte of each tells, as no JSON begins with it."""
+    """Framing of the values of a topic; ``auto`` detects it by the first byte of each, which no JSON begins with."""
 
     AUTO = "auto"
     FINGERPRINT = "fingerprint"
@@ -26,17 +26,17 @@ class ValueFraming(StrEnum):
 
 
 class FramedValue(NamedTuple):
-    """A value in Avro: the schema that wrote it, and where its body begins."""
+    """Avro value: the writer's schema, and the offset of the body."""
 
     writer: SchemaRef
     body_start: int
 
 
 def parse_frame(value: bytes, framing: ValueFraming) -> FramedValue | None:
-    """Return how a value is framed; None of one that is JSON.
+    """Return the writer's schema and the offset of the body; None for JSON.
 
     Raises:
-        ValueError: it is framed in no such way.
+        ValueError: the value does not have this framing.
     """
     if framing is ValueFraming.AUTO:
         framing = _detect_framing(value)

@@ -1,4 +1,4 @@
-"""The entrances of all streams, and what runs beside them for as long as they are served."""
+"""Gate: the entrances of all streams, with the lifespan of their outlets and stampers."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from hopwatch.probes.clock import Clock
 from hopwatch.probes.http.problems import HttpProblem
 
 FRESH_NS: Final = 1_000_000_000
-"""So long nobody looks again whether the transports can be written to."""
+"""Period for which the result of the transport check is cached, in ns."""
 
 
 class Gate:
-    """All entrances, by the names of their streams."""
+    """Entrances of all streams, by stream name."""
 
     def __init__(self, intakes: Mapping[str, EventIntake], clock: Clock, producers: Producers | None = None) -> None:
-        """Take the entrances, and who may come to them; nothing runs before :meth:`running`."""
+        """Take the entrances and their producers; nothing runs before :meth:`lifespan`."""
         self.intakes, self.clock, self.producers = dict(intakes), clock, producers or Producers()
         self._lock = Lock()
         self._checked_ns, self._fault = -FRESH_NS - 1, ""
 
     def check_outlets(self) -> None:
-        """Look whether every transport can be written to.
+        """Check that every transport can be written to.
 
         Raises:
             OutletError: one of them cannot.
@@ -38,10 +38,10 @@ class Gate:
             outlet.check()
 
     async def check_ready(self) -> None:
-        """Look whether every transport can be written to; whoever asks within a second has the same answer.
+        """Check that every transport can be written to; the result is cached for one second.
 
         Raises:
-            Problem: one of them cannot.
+            HttpProblem: one of them cannot.
         """
         async with self._lock:
             if self.clock.monotonic_ns() - self._checked_ns > FRESH_NS:
@@ -59,7 +59,7 @@ class Gate:
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Stamp while the app is served; at the end wait for what is on its way."""
+        """Run the stampers while the app is served; at the end flush and close the outlets and stampers."""
         for intake in self.intakes.values():
             intake.stamping.start()
         try:

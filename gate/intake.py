@@ -1,4 +1,4 @@
-"""What happens to the events of one stream: judged, looked for among recent ones, written, stamped, answered."""
+"""Intake of the events of one stream: validate, deduplicate, write, stamp and answer them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from hopwatch.probes.clock import Clock
 from hopwatch.probes.http.problems import MAX_FAULTS, Fault, HttpProblem
 
 MIN_REMEMBERED: Final = 250_000
-"""So many events of a stream are known again at least, when they come a second time."""
+"""Minimum number of recent events per stream for which a repeat is recognized."""
 MAX_WAITING: Final = 256
-"""So many requests of one stream wait at once: a transport that is slow keeps the other streams from nothing."""
+"""Maximum number of waiting requests per stream, so that one slow transport does not block other streams."""
 
 
 class EventStatus(IntEnum):
-    """What became of an event, as its answer says it."""
+    """Status of an event, as its answer reports it."""
 
     ENTERED = 201
     HELD = 202
@@ -38,7 +38,7 @@ class EventStatus(IntEnum):
 
 
 class EventResult(NamedTuple):
-    """What became of one event; ``arrived_us`` is when it came first. ``faults`` are what is wrong, or was noted."""
+    """Result of one event; ``arrived_us`` is its first arrival, ``faults`` are its errors or notes."""
 
     event_id: str
     status: EventStatus
@@ -48,9 +48,9 @@ class EventResult(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _KnownEvent:
-    """An event that came: what it was, what it was answered, and the write that it waits for, until it is written.
+    """Recent event: its hashes, its answer, and the write it waits for, None once it is written.
 
-    ``sent`` is a hash of what was sent, ``content`` one of what is written and of the event time.
+    ``sent_hash`` is of the data and time as sent, ``content_hash`` of the event time and the envelope.
     """
 
     sent_hash: int
@@ -63,11 +63,11 @@ class _KnownEvent:
 
 
 _KnownEventTuple = tuple[int, int, bytes, int]
-"""The first four fields of one that entered, and of which there is no more to say; the garbage collector skips it."""
+"""First four fields of an event that entered without notes; the garbage collector does not track such a tuple."""
 
 
 class _RequestEvent(NamedTuple):
-    """An event of a request: its id, what is known of it, and how it was judged, unless it was known already."""
+    """Event of a request: its id, its entry among the recent ones, and its check, None if it was known before."""
 
     event_id: bytes
     known: _KnownEvent
@@ -75,7 +75,7 @@ class _RequestEvent(NamedTuple):
 
 
 class _NewEvent(NamedTuple):
-    """An event that may go out, and what it has claimed."""
+    """New event that may be written, with its claims of unique values."""
 
     judged: CheckedEvent
     known: _KnownEvent
@@ -84,7 +84,7 @@ class _NewEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GateStream:
-    """What a stream's events are held to: the subject that has their schema, and their terms."""
+    """Entrance of one stream: the subject that holds the schema of its events, and their limits."""
 
     stream: str
     subject: str
@@ -92,7 +92,7 @@ class GateStream:
 
 
 class EventIntake:
-    """The entrance of one stream; all calls come from one event loop."""
+    """Entrance of one stream; all calls come from one event loop."""
 
     def __init__(
         self, entrance: GateStream, outlet: Outlet, rejected: Outlet, *, stamping: GateStamper, clock: Clock
@@ -107,14 +107,14 @@ class EventIntake:
     async def accept(
         self, sent: Sequence[SentEvent], codec: Codec, *, producer: str = "", each: bool, keeps: bool = True
     ) -> list[EventResult]:
-        """Let events in, and return what became of them once the transport has them.
+        """Accept events, and return their results once the transport has acknowledged them.
 
-        With ``each`` every event has a fate of its own. Without it all of them enter, or none. What may not enter is
-        kept and stamped before that is said, unless ``keeps`` says that it is already; what cannot be kept stays with
-        its sender, as what was not written does.
+        With ``each`` every event is accepted or refused on its own; without it all of them enter, or none. Refused
+        events are written to quarantine and stamped before the answer, unless ``keeps`` is False, as in a replay, where
+        they are there already. Events that cannot be written, there or to the stream, are to be sent again.
 
         Raises:
-            Problem: without ``each``, one of them may not enter, or was not written or kept; or too many wait already.
+            HttpProblem: without ``each``, one of them was refused, or not written or kept; or too many requests wait.
         """
         if self._waiting >= MAX_WAITING:
             told = f"{MAX_WAITING} requests wait for the transport of {self.stream} already: come again"
@@ -151,7 +151,7 @@ class EventIntake:
     def _check_event(
         self, sent: SentEvent, codec: Codec, new: dict[bytes, _NewEvent], arrived_us: int
     ) -> _RequestEvent:
-        """Look at one event; one that may go out and is not known yet is put to those that are new."""
+        """Check one event; add it to ``new`` if it may be written and is not known yet."""
         said = hash((repr(sent.time), sent.data))
         event_id = event_checks.parse_id(sent)
         found = None if event_id is None else self._find_known(event_id, new)
@@ -164,7 +164,7 @@ class EventIntake:
         elif found is not None:
             if found.content_hash == content and found.schema == schema:
                 return _RequestEvent(judged.event_id, found, None)
-            told = "another event came under this id: the id of an event is its own"
+            told = "another event has this id already: each event needs an id of its own"
             known = _KnownEvent(said, 0, schema, arrived_us, EventStatus.TAKEN_ID, (Fault(f"{sent.place}/id", told),))
         elif judged.action is Action.REJECT:
             known = _KnownEvent(said, 0, schema, arrived_us, EventStatus.REJECTED, judged.faults)
@@ -182,7 +182,7 @@ class EventIntake:
         return _KnownEvent(*found) if isinstance(found, tuple) else found
 
     def _write_new(self, new: Mapping[bytes, _NewEvent], producer: str, *, keeps: bool) -> None:
-        """Let go out what is new; each is known from now on."""
+        """Write the new events, and remember each from now on."""
         for event_id, one in new.items():
             if keeps or one.known.status is EventStatus.ENTERED:
                 self._recent.put(event_id, one.known)
@@ -191,7 +191,7 @@ class EventIntake:
             self._write([one for one in new.values() if one.known.status is EventStatus.HELD], self.rejected, producer)
 
     def _write(self, new: Sequence[_NewEvent], outlet: Outlet, producer: str) -> None:
-        """Hand events to the transport; whoever sends one of them again waits for the same write."""
+        """Hand events to the transport; a repeat of one of them waits for the same write."""
         if not new:
             return
         loop = asyncio.get_running_loop()
@@ -214,7 +214,7 @@ class EventIntake:
         return OutgoingRecord(judged.event_id, judged.event_us, known.arrived_us, record)
 
     def _on_written(self, new: Sequence[_NewEvent], writing: asyncio.Future[None], failed: frozenset[bytes]) -> None:
-        """Hear what was written: forget what was not, answer, and stamp the rest."""
+        """Complete a write: forget the events that failed, release the waiting requests, and stamp the rest."""
         written = []
         for one in new:
             event_id, known = one.judged.event_id, one.known
@@ -244,7 +244,7 @@ class EventIntake:
     def _write_rejected(
         self, bad: Sequence[_RequestEvent], arrived_us: int, producer: str
     ) -> asyncio.Future[frozenset[bytes]]:
-        """Keep what may not enter, and stamp what is kept; the ids of what is not are known once that was tried."""
+        """Write refused events to quarantine and stamp them; the future returns the ids of those that failed."""
         refused, leaving = [], []
         for _, known, judged in bad:
             if judged is None:
@@ -291,7 +291,7 @@ class EventIntake:
 
 
 def _build_result(looked: _RequestEvent, unkept: Container[bytes]) -> EventResult:
-    """Return what became of an event; what still waits when its write is over was not written."""
+    """Return the result of an event; one that still has a write after its end was not written."""
     known = looked.known
     is_unkept = known.status >= EventStatus.TAKEN_ID and looked.event_id in unkept
     fate = EventStatus.NOT_WRITTEN if is_unkept or known.writing is not None else known.status

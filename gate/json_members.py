@@ -1,7 +1,7 @@
-"""Members of JSON objects that stand there twice: of which one was meant nobody knows, and libraries take the last.
+"""Detection of repeated members in JSON objects: they are ambiguous, and libraries silently take the last.
 
-Looked for by counting colons: each member has one outside of texts. A library that keeps the last of two members
-writes fewer than it has read. Texts keep theirs, but for those that are written as an escape.
+They are detected by counting colons: each member has one outside of texts. A library that keeps the last of two members
+writes fewer colons than it has read. Colons inside texts are kept, except those written as an escape.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ import orjson
 
 from hopwatch.probes.http.problems import json_pointer
 
-REPEATED_MEMBER: Final = "the member stands there twice: one of them was meant, and nobody knows which"
+REPEATED_MEMBER: Final = "the member is repeated: which of the two is meant is ambiguous"
 _ESCAPED: Final = b"\\u003"
-"""A colon as an escape begins so."""
+"""Beginning of a colon that is written as an escape."""
 
 
 def may_have_repeats(data: bytes) -> bool:
-    """Return whether a member may stand twice in JSON; False if surely none does."""
+    """Return whether JSON may have a repeated member; False only if it surely has none."""
     if _ESCAPED in data:
         return True
     try:
         return orjson.dumps(orjson.loads(data)).count(b":") != data.count(b":")
-    except (ValueError, TypeError):  # no JSON, or such that another library may read it still; nested too deep to write
+    except (ValueError, TypeError):  # not JSON for orjson, but perhaps for another library; or nested too deep to write
         return True
 
 
 def find_repeated_member(data: bytes) -> str | None:
-    """Return a JSON pointer to the first member that stands twice in its object; None without one, or in no JSON."""
+    """Return a JSON pointer to the first repeated member of an object; None without one, or if it is not JSON."""
     try:
         way = _find_path(
             json.loads(data, object_pairs_hook=_JsonObject, parse_int=str, parse_float=str, parse_constant=str)
@@ -40,11 +40,11 @@ def find_repeated_member(data: bytes) -> str | None:
 
 
 class _JsonObject(list[tuple[str, Any]]):
-    """An object, with all of its members."""
+    """JSON object as the list of all its members."""
 
 
 def _find_path(value: Any) -> list[int | str] | None:  # noqa: ANN401 - JSON
-    """Return the way to the first member that stands twice, its last step first; only what holds others is entered."""
+    """Return the path to the first repeated member, its last step first."""
     seen = set()
     is_object = isinstance(value, _JsonObject)
     for step, one in value if is_object else enumerate(value if isinstance(value, list) else ()):

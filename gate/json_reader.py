@@ -1,9 +1,9 @@
-"""How the JSON of an event is read as a schema says: one validator a type, built once, run by pydantic-core.
+"""Validation of JSON events against an Avro schema: one validator per type, built once, run by pydantic-core.
 
-What JSON has no word for is written as JSON APIs do: bytes in base64, moments as RFC 3339 or whole units since 1970,
-decimals as text. A union is written as its value; where two of its types would look alike, as an object of one member
-that names the type, the way Avro's own JSON does it. A member that the schema does not know is an error: dropped in
-silence it would be lost.
+Types that JSON lacks are written as in other JSON APIs: bytes in base64, timestamps as RFC 3339 or whole units since
+1970, decimals as text. A union is written as its value; if two of its types look the same in JSON, as an object with
+one member that names the type, as in Avro's own JSON encoding. A member that the schema does not know is an error:
+otherwise it would be lost silently.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from hopwatch.gate.defaults import build_default
 
 ValueSchema = core_schema.CoreSchema
 Avro = Any
-"""A schema as fastavro has parsed it: JSON in which each named type stands once, and by its full name from then on."""
+"""Schema parsed by fastavro: JSON that defines each named type once, and refers to it by its full name after that."""
 
 ParsedSchema = Any
-"""The same schema as Avro's own library has it."""
+"""The same schema, parsed by Avro's own library."""
 
 _RANGES: Final = {"int": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1)}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -42,14 +42,14 @@ _JSON_KINDS: Final = {
     "null": "null", "boolean": "boolean", "int": "integer", "long": "integer", "float": "number", "double": "number",
     "array": "array", "map": "object", "record": "object",
 }  # fmt: skip
-"""How a type looks in JSON; all others are texts."""
+"""JSON type of each Avro type; all others are texts."""
 
 
 def build_validator(schema: Avro, parsed: ParsedSchema) -> ValueSchema:
-    """Return what reads JSON as a schema says, and makes of it what fastavro writes.
+    """Return the pydantic-core schema that validates JSON and converts it to the values that fastavro writes.
 
-    ``parsed`` is the same schema as Avro's library has it, which knows the types of defaults. Of an array or a map the
-    first thing that is wrong is told: a body of a megabyte may have half a million.
+    ``parsed`` is the same schema from Avro's library, which has the types of defaults. Of an array or a map only the
+    first fault is reported: a body of a megabyte may have half a million.
     """
     types: dict[str, dict[str, ParsedSchema]] = {}
     _collect(parsed, types)
@@ -57,7 +57,7 @@ def build_validator(schema: Avro, parsed: ParsedSchema) -> ValueSchema:
 
 
 def _collect(schema: ParsedSchema, types: dict[str, dict[str, ParsedSchema]]) -> None:
-    """Note the types of all fields of all records, by the full names of these."""
+    """Collect the types of the fields of all records, by the full name of the record."""
     match schema.type:
         case "array":
             _collect(schema.items, types)
@@ -73,7 +73,7 @@ def _collect(schema: ParsedSchema, types: dict[str, dict[str, ParsedSchema]]) ->
 
 
 class _Builder:
-    """Goes through a schema once; ``known`` are the named types that were seen."""
+    """Builds validators in one pass over a schema; ``known`` are the named types seen so far."""
 
     def __init__(self, types: Mapping[str, Mapping[str, ParsedSchema]]) -> None:
         self._types = types
@@ -115,7 +115,7 @@ class _Builder:
             return core_schema.typed_dict_field(read, required=True)
         try:
             default = build_default(self._types[record][field["name"]], field["default"])
-        except ValueError:  # a schema with a default that is none: the field has to be there
+        except ValueError:  # the default is invalid, so the field is required
             return core_schema.typed_dict_field(read, required=True)
         return core_schema.typed_dict_field(core_schema.with_default_schema(read, default=default), required=False)
 
@@ -134,7 +134,7 @@ class _Builder:
         return core_schema.nullable_schema(chosen) if "null" in looks else chosen
 
     def _build_tagged(self, branches: Sequence[tuple[Avro, ValueSchema]]) -> ValueSchema:
-        """Return what reads an object of one member, the name of a type and its value."""
+        """Return the validator of an object with one member: the name of a type, and its value."""
         members = {
             _branch_name(branch): core_schema.typed_dict_field(self._with_branch_name(branch, read), required=False)
             for branch, read in branches
@@ -151,7 +151,7 @@ class _Builder:
         return core_schema.no_info_after_validator_function(one, read)
 
     def _with_branch_name(self, branch: Avro, read: ValueSchema) -> ValueSchema:
-        """Return what reads a branch and says which one it is, so that the writer need not guess."""
+        """Return the validator of a branch that adds its name to the value, so that the writer need not guess."""
         name = _branch_name(branch)
         return core_schema.no_info_after_validator_function(lambda value: (name, value), read)
 
@@ -170,7 +170,7 @@ def _branch_name(branch: Avro) -> str:
 
 
 def _then(read: ValueSchema, make: Callable[[Any], Any]) -> ValueSchema:
-    """Return what reads a value and makes another of it; a ValueError says what is wrong."""
+    """Return a validator that converts the value; a ValueError becomes the error text."""
 
     def made(value: Any) -> Any:  # noqa: ANN401 - of JSON
         try:
@@ -194,7 +194,7 @@ def _build_fixed(schema: Mapping[str, Any]) -> ValueSchema:
     def sized(value: str) -> bytes:
         found = _parse_base64(value)
         if len(found) != size:
-            raise ValueError(f"there are {size} bytes, got {len(found)}")
+            raise ValueError(f"{size} bytes are required, got {len(found)}")
         return found
 
     return _then(_TEXT, sized)
@@ -268,12 +268,12 @@ def _build_time(unit: str) -> Callable[[Mapping[str, Any]], ValueSchema]:
 def _to_units(span: timedelta, unit_us: int, value: str) -> int:
     count, rest = divmod(span // _US, unit_us)
     if rest or _count_digits(value) > int(math.log10(1_000_000 // unit_us)):
-        raise ValueError(f"it is finer than the schema can say, got {value!r:.60}")
+        raise ValueError(f"it is finer than the unit of the schema, got {value!r:.60}")
     return count
 
 
 def _count_digits(value: str) -> int:
-    """Return how many digits stand behind the second's point, ends of zeros left out."""
+    """Return the number of decimal places of the seconds, without trailing zeros."""
     _, _, fraction = value.replace(",", ".").partition(".")
     digits = fraction[: next((at for at, one in enumerate(fraction) if not one.isdigit()), len(fraction))]
     return len(digits.rstrip("0"))
@@ -320,4 +320,4 @@ LOGICAL_TYPES: Final[dict[tuple[str, str | None], Callable[[Mapping[str, Any]], 
     ("string", "uuid"): lambda _: _then(_TEXT, _parse_uuid),
     ("bytes", "decimal"): _build_decimal,
 }
-"""What reads each logical type that has a form of its own in JSON; whole numbers are taken as they are."""
+"""Validators of the logical types with a form of their own in JSON; whole numbers are also accepted."""

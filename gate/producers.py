@@ -1,4 +1,4 @@
-"""Who may send events: tokens, which are kept as hashes alone, and quotas."""
+"""Producers of events: authentication by token, stored only as hashes, and quotas."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from hopwatch.probes.http.limits import App, Receive, Scope, Send, send_problem
 from hopwatch.probes.http.problems import HttpProblem
 
 QUOTA_PERIOD_S: Final = 10
-"""Quotas are kept on average over so many seconds."""
+"""Window over which quotas are averaged, in s."""
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/openapi.json"})
-"""What anybody may ask for."""
+"""Paths that need no token."""
 SCOPE_KEY: Final = "hopwatch.producer"
-"""Where a request says whose it is."""
+"""Key of the request's producer in the ASGI scope."""
 
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """One who may send: the SHA-256 of each token, the streams (all of them, if none is named), and the quotas.
+    """Producer of events: the SHA-256 of each of its tokens, its streams (all, if none is named), and its quotas.
 
-    ``subjects`` are those whose schemas and levels are his, of who has no streams of his own all of them.
+    ``subjects`` are those whose schemas and levels it may change; a producer without named streams may change all.
     """
 
     name: str
@@ -44,27 +44,27 @@ class Producer:
 
 
 ANONYMOUS: Final = Producer("", ())
-"""Whoever sends where nobody is asked who he is."""
+"""Producer of all requests when no producers are configured."""
 
 
 class Producers:
-    """All who may send; where there are none, anybody may."""
+    """Authenticate producers and enforce their quotas; without any producer, every request is accepted."""
 
     def __init__(self, producers: Sequence[Producer] = ()) -> None:
-        """Take them; nobody has sent anything yet."""
+        """Take the producers, with empty quota windows."""
         self._producers = tuple(producers)
         self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
 
     @property
     def is_token_required(self) -> bool:
-        """Whether a request has to say whose it is."""
+        """Requests must carry a token, as producers are configured."""
         return bool(self._producers)
 
     def authenticate(self, headers: Iterable[tuple[bytes, bytes]]) -> Producer:
-        """Return whose a request is.
+        """Return the producer of a request, by its token.
 
         Raises:
-            Problem: it does not say, or not the truth.
+            HttpProblem: the token is missing or unknown.
         """
         if not self.is_token_required:
             return ANONYMOUS
@@ -78,21 +78,21 @@ class Producers:
         return found
 
     def check_subject(self, producer: Producer, subject: str) -> None:
-        """Check that the schemas and the level of a subject are a producer's; an empty one stands for all subjects.
+        """Check that a producer may change the schemas and the level of a subject; the empty name means all subjects.
 
         Raises:
-            Problem: they are not.
+            HttpProblem: it may not.
         """
         if producer.streams and subject not in producer.subjects:
-            asked = f"those of {subject!r:.80}" if subject else "what all subjects owe"
+            asked = f"those of {subject!r:.80}" if subject else "the level of all subjects"
             told = f"{producer.name} may change the schemas of {', '.join(sorted(producer.subjects))}, not {asked}"
             raise HttpProblem(HTTPStatus.FORBIDDEN, "other-subject", told[:400])
 
     def charge_stream(self, producer: Producer, stream: str, events: int, size: int) -> None:
-        """Count what a producer sends.
+        """Check that a producer may send to a stream, and charge its events and bytes to the quotas.
 
         Raises:
-            Problem: he may not send to this stream, or has sent too much.
+            HttpProblem: it may not send to this stream, or has exceeded a quota.
         """
         if producer.streams and stream not in producer.streams:
             told = f"{producer.name} may send to {', '.join(sorted(producer.streams))}, not to {stream!r}"
@@ -100,10 +100,10 @@ class Producers:
         self.charge(producer, events, size)
 
     def charge(self, producer: Producer, events: int, size: int) -> None:
-        """Count events, or requests to the registry as so many, and their bytes.
+        """Charge events and bytes to a producer's quotas; a request to the registry counts as one event.
 
         Raises:
-            Problem: he has sent too much.
+            HttpProblem: it has exceeded a quota.
         """
         costs = [
             (what, RateLimitItemPerSecond(quota * QUOTA_PERIOD_S, QUOTA_PERIOD_S), cost)
@@ -119,7 +119,7 @@ class Producers:
             self._limiter.hit(item, producer.name, what, cost=cost)
 
     def _find_by_hash(self, digest: bytes) -> Producer | None:
-        """Return whose token has a hash; how long that takes tells nothing of the others."""
+        """Return the producer of a token's hash; the comparison takes constant time."""
         found = None
         for producer in self._producers:
             for one in producer.token_hashes:
@@ -141,14 +141,14 @@ class Producers:
 
 
 class AuthenticationMiddleware:
-    """An ASGI app that only those come to who may; what else they send is not read."""
+    """ASGI middleware that authenticates each request; the body of a refused one is not read."""
 
     def __init__(self, app: App, producers: Producers) -> None:
-        """Stand before an app."""
+        """Wrap an app."""
         self._app, self._producers = app, producers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through with the name of its producer, or say that nobody knows him."""
+        """Pass the request on with its producer in the scope, or answer 401."""
         if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
             try:
                 scope[SCOPE_KEY] = self._producers.authenticate(scope["headers"])
@@ -159,7 +159,7 @@ class AuthenticationMiddleware:
 
 
 def _parse_token(said: bytes) -> bytes:
-    """Return the token of an authorization; of one that cannot be read, bytes that are none."""
+    """Return the token of an authorization header; empty bytes if it is malformed."""
     kind, _, value = said.strip().partition(b" ")
     if kind.lower() == b"bearer":
         return value.strip()

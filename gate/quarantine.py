@@ -1,4 +1,4 @@
-"""What was rejected, read again: from the topic or the spool that it was written to, less what was replayed since."""
+"""Read rejected events back from their topic or spool, without those that were replayed since."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _MAX_MESSAGES: Final = 1_000
 
 
 class QuarantineError(Exception):
-    """What was rejected cannot be read; the message says why."""
+    """Rejected events cannot be read; the message says why."""
 
 
 def read_rejected(url: str, access: KafkaAccess) -> list[RejectedRecord]:
-    """Return the events that were rejected and have not been replayed since, the oldest first, each id once.
+    """Return the rejected events that were not replayed since, the oldest first, each id once.
 
-    What is no record of the gate is passed over: a topic may have been something else once.
+    Records of other formats are skipped: the topic may have had another use before.
 
     Raises:
         QuarantineError: the topic or the folder cannot be read.
@@ -37,9 +37,9 @@ def read_rejected(url: str, access: KafkaAccess) -> list[RejectedRecord]:
 
 
 def filter_replayed(found: Iterable[bytes]) -> list[RejectedRecord]:
-    """Return of records in any order those that stand: of each id the latest, if it was not replayed after it.
+    """Return the latest rejected record of each id, unless it was replayed after that; the input may have any order.
 
-    What came under another event's id does not stand for that one.
+    An event sent under another event's id is kept apart from the event that owns the id.
     """
     latest: dict[tuple[bytes, bool], RejectedRecord] = {}
     replayed_us: dict[bytes, int] = {}
@@ -57,9 +57,9 @@ def filter_replayed(found: Iterable[bytes]) -> list[RejectedRecord]:
 
 
 def _read_spool(url: str) -> Iterator[bytes]:
-    """Yield all records of a spool, those too that a gate has synced and not published yet.
+    """Yield all records of a spool, including those in open segments that a running gate has synced.
 
-    One that is published meanwhile comes twice, rather than not at all.
+    A segment that is published meanwhile may be read twice, but is never missed.
     """
     root = Path(url.removeprefix(SPOOL))
     try:
@@ -72,7 +72,7 @@ def _read_spool(url: str) -> Iterator[bytes]:
 
 
 def _read_open_segments(root: Path) -> list[bytes]:
-    """Return the segments that are still written to, as far as they are."""
+    """Return the contents so far of the segments that are still open."""
     found = []
     for segment in sorted(root.glob(f"*/*{OPEN_SUFFIX}")):
         with suppress(FileNotFoundError):
@@ -81,8 +81,8 @@ def _read_open_segments(root: Path) -> list[bytes]:
 
 
 def _read_topic(place: KafkaPlace, access: KafkaAccess) -> Iterator[bytes]:
-    """Yield all values from the beginning of a topic to where it ends now."""
-    from confluent_kafka import Consumer, KafkaException, TopicPartition  # noqa: PLC0415 - who spools does without it
+    """Yield all values from the beginning of a topic to its current end."""
+    from confluent_kafka import Consumer, KafkaException, TopicPartition  # noqa: PLC0415 - a spool does not need it
 
     consumer = Consumer(
         {

@@ -1,4 +1,4 @@
-"""A map that forgets what is old, so that it never grows beyond its bound."""
+"""Bounded map that drops its oldest entries."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ V = TypeVar("V")
 
 
 class RecentMap(Generic[K, V]):
-    """Keeps at least the last ``least`` entries that were put into it, and at most twice as many.
+    """Bounded map that keeps at least the ``least`` most recent entries, and at most twice as many.
 
-    In two generations: when the young one is full, the old one goes as a whole, which costs nothing an entry.
+    It has two generations: when the young one is full, the old one is dropped as a whole, at no cost per entry.
     """
 
     def __init__(self, least: int) -> None:
@@ -21,18 +21,18 @@ class RecentMap(Generic[K, V]):
         self._old: dict[K, V] = {}
 
     def get(self, key: K) -> V | None:
-        """Return what was put in under a key, if it is kept still."""
+        """Return the value of a key, if it is still kept."""
         found = self._young.get(key)
         return self._old.get(key) if found is None else found
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value."""
+        """Store a value."""
         if len(self._young) >= self._min_entries:
             self._old, self._young = self._young, {}
         self._young[key] = value
 
     def forget(self, key: K) -> None:
-        """Let go of a key at once."""
+        """Remove a key."""
         self._young.pop(key, None)
         self._old.pop(key, None)
 

@@ -1,7 +1,7 @@
-"""Whether a record that is in a topic already may enter: read by its writer's schema, held to what the gate holds to.
+"""Validation of records that are already in a topic: decode by the writer's schema, then apply the gate's checks.
 
-Nothing here knows Kafka: a record is judged by what it says and by when its topic took it, so that whoever judges it
-again after a crash comes to the same end.
+Nothing here depends on Kafka: the result depends only on the record and on the time at which its topic took it, so that
+a second validation after a crash has the same result.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hopwatch.probes.contract.ids import TextId
 from hopwatch.probes.http.problems import Fault
 
 MAX_METADATA_BYTES: Final = 64 * 1024
-"""What the key and the headers of a record have at most, so that what is written of it fits into a topic."""
+"""Maximum size of the key and the headers of a record, so that the output record fits into a topic."""
 _MAX_DETAIL_CHARS: Final = 300
 
 
@@ -34,10 +34,10 @@ HEADER_FIELDS: Final = RecordFields()
 
 @dataclass(frozen=True, slots=True)
 class TopicRecord:
-    """A record as it stands in a topic.
+    """Record of a topic.
 
-    ``where`` is ``TOPIC/PARTITION/OFFSET``; ``recorded_us`` the time that the topic has for it, µs since 1970, None
-    where it has none; ``size_beside`` the bytes of key and headers.
+    ``location`` is ``TOPIC/PARTITION/OFFSET``; ``recorded_us`` the record's timestamp, µs since 1970, None without one;
+    ``metadata_bytes`` the size of key and headers.
     """
 
     location: str
@@ -49,7 +49,7 @@ class TopicRecord:
 
 @dataclass(frozen=True, slots=True)
 class RecordChecker:
-    """What the records of a topic are held to."""
+    """Validate the records of a topic against its schema, its limits and its rules."""
 
     stream: str
     resolutions: ResolutionCache
@@ -58,12 +58,12 @@ class RecordChecker:
     framing: ValueFraming = ValueFraming.AUTO
 
     def check(self, record: TopicRecord, now_us: int) -> CheckedEvent:
-        """Return what becomes of a record that is read now.
+        """Check a record that is read now.
 
-        It arrived when its topic took it, so that a validator that is late does not make it old.
+        Its arrival is the time at which its topic took it, so that the lag of a validator does not make it too old.
 
         Raises:
-            ShelfDownError: its schema is not known yet, and the registry is down.
+            SchemaStoreError: its schema is not cached, and the registry is down.
         """
         arrived_us = now_us if record.recorded_us is None else min(record.recorded_us, now_us)
         codec = self.resolutions.get_codec()
@@ -88,7 +88,7 @@ class RecordChecker:
         )
 
     def build_rejected(self, judged: CheckedEvent, record: TopicRecord, now_us: int) -> RejectedRecord:
-        """Return what is kept of a record that may not enter; of one that is too long, its beginning."""
+        """Return the rejected record to write to quarantine; data that is too long is cut."""
         return RejectedRecord(
             self.stream,
             judged.event_id,
@@ -105,7 +105,7 @@ class RecordChecker:
         """Return the value of a record, and the codec that writes it.
 
         Raises:
-            MisfitError: it has none.
+            SchemaMismatchError: it has no valid value.
         """
         if record.metadata_bytes > MAX_METADATA_BYTES:
             told = f"key and headers have at most {MAX_METADATA_BYTES:,} bytes, got {record.metadata_bytes:,}"
@@ -125,7 +125,7 @@ class RecordChecker:
         except ResolutionError as error:
             raise _mismatch(str(error), error.place) from None
         except UnknownError as error:
-            raise _mismatch(f"{error}: nobody registered what wrote it") from None
+            raise _mismatch(f"{error}: register the writer's schema") from None
         except SchemaMismatchError:
             raise
         except ValueError as error:
@@ -141,7 +141,7 @@ class RecordChecker:
             return TextId.from_text(record.location)
 
     def _read_event_time(self, record: TopicRecord, value: object, codec: Codec, faults: list[Fault]) -> int | None:
-        """Return the event time that is said, None where there is none."""
+        """Return the stated event time; None without a valid one."""
         if value is None and self.fields.time_path is not None:
             return None
         try:

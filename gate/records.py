@@ -1,6 +1,6 @@
-"""What the gate writes of its own: an event in a spool, which has no headers, and an event that may not enter.
+"""Record formats of the gate: an event in a spool, which has no headers, a rejected event, and a replayed one.
 
-Both are in the envelope of WIRE.md, so that the first 33 bytes of any record say what it is.
+All are in the envelope of WIRE.md, so that the first 33 bytes of any record identify its type.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _REPLAYED_AVRO: Final[dict[str, Any]] = {
 
 
 class _RecordSchema:
-    """One of the gate's own schemas."""
+    """Schema of one of the gate's own record types."""
 
     def __init__(self, said: dict[str, Any]) -> None:
         self.schema = Schema.parse(orjson.dumps(said))
@@ -87,7 +87,7 @@ REPLAYED_SCHEMA: Final = _RecordSchema(_REPLAYED_AVRO)
 
 @dataclass(frozen=True, slots=True)
 class EnteredRecord:
-    """An event that may enter: ``event`` is its envelope, ids are 16 bytes, times µs since 1970."""
+    """Accepted event in a spool: ``event`` is its envelope, the id has 16 bytes, times are µs since 1970."""
 
     stream: str
     event_id: bytes
@@ -96,7 +96,7 @@ class EnteredRecord:
     event: bytes
 
     def encode(self) -> bytes:
-        """Return it as a spool has it."""
+        """Return the record in its envelope, as it is written to a spool."""
         return ENTERED_SCHEMA.encode(
             {
                 "stream": self.stream,
@@ -109,10 +109,10 @@ class EnteredRecord:
 
     @classmethod
     def decode(cls, record: bytes) -> EnteredRecord:
-        """Return what a record of a spool says.
+        """Return the accepted event in a record of a spool.
 
         Raises:
-            EnvelopeError: it is no such record.
+            EnvelopeError: it is not such a record.
         """
         _check_prefix(record, ENTERED_SCHEMA, "an event that entered")
         found = ENTERED_SCHEMA.decode(record)
@@ -121,12 +121,11 @@ class EnteredRecord:
 
 @dataclass(frozen=True, slots=True)
 class RejectedRecord:
-    """An event that may not enter, as it was sent; of one that is too long, the beginning.
+    """Rejected event with its data as it was sent, cut if it is too long.
 
-    ``event_us`` is the event time that it says, None where it says none that can be read. Without ``owns_id`` the id is
-    made of its bytes, or another event's.
-    ``is_held`` says that its sender was told that it is kept for somebody to look at; of the others he was told that
-    they are refused.
+    ``event_us`` is the stated event time, None if it states none that can be read. Without ``owns_id`` the id is a hash
+    of its bytes, or another event's id.
+    ``is_held`` marks an event that a rule holds for review, and its sender got 202; the others were refused.
     """
 
     stream: str
@@ -140,7 +139,7 @@ class RejectedRecord:
     owns_id: bool = True
 
     def encode(self) -> bytes:
-        """Return it as topics and spools have it."""
+        """Return the record in its envelope, as it is written to topics and spools."""
         return REJECTED_SCHEMA.encode(
             {
                 "stream": self.stream,
@@ -158,21 +157,21 @@ class RejectedRecord:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedRecord:
-    """That a rejected event was sent again, and when."""
+    """Marker of a rejected event that was replayed, with the time of the replay."""
 
     event_id: bytes
     replayed_us: int
 
     def encode(self) -> bytes:
-        """Return it as it stands among the rejected."""
+        """Return the marker in its envelope, as it is written beside the rejected events."""
         return REPLAYED_SCHEMA.encode({"id": self.event_id, "replayed_us": self.replayed_us})
 
 
 def decode_rejected(record: bytes) -> RejectedRecord | ReplayedRecord:
-    """Return what a record among the rejected says.
+    """Return the rejected event or the replay marker in a record.
 
     Raises:
-        EnvelopeError: it is none of the gate's.
+        EnvelopeError: it is neither of the two.
     """
     if record.startswith(REPLAYED_SCHEMA.prefix):
         found = REPLAYED_SCHEMA.decode(record)

@@ -1,4 +1,4 @@
-"""Rejected events, sent in again: judged as the gate judges, written, stamped, and marked as replayed."""
+"""Replay of rejected events: validate them as the gate does, write, stamp, and mark them as replayed."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ BATCH_EVENTS: Final = 500
 def replay_events(
     gate: Gate, registry: Registry, stream: str, wanted: Sequence[RejectedRecord], data: bytes | None = None
 ) -> list[EventResult]:
-    """Send events in again, with ``data`` in place of their own if there is any, and return what became of each.
+    """Replay rejected events, with ``data`` in place of their own data if given, and return the result of each.
 
-    One without an id or an event time of its own is not sent: it would enter as something that it is not. What may
-    not enter still is neither stamped nor kept a second time.
+    An event without an id or an event time of its own is not sent: it would enter as another event. An event that is
+    refused again is neither stamped nor written to quarantine a second time.
 
     Raises:
-        Problem: the subject has no schema, or the store is down.
+        HttpProblem: the subject has no schema, or the store is down.
     """
     return asyncio.run(_replay(gate, registry, stream, wanted, data))
 
@@ -38,7 +38,7 @@ async def _replay(
 ) -> list[EventResult]:
     intake = gate.intakes[stream]
     codecs = CodecCache(registry, gate.clock)
-    # Two of them may have one id, one of which owns it.
+    # Keyed by position: two of them may have the same id, which only one of them owns.
     outcomes = {
         at: _reject_unidentified(one) for at, one in enumerate(wanted) if not one.owns_id or one.event_us is None
     }
@@ -61,12 +61,12 @@ async def _replay(
 
 def _reject_unidentified(one: RejectedRecord) -> EventResult:
     what = "event time of its own" if one.owns_id else "id of its own, or another event's"
-    told = f"it has no {what}, and would be another: let its sender send it anew"
+    told = f"it has no {what}, and would be another event: let its sender send it again"
     return EventResult(ids.format_uuid(one.event_id), EventStatus.REJECTED, one.arrived_us, (Fault("", told),))
 
 
 async def _mark_replayed(intake: EventIntake, entered: Sequence[RejectedRecord], gate: Gate) -> None:
-    """Note that these are in; if that cannot be written they are listed once more, and their ids tell them apart."""
+    """Write the markers of replayed events; without them these are listed again, and their ids reveal a repeat."""
     if not entered:
         return
     loop = asyncio.get_running_loop()

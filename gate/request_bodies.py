@@ -1,4 +1,4 @@
-"""Bodies of requests, taken apart into events; what is wrong with one of them is told of it alone."""
+"""Parsing of request bodies into events; a fault of one event does not affect the others."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hopwatch.gate import json_members
 from hopwatch.probes.http.problems import Fault, HttpProblem
 
 MAX_EVENTS: Final = 1_000
-"""Events of one request."""
+"""Maximum number of events in one request."""
 MAX_EVENT_BYTES: Final = 256 * 1024
-"""What an event has at most, as JSON and as Avro."""
+"""Maximum size of an event, as JSON and as Avro."""
 
 
 class SentEvent(NamedTuple):
-    """One event as it was sent: its id and time as values of JSON, its data as bytes of JSON.
+    """Event as it was sent: its id and time as JSON values, its data as JSON bytes.
 
     ``place`` is the JSON pointer of the event in the body; ``data_place`` that of its data.
     """
@@ -44,16 +44,16 @@ _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def parse_batch(body: bytes) -> list[SentEvent]:
-    """Return the events of a body that is a list of them.
+    """Return the events of a body that is a JSON list of events.
 
     Raises:
-        Problem: it is no JSON, no list, empty, or too long.
+        HttpProblem: it is not JSON, not a list, empty, or too long.
     """
     if not json_members.may_have_repeats(body):
         try:
             found = _EVENTS.decode(body)
         except _UNREADABLE:
-            pass  # what is wrong with one is told of it alone
+            pass  # the items are parsed one by one below, so that each has faults of its own
         else:
             _check_count(len(found))
             return [
@@ -71,12 +71,12 @@ def parse_batch(body: bytes) -> list[SentEvent]:
 
 
 def parse_single(event_id: str, time: object, body: bytes) -> SentEvent:
-    """Return the event of a body that is its data."""
+    """Return the event of a body that holds its data alone."""
     return SentEvent(event_id, time, body, faults=find_repeats(body))
 
 
 def find_repeats(data: bytes, place: str = "") -> tuple[Fault, ...]:
-    """Return what is wrong with JSON in which a member stands twice, with the place of the first such member."""
+    """Return the fault of JSON with a repeated member, at the place of the first one; empty without one."""
     found = json_members.find_repeated_member(data) if json_members.may_have_repeats(data) else None
     return () if found is None else (Fault(place + found, json_members.REPEATED_MEMBER),)
 
@@ -92,15 +92,15 @@ def _parse_item(item: bytes, place: str) -> SentEvent:
         found = _ITEM.decode(item)
     except _UNREADABLE as error:
         return _build_malformed(item, place, error)
-    # One that is too large is refused for that.
+    # An event that is too large is refused for its size anyway.
     faults = find_repeats(item, place) if len(found.data) <= MAX_EVENT_BYTES else ()
-    # Under which of two ids it was sent nobody knows either.
+    # With a repeated id it is unknown which of the two was meant.
     event_id = None if any(one.place == f"{place}/id" for one in faults) else found.id
     return SentEvent(event_id, found.time, bytes(found.data), place, f"{place}/data", faults)
 
 
 def _build_malformed(item: bytes, place: str, error: Exception) -> SentEvent:
-    """Return what can be told of an item that is no event: its id too, if it has one."""
+    """Return a malformed item as an event with a fault; with its id, if it has one."""
     fault = Fault(place, f"an event has id, data and perhaps time: {error!s:.120}")
     try:
         parts = _OBJECT.decode(item)

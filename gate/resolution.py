@@ -1,9 +1,9 @@
-"""Avro bodies that one schema wrote, read as another one says: by the rules of Avro's "Schema Resolution".
+"""Schema resolution: decode Avro bodies of a writer's schema as values of a reader's schema.
 
-By hand, and not by a library: of a union a library returns the value and not the type that it was written as, so that
-0.1 as a double may be written on as a float; and fastavro takes numbers that do not fit their type, indices below 0 and
-defaults of bytes as text. Both schemas were linted when they were registered, so that neither is recursive, and no
-item of an array or map is without a byte.
+It follows "Schema Resolution" of the Avro specification, without a library: of a union a library returns the value but
+not the type it was written as, so that 0.1 as a double might be re-encoded as a float; and fastavro accepts numbers out
+of the range of their type, negative indices, and text as the default of bytes. Both schemas were linted when they were
+registered, so that neither is recursive, and each item of an array or map takes at least one byte.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ Avro = Any
 
 
 class Resolution:
-    """Reads what one schema wrote as another one says."""
+    """Decoder of the values of a writer's schema as those of a reader's schema."""
 
     def __init__(self, writer: Schema, reader: Schema) -> None:
-        """Build what reads, once.
+        """Build the reader functions, once.
 
         Raises:
-            UnresolvableError: nothing that the one wrote can be read by the other.
+            ResolutionError: no value of the writer can be read by the reader.
         """
         self._read = _build_reader(writer.parsed, reader.parsed)
 
@@ -51,7 +51,7 @@ class Resolution:
         """Return the value of the body that begins at ``at``, in the form that a codec of the reader's schema writes.
 
         Raises:
-            UnreadableError: it is none, holds what the reader cannot take, or other bytes follow it.
+            UnreadableError: it is invalid, holds a value that the reader cannot represent, or has bytes after it.
         """
         body = AvroInput(data, at)
         try:
@@ -64,10 +64,10 @@ class Resolution:
 
 
 def _build_reader(writer: Avro, reader: Avro) -> ReadValue:
-    """Return what reads a type as another.
+    """Return the function that reads a type of the writer as a type of the reader.
 
     Raises:
-        UnresolvableError: nothing does.
+        ResolutionError: the types do not match.
     """
     if writer.type == "union":
         return _build_union_reader(writer, reader)
@@ -77,7 +77,7 @@ def _build_reader(writer: Avro, reader: Avro) -> ReadValue:
         raise ResolutionError(f"the {writer.type} is named {reader.fullname}, not {writer.fullname}")
     made = _BUILDERS.get((writer.type, reader.type))
     if made is None:
-        raise ResolutionError(f"what was written as {writer.type} is not read as {reader.type}")
+        raise ResolutionError(f"a value written as {writer.type} cannot be read as {reader.type}")
     return _with_logical_type(made(writer, reader), reader)
 
 
@@ -89,7 +89,7 @@ def _build_union_reader(writer: Avro, reader: Avro) -> ReadValue:
         except ResolutionError as error:
             branches.append(error)
     if all(isinstance(one, ResolutionError) for one in branches):
-        raise ResolutionError("no type of the union that was written is read")
+        raise ResolutionError("no type of the writer's union can be read")
 
     def read(body: AvroInput) -> Any:  # noqa: ANN401 - what the schema says, here and below
         number = bodies.read_long(body)
@@ -104,7 +104,7 @@ def _build_union_reader(writer: Avro, reader: Avro) -> ReadValue:
 
 
 def _build_branch_reader(writer: Avro, reader: Avro) -> ReadValue:
-    """Return what reads a type as the branch of a union that is most like it, and says which one that is."""
+    """Return the function that reads a type as the closest branch of the reader's union, with the branch's name."""
     able = sorted((one for one in reader.schemas if is_compatible(one, writer)), key=lambda one: _distance(writer, one))
     alike = sorted((one for one in reader.schemas if one.type == writer.type), key=lambda one: _distance(writer, one))
     for branch in (*able, *alike):
@@ -116,18 +116,18 @@ def _build_branch_reader(writer: Avro, reader: Avro) -> ReadValue:
             return inner
         name = branch_name(branch)
         return lambda body: (name, inner(body))
-    raise ResolutionError(f"what was written as {writer.type} has no place in the union of the reader's")
+    raise ResolutionError(f"a value written as {writer.type} matches no type of the reader's union")
 
 
 def _distance(writer: Avro, branch: Avro) -> int:
     if branch.type != writer.type:
-        # The least promotion first.
+        # The smallest promotion first.
         return 2 + (_NUMBERS.index(branch.type) if branch.type in _NUMBERS else 0)
     return 0 if branch.type not in _NAMED or branch.fullname == writer.fullname else 1
 
 
 def _has_same_name(writer: Avro, reader: Avro) -> bool:
-    """As Avro's library has it: without the namespace, or by an alias in full."""
+    """Return whether two named types match as in Avro's library: by their short names, or by an alias in full."""
     return reader.name == writer.name or writer.fullname in (reader.props.get("aliases") or ())
 
 
@@ -163,7 +163,7 @@ def _build_array(writer: Avro, reader: Avro) -> ReadValue:
         try:
             while count := bodies.read_block_count(body):
                 for _ in range(count):
-                    found.append(item(body))  # noqa: PERF401 - how many there are is told where it fails
+                    found.append(item(body))  # noqa: PERF401 - an error needs the number of items read so far
         except ResolutionError as error:
             error.path.insert(0, len(found))
             raise
@@ -191,7 +191,7 @@ def _build_map(writer: Avro, reader: Avro) -> ReadValue:
 
 
 def _find_field(writer: Avro, field: Avro) -> tuple[str, ReadValue] | None:
-    """Return what a field of the reader's is read from, and how; none if it was not written."""
+    """Return the writer's field for a reader's field, and its reader function; None if it was not written."""
     names = (field.name, *(field.props.get("aliases") or ()))
     source = next((writer.fields_dict[name] for name in names if name in writer.fields_dict), None)
     if source is not None:
@@ -214,15 +214,15 @@ def _build_record(writer: Avro, reader: Avro) -> ReadValue:
             error.path.insert(0, field.name)
             raise
         except ValueError as error:
-            raise ResolutionError(f"its default is none of its type: {error}", field.name) from None
-    # What the reader does not know is read as it was written, and left.
+            raise ResolutionError(f"its default does not match its type: {error}", field.name) from None
+    # Fields that the reader does not have are read by the writer's own type, and dropped.
     steps = [(wanted[one.name] or [("", _build_reader(one.type, one.type))], one.name) for one in writer.fields]
     cost = len(repr(defaults)) if defaults else 0
 
     def read(body: AvroInput) -> dict[str, Any]:
         body.defaults_bytes_left -= cost
         if body.defaults_bytes_left < 0:
-            raise UnreadableError(f"what it lacks would be more than {MAX_DEFAULTS_BYTES:,} bytes of defaults")
+            raise UnreadableError(f"its missing fields need more than {MAX_DEFAULTS_BYTES:,} bytes of defaults")
         found = dict(defaults)
         for targets, name in steps:
             start = body.position
@@ -240,7 +240,7 @@ def _build_record(writer: Avro, reader: Avro) -> ReadValue:
 
 
 def _with_logical_type(read: ReadValue, reader: Avro) -> ReadValue:
-    """Return what reads a type with a logical one in the form that the codec has for it."""
+    """Return the reader function extended by a logical type, in the form that the codec writes."""
     logical = logical_type(reader)
     if (reader.type, logical) not in LOGICAL_TYPES:
         return read

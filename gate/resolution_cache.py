@@ -1,4 +1,4 @@
-"""The schemas of a topic's values: who wrote each, and the latest version of the subject, which all are read as."""
+"""Cache of the writers' schemas of a topic, resolved against the latest version of its subject."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from hopwatch.gate.resolution import Resolution
 from hopwatch.probes.clock import Clock
 
 FRESH_NS: Final = 1_000_000_000
-"""So long nobody asks again which version is the latest."""
+"""Period for which the latest version is cached, in ns."""
 MAX_WRITERS: Final = 256
 
 
 class ResolutionCache:
-    """What reads values; what was found once serves on while the registry is down."""
+    """Cache of schema resolutions; one that is cached is still served while the registry is down."""
 
     def __init__(self, registry: Registry, subject: str, clock: Clock) -> None:
-        """Begin knowing none."""
+        """Begin with an empty cache."""
         self._registry, self.subject, self._clock = registry, subject, clock
         self._writers: dict[SchemaRef, Schema] = {}
         self._resolutions: dict[SchemaRef, Resolution | ResolutionError] = {}
@@ -34,7 +34,7 @@ class ResolutionCache:
 
         Raises:
             UnknownError: the subject has no schema.
-            ShelfDownError: none is known yet, and the registry is down.
+            SchemaStoreError: none is cached, and the registry is down.
         """
         if self._codec is None or self._clock.monotonic_ns() - self._asked_ns >= FRESH_NS:
             try:
@@ -45,17 +45,17 @@ class ResolutionCache:
         return self._codec
 
     def get_resolution(self, writer: SchemaRef) -> tuple[Resolution, Codec]:
-        """Return what reads the values of a schema as those of the latest version, and the codec of that one.
+        """Return the resolution of a writer's schema against the latest version, and the codec of that version.
 
         Raises:
-            UnknownError: nobody knows the schema.
-            UnresolvableError: its values cannot be read as the latest version.
-            ShelfDownError: it is not known yet, and the registry is down.
+            UnknownError: the schema is not registered.
+            ResolutionError: its values cannot be read as the latest version.
+            SchemaStoreError: it is not cached, and the registry is down.
         """
         schema = self._writers.get(writer)
         if schema is None:
             schema = Schema.parse(self._find_schema(writer).text)
-            # Whoever writes by a schema that is new may count on a version that is new.
+            # A new writer's schema may come with a new latest version.
             self._load_latest()
             if len(self._writers) >= MAX_WRITERS:
                 self._writers.clear()

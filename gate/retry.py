@@ -1,4 +1,4 @@
-"""Calls of Kafka's clients that are made again until they succeed, cannot, or nobody wants them any more."""
+"""Retry of Kafka client calls until they succeed, fail for good, or a stop is requested."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.topic import get_kafka_error
 
 ANSWER_TIMEOUT_S: Final = 5.0
-"""So long one call waits for the brokers; then it is made again."""
+"""Timeout of one call; after it the call is retried."""
 RETRY_S: Final = 0.5
 STOP_GRACE_S: Final = 10.0
-"""So long after the wish to stop brokers that are away are still waited for."""
+"""Time after a stop request for which unavailable brokers are still waited for."""
 
 _TRANSIENT_ERRORS: Final = (
     KafkaError._TIMED_OUT,  # noqa: SLF001 - public in all but name, as those below
@@ -40,27 +40,27 @@ _TRANSIENT_ERRORS: Final = (
     KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError.UNSTABLE_OFFSET_COMMIT,
 )
-"""What Kafka's own clients ask again after, too: the brokers are away, or agree on a new leader."""
+"""Errors that Kafka's own clients retry too: brokers are unavailable, or a leader is being elected."""
 T = TypeVar("T")
 
 
 class StoppedError(Exception):
-    """It was to stop while it waited."""
+    """A stop was requested while a call was retried."""
 
 
 class KafkaRetry:
-    """Tries on while brokers are away, and says so once for each time."""
+    """Retry policy for unavailable brokers; each outage is reported once."""
 
     def __init__(self, around: RunContext) -> None:
-        """Begin with all well."""
+        """Begin without an outage."""
         self._context, self._is_reported, self._stopped_s = around, False, 0.0
 
     def call(self, call: Callable[[], T]) -> T:
-        """Return what a call returns, once it does.
+        """Call until it succeeds, and return the result.
 
         Raises:
-            StoppedError: it still did not, some time after the wish to stop.
-            KafkaException: it never will.
+            StoppedError: it still fails some time after a stop was requested.
+            KafkaException: the error is permanent.
         """
         while True:
             try:
@@ -72,24 +72,24 @@ class KafkaRetry:
                 self.back_off(what)
 
     def back_off(self, what: KafkaError) -> None:
-        """Wait a little after something went wrong, and tell it unless that was done.
+        """Wait before the next try, and report the error if it is the first of an outage.
 
         Raises:
-            StoppedError: the wish to stop is too old.
+            StoppedError: the stop was requested too long ago.
         """
         if not self._is_reported:
             self._is_reported = True
-            self._context.report(f"the brokers do not do what they are asked: {what.str()}: trying on, nothing is lost")
+            self._context.report(f"the calls to the brokers fail: {what.str()}: retrying, nothing is lost")
         if not self._context.stop.wait(RETRY_S):
             return
         self._stopped_s = self._stopped_s or self._context.monotonic_s()
         if self._context.monotonic_s() - self._stopped_s > STOP_GRACE_S:
             raise StoppedError
-        # That a stop is wished for wakes whoever waits for it at once.
+        # Once a stop is requested, the wait above returns at once.
         _NEVER.wait(RETRY_S)
 
     def reset(self) -> None:
-        """Tell that what went wrong goes well again."""
+        """Report the end of an outage."""
         if self._is_reported:
             self._is_reported = False
             self._context.report("the brokers answer again")

@@ -1,4 +1,4 @@
-"""The gate by HTTP: events of a stream, one or many, in JSON."""
+"""HTTP routes of the gate: send the events of a stream, one or a batch, in JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hopwatch.probes.message_headers import TIME_HEADER
 
 JSON: Final = "application/json"
 MAX_BODY_BYTES: Final = 1024 * 1024
-"""A request with events has at most, unpacked."""
+"""Maximum size of a request with events, decompressed."""
 
 _DESCRIPTIONS: Final = {
     400: "the body is no JSON, or no gzip, or ends too early",
@@ -60,14 +60,14 @@ Fingerprint = Annotated[str | None, _FINGERPRINT]
 
 
 class EventFaultAnswer(BaseModel):
-    """What is wrong with an event, or was noted, and where."""
+    """Error or note about an event, with its place."""
 
     place: str
     detail: str
 
 
 class EventAnswer(BaseModel):
-    """What became of an event."""
+    """Result of one event."""
 
     id: str
     status: int
@@ -76,7 +76,7 @@ class EventAnswer(BaseModel):
 
 
 class EventBatchAnswer(BaseModel):
-    """What became of a batch; ``events`` are those of which there is more to say."""
+    """Result of a batch; ``events`` has only those with errors or notes, or all of them with ``each=true``."""
 
     entered: int
     held: int
@@ -84,7 +84,7 @@ class EventBatchAnswer(BaseModel):
 
 
 def build_router(intakes: Mapping[str, EventIntake], codecs: CodecCache, producers: Producers) -> APIRouter:
-    """Return the routes to the entrances of streams, by their names."""
+    """Build the routes to the entrances of streams."""
     routes = APIRouter()
     answers = handlers.document_problems(_DESCRIPTIONS)
     known = {"enum": sorted(intakes)} if intakes else None
@@ -95,7 +95,7 @@ def build_router(intakes: Mapping[str, EventIntake], codecs: CodecCache, produce
         "/streams/{stream}/events/{event_id}",
         status_code=HTTPStatus.CREATED,
         response_model=EventAnswer,
-        responses={**answers, 202: {"model": EventAnswer, "description": "the event is kept for somebody to look at"}},
+        responses={**answers, 202: {"model": EventAnswer, "description": "the event is in quarantine, for review"}},
         openapi_extra={
             "requestBody": _document_body({"description": "the event"}),
             "parameters": [_document_time_header()],
@@ -104,7 +104,7 @@ def build_router(intakes: Mapping[str, EventIntake], codecs: CodecCache, produce
     async def put_event(
         request: Request, event_id: EventId, *, stream: str = stream_of, schema: Fingerprint = None
     ) -> Response:
-        """Let one event in; 2xx once the transport has it."""
+        """Accept one event; 2xx once the transport has it."""
         intake = _find_intake(intakes, stream)
         _check_content_type(request)
         body = await request.body()
@@ -130,9 +130,9 @@ def build_router(intakes: Mapping[str, EventIntake], codecs: CodecCache, produce
         *,
         stream: str = stream_of,
         schema: Fingerprint = None,
-        each: Annotated[bool, Query(description="let in what may enter, and answer for each event")] = False,
+        each: Annotated[bool, Query(description="accept each event on its own, and answer for each")] = False,
     ) -> Response:
-        """Let events in, all of them or none; 2xx once the transport has them."""
+        """Accept events, all of them or none; 2xx once the transport has them."""
         intake = _find_intake(intakes, stream)
         _check_content_type(request)
         body = await request.body()

@@ -1,4 +1,4 @@
-"""Whether rules go with a schema: one that looks where nothing is holds nothing back, or everything."""
+"""Check of rules against a schema: a rule on a field that does not exist blocks no event, or every one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NUMBERS: Final = frozenset({"int", "long", "float", "double"})
 
 
 def find_mismatches(rules: Sequence[EventRule], schema: Schema) -> Iterator[str]:
-    """Yield a sentence for each rule that cannot do what it is for."""
+    """Yield a sentence for each rule that cannot work with the schema."""
     for rule in rules:
         field = getattr(rule.check, "field", None)
         if isinstance(field, FieldPath) and (told := _find_mismatch(rule, field, schema)):
@@ -25,7 +25,7 @@ def find_mismatches(rules: Sequence[EventRule], schema: Schema) -> Iterator[str]
 def _find_mismatch(rule: EventRule, field: FieldPath, schema: Schema) -> str:
     found = list(_find_types(schema.parsed, field.parts))
     if not found:
-        return "which the schema has not: it keeps no event out, or every one"
+        return "which the schema does not have: it blocks no event, or every one"
     if isinstance(rule.check, Pattern) and not any(one.type in _TEXTS for one in found):
         return f"which is {_join_kinds(found)} and no text: every event breaks it"
     if isinstance(rule.check, NumberRange) and not any(one.type in _NUMBERS or _is_decimal(one) for one in found):
@@ -34,7 +34,7 @@ def _find_mismatch(rule: EventRule, field: FieldPath, schema: Schema) -> str:
 
 
 def _find_types(schema: Avro, parts: Sequence[str]) -> Iterator[Avro]:
-    """Yield the types that a path leads to, null aside."""
+    """Yield the types at a path, without null."""
     if schema.type == "union":
         for branch in schema.schemas:
             if branch.type != "null":
@@ -47,7 +47,7 @@ def _find_types(schema: Avro, parts: Sequence[str]) -> Iterator[Avro]:
 
 
 def _child_types(schema: Avro, part: str) -> list[Avro]:
-    """Return the type that one part of a path leads to, if it leads anywhere."""
+    """Return the type at one part of a path; empty if there is none."""
     match schema.type:
         case "array":
             return [schema.items] if part == EACH_ITEM else []

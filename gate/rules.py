@@ -1,4 +1,4 @@
-"""Rules for events beyond their schema, and what follows from breaking one; pure but for what is to be unique."""
+"""Rules for events beyond their schema, and the action for a broken one; only uniqueness rules keep state."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from hopwatch.gate.recent_map import RecentMap
 from hopwatch.probes.http.problems import Fault, json_pointer
 
 EACH_ITEM: Final = "[]"
-"""The part of a path that stands for each item of an array."""
+"""Part of a path that selects each item of an array."""
 MIN_UNIQUE_VALUES: Final = 500_000
-"""So many values a rule of uniqueness remembers at least."""
+"""Minimum number of values that a uniqueness rule remembers."""
 _ABSENT: Final = object()
 _MAX_FAULTS_PER_RULE: Final = 3
-"""So many places of an array are told for one rule."""
+"""Maximum number of faults that are reported for one rule."""
 
 
 class Action(StrEnum):
-    """What becomes of an event that breaks a rule, from mild to hard."""
+    """Action taken on an event that breaks a rule, from the mildest to the hardest."""
 
     NOTE = "note"
     QUARANTINE = "quarantine"
@@ -33,7 +33,7 @@ class Action(StrEnum):
 
 
 class RuleEvent(NamedTuple):
-    """The event that is looked at: its value, as the schema reads it, its id and its two times in µs."""
+    """Event under check: its value, as decoded by the schema, its id and its two times in µs."""
 
     value: Any
     event_id: bytes
@@ -42,14 +42,14 @@ class RuleEvent(NamedTuple):
 
 
 class RuleCheck(Protocol):
-    """What a rule looks for."""
+    """Check of a rule."""
 
     def find_faults(self, event: RuleEvent) -> Iterator[tuple[str, str]]:
-        """Yield a JSON pointer into the event, and what is wrong there."""
+        """Yield each fault: a JSON pointer into the event, and a description."""
 
 
 class EventRule(NamedTuple):
-    """A rule: its name, what it looks for, and what becomes of an event that breaks it."""
+    """Rule: its name, its check, and the action on an event that breaks it."""
 
     name: str
     check: RuleCheck
@@ -57,7 +57,7 @@ class EventRule(NamedTuple):
 
 
 class RuleViolation(NamedTuple):
-    """A rule that an event broke, and where."""
+    """Violation of a rule by an event, with its place."""
 
     rule: str
     action: Action
@@ -66,7 +66,7 @@ class RuleViolation(NamedTuple):
 
 
 def find_violations(rules: Sequence[EventRule], event: RuleEvent) -> list[RuleViolation]:
-    """Return all that an event breaks."""
+    """Return the violations of all rules by an event."""
     return [
         RuleViolation(
             rule.name, rule.action, Fault(place, f"{rule.name}: {told}"[:200]), isinstance(rule.check, Freshness)
@@ -78,13 +78,13 @@ def find_violations(rules: Sequence[EventRule], event: RuleEvent) -> list[RuleVi
 
 @dataclass(frozen=True, slots=True)
 class FieldPath:
-    """A way into an event: names of fields, and :data:`EACH`."""
+    """Path into an event: names of fields, and :data:`EACH_ITEM`."""
 
     parts: tuple[str, ...]
 
     @classmethod
     def parse(cls, text: str) -> FieldPath:
-        """Return the path that ``customer.lines[].price`` is.
+        """Parse a path such as ``customer.lines[].price``.
 
         Raises:
             ValueError: a part of it is empty.
@@ -95,12 +95,12 @@ class FieldPath:
         return cls(parts)
 
     def resolve(self, value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - what the schema says
-        """Yield a pointer and a value for each place that the path leads to; :data:`_ABSENT` where there is none."""
+        """Yield a pointer and a value for each place of the path; :data:`_ABSENT` where there is no value."""
         for place, one in _resolve(value, self.parts, ()):
             yield json_pointer(place), one
 
     def first_value(self, value: Any) -> Any:  # noqa: ANN401 - as above
-        """Return what the path leads to first; None where there is nothing."""
+        """Return the first value of the path; None if there is none."""
         found = next((one for _, one in self.resolve(value)), None)
         return None if found is _ABSENT else found
 
@@ -125,30 +125,30 @@ def _resolve(
 
 @dataclass(frozen=True, slots=True)
 class Required:
-    """A field is there, and not null."""
+    """Check that a field is present and not null."""
 
     field: FieldPath
 
     def find_faults(self, event: RuleEvent) -> Iterator[tuple[str, str]]:
-        """Yield where it is not."""
+        """Yield the places without a value."""
         for place, value in self.field.resolve(event.value):
             if value is _ABSENT or value is None:
-                yield place, "it has to be there"
+                yield place, "it is required"
 
 
 @dataclass(frozen=True, slots=True)
 class NumberRange:
-    """A number lies between two others, these included."""
+    """Check that a number is within bounds, inclusive."""
 
     field: FieldPath
     minimum: float | None
     maximum: float | None
 
     def find_faults(self, event: RuleEvent) -> Iterator[tuple[str, str]]:
-        """Yield where it does not; what is no number is outside."""
+        """Yield the places out of bounds; a value that is not a number is out of bounds."""
         for place, value in _present_values(self.field, event):
             is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
-            # NaN, which Avro has and JSON has not, lies nowhere.
+            # NaN, which exists in Avro but not in JSON, is out of any bounds.
             if not is_number or (self.minimum is not None and not value >= self.minimum):
                 yield (
                     place,
@@ -159,16 +159,16 @@ class NumberRange:
 
 
 class Pattern:
-    """A text matches a pattern from its beginning to its end, in the language of Rust's ``regex``.
+    """Check that a whole text matches a pattern, in the syntax of Rust's ``regex``.
 
-    That engine takes time in proportion to the text, whatever the pattern.
+    That engine takes time linear in the text, for any pattern.
     """
 
     def __init__(self, field: FieldPath, pattern: str) -> None:
-        """Compile it.
+        """Compile the pattern.
 
         Raises:
-            ValueError: it is no pattern.
+            ValueError: it is not a valid pattern.
         """
         self.field, self.pattern = field, pattern
         try:
@@ -178,7 +178,7 @@ class Pattern:
             raise ValueError(f"a pattern is one of Rust's regex, got {pattern!r:.80}: {error!s:.200}") from None
 
     def find_faults(self, event: RuleEvent) -> Iterator[tuple[str, str]]:
-        """Yield where it does not."""
+        """Yield the places that do not match."""
         for place, value in _present_values(self.field, event):
             try:
                 self._validator.validate_python(value)
@@ -188,20 +188,20 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Enumeration:
-    """A value is one of a list."""
+    """Check that a value is one of a list."""
 
     field: FieldPath
     values: tuple[str | int | float | bool, ...]
 
     def find_faults(self, event: RuleEvent) -> Iterator[tuple[str, str]]:
-        """Yield where it is not."""
+        """Yield the places with another value."""
         for place, value in _present_values(self.field, event):
             if not any(_is_equal(value, one) for one in self.values):
                 yield place, f"it is one of {', '.join(map(str, self.values))}"[:120]
 
 
 def _is_equal(value: object, one: str | float) -> bool:
-    """Whether a value is what the configuration says: true is not 1, and 0.1 is the decimal that is written so."""
+    """Return whether a value equals one of the configuration: true is not 1, and 0.1 is compared as a decimal."""
     if isinstance(value, Decimal):
         return not isinstance(one, bool | str) and value == Decimal(str(one))
     return value == one and isinstance(value, bool) == isinstance(one, bool)
@@ -209,36 +209,36 @@ def _is_equal(value: object, one: str | float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """An event arrives soon after its event time."""
+    """Check that an event arrives soon after its event time."""
 
     within_us: int
 
     def find_faults(self, event: RuleEvent) -> Iterator[tuple[str, str]]:
-        """Yield if it does not."""
+        """Yield a fault if the event arrives too late."""
         late_us = event.arrived_us - event.event_us
         if late_us > self.within_us:
             yield "", f"it comes {late_us / 1e6:.0f} s after its event time, {self.within_us / 1e6:g} s are allowed"
 
 
 class Uniqueness:
-    """A value comes once within a span of arrival times; as far as this gate remembers."""
+    """Check that a value is unique within a span of arrival times, as far as this gate remembers."""
 
     def __init__(self, field: FieldPath, within_us: int, most: int = MIN_UNIQUE_VALUES) -> None:
-        """Begin knowing nothing."""
+        """Begin without any values."""
         self.field, self.within_us = field, within_us
         self._claimed: RecentMap[int, tuple[bytes, int]] = RecentMap(most)
 
     def find_faults(self, event: RuleEvent) -> Iterator[tuple[str, str]]:
-        """Yield where another event has the value already."""
+        """Yield the places whose value another event has claimed."""
         for place, value in _present_values(self.field, event):
             found = self._claimed.get(_value_key(value))
             if found is not None and found[0] != event.event_id and event.arrived_us - found[1] < self.within_us:
                 yield place, f"another event had it in the {self.within_us / 1e6:g} s before"
 
     def claim(self, event: RuleEvent) -> list[int]:
-        """Remember the values of an event that is let in, and return the keys of those that are new with it.
+        """Claim the values of an accepted event, and return the keys of the new ones.
 
-        A value that another event has stays the other's.
+        A value that another event has claimed stays with that event.
         """
         new = []
         for _, value in _present_values(self.field, event):
@@ -250,7 +250,7 @@ class Uniqueness:
         return new
 
     def release(self, keys: Sequence[int]) -> None:
-        """Forget values again: the event they are of was not let in."""
+        """Release claimed values: their event was not accepted after all."""
         for key in keys:
             self._claimed.forget(key)
 
@@ -259,18 +259,18 @@ Claims = list[tuple[Uniqueness, list[int]]]
 
 
 def claim_values(rules: Sequence[EventRule], event: RuleEvent) -> Claims:
-    """Remember what of an event that is let in has to be unique, and return how to forget it."""
+    """Claim the unique values of an accepted event, and return the claims, to be released if it fails."""
     return [(rule.check, rule.check.claim(event)) for rule in rules if isinstance(rule.check, Uniqueness)]
 
 
 def release_claims(claims: Claims) -> None:
-    """Forget what was claimed."""
+    """Release claimed values."""
     for check, keys in claims:
         check.release(keys)
 
 
 def _present_values(field: FieldPath, event: RuleEvent) -> Iterator[tuple[str, Any]]:
-    """Yield the values that are there; whether they have to be is a rule of its own."""
+    """Yield the values that are present; required fields are a rule of their own."""
     for place, value in field.resolve(event.value):
         if value is not _ABSENT and value is not None:
             yield place, str(value) if isinstance(value, UUID) else value

@@ -1,4 +1,4 @@
-"""The gate's own stamps: what entered carries both, what may not enter is rejected with its reason."""
+"""Stamps of the gate: arrival and departure for each accepted event, a rejection with its reason for the others."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from hopwatch.probes.sinks import Sink
 FLUSH_EVERY_S: Final = 2.0
 HEARTBEAT_EVERY_S: Final = 10.0
 MIN_ARRAY_EVENTS: Final = 16
-"""Fewer events than that are stamped one by one: arrays of one cost more where they are joined."""
+"""Minimum number of events stamped as an array: joining many small arrays costs more than single stamps."""
 
 
 class GateStamper:
     """Stamps the events of one stream at the gate's node; never waits, and counts what it has to drop."""
 
     def __init__(self, stream: str, node: str, sink: Sink, clock: Clock, *, id_text: bool = True) -> None:
-        """Take the parts; nothing runs before :meth:`start`. Without ``id_text`` the texts of ids stay here."""
+        """Take the parts; nothing runs before :meth:`start`. Without ``id_text`` the texts of ids are not sent."""
         who = ProbeInstance(stream, node, f"{socket.gethostname()}-{os.getpid()}", clock.wall_ns() // 1_000)
         self.sender = Sender(who, sink, clock, flush_every_s=FLUSH_EVERY_S, heartbeat_every_s=HEARTBEAT_EVERY_S)
         self.sender.backlog.id_text = id_text
 
     def start(self) -> None:
-        """Let stamps be sent as time goes by."""
+        """Start to send stamps in the background."""
         self.sender.start()
 
     def stamp_entered(self, ids: Sequence[bytes], events_us: Sequence[int], arrived_us: int, now_us: int) -> None:
-        """Stamp events that arrived together and that the transport has now."""
+        """Stamp events that arrived together and that the transport has acknowledged now."""
         moments = ((StampKind.ARRIVED, arrived_us * 1_000), (StampKind.DEPARTED, now_us * 1_000))
         if len(ids) < MIN_ARRAY_EVENTS:
             for event_id, event_us in zip(ids, events_us, strict=True):
@@ -53,7 +53,7 @@ class GateStamper:
                 self.sender.drop(recorder.refuse_array(times, at_ns, QUEUE_FULL))
 
     def stamp_rejected(self, event_id: bytes, event_us: int, arrived_us: int, reason: str) -> None:
-        """Stamp an event that may not enter."""
+        """Stamp a rejected event."""
         self._append(Stamp(StampKind.REJECTED, event_id, event_us, arrived_us * 1_000, _clean_reason(reason)))
 
     def _append(self, stamp: Stamp) -> None:
@@ -63,7 +63,7 @@ class GateStamper:
             self.sender.drop(recorder.refuse_stamp(stamp.event_time, stamp.at_ns, QUEUE_FULL))
 
     def close(self, *, bye: bool = True) -> None:
-        """Send what is left, and the bye: this gate stamps no more, and all that it did is stamped."""
+        """Send the remaining stamps and the bye, which declares that the stamps of this instance are complete."""
         self.sender.close(CLOSE_S, bye=bye)
 
 

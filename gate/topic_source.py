@@ -1,7 +1,7 @@
-"""The topic that is validated: what of it is ours, where to go on, and what has to be read again to know it.
+"""Source topic of a validator: its assigned partitions, their next offsets, and the replay of earlier records.
 
-How far the group has come is what it has committed, and nothing else: a partition that is new to us is read from there,
-and so is each one after a turn that failed.
+The committed offsets of the group are the only record of progress: a newly assigned partition is read from there, and
+so is each one after a transaction that failed.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.taps.topic import SourceTopic, get_kafka_error
 
 POLL_S: Final = 0.2
-"""How long one look waits for records."""
+"""Maximum wait of one poll for records."""
 MAX_RECORDS: Final = 5_000
-"""How many one look takes."""
+"""Maximum number of records of one poll."""
 
 
 class TopicSource:
-    """Reads a topic as one of a group; commits nothing but where a group that is new begins."""
+    """Consumer of a topic in a group; it commits only the start offsets of a new group."""
 
     def __init__(
         self, topic: SourceTopic, patience: KafkaRetry, around: RunContext, *, from_start: bool, back_us: int = 0
     ) -> None:
-        """Take the parts; ``back_us`` is how far back is read again to know what had to be unique."""
+        """Take the parts; ``back_us`` is the time span that is read again for uniqueness rules, in µs."""
         self._topic, self._retry, self._context = topic, patience, around
         self._consumer: Consumer = topic.consumer
         self._from_start = from_start
         self._replay = UniquenessReplay(topic, patience, around, back_us)
         self._next_offsets: dict[int, int] = {}
-        """Of each partition that is ours the offset behind what is done."""
+        """Next offset of each assigned partition."""
 
     def open(self) -> None:
         """Join the group."""
@@ -47,15 +47,15 @@ class TopicSource:
         self._consumer.close()
 
     def group_metadata(self) -> object:
-        """Return what tells the brokers that the partitions are ours still."""
+        """Return the group metadata, by which the brokers check that the partitions are still assigned here."""
         return self._consumer.consumer_group_metadata()
 
     def poll(self, most: int) -> list[Message]:
-        """Return what has come of partitions that are ours.
+        """Return new records of the assigned partitions.
 
         Raises:
             TapSourceError: the topic cannot be read.
-            StoppedError: there was a wish to stop while the brokers did not answer.
+            StoppedError: a stop was requested while the brokers did not answer.
         """
         try:
             messages = self._consumer.consume(most, POLL_S)
@@ -65,10 +65,10 @@ class TopicSource:
         return self._drop_repeats([message for message in messages if self._is_record(message)])
 
     def read_history(self, messages: Sequence[Message]) -> Iterator[Message]:
-        """Yield what was done before some records that are new, and is to be known to judge them.
+        """Yield earlier records that uniqueness rules need before the new ones are checked.
 
         Raises:
-            StoppedError: there was a wish to stop.
+            StoppedError: a stop was requested.
         """
         if messages:
             yield from self._replay.read_records(
@@ -76,22 +76,22 @@ class TopicSource:
             )
 
     def mark_done(self, read: Sequence[TopicPartition]) -> None:
-        """Note that a turn has come to its end."""
+        """Advance the offsets after a completed transaction."""
         for one in read:
             if one.partition in self._next_offsets:
                 self._next_offsets[one.partition] = one.offset
                 self._replay.mark_done(one.partition, one.offset)
 
     def find_next_offsets(self, messages: Sequence[Message]) -> list[TopicPartition]:
-        """Return how far the topic is read with some records."""
+        """Return the offsets to commit after some records."""
         last = {message.partition() or 0: (message.offset() or 0) + 1 for message in messages}
         return [TopicPartition(self._topic.place.topic, number, offset) for number, offset in last.items()]
 
     def rewind(self) -> dict[int, int]:
-        """Go on where the group has come to, and return where that is.
+        """Return to the committed offsets of the group, and return them.
 
         Raises:
-            StoppedError: there was a wish to stop while the brokers did not answer.
+            StoppedError: a stop was requested while the brokers did not answer.
         """
         committed = self._read_committed(list(self._next_offsets))
         for number, offset in committed.items():
@@ -108,10 +108,10 @@ class TopicSource:
         return False
 
     def _drop_repeats(self, messages: Sequence[Message]) -> list[Message]:
-        """Return those that were not done before, each once.
+        """Return the records that were not processed before, each once.
 
-        Some come again: the group was asked anew how far it is, or the client asked for the same ones a second time
-        when their partition got another leader.
+        Records are delivered again after a rewind to the committed offsets, or when the client fetches them a second
+        time because their partition got another leader.
         """
         behind = dict(self._next_offsets)
         found = []
@@ -126,9 +126,9 @@ class TopicSource:
         try:
             self._consumer.seek(TopicPartition(self._topic.place.topic, number, offset))
         except KafkaException as error:
-            # It went to another of the group, who goes on where it was committed.
+            # The partition was assigned to another member, which goes on at the committed offset.
             self._context.report(
-                f"partition {number} of {self._topic.place} is another's: {get_kafka_error(error).str()}"
+                f"partition {number} of {self._topic.place} was reassigned: {get_kafka_error(error).str()}"
             )
             self._next_offsets.pop(number, None)
 
@@ -147,7 +147,7 @@ class TopicSource:
         consumer.incremental_assign([TopicPartition(topic, number, offset) for number, offset in begins.items()])
 
     def _find_start_offsets(self, numbers: Sequence[int]) -> dict[int, int]:
-        """Return where to go on with each; where a new group begins is committed before anything is read."""
+        """Return the start offset of each partition; those of a new group are committed before anything is read."""
         topic = self._topic.place.topic
         told = self._retry.call(lambda: self._consumer.list_topics(topic, ANSWER_TIMEOUT_S))
         every = list(told.topics[topic].partitions)
@@ -157,7 +157,7 @@ class TopicSource:
             at = TopicPartition(topic, number)
             low, high = self._retry.call(lambda at=at: self._read_watermarks(at))  # type: ignore[misc]
             if number not in committed:
-                # Who has come far elsewhere has no reason to leave out the beginning of a partition that is new.
+                # A partition added to a topic that the group already reads is read from its beginning.
                 begins[number] = low if self._from_start or committed else high
                 new.append(TopicPartition(topic, number, begins[number]))
                 continue
@@ -165,7 +165,7 @@ class TopicSource:
             if low > committed[number]:
                 self._context.report(f"{low - committed[number]:,} records of {at.topic}/{number} had aged out unread")
         if new:
-            # It fails where the group has moved on, and then asks us again.
+            # It fails after another rebalance, and then this callback is called again.
             with suppress(KafkaException):
                 self._retry.call(lambda: self._consumer.commit(offsets=new, asynchronous=False))
         return begins
@@ -174,6 +174,6 @@ class TopicSource:
         return self._consumer.get_watermark_offsets(at, ANSWER_TIMEOUT_S)
 
     def _on_revoked(self, _: Consumer, partitions: list[TopicPartition]) -> None:
-        """Let go of partitions: no turn is open, and whoever has them next goes on where it was committed."""
+        """Forget revoked partitions: no transaction is open, and their next owner goes on at the committed offset."""
         for one in partitions:
             self._next_offsets.pop(one.partition, None)

@@ -1,4 +1,4 @@
-"""Turns: what was made of records, and how far their topic was read, are written in one transaction or not at all."""
+"""Kafka transactions: write output records and commit the offsets of their input atomically."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
 from hopwatch.probes.taps.topic import get_kafka_error
 
 TRANSACTION_TIMEOUT_S: Final = 10.0
-"""So long a transaction may take. For as long, and up to 10 s more, one that was begun by who was killed then keeps
-those waiting who read what is committed, and the group from going on."""
+"""Timeout of a transaction, in s. After a kill, the open transaction blocks read_committed consumers and the group for
+that time, and for up to 10 s more."""
 _QUEUE_FULL_S: Final = 0.1
 _POLL_S: Final = 1.0
 _PERMANENT_ERRORS: Final = {
@@ -32,22 +32,22 @@ _PERMANENT_ERRORS: Final = {
     KafkaError.GROUP_AUTHORIZATION_FAILED: "let this client read and commit as its group",
     KafkaError.CLUSTER_AUTHORIZATION_FAILED: "let this client write idempotently",
 }
-"""What only a person can mend, and how."""
+"""Errors that need an operator, with the remedy."""
 _ANSWER_MARGIN_S: Final = 2.0
-"""So long after its own deadline an answer of the client is waited for."""
+"""Extra wait for the client's answer after its own timeout, in s."""
 _REBALANCE_ERRORS: Final = (
     KafkaError.ILLEGAL_GENERATION,
     KafkaError.UNKNOWN_MEMBER_ID,
     KafkaError.REBALANCE_IN_PROGRESS,
 )
-"""What is wrong when the group has dealt out its partitions anew, which is nothing to be told."""
+"""Errors after a rebalance of the group, which are not reported."""
 _log = logging.getLogger("hopwatch.gate")
 
 KafkaHeaders = list[tuple[str, str | bytes]]
 
 
 class OutputRecord(NamedTuple):
-    """A record that is to be written; ``recorded_ms`` is the time that it keeps, 0 for none."""
+    """Output record; ``recorded_ms`` is its timestamp, ms since 1970, 0 for none."""
 
     topic: str
     value: bytes
@@ -57,19 +57,19 @@ class OutputRecord(NamedTuple):
 
 
 class OutputTopics(NamedTuple):
-    """The topics that are written."""
+    """Output topics of a validator."""
 
     validated: str
     rejected: str
 
 
 class TransactionalWriter:
-    """A producer of transactions; one that the brokers have put out is replaced."""
+    """Transactional producer; replaced when fenced."""
 
     def __init__(
         self, brokers: str, outputs: OutputTopics, access: KafkaAccess, *, group: str, patience: KafkaRetry
     ) -> None:
-        """Name the places; nothing is reached for yet."""
+        """Take the parts; nothing is connected yet."""
         self.outputs = outputs
         self._place = KafkaPlace(brokers, outputs.validated)
         self._access, self._group, self._retry = access, group, patience
@@ -77,10 +77,10 @@ class TransactionalWriter:
         self._delivery_errors: list[tuple[KafkaError, str]] = []
 
     def check(self, cluster: str) -> None:
-        """Reach for the topics, which are to be in a cluster.
+        """Check that the output topics exist in the cluster of the source.
 
         Raises:
-            TapSourceError: no broker answers, or none knows them.
+            TapSourceError: no broker answers, or a topic does not exist.
             TapUsageError: they are in another cluster.
         """
         config: dict[str, Any] = {
@@ -102,11 +102,11 @@ class TransactionalWriter:
                 raise TapUsageError(f"{where} is in another cluster than --from: a transaction lies within one")
 
     def write(self, outs: Sequence[OutputRecord], read: Sequence[TopicPartition], group_metadata: object) -> bool:
-        """Write records, and how far was read; False if that was not to be, or nobody knows whether it was.
+        """Write records and the offsets read in one transaction; return False if it failed or its outcome is unknown.
 
         Raises:
-            TapSourceError: only a person can mend it.
-            StoppedError: there was a wish to stop, and the brokers did not answer.
+            TapSourceError: only an operator can fix it.
+            StoppedError: a stop was requested, and the brokers did not answer.
         """
         self._delivery_errors.clear()
         try:
@@ -123,14 +123,14 @@ class TransactionalWriter:
         return True
 
     def close(self) -> None:
-        """Let go of the client."""
+        """Close the client."""
         self._discard_producer()
 
     def _get_producer(self) -> Producer:
         if self._producer is None:
             timeout_ms = int(TRANSACTION_TIMEOUT_S * 1_000)
-            # An id of its own for each: nobody has to hand out names, and the group's generation keeps apart who has
-            # a partition and who had it (KIP-447).
+            # A random id for each producer, so that none has to be configured; the group's generation fences an earlier
+            # owner of a partition (KIP-447).
             config = build_producer_config(self._place, self._access, MAX_WAITING_BYTES) | {
                 "client.id": "hopwatch-validate",
                 "transactional.id": f"{self._group}.hopwatch.{uuid.uuid4()}",
@@ -163,22 +163,22 @@ class TransactionalWriter:
                 return
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
-        """Hear of a record; the first that is refused says why, those after it only that the turn is over."""
+        """Collect a delivery error; the first one of a transaction has its cause, the later ones only its abort."""
         if error is not None:
             self._delivery_errors.append((error, f"the topic {message.topic()}"))
 
     def _abort(self, last: KafkaError) -> None:
-        """End a turn that failed, so that nothing of it is ever seen.
+        """Abort a failed transaction, so that none of its records become visible.
 
-        Nothing is asked of the client a second time: one whose coordinator went away may never answer (measured with
-        librdkafka 2.16.0). It is let go of, and the brokers end its transaction when its time is over.
+        No call is retried on the same client: one whose coordinator went away may never answer (measured with
+        librdkafka 2.16.0). The client is discarded, and the brokers end its transaction at its timeout.
 
         Raises:
-            TapSourceError: the next one would fail too.
-            StoppedError: there was a wish to stop.
+            TapSourceError: the next transaction would fail too.
+            StoppedError: a stop was requested.
         """
         if self._producer is not None and not self._delivery_errors and last.code() in _PERMANENT_ERRORS:
-            # The turn may hear that it failed before it hears which record did.
+            # The transaction may fail before the delivery callback of the record that caused it.
             self._producer.poll(_POLL_S)
         for error, where in (*self._delivery_errors[:1], (last, f"the group {self._group}")):
             if (code := error.code()) in _PERMANENT_ERRORS:
@@ -203,13 +203,13 @@ class TransactionalWriter:
 
 
 def _send_offsets(producer: Producer, read: Sequence[TopicPartition], group_metadata: object) -> None:
-    """Put how far was read into the transaction, with a deadline of ours behind the client's.
+    """Add the offsets read to the transaction, with a timeout of our own beyond the client's.
 
-    librdkafka may wait without end for a coordinator that is away (its issue 5456, as of 2.16): whoever waits for it
-    then is left behind with its client, which is given up.
+    librdkafka may wait forever for a coordinator that is unavailable (its issue 5456, as of 2.16): then the waiting
+    thread is left behind with its client, which is discarded.
 
     Raises:
-        KafkaException: the client says why, or did not answer.
+        KafkaException: the client reports an error, or did not answer.
     """
     answers: SimpleQueue[KafkaException | None] = SimpleQueue()
 

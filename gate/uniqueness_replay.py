@@ -1,4 +1,4 @@
-"""What a validator knew before it was started: records that were done already are read again, and nothing is kept."""
+"""Rebuild the uniqueness state after a restart by re-reading committed records."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ MAX_RECORDS: Final = 5_000
 
 
 class UniquenessReplay:
-    """Reads again what came before, as far back as rules look."""
+    """Replay of earlier records, as far back as uniqueness rules need."""
 
     def __init__(self, topic: SourceTopic, patience: KafkaRetry, around: RunContext, back_us: int) -> None:
-        """Begin knowing nothing; with ``back_us`` of 0 there is nothing to be known."""
+        """Begin without any state; with ``back_us`` of 0 nothing is replayed."""
         self._topic, self._retry, self._context, self._lookback_ms = topic, patience, around, back_us // 1_000
         self._known_offsets: dict[int, int] = {}
-        """Of each partition the offset up to which everything is known, since then or since long enough."""
+        """Offset of each partition up to which all records within the lookback are known."""
 
     def mark_done(self, number: int, offset: int) -> None:
-        """Note that all of a partition is known up to an offset."""
+        """Record that all of a partition is known up to an offset."""
         self._known_offsets[number] = offset
 
     def read_records(self, done: Mapping[int, int], since_ms: int) -> Iterator[Message]:
-        """Yield the records of partitions up to offsets, from so long before a moment on, that are not known yet.
+        """Yield the records of partitions that are not known yet, up to offsets, from ``since_ms`` less the lookback.
 
         Raises:
-            StoppedError: there was a wish to stop.
+            StoppedError: a stop was requested.
         """
         unknown = {number: offset for number, offset in done.items() if self._known_offsets.get(number) != offset}
         if not self._lookback_ms or not unknown:
@@ -47,7 +47,7 @@ class UniquenessReplay:
         self._known_offsets |= unknown
 
     def _find_start_offsets(self, reader: Consumer, unknown: Mapping[int, int], since_ms: int) -> dict[int, int]:
-        """Return where to begin, without partitions of which there is nothing to read."""
+        """Return the start offsets, without partitions that have nothing to read."""
         asked = [TopicPartition(self._topic.place.topic, number, since_ms) for number in unknown]
         found = self._retry.call(lambda: reader.offsets_for_times(asked, ANSWER_TIMEOUT_S))
         begins = {

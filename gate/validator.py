@@ -1,4 +1,4 @@
-"""The loop round a topic: look, judge, write what may enter and what may not, commit, stamp; turn after turn."""
+"""Validator of a topic: poll records, check them, write and commit in one transaction, stamp; in a loop."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ REPORT_EVERY_S: Final = 10.0
 
 @dataclass(slots=True)
 class ValidatorCounts:
-    """Records that were read, and what became of each; those that are held count as rejected."""
+    """Counts of records read, validated and rejected; quarantined records count as rejected."""
 
     read: int = 0
     validated: int = 0
     rejected: int = 0
 
     def __str__(self) -> str:
-        """Return them in words."""
+        """Return the counts as text."""
         return f"{self.read:,} read, {self.validated:,} validated, {self.rejected:,} rejected"
 
 
 class _CheckedRecord(NamedTuple):
-    """A record, what becomes of it, and what is written."""
+    """Record after its check, with its output record."""
 
     event: CheckedEvent
     may_enter: bool
@@ -46,7 +46,7 @@ class _CheckedRecord(NamedTuple):
 
 
 class Validator:
-    """Takes every record of a topic to exactly one of two others."""
+    """Write each record of a topic to exactly one of two topics: validated or rejected."""
 
     def __init__(
         self,
@@ -57,20 +57,20 @@ class Validator:
         stamping: GateStamper,
         around: RunContext,
     ) -> None:
-        """Put the parts together."""
+        """Take the parts."""
         self._source, self._checker, self._writer = source, validating, turns
         self.stamping, self._context = stamping, around
         self._max_records = MAX_RECORDS
         self.counts = ValidatorCounts()
         self._reported, self._reported_s = str(self.counts), around.monotonic_s()
         self.is_in_doubt = False
-        """Whether it ended without knowing if its last turn was written, and so without stamps of it."""
+        """Whether it ended without knowing if its last transaction was committed, and so without its stamps."""
 
     def run(self) -> None:
-        """Go on until it is to stop.
+        """Run until a stop is requested.
 
         Raises:
-            TapSourceError: the topic cannot be read, or what comes of it not be written, before a person mends it.
+            TapSourceError: the topic cannot be read, or the outputs cannot be written, until an operator fixes it.
         """
         self._source.open()
         try:
@@ -84,7 +84,7 @@ class Validator:
             self._source.close()
 
     def step(self) -> None:
-        """Take one turn."""
+        """Poll, check and write one batch of records."""
         messages = self._source.poll(self._max_records)
         arrived_us = self._context.wall_us()
         for message in self._source.read_history(messages):
@@ -98,10 +98,10 @@ class Validator:
         self.is_in_doubt = True
         if not self._writer.write([one.output for one in looked], read, self._source.group_metadata()):
             committed = self._source.rewind()
-            # A turn whose answer was lost may have been written all the same.
+            # A transaction whose answer was lost may have been committed all the same.
             if not all(committed.get(one.partition, -1) >= one.offset for one in read):
                 self.is_in_doubt = False
-                # It may have been too long for the time that it has.
+                # The batch may have been too large for the timeout.
                 self._max_records = max(1, self._max_records // 2)
                 return
         self.is_in_doubt = False
@@ -124,7 +124,7 @@ class Validator:
         self.counts.rejected += len(looked) - len(entered)
 
     def _check_message(self, message: Message, arrived_us: int) -> _CheckedRecord:
-        """Judge a record; what has to be unique is another's from then on."""
+        """Check a message, and claim its unique values from then on."""
         record = build_record(message)
         judged = self._check_record(record, arrived_us)
         if judged.rule_event is not None and judged.action is not Action.REJECT:
@@ -138,7 +138,7 @@ class Validator:
         )
 
     def _check_record(self, record: TopicRecord, arrived_us: int) -> CheckedEvent:
-        """Judge a record, and wait for the registry where its schema is not known yet."""
+        """Check a record; wait for the registry while its schema is not cached."""
         is_told = False
         while True:
             try:
@@ -157,12 +157,12 @@ class Validator:
             self.report_counts()
 
     def report_counts(self) -> None:
-        """Tell the counts, unless that was done."""
+        """Report the counts if they have changed."""
         if str(self.counts) != self._reported:
             self._reported = str(self.counts)
             self._context.report(self._reported)
 
 
 def find_lookback_us(checks: Sequence[rules.EventRule]) -> int:
-    """Return how far back rules look for what has to be unique."""
+    """Return the longest span of the uniqueness rules, in µs."""
     return max((one.check.within_us for one in checks if isinstance(one.check, Uniqueness)), default=0)

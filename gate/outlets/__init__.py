@@ -1,4 +1,4 @@
-"""Where events go, through one narrow seam: what it says is written, the transport has, whatever happens next."""
+"""Outlets for events behind one narrow interface: a record reported as written is stored durably by the transport."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from hopwatch.probes.contract.segment import SCHEME as SPOOL
 
 MAX_WAITING_BYTES: Final = 16 * 1024 * 1024
-"""How much waits for a transport at most."""
+"""Maximum size of the records that wait for a transport."""
 
 
 class OutletError(Exception):
-    """A transport that takes nothing now; the message says why."""
+    """Transport that cannot take records now; the message says why."""
 
 
 class OutgoingRecord(NamedTuple):
-    """A record on its way out: the id of its event, as 16 bytes, its two times in µs, and its bytes."""
+    """Record to be written: the id of its event, as 16 bytes, its two times in µs, and its bytes."""
 
     event_id: bytes
     event_us: int
@@ -29,38 +29,38 @@ class OutgoingRecord(NamedTuple):
 
 
 WriteCallback = Callable[[frozenset[bytes]], object]
-"""Is told, once, the ids of those that were not written; from any thread."""
+"""Called once, from any thread, with the ids of the records that were not written."""
 
 
 class Outlet(Protocol):
-    """What the gate needs of a transport."""
+    """Transport to which the gate writes records."""
 
     def write(self, leaving: Sequence[OutgoingRecord], done: WriteCallback) -> None:
-        """Take records, and say when the transport has them.
+        """Accept records, and call ``done`` once the transport has them.
 
         Raises:
-            OutletError: too much waits already; nothing of them is taken.
+            OutletError: too much is waiting; none of them is taken.
         """
 
     def check(self) -> None:
-        """Look whether the transport can be written to.
+        """Check that the transport can be written to.
 
         Raises:
             OutletError: it cannot.
         """
 
     def close(self) -> None:
-        """Wait for what is on its way, as long as the transport may take, and let go of everything."""
+        """Wait for pending records, as long as the transport may take, and release all resources."""
 
 
 def open_outlet(url: str, stream: str, access: KafkaAccess, clock: Clock) -> Outlet:
-    """Return the outlet to a topic or a spool; nothing is reached for yet.
+    """Return the outlet to a topic or a spool; nothing is connected or created yet.
 
     Raises:
-        ValueError: the URL cannot be.
+        ValueError: the URL is invalid.
     """
     if url.startswith(KAFKA):
-        from hopwatch.gate.outlets.kafka import KafkaOutlet  # noqa: PLC0415 - who spools does without its client
+        from hopwatch.gate.outlets.kafka import KafkaOutlet  # noqa: PLC0415 - a spool does not need its client
 
         return KafkaOutlet(KafkaPlace.parse(url), access)
     if url.startswith(SPOOL) and url != SPOOL:

@@ -1,4 +1,4 @@
-"""Events into a Kafka topic: what is written, all replicas that are in sync have acknowledged."""
+"""Kafka outlet: a record is written once all in-sync replicas have acknowledged it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
 from hopwatch.probes.sinks.kafka import build_producer_config, describe_exception
 
 ARRIVED_HEADER: Final = "hopwatch-arrived"
-"""Its value is text: when the gate took the event, µs since 1970."""
+"""Header with the arrival time at the gate: text, µs since 1970."""
 WRITE_TIMEOUT_S: Final = 10.0
-"""So long the brokers have for a record; whoever waits for the answer waits no longer."""
+"""Delivery timeout of a record, in s, and so the maximum wait for the answer."""
 LINGER_MS: Final = 2
 _CHECK_TIMEOUT_S: Final = 5.0
 _POLL_S: Final = 0.1
@@ -27,7 +27,7 @@ _log = logging.getLogger("hopwatch.gate")
 
 
 class _Delivery:
-    """Records that were handed to the client together; hears of each, and tells of all."""
+    """Records handed to the client together; calls back once all are acknowledged or failed."""
 
     def __init__(self, count: int, done: WriteCallback) -> None:
         self._waiting, self._done = count, done
@@ -42,7 +42,7 @@ class _Delivery:
             self._done(frozenset(self._failed))
 
     def on_refused(self, event_id: bytes) -> None:
-        """Hear of one that the client itself did not take."""
+        """Count a record that the client itself refused."""
         self._failed.append(event_id)
         self._waiting -= 1
         if not self._waiting:
@@ -50,7 +50,7 @@ class _Delivery:
 
 
 class KafkaOutlet:
-    """Writes to one topic; the key is the event's id, headers carry id and times."""
+    """Outlet to one topic; the key is the event's id, headers carry id and times."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class KafkaOutlet:
         most_bytes: int = MAX_WAITING_BYTES,
         write_s: float = WRITE_TIMEOUT_S,
     ) -> None:
-        """Make the client; nothing is reached for yet."""
+        """Build the client, without waiting for a connection."""
         self.place, self._access, self._max_waiting_bytes = place, access or KafkaAccess(), most_bytes
         self._write_ms = int(write_s * 1_000)
         self._waiting_bytes = 0
@@ -72,10 +72,10 @@ class KafkaOutlet:
         self._poller.start()
 
     def write(self, leaving: Sequence[OutgoingRecord], done: WriteCallback) -> None:
-        """Hand records to the client; ``done`` is told when the brokers have acknowledged or refused each.
+        """Hand records to the client; ``done`` is called once the brokers have acknowledged or refused each.
 
         Raises:
-            OutletError: too much waits already.
+            OutletError: too much is waiting.
         """
         if not leaving:
             done(frozenset())
@@ -84,7 +84,7 @@ class KafkaOutlet:
         if self._waiting_bytes + size > self._max_waiting_bytes:
             raise OutletError(f"{self._waiting_bytes:,} bytes wait for the brokers {self.place.brokers} already")
         if self._has_given_up:
-            raise OutletError(f"the client for {self.place.brokers} has given up, and is made anew")
+            raise OutletError(f"the client for {self.place.brokers} had a fatal error, and is being replaced")
         with self._lock:
             self._waiting_bytes += size
 
@@ -112,7 +112,7 @@ class KafkaOutlet:
         """Ask the brokers for the topic.
 
         Raises:
-            OutletError: none answers, or none knows it.
+            OutletError: no broker answers, or the topic does not exist.
         """
         try:
             topic = self._producer.list_topics(self.place.topic, timeout=_CHECK_TIMEOUT_S).topics[self.place.topic]
@@ -123,7 +123,7 @@ class KafkaOutlet:
             raise OutletError(f"the topic {self.place.topic} cannot be written: {topic.error.str()}: create it")
 
     def close(self) -> None:
-        """Wait until each record is acknowledged, refused or out of time."""
+        """Wait until each record is acknowledged, refused or timed out."""
         self._producer.flush(self._write_ms / 1_000)
         self._stop.set()
         self._poller.join()
@@ -140,7 +140,7 @@ class KafkaOutlet:
         return Producer(config, logger=_log)
 
     def _replace_producer(self) -> None:
-        """Replace a client that has given up for good; what it still has fails, and its senders are told."""
+        """Replace a client after a fatal error; its pending records fail."""
         given_up, self._producer = self._producer, self._build_producer()
         self._has_given_up = False
         given_up.purge()
@@ -157,6 +157,6 @@ class KafkaOutlet:
                     self._replace_producer()
                 except KafkaException as error:
                     _log.warning(
-                        "no client for the topic %s can be made: %s", self.place.topic, describe_exception(error)
+                        "no client for the topic %s can be created: %s", self.place.topic, describe_exception(error)
                     )
                     self._stop.wait(_RETRY_S)

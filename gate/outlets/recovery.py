@@ -1,4 +1,4 @@
-"""What a gate that was killed has left in a spool: segments that were synced, and that no reader sees yet."""
+"""Recovery of a spool after a gate was killed: publish its segments that were synced but are not visible to readers."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from hopwatch.probes.contract.segment import MAGIC, OPEN_SUFFIX, SEGMENT_SUFFIX,
 from hopwatch.probes.sinks.spool import sync_folder
 
 LOCK_NAME: Final = "gate.lock"
-"""Is locked in each folder for as long as the gate that writes there lives; the kernel lets go of it after a kill."""
+"""Lock file in the folder of each running gate; the kernel releases the lock after a kill."""
 
 
 def lock_folder(folder: Path) -> int:
-    """Lock a folder, and return the file that holds the lock.
+    """Lock a folder, and return the file descriptor that holds the lock.
 
     Raises:
-        BlockingIOError: somebody else holds it.
-        OSError: it cannot be.
+        BlockingIOError: another process holds the lock.
+        OSError: the lock file cannot be opened or locked.
     """
     while True:
         lock = os.open(folder / LOCK_NAME, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -31,7 +31,7 @@ def lock_folder(folder: Path) -> int:
         except OSError:
             os.close(lock)
             raise
-        os.close(lock)  # who held it has let go of it, and deleted it, between the two calls
+        os.close(lock)  # its holder has released and deleted it between the two calls
 
 
 def _is_current_lock(folder: Path, lock: int) -> bool:
@@ -42,14 +42,14 @@ def _is_current_lock(folder: Path, lock: int) -> bool:
 
 
 def release_folder(folder: Path, lock: int) -> None:
-    """Let go of a folder; while something is left there its lock stays, so that the next gate looks for it."""
+    """Release a folder; its lock file stays while open segments are left, so that the next gate recovers them."""
     if not list(folder.glob(f"*{OPEN_SUFFIX}")):
         (folder / LOCK_NAME).unlink(missing_ok=True)
     os.close(lock)
 
 
 def recover_segments(root: Path) -> None:
-    """Publish what is whole in the open segments of gates that live no more.
+    """Publish the complete records in open segments of gates that no longer run.
 
     Raises:
         OSError: a segment cannot be read, written or renamed.
@@ -69,12 +69,12 @@ def recover_segments(root: Path) -> None:
 
 
 def publish_segment(segment: Path) -> None:
-    """Cut a segment behind its last whole record, sync it, and let readers see it; one without any goes.
+    """Truncate a segment after its last complete record, sync it and make it visible; delete it if it has no record.
 
     Raises:
-        OSError: one of these cannot be done; the segment is as it was, or cut.
+        OSError: one of these steps failed; the segment is unchanged or truncated.
     """
-    # A power cut may leave zeros, which would be records of no bytes.
+    # A power failure may leave zeros, which would parse as empty records.
     whole_ones = takewhile(lambda frame: not frame.fault and frame.end > frame.start, read_frames(segment.read_bytes()))
     whole = max((frame.end for frame in whole_ones), default=0)
     if whole <= len(MAGIC):

@@ -1,4 +1,4 @@
-"""Events into a spool: what is written is synced to the disk, many requests with one sync."""
+"""Spool outlet: a record is written once it is synced to disk; one sync serves many requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hopwatch.probes.clock import Clock
 from hopwatch.probes.sinks.spool import SpoolSink
 
 MIN_FREE_BYTES: Final = 2 * 1024 * 1024
-"""So much has to have a place, or the spool is not ready."""
+"""Minimum free space, in bytes, for the spool to be ready."""
 _TICK_S: Final = 0.25
 _RETRY_NS: Final = 5_000_000_000
 _LOCK_TRIES: Final = 100
@@ -27,7 +27,7 @@ _log = logging.getLogger("hopwatch.gate")
 
 
 class _WriteGroup:
-    """Records that were handed over together."""
+    """Records that are written together, with their callback."""
 
     def __init__(self, leaving: Sequence[OutgoingRecord], done: WriteCallback) -> None:
         self.leaving, self.done = leaving, done
@@ -35,13 +35,13 @@ class _WriteGroup:
 
 
 class SpoolOutlet:
-    """Writes to one spool; a thread of its own syncs what has come together since the last sync.
+    """Outlet to one spool; its own thread syncs all records that arrived since the last sync.
 
-    ``stream`` is empty where records go as they are; else each is put into a record that has the id and the times.
+    With an empty ``stream`` records are written unchanged; else each is wrapped in a record with the id and the times.
     """
 
     def __init__(self, root: Path, stream: str, clock: Clock, *, most_waiting_bytes: int = MAX_WAITING_BYTES) -> None:
-        """Name the place; nothing is touched before :meth:`check`, or the first record."""
+        """Take the folder; nothing is created before :meth:`check`, or the first record."""
         self.root, self._stream, self._max_waiting_bytes = root, stream, most_waiting_bytes
         self._sink = SpoolSink(root, f"gate-{os.getpid()}-{clock.wall_ns() // 1_000}", clock, is_private=True)
         self._groups: queue.SimpleQueue[_WriteGroup | None] = queue.SimpleQueue()
@@ -53,10 +53,10 @@ class SpoolOutlet:
         self._thread.start()
 
     def write(self, leaving: Sequence[OutgoingRecord], done: WriteCallback) -> None:
-        """Take records; ``done`` is told when they are synced.
+        """Accept records; ``done`` is called once they are synced or failed.
 
         Raises:
-            OutletError: too much waits already.
+            OutletError: too much is waiting.
         """
         group = _WriteGroup(leaving, done)
         with self._waiting_lock:
@@ -66,7 +66,7 @@ class SpoolOutlet:
         self._groups.put(group)
 
     def check(self) -> None:
-        """Make the folder, look for room in it, and publish what gates have left that were killed.
+        """Create the folder, check its free space, and publish the segments left by gates that were killed.
 
         Raises:
             OutletError: it cannot be written.
@@ -81,7 +81,7 @@ class SpoolOutlet:
             raise OutletError(f"the spool {self.root} cannot be written: {error.strerror}") from None
 
     def _lock_own_folder(self) -> int:
-        """Lock the own folder; another gate that starts looks into it for a moment."""
+        """Lock the own folder; retry while another gate that starts holds the lock for a moment."""
         for _ in range(_LOCK_TRIES):
             try:
                 return lock_folder(self._sink.folder)
@@ -90,7 +90,7 @@ class SpoolOutlet:
         return lock_folder(self._sink.folder)
 
     def close(self) -> None:
-        """Sync and publish what is left."""
+        """Sync and publish the remaining records, and stop the thread."""
         self._groups.put(None)
         self._thread.join()
         if self._lock is not None:
@@ -125,7 +125,7 @@ class SpoolOutlet:
             self._publish_unpublished()
 
     def _publish_unpublished(self) -> None:
-        """Try again what could not be published: it is acknowledged, and no reader sees it."""
+        """Retry segments that could not be published: their records are acknowledged, but not visible to readers."""
         for segment in list(self._sink.unpublished):
             try:
                 publish_segment(segment)

@@ -1,11 +1,13 @@
-"""The registry: Avro schemas by subject and by fingerprint, and what a new one would break.
+"""Schema registry: Avro schemas by subject and by fingerprint, with checks of compatibility.
 
-lint.py            refuses what would harm a decoder, before one sees it
-avro_schema.py     a text and what it says: canonical form, fingerprint, meaning
-compatibility.py   whether one schema reads what another wrote; Apache Avro's library decides
-breaks.py          why not: which field, what breaks, what to do
-differences.py     what one version says otherwise than another
-python_code.py     a version as a typed module
-subjects.py        what happens when somebody registers; pure, over a shelf
-shelf.py           the seam to where schemas are kept
+avro_schema.py     a schema: text, canonical form, fingerprint, meaning
+compatibility.py   compatibility of two schemas, as decided by Apache Avro's library
+breaks.py          reasons of an incompatibility: place, kind, both types
+explanations.py    the same in words: what would break, what to do
+differences.py     differences between two versions
+python_code.py     generation of a typed Python module for a version
+subjects.py        registration and look-up, over a schema store
+schema_store.py    interface of the schema store
+routes.py          HTTP routes, with the models of answers.py
+confluent.py       HTTP routes of Confluent's API
 """

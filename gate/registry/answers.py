@@ -1,4 +1,4 @@
-"""What the registry answers, as its OpenAPI document has it."""
+"""Response models of the registry, as its OpenAPI document describes them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hopwatch.gate.registry.schema_store import StoredSchema, SubjectVersion
 from hopwatch.gate.registry.subjects import IncompatibleError, parse_stored
 
 AVRO: Final[dict[str, Any]] = {"anyOf": [{"type": "string"}, {"type": "array"}, {"type": "object"}]}
-"""What a schema is in JSON; whether it is one of Avro, no JSON schema says."""
+"""JSON type of a schema; a JSON schema cannot check that it is a valid Avro schema."""
 Fingerprint = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the canonical form")]
 Number = Annotated[int, Field(ge=1)]
 
@@ -24,7 +24,7 @@ class _Answer(BaseModel):
 
 
 class SchemaAnswer(_Answer):
-    """A schema; ``id`` is its number, as Confluent's API has it."""
+    """Schema; ``id`` is its number, as in Confluent's API."""
 
     id: Number
     fingerprint: Fingerprint
@@ -32,14 +32,14 @@ class SchemaAnswer(_Answer):
 
 
 class VersionAnswer(SchemaAnswer):
-    """A schema as a version of a subject."""
+    """Version of a subject, with its schema."""
 
     subject: str
     version: Number
 
 
 class SubjectAnswer(_Answer):
-    """A subject: what its versions owe each other, and all of them."""
+    """Subject: its compatibility level, and all its versions."""
 
     subject: str
     compatibility: CompatibilityLevel
@@ -47,7 +47,7 @@ class SubjectAnswer(_Answer):
 
 
 class ConflictAnswer(_Answer):
-    """One thing that keeps a schema from joining a version: where, what, what would break, what to do."""
+    """Conflict with one version: its place, the problem, the readers that would break, and the fix."""
 
     version: Number
     direction: Direction
@@ -58,12 +58,12 @@ class ConflictAnswer(_Answer):
 
     @classmethod
     def from_explanation(cls, told: ConflictExplanation) -> ConflictAnswer:
-        """Return an explanation as it is answered."""
+        """Build the answer from an explanation."""
         return cls(**told._asdict())
 
 
 class CompatibilityAnswer(_Answer):
-    """Whether a schema would be taken, and what keeps it from that."""
+    """Result of a compatibility check: whether the schema would be accepted, and the conflicts if not."""
 
     compatible: bool
     compatibility: CompatibilityLevel
@@ -71,12 +71,12 @@ class CompatibilityAnswer(_Answer):
 
 
 def parse_schema_json(kept: StoredSchema) -> Any:  # noqa: ANN401 - JSON
-    """Return a schema that is kept as JSON."""
+    """Return a stored schema as JSON."""
     return orjson.loads(kept.text)
 
 
 def build_version_answer(subject: str, entry: SubjectVersion) -> VersionAnswer:
-    """Return a version of a subject."""
+    """Build the answer for a version of a subject."""
     schema = parse_stored(entry.schema.text)
     return VersionAnswer(
         id=entry.schema.number,
@@ -88,10 +88,10 @@ def build_version_answer(subject: str, entry: SubjectVersion) -> VersionAnswer:
 
 
 def describe_fix(error: IncompatibleError) -> str:
-    """Return what to do with a schema that does not fit."""
+    """Return the advice for an incompatible schema."""
     return f"mend what is listed, or {describe_new_major(error.new.name)}"
 
 
 def build_conflict_answers(found: Sequence[Conflict]) -> list[ConflictAnswer]:
-    """Return what keeps a schema from joining a subject, each thing by itself."""
+    """Build the answers for the conflicts of a schema, one for each break."""
     return [ConflictAnswer.from_explanation(one) for one in explain_conflicts(found)]

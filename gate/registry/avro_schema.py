@@ -1,7 +1,8 @@
-"""A schema as it is registered: its text, and what it says.
+"""Parsed Avro schema: its text, fingerprint and meaning.
 
-The canonical form of the Avro specification, and so the fingerprint, leaves out logical types, defaults, aliases and
-sort orders. Two texts may have one fingerprint and decode the same bytes to other values; ``meaning`` tells them apart.
+The canonical form of the Avro specification, and so the fingerprint, omits logical types, defaults, aliases and sort
+orders. Two texts may have the same fingerprint and decode the same bytes to different values; ``meaning`` distinguishes
+them.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from hopwatch.probes.avro_lint import PRIMITIVES, LintError, full_name, lint
 MAX_SCHEMA_BYTES: Final = 1024 * 1024
 _LOGICAL_KEYS: Final = ("logicalType", "precision", "scale")
 _LOGICAL: Final = "logical-type"
-"""What a logical type is called before Avro's library, which decides nothing by it: each ``logicalType`` that it does
-not know it would print as a warning, and keep for good."""
+"""Name of ``logicalType`` in schemas for Avro's library: it does not need the attribute to decide, but would print a
+warning for each unknown value, and keep each warning forever."""
 _EXACT: Final = 2**53
-"""Whole numbers below it are floats exactly."""
+"""Whole numbers below it have an exact float."""
 
 
 class SchemaError(ValueError):
-    """A text that is no schema, or one that is refused; ``place`` is a JSON pointer into it."""
+    """Text that is not a schema, or a schema that is refused; ``place`` is a JSON pointer into it."""
 
     def __init__(self, place: str, message: str) -> None:
         """Keep the place beside the sentence."""
@@ -37,11 +38,11 @@ class SchemaError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A schema.
+    """Parsed schema.
 
-    ``text`` is JSON without spaces, ``fingerprint`` the SHA-256 of the canonical form, 32 bytes; equal ``meaning``,
-    equal values for the same bytes and the same resolution against any other schema. ``name`` is that of the outermost
-    type with its namespace, empty where it has none.
+    ``text`` is JSON without spaces, ``fingerprint`` the SHA-256 of the canonical form, 32 bytes. Schemas with an equal
+    ``meaning`` decode the same bytes to the same values, and resolve alike against any other schema. ``name`` is that
+    of the outermost type with its namespace, empty if it has none.
     """
 
     text: str
@@ -52,10 +53,10 @@ class Schema:
 
     @classmethod
     def parse(cls, text: str | bytes) -> Schema:
-        """Return the schema that a text is.
+        """Parse a schema, and check it by the lint.
 
         Raises:
-            SchemaError: it is none, or one that no decoder is to see.
+            SchemaError: it is not a schema, or one that would harm a decoder.
         """
         told = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
         if len(told) > MAX_SCHEMA_BYTES:
@@ -71,25 +72,25 @@ class Schema:
         try:
             compact = orjson.dumps(said).decode()
             meaning = orjson.dumps(_normalize(said, ""), option=orjson.OPT_SORT_KEYS).decode()
-            # With all names in full, also those of aliases, which the library takes as they stand.
+            # With all names in full, also those of aliases, which the library does not resolve.
             parsed = avro.schema.parse(orjson.dumps(_hide_logical_types(orjson.loads(meaning))).decode())
-            # Avro's own library leaves logical types in the canonical form.
+            # By fastavro: Avro's own library leaves logical types in the canonical form.
             canonical = fastavro.schema.to_parsing_canonical_form(said)
-        except Exception as error:  # noqa: BLE001 - a library of parsers may raise anything, and all of it is the text's
-            raise SchemaError("", f"Avro does not know it as a schema: {error!s:.300}") from None
+        except Exception as error:  # noqa: BLE001 - the parsers may raise anything, always because of the text
+            raise SchemaError("", f"Avro does not accept it as a schema: {error!s:.300}") from None
         fingerprint = sha256(canonical.encode()).digest()
         name = full_name(said, "") if isinstance(said, dict) and "name" in said else ""
         return cls(compact, fingerprint, meaning, name, parsed)
 
 
 def logical_type(parsed: avro.schema.Schema) -> str | None:
-    """Return the logical type of a type in :attr:`Schema.parsed`, None without one."""
+    """Return the logical type of a type in :attr:`Schema.parsed`; None if it has none."""
     found = parsed.props.get(_LOGICAL)
     return None if found is None else str(found)
 
 
 def _hide_logical_types(meant: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return a schema as Avro's library is given it, with logical types under a name that it does not look for."""
+    """Return a schema for Avro's library, with ``logicalType`` under a name that the library ignores."""
     if isinstance(meant, list):
         return [_hide_logical_types(one) for one in meant]
     if not isinstance(meant, dict):
@@ -104,7 +105,7 @@ def _hide_logical_types(meant: Any) -> Any:  # noqa: ANN401 - JSON
 
 
 def _normalize(schema: Any, namespace: str) -> Any:  # noqa: ANN401 - JSON, here and below
-    """Return all of a schema that its readers go by, written in one way."""
+    """Return a normal form of all parts of a schema that affect its readers."""
     if isinstance(schema, str):
         return schema if schema in PRIMITIVES or "." in schema or not namespace else f"{namespace}.{schema}"
     if isinstance(schema, list):
@@ -123,7 +124,7 @@ def _normalize(schema: Any, namespace: str) -> Any:  # noqa: ANN401 - JSON, here
 
 
 def _logical_properties(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return what a logical type says; digits belong to one, and none behind the point is so by default."""
+    """Return the properties of a logical type, without a scale of 0, which is the default."""
     if "logicalType" not in schema:
         return {}
     return {name: schema[name] for name in _LOGICAL_KEYS if name in schema and (name, schema[name]) != ("scale", 0)}
@@ -155,7 +156,7 @@ def _normalize_field(one: dict[str, Any], namespace: str) -> dict[str, Any]:
 
 
 def _normalize_default(default: Any) -> Any:  # noqa: ANN401 - as above
-    """Return a default in which 1.0 is 1, as JSON does not tell them apart; what an integer cannot say stays."""
+    """Return a default with 1.0 as 1, as JSON has one number type; floats that no integer equals exactly stay."""
     if isinstance(default, list):
         return [_normalize_default(one) for one in default]
     if isinstance(default, dict):

@@ -1,7 +1,7 @@
-"""Why one schema does not read another: each place, what is there and what was there, and what to do.
+"""Reasons why one schema cannot read another: each place, with the type of the reader and that of the writer.
 
-Goes through both schemas the way a reader resolves them (Apache Avro 1.12 specification, "Schema Resolution"). It never
-decides: whoever asks has been told by Avro's library that they do not fit.
+Both schemas are walked the way a reader resolves them (Apache Avro 1.12 specification, "Schema Resolution"). This never
+decides: Avro's library has found before that the two schemas are incompatible.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from avro.compatibility import ReaderWriterCompatibilityChecker, SchemaCompatibi
 
 MAX_BREAKS: Final = 100
 MAX_CHARS: Final = 300
-"""Of what stands at a place."""
+"""Maximum length of a description."""
 _NUMBERS: Final = ("int", "long", "float", "double")
 _TEXTS: Final = frozenset({"string", "bytes"})
 _NAMED: Final = frozenset({"record", "enum", "fixed"})
 
 
 class BreakKind(StrEnum):
-    """What is wrong at a place."""
+    """Kind of an incompatibility at one place."""
 
     NO_DEFAULT = "no-default"
-    """The reader has a field that the writer has not, without a default."""
+    """The reader has a field without a default that the writer does not have."""
     TYPE = "type"
     NAME = "name"
     SIZE = "size"
     SYMBOLS = "symbols"
-    """The writer has symbols that the reader's enum has not, without a default."""
+    """The writer has symbols that the reader's enum, which has no default, does not have."""
     BRANCH = "branch"
-    """A type of the writer's has no place in the reader's union."""
+    """A type of the writer matches no branch of the reader's union."""
 
 
 class Break(NamedTuple):
-    """A place, such as ``customer.address[].zip``, empty for the whole; what the reader says there, and the writer."""
+    """Incompatibility at a place such as ``customer.address[].zip``, empty for the whole schema, with both sides."""
 
     kind: BreakKind
     place: str
@@ -45,9 +45,9 @@ class Break(NamedTuple):
 
 
 def find_breaks(reader: Any, writer: Any) -> tuple[Break, ...]:  # noqa: ANN401 - schemas of a library without types, all below
-    """Return why a schema of Avro's library does not read another: at least one break, at most ``MOST``.
+    """Return the breaks between a reader and a writer of Avro's library: at least one, at most ``MAX_BREAKS``.
 
-    Two schemas that fit are not to be asked about.
+    Call it only for incompatible schemas.
     """
     return tuple(islice(_iter_breaks(reader, writer, ""), MAX_BREAKS)) or (
         Break(BreakKind.TYPE, "", _describe(reader), _describe(writer)),
@@ -73,7 +73,7 @@ def _iter_breaks(reader: Any, writer: Any, place: str) -> Iterator[Break]:  # no
 
 
 def _branch_breaks(reader: Any, writer: Any, place: str) -> Iterator[Break]:  # noqa: ANN401
-    """Yield what is wrong with the one branch that is meant, if there is one."""
+    """Yield the breaks of the one branch of the same kind, or one break if there is not exactly one."""
     alike = [one for one in reader.schemas if one.type == writer.type and writer.type not in {"string", "bytes"}]
     if len(alike) == 1 and writer.type in {*_NAMED, "array", "map"}:
         yield from _iter_breaks(alike[0], writer, place)
@@ -103,13 +103,13 @@ def _named_breaks(reader: Any, writer: Any, place: str) -> Iterator[Break]:  # n
 
 
 def _find_field(writer: Any, field: Any) -> Any:  # noqa: ANN401
-    """Return the writer's field that a reader's field is read from, none without."""
+    """Return the writer's field for a reader's field; None if there is none."""
     names = (field.name, *(field.props.get("aliases") or ()))
     return next((writer.fields_dict[name] for name in names if name in writer.fields_dict), None)
 
 
 def is_compatible(reader: Any, writer: Any) -> bool:  # noqa: ANN401
-    """Return whether a schema of Avro's library reads all that another may write; the library decides."""
+    """Return whether a reader of Avro's library can read all that a writer may write; the library decides."""
     found = ReaderWriterCompatibilityChecker().get_compatibility(reader, writer)  # type: ignore[no-untyped-call]
     return bool(found.compatibility is SchemaCompatibilityType.compatible)
 

@@ -1,4 +1,4 @@
-"""Whether events that one schema wrote are read by another: Apache Avro's own library decides, nothing here does."""
+"""Compatibility of schemas: whether one reads what another wrote, as decided by Apache Avro's own library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hopwatch.gate.registry.breaks import Break, find_breaks, is_compatible
 
 
 class CompatibilityLevel(StrEnum):
-    """What the versions of a subject owe each other."""
+    """Compatibility level of a subject: which of its versions must read which others."""
 
     NONE = "none"
     BACKWARD = "backward"
@@ -23,26 +23,26 @@ class CompatibilityLevel(StrEnum):
 
     @property
     def is_transitive(self) -> bool:
-        """Whether a new version owes it to all versions before it, and not to the latest alone."""
+        """Compatibility with all earlier versions is required, not only with the latest."""
         return self.endswith("_transitive")
 
     @property
     def needs_backward(self) -> bool:
-        """Whether a new version is to read what older ones wrote."""
+        """A new version must read what older versions wrote."""
         return self.startswith(("backward", "full"))
 
     @property
     def needs_forward(self) -> bool:
-        """Whether older versions are to read what a new one writes."""
+        """Older versions must read what a new version writes."""
         return self.startswith(("forward", "full"))
 
 
 DEFAULT_LEVEL: Final = CompatibilityLevel.BACKWARD_TRANSITIVE
-"""Of a subject for which nobody has said another: readers are brought up to date first, and read all that is kept."""
+"""Level of subjects without a configured one: readers are upgraded first, and read all stored events."""
 
 
 class Direction(StrEnum):
-    """Who reads whom."""
+    """Direction of a compatibility check: which side reads, and which one writes."""
 
     BACKWARD = "backward"
     """The new schema reads what a version wrote."""
@@ -51,7 +51,7 @@ class Direction(StrEnum):
 
 
 class Conflict(NamedTuple):
-    """What keeps a new schema and a version apart; at least one break."""
+    """Conflict of a new schema with one version, in one direction; it has at least one break."""
 
     version: int
     direction: Direction
@@ -59,19 +59,19 @@ class Conflict(NamedTuple):
 
 
 class SchemaVersion(NamedTuple):
-    """A schema of a subject, and its number, from 1."""
+    """Version number, from 1, with its schema."""
 
     number: int
     schema: Schema
 
 
 def is_readable(reader: Schema, writer: Schema) -> bool:
-    """Return whether all that one schema may write is read by another."""
+    """Return whether the reader's schema can read all that the writer's schema may write."""
     return is_compatible(reader.parsed, writer.parsed)
 
 
 def find_conflicts(new: Schema, versions: Sequence[SchemaVersion], level: CompatibilityLevel) -> tuple[Conflict, ...]:
-    """Return what keeps a new schema from joining versions, in their order; if not transitive, from the latest."""
+    """Return the conflicts of a new schema with all versions in order; only with the latest if not transitive."""
     owed = versions if level.is_transitive else versions[-1:]
     found = []
     for number, old in owed:

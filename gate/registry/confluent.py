@@ -1,6 +1,6 @@
-"""The registry as clients of Confluent's know it: https://docs.confluent.io/platform/current/schema-registry/develop/api.html.
+"""HTTP routes of Confluent's registry API: https://docs.confluent.io/platform/current/schema-registry/develop/api.html.
 
-What it has and ours has not (modes, references between schemas, deletion, other kinds than Avro) is refused.
+Features that this registry lacks (modes, references between schemas, deletion, other formats than Avro) are refused.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Id = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 @dataclass(eq=False)
 class ConfluentError(Exception):
-    """Ends a request the way Confluent's registry does."""
+    """Error answer in the format of Confluent's registry."""
 
     status: HTTPStatus
     code: int
@@ -48,7 +48,7 @@ class _Body(BaseModel):
 
 
 class SchemaBody(_Body):
-    """A schema to be registered or asked about."""
+    """Schema to register or to check."""
 
     text: Annotated[str, Field(alias="schema")]
     kind: Annotated[str, Field(alias="schemaType")] = AVRO
@@ -56,31 +56,31 @@ class SchemaBody(_Body):
 
 
 class LevelBody(_Body):
-    """What the versions of a subject are to owe each other, as it is asked for and as it was set."""
+    """Compatibility level to set, in the request and in its answer."""
 
     compatibility: str
 
 
 class LevelAnswer(_Body):
-    """What the versions of a subject owe each other."""
+    """Compatibility level of a subject, or of all subjects."""
 
     level: Annotated[str, Field(alias="compatibilityLevel")]
 
 
 class IdAnswer(_Body):
-    """The number of a schema."""
+    """Number of a schema."""
 
     id: int
 
 
 class TextAnswer(_Body):
-    """The text of a schema."""
+    """Text of a schema."""
 
     text: Annotated[str, Field(alias="schema")]
 
 
 class ConfluentVersionAnswer(TextAnswer):
-    """A version of a subject."""
+    """Version of a subject."""
 
     subject: str
     id: int
@@ -88,21 +88,21 @@ class ConfluentVersionAnswer(TextAnswer):
 
 
 class SubjectVersionAnswer(_Body):
-    """Where a schema stands."""
+    """Subject and version under which a schema is registered."""
 
     subject: str
     version: int
 
 
 class CompatibilityCheckAnswer(_Body):
-    """Whether a schema fits, and if not, why."""
+    """Result of a compatibility check, with the reasons if it failed."""
 
     is_compatible: bool
     messages: list[str]
 
 
 class ModeAnswer(_Body):
-    """What may be done here."""
+    """Mode of the registry: read and write."""
 
     mode: str
 
@@ -115,7 +115,7 @@ _CONTENT: Final = {
             "properties": {"error_code": {"type": "integer"}, "message": {"type": "string"}},
         }
     },
-    # What no route has looked at yet is told as everywhere.
+    # Errors raised before a route is reached have the common format.
     problems.MEDIA_TYPE: {"schema": problems.SCHEMA},
 }
 _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
@@ -123,12 +123,12 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     for status, when in {
         400: "the body is no UTF-8, or ends too early",
         401: "missing or invalid token",
-        403: "the schemas of the subject are not the producer's",
+        403: "the producer may not change the schemas of the subject",
         404: "there is no such subject, version or schema",
         408: "the body came too slowly",
-        409: "the schema would break readers, or its fingerprint stands for another one",
+        409: "the schema would break readers, or its fingerprint is taken by another one",
         413: "the body is too large",
-        422: "it cannot be what was sent",
+        422: "the request is invalid",
         429: "the producer has sent more than his quota: come again after Retry-After",
         503: "the store is down, or too many requests came at once",
     }.items()
@@ -136,7 +136,7 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 
 
 def build_router(registry: Registry, writing: Sequence[Depends] = ()) -> APIRouter:
-    """Return the routes; those that write depend on ``writing``."""
+    """Build the routes; those that write depend on ``writing``."""
     routes = APIRouter(tags=["Confluent's API"], responses=_RESPONSES)
     _add_subjects(routes, registry, writing)
     _add_schemas(routes, registry)
@@ -148,14 +148,14 @@ def build_router(registry: Registry, writing: Sequence[Depends] = ()) -> APIRout
 def _add_subjects(routes: APIRouter, registry: Registry, writing: Sequence[Depends]) -> None:
     @routes.post("/subjects/{subject}/versions", dependencies=writing)
     async def register(subject: SubjectName, body: SchemaBody) -> IdAnswer:
-        """Make a schema the newest version of a subject; one that is there already is found."""
-        # Its clients register at each start what they write by.
+        """Register a schema as the newest version of a subject; one that is registered already is returned."""
+        # Confluent's clients register their schema at each start.
         made = await _call_registry(lambda: registry.register(subject, _parse_schema(body), renews=False))
         return IdAnswer(id=made.entry.schema.number)
 
     @routes.post("/subjects/{subject}")
     async def find(subject: SubjectName, body: SchemaBody) -> ConfluentVersionAnswer:
-        """Find the version of a subject that a schema is."""
+        """Find the version of a subject that has a schema."""
         entry = await _call_registry(lambda: registry.find(subject, _parse_schema(body)))
         if entry is None:
             raise ConfluentError(HTTPStatus.NOT_FOUND, NO_SCHEMA, "the schema is no version of this subject")
@@ -177,7 +177,7 @@ def _add_subjects(routes: APIRouter, registry: Registry, writing: Sequence[Depen
 def _add_schemas(routes: APIRouter, registry: Registry) -> None:
     @routes.get("/schemas/types")
     async def types() -> list[str]:
-        """List the kinds of schemas that are known."""
+        """List the supported schema types."""
         return [AVRO]
 
     @routes.get("/schemas/ids/{number}")
@@ -188,7 +188,7 @@ def _add_schemas(routes: APIRouter, registry: Registry) -> None:
 
     @routes.get("/schemas/ids/{number}/versions")
     async def places(number: Id) -> list[SubjectVersionAnswer]:
-        """List the subjects and versions that a schema stands under."""
+        """List the subjects and versions that have a schema."""
         found = await _call_registry(lambda: registry.places(number))
         return [SubjectVersionAnswer(subject=subject, version=version) for subject, version in found]
 
@@ -198,7 +198,7 @@ def _add_compatibility(routes: APIRouter, registry: Registry) -> None:
     async def fits_version(
         subject: SubjectName, version: Version, body: SchemaBody, *, verbose: Annotated[bool, Query()] = False
     ) -> CompatibilityCheckAnswer:
-        """Say whether a schema fits one version of a subject."""
+        """Check whether a schema is compatible with one version of a subject."""
 
         def ask() -> CompatibilityCheckAnswer:
             number = registry.entry(subject, _parse_version(version)).version
@@ -210,26 +210,26 @@ def _add_compatibility(routes: APIRouter, registry: Registry) -> None:
     async def fits(
         subject: SubjectName, body: SchemaBody, *, verbose: Annotated[bool, Query()] = False
     ) -> CompatibilityCheckAnswer:
-        """Say whether a schema fits a subject."""
+        """Check whether a schema is compatible with a subject."""
         return await _call_registry(lambda: _check_fit(registry, subject, body, None, is_told=verbose))
 
 
 def _add_levels(routes: APIRouter, registry: Registry, writing: Sequence[Depends]) -> None:
     @routes.get("/config")
     async def get_level() -> LevelAnswer:
-        """Get what subjects owe that have no level of their own."""
+        """Get the compatibility level of subjects without their own."""
         return LevelAnswer(level=(await _call_registry(registry.level)).name)
 
     @routes.put("/config", dependencies=writing)
     async def set_level(body: LevelBody) -> LevelBody:
-        """Set it."""
+        """Set the compatibility level of subjects without their own."""
         return await _set_level(registry, body, ALL_SUBJECTS)
 
     @routes.get("/config/{subject}")
     async def get_own_level(
         subject: SubjectName, *, default_to_global: Annotated[bool, Query(alias="defaultToGlobal")] = False
     ) -> LevelAnswer:
-        """Get what the versions of a subject owe each other, if it has a level of its own."""
+        """Get the compatibility level of a subject, if it has its own."""
         own = await _call_registry(
             lambda: registry.level(subject) if default_to_global else registry.own_level(subject)
         )
@@ -240,12 +240,12 @@ def _add_levels(routes: APIRouter, registry: Registry, writing: Sequence[Depends
 
     @routes.put("/config/{subject}", dependencies=writing)
     async def set_own_level(subject: SubjectName, body: LevelBody) -> LevelBody:
-        """Set what the versions of a subject owe each other."""
+        """Set the compatibility level of a subject."""
         return await _set_level(registry, body, subject)
 
     @routes.get("/mode")
     async def mode() -> ModeAnswer:
-        """Say that schemas may be read and registered."""
+        """Report that schemas may be read and registered."""
         return ModeAnswer(mode="READWRITE")
 
 

@@ -1,4 +1,4 @@
-"""What a schema says otherwise than another one, place by place."""
+"""Differences between two schemas, place by place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PARTS: Final = {"array": ("items", "[]"), "map": ("values", "{}")}
 
 
 class Difference(NamedTuple):
-    """A place, such as ``customer.address[].zip``, and what stands there in either schema; empty where nothing does."""
+    """Difference at a place such as ``customer.address[].zip``: the type before and now, empty where it is absent."""
 
     place: str
     before: str
@@ -22,7 +22,7 @@ class Difference(NamedTuple):
 
 
 def find_differences(old: Schema, new: Schema) -> list[Difference]:
-    """Return all places that are not the same, those of the new schema in its order and then those that are gone."""
+    """Return all differences: those at places of the new schema, in its order, then the places that were removed."""
     before, now = (dict(_iter_places(orjson.loads(one.meaning), "")) for one in (old, new))
     here = [Difference(place, before.get(place, ""), said) for place, said in now.items()]
     gone = [Difference(place, said, "") for place, said in before.items() if place not in now]
@@ -30,7 +30,7 @@ def find_differences(old: Schema, new: Schema) -> list[Difference]:
 
 
 def _iter_places(schema: Any, place: str) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - JSON, here and below
-    """Yield each place of a schema, as its meaning has it, and what it is."""
+    """Yield each place of a schema in its normal form, with a description."""
     yield place, _describe(schema)
     yield from _iter_children(schema, place)
 

@@ -1,4 +1,4 @@
-"""Conflicts in words: which field, in which version, what would break, what to do."""
+"""Explanations of conflicts in words: the field, the version, what would break, and the fix."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAJOR: Final = re.compile(r"(?P<stem>.*)\.v(?P<major>[1-9][0-9]{0,8})")
 
 
 class ConflictExplanation(NamedTuple):
-    """One thing that keeps a new schema from joining a version."""
+    """Explanation of one break between a new schema and a version."""
 
     version: int
     direction: Direction
@@ -22,12 +22,12 @@ class ConflictExplanation(NamedTuple):
     """Such as ``customer.address[].zip``."""
     problem: str
     breaks: str
-    """What would not work any more."""
+    """The reads that would fail."""
     fix: str
 
 
 def explain_conflicts(conflicts: Sequence[Conflict]) -> Iterator[ConflictExplanation]:
-    """Yield what keeps a new schema from joining, version by version, place by place."""
+    """Yield an explanation for each break, by version and place."""
     for conflict in conflicts:
         is_backward = conflict.direction is Direction.BACKWARD
         old = f"version {conflict.version}"
@@ -44,7 +44,7 @@ def explain_conflicts(conflicts: Sequence[Conflict]) -> Iterator[ConflictExplana
 
 
 def describe_new_major(name: str) -> str:
-    """Return what makes a type of this full name a new major version, in words."""
+    """Return the advice to make a type with this full name a new major version."""
     namespace = name.rpartition(".")[0]
     found = _MAJOR.fullmatch(namespace)
     following = f"{found['stem']}.v{int(found['major']) + 1}" if found else f"{namespace or 'com.example.orders'}.v2"
@@ -53,7 +53,7 @@ def describe_new_major(name: str) -> str:
 
 
 def _explain_break(one: Break, old: str, *, is_backward: bool) -> tuple[str, str]:  # noqa: C901, PLR0911 - a table in words
-    """Return what is wrong, and what to do."""
+    """Return the problem and the fix."""
     before, now = (one.writer, one.reader) if is_backward else (one.reader, one.writer)
     changed = f"{before} in {old}, {now} in the new schema"
     match one.kind, is_backward:

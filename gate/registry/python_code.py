@@ -1,7 +1,7 @@
-"""A schema as a typed Python module: frozen dataclasses that encode to the envelope and decode from it.
+"""Generation of a typed Python module for a schema: frozen dataclasses that encode to the envelope and decode from it.
 
-The module stands alone with fastavro. It knows the schemas of the other versions of its subject, so that it reads what
-they wrote, by Avro's resolution of a writer's schema against its own.
+The module needs only fastavro. It contains the schemas of the other versions of its subject that it can read, and
+resolves them against its own by Avro's rules.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ _PARTS: Final = {"array": ("items", "list"), "map": ("values", "dict")}
 _MODULES: Final = ("dataclasses", "datetime", "decimal", "enum", "fastavro", "io", "typing", "uuid")
 _CLASSES_TAKEN: Final = frozenset({"SCHEMA", "FINGERPRINT", "WRITERS", *_MODULES, *keyword.kwlist, *dir(builtins)})
 _MEMBERS_TAKEN: Final = frozenset({"encode", "decode", "dataclasses", "classmethod", "list", "dict", *keyword.kwlist})
-"""What stands in the body of a class."""
+"""Names in use in the body of a generated class."""
 _SYMBOLS_TAKEN: Final = frozenset({"mro", "name", "value", *keyword.kwlist})
 
 
 class CodeGenerationError(ValueError):
-    """A schema of which no module can be made; the message says why, and what to do."""
+    """Schema for which no module can be generated; the message says why, and what to do."""
 
 
 @dataclass(slots=True)
 class _Module:
-    """What is known of a schema's named types, in the order in which they are whole."""
+    """Named types of a schema, each after the types that it depends on."""
 
     types: dict[str, dict[str, Any]] = field(default_factory=dict)
     classes: dict[str, str] = field(default_factory=dict)
 
     def add_types(self, schema: Any) -> None:  # noqa: ANN401 - JSON, here and below
-        """Go through a schema and give each record and enum a class name of its own."""
+        """Collect the records and enums of a schema, and give each a unique class name."""
         if isinstance(schema, list):
             for branch in schema:
                 self.add_types(branch)
@@ -74,7 +74,7 @@ class _Module:
         return name
 
     def annotation(self, schema: Any) -> str:  # noqa: ANN401, PLR0911 - one a kind of type
-        """Return the type of a value."""
+        """Return the Python type annotation of a type."""
         if isinstance(schema, list):
             return " | ".join(dict.fromkeys(self.annotation(branch) for branch in schema))
         kind = schema if isinstance(schema, str) else schema["type"]
@@ -93,7 +93,7 @@ class _Module:
                 return self.classes.get(kind) or _SIMPLE.get(kind, "bytes")
 
     def read(self, schema: Any, value: str) -> str:  # noqa: ANN401
-        """Return an expression that makes a value of what fastavro has read."""
+        """Return an expression that converts what fastavro has read to a value."""
         if isinstance(schema, list):
             return self._read_union(schema, value)
         name = self._name(schema)
@@ -105,14 +105,14 @@ class _Module:
     def _read_union(self, branches: list[Any], value: str) -> str:
         others = [branch for branch in branches if branch != "null"]
         if len(others) == 1:
-            # In a union fastavro tells the name of a type beside its value.
+            # For a union fastavro returns the name of a named type with its value.
             inner, plain = self.read(others[0], f"_member({value})"), f"_member({value})"
             is_named = self._name(others[0]) is not None
             return f"None if {value} is None else {inner}" if is_named or inner != plain else value
         return self._by_form(others, value, f"_chosen({value})", self.read)
 
     def write(self, schema: Any, value: str) -> str:  # noqa: ANN401
-        """Return an expression that makes of a value what fastavro writes."""
+        """Return an expression that converts a value to what fastavro writes."""
         if isinstance(schema, list):
             others = [branch for branch in schema if branch != "null"]
             is_named = any(self._name(branch) is not None for branch in others)
@@ -125,7 +125,7 @@ class _Module:
     def _by_form(
         self, branches: list[Any], value: str, other: str, each: Callable[[Any, str], str], *, is_alone: bool = False
     ) -> str:
-        """Return an expression for the lists and maps among some types, and another one for all else."""
+        """Return the conversion of lists and maps among the branches, with ``other`` for all other values."""
         found = other
         for branch in branches:
             kind = branch if isinstance(branch, str) else branch["type"]
@@ -141,17 +141,17 @@ class _Module:
         return found
 
     def _name(self, schema: Any) -> str | None:  # noqa: ANN401
-        """Return the name of a named type, none of another."""
+        """Return the name of a named type; None for any other type."""
         if isinstance(schema, str):
             return None if schema in _SIMPLE else schema
         return str(schema["name"]) if isinstance(schema, dict) and "name" in schema else None
 
 
 def generate_module(schema: Schema, versions: Mapping[int, Schema], subject: str, version: int) -> str:
-    """Return the source of a module for a schema, one version of a subject; it reads what the other versions wrote.
+    """Return the source of a module for one version of a subject; it also reads events of the other versions.
 
     Raises:
-        NotWritableError: the schema is no record, or has a name that Python has no use for.
+        CodeGenerationError: the schema is not a record, or has a name that cannot be an attribute in Python.
     """
     parsed: Any = fastavro.parse_schema(orjson.loads(schema.text))
     if not isinstance(parsed, dict) or parsed["type"] != "record":
@@ -248,7 +248,7 @@ def _build_docstring(one: Mapping[str, Any], full: str) -> str:
 
 
 def _build_default(one: Mapping[str, Any]) -> str:
-    """Return the default of a field, where Python can say it in the same words."""
+    """Return the default of a field as source text, if it is a simple value; else an empty text."""
     if "default" not in one:
         return ""
     default = one["default"]

@@ -1,4 +1,4 @@
-"""The registry by HTTP: subjects, their schemas, and whether a schema would fit."""
+"""HTTP routes of the registry: subjects, their schemas, and compatibility checks."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ SubjectName = Annotated[str, Path(pattern=SUBJECT_PATTERN, description="1 to 255
 _DESCRIPTIONS: Final = {
     400: "the body ends too early, or is no gzip",
     401: "missing or invalid token",
-    403: "the schemas of the subject are not the producer's",
+    403: "the producer may not change the schemas of the subject",
     404: "there is no such subject, version or schema",
     408: "the body came too slowly",
-    409: "the schema would break readers, or its fingerprint stands for another one: see conflicts",
+    409: "the schema would break readers, or its fingerprint is taken by another one: see conflicts",
     413: "the body is too large",
-    422: "the body is no JSON, no Avro schema, or one that would harm a decoder; or the path cannot be",
+    422: "the body is not JSON, not an Avro schema, or a schema that would harm a decoder; or the path is invalid",
     429: "the producer has sent more than his quota: come again after Retry-After",
     503: "the store is down, or too many requests came at once: come again after Retry-After",
 }
@@ -43,12 +43,12 @@ _BODY: Final[dict[str, Any]] = {"requestBody": {"required": True, "content": {"a
 
 
 def document_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return how some statuses are documented."""
+    """Return the OpenAPI descriptions of some statuses."""
     return handlers.document_problems({status: _DESCRIPTIONS[status] for status in statuses})
 
 
 def build_router(registry: Registry, writing: Sequence[Depends] = ()) -> APIRouter:  # noqa: C901 - one function a route
-    """Return the routes; those that write depend on ``writing``."""
+    """Build the routes; those that write depend on ``writing``."""
     routes = APIRouter(tags=["registry"], responses=document_responses(401, 429))
 
     @routes.get("/subjects", responses=document_responses(503))
@@ -85,7 +85,7 @@ def build_router(registry: Registry, writing: Sequence[Depends] = ()) -> APIRout
         openapi_extra=_BODY,
     )
     async def register(subject: SubjectName, request: Request, response: Response) -> VersionAnswer:
-        """Make a schema the newest version of a subject, also one that is an older version; the latest is found."""
+        """Register a schema as the newest version of a subject, unless it is the latest one already."""
         body = await request.body()
 
         def write() -> VersionAnswer:
@@ -100,7 +100,7 @@ def build_router(registry: Registry, writing: Sequence[Depends] = ()) -> APIRout
     async def would_fit(
         subject: SubjectName, schema: Annotated[str, Query(description="an Avro schema, JSON")]
     ) -> CompatibilityAnswer:
-        """Say whether a schema would be taken, and register nothing."""
+        """Check whether a schema would be accepted, without registering it."""
         return await call_registry(lambda: _check_compatibility(registry, subject, schema))
 
     @routes.get("/schemas/{fingerprint}", responses=document_responses(404, 422, 503))
@@ -125,10 +125,10 @@ def _check_compatibility(registry: Registry, subject: str, schema: str) -> Compa
 
 
 async def call_registry(act: Callable[[], Found]) -> Found:
-    """Return what the registry answers, asked in a thread.
+    """Call the registry in a thread, and return its answer.
 
     Raises:
-        Problem: it cannot be answered, in the words of HTTP.
+        HttpProblem: the registry failed or refused; its error as an HTTP answer.
     """
     try:
         return await to_thread.run_sync(act)

@@ -1,4 +1,4 @@
-"""The seam to where schemas are kept: what is there never changes and never goes."""
+"""Interface of the schema store: a stored schema is never changed or deleted."""
 
 from __future__ import annotations
 
@@ -8,62 +8,62 @@ from typing import NamedTuple, Protocol
 
 
 class SchemaStoreError(Exception):
-    """What is kept cannot be read or written now; the message says why, and what to do."""
+    """The schema store cannot be read or written now; the message says why, and what to do."""
 
 
 class StoredSchema(NamedTuple):
-    """A schema that is kept: its number, from 1, which clients of Confluent's API know it by, and its text."""
+    """Stored schema: its number, from 1, by which clients of Confluent's API refer to it, and its text."""
 
     number: int
     text: str
 
 
 class SubjectVersion(NamedTuple):
-    """A version of a subject, from 1, and its schema."""
+    """Version number of a subject, from 1, with its schema."""
 
     version: int
     schema: StoredSchema
 
 
 class SchemaTransaction(Protocol):
-    """What is kept, in one transaction."""
+    """Schemas and subjects of the store within one transaction."""
 
     def subjects(self) -> Sequence[str]:
         """Return the names of all subjects that have a schema, in order."""
 
     def entries(self, subject: str) -> Sequence[SubjectVersion]:
-        """Return the versions of a subject in order; none of one that nobody knows."""
+        """Return the versions of a subject in order; empty for an unknown subject."""
 
     def latest(self, subject: str) -> int:
-        """Return the number of the latest version of a subject, 0 of one that nobody knows."""
+        """Return the number of the latest version of a subject; 0 for an unknown subject."""
 
     def by_fingerprint(self, fingerprint: bytes) -> StoredSchema | None:
-        """Return the schema of a fingerprint, none without it."""
+        """Return the schema with a fingerprint; None if there is none."""
 
     def by_number(self, number: int) -> StoredSchema | None:
-        """Return the schema of a number, none without it."""
+        """Return the schema with a number; None if there is none."""
 
     def places(self, number: int) -> Sequence[tuple[str, int]]:
-        """Return subjects and versions that a schema stands under, in order."""
+        """Return the subjects and versions that have a schema, in order."""
 
     def level(self, subject: str) -> str | None:
-        """Return the level that was set for a subject, or with an empty name for all; none without."""
+        """Return the level set for a subject, or with an empty name the default level; None if it was not set."""
 
     def add(self, fingerprint: bytes, text: str) -> StoredSchema:
-        """Keep a schema whose fingerprint is not kept yet."""
+        """Store a schema whose fingerprint is not stored yet."""
 
     def enter(self, subject: str, version: int, number: int) -> None:
         """Make a schema a version of a subject."""
 
     def set_level(self, subject: str, level: str) -> None:
-        """Set the level of a subject, or with an empty name of all that have none of their own."""
+        """Set the level of a subject, or with an empty name that of all subjects without their own."""
 
 
 class SchemaStore(Protocol):
-    """Opens the shelf."""
+    """Store of schemas that opens transactions."""
 
     def reading(self) -> AbstractContextManager[SchemaTransaction]:
-        """Open it as it stands at one moment."""
+        """Open a read transaction on a consistent snapshot."""
 
     def writing(self) -> AbstractContextManager[SchemaTransaction]:
-        """Open it for one who writes; others who write wait. What was written is kept when this ends well."""
+        """Open a write transaction; other writers wait. It commits at a normal exit."""

@@ -1,4 +1,4 @@
-"""What happens when somebody registers a schema, asks whether one would fit, or looks one up."""
+"""Subjects of the registry: register schemas, check their compatibility, and look them up."""
 
 from __future__ import annotations
 
@@ -23,38 +23,38 @@ from hopwatch.gate.registry.schema_store import (
 )
 
 SUBJECT_PATTERN: Final = r"^[A-Za-z0-9._-]{1,255}$"
-"""What a subject may be called."""
+"""Pattern of subject names."""
 ALL_SUBJECTS: Final = ""
-"""Stands for all subjects that have no level of their own."""
+"""Empty subject name: all subjects without a level of their own."""
 MAX_TRIES: Final = 100
-"""So often a registration begins again because somebody else's came first."""
+"""Maximum number of tries of a registration that conflicts with concurrent ones."""
 _PARSED: Final = 64
 
 
 class RegistryError(ValueError):
-    """A question or a wish that cannot be answered with what is kept.
+    """Base of the errors of the registry.
 
     RegistryError
      ├─ UnknownError        there is no such subject, version or schema
-     ├─ MeaningError        the fingerprint stands for another schema already
+     ├─ MeaningError        the fingerprint is taken by another schema
      └─ IncompatibleError   the schema would break readers
     """
 
 
 class UnknownError(RegistryError):
-    """There is no such subject, version or schema; ``what`` says which of them is missing."""
+    """Unknown subject, version or schema; ``what`` is the kind that is missing."""
 
     def __init__(self, what: str, name: str) -> None:
-        """Name what is missing."""
+        """Take the kind and the name of what is missing."""
         super().__init__(f"there is no {what} {name[:300]}")
         self.what = what
 
 
 class MeaningError(RegistryError):
-    """The fingerprint of a schema stands already for one that says something else."""
+    """Fingerprint that is already taken by a schema with another meaning."""
 
     def __init__(self, new: Schema, kept: StoredSchema) -> None:
-        """Name both."""
+        """Take both schemas."""
         super().__init__(
             f"the fingerprint {new.fingerprint.hex()} stands already for a schema that differs in logical types,"
             f" defaults, aliases or sort orders, which it does not cover: a reader could not tell their events apart."
@@ -63,17 +63,17 @@ class MeaningError(RegistryError):
 
 
 class IncompatibleError(RegistryError):
-    """A schema would break readers of a subject."""
+    """Schema that would break readers of a subject."""
 
     def __init__(self, subject: str, new: Schema, level: CompatibilityLevel, found: Sequence[Conflict]) -> None:
-        """Keep what would break."""
+        """Keep the conflicts."""
         versions = ", ".join(dict.fromkeys(str(one.version) for one in found))
         super().__init__(f"the schema does not fit version {versions} of {subject!r}, which is {level.value}")
         self.new, self.level, self.conflicts = new, level, tuple(found)
 
 
 class Registration(NamedTuple):
-    """The version of a subject that a schema is, and whether it was entered for that."""
+    """Result of a registration: the version that has the schema, and whether it is new."""
 
     subject: str
     entry: SubjectVersion
@@ -82,32 +82,32 @@ class Registration(NamedTuple):
 
 
 class _SubjectState(NamedTuple):
-    """All that a registration depends on: versions and schemas that are there never change."""
+    """State that a registration depends on; stored versions and schemas never change."""
 
     latest: int
     level: CompatibilityLevel
     schema: StoredSchema | None
-    """The schema of the fingerprint."""
+    """The stored schema with the same fingerprint."""
 
 
 class Registry:
-    """Schemas by subject, over a shelf. Safe from any thread if the shelf is."""
+    """Schema registry over a schema store; thread-safe if the store is."""
 
     def __init__(self, shelves: SchemaStore) -> None:
-        """Take what is kept."""
+        """Take the schema store."""
         self._store = shelves
 
     def register(self, subject: str, new: Schema, *, renews: bool = True) -> Registration:
-        """Make a schema the newest version of a subject, or find it there.
+        """Register a schema as the newest version of a subject, or return the version that has it.
 
-        One that is an older version is entered once more, behind the others; without ``renews`` it is found.
-        Whoever else writes does not wait for the comparison with the versions: what it was made with is looked at again
-        when the schema is entered, and it begins again if that has changed.
+        A schema of an older version is added again as the newest; without ``renews`` the older version is returned.
+        The compatibility check runs outside of the write transaction, so that other writers do not wait for it. The
+        state that it used is checked again in that transaction, and the registration starts over if it has changed.
 
         Raises:
-            MeaningError: its fingerprint stands for another schema.
+            MeaningError: its fingerprint is taken by another schema.
             IncompatibleError: it would break readers.
-            ShelfDownError: others register versions of the subject all the time.
+            SchemaStoreError: concurrent registrations of the subject came first each time.
         """
         level, compared = None, 0
         for _ in range(MAX_TRIES):
@@ -117,7 +117,7 @@ class Registry:
             own = next((entry for entry in reversed(entries) if entry.schema == stand.schema), None)
             if own is not None and (own == entries[-1] or not renews):
                 return Registration(subject, own, parse_stored(own.schema.text), is_new=False)
-            # What fitted once fits still, for the same level.
+            # Versions compared in an earlier try stay compatible at the same level.
             left = [entry for entry in entries if entry.version > compared or stand.level is not level]
             if found := find_conflicts(new, _parse_versions(left), stand.level):
                 raise IncompatibleError(subject, new, stand.level, found)
@@ -131,7 +131,7 @@ class Registry:
         raise SchemaStoreError(f"others registered versions of {subject!r} {MAX_TRIES} times meanwhile: come again")
 
     def restore(self, subject: str, version: int) -> Registration:
-        """Make a version of a subject the newest once more, whatever the versions owe each other.
+        """Add an older version of a subject again as the newest, without a compatibility check.
 
         Raises:
             UnknownError: there is no such subject, or no such version.
@@ -146,10 +146,10 @@ class Registry:
     def conflicts(
         self, subject: str, new: Schema, version: int | None = None
     ) -> tuple[CompatibilityLevel, tuple[Conflict, ...]]:
-        """Return the level of a subject, and what keeps a schema from joining it, or from joining one version of it.
+        """Return the level of a subject, and the conflicts of a schema with it, or with one version of it.
 
         Raises:
-            MeaningError: its fingerprint stands for another schema.
+            MeaningError: its fingerprint is taken by another schema.
             UnknownError: there is no such version.
         """
         with self._store.reading() as shelf:
@@ -174,7 +174,7 @@ class Registry:
             return _read_entries(shelf, subject)
 
     def entry(self, subject: str, version: int | None = None) -> SubjectVersion:
-        """Return one version of a subject, the latest without a number.
+        """Return one version of a subject; the latest without a number.
 
         Raises:
             UnknownError: there is no such subject, or no such version.
@@ -184,7 +184,7 @@ class Registry:
         return entries[-1] if version is None else _find_version(subject, entries, version)
 
     def find(self, subject: str, schema: Schema) -> SubjectVersion | None:
-        """Return the version of a subject that a schema is, none if it is none of them.
+        """Return the version of a subject that has a schema; None if there is none.
 
         Raises:
             UnknownError: there is no such subject.
@@ -194,7 +194,7 @@ class Registry:
         return next((entry for entry in entries if parse_stored(entry.schema.text).meaning == schema.meaning), None)
 
     def by_fingerprint(self, fingerprint: bytes) -> StoredSchema:
-        """Return the schema of a fingerprint.
+        """Return the schema with a fingerprint.
 
         Raises:
             UnknownError: there is none.
@@ -203,7 +203,7 @@ class Registry:
             return _require_schema(shelf.by_fingerprint(fingerprint), fingerprint.hex())
 
     def by_number(self, number: int) -> StoredSchema:
-        """Return the schema of a number.
+        """Return the schema with a number.
 
         Raises:
             UnknownError: there is none.
@@ -212,7 +212,7 @@ class Registry:
             return _require_schema(shelf.by_number(number), str(number))
 
     def places(self, number: int) -> Sequence[tuple[str, int]]:
-        """Return the subjects and versions that a schema stands under.
+        """Return the subjects and versions that have a schema.
 
         Raises:
             UnknownError: there is no such schema.
@@ -222,25 +222,25 @@ class Registry:
             return shelf.places(number)
 
     def level(self, subject: str = ALL_SUBJECTS) -> CompatibilityLevel:
-        """Return the level of a subject, its own or that of all."""
+        """Return the level of a subject: its own, else the default."""
         with self._store.reading() as shelf:
             return _read_level(shelf, subject)
 
     def own_level(self, subject: str) -> CompatibilityLevel | None:
-        """Return the level that was set for a subject itself."""
+        """Return the subject's own level; None if it was not set."""
         with self._store.reading() as shelf:
             found = shelf.level(subject)
         return None if found is None else CompatibilityLevel(found)
 
     def set_level(self, level: CompatibilityLevel, subject: str = ALL_SUBJECTS) -> None:
-        """Set the level of a subject, or of all that have none of their own; what is kept stays."""
+        """Set the level of a subject, or of all without their own; stored schemas are not checked again."""
         with self._store.writing() as shelf:
             shelf.set_level(subject, level.value)
 
 
 @lru_cache(_PARSED)
 def parse_stored(text: str) -> Schema:
-    """Return the schema of a text that is kept, and so was looked at before."""
+    """Parse the text of a stored schema, which was checked before; results are cached."""
     return Schema.parse(text)
 
 
@@ -249,13 +249,13 @@ def _read_state(shelf: SchemaTransaction, subject: str, new: Schema) -> _Subject
 
 
 def _check_meaning(new: Schema, kept: StoredSchema | None) -> None:
-    """Check that what is kept under the fingerprint of a schema says the same."""
+    """Check that the stored schema with the same fingerprint has the same meaning."""
     if kept is not None and parse_stored(kept.text).meaning != new.meaning:
         raise MeaningError(new, kept)
 
 
 def _add_version(shelf: SchemaTransaction, subject: str, kept: StoredSchema) -> SubjectVersion:
-    """Make a schema that is kept the newest version of a subject."""
+    """Add a stored schema as the newest version of a subject."""
     entry = SubjectVersion(shelf.latest(subject) + 1, kept)
     shelf.enter(subject, entry.version, kept.number)
     return entry

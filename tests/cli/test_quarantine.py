@@ -197,7 +197,7 @@ def test_what_has_no_id_or_time_of_its_own_does_not_enter(place: Place, capsys: 
     place.send_all([SentEvent(own, None, orjson.dumps(GOOD)), SentEvent(own, None, b'{"price": 7, "item": "x"}')])
     assert place.run("replay", "--all", "--json") == 1
     reasons = [one["reasons"] for one in json.loads(capsys.readouterr().out)["refused"]]
-    told = "/: it has no id of its own, or another event's, and would be another: let its sender send it anew"
+    told = "/: it has no id of its own, or another event's, and would be another event: let its sender send it again"
     no_time = told.replace("id of its own, or another event's", "event time of its own")
     assert sorted(reasons) == sorted([[told], [told], [no_time]])
     assert len(place.entered()) == 3

@@ -1,4 +1,4 @@
-"""The gate's app, asked without a server."""
+"""Client of the gate's app for tests, without a server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.gate.registry.memory_store import MemoryShelf
 
 
 class Asked:
-    """The app over a shelf in memory."""
+    """App over a schema store in memory."""
 
     def __init__(self, gate: Gate | None = None, limits: Limits | None = None) -> None:
         """Make it, empty."""

@@ -1,4 +1,4 @@
-"""What tests of the gate are handed."""
+"""Fixtures of the tests of the gate."""
 
 from __future__ import annotations
 

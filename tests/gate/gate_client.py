@@ -1,4 +1,4 @@
-"""An entrance for tests: an outlet in memory, a clock set by hand, and the app over them."""
+"""Client of the gate for tests: an outlet in memory, a manual clock, and the app over them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ CONFIG: Final = configured("spool:./events/orders")
 
 
 class MemoryOutlet:
-    """Keeps what leaves; ``fails`` are ids that it does not write, ``is_full`` makes it take nothing."""
+    """Outlet in memory; ``fails`` are ids that it does not write, ``is_full`` makes it refuse all records."""
 
     def __init__(self) -> None:
         """Begin empty."""

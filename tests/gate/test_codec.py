@@ -1,4 +1,4 @@
-"""Tests of events of a schema: what is taken keeps its value, and what does not fit is told with its place."""
+"""Tests of the codec: accepted events keep their values, and mismatches are reported with their place."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ MISFITS: list[tuple[Json, bytes, str, str]] = [
     ("double", b'{"a":"1"}', "/a", "Input should be a valid number"),
     ("float", b'{"a":1e39}', "/a", "a float is at most 3.4e38, got 1e+39"),
     ("bytes", b'{"a":"%%"}', "/a", "bytes are written in base64, got '%%'"),
-    ({"type": "fixed", "name": "M", "size": 3}, b'{"a":"AAA="}', "/a", "there are 3 bytes, got 2"),
+    ({"type": "fixed", "name": "M", "size": 3}, b'{"a":"AAA="}', "/a", "3 bytes are required, got 2"),
     ({"type": "enum", "name": "K", "symbols": ["A", "B"]}, b'{"a":"C"}', "/a", "Input should be 'A' or 'B'"),
     ({"type": "array", "items": "int"}, b'{"a":[1,"x"]}', "/a/1", "Input should be a valid integer"),
     ({"type": "map", "values": "int"}, b'{"a":{"b/c":"x"}}', "/a/b~1c", "Input should be a valid integer"),
@@ -168,9 +168,9 @@ MISFITS: list[tuple[Json, bytes, str, str]] = [
     ({"type": "long", "logicalType": "timestamp-millis"}, b'{"a":"1970-01-01T00:00:00"}', "/a",
      "the moment has a zone, such as Z, got '1970-01-01T00:00:00'"),
     ({"type": "long", "logicalType": "timestamp-millis"}, b'{"a":"1970-01-01T00:00:00.0001Z"}', "/a",
-     "it is finer than the schema can say"),
+     "it is finer than the unit of the schema"),
     ({"type": "long", "logicalType": "timestamp-micros"}, b'{"a":"1970-01-01T00:00:00.0000001Z"}', "/a",
-     "it is finer than the schema can say"),
+     "it is finer than the unit of the schema"),
     ({"type": "long", "logicalType": "timestamp-micros"}, b'{"a":9223372036854775807}', "/a",
      "a moment lies between the years 1 and 9999"),
     ({"type": "long", "logicalType": "local-timestamp-millis"}, b'{"a":"1970-01-01T00:00:00Z"}', "/a",
@@ -188,7 +188,7 @@ MISFITS: list[tuple[Json, bytes, str, str]] = [
     ),
     ({"type": "int", "logicalType": "time-millis"}, b'{"a":"12:00:00+05:00"}', "/a", "a time of day has no zone"),
     ({"type": "long", "logicalType": "timestamp-micros"}, b'{"a":"1970-01-01T00:00:00,1234567Z"}', "/a",
-     "it is finer than the schema can say"),
+     "it is finer than the unit of the schema"),
     ({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}, b'{"a":"x"}', "/a",
      "a decimal is written as text such as 12.50, got 'x'"),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Tests of the entrance: what enters, what may not, what is told, and what is stamped."""
+"""Tests of the entrance: accepted and refused events, answers and stamps."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ BAD: Final[list[tuple[str, Any, str, str]]] = [
     ("id type", {"id": 7}, "/1/id", "an id is a UUID in a text, got int"),
     (
         "no time", {"id": "f81d4fae-7dec-41d0-a765-00a0c91e6bf6"}, "/1/time",
-        "it needs one: an id of version 4 knows none, those of 1, 6 and 7 do",
+        "it is required: an id of version 4 has no time, those of 1, 6 and 7 do",
     ),
     ("time type", {"time": 1.5}, "/1/time", "a time is RFC 3339 text with a zone or whole µs since 1970, got float"),
     ("no zone", {"time": "2023-11-14T22:14:00"}, "/1/time", "an event time has a zone"),
@@ -249,7 +249,7 @@ def test_notes_are_no_reasons_to_be_rejected() -> None:
 @pytest.mark.parametrize(
     ("event", "told"),
     [
-        ({"id": "0192d5a0-0000-7000-8000-000000000001"}, "it is that of the id, as no other is said"),
+        ({"id": "0192d5a0-0000-7000-8000-000000000001"}, "it is taken from the id, as no other is given"),
         ({"time": 1_700_000_040}, "a number is µs since 1970, is this in seconds or milliseconds?"),
         ({"time": 1_600_000_040_000_000}, "86400 s are allowed"),
     ],

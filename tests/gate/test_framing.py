@@ -1,4 +1,4 @@
-"""Tests of what stands before a value: its first byte tells, or is held to what was said."""
+"""Tests of framing: it is detected by the first byte, or checked against the configured one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of members that stand twice in JSON: each is found, with its place, and none is invented."""
+"""Tests of repeated members in JSON: each is found, with its place, and no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of producers: who may send, where to, and how much."""
+"""Tests of producers: authentication, streams and quotas."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_the_schemas_of_others_are_not_a_producers(method: str, path: str, body:
     before = (dict(gate.shelf.versions), dict(gate.shelf.levels))
     answer = gate.ask(method, path, body, headers=bearer(OTHER))
     assert told(answer)[:2] == (403, "other-subject")
-    what = "those of 'orders'" if "orders" in path else "what all subjects owe"
+    what = "those of 'orders'" if "orders" in path else "the level of all subjects"
     assert answer.json()["detail"] == f"other may change the schemas of bills, x, not {what}"
     assert (gate.shelf.versions, gate.shelf.levels) == before
     own = path.replace("orders", "bills")

@@ -1,4 +1,4 @@
-"""Laws of the map that forgets."""
+"""Laws of the map of recent entries."""
 
 from __future__ import annotations
 

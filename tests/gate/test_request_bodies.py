@@ -1,4 +1,4 @@
-"""Tests of bodies: each event by itself, as it was sent."""
+"""Tests of request bodies: each event is parsed by itself, as it was sent."""
 
 from __future__ import annotations
 

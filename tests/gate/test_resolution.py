@@ -1,4 +1,4 @@
-"""Tests of resolution: what one schema wrote arrives as another one says, and nothing else arrives at all."""
+"""Tests of resolution: values of one schema are read as those of another, and invalid bytes are refused."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_what_was_not_written_is_its_default(kind: Json, default: Json, value: A
 
 
 UNRESOLVED: list[tuple[Json, Json, str, str]] = [
-    (record("int"), record("string"), "/f0", "what was written as int is not read as string"),
+    (record("int"), record("string"), "/f0", "a value written as int cannot be read as string"),
     (record("int"), record("int", name="Other"), "", "the record is named Other, not Order"),
     (FIRST, record({"name": "c", "type": "int"}, namespace="x"), "/c", "the field was not written, and has no default"),
     (
@@ -142,14 +142,19 @@ UNRESOLVED: list[tuple[Json, Json, str, str]] = [
         "/f0",
         "a fixed of 2 bytes is not read as one of 3",
     ),
-    (record("int"), record(["null", "string"]), "/f0", "what was written as int has no place in the union"),
-    (record(["int", "null"]), record("string"), "/f0", "no type of the union that was written is read"),
-    (record(), record({"name": "a", "type": "bytes", "default": "\u0100"}), "/a", "its default is none of its type"),
+    (record("int"), record(["null", "string"]), "/f0", "a value written as int matches no type of the reader's union"),
+    (record(["int", "null"]), record("string"), "/f0", "no type of the writer's union can be read"),
+    (
+        record(),
+        record({"name": "a", "type": "bytes", "default": "\u0100"}),
+        "/a",
+        "its default does not match its type",
+    ),
     (
         record(),
         record({"name": "a", "type": named("enum", symbols=["A"]), "default": "Z"}),
         "/a",
-        "its default is none",
+        "its default does not match",
     ),
 ]
 
@@ -195,7 +200,7 @@ def test_a_type_that_the_reader_lacks_is_missed_where_it_comes() -> None:
     """Events of the union's other types are read."""
     read = Resolution(schema(record(["int", "string"])), schema(record("int"))).read
     assert read(b"\x00\x06", 0) == {"f0": 3}
-    with pytest.raises(UnreadableError, match="what was written as string is not read as int"):
+    with pytest.raises(UnreadableError, match="a value written as string cannot be read as int"):
         read(b"\x02\x02x", 0)
 
 

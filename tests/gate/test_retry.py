@@ -1,4 +1,4 @@
-"""Tests of calls that are made again: what passes is waited for and told once, what does not is raised."""
+"""Tests of retried calls: transient errors are retried and reported once, permanent ones are raised."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_what_passes_is_waited_for_and_told_once(code: int) -> None:
     patience.reset()
     what = KafkaError(code).str()
     assert heard == [
-        f"the brokers do not do what they are asked: {what}: trying on, nothing is lost", "the brokers answer again",
+        f"the calls to the brokers fail: {what}: retrying, nothing is lost", "the brokers answer again",
     ]  # fmt: skip
 
 

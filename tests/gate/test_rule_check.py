@@ -1,4 +1,4 @@
-"""Tests of rules against a schema: what cannot do what it is for is told."""
+"""Tests of rules against a schema: a rule that cannot work is reported."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ORDER = schema(
         {"name": "other", "type": ["null", "Line"]},
     )
 )
-NOT_THERE = "which the schema has not: it keeps no event out, or every one"
+NOT_THERE = "which the schema does not have: it blocks no event, or every one"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Tests of rules: what breaks each, where, and what follows."""
+"""Tests of rules: the violations of each, their places, and the actions."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def subject(value: Any, event_id: bytes = b"a" * 16, event_us: int = 0, arrived_
     ("check", "value", "broken"),
     [
         (Required(PRICE), {"price": 0}, []),
-        (Required(PRICE), {"price": None}, [("/price", "it has to be there")]),
-        (Required(PRICE), {}, [("/price", "it has to be there")]),
-        (Required(NAME), {"customer": {}}, [("/customer/name", "it has to be there")]),
+        (Required(PRICE), {"price": None}, [("/price", "it is required")]),
+        (Required(PRICE), {}, [("/price", "it is required")]),
+        (Required(NAME), {"customer": {}}, [("/customer/name", "it is required")]),
         (Required(NAME), {"customer": ("com.x.Person", {"name": "x"})}, []),
-        (Required(EACH), {"lines": [{"price": 1}, {}]}, [("/lines/1/price", "it has to be there")]),
+        (Required(EACH), {"lines": [{"price": 1}, {}]}, [("/lines/1/price", "it is required")]),
         (Required(EACH), {"lines": []}, []),
         (Pattern(PRICE, "[0-9a-f-]{36}"), {"price": UUID(int=7)}, []),
         (Enumeration(PRICE, (0.1, 2)), {"price": Decimal("0.10")}, []),
@@ -116,7 +116,7 @@ def test_all_that_is_broken_is_told_with_what_follows() -> None:
     ]
     assert rules.find_violations(asked, subject({"price": 5})) == [
         rules.RuleViolation("cheap", Action.NOTE, Fault("/price", "cheap: it is at most 3")),
-        rules.RuleViolation("named", Action.REJECT, Fault("/customer/name", "named: it has to be there")),
+        rules.RuleViolation("named", Action.REJECT, Fault("/customer/name", "named: it is required")),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Tests of events into a spool: what is told as written is on the disk, also behind a kill."""
+"""Tests of the spool outlet: records reported as written are on disk, also after a kill."""
 
 from __future__ import annotations
 

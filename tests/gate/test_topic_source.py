@@ -1,4 +1,4 @@
-"""Tests of what is taken from a topic: each record once and in order, however often the client hands it over."""
+"""Tests of the source topic: each record is read once and in order, however often the client delivers it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Assigned = Callable[[Consumer, list[TopicPartition]], None]
 
 
 class Client:
-    """Stands for Kafka's consumer of a topic whose first offset is 0: hands over what it is given, look after look."""
+    """Fake Kafka consumer of a topic whose first offset is 0: returns the given records, poll after poll."""
 
     def __init__(self, looks: Iterator[list[Message]]) -> None:
         """Take what there is."""

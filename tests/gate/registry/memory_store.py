@@ -1,4 +1,4 @@
-"""A shelf in memory."""
+"""Schema store in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the registry over a shelf: what is registered, found and refused."""
+"""Tests of the registry over a schema store: registration, look-up and refusals."""
 
 from __future__ import annotations
 
