@@ -19,7 +19,7 @@ class Status(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether the window was judged."""
+        """Return whether the window was judged."""
         return self in (Status.FINAL, Status.AMENDED)
 
 

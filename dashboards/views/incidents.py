@@ -43,7 +43,7 @@ _AFFECTED_UNITS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class DeliveryView:
-    """What became of a notification at one channel; the note has its failures."""
+    """Delivery of a notification to one channel; the note has its failures."""
 
     channel: str
     mark: Mark

@@ -60,10 +60,10 @@ class JourneyStep:
 
 @dataclass(frozen=True, slots=True)
 class Journey:
-    """What became of a message: a mark, a sentence, its steps, how many are not shown, and until when stamps stay.
+    """Path of one message: a mark, a sentence, its steps, how many are not shown, and until when stamps are kept.
 
-    ``shown`` is its id as it was given.
-    It is missing at the nodes of ``lost_at``: surely lost, or not, and then ``reasons`` say why that is unknown.
+    ``id_text`` is its id as it was given.
+    It is missing at the nodes of ``lost_at``: surely lost, or else ``reasons`` say why that is unknown.
     """
 
     key: JourneyKey
@@ -141,7 +141,7 @@ def format_older(found: Sequence[JourneyKey]) -> str:
 
 
 def format_nothing_found(text: str, found: SearchResult) -> str:
-    """Return one line on a message of which nothing is kept."""
+    """Return one line on a message without any record."""
     searched = f"it is in none of the {found.segments:,} segments that are kept"
     if found.searched_segments < found.segments:
         searched = f"it is in none of the {found.searched_segments:,} segments that were looked into"

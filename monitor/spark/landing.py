@@ -57,7 +57,7 @@ class _OffsetRange:
 
     @property
     def place(self) -> str:
-        """Where a record of it stood, but for its offset."""
+        """Return the topic and partition, as a record's place without its offset."""
         return f"{self.topic}/{self.partition}"
 
     @property

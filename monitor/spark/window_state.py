@@ -57,12 +57,12 @@ class ShardState:
 
     @property
     def has_grown(self) -> bool:
-        """Whether a large window is worth a tally while more is to come: each costs as much as all before it."""
+        """Return whether a large window is worth a tally while more is to come: each costs as much as all before it."""
         return self.claimed > WORK_PER_TRIGGER and self.claimed >= MIN_GROWTH * self.tallied
 
     @property
     def is_due(self) -> bool:
-        """Whether claims were left aside."""
+        """Return whether there are claims that no tally covers yet."""
         return self.claimed > self.tallied
 
 
