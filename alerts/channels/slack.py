@@ -72,7 +72,7 @@ def escape_text(text: str) -> str:
 
 
 def escape_values(values: Any) -> Any:  # noqa: ANN401 - JSON
-    """Escape all texts in the values of a template: only the template itself can mention somebody."""
+    """Escape all texts in the values of a template: only the template itself can mention a person."""
     if isinstance(values, str):
         return escape_text(values)
     if isinstance(values, Labels):

@@ -83,7 +83,7 @@ class Mark:
 _MARKS: Final = {
     Verdict.LOSSY: Mark("LOSSY", "✕", "messages were surely lost", "lossy"),
     Verdict.UNKNOWN: Mark("UNKNOWN", "?", "neither loss nor its absence can be shown", "unknown"),
-    Verdict.SILENT: Mark("SILENT", "∅", "no probe tells anything", "silent"),
+    Verdict.SILENT: Mark("SILENT", "∅", "no probe reports anything", "silent"),
     Verdict.CLEAN: Mark("CLEAN", "✓", "nothing was lost", "clean"),
     Verdict.IDLE: Mark("IDLE", "○", "no message came", "idle"),
 }

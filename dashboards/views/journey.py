@@ -29,7 +29,7 @@ DELIVERED: Final = Mark("DELIVERED", "✓", "it left the end of the pathway", "c
 FILTERED: Final = Mark("FILTERED", "○", "it was dropped on purpose", "idle")
 REJECTED: Final = Mark("REJECTED", "○", "it was refused as bad", "idle")
 IN_FLIGHT: Final = Mark("IN FLIGHT", "…", "its window is not judged yet", "pending")
-UNKNOWN: Final = Mark("UNKNOWN", "?", "what is kept does not tell", "unknown")
+UNKNOWN: Final = Mark("UNKNOWN", "?", "the stored records do not show it", "unknown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def format_nothing_found(text: str, found: SearchResult) -> str:
     """Return one line on a message without any record."""
     searched = f"it is in none of the {found.segments:,} segments that are kept"
     if found.searched_segments < found.segments:
-        searched = f"it is in none of the {found.searched_segments:,} segments that were looked into"
+        searched = f"it is in none of the {found.searched_segments:,} segments that were searched"
     where = "not among the lost ids" if found.errors else f"{searched}, and not among the lost ids"
     return f"Nothing is kept of {text!r:.80}: {where}."
 
@@ -153,8 +153,8 @@ def format_partial_search(found: SearchResult) -> str:
     """Return what to say where not all segments were looked into; nothing where they were."""
     if found.errors or found.searched_segments >= found.segments:
         return ""
-    told = f"Of {found.segments:,} segments that are kept the newest {found.searched_segments:,} were looked into"
-    return f"{told}, for as long as a page may take: hopwatch find looks into all."
+    told = f"Of {found.segments:,} stored segments the newest {found.searched_segments:,} were searched"
+    return f"{told}, within a page's time limit: hopwatch find searches all."
 
 
 def _conclude(stamps: Sequence[MessageStamp], lost_at: Sequence[str], way: MessagePath) -> tuple[Mark, str]:
@@ -178,7 +178,7 @@ def _conclude(stamps: Sequence[MessageStamp], lost_at: Sequence[str], way: Messa
 def _conclude_without_stamps(window: WindowResult | None) -> tuple[Mark, str]:
     """Return what to say of a message that neither arrived nor is kept as lost, by how its window stands."""
     if window is None:
-        return UNKNOWN, "The store has no window of it, or has it no more: nobody judged what became of it."
+        return UNKNOWN, "The store has no window of it, or no longer has it: there is no verdict on it."
     if not window.status.is_final:
         return IN_FLIGHT, "It has not left the end of its way, and its window is not judged yet."
     told = "No stamp that is kept shows it at the end of its way"

@@ -162,7 +162,7 @@ def test_holes_in_words() -> None:
         "1,000 observations dropped: encode",
         "3 observations dropped: queue_full",
         "batches of this window that came too late, or were implausible, and do not count",
-        "silent without a bye: it told all up to 2026-01-01 00:01 UTC, and no more",
+        "silent without a bye: it reported everything up to 2026-01-01 00:01 UTC, and nothing after",
     )
     assert window_detail.build_hole_line(WindowHole("b", "p", 0, 1, {}, None, has_set_aside=False), UTC).holes == (
         "1 missing batch that may belong to this window",
@@ -304,10 +304,8 @@ def test_until_when_stamps_are_kept_is_told() -> None:
 def test_what_was_not_searched_is_told() -> None:
     """How many segments were looked into, and that the command looks into all; how many windows are older."""
     part = SearchResult(segments=2_000, searched_segments=30)
-    assert journey.format_partial_search(part).startswith(
-        "Of 2,000 segments that are kept the newest 30 were looked into"
-    )
-    assert "none of the 30 segments that were looked into" in journey.format_nothing_found("7", part)
+    assert journey.format_partial_search(part).startswith("Of 2,000 stored segments the newest 30 were searched")
+    assert "none of the 30 segments that were searched" in journey.format_nothing_found("7", part)
     assert (
         journey.format_nothing_found("7", SearchResult(errors=("x",)))
         == "Nothing is kept of '7': not among the lost ids."
