@@ -87,7 +87,7 @@ def _is_heartbeat(one: OpenIncident) -> bool:
 def _describe_refusal(key: str, every: Sequence[OpenIncident]) -> str:
     """Describe why this key cannot be acknowledged."""
     if any(one.notification.key == key for one in every):
-        return f"{key!r:.200} is the heartbeat, which stands while all is well, and no incident to take on"
+        return f"{key!r:.200} is the heartbeat, which stands while all is well, and no incident to acknowledge"
     return f"no incident {key!r:.200} is open"
 
 

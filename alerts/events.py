@@ -28,7 +28,7 @@ class EventError(ValueError):
 
 
 class Severity(StrEnum):
-    """Urgency of an alert: a page wakes somebody now, a ticket waits until the morning."""
+    """Urgency of an alert: a page wakes a person now, a ticket waits until the morning."""
 
     PAGE = "page"
     TICKET = "ticket"
@@ -125,9 +125,9 @@ class Notification:
     """One incident at one time, as it is sent to channels.
 
     ``labels`` tell it from every other incident: ``rule``, ``severity`` and, unless it is a storm over many streams,
-    ``stream``. ``alerts`` are the first ``MOST_NAMED`` of ``total``, the worst first; of an incident that is over,
+    ``stream``. ``alerts`` are the first ``MAX_NAMED`` of ``total``, the worst first; of an incident that is over,
     those that it had last. ``at_us`` is the watermark at which it was decided, ``since_us`` the start of its first bad
-    minute. ``is_news`` is false when it only brings the content up to date: nobody who was told is told again.
+    minute. ``is_news`` is false when it only updates the content: receivers are not notified again.
     """
 
     key: str

@@ -75,10 +75,10 @@ def ack(
     if as_json:
         console.emit_json({"key": key} | cli_json.acknowledgement_to_json(first))
     elif first is asked:
-        console.stdout().print(f"{key} is taken on by {who}")
+        console.stdout().print(f"{key} is acknowledged by {who}")
     else:
         console.stdout().print(
-            f"{key} was taken on by {first.by} at {format_iso(first.at_us)} already{_format_note(first.note)}"
+            f"{key} was acknowledged by {first.by} at {format_iso(first.at_us)} already{_format_note(first.note)}"
         )
     if (first.by, first.note) != (who, note):
         raise typer.Exit(FINDING_EXIT_CODE)
@@ -173,7 +173,7 @@ def _print_incidents(incidents: list[dict[str, Any]]) -> None:
         _print_line("no incident is open")
     for one in incidents:
         taken = one["acknowledged"]
-        by = f", taken on by {taken['by']}{_format_note(taken['note'])}" if taken else ""
+        by = f", acknowledged by {taken['by']}{_format_note(taken['note'])}" if taken else ""
         _print_line(f"{one['key']}  since {one['since']}, places: {one['total']:,}{by}")
         _print_line(f"    {one['summary']}")
 

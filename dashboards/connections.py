@@ -37,7 +37,7 @@ class BoundedHttpProtocol(H11Protocol):
     max_per_address: ClassVar[int] = MAX_PER_ADDRESS
     check_interval_s: ClassVar[float] = CHECK_INTERVAL_S
     warned_s: ClassVar[float] = -WARN_INTERVAL_S
-    """When it was told last that connections are refused, on the clock of the loop."""
+    """Time of the last log line on refused connections, on the loop's clock."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Take a connection, or cut it where there are too many."""

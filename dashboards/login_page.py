@@ -70,7 +70,7 @@ def draw_login() -> None:
             st.error("Your account has no access.")
             # Not in the banner: Markdown makes links of addresses.
             st.text(access.explain_refusal(st.user.to_dict(), _read_allowed()))
-            _draw_logout_button("Log in as somebody else")
+            _draw_logout_button("Log in with another account")
 
 
 def draw_logout() -> None:

@@ -16,9 +16,9 @@ from hopwatch.monitor.settings.dashboard import LoginSettings
 APP: Final = Path(__file__).with_name("app.py")
 REQUIRED_PACKAGES: Final = ("streamlit", "uvicorn")
 LOGIN_PACKAGE: Final = "authlib.integrations.starlette_client"
-"""What Streamlit talks to a provider with."""
+"""Package with which Streamlit talks to a login provider."""
 MAX_BACKLOG: Final = 128
-"""How many connections may wait to be taken; so many are taken at once, before those beyond their bound are let go."""
+"""Backlog of connections; so many are accepted at once, before those beyond the bound are closed."""
 SHUTDOWN_TIMEOUT_S: Final = 5
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 """Of one message of a browser: it says what a person has clicked."""

@@ -11,7 +11,7 @@ FONT: Final = "Inter, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-s
 
 COLUMN_PX: Final = 115
 CLOSE_COLUMN_PX: Final = 48
-"""How wide a column of a pathway is at least: with its figures, and with names alone."""
+"""Minimum widths of a pathway's column: with figures, and with names alone."""
 
 OPTIONS: Final[dict[str, Any]] = {
     "browser.gatherUsageStats": False,
@@ -28,7 +28,7 @@ OPTIONS: Final[dict[str, Any]] = {
     "theme.baseRadius": "6px",
     "theme.baseFontSize": 15,
 }
-"""What Streamlit is told, whatever a file of its own says."""
+"""Options of Streamlit; they override its own configuration file."""
 
 
 def build_options() -> dict[str, Any]:

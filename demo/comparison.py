@@ -1,4 +1,4 @@
-"""Injected against measured: what the demo did, by its own truth, and what the monitor says of it, line by line."""
+"""Line-by-line comparison of the injected faults, by the demo's truth logs, with the monitor's measurements."""
 
 from __future__ import annotations
 

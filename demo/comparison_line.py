@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class ComparisonLine(NamedTuple):
-    """What was done and what was measured of it, in words, and whether the two agree as ``relation`` says they must."""
+    """An injected and a measured figure, in words, and whether they agree as ``relation`` requires."""
 
     what: str
     node: str
@@ -18,17 +18,17 @@ class ComparisonLine(NamedTuple):
 
 
 def expect_equal(what: str, node: str, injected: int, measured: int) -> ComparisonLine:
-    """Return the line of two numbers that have to be the same."""
+    """Return the line of two numbers that must be equal."""
     return ComparisonLine(what, node, f"{injected:,}", "=", f"{measured:,}", injected == measured)
 
 
 def expect_at_most(what: str, node: str, injected: int, measured: int) -> ComparisonLine:
-    """Return the line of a number of which only a part may have been told."""
+    """Return the line of a number that may have been reported only in part."""
     return ComparisonLine(what, node, f"{injected:,}", "≥", f"{measured:,}", measured <= injected)
 
 
 def expect_within(what: str, node: str, lower: int, upper: int, measured: int) -> ComparisonLine:
-    """Return the line of a number that the truth knows from ``lower`` to ``upper``."""
+    """Return the line of a number that the truth knows only as a range, from ``lower`` to ``upper``."""
     injected = f"{lower:,}" if lower == upper else f"{lower:,} … {upper:,}"
     return ComparisonLine(
         what, node, injected, "=" if lower == upper else "∋", f"{measured:,}", lower <= measured <= upper

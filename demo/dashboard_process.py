@@ -1,6 +1,6 @@
 """The dashboard beside the pipeline: ``hopwatch dashboard`` as a process of its own, over the store of one run.
 
-It is there to be looked at: whatever becomes of it, the demo goes on, and says so in a line.
+It is optional: if it fails, the demo prints a line about it and goes on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hopwatch.demo.pipeline import PACKAGES, read_last_line
 from hopwatch.demo.ports import HOST, hold_port
 
 PORT: Final = 8501
-"""The port that ``hopwatch dashboard`` has without being told."""
+"""Default port of ``hopwatch dashboard``."""
 REQUIRED_PACKAGES: Final = ("streamlit", "uvicorn")
 ADVICE: Final = "no dashboard: its packages are not installed, pip install 'hopwatch[monitor,dashboards]' brings them"
 STOP_WITHIN_S: Final = 10.0
@@ -28,7 +28,7 @@ ANSWERS_WITHIN_S: Final = 1.0
 
 
 class Dashboard:
-    """``hopwatch dashboard`` over the files of one run. A context: it does not outlive it."""
+    """``hopwatch dashboard`` over the files of one run. A context manager: the process ends with it."""
 
     def __init__(self, layout: Layout, port: int | None = PORT) -> None:
         """Take the files of the run, and where it is to listen: any free port if that is taken, nowhere if None."""
@@ -41,7 +41,7 @@ class Dashboard:
         self._is_up = False
 
     def __enter__(self) -> Self:
-        """Start it, if it is wished for and can be; what it prints goes to its log."""
+        """Start it, if it is wanted and possible; its output goes to its log."""
         if self._wished is None:
             return self
         if any(find_spec(package) is None for package in REQUIRED_PACKAGES):
@@ -70,7 +70,7 @@ class Dashboard:
         self._process = None
 
     def news(self) -> list[str]:
-        """Return what is to be said of it since the last call: where it is, or why it is not there."""
+        """Return what is new about it since the last call: its address, or why it is not there."""
         if self._process is not None and (code := self._process.poll()) is not None:
             self._process = None
             words = read_last_line(self._log)
@@ -85,7 +85,7 @@ class Dashboard:
 
     @property
     def later(self) -> str:
-        """What shows the results of the run when the demo has ended."""
+        """Return the command that shows the results of the run after the demo has ended."""
         return f"the dashboard of this run: hopwatch dashboard --config {shlex.quote(str(self._layout.config))}"
 
     def _start(self, wished: int) -> None:

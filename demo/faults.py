@@ -1,4 +1,4 @@
-"""What goes wrong in the demo, where, and how often: decided by the seed and the message's number, never by timing."""
+"""Faults of the demo: which, at which node, how often; decided by seed and message number, never by timing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 
 class FaultAction(Enum):
-    """What a node does with one message; ``PASS`` is the healthy one."""
+    """Action of a node on one message; ``PASS`` is the healthy one."""
 
     PASS = "pass"  # noqa: S105 - no password
     DROP = "drop"
@@ -36,7 +36,7 @@ class NodeFaults:
 
 
 MALFORMED_RATIO: Final = 0.01
-"""So many events are broken that go to a gate."""
+"""Share of the events for a gate that are broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Kill:
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """All that is to go wrong in one run.
+    """All faults of one run.
 
     * drop: the node receives the message, and silently neither hands it on nor stamps it out
     * filter, reject: the node stops it and says so, with a reason
@@ -65,12 +65,12 @@ class Faults:
     kills: tuple[Kill, ...] = ()
 
     def of(self, node: str) -> NodeFaults:
-        """Return the faults of ``node``, none if nothing was asked for."""
+        """Return the faults of ``node``; none if none were requested."""
         return self.nodes.get(node, NodeFaults())
 
     @property
     def blurred(self) -> frozenset[str]:
-        """Return the nodes whose probes cannot tell all: killed, or refused by their transport."""
+        """Return the nodes whose probes cannot report everything: killed, or refused by their transport."""
         refused = {node for node, faults in self.nodes.items() if faults.probe_drop_ratio}
         return frozenset(refused | self.killed)
 
@@ -107,7 +107,7 @@ class Dice:
                 self._steps.append((end, fate))
 
     def fate(self, number: int) -> FaultAction:
-        """Return what happens to message ``number`` here: the same for the same seed, whenever it comes."""
+        """Return the action on message ``number`` here: the same for the same seed, whenever the message comes."""
         if not self._steps or (self._healed_from is not None and number >= self._healed_from):
             return FaultAction.PASS
         drawn = draw_chance(self._seed, self._node, "fate", number)

@@ -17,7 +17,7 @@ from hopwatch.demo.run import DemoRun, open_links
 from hopwatch.demo.screen import Screen
 
 MAX_SIGNALS: Final = 3
-"""So many signals end the run although messages are on their way; SIGTERM alone is two of them."""
+"""Number of signals that end the run although messages are on their way; SIGTERM alone counts as two."""
 
 
 class RemoteMonitor:

@@ -1,4 +1,4 @@
-"""Where a run keeps its files."""
+"""Paths of a run's files."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from hopwatch.monitor.store import dialect, schema
 
 
 class WorkdirError(ConfigurationError):
-    """The demo cannot keep its files where it was told to."""
+    """The demo cannot keep its files in the given folder."""
 
 
 class StoreInUseError(ConfigurationError):
-    """The store that was named holds something already."""
+    """The given store is not empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where everything of one run is; its files are all below one folder."""
+    """Paths and addresses of one run; its files are all below one folder."""
 
     folder: Path
     observations_url: str = ""
-    """Where the probes write to; empty for a spool of the run's own."""
+    """URL that the probes write to; empty for a spool of the run's own."""
     named_store_url: str = ""
-    """Where the results are to go; empty for the folder."""
+    """URL of the store for the results; empty for a file in the folder."""
     alertmanager_url: str = ""
-    """Who is told of alerts; empty for nobody."""
+    """Address of the Alertmanager that gets the alerts; empty for none."""
     gate: GateOutlets | None = None
-    """Where the gate writes to, if the entrance is one."""
+    """Outlets of the gate, if the entrance is one."""
 
     @property
     def nodes(self) -> tuple[str, ...]:

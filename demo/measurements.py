@@ -1,4 +1,4 @@
-"""What the monitor says of the demo's stream, in the sums and ids that ``compare`` holds against the truth."""
+"""The monitor's results for the demo's stream: the sums and ids that ``compare`` holds against the truth."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 from hopwatch.demo.nodes import NODES, STREAM
 
 MAX_STORED_LOST_IDS: Final = 10_000
-"""How many lost ids the store keeps for a node and window; more are counted only."""
+"""Lost ids that the store keeps for a node and window; more are counted only."""
 FINAL_STATUSES: Final = ("FINAL", "AMENDED")
 
 Json = dict[str, Any]

@@ -19,7 +19,7 @@ STOP_WITHIN_S: Final = 60.0
 
 
 class MonitorDiedError(HopwatchError):
-    """The monitor ended although nobody had told it to; its exit code becomes that of the demo."""
+    """The monitor ended without a stop request; its exit code becomes that of the demo."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         """Take the monitor's own exit code where it tells of a reason, else that of a fault of ours."""
@@ -75,7 +75,7 @@ class MonitorProcess:
 
 
 class StoredResults:
-    """What the monitor has written so far."""
+    """Results that the monitor has written so far."""
 
     def __init__(self, store_url: str, nodes: Sequence[str] = NODES) -> None:
         """Take the store's address, which need not be there yet, and the nodes of the stream."""

@@ -20,9 +20,9 @@ from hopwatch.demo.nodes import GATE
 from hopwatch.demo.truth import NodeAction, Truth, split_ids
 
 SHIFT_TOLERANCE_S: Final = 0.5
-"""How far a median may be off: a message needs milliseconds a node, the rest is room for a machine that is busy."""
+"""Tolerance of a median: a message needs milliseconds per node, the rest is room for a busy machine."""
 STEP_S: Final = 0.01
-"""How far the wall clock, which stamps, and the monotonic one, which delays, may run apart during a delay."""
+"""Tolerated drift, during a delay, between the wall clock, which stamps, and the monotonic clock, which delays."""
 BORDER_S: Final = 0.1
 """A stamp whose true lag is this close to the skew may come out negative or not."""
 FORWARDED: Final = (NodeAction.HANDED_ON, NodeAction.REPEATED)

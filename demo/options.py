@@ -1,4 +1,4 @@
-"""What a run of the demo is asked for."""
+"""Options of a run of the demo."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hopwatch.demo.faults import Faults
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What was asked for on the command line; ``run_s`` is ``None`` for: until Ctrl-C.
+    """Options from the command line; ``run_s`` is ``None`` for a run until Ctrl-C.
 
     ``brokers`` are those of Kafka, empty for sockets; ``store_url`` is empty for a file of the run's own; ``sink_url``
-    is where the probes write to if another monitor is to watch, and empty for a monitor of the run's own, which tells
-    the Alertmanager at ``alertmanager_url``, if there is one. ``dashboard_port`` is ``None`` for no dashboard.
+    is where the probes write to if another monitor is to watch, and empty for a monitor of the run's own, which
+    notifies the Alertmanager at ``alertmanager_url``, if there is one. ``dashboard_port`` is ``None`` for no dashboard.
     """
 
     folder: Path
@@ -27,7 +27,7 @@ class RunOptions:
     alertmanager_url: str = ""
     dashboard_port: int | None = None
     has_gate: bool = False
-    """Whether the entrance is the gate."""
+    """True if the entrance is the gate."""
 
     @property
     def gate_folder(self) -> Path | None:

@@ -1,4 +1,4 @@
-"""The processes: started, watched, killed when that is wished, started again, and stopped one after the other."""
+"""Processes of the pipeline: start, watch, kill and restart them as requested, and stop them one after the other."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PACKAGES: Final = Path(hopwatch.__file__).parents[1]
 
 
 class NodeDiedError(HopwatchError):
-    """A node's process ended although nobody had told it to; where a link failed its exit code becomes the demo's."""
+    """A node's process ended without a stop request; where a link failed, its exit code becomes the demo's."""
 
     def __init__(self, message: str, code: int) -> None:
         """Take the exit code of the process."""
@@ -37,7 +37,7 @@ class NodeDiedError(HopwatchError):
 
 
 class Pipeline:
-    """The processes of one run. A context: whatever happens, none of them outlives it."""
+    """The processes of one run. A context manager: whatever happens, none of them outlives it."""
 
     def __init__(
         self,

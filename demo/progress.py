@@ -1,4 +1,4 @@
-"""How fast the pipeline runs, and how much its probes have written: read off the files, the nodes are not asked."""
+"""Throughput of the pipeline, and size of what its probes have written; read from the files, not from the nodes."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ Flight = dict[str, Any]
 """One flight as it is at some node: the columns by name; ``None`` where the record says NA."""
 
 FLIGHT_COUNT: Final = 336_776
-"""How many rows the CSV has; behind the last one it starts again."""
+"""Rows of the CSV; behind the last one it starts again."""
 
 _HEAD: Final = struct.Struct("<16sQq")
 

@@ -78,7 +78,7 @@ class DemoRun:
     screen: Screen
     interrupts: Interrupts
     news: Callable[[], Iterable[str]] = tuple
-    """What is new of those who stand beside the pipeline, a line each."""
+    """News of the processes beside the pipeline, one line each."""
     now_s: Callable[[], float] = time.monotonic
     wall_s: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep

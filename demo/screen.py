@@ -1,4 +1,4 @@
-"""What the demo shows while it runs: a table that fills in on a terminal, lines of plain text when piped."""
+"""Console output of a running demo: a table that fills in on a terminal, lines of plain text when piped."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Screen:
         self._console.print(words)
 
     def show(self, status: str, windows: Sequence[Json]) -> None:
-        """Show how things stand: all of it on a terminal, else a status now and then, and each window once final."""
+        """Show the current state: all of it on a terminal, else a status now and then, and each window once final."""
         if self._live:
             parts = [build_window_table(windows, self._console.width, self._nodes)] if windows else []
             self._live.update(Group(*parts, Text(status)), refresh=True)

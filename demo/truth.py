@@ -1,7 +1,7 @@
 """The demo's own truth: every node writes down what it did to which message, whatever its probe says about it.
 
 A truth log is a file of ``ENTRY_BYTES`` an entry, each written with one unbuffered ``write``, so that what a node did
-before ``kill -9`` stays told. The probes never see these files, and the monitor never reads them.
+before ``kill -9`` stays recorded. The probes never see these files, and the monitor never reads them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ENTRY_DTYPE: Final = np.dtype([("id", "S16"), ("at_us", "<i8"), ("deed", "u1")]
 
 
 class NodeAction(IntEnum):
-    """What a node did to a message."""
+    """Action of a node on a message."""
 
     CREATED = 0
     """Gave it its id; the moment is its event time. At the first node alone."""
@@ -52,7 +52,7 @@ class CreatedMessage(NamedTuple):
 
 
 class TruthLog:
-    """The pen of one node's process."""
+    """Writer of the truth log of one node's process."""
 
     def __init__(self, path: Path) -> None:
         """Open ``path`` for appending; half an entry, left behind by a kill in the middle of a write, is cut off."""
@@ -65,7 +65,7 @@ class TruthLog:
         os.write(self._descriptor, b"".join(_ENTRY.pack(message_id, at_us, deed) for message_id in message_ids))
 
     def close(self) -> None:
-        """Put the pen down."""
+        """Close the file."""
         os.close(self._descriptor)
 
 
@@ -80,7 +80,7 @@ def count_actions(path: Path, deed: NodeAction) -> int:
 
 
 def read_unfinished(path: Path) -> list[CreatedMessage]:
-    """Return what a log says was created and nothing else of, in order: what a killed process had in hand."""
+    """Return the messages that a log says were created, and nothing more, in order: a killed process held them."""
     entries = _read_entries(path)
     is_birth = entries["deed"] == NodeAction.CREATED
     births = entries[is_birth]
@@ -92,7 +92,7 @@ def read_unfinished(path: Path) -> list[CreatedMessage]:
 
 
 class Truth:
-    """What all nodes together did, read from their logs once the pipeline stands still."""
+    """All actions of all nodes, read from their logs once the pipeline has stopped."""
 
     def __init__(self, logs: Mapping[str, Iterable[Path]]) -> None:
         """Read the logs of each node, in the order of the pipeline; one that was never written counts as empty."""
@@ -113,7 +113,7 @@ class Truth:
 
     @cached_property
     def created(self) -> Ids:
-        """Return all messages there ever were."""
+        """Return all messages that were created."""
         return self.ids(self.nodes[0], NodeAction.CREATED)
 
     @cached_property

@@ -45,7 +45,7 @@ class Group:
 
     @property
     def is_must(self) -> bool:
-        """Whether all that leaves the source is expected at the one target."""
+        """Return whether all that leaves the source is expected at the one target."""
         return len(self.targets) == 1
 
 
@@ -88,7 +88,7 @@ class Pathway:
 
     @cached_property
     def edges(self) -> np.ndarray:
-        """Whether an arrow leads from the row's node to the column's."""
+        """Return a matrix: true where an arrow leads from the row's node to the column's."""
         edges = np.zeros((len(self.nodes), len(self.nodes)), bool)
         for group in self.groups:
             edges[group.source, list(group.targets)] = True
@@ -96,7 +96,7 @@ class Pathway:
 
     @cached_property
     def downstream(self) -> np.ndarray:
-        """Whether the column's node lies anywhere below the row's."""
+        """Return a matrix: true where the column's node lies anywhere downstream of the row's."""
         reach = self.edges.copy()
         for node in reversed(range(len(self.nodes))):
             # Later nodes are complete already, because the order is topological.
@@ -105,7 +105,7 @@ class Pathway:
 
     @cached_property
     def must(self) -> np.ndarray:
-        """Whether all that leaves the row's node is expected at the column's."""
+        """Return a matrix: true where all that leaves the row's node is expected at the column's."""
         must = np.zeros_like(self.edges)
         for group in self.groups:
             if group.is_must:
@@ -134,7 +134,7 @@ class Pathway:
 
     @property
     def sends_to_several(self) -> bool:
-        """Whether some node sends a message to more than one place."""
+        """Return whether any node sends a message to more than one place."""
         return bool(self.splits.any())
 
 

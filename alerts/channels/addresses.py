@@ -23,7 +23,7 @@ METADATA_NETWORKS: Final = tuple(
 """Metadata services that are not on the local link."""
 _THIS_NETWORK: Final = ip_network("0.0.0.0/8")
 _TRANSLATED_NETWORKS: Final = tuple(map(IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "::ffff:0:0:0/96", "::/96")))
-"""IPv6 addresses whose end is the IPv4 address that they stand for: NAT64, at large and local, and two older ways."""
+"""Prefixes of IPv6 addresses that end with an embedded IPv4 address: NAT64, global and local, and two older ones."""
 Address = IPv4Address | IPv6Address
 SocketAddress = tuple[Any, ...]
 
@@ -64,7 +64,7 @@ def connect(host: str, port: int, left_s: Callable[[], float]) -> socket.socket:
     """Connect to a host; ``left_s`` returns how many seconds are left for all of it.
 
     Raises:
-        PlaceError: it has no address, or none that may be sent to.
+        AddressError: it has no address, or none that may be sent to.
         OSError: none of its addresses answers.
         TimeoutError: the time is over.
     """
@@ -107,7 +107,7 @@ def resolve_host(host: str, port: int, patience_s: float) -> list[tuple[int, Soc
     The resolver of the machine has no deadline: it runs in a thread, which is abandoned if it is slow.
 
     Raises:
-        PlaceError: it has none, or the time is over.
+        AddressError: it has none, or the time is over.
     """
     answer: queue.SimpleQueue[list[tuple[int, SocketAddress]] | OSError] = queue.SimpleQueue()
 

@@ -1,12 +1,12 @@
 """Alertmanager, by its API v2: one alert an incident, posted to every instance, again and again until it ends.
 
 To Alertmanager an alert is its labels: other labels, other alert. So the labels are what is the same from the beginning
-of an incident to its end, and all that changes (places, figures, lost ids, whether somebody has taken it on) is in the
+of an incident to its end, and all that changes (places, figures, lost ids, the acknowledgement) is in the
 annotations. An alert ends when its ``endsAt`` has passed: while it fires that is ``STANDS_FOR`` resends ahead, as with
 Prometheus, so that a monitor that dies leaves no alert behind for ever; at its end it is now.
 
-It answers 200 to what it has taken, 400 to what it will never take, and 5xx when it is not itself. Instances share what
-they were told among themselves only while they see each other, so each is told by us; the notification is taken when
+It answers 200 to what it has taken, 400 to what it will never take, and 5xx when it is not itself. Instances share
+alerts with each other only while they are connected, so each of them gets the post; the notification is accepted when
 one of them has it.
 """
 

@@ -1,8 +1,8 @@
 """HTTP POST for channels: one request, one response, one deadline for all of it.
 
 No redirect is followed, no proxy or other setting is taken from the environment, certificates are verified, and nothing
-is sent to an address that :mod:`alerts.channels.places` refuses. Each post has a connection of its own: posts are few,
-and one that was left open for a minute is often dead without saying so.
+is sent to an address that :mod:`alerts.channels.addresses` refuses. Each post has its own connection: posts are few,
+and an idle connection is often dead after a minute without a sign of it.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from hopwatch.alerts.channels.channel import Accepted, Failure, Outcome
 MAX_WAIT_S: Final = 600.0
 """Longest wait that a receiver may ask for: a page is useless a day later."""
 RETRYABLE: Final = frozenset({401, 403, 404, 405, 407, 408, 425, 429})
-"""Status codes of 4xx about keys, addresses and rates, which somebody can fix, not about the notification."""
+"""4xx status codes about keys, addresses and rates, which a person can fix, not about the notification."""
 
 
 def parse_response(who: str, status: int, said: str, retry_after: str = "", now_us: int = 0) -> Outcome:

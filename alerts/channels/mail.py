@@ -1,7 +1,7 @@
 """E-mail channel, by SMTP: one mail thread per incident, its end included.
 
-The server's 4xx are tried again; so are those 5xx that are about who we are and to whom we write, which somebody can
-mend. Of a mail that it has read, a 5xx is for good. A mail that one of its readers is refused for is taken when another
+The server's 4xx are tried again; so are those 5xx that are about sender and recipients, which a person can
+fix. Of a mail that it has read, a 5xx is for good. A mail that one of its readers is refused for is taken when another
 gets it. ``Message-ID`` is the same at each try, so that a mail that was sent twice is shown once; all of an incident
 refer to one id.
 """

@@ -79,7 +79,7 @@ def build_details(notification: Notification, *, is_acknowledged: bool) -> dict[
 
 
 def build_dedup_key(key: str) -> str:
-    """Build a key that PagerDuty accepts; one that is too long keeps its beginning and gets a digest."""
+    """Build a key that PagerDuty accepts; a key that is too long keeps its beginning and gets a digest."""
     if len(key) <= MAX_KEY:
         return key
     digest = sha256(key.encode("utf-8", "replace")).hexdigest()

@@ -22,7 +22,7 @@ def to_one_line(text: str) -> str:
 
 
 def shorten(text: str, most: int) -> str:
-    """Shorten a text to at most so many characters; one that is cut ends with an ellipsis."""
+    """Shorten a text to at most so many characters; a cut text ends with an ellipsis."""
     return text if len(text) <= most else text[: max(most - 1, 0)] + "…"
 
 
@@ -53,7 +53,7 @@ def format_body(
     if notification.event is Event.RESOLVED:
         head = [f"resolved at {format_iso(notification.at_us)}; it was:", *head]
     if is_acknowledged:
-        head.append("somebody has taken it on")
+        head.append("it is acknowledged")
     foot = ["", *format_facts(notification)]
     head, foot = ([escaped(shorten(line, MAX_LINE)) for line in lines] for lines in (head, foot))
     left = most - sum(len(line) + 1 for line in (*head, *foot))

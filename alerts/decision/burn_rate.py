@@ -1,6 +1,6 @@
 """Burn rates: how fast an objective's budget is spent, ``bad / total / budget``, over two spans at once.
 
-The long span says that it matters, the short one that it goes on (Google, The Site Reliability Workbook, chapter 5).
+The long span shows that it matters, the short one that it goes on (Google, The Site Reliability Workbook, chapter 5).
 Bad are messages surely lost, or those over the target by the distribution function of the digest: never percentiles.
 """
 

@@ -23,7 +23,7 @@ MAX_KEEP_WINDOWS: Final = 60
 """Most good windows that end a flapping alert, unless the rule itself asks for more."""
 
 MAX_MARKS: Final = 1_500
-"""Most windows of which a place keeps readings; a day has fewer."""
+"""Most windows whose readings a place keeps; a day has fewer."""
 
 MAX_EARLIER: Final = 2
 """Number of bad windows before the newest whose figures are kept, in case the newest is amended."""

@@ -35,7 +35,7 @@ _SENTENCES: Final = {
     AlertKind.END_TO_END_LAG: "late: p95 end to end {lag} {where}, over {target} ({parts} messages), since {since}",
     AlertKind.UNKNOWN: "unknown: for {minutes} neither loss nor its absence can be shown "
     "{where}{because}, since {since}",
-    AlertKind.SILENT: "silent: for {minutes} no probe tells anything {where}, since {since}",
+    AlertKind.SILENT: "silent: for {minutes} no probe reports anything {where}, since {since}",
     AlertKind.OUTLIER: "odd: {note} {where}, since {since}",
     AlertKind.PROBE_DROPS: "dropped: probes dropped {parts} observations ({ratio}) {where}, over {most}, since {since}",
     AlertKind.CLOCK_SKEW: "skewed: {parts} stamps ({ratio}) are earlier than their message {where}, since {since}",

@@ -55,7 +55,7 @@ class Delivery:
     """One notification for one channel.
 
     ``tries`` counts the failures since it was last sent. ``is_again``: the channel accepted it before, and it is sent
-    again because the incident lasts. ``is_acknowledged``: somebody has acknowledged the incident.
+    again because the incident lasts. ``is_acknowledged``: the incident is acknowledged.
     """
 
     number: int

@@ -19,7 +19,7 @@ def format_state(state: AlertState) -> str:
 
 
 def parse_state(series: AlertSeries, text: str) -> AlertState:
-    """Return the state that :func:`state_text` wrote."""
+    """Return the state that :func:`format_state` wrote."""
     # A state that was written before has figures of the newest bad window alone.
     base, (starts, bads), run, worst, worst_us, told_as, covered_at_us, *more = json.loads(text)
     marks = dict(zip(starts, map(bool, bads), strict=True))
@@ -44,7 +44,7 @@ def format_incident(incident: Incident) -> str:
 
 
 def parse_incident(key: str, text: str, notification: str) -> Incident:
-    """Return the incident that :func:`incident_text` wrote, with what it says."""
+    """Return the incident that :func:`format_incident` wrote, with its notification."""
     told = json.loads(text)
     told["severity"] = Severity(told["severity"])
     return Incident(key, **told, notification=from_json(notification) if notification else None)

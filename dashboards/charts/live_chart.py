@@ -33,7 +33,7 @@ _PLANE: Final = {
     "row": ROW_HEIGHT,
     "styles": STYLES,
 }
-"""Where the plane of time lies in all pictures, and how what is in it looks."""
+"""Position and style of the plot area, the same in all live charts."""
 
 
 @dataclass(frozen=True, slots=True)

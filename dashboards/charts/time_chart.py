@@ -23,14 +23,14 @@ from hopwatch.monitor.texts import time_spans
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 960, 230, 96, 12, 34, 28
 ROW_HEIGHT: Final = 22
 LEGEND_X: Final = 140
-"""Where the legend begins, right of the unit."""
+"""Start of the legend, right of the unit."""
 LETTER_PX: Final = 7.2
-"""How wide a small letter is at most; a capital one is a third wider."""
+"""Largest width of a small letter; a capital one is a third wider."""
 MAX_NAME_CHARS: Final = 14
 ROW_NAME_PX: Final = LEFT
-"""What a name at a row may take; it is a little less wide than is reckoned."""
+"""Width for the name of a row; a name is a little narrower than it is computed."""
 LEGEND_KEY_PX: Final = 44
-"""What the piece of line of a name in the legend takes, and what is between two of them."""
+"""Width of a name's line sample in the legend with the gap to the next."""
 STYLES: Final = """
 .hw-picture text {fill: var(--hw-text); font-size: 12px; font-variant-numeric: tabular-nums;}
 .hw-plane * {vector-effect: non-scaling-stroke;}
@@ -60,9 +60,9 @@ class TimeChart:
     root: ET.Element = field(init=False)
     plane: ET.Element = field(init=False)
     step_tooltips: dict[int, str] = field(default_factory=dict)
-    """What a page tells of a step that somebody points at, by its start."""
+    """Tooltips of steps, by the step's start."""
     cell_tooltips: dict[tuple[str, int], str] = field(default_factory=dict)
-    """What it tells of a cell, by its row and start."""
+    """Tooltips of cells, by row and start."""
     time_axis: Axis = field(init=False)
 
     def __post_init__(self) -> None:

@@ -76,10 +76,12 @@ def _draw_firing(context: PageContext, found: AlertsInRange) -> None:
             st.html(_format_incident(context, one))
         if len(lasting) > MAX_FIRING:
             st.html(_note(f"{len(lasting) - MAX_FIRING:,} more are not shown: choose a stream."))
-        _draw_pending(context, "Bad for too short a time yet", incidents.build_pending_rows(found.pending, now_us))
+        _draw_pending(
+            context, "Pending: not bad for long enough yet", incidents.build_pending_rows(found.pending, now_us)
+        )
         _draw_pending(
             context,
-            "Not told, because another alert stands for them",
+            "Not notified, because another alert covers them",
             incidents.build_pending_rows(found.covered, now_us),
         )
 
@@ -91,7 +93,7 @@ def _format_incident(context: PageContext, one: IncidentView) -> str:
         f", for {markup.escape_html(one.duration)}"
     )
     book = f"Runbook: {markup.external_link(one.runbook, one.runbook)}" if one.runbook else ""
-    told = f"Told: {_format_deliveries(context, one.deliveries)}" if one.deliveries else "No channel was told."
+    told = f"Notified: {_format_deliveries(context, one.deliveries)}" if one.deliveries else "No channel was notified."
     parts = [
         part for part in (markup.escape_html(one.acknowledged), told, book, f"Key: {markup.code(one.key)}") if part
     ]

@@ -81,9 +81,9 @@ def _draw_nothing_found(context: PageContext, roll: InstancePage) -> None:
     elif here.search:
         st.info(markup.escape_markdown(f"no instance has {here.search!r:.80} in the name of its node, probe or stream"))
     elif roll.folded:
-        st.info("No instance has told anything lately.")
+        st.info("No instance has reported lately.")
     else:
-        st.info("No probe has told anything yet.")
+        st.info("No probe has reported yet.")
 
 
 def _draw_page_links(context: PageContext, roll: InstancePage) -> None:

@@ -19,7 +19,7 @@ HOLE_COLUMNS = (
     ("Node", "hw-name"),
     ("Probe", ""),
     ("Started", "hw-narrow"),
-    ("What it did not tell of this minute", ""),
+    ("What it did not report of this minute", ""),
 )
 
 
@@ -94,7 +94,7 @@ def _draw_conservation(context: PageContext, one: WindowResult) -> None:
             f"<dt>{markup.escape_html(name)}</dt><dd>{markup.escape_html(words)}</dd>" for name, words in told.notes
         )
         total = f'<p class="hw-sum">{markup.escape_html(told.total)}</p>'
-        st.html(f'{markup.title("What became of its messages")}{total}{bar}<dl class="hw-apart">{apart}</dl>')
+        st.html(f'{markup.title("Outcome of its messages")}{total}{bar}<dl class="hw-apart">{apart}</dl>')
 
 
 def _draw_holes(context: PageContext, whole: WindowDetail) -> None:
@@ -113,7 +113,7 @@ def _draw_holes(context: PageContext, whole: WindowDetail) -> None:
     told = markup.title("Probes that had holes", note)
     told += markup.note_list(map(window_detail.format_aged_out, whole.aged_out)) if whole.aged_out else ""
     if rows:
-        told += markup.table(HOLE_COLUMNS, rows, "hw-holes", "Probe instances that did not tell all of this minute")
+        told += markup.table(HOLE_COLUMNS, rows, "hw-holes", "Probe instances that did not report all of this minute")
     elif not whole.aged_out:
         told += markup.note(window_detail.format_no_holes(whole.result, is_live=whole.is_live))
     st.html(told)

@@ -21,7 +21,7 @@ from hopwatch.monitor.settings import Settings
 from hopwatch.monitor.store import fencing, reader, writer
 
 SEARCH_TIMEOUT_S: Final = 10.0
-"""How long a search looks into segments; ``hopwatch find`` looks into all."""
+"""Time limit of a search in segments; ``hopwatch find`` searches all."""
 REST_FACTOR: Final = 20
 """A search is made anew after so many times what it took: an id keeps a core busy for 5 % of the time at most."""
 MIN_KEPT_S: Final = 4.0

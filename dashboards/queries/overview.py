@@ -16,7 +16,7 @@ from hopwatch.monitor.store.tables import ExactText
 from hopwatch.probes.contract.limits import WINDOW_US
 
 RECENT_US: Final = rollups.HOUR_US
-"""How far back the overview looks."""
+"""Time range of the overview, back from now."""
 
 MAX_CONDITIONS: Final = 200
 """As many at once; SQLite takes conditions of less than a thousand parts."""

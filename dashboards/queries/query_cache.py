@@ -19,9 +19,9 @@ from hopwatch.monitor.settings import Settings
 from hopwatch.monitor.store import dialect, schema
 
 FRESH_FOR_US: Final = 4_000_000
-"""How long an answer is as good as a new one: less than pages take to ask again."""
+"""Age up to which an answer is as good as a new one: less than the interval at which pages ask again."""
 STALE_AFTER_US: Final = 2 * FRESH_FOR_US
-"""How long an answer does for others while one of those who look asks for a new one."""
+"""Age up to which an answer serves other viewers while one of them asks for a new one."""
 STORE_GONE: Final = "it is not there any more"
 MAX_ENTRIES: Final = 256
 

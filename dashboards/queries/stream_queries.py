@@ -22,7 +22,7 @@ MAX_NODES: Final = 255
 
 
 _RANGE_CACHE: Final = RangeCache()
-"""What all questions of this process have read of ranges."""
+"""Cache of ranges, shared by all queries of this process."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,10 +24,10 @@ MAX_INSTANCES: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class WindowDetailQuery:
-    """What is known of one minute? Of the ids lost at one node all are asked for: at ``node``, or where most were lost.
+    """All details of one window, with all lost ids of one node: ``node``, or the one that lost most.
 
-    ``terms`` are those that the stream is configured with, None where it is not configured any more: its probes then
-    had to tell no more than the minute itself.
+    ``terms`` is the stream's configured policy, None where the stream is not configured any more: its probes then had
+    to report no more than the window itself.
     """
 
     stream: str

@@ -39,7 +39,7 @@ class AgedOutRecords:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """What an amendment of a final window changed: field, before and after; those of a node have its name before it."""
+    """Changes by an amendment of a final window: field, before and after; a node's fields begin with its name."""
 
     revision: int
     watermark_us: int
@@ -48,7 +48,7 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class NodeLostIds:
-    """How many ids are kept as lost at a node; of the one that was asked for, the ids, and each as it was given."""
+    """Number of stored lost ids of a node; for the requested node also the ids, each with its text as it was given."""
 
     node: str
     count: int

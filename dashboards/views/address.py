@@ -36,12 +36,12 @@ class PageName(StrEnum):
 
     @property
     def needs_stream(self) -> bool:
-        """Whether it shows one stream, and nothing without one."""
+        """Return whether the page shows one stream, and nothing without one."""
         return self in {PageName.STREAM, PageName.WINDOW}
 
     @property
     def works_without_windows(self) -> bool:
-        """Whether it has something to show before any window is there."""
+        """Return whether the page has something to show before there is any window."""
         return self in {PageName.PROBES, PageName.ALERTS, PageName.QUALITY}
 
 
@@ -99,7 +99,7 @@ class PageAddress:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether the range stays where it is."""
+        """Return whether the range is fixed rather than following the present."""
         return self.from_us is not None and self.to_us is not None
 
 

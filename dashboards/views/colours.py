@@ -67,13 +67,13 @@ DARK: Final = Palette(
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How a verdict is drawn: its word, its icon, what it means in a few words."""
+    """Label of a verdict: its word, its icon, and its meaning in a few words."""
 
     word: str
     icon: str
     meaning: str
     name: str
-    """Which colour of a palette it has."""
+    """Name of its colour in a palette."""
 
     def colour(self, palette: Palette) -> str:
         """Return its colour in a theme."""
@@ -83,7 +83,7 @@ class Mark:
 _MARKS: Final = {
     Verdict.LOSSY: Mark("LOSSY", "✕", "messages were surely lost", "lossy"),
     Verdict.UNKNOWN: Mark("UNKNOWN", "?", "neither loss nor its absence can be shown", "unknown"),
-    Verdict.SILENT: Mark("SILENT", "∅", "no probe tells anything", "silent"),
+    Verdict.SILENT: Mark("SILENT", "∅", "no probe reports anything", "silent"),
     Verdict.CLEAN: Mark("CLEAN", "✓", "nothing was lost", "clean"),
     Verdict.IDLE: Mark("IDLE", "○", "no message came", "idle"),
 }

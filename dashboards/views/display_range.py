@@ -40,7 +40,7 @@ class DisplayRange:
 
     @property
     def step_count(self) -> int:
-        """How many steps it has."""
+        """Return the number of steps."""
         return (self.to_us - self.from_us) // self.step_us
 
 

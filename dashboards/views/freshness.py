@@ -23,11 +23,11 @@ def build_notices(
 
 def build_stale_notice(now_us: int, read_us: int, trouble: str) -> Notice:
     """Return what stands above an answer that is older than it should be."""
-    return Notice(f"This could not be read anew: {trouble}. {_format_last_read(now_us, read_us)}", is_grave=True)
+    return Notice(f"This could not be refreshed: {trouble}. {_format_last_read(now_us, read_us)}", is_grave=True)
 
 
 def _format_last_read(now_us: int, read_us: int) -> str:
-    return f"Shown is what was known {texts.format_age(now_us - read_us)} ago."
+    return f"The page shows data of {texts.format_age(now_us - read_us)} ago."
 
 
 def format_freshness(now_us: int, read_us: int, reached: ReadProgress, zone: tzinfo) -> str:

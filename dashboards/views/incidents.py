@@ -15,8 +15,8 @@ from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.colours import Mark
 
 SEVERITIES: Final = {
-    Severity.PAGE: Mark("PAGE", "▲", "somebody is called now", "lossy"),
-    Severity.TICKET: Mark("TICKET", "■", "nobody is called before the morning", "unknown"),
+    Severity.PAGE: Mark("PAGE", "▲", "a person is paged now", "lossy"),
+    Severity.TICKET: Mark("TICKET", "■", "waits until the morning", "unknown"),
 }
 FATES: Final = {
     DeliveryState.WAITING: Mark(
@@ -43,7 +43,7 @@ _AFFECTED_UNITS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class DeliveryView:
-    """What became of a notification at one channel; the note has its failures."""
+    """Delivery of a notification to one channel; the note has its failures."""
 
     channel: str
     mark: Mark
@@ -102,7 +102,7 @@ def _build_incident(one: OpenIncident, sendings: Iterable[ChannelDelivery], now_
         notification.summary,
         texts.format_moment(notification.since_us, zone),
         texts.format_age(now_us - notification.since_us),
-        f"taken on by {taken.by} {texts.format_age(now_us - taken.at_us)} ago{note}" if taken else "",
+        f"acknowledged by {taken.by} {texts.format_age(now_us - taken.at_us)} ago{note}" if taken else "",
         tuple(build_place(alert, zone) for alert in notification.alerts),
         notification.total - len(notification.alerts),
         build_deliveries(sendings, now_us),
@@ -113,11 +113,11 @@ def format_heartbeat(alarms: AlertsInRange, now_us: int) -> str:
     """Return how the dead-man's switch stands, which fires as long as all is well."""
     found = next((one for one in alarms.open_incidents if one.notification.kind is AlertKind.HEARTBEAT), None)
     if found is None:
-        return "No heartbeat stands: its rule is off, or the monitor has not decided about alerts yet."
+        return "No heartbeat is firing: its rule is off, or the monitor has not evaluated alerts yet."
     told = next((one for one in alarms.latest_notifications if one.notification.key == found.notification.key), None)
     named = [f"{one.channel} ({one.mark.word})" for one in build_deliveries(told.sendings if told else (), now_us)]
-    ways = ", ".join(named) or "no channel hears it"
-    return f"The heartbeat stands, as it does while the monitor decides: {ways}."
+    ways = ", ".join(named) or "sent to no channel"
+    return f"The heartbeat is firing, as it does while the monitor evaluates alerts: {ways}."
 
 
 def build_pending_rows(found: Iterable[UnnotifiedAlert], now_us: int) -> tuple[tuple[Mark, str, str], ...]:
@@ -173,7 +173,7 @@ def format_quantity(number: float, unit: Unit) -> str:
         case Unit.SCORE:
             return f"score {number:,.1f}"
         case Unit.BURN_RATE:
-            return f"{number:,.1f} times the budget"
+            return f"{number:,.1f} times too fast"
 
 
 def _format_expected(alert: Alert) -> str:

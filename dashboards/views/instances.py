@@ -20,11 +20,9 @@ from hopwatch.monitor.accounting.instances import (
 from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, Book
 
 MARKS: Final = {
-    InstanceState.SILENT: Mark(
-        "SILENT", "⚠", "no bye, and nothing told of the last minute: windows wait for it", "lossy"
-    ),
+    InstanceState.SILENT: Mark("SILENT", "⚠", "no bye, and no report of the last minute: windows wait for it", "lossy"),
     InstanceState.TROUBLED: Mark(
-        "TROUBLED", "!", "it tells, and something of it is missing, dropped or set aside", "unknown"
+        "TROUBLED", "!", "it reports, but batches are missing, or observations were dropped or set aside", "unknown"
     ),
     InstanceState.RETIRED: Mark(
         "RETIRED",
@@ -32,7 +30,7 @@ MARKS: Final = {
         f"silent without a bye for over {texts.format_age(RETIRED_AFTER_US)}: nothing waits for it",
         "silent",
     ),
-    InstanceState.ALIVE: Mark("ALIVE", "✓", "it tells, and nothing is missing", "clean"),
+    InstanceState.ALIVE: Mark("ALIVE", "✓", "it reports, and nothing is missing", "clean"),
     InstanceState.BYE: Mark("BYE", "○", "it said bye", "idle"),
 }
 VERSIONS: Final = "Versions of probes are not known: the store keeps none."
@@ -123,7 +121,7 @@ def _format_note(one: Instance, moment_us: int) -> str:
     if one.state is InstanceState.SILENT and moment_us - heard_us < moment_us - one.book.complete_through_us - AHEAD_US:
         return (
             f"it was heard {texts.format_age(moment_us - heard_us)}"
-            f" ago, and tells of {_format_behind(one, moment_us)} ago"
+            f" ago, and reported up to {_format_behind(one, moment_us)} ago"
         )
     return f"for {_format_behind(one, moment_us)}" if one.state in {InstanceState.SILENT, InstanceState.RETIRED} else ""
 

@@ -1,24 +1,30 @@
 """Journey of a message: its stamps in pathway order, and its outcome in each window."""
 
 from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC
+from datetime import datetime
+from datetime import timedelta
+from datetime import tzinfo
 from typing import Final
-
-from hopwatch.dashboards.queries.search_models import MessagePath, SearchResult
+from hopwatch.dashboards.queries.search_models import MessagePath
+from hopwatch.dashboards.queries.search_models import SearchResult
 from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.colours import Mark
 from hopwatch.monitor.kernel.naming import HASH_SUFFIX
-from hopwatch.monitor.lookup.journey import MessageStamp, find_part_at, has_left
+from hopwatch.monitor.lookup.journey import MessageStamp
+from hopwatch.monitor.lookup.journey import find_part_at
+from hopwatch.monitor.lookup.journey import has_left
 from hopwatch.monitor.lookup.search import MissingMessage
 from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.texts import loss_bounds
 from hopwatch.monitor.texts.escaping import escape_line
 from hopwatch.monitor.texts.loss_bounds import LossPart
-from hopwatch.probes.contract.batch import Outcome, WireIdKind
+from hopwatch.probes.contract.batch import Outcome
+from hopwatch.probes.contract.batch import WireIdKind
 from hopwatch.probes.contract.limits import WINDOW_US
+
 
 MAX_WINDOWS: Final = 20
 MAX_STAMPS: Final = 200
@@ -29,7 +35,7 @@ DELIVERED: Final = Mark("DELIVERED", "✓", "it left the end of the pathway", "c
 FILTERED: Final = Mark("FILTERED", "○", "it was dropped on purpose", "idle")
 REJECTED: Final = Mark("REJECTED", "○", "it was refused as bad", "idle")
 IN_FLIGHT: Final = Mark("IN FLIGHT", "…", "its window is not judged yet", "pending")
-UNKNOWN: Final = Mark("UNKNOWN", "?", "what is kept does not tell", "unknown")
+UNKNOWN: Final = Mark("UNKNOWN", "?", "the stored records do not show it", "unknown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +66,10 @@ class JourneyStep:
 
 @dataclass(frozen=True, slots=True)
 class Journey:
-    """What became of a message: a mark, a sentence, its steps, how many are not shown, and until when stamps stay.
+    """Path of one message: a mark, a sentence, its steps, how many are not shown, and until when stamps are kept.
 
-    ``shown`` is its id as it was given.
-    It is missing at the nodes of ``lost_at``: surely lost, or not, and then ``reasons`` say why that is unknown.
+    ``id_text`` is its id as it was given.
+    It is missing at the nodes of ``lost_at``: surely lost, or else ``reasons`` say why that is unknown.
     """
 
     key: JourneyKey
@@ -143,10 +149,10 @@ def format_older(found: Sequence[JourneyKey]) -> str:
 
 
 def format_nothing_found(text: str, found: SearchResult) -> str:
-    """Return one line on a message of which nothing is kept."""
+    """Return one line on a message without any record."""
     searched = f"it is in none of the {found.segments:,} segments that are kept"
     if found.searched_segments < found.segments:
-        searched = f"it is in none of the {found.searched_segments:,} segments that were looked into"
+        searched = f"it is in none of the {found.searched_segments:,} segments that were searched"
     where = "not among the lost ids" if found.errors else f"{searched}, and not among the lost ids"
     return f"Nothing is kept of {text!r:.80}: {where}."
 
@@ -155,8 +161,8 @@ def format_partial_search(found: SearchResult) -> str:
     """Return what to say where not all segments were looked into; nothing where they were."""
     if found.errors or found.searched_segments >= found.segments:
         return ""
-    told = f"Of {found.segments:,} segments that are kept the newest {found.searched_segments:,} were looked into"
-    return f"{told}, for as long as a page may take: hopwatch find looks into all."
+    told = f"Of {found.segments:,} stored segments the newest {found.searched_segments:,} were searched"
+    return f"{told}, within a page's time limit: hopwatch find searches all."
 
 
 def _conclude(stamps: Sequence[MessageStamp], lost_at: Sequence[str], way: MessagePath) -> tuple[Mark, str]:
@@ -180,7 +186,7 @@ def _conclude(stamps: Sequence[MessageStamp], lost_at: Sequence[str], way: Messa
 def _conclude_without_stamps(window: WindowResult | None) -> tuple[Mark, str]:
     """Return what to say of a message that neither arrived nor is kept as lost, by how its window stands."""
     if window is None:
-        return UNKNOWN, "The store has no window of it, or has it no more: nobody judged what became of it."
+        return UNKNOWN, "The store has no window of it, or no longer has it: there is no verdict on it."
     if not window.status.is_final:
         return IN_FLIGHT, "It has not left the end of its way, and its window is not judged yet."
     told = "No stamp that is kept shows it at the end of its way"

@@ -57,10 +57,10 @@ def select_page(ids: Sequence[NamedId], search: str, part: int) -> LostIdPage:
 def format_counts(page: LostIdPage, node: str, kept: int) -> str:
     """Return which ids a page shows, of how many."""
     if not page.total:
-        return f"None of the {kept:,} ids that are kept as missing at {node} is that, or holds it."
+        return f"None of the {kept:,} ids that are kept as missing at {node} is this text or contains it."
     first = (page.part - 1) * IDS_PER_PAGE + 1
     told = f"{first:,} to {first + len(page.ids) - 1:,} of {page.total:,}"
-    return told if page.total == kept else f"{told} that are looked for, of {kept:,}"
+    return told if page.total == kept else f"{told} that match, of {kept:,}"
 
 
 def format_hash_note(page: LostIdPage) -> str:

@@ -12,8 +12,8 @@ from hopwatch.dashboards.views.colours import Mark
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 
-OUTLIER: Final = Mark("OUTLIER", "◆", "rare enough to be told of", "unknown")
-NOTICE: Final = Mark("NOTICE", "◇", "noticed, and not rare enough to be told of", "idle")
+OUTLIER: Final = Mark("OUTLIER", "◆", "rare enough to alert on", "unknown")
+NOTICE: Final = Mark("NOTICE", "◇", "noticed, but not rare enough to alert on", "idle")
 RUNBOOK: Final = "docs/runbooks/outlier.md"
 _QUANTITY_NAMES: Final = {
     Quantity.LAG_IN_P95_US: "lag in p95",

@@ -65,7 +65,7 @@ class PathwayDrawing:
 
     @property
     def columns(self) -> int:
-        """How many nodes stand beside each other."""
+        """Return the number of columns of nodes."""
         return max((node.column for node in self.nodes), default=0) + 1
 
 

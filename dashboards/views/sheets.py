@@ -25,7 +25,7 @@ _FORMULA: Final = re.compile(r"[=+\-@\t\r]")
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 MAX_NAME_CHARS: Final = 60
 _MISSING_COLUMNS: Final = ("lost_lower_messages", "lost_upper_messages", "missing_messages", "missing_ratio")
-"""What was surely lost, what may be, and what is missing, lost or not: as a number and as a part of the whole."""
+"""Messages surely lost, possibly lost, and missing (lost or not): as a count and as a share of all."""
 _MISSING_NAMES: Final = {"loss": "missing"} | {
     f"lost_{part}": f"missing_{part}" for part in ("in_transit", "inside", "after")
 }

@@ -71,7 +71,8 @@ def build_hole_line(one: WindowHole, zone: tzinfo) -> HoleLine:
         told.append("batches of this window that came too late, or were implausible, and do not count")
     if one.complete_through_us is not None:
         told.append(
-            f"silent without a bye: it told all up to {texts.format_moment(one.complete_through_us, zone)}, and no more"
+            f"silent without a bye: it reported everything up to {texts.format_moment(one.complete_through_us, zone)},"
+            " and nothing after"
         )
     return HoleLine(one.node, one.probe, texts.format_moment(one.epoch_us, zone), tuple(told))
 

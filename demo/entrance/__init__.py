@@ -1,7 +1,7 @@
-"""The demo's entrance where it is the gate: a sender posts events, ingest takes those that were let in.
+"""The demo's entrance through the gate: a sender posts events, and ingest takes those that the gate accepted.
 
     sender ──JSON──► hopwatch gate ──Avro──► spool or topic ──► ingest ──► …
 
-``events.py`` has the event and its schema, ``sending.py`` what the sender does, ``segments.py`` and ``marked.py`` how
-ingest comes to what the gate let in.
+``events.py`` has the event and its schema, ``event_sender.py`` the sender, and ``spool_inlet.py`` and
+``topic_inlet.py`` read the accepted events for ingest.
 """

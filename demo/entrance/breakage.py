@@ -1,4 +1,4 @@
-"""The ways in which events are broken on purpose, and where the gate has to see it."""
+"""Kinds of malformed events that the demo sends, and the place in the event that the gate has to name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HOUR_US: Final = 3_600_000_000
 
 
 class Breakage(NamedTuple):
-    """A way to break an event; ``place`` is the JSON pointer below the event that the gate has to name."""
+    """A kind of malformed event; ``place`` is the JSON pointer below the event that the gate has to name."""
 
     name: str
     place: str

@@ -1,16 +1,20 @@
-"""The gate as a producer sees it: one connection, kept; a schema is put, events are posted in batches."""
+"""HTTP client of the gate: one persistent connection that registers a schema and posts events in batches."""
 
 from __future__ import annotations
-
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
+from datetime import datetime
+from datetime import timedelta
 from http import HTTPStatus
-from http.client import HTTPConnection, HTTPException
-from typing import Any, Final, NamedTuple
-
+from http.client import HTTPConnection
+from http.client import HTTPException
+from typing import Any
+from typing import Final
+from typing import NamedTuple
 from hopwatch.demo.entrance.breakage import Item
 from hopwatch.demo.links import LinkError
+
 
 HOST: Final = "127.0.0.1"
 ANSWERS_WITHIN_S: Final = 30.0
@@ -18,16 +22,16 @@ JSON_HEADERS: Final = {"content-type": "application/json"}
 RETRY_STATUSES: Final = frozenset(
     {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
 )
-"""What the gate says when it should be asked once more."""
+"""HTTP statuses after which a request is sent again."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class GateAwayError(Exception):
-    """The gate gave no answer, or not now: what was sent has to be sent again."""
+    """The gate did not answer, or cannot answer now: send the request again."""
 
 
 class GateAnswer(NamedTuple):
-    """What became of one event; ``place`` and ``detail`` are the first error that the gate tells of it, if any."""
+    """The gate's answer for one event; ``place`` and ``detail`` are its first error, if any."""
 
     status: int
     arrived_us: int
@@ -36,14 +40,14 @@ class GateAnswer(NamedTuple):
 
 
 class GateClient:
-    """Speaks to one gate on this machine."""
+    """Client of one gate on this machine."""
 
     def __init__(self, port: int) -> None:
-        """Take the port; nothing is connected before the first request."""
+        """Take the port; the connection is opened at the first request."""
         self._connection = HTTPConnection(HOST, port, timeout=ANSWERS_WITHIN_S)
 
     def register(self, subject: str, schema: dict[str, Any]) -> None:
-        """Make a schema that of a subject.
+        """Register a schema as that of a subject.
 
         Raises:
             GateAwayError: the gate does not answer now.
@@ -52,7 +56,7 @@ class GateClient:
         self._asked("PUT", f"/subjects/{subject}/schemas", schema, {HTTPStatus.OK, HTTPStatus.CREATED})
 
     def post(self, stream: str, items: Sequence[Item]) -> list[GateAnswer]:
-        """Post events of which each has a fate of its own, and return what became of them, in their order.
+        """Post events and return the gate's answer for each, in their order; each is accepted or rejected by itself.
 
         Raises:
             GateAwayError: the gate does not answer now.
@@ -62,7 +66,7 @@ class GateClient:
         return [_parse_answer(number, one) for number, one in enumerate(told["events"])]
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.close()
 
     def _asked(self, method: str, path: str, body: object, good: set[HTTPStatus]) -> Any:  # noqa: ANN401 - JSON

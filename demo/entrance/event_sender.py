@@ -1,32 +1,43 @@
-"""What the sender does: breaks some messages, posts all until the gate has answered for each, and notes the truth."""
+"""The sender of events: breaks some messages, posts all until the gate has answered each, and logs the truth."""
 
 from __future__ import annotations
-
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple, Protocol
-
-from hopwatch.demo.entrance.breakage import Breakage, Item, choose_breakage
-from hopwatch.demo.entrance.client import GateAnswer, GateAwayError
-from hopwatch.demo.entrance.events import SCHEMA, SUBJECT, build_item
+from typing import Any
+from typing import Final
+from typing import NamedTuple
+from typing import Protocol
+from hopwatch.demo.entrance.breakage import Breakage
+from hopwatch.demo.entrance.breakage import Item
+from hopwatch.demo.entrance.breakage import choose_breakage
+from hopwatch.demo.entrance.client import GateAnswer
+from hopwatch.demo.entrance.client import GateAwayError
+from hopwatch.demo.entrance.events import SCHEMA
+from hopwatch.demo.entrance.events import SUBJECT
+from hopwatch.demo.entrance.events import build_item
 from hopwatch.demo.entrance.rejections import Rejections
-from hopwatch.demo.faults import Dice, FaultAction
+from hopwatch.demo.faults import Dice
+from hopwatch.demo.faults import FaultAction
 from hopwatch.demo.links import LinkError
 from hopwatch.demo.nodes import STREAM
-from hopwatch.demo.records import FlightMessage, wall_clock_us
-from hopwatch.demo.truth import NodeAction, TruthLog
+from hopwatch.demo.records import FlightMessage
+from hopwatch.demo.records import wall_clock_us
+from hopwatch.demo.truth import NodeAction
+from hopwatch.demo.truth import TruthLog
+
 
 MAX_EVENTS: Final = 500
 """Events of one request: with 400 bytes each they are far from the gate's bound of 1 MiB."""
 PATIENCE_S: Final = 30.0
-"""So long the gate may take nothing before the demo gives up."""
+"""The demo gives up after the gate has accepted nothing for so long."""
 RETRY_S: Final = 0.5
-"""How long the sender waits before it sends something again."""
+"""Wait before events are sent again."""
 
 
 class Client(Protocol):
-    """What a sender needs of the gate."""
+    """The requests to the gate that a sender makes."""
 
     def register(self, subject: str, schema: dict[str, Any]) -> None:
         """Register a schema."""
@@ -36,7 +47,7 @@ class Client(Protocol):
 
 
 class OutgoingEvent(NamedTuple):
-    """A message on its way to the gate, and what is wrong with it, if anything."""
+    """A message for the gate, and how it is broken, if it is."""
 
     message: FlightMessage
     item: Item
@@ -44,7 +55,7 @@ class OutgoingEvent(NamedTuple):
 
 
 class EventSender:
-    """Sends messages in batches, in their order; what was not written goes again, with the same ids."""
+    """Sends messages in batches, in order; those that were not written are sent again with the same ids."""
 
     def __init__(  # noqa: PLR0913 - a sender has these parts, each named where it is made
         self,
@@ -67,7 +78,7 @@ class EventSender:
         self._sleep = sleep
 
     def register(self) -> None:
-        """Make the schema known to the gate, which may have to start first.
+        """Register the schema with the gate; retry while the gate starts.
 
         Raises:
             LinkError: the gate does not take it.
@@ -82,7 +93,7 @@ class EventSender:
                 return
 
     def send(self, messages: Sequence[FlightMessage]) -> None:
-        """Send messages whose flights are parsed, until the gate has let in or rejected each.
+        """Send messages whose flights are parsed, until the gate has accepted or rejected each.
 
         Raises:
             LinkError: it has not within the time that it may take.
@@ -109,7 +120,7 @@ class EventSender:
         return OutgoingEvent(message, breakage.on(event), breakage)
 
     def _posted(self, some: Sequence[OutgoingEvent]) -> list[OutgoingEvent]:
-        """Post some events and note what was done to them; return those that have to go again."""
+        """Post some events, log what was done to them, and return those to send again."""
         answers = self._client.post(STREAM, [one.item for one in some])
         again = []
         for one, answer in zip(some, answers, strict=True):
@@ -120,7 +131,7 @@ class EventSender:
         return again
 
     def _note(self, one: OutgoingEvent, answer: GateAnswer) -> None:
-        """Write down what was sent: the deed is what the sender made of the event, whatever the gate says of it.
+        """Log what was sent: the action is what the sender did to the event, whatever the gate answers.
 
         The gate keeps an event whose time cannot be under the moment at which it arrived, and tells when that was.
         """

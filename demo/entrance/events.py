@@ -32,7 +32,7 @@ SCHEMA: Final[dict[str, Any]] = {
     ],
 }
 SUBJECT: Final = STREAM
-"""What the gate knows the schema by."""
+"""Subject of the schema at the gate."""
 
 _AVRO: Final[Any] = fastavro.parse_schema(SCHEMA)
 _CANONICAL: Final = fastavro.schema.to_parsing_canonical_form(SCHEMA)
@@ -50,12 +50,12 @@ def build_item(message: FlightMessage) -> dict[str, Any]:
 
 
 def pack_event(message_id: bytes, event_time_us: int, record: bytes) -> bytes:
-    """Return what the gate has let in as a link's payload: its marks, and the record as the gate wrote it."""
+    """Pack an accepted event as a link's payload: its marks, and the record as the gate wrote it."""
     return _MARKS.pack(message_id, event_time_us) + record
 
 
 def unpack_event(payload: bytes) -> FlightMessage:
-    """Return the message of what ``pack`` made.
+    """Return the message that :func:`pack_event` packed.
 
     Raises:
         LinkError: the record is no flight.

@@ -1,4 +1,4 @@
-"""Where the gate of a run writes to."""
+"""Outlets of the gate of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SPOOL: Final = "spool:"
 
 
 class GateOutlets(NamedTuple):
-    """The URLs that the gate is configured with: for what it lets in, and for what it rejects."""
+    """The gate's two outlet URLs: for accepted and for rejected events."""
 
     events: str
     rejected: str

@@ -1,4 +1,4 @@
-"""What the gate needs that the demo without one does not."""
+"""Packages that the demo needs only with the gate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class GateMissingError(DependencyError):
 
 
 def check_packages(needed: Sequence[str] = REQUIRED_PACKAGES) -> None:
-    """Check that the gate's packages are there.
+    """Check that the gate's packages are installed.
 
     Raises:
         GateMissingError: some are not.

@@ -1,26 +1,28 @@
-"""How often events were broken, in which way, and what the gate said of them: kept by the sender, read at the end."""
+"""The sender's account of broken events: how many of each kind, how many the gate rejected; read at the end."""
 
 from __future__ import annotations
-
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import asdict
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
-
-from hopwatch.demo.comparison_line import ComparisonLine, expect_equal
+from hopwatch.demo.comparison_line import ComparisonLine
+from hopwatch.demo.comparison_line import expect_equal
 from hopwatch.demo.entrance.breakage import Breakage
 from hopwatch.demo.entrance.client import GateAnswer
 from hopwatch.demo.nodes import GATE
 
+
 NOTHING: Final = "nothing wrong"
-"""What an event is called in which nothing was broken."""
+"""Name of the kind of events that were not broken."""
 
 
 @dataclass(slots=True)
 class Rejection:
-    """One way to be bad: how many events were, how many of them the gate rejected for it, and its first reason."""
+    """One kind of broken event: how many were sent, how many the gate rejected for it, and its first reason."""
 
     what: str
     injected: int = 0
@@ -36,7 +38,7 @@ class Rejections:
         self._kinds: dict[str, Rejection] = {}
 
     def note(self, breakage: Breakage | None, answer: GateAnswer) -> None:
-        """Note what was wrong with an event and what the gate said of it.
+        """Note how an event was broken and what the gate answered.
 
         A broken event counts as rejected if the gate names the place that was broken.
         """
@@ -56,17 +58,17 @@ class Rejections:
 
 
 def read_rejections(path: Path) -> list[Rejection]:
-    """Return the account that was written; none where nothing was."""
+    """Return the account that was written; empty where there is no file."""
     told = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     return sorted((Rejection(**one) for one in told), key=lambda kind: kind.what)
 
 
 def compare_rejections(kinds: Iterable[Rejection]) -> list[ComparisonLine]:
-    """Return how often events were broken against how often the gate said so."""
+    """Compare how many events were broken with how many the gate rejected, by kind."""
     return [expect_equal(f"rejected, {kind.what}", GATE, kind.injected, kind.rejected) for kind in kinds]
 
 
 def describe_rejections(kinds: Sequence[Rejection]) -> list[str]:
-    """Return the gate's reasons, a line each."""
+    """Return the gate's reasons, one line each."""
     said = [f"  {kind.what}, {kind.rejected:,} times, such as: {kind.reason}" for kind in kinds if kind.rejected]
     return ["what the gate said of events that it rejected:", *said] if said else []

@@ -1,4 +1,4 @@
-"""What the sender's process is told when it starts: one JSON object, its only argument."""
+"""Settings of the sender's process: one JSON object, its only argument."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hopwatch.demo.faults import NodeFaults
 
 @dataclass(frozen=True, slots=True)
 class SenderSettings:
-    """The one who sends events to the gate."""
+    """Settings of the process that sends events to the gate."""
 
     folder: str
-    """The folder of the run, laid out as ``demo.config.Layout`` says."""
+    """The folder of the run, laid out as ``demo.layout.Layout`` says."""
     port: int
-    """Where the gate listens on this machine."""
+    """Port of the gate on this machine."""
     rate_per_s: float
     seed: int
     faults: NodeFaults

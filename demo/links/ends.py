@@ -1,4 +1,4 @@
-"""What a node's process is told of its two links, and how it opens them."""
+"""Ends of a node's two links: their description for the node's process, which opens them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SocketEnds:
     events: str = ""
     """The gate's spool, which messages come from instead; empty where they do not."""
     is_reliable: ClassVar[bool] = False
-    """What a killed node held is lost."""
+    """Not reliable: messages that a killed node held are lost."""
 
     @property
     def is_gated(self) -> bool:
@@ -51,13 +51,13 @@ class TopicEnds:
 
     brokers: str
     inlet_topic: str
-    """What goes to this node; empty for the first one."""
+    """Topic that this node reads; empty for the first one."""
     outlet_topic: str
-    """What goes to the next node; empty for the last one."""
+    """Topic that this node writes; empty for the last one."""
     is_gated: bool = False
-    """Whether the inlet is what the gate writes to."""
+    """True if the inlet is the gate's outlet."""
     is_reliable: ClassVar[bool] = True
-    """What a killed node held comes again."""
+    """Reliable: messages that a killed node held come again."""
 
     def inlet(self) -> LinkInlet:
         """Return the end that messages come from.

@@ -19,20 +19,20 @@ from hopwatch.probes.contract.kafka import SCHEME, KafkaAccess, KafkaPlace
 PARTITIONS: Final = 2
 """Of the topic of observations: one for each core of a small machine."""
 RETENTION_HOURS: Final = 1
-"""How long a broker keeps what a demo that was killed could not delete."""
+"""Retention of topics that a killed demo could not delete."""
 
 
 class Links(Protocol):
-    """What the nodes of a run are connected by. A context: the links go with it."""
+    """The links between the nodes of a run. A context manager: the links are removed at its end."""
 
     words: str
-    """What a person should know of them."""
+    """Description for the console."""
     observations_url: str
-    """The topic that the probes write to; empty where they spool."""
+    """URL of the topic that the probes write to; empty where they spool."""
     left_behind: str
-    """What could not be taken away, and why."""
+    """Topics that could not be deleted, and why."""
     gate: GateOutlets | None
-    """Where the gate writes to, if there is one."""
+    """Outlets of the gate, if there is one."""
 
     def check(self) -> None:
         """Check that they can be laid."""
@@ -46,7 +46,7 @@ class Links(Protocol):
         """Take them away."""
 
     def ends(self, node: str) -> Ends:
-        """Return what the process of a node is told of its links."""
+        """Return the ends of a node's links, for the node's process."""
 
     def descriptors(self, node: str) -> tuple[int, ...]:
         """Return the file descriptors that the process of a node inherits."""

@@ -41,7 +41,7 @@ class SocketOutlet:
         """Hand one frame to the kernel, and with that it has left; waits when too many acknowledgements are owed.
 
         Raises:
-            OSError: nobody listens at the address.
+            OSError: nothing listens at the address.
         """
         frame = _LENGTH.pack(len(payload)) + payload
         while True:

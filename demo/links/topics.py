@@ -4,8 +4,8 @@ A message has left once the broker has acknowledged it. A reader's place is comm
 not left it yet. So a killed node finds again, behind the last commit, all that it held: each message arrives at least
 once, and none is lost. What had left and was not committed yet is handled twice.
 
-Nobody shares a partition here, so that the reader takes its own without joining a group: a node that comes back after
-``kill -9`` reads on at once, and waits for no session of the killed one to run out.
+Partitions are not shared here, so that the reader assigns itself its own without joining a group: a node that
+comes back after ``kill -9`` reads on at once, and waits for no session of the killed one to run out.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from hopwatch.demo.links import LinkError
 from hopwatch.probes.sinks.kafka import read_access
 
 MAX_MESSAGES: Final = 500
-"""How many are received at once."""
+"""Messages received at once."""
 COMMIT_EVERY_S: Final = 0.25
-"""How often a place is committed; what was handled since the last time comes again after a kill."""
+"""Interval between commits of an offset; messages handled since the last one come again after a kill."""
 ANSWER_S: Final = 10.0
-"""How long a broker may take to answer a question."""
+"""Timeout of a request to a broker."""
 PATIENCE_S: Final = 30.0
-"""How long the brokers may be away: so long a message waits, and a question is asked again that has no answer."""
+"""Longest tolerated outage of the brokers: a message waits, and a request is repeated, for so long."""
 ADVICE: Final = "look after the brokers, start the demo again"
 _PARTITION: Final = 0
 
@@ -118,7 +118,7 @@ class TopicInlet:
         Raises:
             LinkError: no broker says how far this node has come.
         """
-        # An offset that is gone ends the node: to read on elsewhere would be a loss that nobody sees.
+        # An offset that is gone ends the node: to read on elsewhere would be an unnoticed loss.
         asked = {"group.id": topic, "enable.auto.commit": False, "auto.offset.reset": "error"}
         return cls(Consumer(_client_settings(brokers) | asked), topic)
 

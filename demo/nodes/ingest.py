@@ -36,7 +36,7 @@ def parse_flight(flight: Flight) -> Flight:
 
 
 class Metronome:
-    """Says how many messages are due, so that the rate holds on the whole whatever a single tick takes."""
+    """Counts the messages that are due, so that the average rate holds however long a single tick takes."""
 
     def __init__(self, rate_per_s: float, now_s: float) -> None:
         """Start counting at ``now_s``."""
@@ -55,11 +55,11 @@ class Metronome:
 
 
 class RateSettings(Protocol):
-    """Who makes messages at a rate."""
+    """Settings of a process that makes messages at a rate."""
 
     @property
     def rate_per_s(self) -> float:
-        """How many a second."""
+        """Return the messages per second."""
 
 
 def create_messages(
@@ -69,7 +69,7 @@ def create_messages(
     now_s: Callable[[], float] = time.monotonic,
     tick_s: float = TICK_S,
 ) -> Iterator[list[FlightMessage]]:
-    """Yield the messages that have become due, numbered from ``first_number``, until told to stop."""
+    """Yield the messages that have become due, numbered from ``first_number``, until a stop is requested."""
     rows = enumerate(read_flights(skip=first_number), start=first_number)
     metronome = Metronome(settings.rate_per_s, now_s())
     while not stop():
@@ -90,7 +90,7 @@ def recreate_messages(births: Sequence[CreatedMessage]) -> Iterator[FlightMessag
 
 
 def run_ingest(settings: NodeSettings) -> None:
-    """Make messages and hand them on until told to stop."""
+    """Make messages and hand them on until a stop is requested."""
     # A restarted ingest goes on behind the last number that it gave.
     log = Layout(settings.path).truth_log(settings.node)
     first_number = count_actions(log, NodeAction.CREATED)

@@ -1,4 +1,4 @@
-"""What the four node processes have in common: they start, loop until told to stop, drain, and say goodbye."""
+"""Common life cycle of the four node processes: start, loop until a stop is requested, drain, close the probe."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class NextNode:
 
 
 def read_settings() -> NodeSettings:
-    """Return what the parent wrote into this process's only argument."""
+    """Return the settings that the parent passed as this process's only argument."""
     return NodeSettings.from_json(sys.argv[1])
 
 
@@ -84,7 +84,7 @@ def relay_messages(
     stop: Callable[[], bool] = is_stop_requested,
     read: Callable[[bytes], FlightMessage] = unpack_message,
 ) -> None:
-    """Give the step every message that comes, until told to stop, the node before has ended, and all is handed on."""
+    """Give the step every message, until a stop is requested, the node before has ended, and all is handed on."""
     with closing(settings.ends.inlet()) as inlet:
         while True:
             wait_s = step.wait_s

@@ -18,11 +18,11 @@ from hopwatch.demo.nodes.ingest import create_messages, parse_flight
 from hopwatch.demo.truth import TruthLog
 
 POST_EVERY_S: Final = 0.1
-"""So long messages come together: the gate syncs its disk for every batch."""
+"""Time for which messages are collected into a batch: the gate syncs its disk for every batch."""
 
 
 def run_sender(settings: SenderSettings) -> None:
-    """Send messages until told to stop; all of them have had their answer then.
+    """Send messages until a stop is requested, and return when all have been answered.
 
     Raises:
         LinkError: the gate takes nothing any more.

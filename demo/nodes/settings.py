@@ -1,4 +1,4 @@
-"""What a node's process is told when it starts: one JSON object, its only argument."""
+"""Settings of a node's process: one JSON object, its only argument."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class NodeSettings:
 
     node: str
     folder: str
-    """The folder of the run, laid out as ``demo.config.Layout`` says."""
+    """The folder of the run, laid out as ``demo.layout.Layout`` says."""
     ends: Ends
     """Its links."""
     sink: str
-    """Where its probe sends to."""
+    """URL that its probe sends to."""
     rate_per_s: float
     seed: int
     faults: NodeFaults

@@ -17,7 +17,7 @@ from hopwatch.demo.truth import NodeAction, TruthLog
 
 
 class StepProbe(Protocol):
-    """What a step needs of a probe."""
+    """The calls of a probe that a step makes."""
 
     def arrived(self, message_id: bytes, event_time: int) -> None:
         """Stamp the message in."""
@@ -26,14 +26,14 @@ class StepProbe(Protocol):
         """Stamp it out."""
 
     def filtered(self, message_id: bytes, event_time: int, reason: str) -> None:
-        """Say that it was stopped on purpose."""
+        """Record that it was filtered on purpose."""
 
     def rejected(self, message_id: bytes, event_time: int, reason: str) -> None:
-        """Say that it was refused as bad."""
+        """Record that it was rejected as invalid."""
 
 
 class Hop(Protocol):
-    """Where a step hands its messages on to."""
+    """The outgoing side of a step: takes the messages that it hands on."""
 
     def hand_on(self, message: FlightMessage, then: Callable[[], None]) -> None:
         """Take a message, and call ``then`` once it has left this node: now, or from a later call of this hop."""

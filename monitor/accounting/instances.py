@@ -23,7 +23,7 @@ class InstanceState(StrEnum):
     """State of a probe instance; the states that need attention come first."""
 
     SILENT = "silent"
-    """Without a bye, and nothing told of the last minute: it may hold stamps that windows wait for."""
+    """Without a bye, and without a report of the last minute: it may hold stamps that windows wait for."""
     TROUBLED = "troubled"
     """It tells, and has missing batches, drops, observations that were set aside, or a clock that is ahead."""
     RETIRED = "retired"

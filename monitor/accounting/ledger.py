@@ -145,7 +145,7 @@ class Ledger:
         self.books[book.key] = book
 
     def _is_placed(self, key: InstanceKey) -> bool:
-        """Whether the node of an instance is declared, or its stream is not one of the rules."""
+        """Return whether the node of an instance is declared, or its stream has no rules."""
         return key[0] not in self.rules or key[1] in self.rules[key[0]].pathway.nodes
 
     def take_up(self, books: Iterable[Book]) -> None:

@@ -29,7 +29,7 @@ FOREIGN_REASONS: Final = frozenset({"bad_marker", "oversized", "unknown_stream",
 _FULL_NAME: Final = re.compile(r"(?P<probe>.+)\.(?P<epoch>\d{1,18})(?:-[0-9a-f]{12})?", re.DOTALL)
 _TRUNCATED_NAME: Final = re.compile(rf"(?P<begin>.{{{MAX_FOLDER_CHARS}}})-[0-9a-f]{{12}}", re.DOTALL)
 _MIN_EPOCH_DIGITS: Final = 10
-"""So many an epoch has since 1970 that is no test's."""
+"""Fewest digits of a real epoch since 1970; tests use smaller ones."""
 
 
 class SpoolFolder(NamedTuple):
@@ -140,13 +140,13 @@ def _strip_part(name: str, part: str, *, is_cut: bool) -> str | None:
 
 
 def is_instance_folder(folder: str) -> bool:
-    """Whether a folder is named as those of probe instances are, of whatever stream."""
+    """Return whether a folder's name is that of a probe instance, of any stream."""
     told = _FULL_NAME.fullmatch(folder)
     return bool(told and len(told["epoch"]) >= _MIN_EPOCH_DIGITS) or bool(_TRUNCATED_NAME.fullmatch(folder))
 
 
 def _may_be_any_instance(folder: str, reason: str) -> bool:
-    """Whether a record in a folder that is of no declared stream's instance may have been any instance's."""
+    """Return whether a record in a folder of no declared instance may have been any instance's."""
     if folder.startswith(f"{FORWARDED_RECORDS}."):
         return True
     # No probe writes outside of a folder of its own: such a file may be anything.

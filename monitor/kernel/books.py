@@ -240,7 +240,7 @@ def forget(book: Book, before_ms: int) -> Book:
 
 
 def is_over(book: Book, before_us: int) -> bool:
-    """Whether an instance has no say, and may have hidden nothing, in any window that starts at a moment or later."""
+    """Return whether an instance has no say, and can hide nothing, in any window from ``before_us`` on."""
     last_us = book.complete_through_us
     if not book.said_bye:
         last_us = max(last_us, book.alive_from_us, book.last_arrival_us) + RETIRED_AFTER_US
@@ -250,13 +250,13 @@ def is_over(book: Book, before_us: int) -> bool:
 
 
 def _meet(span_us: tuple[int, int], firsts_us: Int64s, lasts_us: Int64s) -> Bools:
-    """Whether a span meets each of others, all ends included; one that ends before it starts meets none."""
+    """Return which of the other spans a span meets, ends included; a span that ends before it starts meets none."""
     from_us, to_us = span_us
     return np.asarray((from_us <= to_us) & (from_us <= lasts_us) & (to_us >= firsts_us))
 
 
 def _covered(runs: Sequence[BatchRun], seqs: Int64s) -> Bools:
-    """Whether each number lies in a run."""
+    """Return whether each sequence number lies in a run."""
     if not runs:
         return np.zeros(len(seqs), bool)
     firsts, lasts = np.array([run.first for run in runs]), np.array([run.last for run in runs])
@@ -284,12 +284,12 @@ def _extend(runs: Sequence[BatchRun], new: NDArray[np.void]) -> tuple[BatchRun, 
 
 
 def _has_later_batch(book: Book, new: NDArray[np.void]) -> bool:
-    """Whether the last of the new batches, in order of their numbers, is the last of all."""
+    """Return whether the new batch with the highest number is the last of all."""
     return len(new) > 0 and (not book.runs or int(new["seq"][-1]) > book.runs[-1].last)
 
 
 def _said_bye(book: Book, new: NDArray[np.void]) -> bool:
-    """Whether the batch with the highest number is a bye."""
+    """Return whether the batch with the highest number is a bye."""
     return bool(new["kind"][-1] == BatchKind.BYE) if _has_later_batch(book, new) else book.said_bye
 
 

@@ -112,7 +112,7 @@ def _gather_ids(ids: Ids, order: NDArray[np.int64]) -> Ids:
 
 
 def _differs(ordered: Ids) -> NDArray[np.bool_]:
-    """Whether each id differs from the one before it; two comparisons of columns beat one of rows."""
+    """Return whether each id differs from the one before it; two comparisons of columns beat one of rows."""
     differs = ordered[1:, 0] != ordered[:-1, 0]
     differs |= ordered[1:, 1] != ordered[:-1, 1]
     return np.asarray(differs)

@@ -22,10 +22,10 @@ MAX_SLOWEST_IDS: Final = 5
 """Slowest messages that a node keeps in a window at most."""
 
 _AT_FIRST: Final = 4 * MAX_SLOWEST_IDS
-"""So many departures, or a few more, are looked at first: few messages depart more than four times."""
+"""Number of departures, or a few more, that are examined first: few messages depart more than four times."""
 _MORE: Final = 8
 _FEW: Final = 4
-"""So many times as many as are looked for are few: they are looked at."""
+"""Candidates up to so many times the wanted number are few: all of them are examined."""
 _BLOCK: Final = 64
 
 Rows = NDArray[np.int64]

@@ -27,7 +27,7 @@ Int64s = NDArray[np.int64]
 ID_TYPE_QUESTION: Final = "do the nodes use one type of id?"
 """End of the reason for a probe instance whose ids no earlier node knows."""
 MAX_NAMED: Final = 3
-"""So many probes of a node, and so many nodes, a reason names."""
+"""Most probes of a node, and most nodes, that a reason names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ class NodeBooks:
 
     @property
     def are_complete(self) -> Bools:
-        """Whether every account with a say is complete, and somebody was heard."""
+        """Return whether every account with a say is complete, and at least one instance was heard."""
         return np.asarray((self.complete == self.having_a_say) & (self.heard > 0))
 
     @property
     def are_bounded(self) -> Bools:
-        """Whether nothing is unknown but what is missing by count."""
+        """Return whether nothing is unknown but observations that are missing by count."""
         return np.asarray((self.told == self.having_a_say) & (self.heard > 0))
 
     @property

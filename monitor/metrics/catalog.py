@@ -21,7 +21,7 @@ BUCKETS_S: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 
 _NEVER: Final = "Quantiles can be neither averaged nor added, nor is the largest of them one."
 _BOUNDS: Final = (
-    "Lower: surely lost. Upper: no more than that can be lost; no sample where nobody knows. "
+    "Lower: surely lost. Upper: no more than that can be lost; no sample where that is unknown. "
     "Neither has one where nothing is known at all."
 )
 _OF_WINDOWS: Final = "Counted when a window becomes final, and what amendments add to it."

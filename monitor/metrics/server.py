@@ -30,9 +30,9 @@ from hopwatch.probes.contract.addresses import identify_owner
 
 PATH: Final = "/metrics"
 MAX_CONNECTIONS: Final = 8
-"""Those beyond wait in the kernel's queue until one of these is done or cut."""
+"""Most connections that are served at once; others wait in the kernel's queue until one of these ends or is cut."""
 MAX_PER_ADDRESS: Final = 4
-"""Those beyond are cut at once, so that a client that does not read blocks no other."""
+"""Most connections of one address; others are cut at once, so that a client that does not read blocks no other."""
 CUT_AFTER_S: Final = 10.0
 """As long as Prometheus waits by default."""
 POLL_S: Final = 0.25

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 FOLDER: Final = Path(sys.prefix) / "jars"
-"""Where the monitor looks for it, by the name ``spark.<bytes>.jsa``."""
+"""Folders in which the monitor looks for it, by the name ``spark.<bytes>.jsa``."""
 NAME: Final = "spark"
 OPTIONS: Final = "spark.driver.extraJavaOptions"
 

@@ -25,7 +25,7 @@ _MASTERS: Final = re.compile(
 
 
 def is_local(master: str) -> bool:
-    """Whether a master is this process."""
+    """Return whether a master is this process."""
     return master.partition("[")[0] == LOCAL
 
 

@@ -1,31 +1,36 @@
 """Tests of ``hopwatch alerts``: what is shown, what is noted, and exit codes."""
 
 from __future__ import annotations
-
 import getpass
 import json
-
 import pytest
-from sqlalchemy import delete, update
-
+from sqlalchemy import delete
+from sqlalchemy import update
 from hopwatch.alerts import rule_config
 from hopwatch.alerts.batch_hook import AlertHook
 from hopwatch.alerts.channels import routing
-from hopwatch.alerts.channels.channel import Accepted, Failure, Outcome
+from hopwatch.alerts.channels.channel import Accepted
+from hopwatch.alerts.channels.channel import Failure
+from hopwatch.alerts.channels.channel import Outcome
 from hopwatch.alerts.channels.routing import Routing
 from hopwatch.alerts.channels.webhook import build_idempotency_key
 from hopwatch.alerts.storage import outbox
 from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.cli.main import main
 from hopwatch.monitor import settings
-from hopwatch.monitor.store import dialect, schema, tables
-from tests.alerts.receiver import Receiver, Spell
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import tables
+from tests.alerts.receiver import Receiver
+from tests.alerts.receiver import Spell
 from tests.alerts.test_batch_hook import BEFORE_AMENDED
 from tests.alerts.windows import at
-from tests.cli.workspace import CONFIGURATION, Workspace
+from tests.cli.workspace import CONFIGURATION
+from tests.cli.workspace import Workspace
 from tests.micro_batches import MicroBatches
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.test_micro_batch import traffic
+
 
 Captured = pytest.CaptureFixture[str]
 RULES = """
@@ -97,14 +102,14 @@ def test_what_is_wrong_now_is_told_to_programs(watched: Workspace, capsys: Captu
 def test_an_incident_is_taken_on_by_the_first(watched: Workspace, capsys: Captured) -> None:
     """Everybody sees by whom; whoever comes second is told who was first and when, with exit code 1."""
     assert alerts(watched, "ack", PAGE, "--by", "ann", "--note", "looking") == 0
-    assert capsys.readouterr().out == f"{PAGE} is taken on by ann\n"
+    assert capsys.readouterr().out == f"{PAGE} is acknowledged by ann\n"
     assert alerts(watched, "list", "--json") == 0
     page = next(one for one in json.loads(capsys.readouterr().out)["incidents"] if one["key"] == PAGE)
     assert (page["acknowledged"]["by"], page["acknowledged"]["note"]) == ("ann", "looking")
     at_once = page["acknowledged"]["at"]
     for who, note, code in (("bob", "me too", 1), ("ann", "other words", 1), ("ann", "looking", 0)):
         assert alerts(watched, "ack", PAGE, "--by", who, "--note", note) == code
-        assert capsys.readouterr().out == f"{PAGE} was taken on by ann at {at_once} already: looking\n"
+        assert capsys.readouterr().out == f"{PAGE} was acknowledged by ann at {at_once} already: looking\n"
     assert alerts(watched, "ack", PAGE, "--by", "bob", "--json") == 1
     assert json.loads(capsys.readouterr().out) == {"key": PAGE, "by": "ann", "at": at_once, "note": "looking"}
 
@@ -119,7 +124,7 @@ def test_an_incident_that_came_again_is_taken_on_anew(watched: Workspace, capsys
     engine.dispose()
     capsys.readouterr()
     assert alerts(watched, "ack", PAGE, "--by", "bob") == 0
-    assert capsys.readouterr().out == f"{PAGE} is taken on by bob\n"
+    assert capsys.readouterr().out == f"{PAGE} is acknowledged by bob\n"
 
 
 def test_the_heartbeat_is_shown_apart(watched: Workspace, capsys: Captured) -> None:
@@ -153,17 +158,17 @@ def test_who_takes_it_on_is_the_user(watched: Workspace, capsys: Captured, monke
     assert json.loads(capsys.readouterr().out).items() >= {"key": PAGE, "by": "eve", "note": ""}.items()
     monkeypatch.setattr(getpass, "getuser", nobody)
     assert alerts(watched, "ack", "set_aside/ticket/*", "--note", "looking") == 0
-    assert capsys.readouterr().out == "set_aside/ticket/* is taken on by somebody\n"
+    assert capsys.readouterr().out == "set_aside/ticket/* is acknowledged by somebody\n"
     assert alerts(watched, "list") == 0
-    assert "places: 1, taken on by somebody: looking\n" in capsys.readouterr().out
+    assert "places: 1, acknowledged by somebody: looking\n" in capsys.readouterr().out
 
 
 def test_a_heartbeat_is_not_taken_on(watched: Workspace, capsys: Captured) -> None:
-    """It says that all is well: there is nothing to take on, and nothing is noted."""
+    """It says that all is well: there is nothing to acknowledge, and nothing is noted."""
     assert alerts(watched, "ack", "heartbeat/ticket/*", "--by", "ann") == 2
     assert capsys.readouterr().err == (
-        "hopwatch: 'heartbeat/ticket/*' is the heartbeat, which stands while all is well, and no incident to take on; "
-        "open are: loss/page/orders, set_aside/ticket/*\n"
+        "hopwatch: 'heartbeat/ticket/*' is the heartbeat, which stands while all is well, "
+        "and no incident to acknowledge; open are: loss/page/orders, set_aside/ticket/*\n"
     )
     assert alerts(watched, "list", "--json") == 0
     (beat,) = json.loads(capsys.readouterr().out)["heartbeats"]

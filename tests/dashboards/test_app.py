@@ -160,7 +160,7 @@ def test_when_the_store_goes_away_the_last_that_was_known_stays(tmp_path: Path) 
     assert not tested.exception
     (banner,) = tested.error
     assert "The store cannot be read" in banner.value
-    assert "known 5 s ago" in banner.value
+    assert "The page shows data of 5 s ago" in banner.value
     assert "1,000 /min" in read_page(tested)
 
 
@@ -246,8 +246,8 @@ def test_a_page_that_could_not_be_read_anew_says_so(tmp_path: Path) -> None:
     engine.dispose()
     now.advance(FRESH_FOR_US / 1e6 + 1)
     (told,) = run_app(answers, now, page="alerts").error
-    assert "This could not be read anew" in told.value
-    assert "known 5 s ago" in told.value
+    assert "This could not be refreshed" in told.value
+    assert "The page shows data of 5 s ago" in told.value
 
 
 def test_the_newest_loss_of_a_range_is_a_click_away(tmp_path: Path) -> None:

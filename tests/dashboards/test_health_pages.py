@@ -71,7 +71,7 @@ def test_without_a_store_the_page_says_how_to_send_the_first_observation(page: s
 @pytest.mark.parametrize(
     ("page", "expected"),
     [
-        ("probes", "No probe has told anything yet."),
+        ("probes", "No probe has reported yet."),
         ("alerts", "Firing now: 0 incidents"),
         ("quality", "No message was seen in a final window of this range."),
     ],
@@ -152,7 +152,7 @@ def test_one_that_is_silent_is_marked_by_what_the_monitor_has_read(healthy: Engi
 def test_a_clock_that_is_behind_is_told_from_silence(healthy: Engine, tmp_path: Path) -> None:
     """It was heard just now, and what it tells is old."""
     health_data.write(healthy, health_data.book(told_ago_s=120, last_arrival_us=health_data.WATERMARK_US - 3_000_000))
-    assert "it was heard 3 s ago, and tells of 2 min 0 s ago" in read_page(
+    assert "it was heard 3 s ago, and reported up to 2 min 0 s ago" in read_page(
         open_page(store_url(tmp_path), page="probes")
     )
 
@@ -272,8 +272,8 @@ def test_what_is_not_told_is_there_with_why(healthy: Engine, tmp_path: Path) -> 
     ]
     health_data.fire(healthy, LOSS, untold=states)
     row = plain(read_page(open_page(store_url(tmp_path), page="alerts")))
-    assert "Bad for too short a time yet: 1 ■ TICKET lag: orders b for 4 min 0 s" in row
-    assert "Not told, because another alert stands for them: 1 ■ TICKET end_to_end_lag: orders for 7 min 0 s" in row
+    assert "Pending: not bad for long enough yet: 1 ■ TICKET lag: orders b for 4 min 0 s" in row
+    assert "Not notified, because another alert covers them: 1 ■ TICKET end_to_end_lag: orders for 7 min 0 s" in row
 
 
 def test_a_heartbeat_is_no_incident(healthy: Engine, tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_a_heartbeat_is_no_incident(healthy: Engine, tmp_path: Path) -> None:
     health_data.fire(healthy, beat, channels=("dead-man",))
     row = plain(read_page(open_page(store_url(tmp_path), page="alerts")))
     assert "Firing now: 0 incidents" in row
-    assert "The heartbeat stands, as it does while the monitor decides: dead-man (waiting)." in row
+    assert "The heartbeat is firing, as it does while the monitor evaluates alerts: dead-man (waiting)." in row
     assert "Incidents: 0" in row
 
 

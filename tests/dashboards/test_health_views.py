@@ -62,7 +62,7 @@ def test_marks_can_be_read(palette: Palette) -> None:
         (1.0, Unit.RECORDS, "1 record"),
         (12_000.0, Unit.RECORDS, "12,000 records"),
         (12.34, Unit.SCORE, "score 12.3"),
-        (14.4, Unit.BURN_RATE, "14.4 times the budget"),
+        (14.4, Unit.BURN_RATE, "14.4 times too fast"),
     ],
 )
 def test_figures_of_alerts_have_their_units(number: float, unit: Unit, told: str) -> None:
@@ -83,7 +83,7 @@ def test_who_has_taken_an_incident_on_is_told() -> None:
     """With the note for others."""
     one = OpenIncident(notification(), at(2), Acknowledgement("a person", at(4), "on it"))
     (shown,) = incidents.build_incidents(of(lasting=(one,)), at(5), UTC)
-    assert shown.acknowledged == "taken on by a person 1 min 0 s ago: on it"
+    assert shown.acknowledged == "acknowledged by a person 1 min 0 s ago: on it"
 
 
 def test_pages_come_before_tickets_and_the_oldest_first() -> None:

@@ -129,7 +129,7 @@ def test_verdicts_differ_by_word_and_icon() -> None:
         (20, "", []),
         (90, "", [(False, "The monitor is 1 min 30 s behind the clock: it is slow, or has just stopped.")]),
         (400, "", [(True, "The monitor has read nothing that came after 2026-01-01 01:53:20 CET (6 min 40 s ago)")]),
-        (20, "it is gone", [(True, "The store cannot be read: it is gone. Shown is what was known 7 s ago.")]),
+        (20, "it is gone", [(True, "The store cannot be read: it is gone. The page shows data of 7 s ago.")]),
     ],
 )
 def test_a_banner_says_what_is_wrong(behind_s: int, trouble: str, told: list[tuple[bool, str]]) -> None:

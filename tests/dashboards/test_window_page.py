@@ -149,14 +149,14 @@ def test_an_id_is_looked_for_by_its_digits_or_as_it_is_written(search: str, tmp_
     next(one for one in tested.text_input if one.label == "Look for an id").set_value(search).run()
     assert tested.query_params["find"] == search
     told = read_page(tested)
-    assert "1 to 1 of 1 that are looked for, of 60" in told
+    assert "1 to 1 of 1 that match, of 60" in told
     assert f"id={UUID(int=142)}" in told
 
 
 def test_an_id_that_was_not_lost_here_is_told(tmp_path: Path) -> None:
     """Of how many it is none."""
     with_lost(tmp_path, range(100, 160))
-    assert "None of the 60 ids that are kept as missing at b is that" in read_page(shown(tmp_path, find="nobody"))
+    assert "None of the 60 ids that are kept as missing at b is this text" in read_page(shown(tmp_path, find="nobody"))
 
 
 def test_more_were_lost_than_ids_are_kept(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_the_holes_of_probes_are_told(tmp_path: Path) -> None:
     answers = QueryCache(place.store_url, now, settings.load(place.config, flags={}, environ={}))
     told = read_page(run_app(answers, now, page="window", stream="orders", window="2026-01-01T00:00:00Z"))
     assert "probe-of-a" in told
-    assert "silent without a bye: it told all up to 2026-01-01 00:01 UTC, and no more" in told
+    assert "silent without a bye: it reported everything up to 2026-01-01 00:01 UTC, and nothing after" in told
 
 
 @pytest.mark.parametrize(

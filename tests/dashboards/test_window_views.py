@@ -1,30 +1,41 @@
 """Tests of what the pages of a window and of a message show: laws of their parts, decided without a store."""
 
 from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC
 from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from hopwatch.dashboards.queries.models import Edge, Graph
-from hopwatch.dashboards.queries.search_models import MessagePath, SearchResult
-from hopwatch.dashboards.queries.window_models import AgedOutRecords, Revision, WindowHole
-from hopwatch.dashboards.views import conservation, journey, lost_ids, texts, window_detail
+from hopwatch.dashboards.queries.models import Edge
+from hopwatch.dashboards.queries.models import Graph
+from hopwatch.dashboards.queries.search_models import MessagePath
+from hopwatch.dashboards.queries.search_models import SearchResult
+from hopwatch.dashboards.queries.window_models import AgedOutRecords
+from hopwatch.dashboards.queries.window_models import Revision
+from hopwatch.dashboards.queries.window_models import WindowHole
+from hopwatch.dashboards.views import conservation
+from hopwatch.dashboards.views import journey
+from hopwatch.dashboards.views import lost_ids
+from hopwatch.dashboards.views import texts
+from hopwatch.dashboards.views import window_detail
 from hopwatch.dashboards.views.journey import JourneyKey
 from hopwatch.monitor.lookup.journey import MessageStamp
 from hopwatch.monitor.lookup.search import MissingMessage
-from hopwatch.monitor.results import Status, Verdict, WindowResult
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import WindowResult
 from hopwatch.probes.contract.ids import id_bytes
-from tests.alerts.windows import START_US, window
+from tests.alerts.windows import START_US
+from tests.alerts.windows import window
 from tests.dashboards.stores import HOSTILE
-from tests.monitor.spool_builder import WINDOW_POLICY, at_us, pack_ids
+from tests.monitor.spool_builder import WINDOW_POLICY
+from tests.monitor.spool_builder import at_us
+from tests.monitor.spool_builder import pack_ids
+
 
 CHAIN = Graph(("a", "b"), (Edge(0, 1, is_required=True),))
 COUNTS = st.integers(0, 10**9)
@@ -162,7 +173,7 @@ def test_holes_in_words() -> None:
         "1,000 observations dropped: encode",
         "3 observations dropped: queue_full",
         "batches of this window that came too late, or were implausible, and do not count",
-        "silent without a bye: it told all up to 2026-01-01 00:01 UTC, and no more",
+        "silent without a bye: it reported everything up to 2026-01-01 00:01 UTC, and nothing after",
     )
     assert window_detail.build_hole_line(WindowHole("b", "p", 0, 1, {}, None, has_set_aside=False), UTC).holes == (
         "1 missing batch that may belong to this window",
@@ -304,10 +315,8 @@ def test_until_when_stamps_are_kept_is_told() -> None:
 def test_what_was_not_searched_is_told() -> None:
     """How many segments were looked into, and that the command looks into all; how many windows are older."""
     part = SearchResult(segments=2_000, searched_segments=30)
-    assert journey.format_partial_search(part).startswith(
-        "Of 2,000 segments that are kept the newest 30 were looked into"
-    )
-    assert "none of the 30 segments that were looked into" in journey.format_nothing_found("7", part)
+    assert journey.format_partial_search(part).startswith("Of 2,000 stored segments the newest 30 were searched")
+    assert "none of the 30 segments that were searched" in journey.format_nothing_found("7", part)
     assert (
         journey.format_nothing_found("7", SearchResult(errors=("x",)))
         == "Nothing is kept of '7': not among the lost ids."

@@ -115,7 +115,7 @@ def test_who_is_not_allowed_is_told_and_sees_nothing(url: str, page: Page) -> No
     expect(page.get_by_text(f"{PEOPLE[1]} is not among the addresses that have access.")).to_be_visible()
     assert sent
     assert not [frame for frame in sent if STREAM.encode() in frame]
-    log_out(page, "Log in as somebody else")
+    log_out(page, "Log in with another account")
     expect(page.get_by_role("button", name="Log in")).to_be_visible()
 
 

@@ -1,1 +1,1 @@
-"""How the store's tables came to be, version by version; run by :mod:`monitor.store.schema` alone."""
+"""Migrations of the store's tables, version by version; run by :mod:`monitor.store.schema` alone."""

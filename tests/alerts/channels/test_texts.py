@@ -42,7 +42,7 @@ def test_an_end_says_when_and_what_it_was() -> None:
 
 def test_whom_it_is_with_is_told() -> None:
     """Whoever reads it need not look."""
-    assert format_body(firing(), 3_000, is_acknowledged=True).splitlines()[1] == "somebody has taken it on"
+    assert format_body(firing(), 3_000, is_acknowledged=True).splitlines()[1] == "it is acknowledged"
 
 
 def test_a_storm_names_the_worst_and_counts_the_others() -> None:
