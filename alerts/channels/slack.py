@@ -7,20 +7,19 @@ header, 3,000 of a section.
 """
 
 from __future__ import annotations
+
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
-from typing import Final
-from hopwatch.alerts.channels import template_texts
-from hopwatch.alerts.channels import texts
+from typing import Any, Final
+
+from hopwatch.alerts.channels import template_texts, texts
 from hopwatch.alerts.channels.channel import Outcome
 from hopwatch.alerts.channels.http import Poster
 from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.settings.channels import SlackChannel
 from hopwatch.monitor.settings.template_sample import Labels
-
 
 MAX_TEXT: Final = 3_000
 _ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}

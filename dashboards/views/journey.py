@@ -1,30 +1,24 @@
 """Journey of a message: its stamps in pathway order, and its outcome in each window."""
 
 from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC
-from datetime import datetime
-from datetime import timedelta
-from datetime import tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
-from hopwatch.dashboards.queries.search_models import MessagePath
-from hopwatch.dashboards.queries.search_models import SearchResult
+
+from hopwatch.dashboards.queries.search_models import MessagePath, SearchResult
 from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.colours import Mark
 from hopwatch.monitor.kernel.naming import HASH_SUFFIX
-from hopwatch.monitor.lookup.journey import MessageStamp
-from hopwatch.monitor.lookup.journey import find_part_at
-from hopwatch.monitor.lookup.journey import has_left
+from hopwatch.monitor.lookup.journey import MessageStamp, find_part_at, has_left
 from hopwatch.monitor.lookup.search import MissingMessage
 from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.texts import loss_bounds
 from hopwatch.monitor.texts.escaping import escape_line
 from hopwatch.monitor.texts.loss_bounds import LossPart
-from hopwatch.probes.contract.batch import Outcome
-from hopwatch.probes.contract.batch import WireIdKind
+from hopwatch.probes.contract.batch import Outcome, WireIdKind
 from hopwatch.probes.contract.limits import WINDOW_US
-
 
 MAX_WINDOWS: Final = 20
 MAX_STAMPS: Final = 200

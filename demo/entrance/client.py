@@ -1,20 +1,16 @@
 """HTTP client of the gate: one persistent connection that registers a schema and posts events in batches."""
 
 from __future__ import annotations
+
 import json
 from collections.abc import Sequence
-from datetime import UTC
-from datetime import datetime
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
-from http.client import HTTPConnection
-from http.client import HTTPException
-from typing import Any
-from typing import Final
-from typing import NamedTuple
+from http.client import HTTPConnection, HTTPException
+from typing import Any, Final, NamedTuple
+
 from hopwatch.demo.entrance.breakage import Item
 from hopwatch.demo.links import LinkError
-
 
 HOST: Final = "127.0.0.1"
 ANSWERS_WITHIN_S: Final = 30.0

@@ -1,32 +1,21 @@
 """The sender of events: breaks some messages, posts all until the gate has answered each, and logs the truth."""
 
 from __future__ import annotations
+
 import time
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
-from typing import Any
-from typing import Final
-from typing import NamedTuple
-from typing import Protocol
-from hopwatch.demo.entrance.breakage import Breakage
-from hopwatch.demo.entrance.breakage import Item
-from hopwatch.demo.entrance.breakage import choose_breakage
-from hopwatch.demo.entrance.client import GateAnswer
-from hopwatch.demo.entrance.client import GateAwayError
-from hopwatch.demo.entrance.events import SCHEMA
-from hopwatch.demo.entrance.events import SUBJECT
-from hopwatch.demo.entrance.events import build_item
+from typing import Any, Final, NamedTuple, Protocol
+
+from hopwatch.demo.entrance.breakage import Breakage, Item, choose_breakage
+from hopwatch.demo.entrance.client import GateAnswer, GateAwayError
+from hopwatch.demo.entrance.events import SCHEMA, SUBJECT, build_item
 from hopwatch.demo.entrance.rejections import Rejections
-from hopwatch.demo.faults import Dice
-from hopwatch.demo.faults import FaultAction
+from hopwatch.demo.faults import Dice, FaultAction
 from hopwatch.demo.links import LinkError
 from hopwatch.demo.nodes import STREAM
-from hopwatch.demo.records import FlightMessage
-from hopwatch.demo.records import wall_clock_us
-from hopwatch.demo.truth import NodeAction
-from hopwatch.demo.truth import TruthLog
-
+from hopwatch.demo.records import FlightMessage, wall_clock_us
+from hopwatch.demo.truth import NodeAction, TruthLog
 
 MAX_EVENTS: Final = 500
 """Events of one request: with 400 bytes each they are far from the gate's bound of 1 MiB."""

@@ -1,20 +1,18 @@
 """The sender's account of broken events: how many of each kind, how many the gate rejected; read at the end."""
 
 from __future__ import annotations
+
 import json
-from collections.abc import Iterable
-from collections.abc import Sequence
-from dataclasses import asdict
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
-from hopwatch.demo.comparison_line import ComparisonLine
-from hopwatch.demo.comparison_line import expect_equal
+
+from hopwatch.demo.comparison_line import ComparisonLine, expect_equal
 from hopwatch.demo.entrance.breakage import Breakage
 from hopwatch.demo.entrance.client import GateAnswer
 from hopwatch.demo.nodes import GATE
-
 
 NOTHING: Final = "nothing wrong"
 """Name of the kind of events that were not broken."""

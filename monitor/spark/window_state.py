@@ -5,28 +5,21 @@ when what is in flight is due, and when nothing can change it any more.
 """
 
 from __future__ import annotations
-from collections.abc import Iterator
-from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import replace
-from typing import Any
-from typing import Final
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
 from zlib import crc32
+
 from pyspark.sql import Row
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
 from hopwatch.monitor.kernel.window import WindowPolicy
-from hopwatch.monitor.payloads import Claims
-from hopwatch.monitor.payloads import join_payloads
-from hopwatch.monitor.payloads import pack_tally
-from hopwatch.monitor.payloads import split_payloads
-from hopwatch.monitor.row_kinds import CLAIMS_ROW
-from hopwatch.monitor.row_kinds import TALLY_ROW
-from hopwatch.monitor.row_kinds import TICK_ROW
+from hopwatch.monitor.payloads import Claims, join_payloads, pack_tally, split_payloads
+from hopwatch.monitor.row_kinds import CLAIMS_ROW, TALLY_ROW, TICK_ROW
 from hopwatch.monitor.spark import claim_reader
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.limits import WINDOW_US
-
 
 WORK_PER_TRIGGER: Final = 500_000
 """The work, some 50 ms, that a worker may spend in a trigger on windows that are not to be judged yet.

@@ -1,6 +1,7 @@
 """Granian server in this process, with TLS, connection limits and a graceful stop."""
 
 from __future__ import annotations
+
 import asyncio
 import gc
 import logging
@@ -15,21 +16,16 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from threading import Event
-from typing import Any
-from typing import Final
+from typing import Any, Final
+
 import uvloop
-from granian.constants import HTTPModes
-from granian.constants import Interfaces
+from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.server.embed import Server
-from hopwatch.probes.http.connections import ConnectionLimiter
-from hopwatch.probes.http.limits import App
-from hopwatch.probes.http.limits import Receive
-from hopwatch.probes.http.limits import Scope
-from hopwatch.probes.http.limits import Send
-from hopwatch.probes.http.limits import send_problem
-from hopwatch.probes.http.problems import HttpProblem
 
+from hopwatch.probes.http.connections import ConnectionLimiter
+from hopwatch.probes.http.limits import App, Receive, Scope, Send, send_problem
+from hopwatch.probes.http.problems import HttpProblem
 
 HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz"})
 MAX_HEALTH_CONNECTIONS: Final = 64

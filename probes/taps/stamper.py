@@ -1,21 +1,21 @@
 """Stamper of a tap: stamps messages in arrays, and reports those that cannot be stamped as drops."""
 
 from __future__ import annotations
+
 from collections.abc import Iterable
 from typing import Final
+
 import numpy as np
+
 from hopwatch import Probe
 from hopwatch.probes.taps.blocking_sink import BlockingSink
 from hopwatch.probes.taps.context import RunContext
-from hopwatch.probes.taps.documents import SkippedMessage
-from hopwatch.probes.taps.documents import StampableMessage
+from hopwatch.probes.taps.documents import SkippedMessage, StampableMessage
 from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.taps.sides import StampSide
 from hopwatch.probes.taps.tally import TapTally
-from hopwatch.probes.taps.untimed_messages import MissedMessages
-from hopwatch.probes.taps.untimed_messages import UntimedMessages
+from hopwatch.probes.taps.untimed_messages import MissedMessages, UntimedMessages
 from hopwatch.probes.values import SkipReason
-
 
 SETTLE_EVERY_S: Final = 1.0
 """Interval at which stamps are made durable and the position is saved; a crash repeats at most so much."""

@@ -1,36 +1,31 @@
 """Tests of ``hopwatch alerts``: what is shown, what is noted, and exit codes."""
 
 from __future__ import annotations
+
 import getpass
 import json
+
 import pytest
-from sqlalchemy import delete
-from sqlalchemy import update
+from sqlalchemy import delete, update
+
 from hopwatch.alerts import rule_config
 from hopwatch.alerts.batch_hook import AlertHook
 from hopwatch.alerts.channels import routing
-from hopwatch.alerts.channels.channel import Accepted
-from hopwatch.alerts.channels.channel import Failure
-from hopwatch.alerts.channels.channel import Outcome
+from hopwatch.alerts.channels.channel import Accepted, Failure, Outcome
 from hopwatch.alerts.channels.routing import Routing
 from hopwatch.alerts.channels.webhook import build_idempotency_key
 from hopwatch.alerts.storage import outbox
 from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.cli.main import main
 from hopwatch.monitor import settings
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import tables
-from tests.alerts.receiver import Receiver
-from tests.alerts.receiver import Spell
+from hopwatch.monitor.store import dialect, schema, tables
+from tests.alerts.receiver import Receiver, Spell
 from tests.alerts.test_batch_hook import BEFORE_AMENDED
 from tests.alerts.windows import at
-from tests.cli.workspace import CONFIGURATION
-from tests.cli.workspace import Workspace
+from tests.cli.workspace import CONFIGURATION, Workspace
 from tests.micro_batches import MicroBatches
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.test_micro_batch import traffic
-
 
 Captured = pytest.CaptureFixture[str]
 RULES = """

@@ -1,51 +1,34 @@
 """Tests of records in a topic: each is validated or rejected, and a rejection has its reasons."""
 
 from __future__ import annotations
+
 import struct
 from typing import Any
+
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from hopwatch.gate.codec import PREFIX_BYTES
-from hopwatch.gate.codec import Codec
-from hopwatch.gate.event_checks import CheckedEvent
-from hopwatch.gate.event_checks import EventPolicy
+
+from hopwatch.gate.codec import PREFIX_BYTES, Codec
+from hopwatch.gate.event_checks import CheckedEvent, EventPolicy
 from hopwatch.gate.fields import RecordFields
 from hopwatch.gate.framing import ValueFraming
-from hopwatch.gate.record_checks import MAX_METADATA_BYTES
-from hopwatch.gate.record_checks import RecordChecker
-from hopwatch.gate.record_checks import TopicRecord
+from hopwatch.gate.record_checks import MAX_METADATA_BYTES, RecordChecker, TopicRecord
 from hopwatch.gate.records import decode_rejected
 from hopwatch.gate.registry.compatibility import CompatibilityLevel
 from hopwatch.gate.registry.subjects import Registry
 from hopwatch.gate.request_bodies import MAX_EVENT_BYTES
 from hopwatch.gate.resolution_cache import ResolutionCache
-from hopwatch.gate.rules import Action
-from hopwatch.gate.rules import Enumeration
-from hopwatch.gate.rules import EventRule
-from hopwatch.gate.rules import FieldPath
-from hopwatch.gate.rules import Freshness
-from hopwatch.gate.rules import NumberRange
-from hopwatch.gate.rules import Required
+from hopwatch.gate.rules import Action, Enumeration, EventRule, FieldPath, Freshness, NumberRange, Required
 from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.probes.message_headers import ID_HEADER
-from hopwatch.probes.message_headers import TIME_HEADER
+from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
 from hopwatch.probes.values import TimeUnit
-from hopwatch.testing import EPOCH_US
-from hopwatch.testing import ManualClock
+from hopwatch.testing import EPOCH_US, ManualClock
 from tests.examples import examples
 from tests.gate.registry.memory_store import MemoryShelf
-from tests.gate.registry.schemas import FIRST
-from tests.gate.registry.schemas import SCHEMAS
-from tests.gate.registry.schemas import SECOND
-from tests.gate.registry.schemas import Json
-from tests.gate.registry.schemas import changed
-from tests.gate.registry.schemas import record
-from tests.gate.registry.schemas import schema
+from tests.gate.registry.schemas import FIRST, SCHEMAS, SECOND, Json, changed, record, schema
 from tests.gate.test_codec import with_event
-
 
 AGE_US = 3_600_000_000
 HEADERS = {ID_HEADER: b"7", TIME_HEADER: b"%d" % EPOCH_US}

@@ -1,4 +1,4 @@
-"""Tests of the cache of writers' schemas: by fingerprint and number, read as the latest, also while the store is down."""
+"""Tests of the cache of writer schemas: by fingerprint and number, read as the latest, also while the store is down."""
 
 from __future__ import annotations
 
