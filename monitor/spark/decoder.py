@@ -37,7 +37,7 @@ def decode_segments(paths: Iterable[str], rules: Mapping[str, StreamConfig]) -> 
         if file.fault:
             yield _set_aside_row(SetAside(path, 0, file.size, file.arrival_us, file.fault, file.message))
         if file.fault == segment_file.UNREADABLE_FILE:
-            # Nobody knows when it came.
+            # Its arrival time is unknown.
             continue
         latest_us = max(file.arrival_us, latest_us or file.arrival_us)
         if not file.fault:

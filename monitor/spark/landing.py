@@ -1,8 +1,8 @@
 """Landing of Kafka records: those that windows point to are written to segments on a disk shared by all workers.
 
-One task lands the records of a range of offsets in one segment, named by them: whoever lands the range again, after a
-crash or beside a straggler, writes the same bytes under the same name. What the windows need is there, synced, before a
-row says so.
+One task lands the records of a range of offsets in one segment, named by them: a task that lands the range again,
+after a crash or beside a straggler, writes the same bytes under the same name. What the windows need is there, synced,
+before a row says so.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FIRST_WAIT_S: Final = 0.2
 MAX_WAIT_S: Final = 5.0
-"""Between two attempts, so that a stop is heeded soon."""
+"""Longest wait between two attempts; short, so that a stop takes effect soon."""
 SWEEP_EVERY_US: Final = 600_000_000
 """Interval, by the watermark, between two searches for folders that can be removed."""
 LOG_BYTES: Final = 4 * 1024 * 1024
@@ -94,7 +94,7 @@ class MicroBatchSink:
         self.report(self.written.results)
         if self.written.spent:
             # What was written into a file that is gone meanwhile is nowhere but in the segments. Nothing is asked of
-            # a server here: these segments are struck out in the store, and nobody else would delete them.
+            # a server here: these segments are struck out in the store, and nothing else would delete them.
             self.place.hold.check_place()
         _delete_segments(self.written.spent)
         self._remove_folders()
