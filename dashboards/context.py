@@ -88,7 +88,7 @@ def read_palette() -> Palette:
 
 
 def read_zone(address: PageAddress) -> tzinfo:
-    """Return the zone that moments are told in; UTC where the browser names none that is known here."""
+    """Return the time zone of the browser; UTC if it names no zone that is known here."""
     if address.zone is Zone.UTC or not st.context.timezone:
         return UTC
     try:

@@ -1,6 +1,6 @@
 """Login page, shown before the pages where a login is configured; without access nothing is read from the store.
 
-Streamlit does the talking with the provider. It is told how in memory, so that no secret is in a file of its own.
+Streamlit talks to the provider. Its login settings are set in memory, so that no secret is in a file of its own.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WIDTH_PX: Final = 480
 
 
 def build_secrets(login: LoginSettings) -> dict[str, Any]:
-    """Return what Streamlit is to know of a login.
+    """Build Streamlit's settings of a login.
 
     Without a secret for cookies one is made up, and everybody logs in anew when the dashboard is started again.
     """

@@ -40,7 +40,7 @@ def external_link(words: str, url: str) -> str:
 
 
 def code(words: str) -> str:
-    """Return words that somebody may copy, such as a path."""
+    """Return words to copy, such as a path, as code."""
     return f'<code class="hw-exact">{escape_html(words)}</code>'
 
 

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from hopwatch.monitor.settings.dashboard import parse_origin
 
 MAX_WARNED: Final = 16
-"""Origins that are refused are told once each, and no more of them than this: anybody can make up new ones."""
+"""Most refused origins that are logged, once each: a client can invent any number of them."""
 MAX_SHOWN: Final = 100
 POLICY_VIOLATION: Final = 1008
 """The status of RFC 6455; a WebSocket that is not open yet is refused with 403."""
@@ -93,6 +93,6 @@ def _is_address(name: str) -> bool:
 
 
 def _rewrite_host(scope: Scope, origin: str) -> Scope:
-    """Return a request as one that went to the origin of its page: of such a one Streamlit asks nobody."""
+    """Return a request with the host of its page's origin: Streamlit then looks up no addresses."""
     headers = [one for one in scope["headers"] if one[0].lower() != b"host"]
     return {**scope, "headers": [*headers, (b"host", urlsplit(origin).netloc.encode("latin-1"))]}

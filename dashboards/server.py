@@ -39,7 +39,7 @@ def open_socket(host: str, port: int) -> socket.socket:
     """Return a socket that listens at an address.
 
     Raises:
-        DependencyError: somebody else does, or the address is none of this machine's.
+        DependencyError: the address is in use, or is not an address of this machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sets TCP_NODELAY only for IPPROTO_TCP sockets; otherwise Nagle adds 40 ms to each small reply.

@@ -38,10 +38,9 @@ _PLANE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class LiveChart:
-    """A picture as it is sent to a browser: ``svg``, where its plane lies, and what a person may do with it.
+    """A chart as it is sent to a browser: ``svg``, the position of its plot area, and the allowed interactions.
 
-    ``steps`` are what is told of each step that somebody points at, ``cells`` of each step of each of the
-    ``rows``.
+    ``steps`` are the tooltips of the steps, ``cells`` those of each step of each of the ``rows``.
     """
 
     svg: str

@@ -110,7 +110,7 @@ class TimeChart:
         _add_text(self.root, (x, y), words, anchor)
 
     def draw_rect(self, place: tuple[float, float, float, float], style: str, told: str = "") -> None:
-        """Draw a rectangle in the plane: left, top, width, height; and what is told of it."""
+        """Draw a rectangle in the plot area: left, top, width, height; and its tooltip."""
         _with_title(_add_rect(self.plane, place), told).set("style", style)
 
     def draw_path(self, points: Sequence[tuple[float, float]], style: str, *, is_closed: bool = False) -> None:
@@ -118,13 +118,13 @@ class TimeChart:
         _add_path(self.plane, points, style, is_closed=is_closed)
 
     def draw_mark(self, x: float, y: float, told: str) -> None:
-        """Draw a diamond over the plane, and what is told of it."""
+        """Draw a diamond over the plot area, and its tooltip."""
         around = [(x, y - 6), (x + 6, y), (x, y + 6), (x - 6, y)]
         style = "fill:var(--hw-lossy);stroke:var(--hw-ground)"
         _with_title(_add_path(self._add_moment_group(x), around, style, is_closed=True), told)
 
     def add_tooltip(self, start_us: int, line: str) -> None:
-        """Let a step tell one more line, wherever one points at it."""
+        """Add a line to the tooltip of a step."""
         self.step_tooltips[start_us] = (
             f"{self.step_tooltips[start_us]}\n{line}" if start_us in self.step_tooltips else line
         )

@@ -23,7 +23,7 @@ def draw_title(title: str, note: str, stream: str, what: str, made: Callable[[],
 
 
 def draw_csv_button(stream: str, what: str, made: Callable[[], Sheet]) -> None:
-    """Draw a button that downloads a sheet; it is made by whoever clicks, and by no refresh."""
+    """Draw a button that downloads a sheet; the sheet is built at the click, not at a refresh."""
     st.download_button(
         "CSV",
         data=lambda: made().to_csv().encode(),
@@ -38,7 +38,7 @@ def draw_csv_button(stream: str, what: str, made: Callable[[], Sheet]) -> None:
 
 
 def draw_table(what: str, made: Callable[[], Sheet]) -> None:
-    """Draw a sheet as a table that is closed until somebody opens it."""
+    """Draw a sheet as a table that is collapsed at first."""
     opened = st.expander("As a table", key=f"table-{what}", on_change="rerun", type="compact")
     if not opened.open:
         return

@@ -28,7 +28,7 @@ STRETCH: Final = "stretch"
 
 
 def draw_page(context: PageContext, standing: StreamsOverview) -> None:
-    """Draw the page of the stream that is looked at; one of which nothing came says so."""
+    """Draw the page of the selected stream; a stream without any window says so."""
     now = standing.find_stream(context.address.stream)
     if now is None or now.first_us is None or now.last_us is None:
         st.info("Nothing of this stream was read yet.")
@@ -65,7 +65,7 @@ def _build_query(context: PageContext, shown: DisplayRange, stream: str) -> Stre
 
 
 def _select_window(context: PageContext, stretch: StreamRange) -> WindowResult | None:
-    """Return the window that is looked at; one that is not there is told, with a way back."""
+    """Return the selected window; if there is none, say so with a link back."""
     if context.address.window_us is not None and stretch.window is None:
         at = texts.format_moment(context.address.window_us, context.zone)
         st.warning(markup.escape_markdown(f"the store has no window of {at} for this stream: showing the range"))

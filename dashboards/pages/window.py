@@ -24,7 +24,7 @@ HOLE_COLUMNS = (
 
 
 def draw_page(context: PageContext, standing: StreamsOverview) -> None:
-    """Draw the page of the window that is looked at; one that is not there is told, with a way back."""
+    """Draw the page of the selected window; if there is none, say so with a link back."""
     here = context.address
     start_us = here.window_us
     if start_us is None or standing.find_stream(here.stream) is None:

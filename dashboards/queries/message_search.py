@@ -40,7 +40,7 @@ class MessageSearch:
     def find(self, text: str, stream: str) -> SearchResult:
         """Return what is kept of a message, of one stream or, without its name, of all.
 
-        What cannot be searched is told in it and not raised.
+        The result names what could not be searched; nothing is raised for it.
         """
         with self._lock:
             kept = self._entries.get((text, stream))

@@ -68,7 +68,7 @@ class QueryCache:
         self._entries: OrderedDict[Query[Any], _Entry] = OrderedDict()
 
     def fetch(self, question: Query[Value]) -> QueryResult[Value]:
-        """Return the answer: a new one, or one of a moment ago. Trouble with the store is told in it and not raised.
+        """Return the answer: a new one, or one of a moment ago. It holds an error of the store instead of raising it.
 
         While one asks the store, others get what was known before, if anything was lately.
         """

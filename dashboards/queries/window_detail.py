@@ -19,7 +19,7 @@ from hopwatch.monitor.store import lost_messages, reader, tables
 from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
 
 MAX_INSTANCES: Final = 50
-"""Probe instances with holes that are told one by one."""
+"""Most probe instances with holes that are listed one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def query_named_ids(connection: Connection, stream: str, start_us: int, node: st
 
 
 def find_hole(book: Book, start_us: int, horizon_us: int, *, is_due: bool) -> WindowHole | None:
-    """Return what an instance did not tell of a window, None if nothing; one that still has time is not silent."""
+    """Return the hole of an instance in a window, None without one; an instance that still has time is not silent."""
     start, end = np.array([start_us]), np.array([start_us + WINDOW_US])
     judged = judge_book(book, start, end, np.array([horizon_us]))
     if not judged.has_a_say[0] or judged.complete[0]:

@@ -10,7 +10,7 @@ from hopwatch.dashboards.views.colours import NO_DATA
 from hopwatch.monitor.texts.read_progress import ReadProgress
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-"""The browser is told, too, that nothing is fetched and nothing runs."""
+"""Content security policy: the document fetches nothing and runs no script."""
 
 
 def render_report(report: Report, made_us: int, version: str) -> str:

@@ -21,7 +21,7 @@ MAX_IDS: Final = 1_000
 MAX_DETAILS: Final = 100
 """Windows of a stream of which every node is listed."""
 MAX_ITEMS: Final = 20
-"""Parts of a figure of the accounting that are told one by one."""
+"""Most parts of a figure of the accounting that are listed one by one."""
 _NUMBER, _NARROW = "hw-number", "hw-narrow"
 
 

@@ -11,9 +11,9 @@ MAX_SHOWN: Final = 80
 def explain_refusal(user: Mapping[str, object], allowed: Collection[str]) -> str:
     """Return why a user has no access; empty where they have.
 
-    ``user`` is what the provider tells of them, ``allowed`` holds addresses and domains, such as ``@host.example``, in
-    small letters. Without ``allowed`` the provider alone decides. An address that the provider says it has not verified
-    is nobody's.
+    ``user`` holds the provider's claims about the user, ``allowed`` holds addresses and domains, such as
+    ``@host.example``, in small letters. Without ``allowed`` the provider alone decides. An address that the provider
+    has not verified, by its own claim, does not count.
     """
     if not allowed:
         return ""

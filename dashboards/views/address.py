@@ -1,4 +1,4 @@
-"""State of a page as the query string of its URL, so that a link opens the same view for everybody."""
+"""State of a page as the query string of its URL, so that a link opens the same view for every user."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class ConservationPart:
 
 @dataclass(frozen=True, slots=True)
 class Conservation:
-    """The bar, the sum in words, and what is told apart from it: name and words."""
+    """The bar, the sum in words, and notes beside it: name and words."""
 
     parts: tuple[ConservationPart, ...]
     total: str
@@ -53,7 +53,7 @@ def _format_total(one: WindowResult) -> str:
 
 
 def _format_lost(one: WindowResult) -> str:
-    """Return the last part of the sum: what was lost, or what is missing and how much of it that may be."""
+    """Return the last part of the sum: the loss, or the missing messages with the bounds of the loss."""
     if one.lost == one.lost_lower:
         return f"{loss.format_loss(one) if not one.lost else texts.format_count(one.lost)} lost"
     unknown = loss.format_unknown(one.lost_lower, one.lost_upper)
@@ -61,7 +61,7 @@ def _format_lost(one: WindowResult) -> str:
 
 
 def _build_lost_parts(one: WindowResult) -> list[ConservationPart]:
-    """Return what was lost surely, what is missing and was not shown to be lost, and what nobody can count."""
+    """Return the parts of the loss: surely lost, missing without proof of loss, and unknown."""
     parts = [_build_part(one, "surely lost", one.lost_lower, "surely")] if one.lost_lower else []
     unsure = one.lost - one.lost_lower
     if unsure:
@@ -82,7 +82,7 @@ def _build_part(one: WindowResult, name: str, number: int, kind: str) -> Conserv
 
 
 def _build_notes(one: WindowResult) -> tuple[tuple[str, str], ...]:
-    """Return what the sum does not hold: bounds, what came late, and what probes counted and did not tell."""
+    """Return the notes beside the sum: bounds, late messages, and observations that probes dropped."""
     told = []
     if one.status.is_final and one.lost_lower != one.lost_upper:
         least, most = texts.format_count(one.lost_lower), one.lost_upper

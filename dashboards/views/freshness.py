@@ -11,7 +11,7 @@ from hopwatch.monitor.texts.read_progress import Notice, ReadProgress
 def build_notices(
     now_us: int, read_us: int, reached: ReadProgress | None, trouble: str, zone: tzinfo
 ) -> tuple[Notice, ...]:
-    """Return what is wrong with what is shown, the gravest first; ``reached`` is None where nothing was ever read."""
+    """Return notices about the age of the page, the gravest first; ``reached`` is None if nothing was ever read."""
     found = []
     if trouble:
         found.append(
@@ -22,7 +22,7 @@ def build_notices(
 
 
 def build_stale_notice(now_us: int, read_us: int, trouble: str) -> Notice:
-    """Return what stands above an answer that is older than it should be."""
+    """Return the notice above an answer that is older than it should be."""
     return Notice(f"This could not be refreshed: {trouble}. {_format_last_read(now_us, read_us)}", is_grave=True)
 
 
@@ -31,7 +31,7 @@ def _format_last_read(now_us: int, read_us: int) -> str:
 
 
 def format_freshness(now_us: int, read_us: int, reached: ReadProgress, zone: tzinfo) -> str:
-    """Return one line that says how old what is shown is."""
+    """Return the age of the data shown, as one line."""
     read = f"read {texts.format_age(now_us - read_us)} ago"
     if reached.is_once:
         return f"{read} · {reached.once(lambda at_us: texts.format_second(at_us, zone))}"

@@ -110,7 +110,7 @@ def _build_incident(one: OpenIncident, sendings: Iterable[ChannelDelivery], now_
 
 
 def format_heartbeat(alarms: AlertsInRange, now_us: int) -> str:
-    """Return how the dead-man's switch stands, which fires as long as all is well."""
+    """Return the state of the heartbeat, which fires as long as the monitor evaluates alerts."""
     found = next((one for one in alarms.open_incidents if one.notification.kind is AlertKind.HEARTBEAT), None)
     if found is None:
         return "No heartbeat is firing: its rule is off, or the monitor has not evaluated alerts yet."
@@ -121,7 +121,7 @@ def format_heartbeat(alarms: AlertsInRange, now_us: int) -> str:
 
 
 def build_pending_rows(found: Iterable[UnnotifiedAlert], now_us: int) -> tuple[tuple[Mark, str, str], ...]:
-    """Return alerts that no incident tells of: severity, rule and place, and for how long they have been bad."""
+    """Return alerts without an incident: severity, rule and place, and for how long they have been bad."""
     return tuple(
         (
             SEVERITIES[Severity(one.severity)],
@@ -133,7 +133,7 @@ def build_pending_rows(found: Iterable[UnnotifiedAlert], now_us: int) -> tuple[t
 
 
 def find_runbook(notification: Notification) -> str:
-    """Return where it stands what to do."""
+    """Return the URL of the runbook."""
     return next((alert.runbook for alert in notification.alerts if alert.runbook), "")
 
 

@@ -35,12 +35,12 @@ MARKS: Final = {
 }
 VERSIONS: Final = "Versions of probes are not known: the store keeps none."
 _MAX_CAUSES: Final = 4
-"""Causes of drops that are named one by one."""
+"""Most causes of drops that are named one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceRow:
-    """An instance as the page tells it; where there are two texts the second explains the first."""
+    """A row of the page of probe instances; of a pair of texts the second explains the first."""
 
     stream: str
     node: str
@@ -155,7 +155,7 @@ def _format_set_aside(book: Book) -> tuple[str, str]:
 
 
 def _format_skew(book: Book) -> tuple[str, str]:
-    """Return how far ahead of its arrival the last batch was sent; before it, nobody can tell a clock from a way."""
+    """Return how far ahead of its arrival the last batch was sent; else how long it took to arrive."""
     if book.skew_us > 0:
         return f"{texts.format_lag(book.skew_us)} ahead", "at least: sent after arrival"
     return texts.NONE, f"{texts.format_lag(-book.skew_us)} to arrival"

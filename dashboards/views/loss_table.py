@@ -55,7 +55,7 @@ def has_negative_duration(one: StepResult) -> bool:
 
 
 def build_figures(one: StepResult) -> tuple[tuple[str, str], ...]:
-    """Return what is told of the whole, end to end: name and figure."""
+    """Return the figures of the whole, end to end: name and figure."""
     return (
         ("known", texts.format_count(one.known)),
         ("delivered", texts.format_count(one.delivered)),

@@ -14,7 +14,7 @@ from hopwatch.monitor.texts import loss_bounds
 from hopwatch.probes.contract.limits import WINDOW_US
 
 OLD_AFTER_US: Final = 600_000_000
-"""A stream whose newest final window ended so long before what the monitor has read is told as old."""
+"""Age, before the monitor's watermark, from which the newest final window of a stream is shown as old."""
 SPARKLINE_WINDOWS: Final = 60
 
 
@@ -38,7 +38,7 @@ class WorstWindow:
 
 @dataclass(frozen=True, slots=True)
 class StreamRow:
-    """A stream as the overview tells it."""
+    """A row of the overview: one stream."""
 
     stream: str
     mark: Mark

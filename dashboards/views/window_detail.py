@@ -29,7 +29,7 @@ _RATIOS: Final = frozenset({"loss_ratio", "coverage"})
 
 @dataclass(frozen=True, slots=True)
 class HoleLine:
-    """A probe instance in words: which it is, since when it ran, what it did not tell."""
+    """A probe instance in words: its name, its start, and what it did not report."""
 
     node: str
     probe: str
@@ -61,7 +61,7 @@ def format_status(one: WindowResult, terms: WindowPolicy | None, zone: tzinfo) -
 
 
 def build_hole_line(one: WindowHole, zone: tzinfo) -> HoleLine:
-    """Return what a probe instance did not tell of a window."""
+    """Return the holes of a probe instance in a window, in words."""
     told = []
     if one.missing:
         are = "batch that may belong" if one.missing == 1 else "batches that may belong"

@@ -155,7 +155,7 @@ class MetricsServer(ThreadingHTTPServer):
             self._of_owner += Counter({identify_owner(client_address[0]): change})
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401, ARG002 - the library's
-        """Say nothing of a client that has gone or was cut; what is our own fault is told."""
+        """Log nothing of a client that has gone or was cut; log an error of our own."""
         error = sys.exception()
         if not isinstance(error, OSError):
             _log.error("the page of metrics cannot be made", why=repr(error))

@@ -96,7 +96,7 @@ STATE: Final = np.dtype(
 
 
 def new_states(count: int) -> States:
-    """Return the memory of ``count`` series of which nothing has been seen."""
+    """Return the memory of ``count`` new series."""
     states = np.zeros(count, STATE)
     states["tops"] = states["waiting"] = -np.inf
     states["half_hour"] = states["hour"] = -1

@@ -1,4 +1,4 @@
-"""The archive of Spark's classes, which Java maps when it starts: where it is, how Java is told of it (ADR 0161)."""
+"""The archive of Spark's classes, which Java maps when it starts: its path and the Java flags for it (ADR 0161)."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def stream_error(failure: Exception, place: JobContext) -> HopwatchError:
 
 
 def start_error(raised: str, printed: str, log: Path) -> DependencyError:
-    """Return the error to raise for a Spark that did not start; a Java that ended told the log alone."""
+    """Return the error to raise if Spark did not start; a Java that ended says why only in the log."""
     unresolved = re.search(r"unresolved dependency: ([^\]\s]*)", printed)
     if unresolved:
         what = f"Spark cannot fetch {unresolved[1].rstrip(':')}"

@@ -135,7 +135,7 @@ def _build_session(master: str, cores: int, settings: Mapping[str, str]) -> Spar
 
 def _call_workers(spark: SparkSession, cores: int) -> None:
     """Let the Python workers start while the first query is being planned: Spark itself would begin after that."""
-    # Whoever ends a session that has hardly begun has no use for workers.
+    # A session that ends soon after its start has no use for workers.
     with suppress(Exception):
         spark.sparkContext.parallelize(range(cores), cores).foreachPartition(_do_nothing)
 
@@ -233,7 +233,7 @@ def report_progress(spark: SparkSession, say: Callable[[str], None]) -> Iterator
 
 
 def java_status(patience_s: float = 2.0) -> int | None:
-    """Return what Spark's Java has ended with, if it ends within a while; none of one that lives, or is elsewhere."""
+    """Return the exit code of Spark's Java if it ends within a while; None if it lives or is on another host."""
     from pyspark import SparkContext  # noqa: PLC0415 - what is imported with the module is imported by --help too
 
     process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - no other way leads to the process

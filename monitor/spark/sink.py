@@ -1,25 +1,31 @@
 """Sink of micro-batches: one transaction of the store each, retried as a whole after a transient error."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
-
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import Final
 import stamina
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
-
 from hopwatch.monitor import micro_batch
 from hopwatch.monitor.accounting import unheard_instances
 from hopwatch.monitor.accounting.ledger import Ledger
-from hopwatch.monitor.clock import Clock, SystemClock
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import StoreTakenError
 from hopwatch.monitor.micro_batch import BatchResult
-from hopwatch.monitor.results import CommittedBatch, WindowResult
-from hopwatch.monitor.store import dialect, fencing, reader
+from hopwatch.monitor.results import CommittedBatch
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import fencing
+from hopwatch.monitor.store import reader
+
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,7 +34,7 @@ if TYPE_CHECKING:
 
 FIRST_WAIT_S: Final = 0.2
 MAX_WAIT_S: Final = 5.0
-"""Between two attempts, so that a stop is heeded soon."""
+"""Longest wait between two attempts; short, so that a stop takes effect soon."""
 SWEEP_EVERY_US: Final = 600_000_000
 """Interval, by the watermark, between two searches for folders that can be removed."""
 LOG_BYTES: Final = 4 * 1024 * 1024
@@ -94,7 +100,7 @@ class MicroBatchSink:
         self.report(self.written.results)
         if self.written.spent:
             # What was written into a file that is gone meanwhile is nowhere but in the segments. Nothing is asked of
-            # a server here: these segments are struck out in the store, and nobody else would delete them.
+            # a server here: these segments are struck out in the store, and nothing else would delete them.
             self.place.hold.check_place()
         _delete_segments(self.written.spent)
         self._remove_folders()

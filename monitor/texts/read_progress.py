@@ -12,7 +12,7 @@ from hopwatch.monitor.texts import time_spans
 BEHIND_US: Final = 60_000_000
 """A monitor whose watermark is further back than this is behind: its own pulse moves it every few seconds."""
 PRESUMED_STOPPED_US: Final = 300_000_000
-"""A watermark that is so old is told as that of a monitor that may not run at all."""
+"""Age of the watermark from which the monitor is reported as possibly not running."""
 
 LONG_STOPPED_US: Final = 3_600_000_000
 """A monitor stopped longer ago than this is reported as gravely as one that died: it may be stopped by mistake."""

@@ -72,7 +72,7 @@ class KafkaSource:
         """Return the rows of records as they come, so many records a trigger at most; columns of DECODED."""
         cores = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
         reader = spark.readStream.format("kafka").options(**self._options(cores))
-        # What has aged out is told as a hole, and the job goes on.
+        # Records that have aged out become a hole, and the job goes on.
         reader = reader.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", str(self.records_a_trigger))
         return self._landed(reader.option("startingOffsets", "earliest").load(), self.landed, rules)
 
@@ -177,7 +177,7 @@ class KafkaSource:
 
 
 def java_client_config(access: KafkaAccess) -> dict[str, str]:
-    """Return what lets a client in under the names of Kafka's own client, which is the connector's.
+    """Return the access settings by the names of Kafka's Java client, which the connector uses.
 
     Raises:
         OSError: the certificate or key cannot be read.

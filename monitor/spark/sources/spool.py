@@ -140,7 +140,7 @@ def _walk_folders(folder: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _list_entries(folder: Path) -> list[os.DirEntry[str]]:
-    """Return what is in a folder; nothing of one that is gone or cannot be read: its segments, if any, tell of it."""
+    """Return what is in a folder; empty if it is gone or cannot be read: its segments, if any, show that."""
     try:
         with os.scandir(folder) as entries:
             return list(entries)
@@ -162,7 +162,7 @@ def read_batch(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def _size_bytes(path: Path) -> int:
-    """Return the size of a file, 0 of one that is gone or cannot be looked at."""
+    """Return the size of a file; 0 if it is gone or cannot be read."""
     try:
         return path.stat().st_size
     except OSError:

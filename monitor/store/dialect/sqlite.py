@@ -92,7 +92,7 @@ def create_file(path: Path) -> None:
 class _FileLock:
     """Lock file beside the database; it is void once either file was deleted or replaced.
 
-    SQLite itself would go on writing to a deleted file, which nobody reads.
+    SQLite itself would go on writing to a deleted file, and its data would be lost.
     """
 
     def __init__(self, path: Path, lock_path: Path, lock: IO[str]) -> None:
