@@ -5,26 +5,18 @@ claim checks on them.
 """
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
 from hopwatch.monitor import segment_file
 from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE
 from hopwatch.monitor.payloads import SetAside
-from hopwatch.monitor.row_kinds import CLOCK_ROW
-from hopwatch.monitor.row_kinds import SET_ASIDE_ROW
-from hopwatch.monitor.spark.rows import Batches
-from hopwatch.monitor.spark.rows import JobRow
-from hopwatch.monitor.spark.rows import to_arrow
-from hopwatch.monitor.spark.segment_accumulator import SegmentAccumulator
-from hopwatch.monitor.spark.segment_accumulator import find_undeclared
-from hopwatch.monitor.spark.segment_accumulator import parse_record
-from hopwatch.monitor.spark.segment_accumulator import sender_of
+from hopwatch.monitor.row_kinds import CLOCK_ROW, SET_ASIDE_ROW
+from hopwatch.monitor.spark.rows import Batches, JobRow, to_arrow
+from hopwatch.monitor.spark.segment_accumulator import SegmentAccumulator, find_undeclared, parse_record, sender_of
 from hopwatch.monitor.spark.sources.spool import local_path
 from hopwatch.monitor.stream_config import StreamConfig
-from hopwatch.probes.contract import envelope
-from hopwatch.probes.contract import segment
+from hopwatch.probes.contract import envelope, segment
 
 
 def build_decoder(rules: Mapping[str, StreamConfig]) -> Callable[[Batches], Batches]:

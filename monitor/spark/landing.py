@@ -6,39 +6,26 @@ before a row says so.
 """
 
 from __future__ import annotations
+
 import os
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from io import BufferedWriter
 from pathlib import Path
-from typing import Final
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import uuid4
+
 import pyarrow as pa
+
 from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE
 from hopwatch.monitor.kernel.window import STRAGGLING_US
-from hopwatch.monitor.payloads import NOT_LANDED
-from hopwatch.monitor.payloads import OffsetRun
-from hopwatch.monitor.payloads import SendingInstance
-from hopwatch.monitor.payloads import SetAside
-from hopwatch.monitor.row_kinds import CLOCK_ROW
-from hopwatch.monitor.row_kinds import OFFSETS_ROW
-from hopwatch.monitor.row_kinds import SET_ASIDE_ROW
-from hopwatch.monitor.spark.rows import Batches
-from hopwatch.monitor.spark.rows import JobRow
-from hopwatch.monitor.spark.rows import to_arrow
-from hopwatch.monitor.spark.segment_accumulator import SegmentAccumulator
-from hopwatch.monitor.spark.segment_accumulator import find_undeclared
-from hopwatch.monitor.spark.segment_accumulator import parse_record
-from hopwatch.monitor.spark.segment_accumulator import sender_of
+from hopwatch.monitor.payloads import NOT_LANDED, OffsetRun, SendingInstance, SetAside
+from hopwatch.monitor.row_kinds import CLOCK_ROW, OFFSETS_ROW, SET_ASIDE_ROW
+from hopwatch.monitor.spark.rows import Batches, JobRow, to_arrow
+from hopwatch.monitor.spark.segment_accumulator import SegmentAccumulator, find_undeclared, parse_record, sender_of
 from hopwatch.monitor.stream_config import StreamConfig
-from hopwatch.probes.contract import envelope
-from hopwatch.probes.contract import segment
+from hopwatch.probes.contract import envelope, segment
 from hopwatch.probes.contract.batch import BatchKind
-
 
 LOG_APPEND_TIME: Final = 1
 """Kafka's mark of a timestamp that the broker gave."""

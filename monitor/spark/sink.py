@@ -1,31 +1,25 @@
 """Sink of micro-batches: one transaction of the store each, retried as a whole after a transient error."""
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
+
 import stamina
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
+
 from hopwatch.monitor import micro_batch
 from hopwatch.monitor.accounting import unheard_instances
 from hopwatch.monitor.accounting.ledger import Ledger
-from hopwatch.monitor.clock import Clock
-from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.clock import Clock, SystemClock
 from hopwatch.monitor.errors import StoreTakenError
 from hopwatch.monitor.micro_batch import BatchResult
-from hopwatch.monitor.results import CommittedBatch
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import fencing
-from hopwatch.monitor.store import reader
-
+from hopwatch.monitor.results import CommittedBatch, WindowResult
+from hopwatch.monitor.store import dialect, fencing, reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
