@@ -11,13 +11,15 @@ from tests.real.servers.process import until
 from tests.real.test_validate import Traffic, check_all
 from tests.real.validating import Place
 
+AWAY, BACK = "the calls to the brokers fail", "the brokers answer again"
+
 
 def test_brokers_that_are_away_are_waited_for(three_brokers: Kafka, tmp_path: Folder) -> None:
     """All of them, for longer than a transaction may take: it says so, goes on, and loses nothing."""
     place = Place(three_brokers, "away", tmp_path)
 
     def said(what: str) -> int:
-        return place.said().count(f"the brokers {what}")
+        return place.said().count(what)
 
     with Traffic(place) as traffic, place.running() as process:
         until(lambda: bool(place.read("away.good", 1, 1.0)), "it validates")
@@ -25,7 +27,7 @@ def test_brokers_that_are_away_are_waited_for(three_brokers: Kafka, tmp_path: Fo
             three_brokers.kill(number)
         time.sleep(25)
         # Told once an outage; one after the other they may be away, answer, and be away for good.
-        until(lambda: said("the calls to the brokers fail") == said("answer again") + 1, "it says that they are away")
+        until(lambda: said(AWAY) == said(BACK) + 1, "it says that they are away")
         assert process.poll() is None, place.said()
         for number in range(3):
             three_brokers._launch(number)
@@ -35,7 +37,7 @@ def test_brokers_that_are_away_are_waited_for(three_brokers: Kafka, tmp_path: Fo
         check_all(place, count)
         place.stop(process)
     # On a machine with much to do they may seem to be away another time.
-    assert said("the calls to the brokers fail") == said("answer again") >= 1
+    assert said(AWAY) == said(BACK) >= 1
 
 
 def test_it_ends_in_order_while_brokers_are_away(own_broker: Kafka, tmp_path: Folder) -> None:
