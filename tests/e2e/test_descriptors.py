@@ -12,8 +12,8 @@ from tests.e2e.traffic import traffic
 
 _PROC: Final = Path("/proc")
 _BATCHES: Final = 15
-_CAME_AND_GO: Final = 8
-"""Connections that are open for a moment: of a micro-batch that runs, and of a worker that is made or let go."""
+_TOLERANCE: Final = 4
+"""Sockets by which the fewest of a third may differ: a leak of one in each micro-batch is 10."""
 
 
 def _sockets(session: int) -> int:
@@ -48,4 +48,5 @@ def test_micro_batches_leave_no_socket_open(tmp_path: Path) -> None:
             held.append(_sockets(job.process.pid))
         assert job.stop() == 0
     third = _BATCHES // 3
-    assert max(held[-third:]) <= max(held[:third]) + _CAME_AND_GO
+    # The fewest of a third: a worker that is just starting holds a dozen for a moment, a leak is never given back.
+    assert min(held[-third:]) <= min(held[:third]) + _TOLERANCE, held

@@ -35,7 +35,7 @@ def topic(kafka: Kafka, request: pytest.FixtureRequest) -> str:
 
 
 def read(kafka: Kafka, topic: str, until_bye_of: int = 1) -> list[Batch]:
-    """Return the batches on a topic, up to so many byes."""
+    """Return all batches on a topic, as soon as it has so many byes."""
     consumer = Consumer(
         {"bootstrap.servers": kafka.bootstrap, "group.id": topic, "auto.offset.reset": "earliest", "log_level": 0}
     )
@@ -44,7 +44,13 @@ def read(kafka: Kafka, topic: str, until_bye_of: int = 1) -> list[Batch]:
 
     def has_all() -> bool:
         batches.extend(decode(message.value() or b"") for message in consumer.consume(1_000, 0.2))
-        return sum(batch.kind is BatchKind.BYE for batch in batches) >= until_bye_of
+        return sum(batch.kind is BatchKind.BYE for batch in batches) >= until_bye_of and is_at_end()
+
+    def is_at_end() -> bool:
+        """Tell whether every partition was read: a bye on one says nothing of the others."""
+        positions = consumer.position(consumer.assignment())
+        # The position of a partition of which nothing was read is negative.
+        return all(max(place.offset, 0) == consumer.get_watermark_offsets(place)[1] for place in positions)
 
     try:
         until(has_all, f"{until_bye_of} byes")
