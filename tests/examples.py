@@ -1,9 +1,11 @@
-"""How many cases hypothesis tries of a law that needs more of them than other laws, or that can afford only fewer."""
+"""Counts of cases: of a law that needs more of them than other laws, or fewer; of a slow test with many parameters."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
 
+import pytest
 from hypothesis import settings
 
 SOAK: Final = 100
@@ -19,3 +21,14 @@ def examples(of_a_soak: int) -> int:
     has its cases in the same proportion.
     """
     return max(1, of_a_soak * (settings.default or settings()).max_examples // SOAK)
+
+
+def soak_after(count: int, cases: Iterable[Any]) -> list[Any]:
+    """Return the cases of a slow test for ``parametrize``: so many for every run, the others for a soak alone."""
+    whole = list(cases)
+    return [*whole[:count], *(_soak(case) for case in whole[count:])]
+
+
+def _soak(case: object) -> object:
+    values = case if isinstance(case, tuple) else (case,)
+    return pytest.param(*values, marks=pytest.mark.soak)

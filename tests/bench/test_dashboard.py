@@ -75,6 +75,7 @@ def test_what_was_not_read_whole_is_told(place: Path) -> None:
         query_cost.ours(place, url_of(place), 4, LITTLE.nodes)
 
 
+@pytest.mark.soak  # a bench
 def test_viewers_of_the_dashboard_share_their_questions(place: Path, tmp_path: Path) -> None:
     """Those who come at one time cost the database less than a trip each; the plain page a trip each and refresh."""
     with run_server(OURS, tmp_path, str(place / "hopwatch.toml")) as server:

@@ -86,6 +86,7 @@ def left_over(demo: Running) -> list[str]:
     return [line for line in listed.splitlines() if str(demo.folder) in line]
 
 
+@pytest.mark.soak  # test_dashboard.py finds a bad node by default
 def test_a_person_finds_the_bad_node_of_the_demo(demo: Running) -> None:
     """Worst stream, worst node, the window, its numbers; the URL restores it all, and a refresh keeps a zoom.
 

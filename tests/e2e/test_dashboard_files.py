@@ -17,6 +17,7 @@ from tests.alerts.windows import lag, window
 from tests.cli.workspace import Workspace
 from tests.dashboards.stores import fill
 from tests.e2e.browser import new_page
+from tests.examples import soak_after
 
 PNG: Final = b"\x89PNG\r\n\x1a\n"
 CHARTS: Final = '.hw-live svg, [data-testid="stEChartsChart"]'
@@ -121,7 +122,7 @@ def test_the_numbers_of_every_chart_are_a_file(browser: Browser, url: str) -> No
     page.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", soak_after(1, ["light", "dark"]))
 def test_every_chart_is_a_picture(browser: Browser, url: str, scheme: str) -> None:
     """A PNG of its own ground, twice as fine as it is shown."""
     page = opened(browser, url, scheme)
@@ -178,7 +179,7 @@ def test_all_text_stands_out_from_its_ground(browser: Browser, url: str, scheme:
     assert sorted(weak) == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", soak_after(1, ["light", "dark"]))
 def test_a_report_opens_from_disk_without_scripts(browser: Browser, place: Workspace, scheme: Any) -> None:  # noqa: ANN401 - one of Playwright's words
     """It asks for nothing but itself, its tables and charts are there, and its text stands out."""
     file = Path(place.folder / f"{scheme}.html")

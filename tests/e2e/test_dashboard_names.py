@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, expect
 from tests.alerts.windows import lag
 from tests.cli.workspace import Workspace
 from tests.dashboards.stores import build_windows, fill
+from tests.examples import soak_after
 
 STREAM: Final = "M" * 64
 NODES: Final = ("W" * 64, "the-ingest-of-orders-" + "w" * 43, "sink", "w" * 64)
@@ -36,7 +37,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return made
 
 
-@pytest.mark.parametrize("wide", [1280, 390])
+@pytest.mark.parametrize("wide", soak_after(1, [1280, 390]))
 def test_long_names_wrap(browser: Browser, url: str, wide: int) -> None:
     """On a desk and on a telephone; the pathway is scrolled where it has no room, and the legends take more lines."""
     page = browser.new_page(viewport={"width": wide, "height": 5_000})

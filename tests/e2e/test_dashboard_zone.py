@@ -15,6 +15,7 @@ from tests.alerts.windows import window
 from tests.cli.workspace import Workspace
 from tests.dashboards.stores import fill
 from tests.e2e.browser import HEAT, SEEN_WITHIN_MS, cell_at, dashboard, new_page
+from tests.examples import soak_after
 
 MARCH_29: Final = 87 * 1_440
 OCTOBER_25: Final = 297 * 1_440
@@ -59,7 +60,7 @@ CASES: Final = {
 }
 
 
-@pytest.mark.parametrize(("stream", "zone", "day", "told"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(("stream", "zone", "day", "told"), soak_after(1, CASES.values()), ids=CASES)
 def test_ranges_windows_and_charts_are_told_by_the_clock_of_who_looks(
     stream: str, zone: str, day: str, told: tuple[str, str, str, str], url: str, browser: Browser
 ) -> None:

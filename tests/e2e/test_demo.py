@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 PATIENCE_S: Final = 600
 DEMO: Final = (sys.executable, "-m", "hopwatch", "demo", "--minutes", "0.4", "--rate", "500", "--no-dashboard")
 
@@ -33,6 +35,7 @@ def test_what_the_demo_injects_is_what_is_measured(tmp_path: Path) -> None:
     assert "injected = measured" in ended.stdout
 
 
+@pytest.mark.soak  # test_gate.py and the demo without a gate run by default
 def test_behind_a_gate_bad_events_are_rejected_and_not_lost(tmp_path: Path) -> None:
     """Each kind of them shows with its reason; what router drops shows as lost there."""
     ended = _demo(tmp_path, "--gate", "--drop", "router=0.02")

@@ -71,6 +71,7 @@ def test_over_kafka_a_kill_makes_no_loss_up(tmp_path: Path, kills: list[tuple[st
     assert runs(tmp_path, kills, broker.bootstrap) == {}
 
 
+@pytest.mark.soak  # the two below kill nodes by default
 def test_the_demo_itself_says_so(tmp_path: Path, times: Callable[[int, int], int]) -> None:
     """With its own monitor: a kill before anything was sent, and later ones."""
     moments = ("0.3", "2", "1")[: times(2, 3)]

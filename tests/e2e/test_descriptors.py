@@ -7,6 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from tests.e2e.job import running
 from tests.e2e.traffic import traffic
 
@@ -32,6 +34,7 @@ def _is_socket(descriptor: Path) -> bool:
     return False
 
 
+@pytest.mark.soak  # 15 micro-batches
 def test_micro_batches_leave_no_socket_open(tmp_path: Path) -> None:
     """Spark 4.2.0 left one open for each task with state (SPARK-58932), until the JVM had no descriptor left."""
     segments = traffic(seed=7)

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from tests.e2e.job import Job, running
 from tests.e2e.traffic import traffic
 
@@ -34,6 +36,7 @@ def _hasty(folder: Path) -> Iterator[Job]:
         yield job
 
 
+@pytest.mark.soak  # test_segment_log.py forgets by default
 def test_a_monitor_that_forgets_reports_what_one_does_that_knows_all(
     tmp_path: Path, times: Callable[[int, int], int]
 ) -> None:

@@ -11,6 +11,7 @@ from hopwatch.monitor.spark import job
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import reader
 from tests.against_model import comparable, prepared_store, rules_of
+from tests.examples import soak_after
 from tests.model import model, scenario
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-@pytest.mark.parametrize("seed", [3, 19, 42, 77])
+@pytest.mark.parametrize("seed", soak_after(1, [3, 19, 42, 77]))
 def test_once_through_spark_says_what_the_model_says(
     seed: int, shards: int, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -11,6 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from hopwatch.demo.configuration import SETTLE_S, TRANSIT_S
 from tests.real.paging import Paging, paging
 from tests.real.servers.process import Process
@@ -38,6 +40,7 @@ def seen(process: Process, pages: Paging, log: Path) -> tuple[dict[float, list[d
     return found, final_s
 
 
+@pytest.mark.soak  # tests/real/test_compose_alerts.py pages of a demo by default
 def test_a_drop_at_one_node_is_one_alert_that_names_it_and_ends(tmp_path: Path) -> None:
     """Exactly one, within one window after FINAL; it is resolved by the first good window behind the drop."""
     folder = tmp_path / "demo"

@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.e2e import pictured
 from tests.e2e.browser import chromium, dashboard
+from tests.examples import soak_after
 from tests.repository import ROOT
 
 WANTED: Final = "PICTURES"
@@ -60,8 +61,8 @@ def taken(browser: Browser, url: str, page: str, theme: str, width_px: int, file
         picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(file, optimize=True)
 
 
-@pytest.mark.parametrize("width_px", WIDTHS_PX)
-@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("width_px", soak_after(1, WIDTHS_PX))
+@pytest.mark.parametrize("theme", soak_after(1, THEMES))
 @pytest.mark.parametrize("page", PAGES)
 def test_a_picture_is_of_modest_size(
     page: str, theme: str, width_px: int, url: str, browser: Browser, tmp_path: Path

@@ -18,6 +18,7 @@ import pytest
 from hopwatch.monitor.settings import load
 from hopwatch.monitor.store import dialect, instances, schema
 from tests.e2e.traffic import config
+from tests.examples import soak_after
 
 PATIENCE_S = 240
 STOPS: dict[str, tuple[signal.Signals, Callable[[int, int], None]]] = {
@@ -56,7 +57,7 @@ def end(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
-@pytest.mark.parametrize(("number", "kill"), STOPS.values(), ids=STOPS)
+@pytest.mark.parametrize(("number", "kill"), soak_after(2, STOPS.values()), ids=STOPS)
 def test_a_job_that_is_stopped_says_so_and_ends_well(
     number: signal.Signals, kill: Callable[[int, int], None], tmp_path: Path
 ) -> None:
@@ -73,7 +74,7 @@ def test_a_job_that_is_stopped_says_so_and_ends_well(
         assert instances.read_progress(connection).stopped_us is not None
 
 
-@pytest.mark.parametrize("kill", [os.kill, os.killpg])
+@pytest.mark.parametrize("kill", soak_after(1, [os.killpg, os.kill]))
 def test_a_job_that_is_stopped_while_it_starts_ends_well_too(kill: Callable[[int, int], None], tmp_path: Path) -> None:
     """Whatever Spark is at then: no fault is told, and nothing but that it stops."""
     for after_s in (0.0, 1.5, 3.0):

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from tests.e2e.worked_example import NODES, stamp
 
 RUN: Final = (sys.executable, "-m", "hopwatch")
@@ -41,6 +43,7 @@ def test_the_table_comes_out_to_the_digit(tmp_path: Path) -> None:
     assert as_of == f"a store that was filled once, as of {report['read_through'][:19]}Z\n"
 
 
+@pytest.mark.soak  # its table comes out by default
 def test_once_ends_with_what_it_made_final_and_what_it_set_aside(tmp_path: Path) -> None:
     """On stderr: the windows of ten messages and of the byes after them, and a file that is no segment."""
     spool, config = tmp_path / "spool", tmp_path / "hopwatch.toml"

@@ -37,6 +37,7 @@ def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
         started.stop()
 
 
+@pytest.mark.soak  # test_kafka_job.py kills a driver by default
 def test_an_executor_that_is_killed_changes_nothing(kafka: Kafka, spark_cluster: Spark, tmp_path: Path) -> None:
     """The report of a cluster that lost one under load equals that of a monitor in one process, cell by cell."""
     kafka.create_topic("cluster", 4)

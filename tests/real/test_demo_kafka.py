@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from hopwatch.demo.links.run_links import TopicLinks
 from hopwatch.probes.contract.kafka import KafkaAccess
 from tests.real.servers.kafka import Kafka
@@ -29,6 +31,7 @@ def topics_of(kafka: Kafka) -> set[str]:
     return set(kafka.admin().list_topics(timeout=10).topics)
 
 
+@pytest.mark.soak  # test_demo_kills.py kills a node over Kafka by default
 def test_over_kafka_a_killed_node_loses_nothing(kafka: Kafka, postgres: Postgres, tmp_path: Path) -> None:
     """Drops are named to the id, kills take nothing and repeat some, and no topic is left behind."""
     url, folder = postgres.database(), tmp_path / "demo"
@@ -51,6 +54,7 @@ def test_over_kafka_a_killed_node_loses_nothing(kafka: Kafka, postgres: Postgres
     assert norm == 0
 
 
+@pytest.mark.soak  # test_gate_faults.py kills a gate over Kafka by default
 def test_over_kafka_a_gate_rejects_bad_events_and_a_killed_ingest_loses_none(kafka: Kafka, tmp_path: Path) -> None:
     """Ingest reads the gate's topic with the marks in its headers, and again what it held when it was killed."""
     before = topics_of(kafka)

@@ -99,6 +99,7 @@ def test_records_that_aged_out_are_a_hole_with_partition_and_offsets(kafka: Kafk
     assert {window["verdict"] for window in windows_of(report)} == {"UNKNOWN"}
 
 
+@pytest.mark.soak  # tests/monitor/spark knows its offsets by default
 def test_a_topic_that_was_made_anew_is_refused(kafka: Kafka, tmp_path: Path) -> None:
     """Its offsets say nothing of what was read of the old one: exit 3 and one line; --begin-anew reads it all."""
     kafka.create_topic("again")
@@ -135,6 +136,7 @@ def test_a_batch_that_is_delivered_twice_counts_once(kafka: Kafka, tmp_path: Pat
     assert report["accounts"]["duplicate_batches"] == 12
 
 
+@pytest.mark.soak  # the laws of implausible times run by default
 def test_clocks_that_are_wrong_cost_no_good_row(kafka: Kafka, tmp_path: Path) -> None:
     """One host 70 years ahead, another an hour behind: what they say of impossible windows is counted apart."""
     kafka.create_topic("clocks")
@@ -155,6 +157,7 @@ def test_clocks_that_are_wrong_cost_no_good_row(kafka: Kafka, tmp_path: Path) ->
     assert sum(known.values()) == 51
 
 
+@pytest.mark.soak  # test_taps.py gives a wrong password by default
 def test_a_wrong_password_is_told_without_it(kafka_with_passwords: Kafka, tmp_path: Path) -> None:
     """Exit 3 and one line; with the right one, from a file, probe, monitor and its pulse are let in."""
     kafka = kafka_with_passwords

@@ -22,6 +22,7 @@ from tests.alerts.post import Post
 from tests.alerts.receiver import ERROR
 from tests.alerts.storage.test_outbox import RESOLVED, put, states
 from tests.alerts.test_acceptance import ONLY_LOSS
+from tests.examples import soak_after
 from tests.real.paging import Pager, Paging, channel, paging
 from tests.real.servers.process import until
 
@@ -65,7 +66,7 @@ BAD: Final[dict[str, Callable[[Path], AbstractContextManager[Other]]]] = {
 }
 
 
-@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+@pytest.mark.parametrize("bad", soak_after(2, BAD.values()), ids=BAD)
 def test_an_alertmanager_that_is_away_for_ten_minutes_misses_nothing(
     bad: Callable[[Path], AbstractContextManager[Other]], engine: Engine, pages: Paging, tmp_path: Path
 ) -> None:

@@ -91,6 +91,7 @@ def test_a_server_that_is_restarted_costs_nothing(
     assert got == expected
 
 
+@pytest.mark.soak  # a restarted server ends them by default
 def test_connections_that_an_administrator_ends_cost_nothing(
     postgres: Postgres, segments: list[Segment], expected: dict[str, Any], shares: int, tmp_path: Path
 ) -> None:
@@ -109,6 +110,7 @@ def test_connections_that_an_administrator_ends_cost_nothing(
     assert ended > shares
 
 
+@pytest.mark.soak  # a restarted server is waited for by default
 def test_a_full_disk_is_waited_for(
     postgres: Postgres, segments: list[Segment], expected: dict[str, Any], shares: int, tmp_path: Path
 ) -> None:

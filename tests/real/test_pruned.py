@@ -31,6 +31,7 @@ def pruned(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"PYTHONPATH": f"{copy}:{ROOT}"}
 
 
+@pytest.mark.soak  # tests/repository/test_pruning.py says what is left by default
 def test_a_spool_and_a_topic_are_judged_by_what_the_image_has(
     kafka: Kafka, pruned: dict[str, str], tmp_path: Path
 ) -> None:

@@ -6,6 +6,8 @@ import signal
 import time
 from pathlib import Path as Folder
 
+import pytest
+
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import until
 from tests.real.test_validate import Traffic, check_all
@@ -14,6 +16,7 @@ from tests.real.validating import Place
 AWAY, BACK = "the calls to the brokers fail", "the brokers answer again"
 
 
+@pytest.mark.soak  # the next one and test_gate_faults.py stop brokers by default
 def test_brokers_that_are_away_are_waited_for(three_brokers: Kafka, tmp_path: Folder) -> None:
     """All of them, for longer than a transaction may take: it says so, goes on, and loses nothing."""
     place = Place(three_brokers, "away", tmp_path)

@@ -17,6 +17,7 @@ from tests.real.servers.kafka import Kafka
 LITTLE = Sizes(rounds=1, batches_s=0.3, singles_s=0.3, slow_rounds=1, slow_s=0.3, warm_s=0.1, connections=2, bombs=1)
 
 
+@pytest.mark.soak  # a bench
 def test_all_of_it_in_little(tmp_path: Path) -> None:
     """A line a contestant, one for slow clients, one for bombs; the measure itself checks answers and topics."""
     lines = comparison.measure(tmp_path, quiet, LITTLE)

@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 from hopwatch.monitor.spark.sources import segment_log, spool
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import fencing
+from tests.examples import soak_after
 from tests.monitor.file_permissions import without_root
 from tests.monitor.spool_builder import write_segment
 
@@ -293,7 +294,7 @@ def test_a_stream_whose_gone_segments_are_forgotten_reads_on_and_nothing_twice(s
     assert stream.read() == []
 
 
-@pytest.mark.parametrize("count", [30, 34])
+@pytest.mark.parametrize("count", soak_after(1, [30, 34]))
 def test_a_batch_that_had_not_ended_is_read_again_from_a_log_that_forgets(count: int, stream: _Stream) -> None:
     """Its segment is there, since nothing deletes it before; the thirtieth is in the compacted file alone."""
     first = stream.write(count)
