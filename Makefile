@@ -27,6 +27,9 @@ PIP_AUDIT := pip-audit==2.10.1
 TOWNCRIER := towncrier==26.9.0
 ARGS ?=
 
+# Programs that tests start would compile every module at each start without.
+test soak: export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: install demo test soak check bench pictures lock audit changelog clean java servers
 .NOTPARALLEL:
 
