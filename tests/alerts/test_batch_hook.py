@@ -22,12 +22,12 @@ from hopwatch.monitor.outliers.explanation import Explanation
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 from hopwatch.monitor.store import tables
-from tests.alerts.play import build_rules
-from tests.micro_batches import MicroBatches
 from tests.monitor.spark.test_sink import ATTEMPTS, BEFORE, BEHIND, Stream, Trouble
-from tests.monitor.spool_builder import START_US, STREAM_CONFIGS
-from tests.monitor.store.conclusions import dump_tables
 from tests.monitor.test_micro_batch import traffic
+from tests.support.alert_scenario import build_rules
+from tests.support.conclusions import dump_tables
+from tests.support.micro_batches import MicroBatches
+from tests.support.spool import START_US, STREAM_CONFIGS
 
 PATIENT: Final = "".join(f'[[alerts.rules]]\nkind = "{kind}"\nthreshold = "1h"\n' for kind in ("lag", "end_to_end_lag"))
 PAGE: Final = "loss/page/orders"

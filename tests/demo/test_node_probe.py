@@ -17,7 +17,7 @@ from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import decode, encode
 from hopwatch.probes.contract.segment import read_frames
 from hopwatch.testing import MemorySink
-from tests.demo.paper import NOON_US, message_id
+from tests.demo.simulation import NOON_US, message_id
 
 
 def settings_with(faults: NodeFaults, folder: Path = Path("run")) -> NodeSettings:

@@ -8,7 +8,7 @@ from hopwatch.demo.entrance.outlets import build_spool_outlets
 from hopwatch.demo.layout import create_layout
 from hopwatch.demo.progress import Progress
 from hopwatch.demo.truth import NodeAction, TruthLog
-from tests.demo.paper import message_id
+from tests.demo.simulation import message_id
 from tests.demo.test_pipeline import HandClock
 
 

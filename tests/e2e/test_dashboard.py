@@ -16,11 +16,11 @@ from playwright.sync_api import Browser, Dialog, Page, Position, expect
 from hopwatch.dashboards.charts.pathway import ABOVE_PX, BELOW_PX, SIDE_PX
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.probes.contract.batch import BatchKind
-from tests.cli.workspace import CONFIGURATION, Workspace
-from tests.dashboards.stores import HOSTILE, build_windows, fill
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, cell_at, dashboard, drag_across, new_page
-from tests.micro_batches import run_once
-from tests.monitor.spool_builder import STREAM_CONFIGS, at_us, make_batch, observation_batch, window_ms, write_segment
+from tests.support.dashboard_stores import HOSTILE, build_windows, fill
+from tests.support.micro_batches import run_once
+from tests.support.spool import STREAM_CONFIGS, at_us, make_batch, observation_batch, window_ms, write_segment
+from tests.support.workspace import CONFIGURATION, Workspace
 
 MINUTES: Final = 12
 BAD_FROM: Final = 7

@@ -13,10 +13,10 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from hopwatch.cli.main import main
 from hopwatch.monitor.results import Verdict, WindowResult
-from tests.alerts.windows import lag, window
-from tests.cli.workspace import Workspace
-from tests.dashboards.stores import fill
 from tests.e2e.browser import new_page
+from tests.support.dashboard_stores import fill
+from tests.support.windows import lag, window
+from tests.support.workspace import Workspace
 
 PNG: Final = b"\x89PNG\r\n\x1a\n"
 CHARTS: Final = '.hw-live svg, [data-testid="stEChartsChart"]'

@@ -7,9 +7,9 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.alerts.windows import lag
-from tests.cli.workspace import Workspace
-from tests.dashboards.stores import build_windows, fill
+from tests.support.dashboard_stores import build_windows, fill
+from tests.support.windows import lag
+from tests.support.workspace import Workspace
 
 STREAM: Final = "M" * 64
 NODES: Final = ("W" * 64, "the-ingest-of-orders-" + "w" * 43, "sink", "w" * 64)

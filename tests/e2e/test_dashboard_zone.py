@@ -11,10 +11,10 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.alerts.windows import window
-from tests.cli.workspace import Workspace
-from tests.dashboards.stores import fill
 from tests.e2e.browser import HEAT, SEEN_WITHIN_MS, cell_at, dashboard, new_page
+from tests.support.dashboard_stores import fill
+from tests.support.windows import window
+from tests.support.workspace import Workspace
 
 MARCH_29: Final = 87 * 1_440
 OCTOBER_25: Final = 297 * 1_440

@@ -14,8 +14,8 @@ import pytest
 
 from hopwatch.demo.comparison_line import ComparisonLine
 from hopwatch.demo.nodes import NODES
+from servers.kafka import Kafka
 from tests.e2e.kills import killed
-from tests.real.servers.kafka import Kafka
 
 AT_ONCE: Final = 4
 """So many pipelines at once."""

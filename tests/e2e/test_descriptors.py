@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tests.e2e.job import running
-from tests.e2e.traffic import traffic
+from tests.support.job import running
+from tests.support.spool_traffic import traffic
 
 _PROC: Final = Path("/proc")
 _BATCHES: Final = 15

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from hopwatch.demo.configuration import SETTLE_S, TRANSIT_S
-from tests.real.paging import Paging, paging
-from tests.real.servers.process import Process
+from servers.process import Process
+from tests.support.pager import Paging, paging
 
 PATIENCE_S: Final = 420
 HOPWATCH: Final = (sys.executable, "-m", "hopwatch")

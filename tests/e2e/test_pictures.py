@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, expect
 
-from tests.e2e import pictured
+from tests.e2e import picture_store
 from tests.e2e.browser import chromium, dashboard
 from tests.repository import ROOT
 
@@ -33,7 +33,7 @@ DRAWN_WITHIN_MS: Final = 2_500
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield the URL of a dashboard over an hour of three streams."""
-    with dashboard(pictured.place(tmp_path_factory.mktemp("pictured")).config) as started:
+    with dashboard(picture_store.place(tmp_path_factory.mktemp("pictured")).config) as started:
         yield started
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from hopwatch.monitor.settings import load
 from hopwatch.monitor.store import dialect, instances, schema
-from tests.e2e.traffic import config
+from tests.support.spool_traffic import config
 
 PATIENCE_S = 240
 STOPS: dict[str, tuple[signal.Signals, Callable[[int, int], None]]] = {

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.e2e.worked_example import NODES, stamp
+from tests.support.worked_example import NODES, stamp
 
 RUN: Final = (sys.executable, "-m", "hopwatch")
 

@@ -18,8 +18,8 @@ from hopwatch.gate.codec import PREFIX_BYTES, Codec, EnvelopeError, SchemaMismat
 from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.gate.registry.compatibility import is_readable
 from hopwatch.probes.http.problems import Fault
-from tests.examples import examples
-from tests.gate.registry.schemas import ORDER, SCHEMAS, Json, changed, record, schema
+from tests.support.examples import examples
+from tests.support.schemas import ORDER, SCHEMAS, Json, changed, record, schema
 
 SIMPLE = {
     "null": st.none().map(lambda one: (one, one)),

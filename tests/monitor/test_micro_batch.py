@@ -24,8 +24,9 @@ from hopwatch.monitor.spark.decoder import decode_segments
 from hopwatch.monitor.store import dialect, reader, schema, writer
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.limits import WINDOW_US
-from tests.micro_batches import MicroBatches
-from tests.monitor.spool_builder import (
+from tests.support.conclusions import dump_tables
+from tests.support.micro_batches import MicroBatches
+from tests.support.spool import (
     START_US,
     STREAM_CONFIGS,
     WINDOW_POLICY,
@@ -35,7 +36,6 @@ from tests.monitor.spool_builder import (
     window_ms,
     write_segment,
 )
-from tests.monitor.store.conclusions import dump_tables
 
 OVER_US = WINDOW_POLICY.amendable_until_us(START_US) + STRAGGLING_US
 

@@ -12,13 +12,13 @@ import pytest
 
 from hopwatch.monitor.spark import cluster
 from hopwatch.monitor.spark.session import JAVA_OPTIONS
-from tests.real.servers.kafka import Kafka
-from tests.real.servers.process import free_ports
-from tests.real.servers.spark import Spark
+from servers.kafka import Kafka
+from servers.process import free_ports
+from servers.spark import Spark
+from tests.real.monitor_process import Monitor, differences, minute_of, windows_of
+from tests.real.program_folder import Workplace
 from tests.real.traffic import STREAMS, Traffic
-from tests.real.watching import Monitor, differences, minute_of, windows_of
-from tests.real.workplace import Workplace
-from tests.reported import known_in
+from tests.support.report import known_in
 
 LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
 QUICK = f'''[monitor.spark]

@@ -10,10 +10,10 @@ from typing import Final
 
 from hopwatch.demo.links.run_links import TopicLinks
 from hopwatch.probes.contract.kafka import KafkaAccess
-from tests.real.servers.kafka import Kafka
-from tests.real.servers.postgres import PASSWORD, Postgres
-from tests.real.servers.process import free_ports, until
-from tests.real.workplace import ROOT
+from servers.kafka import Kafka
+from servers.postgres import PASSWORD, Postgres
+from servers.process import free_ports, until
+from tests.real.program_folder import ROOT
 
 PATIENCE_S: Final = 600
 RUN: Final = (sys.executable, "-m", "hopwatch")

@@ -21,11 +21,11 @@ import pytest
 from hopwatch.gate import ids
 from hopwatch.gate.records import EnteredRecord
 from hopwatch.probes.message_headers import generate_id
-from tests.gate.gate_client import CONFIG, GOOD, ORDER
+from servers.process import Process, answers, free_ports, until
 from tests.gate.test_spool import published
-from tests.real.servers.process import Process, answers, free_ports, until
 from tests.real.test_gate import RUN
 from tests.repository import ROOT
+from tests.support.gate_client import CONFIG, GOOD, ORDER
 
 MIB: Final = 1024 * 1024
 TOKEN: Final = "a-token-of-a-shop"  # noqa: S105 - of this test alone

@@ -14,10 +14,10 @@ from hopwatch.monitor.spark import connector
 from hopwatch.monitor.store import dialect
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import encode
-from tests.real.servers.kafka import LOG_APPEND, Kafka
-from tests.real.watching import Monitor, minute_of, windows_of
-from tests.real.workplace import Workplace
-from tests.reported import known_in
+from servers.kafka import LOG_APPEND, Kafka
+from tests.real.monitor_process import Monitor, minute_of, windows_of
+from tests.real.program_folder import Workplace
+from tests.support.report import known_in
 
 
 def produce(kafka: Kafka, topic: str, values: list[bytes], partition: int = 0) -> None:

@@ -11,19 +11,19 @@ from typing import Final
 import pytest
 from sqlalchemy import Engine
 
-from tests.alerts.channels.receiver import Receiver as Other
-from tests.alerts.channels.receiver import answers, certificate, closes, hangs, receiving, server_tls
+from servers.process import until
 from tests.alerts.conftest import prepared
 from tests.alerts.delivery.test_delivery import STREAMS, a_drop
 from tests.alerts.delivery.test_dispatcher_killed import run
-from tests.alerts.notifications import notification
-from tests.alerts.play import build_rules
-from tests.alerts.post import Post
-from tests.alerts.receiver import ERROR
 from tests.alerts.storage.test_outbox import RESOLVED, put, states
 from tests.alerts.test_acceptance import ONLY_LOSS
-from tests.real.paging import Pager, Paging, channel, paging
-from tests.real.servers.process import until
+from tests.support.alert_scenario import build_rules
+from tests.support.channel import ERROR
+from tests.support.delivery_scenario import Post
+from tests.support.http_receiver import Receiver as Other
+from tests.support.http_receiver import answers, certificate, closes, hangs, receiving, server_tls
+from tests.support.notifications import notification
+from tests.support.pager import Pager, Paging, channel, paging
 
 
 @pytest.fixture

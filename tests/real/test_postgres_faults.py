@@ -14,9 +14,9 @@ from typing import Any, Final
 import pytest
 
 from hopwatch.monitor.store import dialect
-from tests.e2e.job import PATIENCE_S, Job, running, undisturbed
-from tests.e2e.traffic import Segment, rest, traffic
-from tests.real.servers.postgres import OWNER, Postgres
+from servers.postgres import OWNER, Postgres
+from tests.support.job import PATIENCE_S, Job, running, undisturbed
+from tests.support.spool_traffic import Segment, rest, traffic
 
 SHARES: Final = (2, 4)
 """In how many shares the segments come, each but the first with trouble: as a rule, and with --soak."""

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from docker import pruning
-from tests.real.servers.kafka import LOG_APPEND, Kafka
+from servers.kafka import LOG_APPEND, Kafka
+from tests.real.monitor_process import Monitor, lost_at
+from tests.real.program_folder import ROOT, Workplace
 from tests.real.traffic import STREAMS, Traffic
-from tests.real.watching import Monitor, lost_at
-from tests.real.workplace import ROOT, Workplace
-from tests.reported import known_in
+from tests.support.report import known_in
 
 
 @pytest.fixture(scope="module")

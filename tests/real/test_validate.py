@@ -38,11 +38,11 @@ from hopwatch.probes.contract.kafka import KafkaAccess
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.topic import SourceTopic
-from tests.gate.registry.schemas import FIRST, SECOND, schema
+from servers.kafka import Kafka
+from servers.process import PATIENCE_S, until
 from tests.probes.test_process import ROOT, rows, spooled
-from tests.real.servers.kafka import Kafka
-from tests.real.servers.process import PATIENCE_S, until
-from tests.real.validating import BODY, PARTITIONS, PLAIN, RUN, Place, id_of, rejected
+from tests.real.validators import BODY, PARTITIONS, PLAIN, RUN, Place, id_of, rejected
+from tests.support.schemas import FIRST, SECOND, schema
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import signal
 import time
 from pathlib import Path as Folder
 
-from tests.real.servers.kafka import Kafka
-from tests.real.servers.process import until
+from servers.kafka import Kafka
+from servers.process import until
 from tests.real.test_validate import Traffic, check_all
-from tests.real.validating import Place
+from tests.real.validators import Place
 
 AWAY, BACK = "the calls to the brokers fail", "the brokers answer again"
 

@@ -26,8 +26,8 @@ from hopwatch.alerts.storage.outbox import (
     query_due,
 )
 from hopwatch.monitor.store import tables
-from tests.alerts.notifications import notification
-from tests.alerts.windows import at
+from tests.support.notifications import notification
+from tests.support.windows import at
 
 NOW_US = at(100)
 

@@ -8,10 +8,10 @@ from sqlalchemy import Engine
 from hopwatch.alerts.decision.inputs import ObjectiveCounts
 from hopwatch.alerts.events import Event
 from hopwatch.alerts.storage import alert_state, outbox, retention
-from tests.alerts.notifications import notification
-from tests.alerts.windows import at
-from tests.monitor.manual_clock import ManualClock
-from tests.monitor.store.conclusions import dump_tables
+from tests.support.clock import ManualClock
+from tests.support.conclusions import dump_tables
+from tests.support.notifications import notification
+from tests.support.windows import at
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from bench.contestant import ContestantError
 from bench.gate import comparison, preflight, server
 from bench.gate.comparison import Sizes
 from bench.truth import WrongResultError
+from servers.kafka import Kafka
 from tests.bench.contestants import quiet
 from tests.bench.gate.entrance import entrance
-from tests.real.servers.kafka import Kafka
 
 LITTLE = Sizes(rounds=1, batches_s=0.3, singles_s=0.3, slow_rounds=1, slow_s=0.3, warm_s=0.1, connections=2, bombs=1)
 

@@ -19,8 +19,8 @@ from hopwatch.gate.registry.subjects import (
     RegistryError,
     UnknownError,
 )
-from tests.gate.registry.memory_store import MemoryShelf
-from tests.gate.registry.schemas import record, schema
+from tests.support.schema_store import MemoryShelf
+from tests.support.schemas import record, schema
 
 FIRST = schema(record({"name": "a", "type": "int"}))
 SECOND = schema(record({"name": "a", "type": "int"}, {"name": "b", "type": "int", "default": 0}))

@@ -16,7 +16,7 @@ from hopwatch.monitor.payloads import SendingInstance, SetAside
 from hopwatch.monitor.row_kinds import SET_ASIDE_ROW
 from hopwatch.monitor.spark.decoder import decode_segments
 from hopwatch.monitor.stream_config import StreamConfig
-from tests.monitor.spool_builder import STREAM_CONFIGS, WINDOW_POLICY, at_us, observation_batch, write_segment
+from tests.support.spool import STREAM_CONFIGS, WINDOW_POLICY, at_us, observation_batch, write_segment
 
 DECLARED = {
     "orders": StreamConfig(Pathway.parse("ingest -> router"), WINDOW_POLICY),

@@ -18,8 +18,8 @@ from hopwatch.monitor.outliers.state import States
 from hopwatch.monitor.outliers.window_values import TRACKED_QUANTITIES, extract_values
 from hopwatch.monitor.results import Quantiles, Verdict, WindowResult
 from hopwatch.monitor.store.rollups import HOUR_US
-from tests.alerts.windows import window
-from tests.examples import examples
+from tests.support.examples import examples
+from tests.support.windows import window
 
 NODES: Final = ("a", "b")
 MINUTE_US: Final = 60_000_000

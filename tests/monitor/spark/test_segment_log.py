@@ -15,8 +15,8 @@ from structlog.testing import capture_logs
 from hopwatch.monitor.spark.sources import segment_log, spool
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import fencing
-from tests.monitor.file_permissions import without_root
-from tests.monitor.spool_builder import write_segment
+from tests.support.file_permissions import without_root
+from tests.support.spool import write_segment
 
 MAGIC_BYTES: Final = len(b"HWSP1\n")
 ODD: Final = "sp [a]{b}*? %25#ü"

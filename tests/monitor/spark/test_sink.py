@@ -25,12 +25,12 @@ from hopwatch.monitor.spark.job import JobContext
 from hopwatch.monitor.spark.sink import LOG_BYTES, SWEEP_EVERY_US, MicroBatchSink
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import dialect, fencing, reader, schema, writer
-from tests.micro_batches import MicroBatches
-from tests.monitor.manual_clock import ManualClock
-from tests.monitor.spool_builder import STREAM_CONFIGS
-from tests.monitor.store.conclusions import dump_tables
+from servers.postgres import Postgres
 from tests.monitor.test_micro_batch import traffic
-from tests.real.servers.postgres import Postgres
+from tests.support.clock import ManualClock
+from tests.support.conclusions import dump_tables
+from tests.support.micro_batches import MicroBatches
+from tests.support.spool import STREAM_CONFIGS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -19,7 +19,7 @@ from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.store import dialect, reader, schema, writer
 from hopwatch.monitor.store.dialect import sqlite
 from hopwatch.monitor.store.writer import Changes
-from tests.monitor.file_permissions import without_root
+from tests.support.file_permissions import without_root
 
 WRITERS = 8
 EACH = 12

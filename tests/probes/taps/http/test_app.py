@@ -23,9 +23,9 @@ from hopwatch.probes.http.problems import MAX_FAULTS
 from hopwatch.probes.sinks.spool import SpoolSink
 from hopwatch.probes.taps.http import books
 from hopwatch.testing import EPOCH_US, Observation
-from tests.examples import examples
-from tests.probes.contract.batches import HEARTBEAT, TWO_PASSED
-from tests.probes.taps.http.tap_client import GOOD, ONE, PATH, Asked, told
+from tests.support.batches import HEARTBEAT, TWO_PASSED
+from tests.support.examples import examples
+from tests.support.tap_client import GOOD, ONE, PATH, Asked, told
 
 MESSAGE = uuid.UUID(int=7)
 ISO = "2023-11-14T22:14:00+00:00"
