@@ -23,8 +23,8 @@ from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 from hopwatch.monitor.store import tables
 from tests.monitor.spark.test_sink import ATTEMPTS, BEFORE, BEHIND, Stream, Trouble
-from tests.monitor.test_micro_batch import traffic
 from tests.support.alert_scenario import build_rules
+from tests.support.batch_traffic import traffic
 from tests.support.conclusions import dump_tables
 from tests.support.micro_batches import MicroBatches
 from tests.support.spool import START_US, STREAM_CONFIGS

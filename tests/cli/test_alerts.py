@@ -20,7 +20,7 @@ from hopwatch.cli.main import main
 from hopwatch.monitor import settings
 from hopwatch.monitor.store import dialect, schema, tables
 from tests.alerts.test_batch_hook import BEFORE_AMENDED
-from tests.monitor.test_micro_batch import traffic
+from tests.support.batch_traffic import traffic
 from tests.support.channel import Receiver, Spell
 from tests.support.clock import ManualClock
 from tests.support.micro_batches import MicroBatches

@@ -33,7 +33,7 @@ from hopwatch.probes.contract.batch import WireIdKind
 from hopwatch.probes.contract.id_texts import join_texts
 from hopwatch.probes.contract.ids import hash_text
 from hopwatch.probes.message_headers import generate_id
-from tests.monitor.test_micro_batch import traffic
+from tests.support.batch_traffic import traffic
 from tests.support.micro_batches import MicroBatches
 from tests.support.schemas import record
 from tests.support.spool import START_US, observation_batch, write_segment

@@ -25,7 +25,7 @@ from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.http.granian_server import check_port
 from hopwatch.testing import EPOCH_US
 from servers.process import free_ports
-from tests.probes.test_process import ROOT, rows, spooled
+from tests.support.probe_host import ROOT, rows, spooled
 from tests.support.spool_traffic import rest
 
 PATIENCE_S: Final = 240

@@ -17,7 +17,7 @@ from hopwatch.probes.sinks.spool import SpoolSink
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.startup import open_probe
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, observations
-from tests.probes.test_process import spooled
+from tests.support.probe_host import spooled
 from tests.support.sender_bench import Bench
 
 UNANNOUNCED = "a probe of orders at router could not announce itself within"

@@ -33,8 +33,8 @@ from hopwatch.probes.taps.topic import SourceTopic
 from hopwatch.testing import EPOCH_US, MemorySink, observations
 from servers.kafka import Kafka
 from servers.process import PATIENCE_S, free_ports, until
-from tests.probes.test_process import ROOT, rows, spooled
 from tests.support.drops import drops
+from tests.support.probe_host import ROOT, rows, spooled
 
 PARTITIONS: Final = 4
 RUN: Final = (sys.executable, "-m", "hopwatch", "tap", "kafka")

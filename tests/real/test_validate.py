@@ -40,8 +40,8 @@ from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.topic import SourceTopic
 from servers.kafka import Kafka
 from servers.process import PATIENCE_S, until
-from tests.probes.test_process import ROOT, rows, spooled
 from tests.real.validators import BODY, PARTITIONS, PLAIN, RUN, Place, id_of, rejected
+from tests.support.probe_host import ROOT, rows, spooled
 from tests.support.schemas import FIRST, SECOND, schema
 
 

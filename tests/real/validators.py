@@ -24,8 +24,8 @@ from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
 from hopwatch.probes.taps.context import RunContext
 from servers.kafka import Kafka
 from servers.process import PATIENCE_S
-from tests.probes.test_process import ROOT
 from tests.support.gate_client import configured
+from tests.support.probe_host import ROOT
 from tests.support.schemas import FIRST, SECOND, Json, schema
 
 RUN: Final = (sys.executable, "-m", "hopwatch", "validate", "kafka")

@@ -16,7 +16,7 @@ from hopwatch.probes.taps.http.app import build_app
 from hopwatch.probes.taps.http.intake import ObservationIntake
 from hopwatch.probes.taps.http.refusals import NodeName
 from hopwatch.testing import EPOCH_US, ManualClock, Observation
-from tests.probes.test_process import rows, spooled
+from tests.support.probe_host import rows, spooled
 
 PATH = "/v1/observations"
 ONE: dict[str, Any] = {"id": "a", "event_time": EPOCH_US, "stamp": "in"}

@@ -20,7 +20,6 @@ from hopwatch.alerts.storage.history import Acknowledgement
 from servers.postgres import Postgres
 from tests.alerts.channels.open_channels import open_alertmanager
 from tests.alerts.conftest import prepared
-from tests.alerts.storage.test_outbox import put, states
 from tests.alerts.test_acceptance import LOSS, ONLY_LOSS
 from tests.support.alert_scenario import BATCHES_PER_MINUTE, FIRING, RESOLVED, build_rules
 from tests.support.channel import BUSY, ERROR, REFUSED, TIMEOUT, TLS, WRONG
@@ -28,6 +27,7 @@ from tests.support.clock import ManualClock
 from tests.support.delivery_scenario import Post
 from tests.support.http_receiver import answers, receiving
 from tests.support.notifications import notification
+from tests.support.outbox import put, states
 from tests.support.windows import at
 
 STREAMS: Final = ("orders", "refunds", "trades")

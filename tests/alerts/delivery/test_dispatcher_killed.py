@@ -13,10 +13,10 @@ from sqlalchemy import Engine
 
 from hopwatch.alerts.events import Event
 from hopwatch.alerts.storage.outbox import Delivery
-from tests.alerts.storage.test_outbox import RESOLVED, put, states
 from tests.support.channel import Receiver
 from tests.support.clock import ManualClock
 from tests.support.notifications import notification
+from tests.support.outbox import RESOLVED, put, states
 
 
 def run(engine: Engine, file: Path, dies_at: int, *alertmanager: str) -> int:

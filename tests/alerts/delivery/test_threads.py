@@ -22,8 +22,8 @@ from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.store.dialect.lock import MemoryLock
 from servers.process import until
-from tests.alerts.storage.test_outbox import put, states
 from tests.support.notifications import notification
+from tests.support.outbox import put, states
 
 PATIENCE_S: Final = 120.0
 

@@ -26,7 +26,7 @@ from hopwatch.monitor.spark.sink import LOG_BYTES, SWEEP_EVERY_US, MicroBatchSin
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import dialect, fencing, reader, schema, writer
 from servers.postgres import Postgres
-from tests.monitor.test_micro_batch import traffic
+from tests.support.batch_traffic import traffic
 from tests.support.clock import ManualClock
 from tests.support.conclusions import dump_tables
 from tests.support.micro_batches import MicroBatches
