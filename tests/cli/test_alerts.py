@@ -19,7 +19,7 @@ from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.cli.main import main
 from hopwatch.monitor import settings
 from hopwatch.monitor.store import dialect, schema, tables
-from tests.alerts.test_batch_hook import BEFORE_AMENDED
+from tests.support.alert_batches import BEFORE_AMENDED
 from tests.support.batch_traffic import traffic
 from tests.support.channel import Receiver, Spell
 from tests.support.clock import ManualClock

@@ -19,7 +19,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, cell_at, chromium, drag_across, free_port, new_page
-from tests.e2e.test_dashboard import GRAPH, drawn_at, figure, row
+from tests.e2e.page_elements import GRAPH, drawn_at, figure, row
 
 HOPWATCH: Final = (sys.executable, "-m", "hopwatch")
 FLAGS: Final = "demo --drop router=0.02 --rate 300 --dashboard-port"

@@ -25,7 +25,7 @@ from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
 from hopwatch.probes.values import TimeUnit
 from hopwatch.testing import EPOCH_US, ManualClock
-from tests.gate.test_codec import with_event
+from tests.gate.events import with_event
 from tests.support.examples import examples
 from tests.support.schema_store import MemoryShelf
 from tests.support.schemas import FIRST, SCHEMAS, SECOND, Json, changed, record, schema

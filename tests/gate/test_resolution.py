@@ -18,7 +18,7 @@ from hopwatch.gate.avro_body import ResolutionError, UnreadableError
 from hopwatch.gate.codec import PREFIX_BYTES, Codec
 from hopwatch.gate.registry.compatibility import is_readable
 from hopwatch.gate.resolution import Resolution
-from tests.gate.test_codec import with_event
+from tests.gate.events import with_event
 from tests.support.examples import examples
 from tests.support.schemas import FIRST, SCHEMAS, SECOND, Json, changed, record, schema
 

@@ -17,7 +17,7 @@ from hopwatch.gate.registry.avro_schema import Schema
 from servers.kafka import Kafka
 from servers.process import Process, answers, free_ports, until
 from tests.real.event_producers import Producers, compared
-from tests.real.test_gate import RUN
+from tests.real.gate_command import RUN
 from tests.repository import ROOT
 from tests.support.gate_client import ORDER, configured
 

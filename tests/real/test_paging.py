@@ -13,17 +13,17 @@ from sqlalchemy import Engine
 
 from servers.process import until
 from tests.alerts.conftest import prepared
-from tests.alerts.delivery.test_delivery import STREAMS, a_drop
-from tests.alerts.delivery.test_dispatcher_killed import run
-from tests.alerts.test_acceptance import ONLY_LOSS
 from tests.support.alert_scenario import build_rules
 from tests.support.channel import ERROR
 from tests.support.delivery_scenario import Post
+from tests.support.dispatcher_process import run
 from tests.support.http_receiver import Receiver as Other
 from tests.support.http_receiver import answers, certificate, closes, hangs, receiving, server_tls
+from tests.support.loss_rules import ONLY_LOSS
 from tests.support.notifications import notification
 from tests.support.outbox import RESOLVED, put, states
 from tests.support.pager import Pager, Paging, channel, paging
+from tests.support.streams import STREAMS, a_drop
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path as Folder
 
 from servers.kafka import Kafka
 from servers.process import until
-from tests.real.test_validate import Traffic, check_all
+from tests.real.validated_traffic import Traffic, check_all
 from tests.real.validators import Place
 
 AWAY, BACK = "the calls to the brokers fail", "the brokers answer again"

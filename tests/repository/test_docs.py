@@ -15,12 +15,12 @@ import pytest
 from hopwatch.monitor import settings
 from tests.repository import ROOT
 from tests.repository.deployment import commands
+from tests.repository.line_limits import MOST_COLUMNS
 from tests.support import page_blocks
 
 DOCS: Final = ROOT / "docs"
 PAGES: Final = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 GUIDES: Final = sorted([ROOT / "README.md", *DOCS.glob("*.md")])
-MOST_COLUMNS: Final = 120
 PRODUCT: Final = ("probes", "gate", "monitor", "alerts", "dashboards", "cli")
 AMERICAN: Final = re.compile(
     r"(?i)\b(?:colors?|behaviors?|labeled|cancell?ed(?<!cancelled)|judgments?|neighbors?|favor\w*|centers?|catalogs?"

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import tarfile
-import tomllib
 import venv
 import zipfile
 from functools import partial
@@ -20,21 +19,9 @@ from packaging.requirements import Requirement
 
 import hopwatch
 from tests.repository import ROOT
-
-TEXT: Final = (ROOT / "pyproject.toml").read_text()
-PROJECT: Final = tomllib.loads(TEXT)
+from tests.repository.project import EMBEDDED, PROJECT, TEXT
 
 FOLDERS: Final = ("probes", "gate", "monitor", "alerts", "dashboards", "cli", "demo")
-
-EMBEDDED: Final = """
-import importlib.abc, sys
-class OnlyBase(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {others!r}:
-            raise ModuleNotFoundError(f"not among the base dependencies: {{name}}", name=name)
-sys.meta_path.insert(0, OnlyBase())
-from hopwatch import Probe
-"""
 
 
 STAMPED: Final = """

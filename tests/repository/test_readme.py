@@ -15,7 +15,7 @@ from hopwatch import Probe
 from hopwatch.monitor import settings
 from tests.repository import ROOT
 from tests.repository.deployment import commands
-from tests.repository.test_pyproject import PROJECT
+from tests.repository.project import PROJECT
 from tests.support import page_blocks
 from tests.support.page_blocks import Command
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from hopwatch.gate.codec import Codec
 from hopwatch.gate.registry.python_code import CodeGenerationError, generate_module
-from tests.gate.test_codec import with_event
+from tests.gate.events import with_event
 from tests.support.examples import examples
 from tests.support.schemas import ORDER, SCHEMAS, Json, record, schema
 

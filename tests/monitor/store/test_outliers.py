@@ -21,7 +21,7 @@ from hopwatch.monitor.outliers.series_tracker import FindingChanges, SeriesTrack
 from hopwatch.monitor.results import Status, Verdict, WindowResult
 from hopwatch.monitor.store import fencing, outliers, reader, retention, tables, writer
 from hopwatch.monitor.store.rollups import HOUR_US
-from tests.monitor.outliers.test_series_tracker import NODES, minute, straight, struck
+from tests.monitor.window_series import NODES, minute, straight, struck
 from tests.support.clock import ManualClock
 from tests.support.spool import STREAM_CONFIGS
 

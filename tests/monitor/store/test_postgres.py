@@ -19,7 +19,7 @@ from hopwatch.monitor.payloads import SetAside
 from hopwatch.monitor.store import dialect, reader, schema, writer
 from hopwatch.monitor.store.writer import Changes
 from servers.postgres import PASSWORD, USER, Postgres
-from tests.monitor.store.test_sqlite import another_monitor, failed
+from tests.monitor.store.store_process import another_monitor, failed
 from tests.support.conclusions import dump_tables
 
 

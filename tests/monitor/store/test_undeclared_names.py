@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 from hopwatch.monitor.accounting.undeclared_names import MAX_PROBE_CHARS, UndeclaredName
 from hopwatch.monitor.payloads import SendingInstance, SetAside
 from hopwatch.monitor.store import retention, schema, undeclared_names
-from tests.monitor.accounting.test_undeclared_names import DECLARED, aside
+from tests.monitor.undeclared_records import DECLARED, aside
 from tests.support.clock import ManualClock
 from tests.support.spool import at_us
 

@@ -24,7 +24,7 @@ from hopwatch.probes.taps.http import books, pending_resends, unstamped_nodes
 from hopwatch.probes.taps.http.refusals import WINDOWS_BACK, RefusedObservations
 from hopwatch.probes.testing import batch_observations
 from hopwatch.testing import EPOCH_US
-from tests.probes.taps.http.test_app import JSON, trickle
+from tests.probes.taps.http.bodies import JSON, trickle
 from tests.support.batches import HEARTBEAT, TWO_PASSED, record_of
 from tests.support.tap_client import GOOD, ONE, PATH, Asked
 
