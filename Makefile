@@ -97,7 +97,7 @@ $(VENV)/jars/%: jars/%.pom.xml $(VENV)/installed
 
 # Classes that Java reads once, for all Sparks and brokers that the tests start (ADR 0161).
 $(VENV)/jars/archived: $(VENV)/jars/broker $(VENV)/installed
-	@$(VENV)/bin/python -m tests.real.servers.archive_writer >/dev/null
+	@$(VENV)/bin/python -m servers.archive_writer >/dev/null
 	@touch $@
 
 # Run it after a change of the dependencies in pyproject.toml. It has a .venv of its own, because pip-tools pins no pip.

@@ -20,7 +20,7 @@ from bench.query_cost import STANDING
 from bench.speed import Progress
 from bench.viewers import looked
 from hopwatch.monitor.store import dialect
-from tests.real.servers.postgres import Postgres
+from servers.postgres import Postgres
 
 LOADS: Final = 20
 PLAIN_LOADS: Final = 3

@@ -26,7 +26,7 @@ from hopwatch.probes.contract.envelope import decode, encode
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from hopwatch.probes.contract.limits import WINDOW_MS
 from hopwatch.probes.sinks.kafka import KafkaSink
-from tests.real.servers.kafka import Kafka
+from servers.kafka import Kafka
 
 MINUTES: Final = 4
 """All of them are plausible at once: from the minute before this one to two ahead."""

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import settings
 
 from hopwatch.monitor.spark import session
-from tests import engines
-from tests.examples import EVERY_RUN, SOAK
+from tests.support import engines
+from tests.support.examples import EVERY_RUN, SOAK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["tests.real.servers.postgres"]
+pytest_plugins = ["tests.support.postgres"]
 
 # How long a case takes says more about the machine and its other guests than about the code.
 # Every run tries the same cases, so that what fails is what was changed; ``--hypothesis-profile=search`` tries others.

@@ -23,7 +23,7 @@ from bench.gate.server import GATE, KINDS, EntranceServer
 from bench.gate.slow import SPREAD_S
 from bench.speed import Progress
 from bench.truth import WrongResultError
-from tests.real.servers.kafka import Kafka
+from servers.kafka import Kafka
 
 PARTITIONS: Final = 4
 _AHEAD_S: Final = 2.0

@@ -16,8 +16,8 @@ from urllib.request import urlopen
 from bench.contestant import ContestantError, keep_to_cores
 from bench.gate.client import HOST
 from bench.gate.orders import STREAM
-from tests.real.servers.kafka import Kafka
-from tests.real.servers.process import free_ports
+from servers.kafka import Kafka
+from servers.process import free_ports
 
 GATE, UNCHECKED, PLAIN = "gate", "unchecked", "plain"
 KINDS: Final = (GATE, UNCHECKED, PLAIN)

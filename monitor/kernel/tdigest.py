@@ -1,7 +1,8 @@
 """Lag percentiles: a t-digest built in bulk from one array, the same to the byte for the same values, and mergeable.
 
 The error is in rank: a value x is right for q when q lies in [P(X < x), P(X <= x)], and else off by the distance.
-Measured over the 26 distributions of ``tests/distributions.py`` and over random mixtures of peaks, ties and tails:
+Measured over the 26 distributions of ``tests/support/distributions.py`` and over random mixtures of peaks, ties and
+tails:
 
 =========================================  =======  =======  =======  ============
 worst error                                p50      p95      p99      any other q

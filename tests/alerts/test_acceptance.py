@@ -6,11 +6,10 @@ import pytest
 
 from hopwatch.alerts.events import Unit, Word
 from hopwatch.monitor.results import Verdict, format_iso
-from tests.alerts.play import FIRING, RESOLVED, Play, build_rules
-from tests.alerts.windows import at, lag
+from tests.support.alert_scenario import FIRING, RESOLVED, Play, build_rules
+from tests.support.loss_rules import BURN, LOSS, ONLY_LOSS
+from tests.support.windows import at, lag
 
-LOSS, BURN = "loss/page/orders", "burn_rate/page/orders"
-ONLY_LOSS = '[alerts]\ndefaults = false\n[[alerts.rules]]\nkind = "loss"\n'
 ONLY_BURN = '[alerts]\ndefaults = false\n[[alerts.rules]]\nkind = "burn_rate"\nkeep_firing_for = "1m"\n'
 
 

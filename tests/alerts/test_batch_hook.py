@@ -14,37 +14,20 @@ from sqlalchemy import Engine, select
 from hopwatch.alerts.batch_hook import AlertHook
 from hopwatch.alerts.decision.evaluation import AlertSnapshot
 from hopwatch.alerts.decision.inputs import ObjectiveCounts
-from hopwatch.alerts.decision.rules import AlertRules
 from hopwatch.alerts.events import AlertKind, Event, Notification
 from hopwatch.alerts.storage import alert_state, history_queries, outbox
-from hopwatch.monitor.micro_batch import BatchFollower
 from hopwatch.monitor.outliers.explanation import Explanation
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 from hopwatch.monitor.store import tables
-from tests.alerts.play import build_rules
-from tests.micro_batches import MicroBatches
-from tests.monitor.spark.test_sink import ATTEMPTS, BEFORE, BEHIND, Stream, Trouble
-from tests.monitor.spool_builder import START_US, STREAM_CONFIGS
-from tests.monitor.store.conclusions import dump_tables
-from tests.monitor.test_micro_batch import traffic
+from tests.support.alert_batches import BEFORE_AMENDED, alerting, play, rules
+from tests.support.batch_traffic import traffic
+from tests.support.conclusions import dump_tables
+from tests.support.micro_batches import MicroBatches
+from tests.support.sink_stream import ATTEMPTS, BEFORE, BEHIND, Stream, Trouble
+from tests.support.spool import START_US, STREAM_CONFIGS
 
-PATIENT: Final = "".join(f'[[alerts.rules]]\nkind = "{kind}"\nthreshold = "1h"\n' for kind in ("lag", "end_to_end_lag"))
 PAGE: Final = "loss/page/orders"
-BEFORE_AMENDED: Final = 11
-"""After so many micro-batches two windows are lossy; later ones amend both to UNKNOWN, as a batch never came."""
-
-
-def rules(text: str = "") -> AlertRules:
-    """Return the default rules for the stream that the spooled traffic is of."""
-    made = build_rules(text or PATIENT)
-    streams = {"orders": replace(made.streams["orders"], terms=STREAM_CONFIGS["orders"].terms)}
-    return AlertRules(made.rules, streams, made.dashboard)
-
-
-def alerting(text: str = "") -> BatchFollower:
-    """Return what follows a micro-batch: pages go to two channels, all else to none."""
-    return AlertHook(rules(text), lambda one: ("pager", "chat") if one.severity == "page" else ())
 
 
 def history(engine: Engine) -> list[tuple[str, str]]:
@@ -52,15 +35,6 @@ def history(engine: Engine) -> list[tuple[str, str]]:
     column = tables.alert_history.c
     with engine.begin() as connection:
         return [tuple(row) for row in connection.execute(select(column.event, column.key).order_by(column.number))]
-
-
-def play(stream: MicroBatches, folder: Path, most: int | None = None, **crash: bool) -> MicroBatches:
-    """Run the traffic of five minutes, of which every window loses some messages on their way to the second node."""
-    for paths in traffic(folder)[:most]:
-        stream.run(paths, **crash)
-        if crash:
-            stream.restart()
-    return stream
 
 
 def test_a_loss_is_told_in_the_transaction_that_writes_it(engine: Engine, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from hopwatch.alerts.events import Event, EventError, Severity, build_key, from_json, to_json
-from tests.alerts.notifications import notification
+from tests.support.notifications import notification
 
 
 @pytest.mark.parametrize("event", Event)

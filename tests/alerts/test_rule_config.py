@@ -9,7 +9,7 @@ import pytest
 from hopwatch.alerts.decision.rules import AlertRule, BurnSpans, Objective
 from hopwatch.alerts.events import AlertKind, Severity
 from hopwatch.monitor.settings.alerting import KINDS
-from tests.alerts.play import build_rules
+from tests.support.alert_scenario import build_rules
 
 MINUTE_US: Final = 60_000_000
 

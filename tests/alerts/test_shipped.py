@@ -10,10 +10,11 @@ import pytest
 import yaml
 
 from hopwatch.monitor.metrics import catalog
-from tests.alerts import promql, shipped
-from tests.alerts.shipped import ALERTS, DASHBOARD, PROMETHEUS, RECORDED
-from tests.real.servers.prometheus import promtool
+from servers.prometheus import promtool
+from tests.alerts import promql
 from tests.repository import ROOT
+from tests.support import shipped_files
+from tests.support.shipped_files import ALERTS, DASHBOARD, PROMETHEUS, RECORDED
 
 TESTS: Final = yaml.safe_load((PROMETHEUS / "hopwatch.tests.yml").read_text("utf-8"))["tests"]
 
@@ -65,7 +66,7 @@ def test_every_recorded_rule_is_used() -> None:
 
 def test_no_rule_makes_percentiles_of_percentiles() -> None:
     """Lags are compared one by one: an average, a sum or a largest of quantiles says nothing."""
-    queries = [*(rule["expr"] for rule in ALERTS.values()), *RECORDED.values(), *shipped.dashboard_queries()]
+    queries = [*(rule["expr"] for rule in ALERTS.values()), *RECORDED.values(), *shipped_files.dashboard_queries()]
     asked = [query for query in queries if "lag_seconds" in query]
     assert asked
     assert [query for query in asked if re.search(r"\b(avg|sum|max|min|rate|increase|stddev)\b", query)] == []
@@ -76,7 +77,7 @@ def test_no_rule_makes_percentiles_of_percentiles() -> None:
 
 def test_promtool_takes_every_query_of_the_dashboard_and_of_the_autoscalers(tmp_path: Path) -> None:
     """Each as the expression of a rule."""
-    queries = [*shipped.dashboard_queries(), *shipped.autoscaling_queries()]
+    queries = [*shipped_files.dashboard_queries(), *shipped_files.autoscaling_queries()]
     rules = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(queries)]
     path = tmp_path / "queries.yml"
     path.write_text(yaml.safe_dump({"groups": [{"name": "queries", "rules": rules}]}))
@@ -85,7 +86,7 @@ def test_promtool_takes_every_query_of_the_dashboard_and_of_the_autoscalers(tmp_
     assert f"{len(queries)} rules found" in told
 
 
-@pytest.mark.parametrize("panel", shipped.panels(), ids=lambda panel: panel["title"])
+@pytest.mark.parametrize("panel", shipped_files.panels(), ids=lambda panel: panel["title"])
 def test_every_panel_asks_for_what_is_exported(panel: dict[str, Any]) -> None:
     """And names its lines by labels that they have."""
     for target in panel["targets"]:
@@ -96,7 +97,7 @@ def test_every_panel_asks_for_what_is_exported(panel: dict[str, Any]) -> None:
 
 def test_every_metric_is_on_the_dashboard() -> None:
     """What nobody would look at need not be exported."""
-    shown = {name for query in shipped.dashboard_queries() for name in promql.metrics(query)}
+    shown = {name for query in shipped_files.dashboard_queries() for name in promql.metrics(query)}
     assert {promql.EXPORTED[name] for name in shown} == set(catalog.ALL_METRICS)
 
 
@@ -113,7 +114,7 @@ def test_variables_of_the_dashboard_ask_for_what_is_exported() -> None:
 
 def test_unknown_is_a_state_of_its_own() -> None:
     """With a colour that is neither that of good nor that of loss; every verdict has one."""
-    (timeline,) = [panel for panel in shipped.panels() if panel["type"] == "state-timeline"]
+    (timeline,) = [panel for panel in shipped_files.panels() if panel["type"] == "state-timeline"]
     states, nothing = timeline["fieldConfig"]["defaults"]["mappings"]
     colours = {one["text"]: one["color"] for one in states["options"].values()}
     assert set(colours) == set(catalog.VERDICT.values)
@@ -146,11 +147,11 @@ def test_panels_do_not_lie_on_each_other() -> None:
 
 def test_autoscalers_ask_for_what_is_exported() -> None:
     """Of one node, or of a stream's ends."""
-    for query in shipped.autoscaling_queries():
+    for query in shipped_files.autoscaling_queries():
         assert list(promql.faults(query)) == []
 
 
-@pytest.mark.parametrize("query", list(shipped.autoscaling_queries()))
+@pytest.mark.parametrize("query", list(shipped_files.autoscaling_queries()))
 def test_autoscalers_have_no_sample_where_nothing_is_known(query: str) -> None:
     """Neither from a monitor that hangs or is behind, nor of a window that is UNKNOWN or SILENT."""
     assert "hopwatch_last_batch_timestamp_seconds < 120" in query
@@ -179,7 +180,7 @@ def test_autoscalers_are_told_nothing_of_a_stream_that_has_gone_silent(known: st
     series = [{"series": f"hopwatch_{name}", "values": told} for name, told in values.items()]
     asked = [
         {"expr": f"count({query}) or vector(0)", "eval_time": "40m", "exp_samples": [{"value": int(known == "CLEAN")}]}
-        for query in shipped.autoscaling_queries()
+        for query in shipped_files.autoscaling_queries()
     ]
     path = tmp_path / "tests.yml"
     path.write_text(yaml.safe_dump({"tests": [{"interval": "1m", "input_series": series, "promql_expr_test": asked}]}))
@@ -189,7 +190,7 @@ def test_autoscalers_are_told_nothing_of_a_stream_that_has_gone_silent(known: st
 
 def test_keda_takes_no_answer_for_zero() -> None:
     """And none of its pods away for it."""
-    scaled = shipped.autoscaling()["keda"]
+    scaled = shipped_files.autoscaling()["keda"]
     assert (scaled["apiVersion"], scaled["kind"]) == ("keda.sh/v1alpha1", "ScaledObject")
     assert scaled["spec"]["minReplicaCount"] >= 1
     assert "fallback" not in scaled["spec"]
@@ -201,7 +202,7 @@ def test_keda_takes_no_answer_for_zero() -> None:
 
 def test_the_autoscaler_of_kubernetes_asks_for_metrics_that_the_adapter_makes() -> None:
     """By the labels that are left of them."""
-    found = shipped.autoscaling()
+    found = shipped_files.autoscaling()
     rules = {rule["name"]["as"]: rule for rule in found["prometheus-adapter"]["rules"]["external"]}
     assert (found["hpa"]["apiVersion"], found["hpa"]["kind"]) == ("autoscaling/v2", "HorizontalPodAutoscaler")
     for metric in found["hpa"]["spec"]["metrics"]:

@@ -8,7 +8,7 @@ from bench.nab import MarkedSeries, Profile
 from bench.noise import PIPELINE, STATIONARY, FalseOutliers
 from bench.outliers import Detector
 from bench.series_cost import SeriesCost, WarmUp
-from tests.bench.test_tables import cells
+from tests.bench.table_cells import cells
 
 
 def test_detectors_stand_above_the_goal() -> None:

@@ -20,7 +20,7 @@ from hopwatch.monitor.store import dialect, schema
 from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.segment import read_frames
-from tests.micro_batches import MicroBatches
+from tests.support.micro_batches import MicroBatches
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from bench import progress
 from bench.progress import Rates, Trigger
 from hopwatch.monitor.results import Status
-from tests.monitor.store.conclusions import build_conclusion
+from tests.support.conclusions import build_conclusion
 
 
 def told(batch: int, at: str, took_ms: int, rows: int | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from bench.result_check import by_key, check_store, from_columns
 from bench.truth import WrongResultError, print_of
 from bench.work import rules
 from hopwatch.monitor.store import dialect, schema
-from tests.micro_batches import MicroBatches, run_once
+from tests.support.micro_batches import MicroBatches, run_once
 
 
 @pytest.fixture

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from io import StringIO
-
-from rich.console import Console, RenderableType
-
 from bench import tables
 from bench.growth import Growth
 from bench.kafka import KafkaThroughput
@@ -13,20 +9,7 @@ from bench.live import TimeSpan
 from bench.outage import Outage
 from bench.speed import ONCE_WARM, STREAM, SpeedLine
 from bench.stamp_cost import Cost
-
-
-def drawn(table: RenderableType) -> list[list[str]]:
-    """Return the cells of each line, as a pipe gets them."""
-    console = Console(file=StringIO(), width=1_000)
-    console.print(table)
-    assert isinstance(console.file, StringIO)
-    lines = console.file.getvalue().splitlines()
-    return [[cell for cell in line.split("  ") if cell.strip()] for line in lines]
-
-
-def cells(table: RenderableType) -> dict[str, list[str]]:
-    """Return the cells behind the first of each line."""
-    return {line[0].strip(): [cell.strip() for cell in line[1:]] for line in drawn(table) if line}
+from tests.bench.table_cells import cells
 
 
 def test_a_ratio_below_one_is_a_contestant_ahead_of_us() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.workspace import Workspace
+from tests.support.workspace import Workspace
 
 
 @pytest.fixture(autouse=True)

@@ -19,13 +19,13 @@ from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.cli.main import main
 from hopwatch.monitor import settings
 from hopwatch.monitor.store import dialect, schema, tables
-from tests.alerts.receiver import Receiver, Spell
-from tests.alerts.test_batch_hook import BEFORE_AMENDED
-from tests.alerts.windows import at
-from tests.cli.workspace import CONFIGURATION, Workspace
-from tests.micro_batches import MicroBatches
-from tests.monitor.manual_clock import ManualClock
-from tests.monitor.test_micro_batch import traffic
+from tests.support.alert_batches import BEFORE_AMENDED
+from tests.support.batch_traffic import traffic
+from tests.support.channel import Receiver, Spell
+from tests.support.clock import ManualClock
+from tests.support.micro_batches import MicroBatches
+from tests.support.windows import at
+from tests.support.workspace import CONFIGURATION, Workspace
 
 Captured = pytest.CaptureFixture[str]
 RULES = """

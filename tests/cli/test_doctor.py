@@ -16,8 +16,8 @@ from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.settings.alerting import AlertsSettings
 from hopwatch.monitor.store import dialect, writer
 from hopwatch.probes.contract.batch import Batch, BatchKind, Drop
-from tests.cli.workspace import CONFIGURATION, Workspace, closing_batches, one_of_ten_lost
-from tests.monitor.spool_builder import START_MS, at_us, make_batch, observation_batch, window_ms, write_segment
+from tests.support.spool import START_MS, at_us, make_batch, observation_batch, window_ms, write_segment
+from tests.support.workspace import CONFIGURATION, Workspace, closing_batches, one_of_ten_lost
 
 CHECKS = ["config", "python", "java", "spark", "transport", "clocks", "store", "data", "alerts", "workdir"]
 TOLD = """

@@ -13,8 +13,8 @@ from hopwatch.probes.contract.batch import Batch, WireIdKind
 from hopwatch.probes.contract.id_texts import join_texts
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import NO_REASON
-from tests.cli.workspace import Workspace, closing_batches, one_of_ten_lost
-from tests.monitor.spool_builder import at_us, observation_batch, pack_lags, window_ms, write_segment
+from tests.support.spool import at_us, observation_batch, pack_lags, window_ms, write_segment
+from tests.support.workspace import Workspace, closing_batches, one_of_ten_lost
 
 Captured = pytest.CaptureFixture[str]
 UUID = uuid.UUID("0189d1a2-0000-7000-8000-00000000abcd")

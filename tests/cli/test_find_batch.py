@@ -16,8 +16,8 @@ from hopwatch.probes.contract.batch import Batch, WireIdKind
 from hopwatch.probes.contract.id_texts import join_texts
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import NO_REASON
-from tests.cli.workspace import Workspace, closing_batches
-from tests.monitor.spool_builder import observation_batch, pack_lags
+from tests.support.spool import observation_batch, pack_lags
+from tests.support.workspace import Workspace, closing_batches
 
 Captured = pytest.CaptureFixture[str]
 TEXTS = ("order-1", "order-2", "order-3", "größe")

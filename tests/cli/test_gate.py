@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hopwatch.cli.main import main
-from tests.cli.workspace import Workspace
+from tests.support.workspace import Workspace
 
 
 def test_health_has_a_port_of_its_own(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from hopwatch.cli import loss_table
 from hopwatch.monitor.kernel.window import WindowPolicy
-from tests.monitor.spool_builder import START_US, at_us
+from tests.support.spool import START_US, at_us
 
 Json = dict[str, Any]
 LAG = {"count": 9, "min": 1, "p50": 2, "p95": 1_500, "p99": 2_500, "max": 3_000_000}

@@ -20,10 +20,10 @@ from hopwatch.monitor.results import CommittedBatch
 from hopwatch.monitor.spark import job, session
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import dialect, schema
-from tests.alerts.notifications import notification
-from tests.alerts.windows import at, window
-from tests.cli.workspace import CONFIGURATION, Workspace, one_of_ten_lost
-from tests.real.servers.process import free_ports, until
+from servers.process import free_ports, until
+from tests.support.notifications import notification
+from tests.support.windows import at, window
+from tests.support.workspace import CONFIGURATION, Workspace, one_of_ten_lost
 
 
 @contextmanager

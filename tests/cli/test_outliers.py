@@ -17,8 +17,8 @@ from hopwatch.monitor.outliers.explanation import Explanation, SurpriseReason
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.outliers.series_tracker import FindingChanges, OutlierFinding
 from hopwatch.monitor.store import dialect, outliers, schema
-from tests.cli.workspace import Workspace
-from tests.monitor.spool_builder import START_US
+from tests.support.spool import START_US
+from tests.support.workspace import Workspace
 
 Captured = pytest.CaptureFixture[str]
 

@@ -27,7 +27,7 @@ from hopwatch.monitor.store.subjects import SubjectStore
 from hopwatch.probes.contract.kafka import KafkaAccess
 from hopwatch.probes.contract.segment import read_frames
 from hopwatch.probes.message_headers import generate_id
-from tests.gate.gate_client import CONFIG, GOOD, ORDER
+from tests.support.gate_client import CONFIG, GOOD, ORDER
 
 Captured = pytest.CaptureFixture[str]
 RULE: Final = """

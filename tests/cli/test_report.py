@@ -11,8 +11,8 @@ import pytest
 from hopwatch.cli.main import main
 from hopwatch.monitor.store import dialect, schema, writer
 from hopwatch.probes.contract.batch import BatchKind, Drop
-from tests.cli.workspace import CONFIGURATION, Workspace, closing_batches, one_of_ten_lost
-from tests.monitor.spool_builder import START_MS, at_us, make_batch, observation_batch, window_ms
+from tests.support.spool import START_MS, at_us, make_batch, observation_batch, window_ms
+from tests.support.workspace import CONFIGURATION, Workspace, closing_batches, one_of_ten_lost
 
 Captured = pytest.CaptureFixture[str]
 

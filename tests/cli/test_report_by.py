@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cli.workspace import Workspace, one_of_ten_lost
+from tests.support.workspace import Workspace, one_of_ten_lost
 
 Captured = pytest.CaptureFixture[str]
 FIELDS = (

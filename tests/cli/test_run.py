@@ -23,14 +23,14 @@ from hopwatch.monitor.spark import job, session
 from hopwatch.monitor.spark.sources import spool
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import dialect, instances, schema, writer
-from tests.alerts.notifications import notification
-from tests.alerts.receiver import Receiver
-from tests.alerts.storage.test_outbox import put, states
-from tests.cli.workspace import CONFIGURATION, Workspace
-from tests.monitor.file_permissions import without_root
-from tests.monitor.manual_clock import ManualClock
-from tests.monitor.spool_builder import STREAM_CONFIGS
-from tests.monitor.store.conclusions import build_conclusion
+from tests.support.channel import Receiver
+from tests.support.clock import ManualClock
+from tests.support.conclusions import build_conclusion
+from tests.support.file_permissions import without_root
+from tests.support.notifications import notification
+from tests.support.outbox import put, states
+from tests.support.spool import STREAM_CONFIGS
+from tests.support.workspace import CONFIGURATION, Workspace
 
 Captured = pytest.CaptureFixture[str]
 FORMS: Final[tuple[list[str], ...]] = ([], ["--once"])

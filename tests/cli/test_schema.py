@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hopwatch.cli.main import main
-from tests.cli.workspace import Workspace
-from tests.gate.registry.schemas import BROKEN, CONFLICT, FIRST, Json, record, schema
+from tests.support.schemas import BROKEN, CONFLICT, FIRST, Json, record, schema
+from tests.support.workspace import Workspace
 
 Captured = pytest.CaptureFixture[str]
 

@@ -14,8 +14,8 @@ from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.store import dialect, schema, tables
 from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.monitor.store.tables import SCHEMA_VERSION
-from tests.cli.workspace import Workspace, one_of_ten_lost
-from tests.monitor.spool_builder import START_US
+from tests.support.spool import START_US
+from tests.support.workspace import Workspace, one_of_ten_lost
 
 Captured = pytest.CaptureFixture[str]
 

@@ -14,7 +14,7 @@ from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.taps.state import StateFile
 from hopwatch.testing import EPOCH_US
-from tests.probes.test_process import ROOT, rows, spooled
+from tests.support.probe_host import ROOT, rows, spooled
 
 LAST_S = 60
 RUN = (sys.executable, "-m", "hopwatch", "tap")

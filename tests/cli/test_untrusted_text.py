@@ -33,11 +33,11 @@ from hopwatch.probes.contract.batch import WireIdKind
 from hopwatch.probes.contract.id_texts import join_texts
 from hopwatch.probes.contract.ids import hash_text
 from hopwatch.probes.message_headers import generate_id
-from tests.cli.workspace import CONFIGURATION, Workspace
-from tests.gate.registry.schemas import record
-from tests.micro_batches import MicroBatches
-from tests.monitor.spool_builder import START_US, observation_batch, write_segment
-from tests.monitor.test_micro_batch import traffic
+from tests.support.batch_traffic import traffic
+from tests.support.micro_batches import MicroBatches
+from tests.support.schemas import record
+from tests.support.spool import START_US, observation_batch, write_segment
+from tests.support.workspace import CONFIGURATION, Workspace
 
 Captured = pytest.CaptureFixture[str]
 

@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from hopwatch.cli.main import main
-from tests.gate.gate_client import configured
-from tests.gate.registry.schemas import FIRST
+from tests.support.gate_client import configured
+from tests.support.schemas import FIRST
 
 TO = "kafka://127.0.0.1:1/orders"
 ASKED = ["--stream", "orders", "--group", "g"]

@@ -11,8 +11,8 @@ from sqlalchemy import update
 from hopwatch.cli.main import main
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.monitor.store.tables import SCHEMA_VERSION
-from tests.cli.workspace import CONFIGURATION, Workspace, one_of_ten_lost
-from tests.monitor.store.conclusions import dump_tables
+from tests.support.conclusions import dump_tables
+from tests.support.workspace import CONFIGURATION, Workspace, one_of_ten_lost
 
 GATED: Final = CONFIGURATION.replace('"a -> b"', '"gate -> b"') + '[gate.streams.orders]\nto = "spool:./events"\n'
 ASKED: Final[dict[str, list[str]]] = {

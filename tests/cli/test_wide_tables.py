@@ -17,8 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hopwatch.cli import wide_tables
-from tests.cli.workspace import CONFIGURATION, Workspace, one_of_ten_lost
 from tests.repository import ROOT
+from tests.support.workspace import CONFIGURATION, Workspace, one_of_ten_lost
 
 Captured = pytest.CaptureFixture[str]
 KEY = "2026-01-01 00:00Z"

@@ -9,7 +9,7 @@ from hopwatch.dashboards.views import series
 from hopwatch.dashboards.views.address import HeatMeasure
 from hopwatch.dashboards.views.alt_text import AltTextWriter
 from hopwatch.monitor.results import Verdict
-from tests.alerts.windows import lag, window
+from tests.support.windows import lag, window
 
 TOLD = AltTextWriter(UTC, "minute")
 STEPS = (

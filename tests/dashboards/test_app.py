@@ -11,10 +11,8 @@ from hopwatch.alerts.events import AlertKind, Severity
 from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
 from hopwatch.dashboards.views.address import PageName
 from hopwatch.monitor.results import Status, Verdict
-from tests.alerts.notifications import notification
-from tests.alerts.windows import at, window
-from tests.dashboards import health_data
-from tests.dashboards.stores import (
+from tests.support import health_data
+from tests.support.dashboard_stores import (
     HOSTILE,
     build_windows,
     chain,
@@ -26,6 +24,8 @@ from tests.dashboards.stores import (
     run_app,
     store_url,
 )
+from tests.support.notifications import notification
+from tests.support.windows import at, window
 
 
 def test_without_a_store_the_page_says_how_to_send_the_first_observation(tmp_path: Path) -> None:

@@ -22,11 +22,8 @@ from hopwatch.monitor.payloads import SendingInstance
 from hopwatch.monitor.results import Verdict
 from hopwatch.monitor.store import undeclared_names
 from hopwatch.monitor.store.writer import set_values
-from tests.alerts import notifications
-from tests.alerts.notifications import alert, notification
-from tests.alerts.windows import at, window
-from tests.dashboards import health_data
-from tests.dashboards.stores import (
+from tests.support import health_data, notifications
+from tests.support.dashboard_stores import (
     HOSTILE,
     build_windows,
     chain,
@@ -38,7 +35,9 @@ from tests.dashboards.stores import (
     run_app,
     store_url,
 )
-from tests.monitor.spool_builder import STREAM_CONFIGS
+from tests.support.notifications import alert, notification
+from tests.support.spool import STREAM_CONFIGS
+from tests.support.windows import at, window
 
 PAGES: Final = ("probes", "alerts", "quality")
 LOSS: Final = notification(

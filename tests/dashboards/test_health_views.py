@@ -18,9 +18,9 @@ from hopwatch.dashboards.views.colours import DARK, LIGHT, Palette, compute_cont
 from hopwatch.monitor.accounting.instances import InstanceState
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.payloads import SET_ASIDE_REASONS
-from tests.alerts.notifications import alert, notification
-from tests.alerts.windows import at
-from tests.dashboards.health_data import over
+from tests.support.health_data import over
+from tests.support.notifications import alert, notification
+from tests.support.windows import at
 
 
 def of(*told: HistoryEntry, lasting: tuple[OpenIncident, ...] = ()) -> AlertsInRange:

@@ -15,9 +15,9 @@ from hopwatch.dashboards.views.access import explain_refusal
 from hopwatch.monitor import settings
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.settings.dashboard import LoginSettings
-from tests.cli.workspace import CONFIGURATION, Workspace
-from tests.dashboards.stores import PATIENCE_S, build_windows, fill, read_page
-from tests.monitor.settings.test_dashboard import HIDDEN, LOGIN, SIGNING
+from tests.support.dashboard_stores import PATIENCE_S, build_windows, fill, read_page
+from tests.support.login_settings import HIDDEN, LOGIN, SIGNING
+from tests.support.workspace import CONFIGURATION, Workspace
 
 ALLOWED = frozenset({"@host.example", "guest@other.example"})
 GUEST = "guest@other.example"

@@ -11,8 +11,8 @@ from streamlit.testing.v1 import AppTest
 
 from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
 from hopwatch.monitor import settings
-from tests.cli.workspace import Workspace, closing_batches, one_of_ten_lost
-from tests.dashboards.stores import (
+from tests.support.clock import ManualClock
+from tests.support.dashboard_stores import (
     HOSTILE,
     build_windows,
     clock,
@@ -23,8 +23,8 @@ from tests.dashboards.stores import (
     run_app,
     store_url,
 )
-from tests.monitor.manual_clock import ManualClock
-from tests.monitor.spool_builder import observation_batch, pack_lags
+from tests.support.spool import observation_batch, pack_lags
+from tests.support.workspace import Workspace, closing_batches, one_of_ten_lost
 
 LOST_ID = f"{9:032x}"
 

@@ -15,10 +15,10 @@ from hopwatch.dashboards.queries.message_search import (
 from hopwatch.dashboards.queries.window_detail import WindowDetailQuery
 from hopwatch.monitor import settings
 from hopwatch.monitor.store import dialect, reader, schema
-from tests.cli.workspace import Workspace, one_of_ten_lost
-from tests.dashboards.stores import build_windows, clock, fill, store_url
-from tests.monitor.manual_clock import ManualClock
-from tests.monitor.spool_builder import START_US, WINDOW_POLICY, pack_ids
+from tests.support.clock import ManualClock
+from tests.support.dashboard_stores import build_windows, clock, fill, store_url
+from tests.support.spool import START_US, WINDOW_POLICY, pack_ids
+from tests.support.workspace import Workspace, one_of_ten_lost
 
 
 class SlowClock(ManualClock):

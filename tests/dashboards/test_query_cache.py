@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, MAX_ENTRIES, QueryCache
-from tests.dashboards.stores import clock, fill, store_url
+from tests.support.dashboard_stores import clock, fill, store_url
 
 
 @dataclass(frozen=True)

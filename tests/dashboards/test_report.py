@@ -19,9 +19,9 @@ from hopwatch.dashboards.views import display_range, texts
 from hopwatch.monitor.results import Status, Verdict, WindowResult
 from hopwatch.monitor.store import dialect, rollups, schema
 from hopwatch.monitor.texts import loss_bounds
-from tests.alerts.windows import at, lag, window
-from tests.cli.workspace import Workspace, one_of_ten_lost
-from tests.dashboards.stores import HOSTILE, build_windows, chain, fill, without_verdict
+from tests.support.dashboard_stores import HOSTILE, build_windows, chain, fill, without_verdict
+from tests.support.windows import at, lag, window
+from tests.support.workspace import Workspace, one_of_ten_lost
 
 BARE = """
 import importlib.abc, sys

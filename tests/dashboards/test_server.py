@@ -14,7 +14,7 @@ import structlog
 from hopwatch.cli.main import main
 from hopwatch.dashboards import server, theme
 from hopwatch.monitor.errors import DependencyError
-from tests.cli.workspace import CONFIGURATION, Workspace
+from tests.support.workspace import CONFIGURATION, Workspace
 
 ALERTS = """
 [alerts]

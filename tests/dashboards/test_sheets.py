@@ -13,8 +13,8 @@ from hopwatch.dashboards.views.address import HeatMeasure
 from hopwatch.dashboards.views.sheets import Sheet
 from hopwatch.monitor.results import Status, Verdict, WindowResult
 from hopwatch.monitor.texts.read_progress import ReadProgress
-from tests.alerts.windows import at, lag, window
-from tests.dashboards.stores import without_verdict
+from tests.support.dashboard_stores import without_verdict
+from tests.support.windows import at, lag, window
 
 TIMED = {
     "a": {"process_duration_p95_us": 2_000, "lag_out_us": lag(5_000)},

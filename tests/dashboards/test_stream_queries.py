@@ -21,10 +21,10 @@ from hopwatch.dashboards.views import step_marks
 from hopwatch.monitor.results import Status, format_iso
 from hopwatch.monitor.store import dialect, reader, rollups, schema
 from hopwatch.monitor.store.writer import set_values
-from tests.alerts.windows import window
-from tests.cli.workspace import Workspace, one_of_ten_lost
-from tests.dashboards.stores import build_windows, chain, fill, store_url, without_verdict
-from tests.monitor.spool_builder import START_US
+from tests.support.dashboard_stores import build_windows, chain, fill, store_url, without_verdict
+from tests.support.spool import START_US
+from tests.support.windows import window
+from tests.support.workspace import Workspace, one_of_ten_lost
 
 MINUTE_US = 60_000_000
 LIVE_STATEMENTS = 4

@@ -19,8 +19,8 @@ from hopwatch.dashboards.views import series
 from hopwatch.dashboards.views.address import HeatMeasure
 from hopwatch.dashboards.views.series import ChartPoint
 from hopwatch.monitor.results import Verdict
-from tests.alerts.windows import at, lag, window
-from tests.dashboards.stores import HOSTILE
+from tests.support.dashboard_stores import HOSTILE
+from tests.support.windows import at, lag, window
 
 LAGS = {"lag_in_us": lag(5_000), "process_duration_p95_us": 1_000}
 

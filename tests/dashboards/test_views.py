@@ -20,8 +20,8 @@ from hopwatch.dashboards.views.address import HeatMeasure
 from hopwatch.dashboards.views.colours import DARK, LIGHT, Palette, compute_contrast
 from hopwatch.monitor.results import Quantiles, RollUp, Status, Verdict, WindowResult
 from hopwatch.monitor.texts.read_progress import ReadProgress
-from tests.alerts.windows import at, lag, window
-from tests.dashboards.stores import without_verdict
+from tests.support.dashboard_stores import without_verdict
+from tests.support.windows import at, lag, window
 
 MINUTE_US = 60_000_000
 

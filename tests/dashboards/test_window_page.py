@@ -16,9 +16,8 @@ from hopwatch.monitor import settings
 from hopwatch.monitor.kernel.masks import ids_from_bytes
 from hopwatch.monitor.kernel.tally import LostIds, empty_tally
 from hopwatch.monitor.results import Status, Verdict
-from tests.alerts.windows import window
-from tests.cli.workspace import Workspace, one_of_ten_lost
-from tests.dashboards.stores import (
+from tests.support.conclusions import build_conclusion, write_conclusions
+from tests.support.dashboard_stores import (
     HOSTILE,
     build_windows,
     chain,
@@ -31,8 +30,9 @@ from tests.dashboards.stores import (
     store_url,
     without_verdict,
 )
-from tests.monitor.spool_builder import pack_ids
-from tests.monitor.store.conclusions import build_conclusion, write_conclusions
+from tests.support.spool import pack_ids
+from tests.support.windows import window
+from tests.support.workspace import Workspace, one_of_ten_lost
 
 AT_3 = "2026-01-01T00:03:00Z"
 

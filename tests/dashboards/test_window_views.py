@@ -22,9 +22,9 @@ from hopwatch.monitor.lookup.journey import MessageStamp
 from hopwatch.monitor.lookup.search import MissingMessage
 from hopwatch.monitor.results import Status, Verdict, WindowResult
 from hopwatch.probes.contract.ids import id_bytes
-from tests.alerts.windows import START_US, window
-from tests.dashboards.stores import HOSTILE
-from tests.monitor.spool_builder import WINDOW_POLICY, at_us, pack_ids
+from tests.support.dashboard_stores import HOSTILE
+from tests.support.spool import WINDOW_POLICY, at_us, pack_ids
+from tests.support.windows import START_US, window
 
 CHAIN = Graph(("a", "b"), (Edge(0, 1, is_required=True),))
 COUNTS = st.integers(0, 10**9)

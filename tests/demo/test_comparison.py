@@ -18,8 +18,8 @@ from hopwatch.demo.entrance.rejections import Rejection
 from hopwatch.demo.faults import Faults, Kill, NodeFaults
 from hopwatch.demo.nodes import NODES
 from hopwatch.demo.truth import NodeAction
-from tests.demo.paper import PaperDemo
-from tests.examples import examples
+from tests.demo.simulation import PaperDemo
+from tests.support.examples import examples
 
 Change = Callable[[dict[str, Any]], None]
 

@@ -12,9 +12,9 @@ from hopwatch.probes.contract import segment
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.limits import ID_BYTES
-from tests.e2e.traffic import rest
-from tests.real.servers.process import Process
+from servers.process import Process
 from tests.repository import ROOT
+from tests.support.spool_traffic import rest
 
 RUN = (sys.executable, "-m", "hopwatch", "demo")
 

@@ -7,17 +7,17 @@ from contextlib import closing
 from pathlib import Path
 
 from hopwatch.demo.faults import NodeFaults
-from hopwatch.demo.layout import Layout, create_layout
+from hopwatch.demo.layout import create_layout
 from hopwatch.demo.links.ends import SocketEnds
 from hopwatch.demo.node_probe import LossySink, SkewedClock, open_probe
 from hopwatch.demo.nodes import STREAM
 from hopwatch.demo.nodes.settings import NodeSettings
 from hopwatch.demo.truth import NodeAction, TruthLog, count_actions, count_entries
 from hopwatch.probes.contract.batch import Batch, BatchKind
-from hopwatch.probes.contract.envelope import decode, encode
-from hopwatch.probes.contract.segment import read_frames
+from hopwatch.probes.contract.envelope import encode
 from hopwatch.testing import MemorySink
-from tests.demo.paper import NOON_US, message_id
+from tests.demo.simulation import NOON_US, message_id
+from tests.demo.spool_reader import read_spool
 
 
 def settings_with(faults: NodeFaults, folder: Path = Path("run")) -> NodeSettings:
@@ -31,12 +31,6 @@ def record(number: int, kind: BatchKind = BatchKind.OBSERVATIONS) -> bytes:
     lags = bytes(8 * (len(ids) // 16))
     batch = Batch("p", NOON_US, number, kind, STREAM, "norm", NOON_US // 1000, NOON_US, NOON_US, len(ids) // 16, ids)
     return encode(Batch(**{**{name: getattr(batch, name) for name in batch.__slots__}, "lag_in_us": lags}))
-
-
-def read_spool(layout: Layout) -> list[Batch]:
-    """Return every batch that is in the spool."""
-    segments = [path.read_bytes() for path in sorted(layout.spool.rglob("*.seg"))]
-    return [decode(data[frame.start : frame.end]) for data in segments for frame in read_frames(data)]
 
 
 def test_a_skewed_clock_is_wrong_by_that_much() -> None:

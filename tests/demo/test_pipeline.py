@@ -23,21 +23,10 @@ from hopwatch.demo.pipeline import RESTART_AFTER_S, NodeDiedError, Pipeline, rea
 from hopwatch.demo.truth import NodeAction, Truth, count_entries, split_ids
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.limits import NOT_STAMPED
-from tests.demo.test_node_probe import read_spool
+from tests.demo.hand_clock import HandClock
+from tests.demo.spool_reader import read_spool
 
 PATIENCE_S = 120.0
-
-
-class HandClock:
-    """Seconds that pass when a test says so."""
-
-    def __init__(self) -> None:
-        """Start at 0."""
-        self.s = 0.0
-
-    def __call__(self) -> float:
-        """Return the moment."""
-        return self.s
 
 
 @pytest.fixture

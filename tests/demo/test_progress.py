@@ -8,8 +8,8 @@ from hopwatch.demo.entrance.outlets import build_spool_outlets
 from hopwatch.demo.layout import create_layout
 from hopwatch.demo.progress import Progress
 from hopwatch.demo.truth import NodeAction, TruthLog
-from tests.demo.paper import message_id
-from tests.demo.test_pipeline import HandClock
+from tests.demo.hand_clock import HandClock
+from tests.demo.simulation import message_id
 
 
 def test_the_rate_is_that_since_the_last_look(tmp_path: Path) -> None:

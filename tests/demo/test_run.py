@@ -24,8 +24,8 @@ from hopwatch.demo.options import RunOptions
 from hopwatch.demo.run import OVERDUE_S, DemoRun, open_links, write_comparison
 from hopwatch.demo.screen import Screen
 from hopwatch.monitor.errors import HopwatchError
-from tests.demo.paper import NOON_US, PaperDemo, honest_report
-from tests.demo.test_pipeline import HandClock
+from tests.demo.hand_clock import HandClock
+from tests.demo.simulation import NOON_US, PaperDemo, honest_report
 
 DROPS = Faults(1, {"router": NodeFaults(drop_ratio=0.1)})
 

@@ -8,8 +8,8 @@ from rich.console import Console
 
 from hopwatch.demo.comparison_line import ComparisonLine
 from hopwatch.demo.screen import PLAIN_STATUS_EVERY_S, Screen
-from tests.demo.test_pipeline import HandClock
-from tests.demo.test_table import window
+from tests.demo.hand_clock import HandClock
+from tests.demo.report_window import window
 
 
 def screen(*, is_terminal: bool) -> tuple[Screen, StringIO, HandClock]:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.cli.workspace import Workspace
 from tests.e2e.browser import SEEN_WITHIN_MS, chromium, dashboard, new_page
+from tests.support.workspace import Workspace
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from hopwatch.monitor import settings
 from hopwatch.monitor.store import dialect, reader, schema
 from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.contract.segment import MAGIC, encode_frame
-from tests.micro_batches import run_once
+from tests.support.micro_batches import run_once
 
 RATE_PER_S: Final = 500
 TICK_S: Final = 0.02

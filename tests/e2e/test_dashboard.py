@@ -11,22 +11,20 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, Dialog, Page, Position, expect
+from playwright.sync_api import Browser, Dialog, Page, expect
 
-from hopwatch.dashboards.charts.pathway import ABOVE_PX, BELOW_PX, SIDE_PX
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.probes.contract.batch import BatchKind
-from tests.cli.workspace import CONFIGURATION, Workspace
-from tests.dashboards.stores import HOSTILE, build_windows, fill
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, cell_at, dashboard, drag_across, new_page
-from tests.micro_batches import run_once
-from tests.monitor.spool_builder import STREAM_CONFIGS, at_us, make_batch, observation_batch, window_ms, write_segment
+from tests.e2e.page_elements import GRAPH, drawn_at, figure, row
+from tests.support.dashboard_stores import HOSTILE, build_windows, fill
+from tests.support.micro_batches import run_once
+from tests.support.spool import STREAM_CONFIGS, at_us, make_batch, observation_batch, window_ms, write_segment
+from tests.support.workspace import CONFIGURATION, Workspace
 
 MINUTES: Final = 12
 BAD_FROM: Final = 7
 """From this minute on the last two of 50 messages do not arrive at b."""
-GRAPH: Final = '[class*="st-key-pathway"] canvas'
-SETTLES_MS: Final = 2_000
 
 
 @pytest.fixture(scope="module")
@@ -72,31 +70,6 @@ def reported(place: Workspace, *flags: str) -> Any:  # noqa: ANN401 - what JSON 
     ]
     told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     return told["streams"][0]
-
-
-def figure(page: Page, name: str) -> str:
-    """Return a figure of the page by what stands above it."""
-    return page.locator(".hw-figures div").filter(has_text=re.compile(f"^{name}")).locator(".hw-value").inner_text()
-
-
-def row(page: Page, name: str) -> list[str]:
-    """Return a row of the loss table."""
-    found = page.locator(".hw-matrix tr").filter(has=page.locator("th", has_text=re.compile(f"^{name}$")))
-    return found.locator("td").all_inner_texts()
-
-
-def drawn_at(page: Page, place: int, count: int) -> Position:
-    """Return where a node of a chain of so many is drawn in the picture of the pathway."""
-    graph = page.locator(GRAPH).first
-    expect(graph).to_be_visible()
-    # The picture has the width of its panel once it is drawn.
-    page.wait_for_timeout(SETTLES_MS)
-    box = graph.bounding_box()
-    assert box is not None
-    return {
-        "x": SIDE_PX + (box["width"] - 2 * SIDE_PX) * place / (count - 1),
-        "y": (box["height"] + ABOVE_PX - BELOW_PX) / 2,
-    }
 
 
 def test_a_person_finds_the_bad_node_by_clicking(place: Workspace, url: str, page: Page) -> None:

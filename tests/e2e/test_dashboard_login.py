@@ -12,10 +12,10 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, Page, WebSocket, expect
 
-from tests.cli.workspace import CONFIGURATION, Workspace
-from tests.dashboards.stores import build_windows, fill
 from tests.e2e.browser import dashboard, free_port, new_page
-from tests.e2e.provider import CLIENT_ID, CLIENT_SECRET, PEOPLE, provider
+from tests.e2e.login_provider import CLIENT_ID, CLIENT_SECRET, PEOPLE, provider
+from tests.support.dashboard_stores import build_windows, fill
+from tests.support.workspace import CONFIGURATION, Workspace
 
 LOGIN: Final = """
 [dashboard.login]

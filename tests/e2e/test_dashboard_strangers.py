@@ -14,9 +14,9 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Origin, Subprotocol
 
-from tests.cli.workspace import Workspace
-from tests.dashboards.stores import build_windows, fill
 from tests.e2e.browser import dashboard
+from tests.support.dashboard_stores import build_windows, fill
+from tests.support.workspace import Workspace
 
 PATIENCE_S: Final = 60.0
 LOOKUPS: Final = "lookups.txt"

@@ -1,16 +1,13 @@
 """Tests of what a running monitor holds open: the same after many micro-batches as after a few."""
 
 from __future__ import annotations
-
-import os
 from contextlib import suppress
 from pathlib import Path
+from tests.support.job import running
+from tests.support.spool_traffic import traffic
 from typing import Final
-
+import os
 import pytest
-
-from tests.e2e.job import running
-from tests.e2e.traffic import traffic
 
 _PROC: Final = Path("/proc")
 _BATCHES: Final = 15

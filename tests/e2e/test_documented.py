@@ -14,16 +14,17 @@ from typing import Final
 import pytest
 
 from hopwatch.monitor.clock import SystemClock
-from tests.e2e.traffic import rest
-from tests.reported import reported
-from tests.repository import ROOT, documented
-from tests.repository.documented import Command
+from tests.repository import ROOT
+from tests.support import page_blocks
+from tests.support.page_blocks import Command
+from tests.support.report import reported
+from tests.support.spool_traffic import rest
 
 PATIENCE_S: Final = 300
 MINUTE_US: Final = 60_000_000
 WAIT: Final = "sleep "
-README: Final = documented.page("README.md")
-QUICKSTART: Final = documented.page("docs/QUICKSTART.md")
+README: Final = page_blocks.page("README.md")
+QUICKSTART: Final = page_blocks.page("docs/QUICKSTART.md")
 
 
 class Desk:
@@ -42,7 +43,7 @@ class Desk:
         packages = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
         path = os.pathsep.join([str(programs), os.environ["PATH"]])
         self._environ = {**os.environ, "PATH": path, "PYTHONPATH": packages, "COLUMNS": "120"}
-        for name, content in documented.files(text).items():
+        for name, content in page_blocks.files(text).items():
             (self.folder / name).write_text(content)
 
     def type(self, command: Command) -> None:
@@ -61,7 +62,7 @@ class Desk:
         ended = subprocess.run(
             run, cwd=self.folder, env=self._environ, capture_output=True, text=True, timeout=PATIENCE_S, check=False
         )
-        assert documented.is_printed(command.output, ended.stdout), (line, ended.stdout, ended.stderr)
+        assert page_blocks.is_printed(command.output, ended.stdout), (line, ended.stdout, ended.stderr)
 
     def end(self) -> list[int]:
         """End what goes on, as Ctrl-C does, and return the exit codes."""
@@ -119,27 +120,27 @@ def ended(tmp_path: Path) -> Iterator[list[Desk]]:
 
 def test_the_demo_prints_what_readme_shows(tmp_path: Path) -> None:
     """Its figures are those of each run; which lines there are, and that all of them agree, is not."""
-    (command,) = [one for one in documented.commands(README) if one.line.startswith("make demo ")]
+    (command,) = [one for one in page_blocks.commands(README) if one.line.startswith("make demo ")]
     (arguments,) = [word.removeprefix("ARGS=") for word in shlex.split(command.line) if word.startswith("ARGS=")]
     words = ["hopwatch", "demo", *shlex.split(arguments), "--no-dashboard", "--workdir", str(tmp_path / "demo")]
     ended = subprocess.run(
         [sys.executable, "-m", *words], capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert documented.is_printed(command.output, ended.stdout, has_other_figures=True), ended.stdout
+    assert page_blocks.is_printed(command.output, ended.stdout, has_other_figures=True), ended.stdout
 
 
 @pytest.mark.usefixtures("early_in_a_minute")
 def test_the_pipeline_of_readme_runs_as_it_stands(tmp_path: Path, ended: list[Desk]) -> None:
     """Two processes, eight lines of configuration, a running monitor and its report: 20 of 1,000 are lost."""
     ended.append(desk := Desk(tmp_path, README))
-    (configuration,) = documented.of(README, "toml")
+    (configuration,) = page_blocks.of(README, "toml")
     (desk.folder / "hopwatch.toml").write_text(configuration)
-    _follow(desk, [one for one in documented.commands(README) if not one.line.startswith("make ")])
+    _follow(desk, [one for one in page_blocks.commands(README) if not one.line.startswith("make ")])
     assert desk.end() == [0]
 
 
 @pytest.mark.usefixtures("early_in_a_minute")
 def test_the_quickstart_prints_what_it_shows(tmp_path: Path) -> None:
     """From the first configuration to the exit code that a build asks for."""
-    _follow(Desk(tmp_path, QUICKSTART), documented.commands(QUICKSTART))
+    _follow(Desk(tmp_path, QUICKSTART), page_blocks.commands(QUICKSTART))

@@ -14,12 +14,12 @@ from typing import Any, Final
 import pytest
 
 from hopwatch.monitor.store import reader
-from tests.against_model import prepared_store, rules_of
 from tests.e2e.ending.cases import DAMAGED, NODES, STREAM, TOLD, Case, End, cases, usual
 from tests.e2e.ending.damage import damage
 from tests.e2e.ending.truth import Truth, read
-from tests.micro_batches import run_once
-from tests.probes.test_process import ROOT
+from tests.support.micro_batches import run_once
+from tests.support.model_comparison import prepared_store, rules_of
+from tests.support.probe_host import ROOT
 
 PATIENCE_S: Final = 600
 CASES: Final = cases()

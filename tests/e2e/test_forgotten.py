@@ -1,17 +1,16 @@
 """A monitor in which Spark forgets segments that are gone, while it runs and when it is killed: no figure changes."""
 
 from __future__ import annotations
-
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tests.support.job import Job
+from tests.support.job import running
+from tests.support.spool_traffic import traffic
 from typing import Final
-
+import json
 import pytest
-
-from tests.e2e.job import Job, running
-from tests.e2e.traffic import traffic
 
 _SHARES: Final = (16, 22)
 """In how many shares the segments come, as a rule and with --soak: at the end of two thirds of them it is killed."""
@@ -50,7 +49,7 @@ def test_a_monitor_that_forgets_reports_what_one_does_that_knows_all(
         assert job.stop() == 0
         expected = job.report()
     with _hasty(tmp_path / "forgetting") as job:
-        job.start("tests.e2e.forgetting")
+        job.start("tests.e2e.forgetful_monitor")
         shares = times(*_SHARES)
         share = -(-len(segments) // shares)
         for number in range(shares):
@@ -60,7 +59,7 @@ def test_a_monitor_that_forgets_reports_what_one_does_that_knows_all(
             job.await_batch(batch)
             if number == shares * 2 // 3:
                 job.kill()
-                job.start("tests.e2e.forgetting")
+                job.start("tests.e2e.forgetful_monitor")
         job.await_(job.is_final, "the last final window")
         assert job.stop() == 0
         got, known = job.report(), _known(job)

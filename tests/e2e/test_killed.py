@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tests.e2e.job import running, undisturbed
-from tests.e2e.traffic import rest, traffic
+from tests.support.job import running, undisturbed
+from tests.support.spool_traffic import rest, traffic
 
 KILLS: Final = (2, 10)
 """How often the job is killed, as a rule and with --soak, each a start of Spark."""
@@ -25,7 +25,7 @@ def test_a_job_that_is_killed_reports_what_an_undisturbed_one_does(
         share = -(-len(segments) // kills)
         for kill in range(kills):
             is_between_commits = bool(kill % 2)
-            job.start("tests.e2e.dying" if is_between_commits else "hopwatch")
+            job.start("tests.e2e.dying_monitor" if is_between_commits else "hopwatch")
             for segment in segments[kill * share : (kill + 1) * share]:
                 segment.write(job.spool)
             if is_between_commits:

@@ -12,9 +12,9 @@ from typing import Any
 from hopwatch.probes.contract import segment
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import decode
-from tests.e2e.job import Job, running, undisturbed
-from tests.e2e.traffic import MINUTE_US, NODES, START_US, Segment, pulse, traffic
-from tests.reported import reported
+from tests.support.job import Job, running, undisturbed
+from tests.support.report import reported
+from tests.support.spool_traffic import MINUTE_US, NODES, START_US, Segment, pulse, traffic
 
 LATE = 0.1
 MINUTES = 8

@@ -9,9 +9,9 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.e2e.job import Job, running
-from tests.e2e.traffic import NODES, traffic
-from tests.real.servers.process import free_ports
+from servers.process import free_ports
+from tests.support.job import Job, running
+from tests.support.spool_traffic import NODES, traffic
 
 Page = dict[tuple[str, frozenset[tuple[str, str]]], float]
 

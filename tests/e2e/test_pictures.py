@@ -1,21 +1,20 @@
 """Pictures of the dashboard, as README and docs show them; ``make pictures`` puts those of its run into docs/images."""
 
 from __future__ import annotations
-
-import os
-import shutil
+from PIL import Image
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
-
-import pytest
-from PIL import Image
-from playwright.sync_api import Browser, expect
-
-from tests.e2e import pictured
-from tests.e2e.browser import chromium, dashboard
+from playwright.sync_api import Browser
+from playwright.sync_api import expect
+from tests.e2e import picture_store
+from tests.e2e.browser import chromium
+from tests.e2e.browser import dashboard
 from tests.examples import soak_after
 from tests.repository import ROOT
+from typing import Final
+import os
+import pytest
+import shutil
 
 WANTED: Final = "PICTURES"
 """The variable that asks for the pictures in docs/images: tests themselves leave the repository as it is."""
@@ -34,7 +33,7 @@ DRAWN_WITHIN_MS: Final = 2_500
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield the URL of a dashboard over an hour of three streams."""
-    with dashboard(pictured.place(tmp_path_factory.mktemp("pictured")).config) as started:
+    with dashboard(picture_store.place(tmp_path_factory.mktemp("pictured")).config) as started:
         yield started
 
 

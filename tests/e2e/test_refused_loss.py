@@ -17,8 +17,8 @@ from hopwatch.probes.sinks.spool import SpoolSink
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.http.app import build_app
 from hopwatch.probes.taps.http.intake import ObservationIntake
-from tests.against_model import prepared_store, rules_of
-from tests.micro_batches import run_once
+from tests.support.micro_batches import run_once
+from tests.support.model_comparison import prepared_store, rules_of
 
 PATH: Final = "/v1/observations"
 MESSAGES: Final = 1_000

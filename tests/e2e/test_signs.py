@@ -13,11 +13,11 @@ from playwright.sync_api import Page, expect
 
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.monitor.texts import loss_bounds
-from tests.alerts.test_batch_hook import BEFORE_AMENDED, alerting, play
-from tests.cli.workspace import CONFIGURATION, Workspace
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS
-from tests.micro_batches import MicroBatches
-from tests.monitor.spool_builder import STREAM_CONFIGS
+from tests.support.alert_batches import BEFORE_AMENDED, alerting, play
+from tests.support.micro_batches import MicroBatches
+from tests.support.spool import STREAM_CONFIGS
+from tests.support.workspace import CONFIGURATION, Workspace
 
 
 @pytest.fixture(scope="module")

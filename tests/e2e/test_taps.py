@@ -24,9 +24,9 @@ from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.http.granian_server import check_port
 from hopwatch.testing import EPOCH_US
-from tests.e2e.traffic import rest
-from tests.probes.test_process import ROOT, rows, spooled
-from tests.real.servers.process import free_ports
+from servers.process import free_ports
+from tests.support.probe_host import ROOT, rows, spooled
+from tests.support.spool_traffic import rest
 
 PATIENCE_S: Final = 240
 KILLS: Final = (2, 5)

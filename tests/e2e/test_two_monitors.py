@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import pytest
 
-from tests.e2e.job import PATIENCE_S, Job, running, undisturbed
-from tests.e2e.traffic import Segment, config, rest, traffic
+from tests.support.job import PATIENCE_S, Job, running, undisturbed
+from tests.support.spool_traffic import Segment, config, rest, traffic
 
-LOCKLESS: Final = "tests.e2e.lockless"
+LOCKLESS: Final = "tests.e2e.lockless_monitor"
 
 
 @pytest.fixture(scope="module")

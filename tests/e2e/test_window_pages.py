@@ -20,10 +20,9 @@ from hopwatch.monitor.store import dialect, schema
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.batch import Batch, BatchKind, Drop
 from hopwatch.probes.contract.ids import id_bytes
-from tests.cli.workspace import CONFIGURATION, Workspace
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS
-from tests.micro_batches import MicroBatches
-from tests.monitor.spool_builder import (
+from tests.support.micro_batches import MicroBatches
+from tests.support.spool import (
     WINDOW_POLICY,
     at_us,
     make_batch,
@@ -32,6 +31,7 @@ from tests.monitor.spool_builder import (
     window_ms,
     write_segment,
 )
+from tests.support.workspace import CONFIGURATION, Workspace
 
 NODES: Final = ("a", "b", "c")
 HOPS: Final = {

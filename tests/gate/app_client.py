@@ -11,7 +11,7 @@ from hopwatch.gate.app import build_app
 from hopwatch.gate.gate import Gate
 from hopwatch.gate.registry.subjects import Registry
 from hopwatch.probes.http.limits import Limits
-from tests.gate.registry.memory_store import MemoryShelf
+from tests.support.schema_store import MemoryShelf
 
 
 class Asked:

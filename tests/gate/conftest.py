@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.gate.gate_client import AtEntrance
+from tests.support.gate_client import AtEntrance
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from hopwatch.gate.records import RejectedRecord
 from hopwatch.gate.rules import Action, EventRule, FieldPath, Freshness, NumberRange, Required, Uniqueness
 from hopwatch.probes.contract.batch import Outcome
 from hopwatch.probes.http.problems import Fault
-from tests.gate.gate_client import CHEAP, EVENTS, GOOD, HOUR_US, KNOWN, POSITIVE, AtEntrance, post, put
-from tests.gate.registry.schemas import record
-from tests.probes.taps.http.tap_client import told
+from tests.support.gate_client import CHEAP, EVENTS, GOOD, HOUR_US, KNOWN, POSITIVE, AtEntrance, post, put
+from tests.support.schemas import record
+from tests.support.tap_client import told
 
 
 def test_an_event_enters_with_its_own_id_and_time(gate: AtEntrance) -> None:

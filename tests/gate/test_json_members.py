@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from hopwatch.gate import json_members, request_bodies
 from hopwatch.gate.json_members import REPEATED_MEMBER, find_repeated_member, may_have_repeats
-from tests.gate.gate_client import EVENTS, GOOD, AtEntrance, post
-from tests.probes.taps.http.tap_client import told
+from tests.support.gate_client import EVENTS, GOOD, AtEntrance, post
+from tests.support.tap_client import told
 
 KIND: Final = {"content-type": "application/json"}
 

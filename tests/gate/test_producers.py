@@ -11,8 +11,8 @@ import pytest
 
 from hopwatch.gate.producers import QUOTA_PERIOD_S, Producer
 from hopwatch.probes.http.problems import HttpProblem
-from tests.gate.gate_client import EVENTS, GOOD, ORDER, AtEntrance
-from tests.probes.taps.http.tap_client import told
+from tests.support.gate_client import EVENTS, GOOD, ORDER, AtEntrance
+from tests.support.tap_client import told
 
 OLD, NEW, OTHER = "old-token", "new-token", "other-token"
 

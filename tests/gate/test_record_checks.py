@@ -25,10 +25,10 @@ from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
 from hopwatch.probes.values import TimeUnit
 from hopwatch.testing import EPOCH_US, ManualClock
-from tests.examples import examples
-from tests.gate.registry.memory_store import MemoryShelf
-from tests.gate.registry.schemas import FIRST, SCHEMAS, SECOND, Json, changed, record, schema
-from tests.gate.test_codec import with_event
+from tests.gate.events import with_event
+from tests.support.examples import examples
+from tests.support.schema_store import MemoryShelf
+from tests.support.schemas import FIRST, SCHEMAS, SECOND, Json, changed, record, schema
 
 AGE_US = 3_600_000_000
 HEADERS = {ID_HEADER: b"7", TIME_HEADER: b"%d" % EPOCH_US}

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from tests.gate.app_client import Asked
-from tests.gate.registry.schemas import BROKEN, CONFLICT, FIRST, SECOND, Json, record, schema
+from tests.support.schemas import BROKEN, CONFLICT, FIRST, SECOND, Json, record, schema
 
 PATH = "/subjects/orders/schemas"
 FINGERPRINT = schema(FIRST).fingerprint.hex()

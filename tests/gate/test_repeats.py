@@ -9,9 +9,9 @@ import pytest
 
 from hopwatch.gate import ids, intake
 from hopwatch.probes.contract.batch import Outcome
-from tests.gate.gate_client import CHEAP, EVENTS, GOOD, KNOWN, AtEntrance, post, put
-from tests.gate.registry.schemas import record
-from tests.probes.taps.http.tap_client import told
+from tests.support.gate_client import CHEAP, EVENTS, GOOD, KNOWN, AtEntrance, post, put
+from tests.support.schemas import record
+from tests.support.tap_client import told
 
 
 def test_a_repeat_is_answered_as_the_first_was(gate: AtEntrance) -> None:

@@ -18,9 +18,9 @@ from hopwatch.gate.avro_body import ResolutionError, UnreadableError
 from hopwatch.gate.codec import PREFIX_BYTES, Codec
 from hopwatch.gate.registry.compatibility import is_readable
 from hopwatch.gate.resolution import Resolution
-from tests.examples import examples
-from tests.gate.registry.schemas import FIRST, SCHEMAS, SECOND, Json, changed, record, schema
-from tests.gate.test_codec import with_event
+from tests.gate.events import with_event
+from tests.support.examples import examples
+from tests.support.schemas import FIRST, SCHEMAS, SECOND, Json, changed, record, schema
 
 
 def library_reads(body: bytes, writer: Json, reader: Json) -> Any:  # noqa: ANN401 - what the schema says

@@ -10,8 +10,8 @@ from hopwatch.gate.registry.schema_store import SchemaStoreError
 from hopwatch.gate.registry.subjects import Registry, UnknownError
 from hopwatch.gate.resolution_cache import FRESH_NS, MAX_WRITERS, ResolutionCache
 from hopwatch.testing import ManualClock
-from tests.gate.registry.memory_store import MemoryShelf
-from tests.gate.registry.schemas import FIRST, SECOND, record, schema
+from tests.support.schema_store import MemoryShelf
+from tests.support.schemas import FIRST, SECOND, record, schema
 
 
 class Kept:

@@ -16,7 +16,7 @@ from hopwatch.gate.rules import (
     Required,
     RuleCheck,
 )
-from tests.gate.registry.schemas import record, schema
+from tests.support.schemas import record, schema
 
 LINE = record({"name": "price", "type": "double"}, name="Line")
 ORDER = schema(

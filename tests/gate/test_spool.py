@@ -9,49 +9,19 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Final
 
 import pytest
 
-from hopwatch.gate.outlets import OutgoingRecord, OutletError, open_outlet
+from hopwatch.gate.outlets import OutletError, open_outlet
 from hopwatch.gate.outlets.recovery import LOCK_NAME, lock_folder, recover_segments
 from hopwatch.gate.outlets.spool import MIN_FREE_BYTES, SpoolOutlet
 from hopwatch.gate.records import EnteredRecord
 from hopwatch.probes.clock import SystemClock
 from hopwatch.probes.contract.kafka import KafkaAccess
-from hopwatch.probes.contract.segment import MAGIC, encode_frame, read_frames
+from hopwatch.probes.contract.segment import MAGIC, encode_frame
 from hopwatch.probes.sinks.spool import SpoolSink
 from tests.repository import ROOT
-
-PATIENCE_S: Final = 120.0
-
-
-def leaving(number: int, record: bytes = b"event") -> OutgoingRecord:
-    """Return a record on its way."""
-    return OutgoingRecord(number.to_bytes(16, "big"), number, number + 1, record)
-
-
-def written(outlet: SpoolOutlet, *numbers: int) -> frozenset[bytes]:
-    """Write records, and return the ids of those that were not."""
-    told: list[frozenset[bytes]] = []
-    done = threading.Event()
-
-    def hear(failed: frozenset[bytes]) -> None:
-        told.append(failed)
-        done.set()
-
-    outlet.write([leaving(number) for number in numbers], hear)
-    assert done.wait(PATIENCE_S)
-    return told[0]
-
-
-def published(root: Path) -> list[bytes]:
-    """Return all records that a reader sees."""
-    found = []
-    for segment in sorted(root.glob("*/*.seg")):
-        data = segment.read_bytes()
-        found += [data[one.start : one.end] for one in read_frames(data) if not one.fault]
-    return found
+from tests.support.gate_spool import PATIENCE_S, leaving, published, written
 
 
 def test_events_are_written_with_their_ids_and_times(tmp_path: Path) -> None:
@@ -188,7 +158,7 @@ def test_what_a_killed_gate_acknowledged_is_published_by_the_next(tmp_path: Path
     program = f"""
 from pathlib import Path
 from hopwatch.probes.clock import SystemClock
-from tests.gate.test_spool import written
+from tests.support.gate_spool import written
 from hopwatch.gate.outlets.spool import SpoolOutlet
 outlet = SpoolOutlet(Path({str(tmp_path)!r}), "", SystemClock())
 outlet.check()

@@ -10,7 +10,7 @@ from hopwatch.gate.stamper import MIN_ARRAY_EVENTS, GateStamper
 from hopwatch.probes.contract.batch import WireIdKind
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation, observations
-from tests.probes.drops import drops
+from tests.support.drops import drops
 
 
 @pytest.fixture

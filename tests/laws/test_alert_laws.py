@@ -18,9 +18,9 @@ from hopwatch.alerts.decision.rules import AlertRule, AlertRules
 from hopwatch.alerts.events import AlertKind, Event, Notification, Severity
 from hopwatch.alerts.storage import state_json
 from hopwatch.monitor.results import Status, Verdict
-from tests.alerts.play import build_rules
-from tests.alerts.windows import Memory, at, window_input
-from tests.examples import examples
+from tests.support.alert_scenario import build_rules
+from tests.support.examples import examples
+from tests.support.windows import Memory, at, window_input
 
 STREAMS: Final = ("orders", "refunds", "trades")
 RULES: Final = build_rules("", STREAMS)

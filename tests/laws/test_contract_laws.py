@@ -15,7 +15,7 @@ from hopwatch.probes.contract import envelope, segment
 from hopwatch.probes.contract.batch import Batch
 from hopwatch.probes.contract.envelope import RecordError
 from hopwatch.probes.contract.ids import id_bytes
-from tests.probes.contract.batches import (
+from tests.support.batches import (
     HEARTBEAT,
     PREFIXES,
     TWO_PASSED,

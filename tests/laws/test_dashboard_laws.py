@@ -30,9 +30,9 @@ from hopwatch.monitor.outliers.explanation import Explanation
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 from hopwatch.monitor.results import Verdict, WindowResult
-from tests.alerts.windows import lag, window
-from tests.examples import examples
-from tests.monitor.store.conclusions import window_results
+from tests.support.conclusions import window_results
+from tests.support.examples import examples
+from tests.support.windows import lag, window
 
 MOST_US: Final = 4_000_000_000_000_000
 """About the year 2096."""

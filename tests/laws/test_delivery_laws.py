@@ -18,12 +18,12 @@ from hopwatch.alerts.events import AlertKind, Event
 from hopwatch.alerts.storage import alert_state
 from hopwatch.alerts.storage.outbox import Delivery
 from tests.alerts.conftest import prepared
-from tests.alerts.notifications import notification
-from tests.alerts.receiver import Receiver
-from tests.alerts.storage.test_outbox import put, states
-from tests.alerts.windows import at
-from tests.examples import examples
-from tests.monitor.manual_clock import ManualClock
+from tests.support.channel import Receiver
+from tests.support.clock import ManualClock
+from tests.support.examples import examples
+from tests.support.notifications import notification
+from tests.support.outbox import put, states
+from tests.support.windows import at
 
 DAY_S = 86_400
 

@@ -16,7 +16,7 @@ from hopwatch.probes import drop_counts
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.testing import EPOCH_US
-from tests.probes.sender_bench import Bench
+from tests.support.sender_bench import Bench
 
 TRANSIT_US: Final = 150_000_000
 MOST_COUNTED: Final = 1

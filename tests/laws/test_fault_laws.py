@@ -20,8 +20,8 @@ from hopwatch.probes.packing import PackedBatch
 from hopwatch.probes.recorder import Stamp, StampArrays, StampKind, build_batches
 from hopwatch.probes.testing import batch_observations
 from hopwatch.testing import EPOCH_US
-from tests.probes.fault_injection import UNDER_A_FLUSH, raising
-from tests.probes.sender_bench import Bench
+from tests.support.fault_injection import UNDER_A_FLUSH, raising
+from tests.support.sender_bench import Bench
 
 OF_OBSERVATIONS: Final = {"sink refused", "unsendable", "undelivered"}
 """The causes of drops that come after stamps were joined: one may stand for two of them."""

@@ -22,11 +22,11 @@ from hopwatch.monitor.lookup.journey import MessageStamp
 from hopwatch.monitor.pathway import MAX_NODES
 from hopwatch.monitor.store import reader
 from hopwatch.probes.contract.limits import WINDOW_US
-from tests.against_model import prepared_store, rules_of
-from tests.examples import examples
-from tests.micro_batches import run_once
 from tests.model import scenario
-from tests.model.dice import Dials, dials
+from tests.model.random_choices import Dials, dials
+from tests.support.examples import examples
+from tests.support.micro_batches import run_once
+from tests.support.model_comparison import prepared_store, rules_of
 
 
 @settings(max_examples=examples(25))

@@ -14,8 +14,8 @@ from hopwatch.monitor.metrics.recorder import MetricsRecorder
 from hopwatch.monitor.metrics.samples import build_samples
 from hopwatch.monitor.results import CommittedBatch, Quantiles, Status, Verdict, WindowResult
 from hopwatch.monitor.settings.metrics import MIN_SERIES
-from tests.alerts.windows import at, window
-from tests.monitor.metrics.metrics_page import STORE_SNAPSHOT, make_recorder, samples_of
+from tests.support.metrics_page import STORE_SNAPSHOT, make_recorder, samples_of
+from tests.support.windows import at, window
 
 LAG = Quantiles(9, 1, 2, 3, 4, 5)
 COUNTS = st.integers(0, 30)

@@ -15,11 +15,11 @@ from sqlalchemy import Engine
 from hopwatch.monitor.kernel.window import AHEAD_US
 from hopwatch.monitor.store import outliers, reader
 from hopwatch.monitor.stream_config import StreamConfig
-from tests.against_model import comparable, prepared_store, rules_of
-from tests.e2e.traffic import pulse
-from tests.examples import examples
-from tests.micro_batches import MicroBatches, run_once
 from tests.model import model, scenario
+from tests.support.examples import examples
+from tests.support.micro_batches import MicroBatches, run_once
+from tests.support.model_comparison import comparable, prepared_store, rules_of
+from tests.support.spool_traffic import pulse
 
 Json = dict[str, Any]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hopwatch.monitor.outliers import detector, state
 from hopwatch.monitor.outliers.detector import Scores
 from hopwatch.monitor.outliers.state import States
-from tests.examples import examples
+from tests.support.examples import examples
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -17,7 +17,7 @@ from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.probes.recorder import StampKind
 from hopwatch.probes.testing import batch_observations
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation, observations
-from tests.probes.drops import drops
+from tests.support.drops import drops
 
 MOST_STAMPS: Final = 5
 

@@ -14,8 +14,8 @@ from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.rollup import COUNTS, PathwayShape, SpanPart, roll_up
 from hopwatch.monitor.kernel.tally import NodeLags
 from hopwatch.monitor.results import NodeRollUp, RollUp, Status, Verdict, WindowResult
-from tests.distributions import rank_errors
-from tests.monitor.store.conclusions import PATHWAY, build_conclusion
+from tests.support.conclusions import PATHWAY, build_conclusion
+from tests.support.distributions import rank_errors
 
 SHAPE = PathwayShape((False, True), (False, False))
 TOLERANCES = np.array([0.01, 0.002, 0.002])

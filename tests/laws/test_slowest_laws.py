@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hopwatch.monitor.kernel import masks, naming, slowest
 from hopwatch.monitor.kernel.masks import Ids
 from hopwatch.monitor.kernel.slowest import MAX_SLOWEST_IDS, Slowest
-from tests.examples import examples
+from tests.support.examples import examples
 
 Departures = list[tuple[int, bytes]]
 

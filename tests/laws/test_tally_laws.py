@@ -14,7 +14,7 @@ from hopwatch.monitor.kernel.slowest import MAX_SLOWEST_IDS
 from hopwatch.monitor.kernel.tally import ALWAYS_US, ObservedBatch, Tally, build_tally, merge_tallies
 from hopwatch.monitor.payloads import pack_tally
 from tests.laws.strategies import DrawnPathway, SeenMessage, as_model, mask_of, message_id, pathways, seen_messages
-from tests.monitor.kernel.batch_builder import make_batch
+from tests.support.batch_arrays import make_batch
 
 END_US: Final = 60
 

@@ -17,7 +17,7 @@ from hopwatch.probes.taps.jsonl import JsonLinesTap, open_followed_file
 from hopwatch.probes.taps.state import StateFile
 from hopwatch.probes.values import IdFormat, TimeUnit
 from hopwatch.testing import EPOCH_US
-from tests.probes.taps.tap_bench import Place
+from tests.support.tap_bench import Place
 
 READER: Final = DocumentReader("id", "at", IdFormat.AUTO, TimeUnit.US)
 ACTS: Final = st.lists(

@@ -12,8 +12,8 @@ from hypothesis.extra.numpy import arrays
 
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.tdigest import DigestError
-from tests.distributions import DISTRIBUTIONS, Values, drawn, rank_errors
-from tests.examples import examples
+from tests.support.distributions import DISTRIBUTIONS, Values, drawn, rank_errors
+from tests.support.examples import examples
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 REPORTED = np.array([0.50, 0.95, 0.99])

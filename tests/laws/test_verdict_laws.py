@@ -15,7 +15,7 @@ from hopwatch.monitor.kernel.verdict import NodeBooks, WindowStage, conclude_win
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import Status, Verdict, WindowResult
 from tests.laws.strategies import ANY_PATH
-from tests.monitor.kernel.batch_builder import message_batches
+from tests.support.batch_arrays import message_batches
 
 
 @dataclass

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tests.model.dice import MINUTE_US, SECOND_US, Dice, Fault
-from tests.model.hosts import Life, Stamped
 from tests.model.pathway import Pathway
+from tests.model.probe_instances import Life, Stamped
+from tests.model.random_choices import MINUTE_US, SECOND_US, Dice, Fault
 from tests.model.record import FILTERED, PASSED, REJECTED
 from tests.model.shapes import Ids, reason
 

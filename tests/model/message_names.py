@@ -5,7 +5,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from tests.model.dice import Dice, Fault
+from tests.model.random_choices import Dice, Fault
 
 NAMED = ("id_kind", "id_texts", "id_text_ends", "until_us", "sequence", "metrics")
 """The fields that version 2 has behind those of version 1."""

@@ -11,7 +11,7 @@ from tests.model.intake import MINUTE_US, PULSE, Intake, Stream, is_near, take_i
 from tests.model.lag import quantile, quantiles
 from tests.model.naming import shown
 from tests.model.sets import NONE, AtNode, Ids, WindowSets
-from tests.model.unheard import folder_of, is_touched, unheard
+from tests.model.unreadable_records import folder_of, is_touched, unheard
 from tests.model.wire import Received, read_spool
 
 MOST_IDS = 100

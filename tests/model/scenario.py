@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.model import transport
-from tests.model.dice import MINUTE_US, SECOND_US, Dials, Dice, Fault
-from tests.model.hosts import Life, Sent, Voice, lives
 from tests.model.intake import PULSE, Stream
 from tests.model.journey import Journey, Truth
+from tests.model.probe_instances import Life, Sent, Voice, lives
+from tests.model.random_choices import MINUTE_US, SECOND_US, Dials, Dice, Fault
 from tests.model.record import Body
 from tests.model.shapes import config
 from tests.model.transport import Segment
-from tests.model.unheard import folder_of
+from tests.model.unreadable_records import folder_of
 
 _AWKWARD = ("a b", "caf\u00e9", "%41", "x=1", "h#1", "[a]", "_under", "a.seg", "{b,c}", "q?", "s*")
 

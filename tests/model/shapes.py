@@ -4,8 +4,8 @@ import hashlib
 import json
 from typing import Any
 
-from tests.model.dice import Dice, Fault
 from tests.model.message_names import Given, as_text
+from tests.model.random_choices import Dice, Fault
 
 _NAMES = ("ingest", "router", "norm", "eu", "us", "connector", "sink", "A.b-c_1", "0", "archive", "n" * 128)
 _SHAPES: tuple[tuple[str, ...], ...] = (

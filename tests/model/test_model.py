@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.examples import examples
-from tests.model.dice import Dials, dials
 from tests.model.lag import quantile, quantiles, rank_interval
 from tests.model.model import report
 from tests.model.pathway import parse
+from tests.model.random_choices import Dials, dials
 from tests.model.record import FILTERED, PASSED, REJECTED, Observation
 from tests.model.scenario import generate
 from tests.model.sets import WindowSets
 from tests.model.spool_writer import Row, SpoolWriter, came, passed
+from tests.support.examples import examples
 
 CHAIN = {"path": "a -> b -> c -> d"}
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from hypothesis import assume, given, settings
 
-from tests.examples import examples
-from tests.model.dice import LYING, Dials, Fault, dials
 from tests.model.model import report
+from tests.model.random_choices import LYING, Dials, Fault, dials
 from tests.model.scenario import generate
+from tests.support.examples import examples
 
 
 def _content(spool_dir: Path) -> dict[str, tuple[bytes, int]]:

@@ -8,9 +8,9 @@ from pathlib import Path
 import fastavro
 import pytest
 
-from tests.model import poison
-from tests.model.dice import Dials, Dice
-from tests.model.hosts import Stamped, pack
+from tests.model import bad_records
+from tests.model.probe_instances import Stamped, pack
+from tests.model.random_choices import Dials, Dice
 from tests.model.record import (
     FILTERED,
     FINGERPRINT,
@@ -62,13 +62,13 @@ def test_unusual_blocks_read_the_same() -> None:
     """Avro's other block encodings of arrays and maps say the same."""
     body = good_body() | {"reasons": ["test traffic", "x", "y"]}
     for seed in range(10):
-        record = poison.in_blocks(Dice(Dials(seed)), body)
+        record = bad_records.in_blocks(Dice(Dials(seed)), body)
         assert decode(record) == decode(encode(body))
-    assert len({poison.in_blocks(Dice(Dials(seed)), body) for seed in range(10)}) > 1
+    assert len({bad_records.in_blocks(Dice(Dials(seed)), body) for seed in range(10)}) > 1
 
 
 def test_what_is_at_its_limit_is_read() -> None:
-    """The largest lawful record is no poison."""
+    """The largest lawful record is no bad_records."""
     widest = {
         "probe": "\u2603" * 128,
         "reasons": ["\u2603" * 64] * 32,
@@ -82,13 +82,13 @@ def test_what_is_at_its_limit_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, (reason, _) in poison.BODIES.items() if not reason.startswith("unknown")]
+    "name", [name for name, (reason, _) in bad_records.BODIES.items() if not reason.startswith("unknown")]
 )
 def test_a_body_that_breaks_a_rule_is_refused(name: str) -> None:
     """Each broken body is refused with its reason, and the text says which rule and whose record."""
     with pytest.raises(RecordError, match="breaks that") as caught:
-        decode(poison.broken_body(good_body(), name))
-    assert caught.value.reason == poison.BODIES[name][0]
+        decode(bad_records.broken_body(good_body(), name))
+    assert caught.value.reason == bad_records.BODIES[name][0]
 
 
 @pytest.mark.parametrize(("name", "text"), [
@@ -101,22 +101,29 @@ def test_a_body_that_breaks_a_rule_is_refused(name: str) -> None:
 def test_a_refused_record_says_what_was_got(name: str, text: str) -> None:
     """The text names what was found."""
     with pytest.raises(RecordError, match=text):
-        decode(poison.RECORDS[name][1](Dice(Dials(seed=2)), encode(good_body())))
+        decode(bad_records.RECORDS[name][1](Dice(Dials(seed=2)), encode(good_body())))
 
 
-@pytest.mark.parametrize("name", poison.RECORDS)
+@pytest.mark.parametrize("name", bad_records.RECORDS)
 def test_a_record_that_does_not_read_is_refused(name: str) -> None:
     """Each broken record is refused with its reason, wherever it is cut."""
     for seed in range(20):
         with pytest.raises(RecordError) as caught:
-            decode(poison.RECORDS[name][1](Dice(Dials(seed)), encode(good_body())))
-        assert caught.value.reason == poison.RECORDS[name][0]
+            decode(bad_records.RECORDS[name][1](Dice(Dials(seed)), encode(good_body())))
+        assert caught.value.reason == bad_records.RECORDS[name][0]
 
 
 def test_the_records_around_a_broken_one_are_read(tmp_path: Path) -> None:
     """A bad checksum and an oversized record are skipped, a torn tail ends the file, and each says where it stood."""
     good, dice = frame(encode(good_body())), Dice(Dials(seed=3))
-    parts = [good, poison.bad_crc(dice, good), good, poison.oversized(dice), good, poison.torn_tail(dice, good)]
+    parts = [
+        good,
+        bad_records.bad_crc(dice, good),
+        good,
+        bad_records.oversized(dice),
+        good,
+        bad_records.torn_tail(dice, good),
+    ]
     write_segment(tmp_path / "i" / "0000000000.seg", MAGIC + b"".join(parts), 1_000_000, rest_ns=999)
     spool = read_spool(tmp_path)
     starts = [len(MAGIC) + sum(map(len, parts[:at])) for at in range(len(parts))]

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.model import poison
-from tests.model.dice import MINUTE_US, SECOND_US, Dice, Fault
-from tests.model.hosts import MISNAMED, Sent
+from tests.model import bad_records
 from tests.model.intake import AHEAD_US, Stream
+from tests.model.probe_instances import MISNAMED, Sent
+from tests.model.random_choices import MINUTE_US, SECOND_US, Dice, Fault
 from tests.model.record import Body, encode
 from tests.model.wire import MAGIC, frame, write_segment
 
@@ -103,9 +103,9 @@ def damaged(dice: Dice, segments: Sequence[Segment]) -> None:
     for segment in [one for one in segments if dice.rng.random() < share]:
         what = dice.one(("flipped", "newer", "empty"))
         if what == "flipped":
-            segment.frames = [Framed(poison.bad_crc(dice, one.data), is_broken=True) for one in segment.frames]
+            segment.frames = [Framed(bad_records.bad_crc(dice, one.data), is_broken=True) for one in segment.frames]
         elif what == "newer":
-            newer = [frame(poison.newer(dice, encode(body))) for body in segment.bodies]
+            newer = [frame(bad_records.newer(dice, encode(body))) for body in segment.bodies]
             segment.frames = [Framed(one, is_broken=True) for one in newer]
         else:
             segment.head = b""
@@ -137,7 +137,7 @@ def _framed(dice: Dice, body: Body) -> Framed:
 
 
 def _record(dice: Dice, body: Body) -> bytes:
-    return poison.in_blocks(dice, body) if dice.hit(Fault.AWKWARD, 0.3) else encode(body)
+    return bad_records.in_blocks(dice, body) if dice.hit(Fault.AWKWARD, 0.3) else encode(body)
 
 
 def _delay_us(dice: Dice, stream: Stream) -> int:
@@ -185,7 +185,7 @@ def poisoned(dice: Dice, segments: list[Segment]) -> None:
         return
     for segment in [one for one in segments if one.frames and dice.rng.random() < 0.03]:
         at = dice.rng.randrange(len(segment.frames))
-        segment.frames[at] = Framed(poison.bad_crc(dice, segment.frames[at].data), is_broken=True)
+        segment.frames[at] = Framed(bad_records.bad_crc(dice, segment.frames[at].data), is_broken=True)
     for _ in range(dice.rng.randint(1, 12)):
         _poison(dice, dice.one(segments), dice.one(whole))
     _break_files(dice, segments, frame(encode(dice.one(whole))))
@@ -194,20 +194,20 @@ def poisoned(dice: Dice, segments: list[Segment]) -> None:
 def _poison(dice: Dice, segment: Segment, body: Body) -> None:
     """Insert one broken record that is nobody's batch."""
     if dice.rng.random() < 0.04:
-        framed = poison.oversized(dice)
+        framed = bad_records.oversized(dice)
     elif dice.rng.random() < 0.7:
-        framed = frame(poison.broken_body(body, dice.one(list(poison.BODIES))))
+        framed = frame(bad_records.broken_body(body, dice.one(list(bad_records.BODIES))))
     else:
-        framed = frame(poison.RECORDS[dice.one(list(poison.RECORDS))][1](dice, encode(body)))
+        framed = frame(bad_records.RECORDS[dice.one(list(bad_records.RECORDS))][1](dice, encode(body)))
     segment.frames.insert(dice.rng.randint(0, len(segment.frames)), Framed(framed, is_broken=True))
 
 
 def _break_files(dice: Dice, segments: list[Segment], framed: bytes) -> None:
     for segment in [one for one in segments if dice.rng.random() < 0.1]:
-        segment.tail = poison.torn_tail(dice, framed)
+        segment.tail = bad_records.torn_tail(dice, framed)
     for number in range(dice.rng.randint(0, 2)):
         near = dice.one(segments)
-        head = poison.foreign_file(dice, framed)
+        head = bad_records.foreign_file(dice, framed)
         segments.append(Segment(near.directory, 900 + number, near.arrival_us, [], head=head))
 
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from hopwatch.monitor.clock import Clock, SystemClock
-from tests.monitor.manual_clock import ManualClock
+from tests.support.clock import ManualClock
 
 
 def test_the_system_clock_tells_microseconds_since_1970() -> None:

@@ -24,8 +24,8 @@ from hopwatch.monitor.payloads import (
 )
 from hopwatch.probes.contract.batch import WireIdKind
 from hopwatch.probes.contract.ids import hash_text, id_bytes
-from tests.monitor.kernel.batch_builder import passed_batch
 from tests.repository import ROOT
+from tests.support.batch_arrays import passed_batch
 
 
 @given(st.lists(st.lists(st.binary(max_size=300), max_size=4), max_size=4))

@@ -16,8 +16,8 @@ from hopwatch.monitor import segment_file
 from hopwatch.monitor.lookup import segment_records
 from hopwatch.monitor.segment_file import MAX_BYTES
 from hopwatch.probes.contract.segment import MAGIC
-from tests.monitor.file_permissions import without_root
-from tests.monitor.spool_builder import at_us, observation_batch, write_file, write_segment
+from tests.support.file_permissions import without_root
+from tests.support.spool import at_us, observation_batch, write_file, write_segment
 
 GIB = 1024**3
 

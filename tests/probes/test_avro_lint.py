@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hopwatch.probes.avro_lint import MAX_DEPTH, LintError, lint
 from hopwatch.probes.contract import envelope
-from tests.probes.taps.test_avro import ORDER
+from tests.probes.taps.avro_values import ORDER
 
 NULLS = {"type": "record", "name": "R", "fields": [{"name": f"f{at}", "type": "null"} for at in range(100)]}
 

@@ -12,7 +12,7 @@ from hopwatch import Probe
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.errors import ProbeError
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink
-from tests.probes.drops import drops
+from tests.support.drops import drops
 
 TOLD = "a probe of orders at router is closed, and drops what is stamped: close it after the last message"
 

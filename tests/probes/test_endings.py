@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from hopwatch.probes.contract.batch import Batch, BatchKind
-from tests.probes.test_process import HOST, LAST_S, ROOT, numbers, run, spooled
+from tests.support.probe_host import HOST, LAST_S, ROOT, numbers, run, spooled
 
 ENDS: Final = {
     "killed": "os.kill(os.getpid(), 9)",

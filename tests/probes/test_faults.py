@@ -13,7 +13,7 @@ from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.sender import Sender
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink
-from tests.probes.fault_injection import raising
+from tests.support.fault_injection import raising
 
 FUNCTIONS: Final = [(Sender, name) for name, _ in inspect.getmembers(Sender, inspect.isfunction)] + [
     (sender, name) for name, of in inspect.getmembers(sender, inspect.isfunction) if of.__module__ == sender.__name__

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from hopwatch.probes.contract.batch import BatchKind
-from tests.probes.test_process import HOST, numbers, run, spooled
+from tests.support.probe_host import HOST, numbers, run, spooled
 
 PATCH: Final = "from gevent import monkey\nmonkey.patch_all()\n"
 BEFORE: Final = PATCH + HOST

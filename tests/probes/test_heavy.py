@@ -13,7 +13,7 @@ from hopwatch.probes import Probe, sender
 from hopwatch.probes.backlog import MAX_LIGHT_CHARS, Backlog, weigh_call
 from hopwatch.probes.recorder import Stamp, StampArrays
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, observations
-from tests.probes.drops import drops
+from tests.support.drops import drops
 
 MOST_BYTES = 100_000
 LONG = 1_000

@@ -17,8 +17,8 @@ from hopwatch.probes.sinks.spool import SpoolSink
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.startup import open_probe
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, observations
-from tests.probes.sender_bench import Bench
-from tests.probes.test_process import spooled
+from tests.support.probe_host import spooled
+from tests.support.sender_bench import Bench
 
 UNANNOUNCED = "a probe of orders at router could not announce itself within"
 

@@ -16,7 +16,7 @@ from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.event_times import MAX_AHEAD_US, describe_fault, guess_moments_us, is_plausible
 from hopwatch.probes.recorder import refuse_array, refuse_stamp
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, observations
-from tests.probes.drops import drops
+from tests.support.drops import drops
 
 MINUTE_MS = EPOCH_US // 1_000
 DAY_US = 86_400_000_000

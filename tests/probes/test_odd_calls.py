@@ -15,8 +15,8 @@ from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.recorder import Stamp, StampArrays, StampKind
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, observations
-from tests.probes.drops import drops
-from tests.probes.sender_bench import Bench
+from tests.support.drops import drops
+from tests.support.sender_bench import Bench
 
 MINUTE_MS = EPOCH_US // 1_000
 

@@ -14,7 +14,7 @@ from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.recorder import MessageId
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation, observations
-from tests.probes.drops import drops
+from tests.support.drops import drops
 
 MINUTE_MS = EPOCH_US // 1_000
 MESSAGE = uuid.UUID(int=1)

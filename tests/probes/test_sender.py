@@ -9,8 +9,8 @@ from hopwatch.probes import drop_counts
 from hopwatch.probes.contract.batch import BatchKind, Drop
 from hopwatch.probes.recorder import Stamp, StampArrays, StampKind
 from hopwatch.testing import EPOCH_US, MemorySink, observations
-from tests.probes.drops import drops
-from tests.probes.sender_bench import Bench
+from tests.support.drops import drops
+from tests.support.sender_bench import Bench
 
 MINUTE_MS = EPOCH_US // 1_000
 

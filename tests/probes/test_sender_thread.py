@@ -10,8 +10,8 @@ import pytest
 from hopwatch.probes.contract.batch import BatchKind, Drop
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.testing import EPOCH_US, MemorySink, observations
-from tests.probes.drops import drops
-from tests.probes.sender_bench import Bench
+from tests.support.drops import drops
+from tests.support.sender_bench import Bench
 
 MINUTE_MS = EPOCH_US // 1_000
 

@@ -13,7 +13,7 @@ import pytest
 
 from hopwatch.probes import sigterm
 from hopwatch.probes.contract.batch import BatchKind
-from tests.probes.test_process import HOST, LAST_S, numbers, run, spooled, started
+from tests.support.probe_host import HOST, LAST_S, numbers, run, spooled, started
 
 WAITS: Final = 'print("stamped", flush=True)\ntime.sleep(600)\n'
 STUCK: Final = """

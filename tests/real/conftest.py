@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.composed import Broker, Services
-from tests.real.servers.kafka import Kafka
-from tests.real.servers.postgres import PASSWORD, Postgres
+from servers.kafka import Kafka
+from servers.postgres import PASSWORD, Postgres
+from tests.real.compose_services import Broker, Services
 
 
 @pytest.fixture(scope="session")

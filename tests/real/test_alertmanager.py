@@ -17,11 +17,11 @@ from hopwatch.alerts.events import AlertKind, Event, Notification, Severity
 from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.settings.channels import AlertmanagerChannel
-from tests.alerts.channels.receiver import Receiver, answers, receiving
-from tests.alerts.notifications import alert, notification
-from tests.real.servers.alertmanager import Alertmanager, amtool
-from tests.real.servers.process import until
+from servers.alertmanager import Alertmanager, amtool
+from servers.process import until
 from tests.repository import ROOT
+from tests.support.http_receiver import Receiver, answers, receiving
+from tests.support.notifications import alert, notification
 
 EXAMPLE: Final = ROOT / "alerts" / "alertmanager" / "alertmanager.yml"
 QUIET: Final = "route: {receiver: none}\nreceivers: [{name: none}]\n"

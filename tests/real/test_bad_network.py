@@ -12,9 +12,9 @@ from confluent_kafka import Consumer
 from hopwatch import Probe
 from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.envelope import decode
-from tests.real.servers.kafka import Kafka
-from tests.real.servers.network import Network
-from tests.real.servers.process import PATIENCE_S, free_ports, until
+from servers.kafka import Kafka
+from servers.network import Network
+from servers.process import PATIENCE_S, free_ports, until
 
 STAMPS = 20_000
 NOW_US = time.time_ns() // 60_000_000_000 * 60_000_000

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.sinks.kafka import KafkaSink
-from tests.real.servers.kafka import Kafka
+from servers.kafka import Kafka
+from tests.real.monitor_process import Monitor, Report, lost_at, minute_of, windows_of
+from tests.real.program_folder import Workplace
 from tests.real.traffic import NODES, STREAMS, Traffic
-from tests.real.watching import Monitor, Report, lost_at, minute_of, windows_of
-from tests.real.workplace import Workplace
 
 LITTLE_BYTES = 100_000
 """So little waits for the brokers in the test of drops that an outage surely fills it."""

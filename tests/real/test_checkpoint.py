@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.traffic import config, traffic
-from tests.real.watching import Monitor, Report, differences
-from tests.real.workplace import Workplace
+from tests.real.monitor_process import Monitor, Report, differences
+from tests.real.program_folder import Workplace
+from tests.support.spool_traffic import config, traffic
 
 WINDOWS = 8
 

@@ -9,10 +9,10 @@ import uuid
 from pathlib import Path
 
 from hopwatch import Probe
-from tests.real import composed
-from tests.real.composed import Broker, Services
-from tests.real.servers.process import until
-from tests.real.watching import PATIENCE_S
+from servers.process import until
+from tests.real import compose_services
+from tests.real.compose_services import Broker, Services
+from tests.real.monitor_process import PATIENCE_S
 
 TOPIC = "hopwatch.observations"
 MADE = f"made the topic {TOPIC}: 6 partitions, replication 1, min.insync.replicas 1"
@@ -20,9 +20,9 @@ MADE = f"made the topic {TOPIC}: 6 partitions, replication 1, min.insync.replica
 
 def test_every_property_of_the_broker_is_one() -> None:
     """A broker passes over what it does not know: a misspelt variable would never be noticed."""
-    known = composed.known_properties()
+    known = compose_services.known_properties()
     assert len(known) > 100
-    assert set(composed.properties()) - known == set()
+    assert set(compose_services.properties()) - known == set()
 
 
 def test_the_services_come_up_one_after_the_other(broker: Broker, services: Services, tmp_path: Path) -> None:

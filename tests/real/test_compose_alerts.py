@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import pytest
 
-from tests.real.composed import Services
-from tests.real.servers.alertmanager import amtool
-from tests.real.servers.process import until
-from tests.real.servers.prometheus import promtool
-from tests.real.watching import PATIENCE_S
+from servers.alertmanager import amtool
+from servers.process import until
+from servers.prometheus import promtool
+from tests.real.compose_services import Services
+from tests.real.monitor_process import PATIENCE_S
 from tests.repository import ROOT
 from tests.repository.deployment import compose
 from tests.repository.deployment.deployment import Deployment

@@ -19,13 +19,13 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, Schema
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from tests.gate.gate_client import CONFIG
-from tests.gate.registry.schemas import BROKEN, FIRST, SECOND
-from tests.real.servers.kafka import Kafka
-from tests.real.servers.process import Process, answers, free_ports, until
+from servers.kafka import Kafka
+from servers.process import Process, answers, free_ports, until
+from tests.real.gate_command import RUN
 from tests.repository import ROOT
+from tests.support.gate_client import CONFIG
+from tests.support.schemas import BROKEN, FIRST, SECOND
 
-RUN: Final = (sys.executable, "-m", "hopwatch", "gate")
 CASES: Final = int(os.environ.get("GATE_CASES", "20"))
 """Requests of each kind that are made of the OpenAPI document; GATE_CASES=… makes more."""
 

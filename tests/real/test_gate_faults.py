@@ -14,12 +14,12 @@ import orjson
 
 from hopwatch.gate.codec import Codec
 from hopwatch.gate.registry.avro_schema import Schema
-from tests.gate.gate_client import ORDER, configured
-from tests.real.entering import Producers, compared
-from tests.real.servers.kafka import Kafka
-from tests.real.servers.process import Process, answers, free_ports, until
-from tests.real.test_gate import RUN
+from servers.kafka import Kafka
+from servers.process import Process, answers, free_ports, until
+from tests.real.event_producers import Producers, compared
+from tests.real.gate_command import RUN
 from tests.repository import ROOT
+from tests.support.gate_client import ORDER, configured
 
 KILLS: Final = (2, 50)
 """How often the gate is killed, as a rule and with --soak."""

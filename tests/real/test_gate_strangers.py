@@ -6,7 +6,6 @@ import gzip
 import signal
 import socket
 import ssl
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -21,11 +20,12 @@ import pytest
 from hopwatch.gate import ids
 from hopwatch.gate.records import EnteredRecord
 from hopwatch.probes.message_headers import generate_id
-from tests.gate.gate_client import CONFIG, GOOD, ORDER
-from tests.gate.test_spool import published
-from tests.real.servers.process import Process, answers, free_ports, until
-from tests.real.test_gate import RUN
+from servers.process import Process, answers, free_ports, until
+from tests.real.gate_command import RUN
 from tests.repository import ROOT
+from tests.support.certificates import bad_certificates, certificates
+from tests.support.gate_client import CONFIG, GOOD, ORDER
+from tests.support.gate_spool import published
 
 MIB: Final = 1024 * 1024
 TOKEN: Final = "a-token-of-a-shop"  # noqa: S105 - of this test alone
@@ -149,22 +149,6 @@ def test_a_bomb_is_cut(gate: tuple[str, Process]) -> None:
     assert peak_bytes(process) - before < 16 * MIB
 
 
-def openssl(folder: Path, *arguments: str) -> None:
-    """Run openssl in a folder."""
-    subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)  # noqa: S607 - of the machine
-
-
-def certificates(folder: Path) -> None:
-    """Make an authority, and certificates of it for a server and a client."""
-    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    openssl(folder, "req", "-x509", *curve, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca", "-days", "2")
-    (folder / "names").write_text("subjectAltName=IP:127.0.0.1\n")
-    for name in ("server", "client"):
-        openssl(folder, "req", *curve, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
-        signed = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "names")
-        openssl(folder, "x509", "-req", "-in", f"{name}.csr", *signed, "-out", f"{name}.pem")
-
-
 HUNG_UP: Final = (httpx.ReadError, httpx.ConnectError)
 
 
@@ -199,33 +183,6 @@ def test_clients_show_a_certificate_and_a_token(tmp_path: Path) -> None:
 
 
 TLS: Final = '[gate.tls]\ncertificate = "{0}.pem"\nkey = "{0}.key"\nclient_ca = "ca.pem"\n'
-AGES: Final = {"expired": ("20200101000000Z", "20200201000000Z"), "early": ("20400101000000Z", "20410101000000Z")}
-AUTHORITY: Final = (
-    "[ca]\ndefault_ca=d\n[d]\ndatabase=index\nserial=serial\nnew_certs_dir=.\ndefault_md=sha256\npolicy=p\n"
-    "[p]\ncommonName=supplied\n"
-)
-
-
-def bad_certificates(folder: Path) -> None:
-    """Make certificates beside the good ones that nobody should trust, for whatever reason their name says."""
-    certificates(folder)
-    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    for name in ("foreign", "selfmade"):
-        subject = ("-subj", f"/CN={name}", "-days", "2")
-        openssl(folder, "req", "-x509", *curve, "-keyout", f"{name}.key", "-out", f"{name}.pem", *subject)
-    (folder / "of-server").write_text("extendedKeyUsage=serverAuth\n")
-    for name, by, said in (("stranger", "foreign", "names"), ("server-only", "ca", "of-server")):
-        openssl(folder, "req", *curve, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
-        signed = ("-CA", f"{by}.pem", "-CAkey", f"{by}.key", "-CAcreateserial", "-days", "2", "-extfile", said)
-        openssl(folder, "x509", "-req", "-in", f"{name}.csr", *signed, "-out", f"{name}.pem")
-    (folder / "authority").write_text(AUTHORITY)
-    (folder / "serial").write_text("77\n")
-    (folder / "index").write_text("")
-    for name, (begin, end) in AGES.items():
-        openssl(folder, "req", *curve, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
-        dated = ("-cert", "ca.pem", "-keyfile", "ca.key", "-startdate", begin, "-enddate", end, "-extfile", "names")
-        at = ("-config", "authority", "-in", f"{name}.csr", "-out", f"{name}.pem")
-        openssl(folder, "ca", "-batch", "-notext", *dated, *at)
 
 
 def test_certificates_that_nobody_should_trust_are_refused(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tests.real.servers.kafka import Kafka
+from servers.kafka import Kafka
+from tests.real.monitor_process import DYING, Monitor, differences, lost_at, minute_of, windows_of
+from tests.real.program_folder import Workplace
 from tests.real.traffic import STREAMS, Traffic
-from tests.real.watching import DYING, Monitor, differences, lost_at, minute_of, windows_of
-from tests.real.workplace import Workplace
-from tests.reported import known_in
+from tests.support.report import known_in
 
 KILLS: Final = (2, 20)
 """How often the job is killed, as a rule and with --soak, each a start of Spark."""

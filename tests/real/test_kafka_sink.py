@@ -19,8 +19,8 @@ from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.sinks.kafka import KafkaSink
-from tests.real.servers.kafka import Kafka
-from tests.real.servers.process import free_ports, until
+from servers.kafka import Kafka
+from servers.process import free_ports, until
 
 ROOT = Path(__file__).parents[2]
 NOW_US = time.time_ns() // 60_000_000_000 * 60_000_000

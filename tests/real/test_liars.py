@@ -11,9 +11,9 @@ from typing import Final
 import pytest
 
 from hopwatch import Probe
-from tests.real.servers.liar import LIES, Liar, lying
-from tests.real.servers.process import Process, free_ports
-from tests.real.workplace import Workplace
+from servers.liar import LIES, Liar, lying
+from servers.process import Process, free_ports
+from tests.real.program_folder import Workplace
 
 AT_MOST_S: Final = 120
 """How long a command may take beside seven others; by itself it takes 15 s."""

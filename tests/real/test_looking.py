@@ -22,9 +22,9 @@ from hopwatch.probes.sinks.kafka import KafkaSink
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.taps.topic import SourceTopic
-from tests.real.servers.kafka import Kafka
-from tests.real.servers.process import until
-from tests.real.workplace import Workplace
+from servers.kafka import Kafka
+from servers.process import until
+from tests.real.program_folder import Workplace
 
 ACCESS = KafkaAccess()
 ONE_COPY = ("--partitions", "3", "--replication", "1", "--min-insync", "1", "--allow-weak")

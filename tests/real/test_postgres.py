@@ -13,9 +13,9 @@ from sqlalchemy.engine import make_url
 
 from hopwatch.monitor.store import dialect
 from hopwatch.monitor.store.tables import SCHEMA_VERSION
-from tests.called import called
-from tests.e2e.worked_example import NODES, stamp
-from tests.real.servers.postgres import PASSWORD, Postgres
+from servers.postgres import PASSWORD, Postgres
+from tests.support.command_call import called
+from tests.support.worked_example import NODES, stamp
 
 RUN: Final = (sys.executable, "-m", "hopwatch")
 PATIENCE_S: Final = 600

@@ -16,11 +16,11 @@ from hopwatch.monitor.metrics.recorder import MetricsRecorder
 from hopwatch.monitor.metrics.server import MetricsServer
 from hopwatch.monitor.results import CommittedBatch, Quantiles, Verdict, WindowResult
 from hopwatch.probes.contract.limits import WINDOW_US
-from tests.alerts import shipped
-from tests.alerts.windows import window
-from tests.monitor.metrics.metrics_page import STORE_SNAPSHOT, make_recorder
-from tests.real.servers.process import until
-from tests.real.servers.prometheus import Prometheus, promtool
+from servers.process import until
+from servers.prometheus import Prometheus, promtool
+from tests.support import shipped_files
+from tests.support.metrics_page import STORE_SNAPSHOT, make_recorder
+from tests.support.windows import window
 
 LAG: Final = Quantiles(100, 1, 500_000, 1_500_000, 2_500_000, 9_000_000)
 CLOCK: Final = SystemClock()
@@ -73,7 +73,7 @@ def test_promtool_finds_nothing_to_say_about_the_page(of: MetricsRecorder) -> No
 def test_a_prometheus_scrapes_the_page_and_all_that_is_shipped_answers(of: MetricsRecorder, tmp_path: Path) -> None:
     """Rules are well, a loss and the heartbeat fire and ignorance is pending, every panel has something to show."""
     with served(of) as server:
-        prometheus = Prometheus(tmp_path, [f"127.0.0.1:{server.port}"], [shipped.RULES])
+        prometheus = Prometheus(tmp_path, [f"127.0.0.1:{server.port}"], [shipped_files.RULES])
         prometheus.start()
         try:
             until(lambda: prometheus.ask("up") != {}, "the first scrape", PATIENCE_S)
@@ -86,7 +86,7 @@ def test_a_prometheus_scrapes_the_page_and_all_that_is_shipped_answers(of: Metri
 
 def all_answer(prometheus: Prometheus) -> bool:
     """Whether every query of the dashboard and of the autoscalers finds something, and every rule was evaluated."""
-    queries = [*shipped.dashboard_queries(), *shipped.autoscaling_queries()]
+    queries = [*shipped_files.dashboard_queries(), *shipped_files.autoscaling_queries()]
     rules = [rule for group in prometheus.api("rules")["groups"] for rule in group["rules"]]
     is_evaluated = all(rule["health"] == "ok" for rule in rules)
     return is_evaluated and len(rules) > 20 and not [query for query in queries if not prometheus.ask(query)]
@@ -111,7 +111,7 @@ def check(prometheus: Prometheus) -> None:
     assert ("HopwatchUnknown", "blind", None, "pending") in alerts
     assert not {alert for alert in alerts if alert[0] in {"HopwatchAbsent", "HopwatchStalled", "HopwatchSilent"}}
     assert prometheus.ask('hopwatch_stream_loss_ratio{stream="blind"}') == {}
-    (lag,) = prometheus.ask(next(iter(shipped.autoscaling_queries()))).values()
+    (lag,) = prometheus.ask(next(iter(shipped_files.autoscaling_queries()))).values()
     assert lag == 1.5
 
 

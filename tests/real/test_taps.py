@@ -31,10 +31,10 @@ from hopwatch.probes.taps.sides import StampSide
 from hopwatch.probes.taps.stamper import TapStamper
 from hopwatch.probes.taps.topic import SourceTopic
 from hopwatch.testing import EPOCH_US, MemorySink, observations
-from tests.probes.drops import drops
-from tests.probes.test_process import ROOT, rows, spooled
-from tests.real.servers.kafka import Kafka
-from tests.real.servers.process import PATIENCE_S, free_ports, until
+from servers.kafka import Kafka
+from servers.process import PATIENCE_S, free_ports, until
+from tests.support.drops import drops
+from tests.support.probe_host import ROOT, rows, spooled
 
 PARTITIONS: Final = 4
 RUN: Final = (sys.executable, "-m", "hopwatch", "tap", "kafka")

@@ -12,9 +12,9 @@ from hopwatch.demo.links.topics import TopicInlet, TopicOutlet
 from hopwatch.monitor import topics
 from hopwatch.monitor.errors import ConfigurationError, TransportError
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
-from tests.real.servers.kafka import Kafka
-from tests.real.servers.process import free_ports, until
-from tests.real.workplace import Workplace
+from servers.kafka import Kafka
+from servers.process import free_ports, until
+from tests.real.program_folder import Workplace
 
 
 def test_a_topic_is_made_and_will_do(kafka: Kafka, tmp_path: Path) -> None:

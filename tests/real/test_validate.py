@@ -8,10 +8,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path as Folder
-from typing import Self
 
 import orjson
 import pytest
@@ -38,11 +36,12 @@ from hopwatch.probes.contract.kafka import KafkaAccess
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.topic import SourceTopic
-from tests.gate.registry.schemas import FIRST, SECOND, schema
-from tests.probes.test_process import ROOT, rows, spooled
-from tests.real.servers.kafka import Kafka
-from tests.real.servers.process import PATIENCE_S, until
-from tests.real.validating import BODY, PARTITIONS, PLAIN, RUN, Place, id_of, rejected
+from servers.kafka import Kafka
+from servers.process import PATIENCE_S, until
+from tests.real.validated_traffic import Traffic, check_all
+from tests.real.validators import BODY, PARTITIONS, PLAIN, RUN, Place, id_of, rejected
+from tests.support.probe_host import ROOT, rows, spooled
+from tests.support.schemas import FIRST, SECOND, schema
 
 
 @pytest.fixture
@@ -269,59 +268,6 @@ def test_what_was_known_for_too_long_is_not_read_again(place: Place) -> None:
     place.send(b'{"a":1}', "second")
     place.sent()
     assert Within(place, 1_000_000).run(1) == (1, 0)
-
-
-class Traffic:
-    """Records one after the other, within the context and until it is to end: one in ten is broken."""
-
-    def __init__(self, place: Place) -> None:
-        """Take the place."""
-        self.count, self._place, self._is_over = 0, place, threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> Self:
-        """Start."""
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End, whatever became of what was sent."""
-        self._is_over.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._is_over.wait(0.001):
-            number = self.count
-            said = (FIRST, SECOND)[number % 2]
-            value = self._place.framed(said, {"a": number} | ({"b": number} if said is SECOND else {}))
-            self._place.send(value[:-1] if number % 10 == 9 else value, number, partition=number % PARTITIONS)
-            self.count += 1
-
-    def end(self) -> int:
-        """Return how many there were."""
-        self.__exit__()
-        self._place.sent()
-        return self.count
-
-
-def check_all(place: Place, count: int) -> None:
-    """Check that each record is in one of the two topics, once, and says what it said."""
-    good, bad = place.good(count - count // 10), place.bad(count // 10)
-    found = Counter(id_of(one) for one in (*good, *bad))
-    sent = Counter(id_of(one) for one in place.read(place.name, count))
-    assert sent == Counter(map(str, range(count)))
-    assert found == sent, (len(good), len(bad), count, place.said()[-2_000:])
-    codec = Codec(schema(SECOND))
-    for one in good:
-        number = int(id_of(one))
-        assert number % 10 != 9
-        assert codec.decode(one.value() or b"") == {"a": number, "b": number if number % 2 else 7}
-    for one in bad:
-        number = int(id_of(one))
-        assert number % 10 == 9
-        kept = rejected(one)
-        assert kept.reasons[0].detail == "it ends within a value"
-        assert kept.data == place.framed(SECOND, {"a": number, "b": number})[:-1]
 
 
 def moves(place: Place) -> Callable[[], bool]:

@@ -1,17 +1,15 @@
 """``hopwatch validate kafka`` while its brokers are away: it waits and loses nothing, or ends in order."""
 
 from __future__ import annotations
-
+from pathlib import Path as Folder
+from servers.kafka import Kafka
+from servers.process import until
+from tests.real.validated_traffic import Traffic
+from tests.real.validated_traffic import check_all
+from tests.real.validators import Place
+import pytest
 import signal
 import time
-from pathlib import Path as Folder
-
-import pytest
-
-from tests.real.servers.kafka import Kafka
-from tests.real.servers.process import until
-from tests.real.test_validate import Traffic, check_all
-from tests.real.validating import Place
 
 AWAY, BACK = "the calls to the brokers fail", "the brokers answer again"
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from hopwatch import Probe
 from hopwatch.probes.sinks import Sink
-from tests.real.watching import minute_of
+from tests.real.monitor_process import minute_of
 
 NODES: Final = ("a", "b", "c")
 PATH: Final = " -> ".join(NODES)

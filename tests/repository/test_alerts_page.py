@@ -15,9 +15,9 @@ from hopwatch.alerts.events import AlertKind, Word
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.settings import channels, load, templates
 from hopwatch.monitor.settings.alerting import KINDS, BurnWindow
-from tests.alerts.play import build_rules
-from tests.alerts.shipped import ALERTS
 from tests.repository import ROOT
+from tests.support.alert_scenario import build_rules
+from tests.support.shipped_files import ALERTS
 
 PAGE: Final = (ROOT / "docs" / "ALERTS.md").read_text("utf-8")
 RUNBOOKS: Final = ROOT / "docs" / "runbooks"

@@ -10,7 +10,7 @@ from tests.repository import ROOT
 
 PAGE: Final = (ROOT / "docs" / "ARCHITECTURE.md").read_text("utf-8")
 SOURCES: Final = ("src/hopwatch", "probes", "gate", "monitor", "alerts", "dashboards", "cli", "demo", "bench")
-OTHERS: Final = ("changes", "docker", "jars", "requirements", "tests")
+OTHERS: Final = ("changes", "docker", "jars", "requirements", "servers", "tests")
 UNNAMED: Final = frozenset({"monitor/store/migrations/versions"})
 """Folders that a named one is about."""
 

@@ -9,8 +9,8 @@ import pytest
 
 from hopwatch import __version__
 from tests.repository import ROOT
-from tests.repository.test_docs import MOST_COLUMNS
-from tests.repository.test_pyproject import PROJECT
+from tests.repository.line_limits import MOST_COLUMNS
+from tests.repository.project import PROJECT
 
 CHANGES: Final = ROOT / "changes"
 CONFIGURED: Final = PROJECT["tool"]["towncrier"]

@@ -8,8 +8,8 @@ from typing import Any, Final
 import yaml
 
 from hopwatch.alerts.events import AlertKind
-from tests.alerts import shipped
 from tests.repository import ROOT
+from tests.support import shipped_files
 
 RELABELLED: Final[list[dict[str, Any]]] = yaml.safe_load((ROOT / "docker" / "prometheus.yml").read_text("utf-8"))[
     "alerting"
@@ -21,7 +21,7 @@ OWN: Final = {"Hopwatch" + "".join(part.capitalize() for part in kind.split("_")
 
 def _fired() -> list[dict[str, str]]:
     """Return the labels of all alerts that the rules' own tests make fire."""
-    tests = yaml.safe_load((shipped.PROMETHEUS / "hopwatch.tests.yml").read_text("utf-8"))["tests"]
+    tests = yaml.safe_load((shipped_files.PROMETHEUS / "hopwatch.tests.yml").read_text("utf-8"))["tests"]
     asked = [one for test in tests for one in test["alert_rule_test"]]
     return [{"alertname": one["alertname"], **alert["exp_labels"]} for one in asked for alert in one["exp_alerts"]]
 
@@ -38,10 +38,10 @@ def _is_sent(labels: dict[str, str]) -> bool:
 def test_prometheus_tells_what_hopwatch_cannot() -> None:
     """Of the rules that are shipped, those on the monitor; each of the two ways to a person has its own heartbeat."""
     fired = _fired()
-    assert {labels["alertname"] for labels in fired} == set(shipped.ALERTS)
+    assert {labels["alertname"] for labels in fired} == set(shipped_files.ALERTS)
     sent = {labels["alertname"] for labels in fired if _is_sent(labels)}
     dropped = {labels["alertname"] for labels in fired if not _is_sent(labels)}
-    (of_monitor,) = [group for group in shipped.GROUPS if group["name"] == "hopwatch.monitor"]
+    (of_monitor,) = [group for group in shipped_files.GROUPS if group["name"] == "hopwatch.monitor"]
     assert sent == {rule["alert"] for rule in of_monitor["rules"]} - {"HopwatchSetAside"}
     assert sent & OWN == {"HopwatchHeartbeat"}
     assert sent & dropped == set()
@@ -49,7 +49,7 @@ def test_prometheus_tells_what_hopwatch_cannot() -> None:
 
 def test_the_example_of_a_prometheus_tells_the_same() -> None:
     """Who starts from it is not paged twice either."""
-    example = yaml.safe_load((shipped.PROMETHEUS / "prometheus.yml").read_text("utf-8"))
+    example = yaml.safe_load((shipped_files.PROMETHEUS / "prometheus.yml").read_text("utf-8"))
     assert example["alerting"]["alert_relabel_configs"] == RELABELLED
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from tests.repository import ROOT
 
-PACKAGES: Final = ("src/hopwatch", "bench")
+PACKAGES: Final = ("src/hopwatch", "bench", "servers")
 FORBIDDEN: Final = [
     ("hopwatch.monitor", "hopwatch.alerts"),
     ("hopwatch.monitor.accounting.ledger", "hopwatch.monitor.store"),

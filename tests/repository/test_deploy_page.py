@@ -15,10 +15,11 @@ from hopwatch.monitor.settings import StoreSettings
 from hopwatch.monitor.settings.durations import parse_duration_us
 from hopwatch.monitor.spark import cluster
 from hopwatch.probes.contract.kafka import KafkaPlace
-from tests.repository import ROOT, documented
+from tests.repository import ROOT
 from tests.repository.deployment import commands
 from tests.repository.deployment.deployment import Deployment
 from tests.repository.deployment.variables import advertised
+from tests.support import page_blocks
 
 PAGE: Final = (ROOT / "docs" / "DEPLOY.md").read_text("utf-8")
 LINES: Final = re.findall(r"^\$ (.+)$", PAGE, re.MULTILINE)
@@ -85,7 +86,7 @@ def test_the_numbers_are_the_program_s() -> None:
     told = f"which {topics.MIN_INSYNC} acknowledge each record, {topics.PARTITIONS} partitions, and keeps records for"
     assert f"{told} {topics.RETENTION_HOURS} hours" in " ".join(PAGE.split())
     assert StoreSettings.model_fields["retry_for_us"].default == parse_duration_us("10m")
-    assert "10 minutes by default" in " ".join(documented.page("docs/OPERATE.md").split())
+    assert "10 minutes by default" in " ".join(page_blocks.page("docs/OPERATE.md").split())
 
 
 def test_the_probe_sends_where_the_broker_is_published() -> None:

@@ -13,13 +13,14 @@ from typing import Final
 import pytest
 
 from hopwatch.monitor import settings
-from tests.repository import ROOT, documented
+from tests.repository import ROOT
 from tests.repository.deployment import commands
+from tests.repository.line_limits import MOST_COLUMNS
+from tests.support import page_blocks
 
 DOCS: Final = ROOT / "docs"
 PAGES: Final = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 GUIDES: Final = sorted([ROOT / "README.md", *DOCS.glob("*.md")])
-MOST_COLUMNS: Final = 120
 PRODUCT: Final = ("probes", "gate", "monitor", "alerts", "dashboards", "cli")
 AMERICAN: Final = re.compile(
     r"(?i)\b(?:colors?|behaviors?|labeled|cancell?ed(?<!cancelled)|judgments?|neighbors?|favor\w*|centers?|catalogs?"
@@ -103,7 +104,7 @@ def hopwatch_lines() -> list[tuple[str, str]]:
     return [
         (_name(page), one.line)
         for page in GUIDES
-        for one in documented.commands(re.sub(r" \\\n\s*", " ", page.read_text("utf-8")))
+        for one in page_blocks.commands(re.sub(r" \\\n\s*", " ", page.read_text("utf-8")))
         if one.line.startswith(f"{commands.PROGRAM} ")
     ]
 
@@ -118,13 +119,13 @@ def test_every_command_line_is_taken(page: str, line: str) -> None:
 @pytest.mark.parametrize("name", ["CONFIGURE.md", "OPERATE.md"])
 def test_settings_are_valid(name: str, tmp_path: Path) -> None:
     """The tables of a page together make a configuration."""
-    (tmp_path / "hopwatch.toml").write_text("\n".join(documented.of(documented.page(f"docs/{name}"), "toml")))
+    (tmp_path / "hopwatch.toml").write_text("\n".join(page_blocks.of(page_blocks.page(f"docs/{name}"), "toml")))
     settings.load(tmp_path / "hopwatch.toml", flags={}, environ={})
 
 
 def quoted() -> list[str]:
     """Return what TROUBLESHOOT says that the program prints."""
-    text = documented.page("docs/TROUBLESHOOT.md")
+    text = page_blocks.page("docs/TROUBLESHOOT.md")
     tables = re.findall(r"^\| it prints .*\n\|[-|]*\n((?:\|.*\n)+)", text, re.MULTILINE)
     return [row.split("|")[1].strip().strip("`") for table in tables for row in table.splitlines()]
 
@@ -153,9 +154,9 @@ def test_troubleshoot_answers_each_question() -> None:
 def test_blocks_can_be_read(page: Path) -> None:
     """Python is Python and what it imports of ours is there, TOML is TOML."""
     text = page.read_text("utf-8")
-    for block in documented.of(text, "toml"):
+    for block in page_blocks.of(text, "toml"):
         tomllib.loads(block)
-    for block in documented.of(text, "python"):
+    for block in page_blocks.of(text, "python"):
         for node in ast.walk(ast.parse(block)):
             if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == "hopwatch":
                 __import__(str(node.module), fromlist=[name.name for name in node.names])

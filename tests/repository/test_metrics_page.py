@@ -15,8 +15,8 @@ from hopwatch.monitor.metrics.samples import RECENT_US
 from hopwatch.monitor.metrics.server import CUT_AFTER_S, MAX_CONNECTIONS, MAX_PER_ADDRESS
 from hopwatch.monitor.metrics.store_poller import POLL_EVERY_S
 from hopwatch.monitor.results import OTHER
-from tests.alerts.shipped import ALERTS
 from tests.repository import ROOT
+from tests.support.shipped_files import ALERTS
 
 PAGE: Final = (ROOT / "docs" / "METRICS.md").read_text("utf-8")
 AUTOSCALING: Final = (ROOT / "docs" / "AUTOSCALING.md").read_text("utf-8")

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import tarfile
-import tomllib
 import venv
 import zipfile
 from functools import partial
@@ -20,21 +19,9 @@ from packaging.requirements import Requirement
 
 import hopwatch
 from tests.repository import ROOT
-
-TEXT: Final = (ROOT / "pyproject.toml").read_text()
-PROJECT: Final = tomllib.loads(TEXT)
+from tests.repository.project import EMBEDDED, PROJECT, TEXT
 
 FOLDERS: Final = ("probes", "gate", "monitor", "alerts", "dashboards", "cli", "demo")
-
-EMBEDDED: Final = """
-import importlib.abc, sys
-class OnlyBase(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {others!r}:
-            raise ModuleNotFoundError(f"not among the base dependencies: {{name}}", name=name)
-sys.meta_path.insert(0, OnlyBase())
-from hopwatch import Probe
-"""
 
 
 STAMPED: Final = """
@@ -159,6 +146,6 @@ def test_the_types_are_strict() -> None:
     """All packages, all rules; only other people's libraries are let off some."""
     mypy = PROJECT["tool"]["mypy"]
     assert mypy["strict"]
-    assert mypy["packages"] == ["hopwatch", "bench", "tests"]
+    assert mypy["packages"] == ["hopwatch", "servers", "bench", "tests"]
     let_off = {module.partition(".")[0] for override in mypy["overrides"] for module in override["module"]}
     assert let_off.isdisjoint(mypy["packages"])

@@ -13,13 +13,14 @@ import pytest
 
 from hopwatch import Probe
 from hopwatch.monitor import settings
-from tests.repository import ROOT, documented
+from tests.repository import ROOT
 from tests.repository.deployment import commands
-from tests.repository.documented import Command
-from tests.repository.test_pyproject import PROJECT
+from tests.repository.project import PROJECT
+from tests.support import page_blocks
+from tests.support.page_blocks import Command
 
 PAGES: Final = ("README.md", "docs/QUICKSTART.md")
-README: Final = documented.page("README.md")
+README: Final = page_blocks.page("README.md")
 MOST_LINES: Final = 120
 NEVER_RUN: Final = frozenset({"make", "sleep"})
 """What the tests that follow a page put something else in the place of."""
@@ -39,7 +40,7 @@ def test_no_word_of_ours_is_used_before_it_is_explained() -> None:
 def test_the_first_snippet_stamps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run as it stands, with a message, it leaves records in the spool."""
     monkeypatch.chdir(tmp_path)
-    snippet = documented.of(README, "python")[0]
+    snippet = page_blocks.of(README, "python")[0]
     handled: list[int] = []
     place = {
         "message_id": uuid.UUID(int=1),
@@ -72,7 +73,7 @@ def test_what_make_is_asked_for_is_there(targets: str) -> None:
 
 def test_the_settings_of_readme_are_valid(tmp_path: Path) -> None:
     """Eight lines make a configuration."""
-    (table,) = documented.of(README, "toml")
+    (table,) = page_blocks.of(README, "toml")
     (tmp_path / "hopwatch.toml").write_text(table)
     assert table.count("\n") == 8
     assert list(settings.load(tmp_path / "hopwatch.toml", flags={}, environ={}).streams) == ["orders"]
@@ -81,15 +82,15 @@ def test_the_settings_of_readme_are_valid(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", PAGES)
 def test_every_block_is_one_that_is_run(name: str) -> None:
     """There is no language that no test runs, and every file that a command names is shown."""
-    text = documented.page(name)
-    told = {language for language, _ in documented.blocks(text)}
+    text = page_blocks.page(name)
+    told = {language for language, _ in page_blocks.blocks(text)}
     assert told <= {"python", "toml", "console"}
-    assert text.count("\n```") == 2 * len(documented.blocks(text))
-    named = {word for command in documented.commands(text) for word in command.line.split() if word.endswith(".py")}
-    assert documented.files(text).keys() == named != set()
+    assert text.count("\n```") == 2 * len(page_blocks.blocks(text))
+    named = {word for command in page_blocks.commands(text) for word in command.line.split() if word.endswith(".py")}
+    assert page_blocks.files(text).keys() == named != set()
 
 
-@pytest.mark.parametrize("command", [one for name in PAGES for one in documented.commands(documented.page(name))])
+@pytest.mark.parametrize("command", [one for name in PAGES for one in page_blocks.commands(page_blocks.page(name))])
 def test_every_command_is_taken(command: Command) -> None:
     """By the program itself, also those that take long."""
     for words in commands.of_script(command.line.replace("$?", "").partition(" > ")[0]):
@@ -101,7 +102,7 @@ def test_every_command_is_taken(command: Command) -> None:
 
 def test_the_demo_of_readme_takes_its_flags() -> None:
     """They stand in ARGS."""
-    (line,) = [one.line for one in documented.commands(README) if one.line.startswith("make demo")]
+    (line,) = [one.line for one in page_blocks.commands(README) if one.line.startswith("make demo")]
     (flags,) = [word.removeprefix("ARGS=") for word in shlex.split(line) if word.startswith("ARGS=")]
     assert commands.refusal("demo", *shlex.split(flags)) == ""
 
@@ -124,10 +125,10 @@ def test_the_demo_of_readme_takes_its_flags() -> None:
 )
 def test_what_is_printed_is_compared_up_to_what_varies(shown: str, printed: str, *, is_so: bool) -> None:
     """Blanks, moments and spans vary; counts, words and lines that are not left out do not."""
-    assert documented.is_printed(shown, printed) is is_so
+    assert page_blocks.is_printed(shown, printed) is is_so
 
 
 def test_figures_may_vary_where_a_page_shows_a_run_of_the_demo() -> None:
     """But not the words between."""
-    assert documented.is_printed("lost 20 = 20 ok", "lost 7,149 = 7,149 ok", has_other_figures=True)
-    assert not documented.is_printed("lost 20 = 20 ok", "lost 7,149 = 7,150 differs", has_other_figures=True)
+    assert page_blocks.is_printed("lost 20 = 20 ok", "lost 7,149 = 7,149 ok", has_other_figures=True)
+    assert not page_blocks.is_printed("lost 20 = 20 ok", "lost 7,149 = 7,150 differs", has_other_figures=True)

@@ -17,7 +17,7 @@ from hopwatch.cli.main import main
 from hopwatch.probes.taps.http import app
 from hopwatch.probes.values import IdFormat, SkipReason, TimeUnit
 from tests.repository import ROOT
-from tests.repository.test_pyproject import EMBEDDED, PROJECT
+from tests.repository.project import EMBEDDED, PROJECT
 
 PAGE: Final = (ROOT / "docs" / "TAPS.md").read_text("utf-8")
 INTERFACE: Final = (ROOT / "docs" / "INTERFACE.md").read_text("utf-8")

@@ -18,11 +18,11 @@ from hopwatch.alerts.channels import alertmanager
 from hopwatch.alerts.channels.channel import Accepted, Failure
 from hopwatch.alerts.events import AlertKind, Event, Notification
 from hopwatch.monitor.settings.channels import AlertmanagerChannel
-from tests.alerts.channels.deliveries import LOST, NOTIFICATIONS, NOW_US, delivery, firing
-from tests.alerts.channels.openings import open_alertmanager, sent
-from tests.alerts.channels.receiver import answers, hangs, receiving
-from tests.real.servers.process import until
+from servers.process import until
+from tests.alerts.channels.open_channels import open_alertmanager, sent
 from tests.repository import ROOT
+from tests.support.deliveries import LOST, NOTIFICATIONS, NOW_US, delivery, firing
+from tests.support.http_receiver import answers, hangs, receiving
 
 MINUTE_US: Final = 60_000_000
 
@@ -156,7 +156,7 @@ ENDS: Final = """
 import sys, threading
 from hopwatch.alerts.channels.alertmanager import Alertmanager
 from hopwatch.monitor.settings.channels import AlertmanagerChannel
-from tests.alerts.channels.deliveries import NOW_US, delivery
+from tests.support.deliveries import NOW_US, delivery
 urls = sys.argv[1:]
 channel = Alertmanager("ops", AlertmanagerChannel.model_validate({"urls": urls, "timeout": "60s"}))
 threading.Thread(target=channel.send, args=(delivery(), NOW_US), daemon=True).start()

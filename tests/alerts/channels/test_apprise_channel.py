@@ -17,8 +17,8 @@ from hopwatch.alerts.channels.apprise_process import notify
 from hopwatch.alerts.channels.channel import Accepted, Failure
 from hopwatch.alerts.events import Event
 from hopwatch.monitor.settings.channels import AppriseChannel
-from tests.alerts.channels.deliveries import LOST, NOW_US, delivery, firing
-from tests.alerts.channels.receiver import Receiver, answers, floods, hangs, receiving
+from tests.support.deliveries import LOST, NOW_US, delivery, firing
+from tests.support.http_receiver import Receiver, answers, floods, hangs, receiving
 
 BOUNDED: Final = """
 from hopwatch.alerts.channels import apprise_process

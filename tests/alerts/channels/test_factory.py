@@ -17,8 +17,8 @@ from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.settings import load
 from hopwatch.monitor.settings.channels import AlertmanagerChannel, AnyChannel, PagerDutyChannel, WebhookChannel
-from tests.alerts.channels.deliveries import NOW_US, delivery, firing, storm
-from tests.alerts.channels.receiver import answers, receiving
+from tests.support.deliveries import NOW_US, delivery, firing, storm
+from tests.support.http_receiver import answers, receiving
 
 STREAMS: Final = '[streams.orders]\npath = "a -> b"\n[streams.refunds]\npath = "a -> b"\n'
 SLACK: Final = 'kind = "slack"\nurl = "https://slack.example/x"\n'

@@ -11,7 +11,7 @@ import pytest
 
 from hopwatch.alerts.channels.channel import Accepted, Failure, Outcome
 from hopwatch.alerts.channels.http import MAX_READ_BYTES, Poster
-from tests.alerts.channels.receiver import (
+from tests.support.http_receiver import (
     Behaviour,
     Receiver,
     answers,

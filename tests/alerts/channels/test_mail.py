@@ -18,9 +18,9 @@ from hopwatch.alerts.channels.channel import Accepted, Failure, Outcome
 from hopwatch.alerts.channels.mail import MAX_BODY, Mail
 from hopwatch.alerts.events import Event, Notification
 from hopwatch.monitor.settings.channels import EmailChannel
-from tests.alerts.channels.deliveries import LOST, NOTIFICATIONS, NOW_US, delivery, firing
-from tests.alerts.channels.postbox import SILENCE, TRICKLE, Postbox, taking_mail
-from tests.alerts.channels.receiver import certificate, server_tls
+from tests.alerts.channels.mail_server import SILENCE, TRICKLE, Postbox, taking_mail
+from tests.support.deliveries import LOST, NOTIFICATIONS, NOW_US, delivery, firing
+from tests.support.http_receiver import certificate, server_tls
 
 PASSWORD = "T0P-5ECRET-password"  # noqa: S105 - of nothing
 

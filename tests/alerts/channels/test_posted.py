@@ -16,10 +16,10 @@ from hopwatch.alerts.channels.channel import Accepted
 from hopwatch.alerts.channels.slack import Slack
 from hopwatch.alerts.events import AlertKind, Event, Notification, Severity, from_json, to_json
 from hopwatch.monitor.settings.channels import SlackChannel
-from tests.alerts.channels.deliveries import LOST, NOTIFICATIONS, NOW_US, delivery, firing, storm
-from tests.alerts.channels.openings import KEY, SIGNED, open_pagerduty, open_slack, open_webhook, sent
-from tests.alerts.channels.receiver import answers, receiving
-from tests.alerts.windows import at
+from tests.alerts.channels.open_channels import KEY, SIGNED, open_pagerduty, open_slack, open_webhook, sent
+from tests.support.deliveries import LOST, NOTIFICATIONS, NOW_US, delivery, firing, storm
+from tests.support.http_receiver import answers, receiving
+from tests.support.windows import at
 
 
 def test_pagerduty_is_told_an_event() -> None:

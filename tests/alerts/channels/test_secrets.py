@@ -19,10 +19,10 @@ from hopwatch.monitor.settings.channels import (
     SlackChannel,
     WebhookChannel,
 )
-from tests.alerts.channels.deliveries import NOTIFICATIONS, NOW_US, delivery
-from tests.alerts.channels.openings import open_alertmanager, open_pagerduty, open_slack, open_webhook
-from tests.alerts.channels.receiver import Behaviour, answers, closes, receiving
-from tests.examples import examples
+from tests.alerts.channels.open_channels import open_alertmanager, open_pagerduty, open_slack, open_webhook
+from tests.support.deliveries import NOTIFICATIONS, NOW_US, delivery
+from tests.support.examples import examples
+from tests.support.http_receiver import Behaviour, answers, closes, receiving
 
 SECRET_URL: Final = "/services/T0P/5ECRET/path"  # noqa: S105 - of nothing
 TABLES: Final[list[dict[str, Any]]] = [

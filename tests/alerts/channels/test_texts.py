@@ -18,7 +18,7 @@ from hopwatch.alerts.channels.texts import (
     to_one_line,
 )
 from hopwatch.alerts.events import Event, Notification, Unit
-from tests.alerts.channels.deliveries import NOTIFICATIONS, firing, storm
+from tests.support.deliveries import NOTIFICATIONS, firing, storm
 
 SUMMARY = "lost: 20 of 1,000 messages (2.00%) surely lost at b of orders on a -> b, over 1.00%"
 FACTS = f"""lost ids: {"0a" * 16}, {"0b" * 16}

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from hopwatch.alerts.storage import state_json
 from hopwatch.monitor.results import Verdict, format_iso
-from tests.alerts.play import FIRING, RESOLVED, Play, build_rules
-from tests.alerts.windows import at, lag
+from tests.support.alert_scenario import FIRING, RESOLVED, Play, build_rules
+from tests.support.windows import at, lag
 
 LOSS: Final = "loss/page/orders"
 ONLY_LOSS: Final = '[alerts]\ndefaults = false\n[[alerts.rules]]\nkind = "loss"\n'

@@ -22,7 +22,7 @@ from hopwatch.alerts.decision.episode import (
 from hopwatch.alerts.decision.reading import bad_reading, good_reading
 from hopwatch.alerts.decision.rules import AlertRule
 from hopwatch.alerts.events import AlertKind, Severity
-from tests.alerts.windows import at
+from tests.support.windows import at
 
 RULE: Final = AlertRule("loss", AlertKind.LOSS, Severity.PAGE, {"orders": 0.01}, for_windows=2, keep_windows=3)
 SERIES: Final = AlertSeries("loss", "page", "orders", "b")

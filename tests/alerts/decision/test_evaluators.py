@@ -16,8 +16,8 @@ from hopwatch.alerts.events import AlertKind
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.tally import NodeLags
 from hopwatch.monitor.results import Verdict
-from tests.alerts.play import build_rules
-from tests.alerts.windows import START_US, Memory, lag, node, window, window_input
+from tests.support.alert_scenario import build_rules
+from tests.support.windows import START_US, Memory, lag, node, window, window_input
 
 SECOND: Final = 1_000_000
 LAGS: Final = "".join(f'[[alerts.rules]]\nkind = "{kind}"\nthreshold = "1s"\n' for kind in ("lag", "end_to_end_lag"))

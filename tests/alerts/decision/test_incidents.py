@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hopwatch.alerts.events import Severity
 from hopwatch.monitor.results import Verdict
-from tests.alerts.play import FIRING, RESOLVED, Play, build_rules
-from tests.alerts.windows import lag
+from tests.support.alert_scenario import FIRING, RESOLVED, Play, build_rules
+from tests.support.windows import lag
 
 ONLY_LOSS = '[alerts]\ndefaults = false\n[[alerts.rules]]\nkind = "loss"\n'
 LOSS = "loss/page/orders"

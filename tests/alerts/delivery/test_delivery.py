@@ -17,20 +17,20 @@ from hopwatch.alerts.channels.channel import Failure
 from hopwatch.alerts.channels.routing import Routing
 from hopwatch.alerts.delivery.dispatcher import Dispatcher
 from hopwatch.alerts.storage.history import Acknowledgement
-from tests.alerts.channels.openings import open_alertmanager
-from tests.alerts.channels.receiver import answers, receiving
+from servers.postgres import Postgres
+from tests.alerts.channels.open_channels import open_alertmanager
 from tests.alerts.conftest import prepared
-from tests.alerts.notifications import notification
-from tests.alerts.play import BATCHES_PER_MINUTE, FIRING, RESOLVED, build_rules
-from tests.alerts.post import Post
-from tests.alerts.receiver import BUSY, ERROR, REFUSED, TIMEOUT, TLS, WRONG
-from tests.alerts.storage.test_outbox import put, states
-from tests.alerts.test_acceptance import LOSS, ONLY_LOSS
-from tests.alerts.windows import at
-from tests.monitor.manual_clock import ManualClock
-from tests.real.servers.postgres import Postgres
+from tests.support.alert_scenario import BATCHES_PER_MINUTE, FIRING, RESOLVED, build_rules
+from tests.support.channel import BUSY, ERROR, REFUSED, TIMEOUT, TLS, WRONG
+from tests.support.clock import ManualClock
+from tests.support.delivery_scenario import Post
+from tests.support.http_receiver import answers, receiving
+from tests.support.loss_rules import LOSS, ONLY_LOSS
+from tests.support.notifications import notification
+from tests.support.outbox import put, states
+from tests.support.streams import STREAMS, a_drop
+from tests.support.windows import at
 
-STREAMS: Final = ("orders", "refunds", "trades")
 KEYS: Final = {f"loss/page/{stream}" for stream in STREAMS}
 DOWN: Final[dict[str, tuple[Failure, float]]] = {
     "refuses": (REFUSED, 0.0),
@@ -40,13 +40,6 @@ DOWN: Final[dict[str, tuple[Failure, float]]] = {
     "bad TLS": (TLS, 0.1),
     "goes away for good in its own words": (Failure("HTTP 503", wait_s=1e9), 0.1),
 }
-
-
-def a_drop(post: Post) -> Post:
-    """Let every stream lose messages in the minutes 10 to 14; that is over at 20."""
-    for stream in STREAMS:
-        post.push(0, 9, stream=stream).push(10, 14, lost={"b": 20}, stream=stream).push(15, 45, stream=stream)
-    return post
 
 
 def losses(engine: Engine, **more: Any) -> Post:  # noqa: ANN401 - fields of a post

@@ -18,11 +18,11 @@ from hopwatch.alerts.events import AlertKind, Event, Notification
 from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.errors import StoreTakenError
 from hopwatch.monitor.store import tables
-from tests.alerts.notifications import notification
-from tests.alerts.receiver import BUSY, ERROR, REFUSED, TIMEOUT, WRONG, Receiver, Spell
-from tests.alerts.storage.test_outbox import RESOLVED, put, states
-from tests.alerts.windows import at
-from tests.monitor.manual_clock import ManualClock
+from tests.support.channel import BUSY, ERROR, REFUSED, TIMEOUT, WRONG, Receiver, Spell
+from tests.support.clock import ManualClock
+from tests.support.notifications import notification
+from tests.support.outbox import RESOLVED, put, states
+from tests.support.windows import at
 
 NOW_US = at(100)
 FOR_EVER_US = at(10_000_000)

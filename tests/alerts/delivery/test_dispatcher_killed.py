@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,25 +11,11 @@ from sqlalchemy import Engine
 
 from hopwatch.alerts.events import Event
 from hopwatch.alerts.storage.outbox import Delivery
-from tests.alerts.notifications import notification
-from tests.alerts.receiver import Receiver
-from tests.alerts.storage.test_outbox import RESOLVED, put, states
-from tests.monitor.manual_clock import ManualClock
-
-
-def run(engine: Engine, file: Path, dies_at: int, *alertmanager: str) -> int:
-    """Run a courier's process until it is killed, or nothing is due; return how it ended."""
-    url = engine.url.render_as_string(hide_password=False)
-    command = [
-        sys.executable,
-        "-m",
-        "tests.alerts.delivery.dying_dispatcher",
-        url,
-        str(file),
-        str(dies_at),
-        *alertmanager,
-    ]
-    return subprocess.run(command, check=False, timeout=60).returncode
+from tests.support.channel import Receiver
+from tests.support.clock import ManualClock
+from tests.support.dispatcher_process import run
+from tests.support.notifications import notification
+from tests.support.outbox import RESOLVED, put, states
 
 
 @pytest.mark.parametrize("dies_at", [1, 2])

@@ -21,9 +21,9 @@ from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.store.dialect.lock import MemoryLock
-from tests.alerts.notifications import notification
-from tests.alerts.storage.test_outbox import put, states
-from tests.real.servers.process import until
+from servers.process import until
+from tests.support.notifications import notification
+from tests.support.outbox import put, states
 
 PATIENCE_S: Final = 120.0
 

@@ -8,9 +8,9 @@ from hopwatch.alerts.events import Event
 from hopwatch.alerts.storage import figures, outbox
 from hopwatch.monitor.metrics.snapshot import AlertFigures
 from hopwatch.monitor.store import schema
-from tests.alerts.notifications import notification
-from tests.alerts.storage.test_outbox import put
-from tests.alerts.windows import at
+from tests.support.notifications import notification
+from tests.support.outbox import put
+from tests.support.windows import at
 
 
 def read(engine: Engine) -> AlertFigures:

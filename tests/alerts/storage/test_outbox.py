@@ -9,15 +9,13 @@ from sqlalchemy import Engine, select
 
 from hopwatch.alerts.decision.episode import BEGINNING_US
 from hopwatch.alerts.decision.evaluation import AlertSnapshot
-from hopwatch.alerts.decision.incidents import Incident
-from hopwatch.alerts.events import AlertKind, Event, Notification, Severity
-from hopwatch.alerts.storage import alert_state, outbox
+from hopwatch.alerts.events import AlertKind, Event
+from hopwatch.alerts.storage import alert_state
 from hopwatch.alerts.storage.history import Acknowledgement
 from hopwatch.alerts.storage.outbox import (
     MAX_WAIT_US,
     ChannelBacklog,
     Delivery,
-    count_by_state,
     enqueue_fallback,
     mark_dead,
     mark_failed,
@@ -26,40 +24,17 @@ from hopwatch.alerts.storage.outbox import (
     query_due,
 )
 from hopwatch.monitor.store import tables
-from tests.alerts.notifications import notification
-from tests.alerts.windows import at
+from tests.support.notifications import notification
+from tests.support.outbox import RESOLVED, catch_up, put, states
+from tests.support.windows import at
 
 NOW_US = at(100)
-
-
-def put(engine: Engine, *notifications: Notification, channels: tuple[str, ...] = ("pager",)) -> None:
-    """Put notifications into the outbox, each for all channels, and keep the incidents that they leave open."""
-    with engine.execution_options(writes=True).begin() as connection:
-        for one in notifications:
-            outbox.enqueue(connection, [one], [channels])
-            before = alert_state.read_snapshot(connection)
-            incidents = {key: incident for key, incident in before.incidents.items() if key != one.key}
-            if one.event is Event.FIRING:
-                kept = before.incidents.get(one.key)
-                opened_us = kept.opened_us if kept else one.at_us
-                stream = one.labels.get("stream", "")
-                incidents[one.key] = Incident(one.key, one.rule, Severity.PAGE, stream, opened_us, 0, 1, one)
-            alert_state.write_snapshot(connection, before, replace(before, incidents=incidents))
 
 
 def only(engine: Engine, now_us: int = NOW_US) -> Delivery:
     """Return the one delivery that is due."""
     (delivery,) = query_due(engine, now_us)
     return delivery
-
-
-def states(engine: Engine) -> dict[tuple[str, str], int]:
-    """Count the rows by channel and state."""
-    with engine.begin() as connection:
-        return count_by_state(connection)
-
-
-RESOLVED = notification(Event.RESOLVED)
 
 
 def test_what_is_put_is_due_at_once_for_every_channel(engine: Engine) -> None:
@@ -219,11 +194,6 @@ def test_who_was_told_of_a_beginning_is_told_of_its_end(engine: Engine) -> None:
     ends = [one for one in query_due(engine, NOW_US) if one.number == 4]
     assert sorted(one.channel for one in ends) == ["mail", "pager"]
     assert states(engine)["chat", "sent"] == 1
-
-
-def catch_up(engine: Engine, *channels: str) -> None:
-    """Start a monitor whose channels are these, through all of which goes everything."""
-    outbox.catch_up_channels(engine, lambda _: channels, channels)
 
 
 def test_an_end_that_was_given_up_is_told_when_its_channel_is_back(engine: Engine) -> None:

@@ -8,10 +8,10 @@ from sqlalchemy import Engine
 from hopwatch.alerts.decision.inputs import ObjectiveCounts
 from hopwatch.alerts.events import Event
 from hopwatch.alerts.storage import alert_state, outbox, retention
-from tests.alerts.notifications import notification
-from tests.alerts.windows import at
-from tests.monitor.manual_clock import ManualClock
-from tests.monitor.store.conclusions import dump_tables
+from tests.support.clock import ManualClock
+from tests.support.conclusions import dump_tables
+from tests.support.notifications import notification
+from tests.support.windows import at
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_what_was_told_long_ago_goes(engine: Engine, monkeypatch: pytest.MonkeyP
 
 def test_who_was_told_of_what_lasts_is_not_forgotten(engine: Engine) -> None:
     """However long ago it was: the channel that took over hears of its end, and no other one of its beginning again."""
-    from tests.alerts.storage.test_outbox import catch_up, put  # noqa: PLC0415
+    from tests.support.outbox import catch_up, put  # noqa: PLC0415
 
     put(engine, notification(at_us=at(0)), channels=("pager",))
     begun = next(one for one in outbox.query_due(engine, 0) if one.number == 11)

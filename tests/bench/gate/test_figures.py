@@ -10,7 +10,7 @@ from bench.gate.figures import BombFigures, EntranceFigures, Line, SlowFigures
 from bench.gate.server import GATE, PLAIN, UNCHECKED
 from bench.gate.tables import gate
 from bench.truth import WrongResultError
-from tests.bench.test_tables import cells, drawn
+from tests.bench.table_cells import cells, drawn
 
 OURS = EntranceFigures(figures.WHO[GATE], 30_000.0, 32.0, 4.0, 10.0, 35.0, 800.0, 150_000_000, "all")
 BARE = EntranceFigures(figures.WHO[UNCHECKED], 36_000.0, 24.0, 3.5, 8.0, 30.0, 600.0, 140_000_000, "less")

@@ -16,8 +16,8 @@ from sqlalchemy import update
 from hopwatch.cli.checks import Finding, Level, folders, stores
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.store import dialect, schema
-from tests.monitor.manual_clock import ManualClock
-from tests.real.servers.postgres import PASSWORD, USER, Postgres
+from servers.postgres import PASSWORD, USER, Postgres
+from tests.support.clock import ManualClock
 
 GIB = 1024**3
 

@@ -17,9 +17,9 @@ from hopwatch.demo.faults import Dice, NodeFaults
 from hopwatch.demo.links import LinkError
 from hopwatch.demo.records import FlightMessage
 from hopwatch.demo.truth import NodeAction, Truth, TruthLog, split_ids
-from tests.demo.entrance.paper import ENTERED, NOT_WRITTEN, PaperGate
-from tests.demo.paper import MINUTE_US, NOON_US, message_id
-from tests.demo.test_pipeline import HandClock
+from tests.demo.entrance.memory_gate import ENTERED, NOT_WRITTEN, PaperGate
+from tests.demo.hand_clock import HandClock
+from tests.demo.simulation import MINUTE_US, NOON_US, message_id
 
 FLIGHT = {"carrier": "UA", "distance": 1400}
 

@@ -13,7 +13,7 @@ from hopwatch.demo.entrance.rejections import (
     describe_rejections,
     read_rejections,
 )
-from tests.demo.entrance.paper import ENTERED
+from tests.demo.entrance.memory_gate import ENTERED
 
 WRONG_TYPE = BREAKAGES[0]
 

@@ -15,7 +15,7 @@ from hopwatch.demo.entrance.spool_inlet import GateSpoolInlet
 from hopwatch.demo.links import LinkError
 from hopwatch.gate.records import EnteredRecord
 from hopwatch.probes.contract.segment import MAGIC, encode_frame
-from tests.examples import examples
+from tests.support.examples import examples
 
 
 def payload(number: int) -> bytes:

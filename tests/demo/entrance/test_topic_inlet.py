@@ -9,7 +9,7 @@ import pytest
 from hopwatch.demo.entrance.events import pack_event
 from hopwatch.demo.entrance.topic_inlet import GateTopicInlet
 from hopwatch.demo.links import LinkError
-from tests.demo.links.paper import PaperBroker, PaperConsumer, PaperMessage
+from tests.demo.links.memory_broker import PaperBroker, PaperConsumer, PaperMessage
 
 Headers = list[tuple[str, bytes]]
 ID = bytes(range(16))

@@ -17,8 +17,8 @@ from hopwatch.demo.nodes.settings import NodeSettings
 from hopwatch.demo.nodes.step import NodeStep
 from hopwatch.demo.records import FlightMessage, pack_message, unpack_message
 from hopwatch.demo.truth import NodeAction, TruthLog, count_actions
-from tests.demo.links.paper import KilledError, PaperBroker
-from tests.demo.paper import NOON_US, PaperProbe, message_id
+from tests.demo.links.memory_broker import KilledError, PaperBroker
+from tests.demo.simulation import NOON_US, PaperProbe, message_id
 
 COUNT = 30
 FAULTS = st.builds(

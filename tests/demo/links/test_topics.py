@@ -10,8 +10,8 @@ from confluent_kafka import KafkaError
 
 from hopwatch.demo.links import LinkError
 from hopwatch.demo.links.topics import COMMIT_EVERY_S, MAX_MESSAGES
-from tests.demo.links.paper import PaperBroker
-from tests.demo.test_pipeline import HandClock
+from tests.demo.hand_clock import HandClock
+from tests.demo.links.memory_broker import PaperBroker
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from hopwatch.demo.layout import Layout
 from hopwatch.demo.nodes.step import Hop, NodeStep
 from hopwatch.demo.records import FlightMessage
 from hopwatch.demo.truth import NodeAction, TruthLog, count_actions
-from tests.demo.paper import NOON_US, PaperClock, PaperHop, PaperProbe, message_id
+from tests.demo.simulation import NOON_US, PaperClock, PaperHop, PaperProbe, message_id
 
 
 class StepBench:

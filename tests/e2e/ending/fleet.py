@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from tests.e2e.ending import afterwards
+from tests.e2e.ending import slow_exit
 from tests.e2e.ending.cases import NODES, Case, End
 from tests.e2e.ending.process import Place, Process
 
@@ -41,7 +41,7 @@ def _started(folder: Path, case: Case) -> list[int]:
             if not child:
                 place = Place(folder, case, node, replica, replicas, source, outlet, start_s)
                 if place.end is End.DAEMON:
-                    afterwards.linger()
+                    slow_exit.linger()
                 Process(place).live()
             children.append(child)
     for pipe in pipes:

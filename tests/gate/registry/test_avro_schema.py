@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hopwatch.gate.registry.avro_schema import MAX_SCHEMA_BYTES, Schema, SchemaError, logical_type
 from hopwatch.gate.registry.breaks import is_compatible
 from hopwatch.probes.contract import envelope
-from tests.gate.registry.schemas import ORDER, SCHEMAS, Json, record, schema
+from tests.support.schemas import ORDER, SCHEMAS, Json, record, schema
 
 NOTHING = {"name": "a", "type": "double"}
 MILLIS = {"type": "long", "logicalType": "timestamp-millis"}

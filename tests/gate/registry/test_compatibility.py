@@ -16,9 +16,9 @@ from hopwatch.gate.registry.compatibility import (
     find_conflicts,
     is_readable,
 )
-from tests.examples import examples
 from tests.gate.registry.avro_java import Checker, checker
-from tests.gate.registry.schemas import ORDER, SCHEMAS, TYPES, Json, changed, record, schema
+from tests.support.examples import examples
+from tests.support.schemas import ORDER, SCHEMAS, TYPES, Json, changed, record, schema
 
 PAIRS = 600
 

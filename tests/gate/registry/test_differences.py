@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from hopwatch.gate.registry.differences import find_differences
-from tests.gate.registry.schemas import SCHEMAS, Json, record, schema
+from tests.support.schemas import SCHEMAS, Json, record, schema
 
 INNER = record({"name": "zip", "type": "int"}, name="Address")
 INNER_TEXT = record({"name": "zip", "type": "string"}, name="Address")

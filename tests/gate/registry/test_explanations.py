@@ -6,7 +6,7 @@ import pytest
 
 from hopwatch.gate.registry.compatibility import CompatibilityLevel, Direction, SchemaVersion, find_conflicts
 from hopwatch.gate.registry.explanations import WHOLE_SCHEMA, describe_new_major, explain_conflicts
-from tests.gate.registry.schemas import Json, record, schema
+from tests.support.schemas import Json, record, schema
 
 AB = {"type": "enum", "name": "Kind", "symbols": ["A", "B"]}
 A = {"type": "enum", "name": "Kind", "symbols": ["A"]}

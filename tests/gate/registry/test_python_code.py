@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from hopwatch.gate.codec import Codec
 from hopwatch.gate.registry.python_code import CodeGenerationError, generate_module
-from tests.examples import examples
-from tests.gate.registry.schemas import ORDER, SCHEMAS, Json, record, schema
-from tests.gate.test_codec import with_event
+from tests.gate.events import with_event
+from tests.support.examples import examples
+from tests.support.schemas import ORDER, SCHEMAS, Json, record, schema
 
 LINE = record(
     {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},

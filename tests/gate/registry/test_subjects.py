@@ -19,12 +19,9 @@ from hopwatch.gate.registry.subjects import (
     RegistryError,
     UnknownError,
 )
-from tests.gate.registry.memory_store import MemoryShelf
-from tests.gate.registry.schemas import record, schema
-
-FIRST = schema(record({"name": "a", "type": "int"}))
-SECOND = schema(record({"name": "a", "type": "int"}, {"name": "b", "type": "int", "default": 0}))
-BROKEN = schema(record({"name": "a", "type": "int"}, {"name": "c", "type": "int"}))
+from tests.support.schema_store import MemoryShelf
+from tests.support.schema_versions import BROKEN, FIRST, SECOND
+from tests.support.schemas import record, schema
 
 
 @pytest.fixture

@@ -18,10 +18,9 @@ from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import Batch, BatchKind, Drop
 from hopwatch.probes.contract.limits import WINDOW_MS
 from hopwatch.probes.contract.segment import MAGIC, encode_frame, folder_name
-from tests.against_model import prepared_store
-from tests.e2e.traffic import pulse
-from tests.micro_batches import MicroBatches
-from tests.monitor.spool_builder import (
+from tests.support.micro_batches import MicroBatches
+from tests.support.model_comparison import prepared_store
+from tests.support.spool import (
     START_MS,
     at_us,
     make_batch,
@@ -30,6 +29,7 @@ from tests.monitor.spool_builder import (
     write_file,
     write_segment,
 )
+from tests.support.spool_traffic import pulse
 
 TERMS = WindowPolicy(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)
 RULES = {"orders": StreamConfig(Pathway.parse("a -> b"), TERMS, ignore_nodes=("audit", "trail.log"))}
@@ -185,7 +185,7 @@ def by_count() -> Iterator[Any]:
     )
 
 
-@pytest.mark.parametrize(("fields", "reason"), by_count())
+@pytest.mark.parametrize(("fields", "reason"), list(by_count()))
 def test_what_is_missing_by_count_explains_so_many_losses(fields: dict[str, Any], reason: str, place: Place) -> None:
     """Fifty of fifty are unsure, and the reason says why; of fifty-one one is sure."""
     place.write(place.of_b(SECOND, "b-2", **fields))

@@ -18,7 +18,7 @@ from hopwatch.monitor.payloads import FactSheet
 from hopwatch.monitor.results import Status, Verdict, WindowResult
 from hopwatch.probes.contract.batch import Batch, BatchKind, Drop
 from hopwatch.probes.contract.limits import WINDOW_US
-from tests.monitor.spool_builder import (
+from tests.support.spool import (
     START_US,
     STREAM_CONFIGS,
     WINDOW_POLICY,

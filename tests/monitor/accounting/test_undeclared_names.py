@@ -16,17 +16,8 @@ from hopwatch.monitor.payloads import SendingInstance, SetAside
 from hopwatch.monitor.row_kinds import SET_ASIDE_ROW
 from hopwatch.monitor.spark.decoder import decode_segments
 from hopwatch.monitor.stream_config import StreamConfig
-from tests.monitor.spool_builder import STREAM_CONFIGS, WINDOW_POLICY, at_us, observation_batch, write_segment
-
-DECLARED = {
-    "orders": StreamConfig(Pathway.parse("ingest -> router"), WINDOW_POLICY),
-    "payments": STREAM_CONFIGS["orders"],
-}
-
-
-def aside(sender: SendingInstance, reason: str = "unknown_node", arrival_us: int = at_us(70)) -> SetAside:
-    """Return a record that was set aside for its name."""
-    return SetAside("s.seg", 6, 10, arrival_us, reason, "why", sender)
+from tests.monitor.undeclared_records import DECLARED, aside
+from tests.support.spool import STREAM_CONFIGS, WINDOW_POLICY, at_us, observation_batch, write_segment
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from hopwatch.monitor.kernel.tally import (
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.probes.contract.batch import Outcome, WireIdKind
 from hopwatch.probes.contract.ids import id_bytes
-from tests.monitor.kernel.batch_builder import make_batch, passed_batch, stopped_batch
+from tests.support.batch_arrays import make_batch, passed_batch, stopped_batch
 
 END_US = 60
 CHAIN = Pathway.parse("a -> b")

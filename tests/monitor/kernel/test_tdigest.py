@@ -13,7 +13,7 @@ from tdigest import TDigest
 
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.tdigest import Digest, DigestError
-from tests.distributions import DISTRIBUTIONS, Values, drawn, rank_errors
+from tests.support.distributions import DISTRIBUTIONS, Values, drawn, rank_errors
 
 REPORTED = np.array([0.50, 0.95, 0.99])
 TOLERANCES = np.array([0.01, 0.002, 0.002])

@@ -14,7 +14,7 @@ from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.centroids import Digest
 from hopwatch.monitor.kernel.tdigest import DigestError
 from hopwatch.monitor.kernel.tdigest_forms import MAX_CENTROIDS
-from tests.distributions import DISTRIBUTIONS, drawn, rank_errors
+from tests.support.distributions import DISTRIBUTIONS, drawn, rank_errors
 
 # Version 1, form 0, 3 centroids; min -1, max 300; mean 0 less min, steps 6 and 295; weights 1, 2 and 1, all pure.
 STORED = bytes.fromhex("0100 0300 01 d804 00 06 a702 00 02 00")

@@ -12,7 +12,7 @@ from hopwatch.monitor.kernel.verdict import WindowStage, conclude_window
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import Quantiles, Status, Verdict, WindowResult
 from hopwatch.probes.contract.ids import id_bytes
-from tests.monitor.kernel.batch_builder import complete_books, make_batch, message_batches
+from tests.support.batch_arrays import complete_books, make_batch, message_batches
 
 END_US = 60
 PASSED, LOST_AT_B, STUCK_IN_B = "io io", "io -", "io i"

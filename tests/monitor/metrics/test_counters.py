@@ -9,8 +9,8 @@ import pytest
 from hopwatch.monitor.metrics.recorder import MetricsRecorder
 from hopwatch.monitor.metrics.snapshot import InitialState
 from hopwatch.monitor.results import CommittedBatch, Status, Verdict, WindowResult
-from tests.alerts.windows import at, window
-from tests.monitor.metrics.metrics_page import make_recorder, sample_value
+from tests.support.metrics_page import make_recorder, sample_value
+from tests.support.windows import at, window
 
 
 def commit(of: MetricsRecorder, *results: WindowResult, watermark_us: int = at(5)) -> None:

@@ -15,8 +15,8 @@ from hopwatch.monitor.metrics.samples import build_samples
 from hopwatch.monitor.metrics.snapshot import AlertFigures, InitialState, StoreFigures
 from hopwatch.monitor.results import OTHER, CommittedBatch, Quantiles, Verdict, WindowResult
 from hopwatch.monitor.settings.metrics import MIN_SERIES
-from tests.alerts.windows import at, window
-from tests.monitor.metrics.metrics_page import STORE_SNAPSHOT, make_recorder, sample_value, samples_of
+from tests.support.metrics_page import STORE_SNAPSHOT, make_recorder, sample_value, samples_of
+from tests.support.windows import at, window
 
 LAG = Quantiles(100, 1, 500_000, 1_500_000, 2_500_000, 9_000_000)
 

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from hopwatch.monitor.errors import DependencyError
 from hopwatch.monitor.metrics.server import MAX_CONNECTIONS, MAX_PER_ADDRESS, MetricsServer
 from hopwatch.monitor.metrics.snapshot import MetricsSnapshot
-from tests.monitor.metrics.metrics_page import STORE_SNAPSHOT, make_recorder
+from tests.support.metrics_page import STORE_SNAPSHOT, make_recorder
 
 OPENMETRICS: Final = {"Accept": "application/openmetrics-text; version=1.0.0; charset=utf-8"}
 PATIENCE_S: Final = 120

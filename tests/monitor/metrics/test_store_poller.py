@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.metrics.snapshot import StoreSnapshot
 from hopwatch.monitor.metrics.store_poller import POLL_EVERY_S, StorePoller
-from tests.monitor.manual_clock import ManualClock
+from tests.support.clock import ManualClock
 
 
 @dataclass

@@ -10,15 +10,7 @@ import pytest
 from hopwatch.monitor.errors import SettingsError
 from hopwatch.monitor.settings import load
 from hopwatch.monitor.settings.dashboard import parse_origin
-
-HIDDEN: Final = "T0P-5ECRET"
-LOGIN: Final = f"""[dashboard.login]
-url = "https://hopwatch.example/"
-provider = "https://id.example/realms/ops"
-client_id = "hopwatch"
-client_secret = "{HIDDEN}"
-"""
-SIGNING: Final = "0123456789abcdef"
+from tests.support.login_settings import HIDDEN, LOGIN, SIGNING
 
 
 def login(folder: Path, text: str = LOGIN, **environ: str) -> Any:  # noqa: ANN401 - the settings of one table

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hopwatch.alerts.channels import template_texts
 from hopwatch.monitor.settings.template_sample import SAMPLE
 from hopwatch.monitor.settings.templates import MAX_CHARS, TemplateFaultError, check_template, render_template
-from tests.alerts.channels.deliveries import NOTIFICATIONS, delivery, firing
+from tests.support.deliveries import NOTIFICATIONS, delivery, firing
 
 
 @pytest.mark.parametrize(

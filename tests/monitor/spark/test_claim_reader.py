@@ -26,7 +26,7 @@ from hopwatch.probes.contract import envelope, id_texts
 from hopwatch.probes.contract.batch import Batch, WireIdKind
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import NO_REASON, NOT_STAMPED
-from tests.monitor.spool_builder import STREAM_CONFIGS, at_us, observation_batch, pack_ids, pack_lags, write_segment
+from tests.support.spool import STREAM_CONFIGS, at_us, observation_batch, pack_ids, pack_lags, write_segment
 
 PATHWAY = STREAM_CONFIGS["orders"].pathway
 END_US = at_us(60)

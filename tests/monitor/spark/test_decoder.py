@@ -22,7 +22,7 @@ from hopwatch.monitor.spark.rows import JobRow
 from hopwatch.probes.contract import envelope, segment
 from hopwatch.probes.contract.batch import Batch, BatchKind, Drop, WireIdKind
 from hopwatch.probes.contract.limits import MAX_RECORD_BYTES
-from tests.monitor.spool_builder import (
+from tests.support.spool import (
     START_MS,
     STREAM_CONFIGS,
     WINDOW_POLICY,

@@ -13,7 +13,7 @@ from hopwatch.monitor.spark import claim_reader, connector, failures, job
 from hopwatch.monitor.spark.rows import Batches
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import dialect
-from tests.monitor.spool_builder import STREAM_CONFIGS, observation_batch, write_segment
+from tests.support.spool import STREAM_CONFIGS, observation_batch, write_segment
 
 WORKER = """An exception was thrown from the Python worker:
 Traceback (most recent call last):

@@ -12,7 +12,7 @@ from hopwatch.monitor.errors import CheckpointError, TransportError
 from hopwatch.monitor.spark.landing import READ_THROUGH, load_read_through_us
 from hopwatch.monitor.spark.sources.kafka import KafkaSource
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
-from tests.monitor.file_permissions import without_root
+from tests.support.file_permissions import without_root
 
 PLANNED_MS = 1_760_000_000_000
 

@@ -21,7 +21,7 @@ from hopwatch.monitor.spark.rows import JobRow
 from hopwatch.probes.contract import segment
 from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.envelope import encode
-from tests.monitor.spool_builder import STREAM_CONFIGS, at_us, make_batch, observation_batch, write_segment
+from tests.support.spool import STREAM_CONFIGS, at_us, make_batch, observation_batch, write_segment
 
 TOPIC = "observations"
 PATHWAY = STREAM_CONFIGS["orders"].pathway

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from hopwatch.monitor.errors import DependencyError
 from hopwatch.monitor.spark import session
 from hopwatch.monitor.spark.simd import VARIABLE
-from tests.monitor.file_permissions import without_root
+from tests.support.file_permissions import without_root
 
 
 def test_workers_run_the_python_that_runs_the_monitor(spark: SparkSession) -> None:

@@ -19,8 +19,8 @@ from hopwatch.monitor.row_kinds import FACTS_ROW, SET_ASIDE_ROW
 from hopwatch.monitor.spark.decoder import decode_segments
 from hopwatch.monitor.spark.rows import JobRow
 from hopwatch.monitor.spark.sources import spool
-from tests.monitor.file_permissions import without_root
-from tests.monitor.spool_builder import STREAM_CONFIGS, observation_batch, write_segment
+from tests.support.file_permissions import without_root
+from tests.support.spool import STREAM_CONFIGS, observation_batch, write_segment
 
 ODD = ("plain", "two words", "100%25", "a:b", "q?x#y", "ünï", "[x]{y}*", "back\\slash", "k=v")
 HIDDEN = ("_under", ".dot")

@@ -18,7 +18,7 @@ from hopwatch.monitor.spark.decoder import decode_segments
 from hopwatch.monitor.spark.window_state import ShardState, WindowShardProcessor
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.batch import Batch
-from tests.monitor.spool_builder import (
+from tests.support.spool import (
     START_MS,
     START_US,
     STREAM_CONFIGS,

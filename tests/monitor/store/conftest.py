@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine
 
 from hopwatch.monitor.store import dialect, schema
-from tests.real.servers.postgres import Postgres
+from servers.postgres import Postgres
 
 DATABASES: Final = ("sqlite", "postgres")
 

@@ -13,8 +13,8 @@ from hopwatch.monitor.kernel.books import judge_book as judge
 from hopwatch.monitor.payloads import SetAside
 from hopwatch.monitor.store import fencing, reader, writer
 from hopwatch.monitor.store.writer import Changes
-from tests.monitor.spool_builder import START_MS, START_US, at_us
-from tests.monitor.store.conclusions import dump_tables
+from tests.support.conclusions import dump_tables
+from tests.support.spool import START_MS, START_US, at_us
 
 BOOK = Book(
     "orders",

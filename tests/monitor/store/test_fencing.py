@@ -15,8 +15,8 @@ from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.store import dialect, fencing, writer
 from hopwatch.monitor.store.writer import Changes
 from hopwatch.monitor.stream_config import StreamConfig
-from tests.monitor.spool_builder import STREAM_CONFIGS, WINDOW_POLICY
-from tests.monitor.store.conclusions import build_conclusion, dump_tables, write_conclusions
+from tests.support.conclusions import build_conclusion, dump_tables, write_conclusions
+from tests.support.spool import STREAM_CONFIGS, WINDOW_POLICY
 
 Rules = dict[str, StreamConfig]
 

@@ -13,8 +13,8 @@ from hopwatch.monitor.payloads import SET_ASIDE_REASONS, SetAside
 from hopwatch.monitor.results import Status
 from hopwatch.monitor.store import figures, schema, writer
 from hopwatch.probes.contract.limits import MONITOR_STREAM, WINDOW_US
-from tests.monitor.spool_builder import START_US, STREAM_CONFIGS
-from tests.monitor.store.conclusions import build_conclusion, write_conclusions
+from tests.support.conclusions import build_conclusion, write_conclusions
+from tests.support.spool import START_US, STREAM_CONFIGS
 
 WATERMARK_US = START_US + 3_600_000_000
 

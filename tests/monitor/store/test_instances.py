@@ -11,8 +11,8 @@ from hopwatch.monitor.metrics.snapshot import StoreFigures
 from hopwatch.monitor.store import fencing, figures, instances, schema
 from hopwatch.monitor.store.instances import InstanceFilter
 from hopwatch.probes.contract.limits import MONITOR_STREAM
-from tests.dashboards.health_data import WATERMARK_US, book, holed, write
-from tests.monitor.spool_builder import STREAM_CONFIGS
+from tests.support.health_data import WATERMARK_US, book, holed, write
+from tests.support.spool import STREAM_CONFIGS
 
 
 def roll(engine: Engine, first: int = 0, most: int = 100, **asked: object) -> InstancePage:

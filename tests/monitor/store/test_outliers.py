@@ -21,9 +21,9 @@ from hopwatch.monitor.outliers.series_tracker import FindingChanges, SeriesTrack
 from hopwatch.monitor.results import Status, Verdict, WindowResult
 from hopwatch.monitor.store import fencing, outliers, reader, retention, tables, writer
 from hopwatch.monitor.store.rollups import HOUR_US
-from tests.monitor.manual_clock import ManualClock
-from tests.monitor.outliers.test_series_tracker import NODES, minute, straight, struck
-from tests.monitor.spool_builder import STREAM_CONFIGS
+from tests.monitor.window_series import NODES, minute, straight, struck
+from tests.support.clock import ManualClock
+from tests.support.spool import STREAM_CONFIGS
 
 PATHWAY: Final = STREAM_CONFIGS["orders"].pathway
 LIVE_WINDOWS: Final = 64

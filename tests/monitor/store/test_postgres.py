@@ -18,9 +18,9 @@ from hopwatch.monitor.errors import StoreError, StoreTakenError
 from hopwatch.monitor.payloads import SetAside
 from hopwatch.monitor.store import dialect, reader, schema, writer
 from hopwatch.monitor.store.writer import Changes
-from tests.monitor.store.conclusions import dump_tables
-from tests.monitor.store.test_sqlite import another_monitor, failed
-from tests.real.servers.postgres import PASSWORD, USER, Postgres
+from servers.postgres import PASSWORD, USER, Postgres
+from tests.monitor.store.store_process import another_monitor, failed
+from tests.support.conclusions import dump_tables
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from sqlalchemy import Engine
 from hopwatch.monitor.store import fencing, instances, schema, tables, writer
 from hopwatch.monitor.store.writer import Changes
 from hopwatch.monitor.texts.read_progress import ReadProgress
-from tests.dashboards.health_data import WATERMARK_US, book, write
-from tests.monitor.spool_builder import STREAM_CONFIGS
+from tests.support.health_data import WATERMARK_US, book, write
+from tests.support.spool import STREAM_CONFIGS
 
 STOPPED_US = WATERMARK_US + 7
 

@@ -11,12 +11,12 @@ from hopwatch.monitor.store import fencing, quality, retention, rollups, schema,
 from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.monitor.store.writer import Changes
 from hopwatch.probes.contract.limits import WINDOW_US
-from tests.alerts.windows import at, window
-from tests.dashboards.health_data import record, write
-from tests.monitor.manual_clock import ManualClock
-from tests.monitor.spool_builder import STREAM_CONFIGS
-from tests.monitor.store.conclusions import PATHWAY, build_conclusion
-from tests.monitor.store.conclusions import write_conclusions as conclude
+from tests.support.clock import ManualClock
+from tests.support.conclusions import PATHWAY, build_conclusion
+from tests.support.conclusions import write_conclusions as conclude
+from tests.support.health_data import record, write
+from tests.support.spool import STREAM_CONFIGS
+from tests.support.windows import at, window
 
 
 def windows(engine: Engine, *minutes: int, rejected: int = 1, status: Status = Status.FINAL) -> None:

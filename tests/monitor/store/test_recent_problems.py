@@ -12,8 +12,8 @@ from hopwatch.monitor.kernel.tally import empty_tally
 from hopwatch.monitor.kernel.verdict import WindowStage, conclude_window
 from hopwatch.monitor.results import Status
 from hopwatch.monitor.store import recent_problems, schema
-from tests.monitor.spool_builder import at_us
-from tests.monitor.store.conclusions import NO_BOOKS, PATHWAY, build_conclusion, write_conclusions
+from tests.support.conclusions import NO_BOOKS, PATHWAY, build_conclusion, write_conclusions
+from tests.support.spool import at_us
 
 SPAN_US: Final = 3_600_000_000
 

@@ -17,9 +17,9 @@ from hopwatch.monitor.store import fencing, reader, retention, rollups, writer
 from hopwatch.monitor.store.retention import PruneStep
 from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.probes.contract.limits import WINDOW_US
-from tests.monitor.manual_clock import ManualClock
-from tests.monitor.spool_builder import START_US, STREAM_CONFIGS, at_us, pack_ids
-from tests.monitor.store.conclusions import build_conclusion, dump_tables, write_conclusions
+from tests.support.clock import ManualClock
+from tests.support.conclusions import build_conclusion, dump_tables, write_conclusions
+from tests.support.spool import START_US, STREAM_CONFIGS, at_us, pack_ids
 
 MINUTES: Final = 150
 BEFORE_US: Final = START_US + 2 * HOUR_US

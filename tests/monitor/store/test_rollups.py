@@ -21,8 +21,9 @@ from hopwatch.monitor.store import fencing, reader, rollups, writer
 from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
 from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.limits import WINDOW_US
-from tests.micro_batches import MicroBatches
-from tests.monitor.spool_builder import (
+from tests.support.conclusions import PATHWAY, build_conclusion, dump_tables, write_conclusions
+from tests.support.micro_batches import MicroBatches
+from tests.support.spool import (
     START_US,
     STREAM_CONFIGS,
     WINDOW_POLICY,
@@ -32,7 +33,6 @@ from tests.monitor.spool_builder import (
     window_ms,
     write_segment,
 )
-from tests.monitor.store.conclusions import PATHWAY, build_conclusion, dump_tables, write_conclusions
 
 Json = dict[str, Any]
 

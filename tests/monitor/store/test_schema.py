@@ -21,9 +21,9 @@ from hopwatch.monitor.kernel.books import Book
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import dialect, fencing, reader, rollups, schema, tables, writer
 from hopwatch.monitor.store.tables import SCHEMA_VERSION
-from tests.alerts.notifications import alert, notification
-from tests.monitor.spool_builder import START_US, STREAM_CONFIGS
-from tests.monitor.store.conclusions import build_conclusion, dump_tables
+from tests.support.conclusions import build_conclusion, dump_tables
+from tests.support.notifications import alert, notification
+from tests.support.spool import START_US, STREAM_CONFIGS
 
 READERS: dict[str, Callable[[Engine], object]] = {
     "run": schema.prepare_store,

@@ -5,10 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -19,43 +16,17 @@ from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.store import dialect, reader, schema, writer
 from hopwatch.monitor.store.dialect import sqlite
 from hopwatch.monitor.store.writer import Changes
-from tests.monitor.file_permissions import without_root
+from tests.monitor.store.store_process import another_monitor, failed
+from tests.support.file_permissions import without_root
 
 WRITERS = 8
 EACH = 12
-HOLD = """
-import sys
-from hopwatch.monitor.store import dialect
-with dialect.lock_store(sys.argv[1]):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
 
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     """Return the URL of a store that is not there yet."""
     return f"sqlite:///{tmp_path}/store.db"
-
-
-@contextmanager
-def another_monitor(url: str) -> Iterator[subprocess.Popen[str]]:
-    """Run a process that holds the store until it is ended."""
-    command = [sys.executable, "-c", HOLD, url]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            assert process.stdout.readline() == "held\n"
-            yield process
-        finally:
-            process.kill()
-
-
-def failed(what: Callable[[], object]) -> str:
-    """Return the text of the store's error that something fails with."""
-    with pytest.raises(StoreError) as caught:
-        what()
-    return str(caught.value)
 
 
 # Writers

@@ -12,9 +12,9 @@ from hopwatch.gate.registry.schema_store import SchemaStoreError
 from hopwatch.gate.registry.subjects import ALL_SUBJECTS, IncompatibleError, Registry
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.store.subjects import SubjectStore
-from tests.gate.registry.memory_store import MemoryShelf
-from tests.gate.registry.schemas import record, schema
-from tests.gate.registry.test_subjects import BROKEN, FIRST, SECOND
+from tests.support.schema_store import MemoryShelf
+from tests.support.schema_versions import BROKEN, FIRST, SECOND
+from tests.support.schemas import record, schema
 
 
 @pytest.fixture

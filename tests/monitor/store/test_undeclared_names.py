@@ -7,9 +7,9 @@ from sqlalchemy import Engine
 from hopwatch.monitor.accounting.undeclared_names import MAX_PROBE_CHARS, UndeclaredName
 from hopwatch.monitor.payloads import SendingInstance, SetAside
 from hopwatch.monitor.store import retention, schema, undeclared_names
-from tests.monitor.accounting.test_undeclared_names import DECLARED, aside
-from tests.monitor.manual_clock import ManualClock
-from tests.monitor.spool_builder import at_us
+from tests.monitor.undeclared_records import DECLARED, aside
+from tests.support.clock import ManualClock
+from tests.support.spool import at_us
 
 
 def keep(engine: Engine, *records: SetAside) -> tuple[UndeclaredName, ...]:

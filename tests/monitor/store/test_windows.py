@@ -20,9 +20,9 @@ from hopwatch.monitor.store.reader import MAX_REPORTED_IDS
 from hopwatch.probes.contract.batch import WireIdKind
 from hopwatch.probes.contract.ids import hash_text, id_bytes
 from hopwatch.probes.contract.limits import WINDOW_US
-from tests.examples import examples
-from tests.monitor.spool_builder import START_US, at_us, pack_ids
-from tests.monitor.store.conclusions import PATHWAY, build_conclusion, dump_tables, window_results, write_conclusions
+from tests.support.conclusions import PATHWAY, build_conclusion, dump_tables, window_results, write_conclusions
+from tests.support.examples import examples
+from tests.support.spool import START_US, at_us, pack_ids
 
 Json = reader.Json
 NO_OUTCOMES: Final = np.empty(0, np.uint8)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch.monitor.texts.read_progress import BEHIND_US, Notice, ReadProgress, iso_second
-from tests.monitor.spool_builder import at_us
+from tests.support.spool import at_us
 
 SECOND_US = 1_000_000
 NOW_US = at_us(600)

@@ -16,7 +16,7 @@ import pytest
 from hopwatch.probes.contract import envelope, limits
 from hopwatch.probes.contract.batch import Batch, Drop, WireIdKind
 from hopwatch.probes.contract.envelope import RecordError
-from tests.probes.contract.batches import HEARTBEAT, PREFIX, TWO_PASSED, of_version_1, record_of
+from tests.support.batches import HEARTBEAT, PREFIX, TWO_PASSED, of_version_1, record_of
 
 SCHEMAS = [(envelope.SCHEMA_1, envelope.FINGERPRINT_1), (envelope.SCHEMA, envelope.FINGERPRINT)]
 

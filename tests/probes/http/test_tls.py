@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hopwatch.probes.http.granian_server import Tls
-from tests.real.test_gate_strangers import bad_certificates
+from tests.support.certificates import bad_certificates
 
 DAY_S = 86_400
 

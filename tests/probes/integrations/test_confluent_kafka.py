@@ -14,8 +14,8 @@ from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.integrations import confluent_kafka as integration
 from hopwatch.probes.integrations.confluent_kafka import instrument
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation, observations
-from tests.probes.drops import drops
 from tests.probes.integrations.clients import Letter, Receiver, Sender, SerializingSender
+from tests.support.drops import drops
 
 MARKED = [("hopwatch-id", b"order 7"), ("hopwatch-time", b"%d" % EPOCH_US)]
 REFUSED = KafkaError(KafkaError._MSG_TIMED_OUT)

@@ -8,7 +8,7 @@ import pytest
 
 from hopwatch.probes.sinks.spool import SpoolSink
 from hopwatch.probes.taps.blocking_sink import BlockingSink
-from tests.probes.taps.tap_bench import HastyEvent, Place
+from tests.support.tap_bench import HastyEvent, Place
 
 
 class Reopening(HastyEvent):

@@ -10,7 +10,7 @@ import pytest
 from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.taps.followed_file import LINGER_S, MAX_LINGER_S, FollowedFile
 from hopwatch.probes.taps.marked_file import Position
-from tests.probes.taps.tap_bench import Place
+from tests.support.tap_bench import Place
 
 LONG = b"a line that is longer than what is kept of it to know the file again, by far\n"
 

@@ -26,8 +26,8 @@ from hopwatch.probes.taps.stamper import MAX_UNSETTLED
 from hopwatch.probes.taps.state import StateFile
 from hopwatch.probes.values import IdFormat, SkipReason, TimeUnit
 from hopwatch.testing import EPOCH_US, Observation
-from tests.probes.drops import drops
-from tests.probes.taps.tap_bench import Place
+from tests.support.drops import drops
+from tests.support.tap_bench import Place
 
 READER = DocumentReader("id", "at", IdFormat.AUTO, TimeUnit.US)
 

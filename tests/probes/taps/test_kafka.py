@@ -18,7 +18,7 @@ from hopwatch.probes.taps.messages import MessageReader
 from hopwatch.probes.taps.topic import SourceTopic
 from hopwatch.testing import EPOCH_US
 from tests.probes.integrations.clients import Letter
-from tests.probes.taps.tap_bench import Place
+from tests.support.tap_bench import Place
 
 END = KafkaError(KafkaError._PARTITION_EOF)
 TRANSPORT = KafkaError(KafkaError._TRANSPORT)

@@ -18,8 +18,8 @@ from hopwatch.probes.taps.messages import MAX_VALUE_BYTES, FieldSource, MessageF
 from hopwatch.probes.values import IdFormat, SkipReason, TimeUnit
 from hopwatch.testing import EPOCH_US
 from tests.probes.integrations.clients import Letter
-from tests.probes.taps.tap_bench import Place as Surrounded
-from tests.probes.taps.test_avro import ORDER, VALUE, body
+from tests.probes.taps.avro_values import ORDER, VALUE, body
+from tests.support.tap_bench import Place as Surrounded
 
 MARKED = [("hopwatch-id", b"a"), ("hopwatch-time", b"%d" % EPOCH_US)]
 SEEN = StampableMessage(id_bytes("a"), EPOCH_US)

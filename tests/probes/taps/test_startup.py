@@ -10,7 +10,7 @@ from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.segment import read_frames
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
 from hopwatch.probes.taps.startup import open_probe
-from tests.probes.taps.tap_bench import Place
+from tests.support.tap_bench import Place
 
 
 @pytest.fixture

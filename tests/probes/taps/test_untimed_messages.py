@@ -13,8 +13,8 @@ from hopwatch.probes.taps.documents import SkippedMessage, StampableMessage
 from hopwatch.probes.taps.untimed_messages import MAX_WINDOWS_APART, WINDOWS_APART, UntimedMessages
 from hopwatch.probes.values import SkipReason
 from hopwatch.testing import EPOCH_US
-from tests.probes.drops import drops
-from tests.probes.taps.tap_bench import Place
+from tests.support.drops import drops
+from tests.support.tap_bench import Place
 
 MINUTE_US = 60_000_000
 HOUR_AGO_US = EPOCH_US - 60 * MINUTE_US

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,13 +22,13 @@ from hopwatch.probes.http.problems import MAX_FAULTS
 from hopwatch.probes.sinks.spool import SpoolSink
 from hopwatch.probes.taps.http import books
 from hopwatch.testing import EPOCH_US, Observation
-from tests.examples import examples
-from tests.probes.contract.batches import HEARTBEAT, TWO_PASSED
-from tests.probes.taps.http.tap_client import GOOD, ONE, PATH, Asked, told
+from tests.probes.taps.http.bodies import JSON, trickle
+from tests.support.batches import HEARTBEAT, TWO_PASSED
+from tests.support.examples import examples
+from tests.support.tap_client import GOOD, ONE, PATH, Asked, told
 
 MESSAGE = uuid.UUID(int=7)
 ISO = "2023-11-14T22:14:00+00:00"
-JSON = {"content-type": "application/json"}
 
 
 @pytest.fixture
@@ -265,13 +264,6 @@ def test_our_own_fault_is_a_problem_too(tap: Asked, monkeypatch: pytest.MonkeyPa
     answer = tap.ask("GET", "/readyz")
     assert told(answer) == (500, "fault", [])
     assert "secret" not in answer.text
-
-
-async def trickle(*parts: bytes, wait_s: float = 0) -> AsyncIterator[bytes]:
-    """Yield the parts of a body, one by one."""
-    for part in parts:
-        await asyncio.sleep(wait_s)
-        yield part
 
 
 def test_a_body_in_parts_is_one_body(tap: Asked) -> None:

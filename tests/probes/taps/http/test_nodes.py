@@ -16,8 +16,8 @@ from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.taps.http import books
 from hopwatch.probes.taps.http.refusals import NodeName, RefusalProblem
 from hopwatch.testing import EPOCH_US
-from tests.probes.contract.batches import TWO_PASSED
-from tests.probes.taps.http.tap_client import GOOD, Asked, told
+from tests.support.batches import TWO_PASSED
+from tests.support.tap_client import GOOD, Asked, told
 
 RECORD = {"content-type": "application/octet-stream"}
 NOW_MS = EPOCH_US // 1_000

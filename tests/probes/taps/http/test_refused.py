@@ -24,9 +24,9 @@ from hopwatch.probes.taps.http import books, pending_resends, unstamped_nodes
 from hopwatch.probes.taps.http.refusals import WINDOWS_BACK, RefusedObservations
 from hopwatch.probes.testing import batch_observations
 from hopwatch.testing import EPOCH_US
-from tests.probes.contract.batches import HEARTBEAT, TWO_PASSED, record_of
-from tests.probes.taps.http.tap_client import GOOD, ONE, PATH, Asked
-from tests.probes.taps.http.test_app import JSON, trickle
+from tests.probes.taps.http.bodies import JSON, trickle
+from tests.support.batches import HEARTBEAT, TWO_PASSED, record_of
+from tests.support.tap_client import GOOD, ONE, PATH, Asked
 
 RECORD = {"content-type": "application/octet-stream"}
 MINUTE_MS = 60_000

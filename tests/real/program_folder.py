@@ -1,0 +1,87 @@
+"""A folder with a configuration, and the program run in it as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hopwatch.monitor import settings
+from servers.process import Process
+from tests.support.command_call import called
+from tests.support.report import reported
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 600
+
+
+@dataclass
+class Workplace:
+    """Where ``hopwatch.toml`` is; ``streams`` is the text of its streams, ``monitor`` more lines of that table."""
+
+    folder: Path
+    transport: str
+    store: str = "sqlite:///./store.db"
+    monitor: str = 'trigger = "5s"\npulse = "5s"'
+    streams: str = '[streams.orders]\npath = "a -> b"\ntransit = "4s"\nsettle = "2s"'
+    more: str = ""
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Write the configuration."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        tables = f'[transport]\nurl = "{self.transport}"\n{self.more}\n[store]\nurl = "{self.store}"\n'
+        tables += f'[monitor]\nworkdir = "./work"\n{self.monitor}\n{self.streams}\n'
+        (self.folder / "hopwatch.toml").write_text(tables, "utf-8")
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run the program to its end."""
+        return subprocess.run(
+            self._command(*arguments), cwd=self.folder, env=self._environ, text=True, capture_output=True,
+            timeout=PATIENCE_S, check=False,
+        )  # fmt: skip
+
+    def python(self, code: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        """Run some Python as a program of its own, with more variables in its environment."""
+        return subprocess.run(
+            [sys.executable, "-c", code], cwd=self.folder, env={**self._environ, **environ}, text=True,
+            capture_output=True, timeout=PATIENCE_S, check=False,
+        )  # fmt: skip
+
+    def start(self, *arguments: str, program: str = "hopwatch") -> Process:
+        """Start the program, or one that stands for it; its words go to ``words.log`` in the folder."""
+        command = self._command(*arguments, program=program)
+        return Process(command, self.folder / "words.log", self._environ, self.folder)
+
+    def words(self) -> str:
+        """Return what programs that were started have said."""
+        log = self.folder / "words.log"
+        return log.read_text("utf-8") if log.exists() else ""
+
+    def report(self) -> dict[str, Any]:
+        """Return ``hopwatch report --json``."""
+        done = called("report", "--json", folder=self.folder, environ=self.environ)
+        assert done.returncode == 0, done.stderr
+        told: dict[str, Any] = json.loads(done.stdout)
+        return told
+
+    def _command(self, *arguments: str, program: str = "hopwatch") -> list[str]:
+        return [sys.executable, "-m", program, *arguments]
+
+    def reported(self) -> dict[str, Any]:
+        """Return what that would say, looked up here: for whoever asks again and again."""
+        return reported(self.store_url)
+
+    @property
+    def store_url(self) -> str:
+        """Where the store is, by what the configuration says now."""
+        return settings.load(self.folder / "hopwatch.toml", flags={}, environ=self.environ).store.url
+
+    @property
+    def _environ(self) -> dict[str, str]:
+        return {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", **self.environ}

@@ -1,0 +1,27 @@
+"""Fixtures of PostgreSQL: one server a run, and databases that end with the test that made them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from servers.postgres import Postgres
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Postgres]:
+    """Yield the server that all tests share, started when the first one asks for it."""
+    server = Postgres()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def postgres(postgres_server: Postgres) -> Iterator[Postgres]:
+    """Yield the server; the databases that a test makes go with it."""
+    yield postgres_server
+    postgres_server.drop_all()
