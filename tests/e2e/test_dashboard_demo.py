@@ -1,34 +1,25 @@
 """The demo with a drop of 2 % at router, and a person who looks for it in the dashboard that the demo has started."""
 
 from __future__ import annotations
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
-from dataclasses import field
-from pathlib import Path
-from playwright.sync_api import Page
-from playwright.sync_api import expect
-from tests.e2e.browser import REFRESH_MS
-from tests.e2e.browser import SEEN_WITHIN_MS
-from tests.e2e.browser import cell_at
-from tests.e2e.browser import chromium
-from tests.e2e.browser import drag_across
-from tests.e2e.browser import free_port
-from tests.e2e.browser import new_page
-from tests.e2e.page_elements import GRAPH
-from tests.e2e.page_elements import drawn_at
-from tests.e2e.page_elements import figure
-from tests.e2e.page_elements import row
-from typing import Any
-from typing import Final
+
 import json
-import pytest
 import re
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, cell_at, chromium, drag_across, free_port, new_page
+from tests.e2e.page_elements import GRAPH, drawn_at, figure, row
 
 HOPWATCH: Final = (sys.executable, "-m", "hopwatch")
 FLAGS: Final = "demo --drop router=0.02 --rate 300 --dashboard-port"

@@ -1,26 +1,23 @@
 """Tests of what leaves the dashboard as files, and of who can read it, in a real Chromium."""
 
 from __future__ import annotations
+
+import re
+import struct
 from dataclasses import replace
-from hopwatch.cli.main import main
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
 from pathlib import Path
-from playwright.sync_api import Browser
-from playwright.sync_api import Locator
-from playwright.sync_api import Page
-from playwright.sync_api import expect
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from hopwatch.cli.main import main
+from hopwatch.monitor.results import Verdict, WindowResult
 from tests.e2e.browser import new_page
 from tests.examples import soak_after
 from tests.support.dashboard_stores import fill
-from tests.support.windows import lag
-from tests.support.windows import window
+from tests.support.windows import lag, window
 from tests.support.workspace import Workspace
-from typing import Any
-from typing import Final
-import pytest
-import re
-import struct
 
 PNG: Final = b"\x89PNG\r\n\x1a\n"
 CHARTS: Final = '.hw-live svg, [data-testid="stEChartsChart"]'

@@ -1,16 +1,16 @@
 """Names as long as they may be, in a real Chromium: nothing is cut off, nothing lies outside of its panel."""
 
 from __future__ import annotations
-from playwright.sync_api import Browser
-from playwright.sync_api import expect
+
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Browser, expect
+
 from tests.examples import soak_after
-from tests.support.dashboard_stores import build_windows
-from tests.support.dashboard_stores import fill
+from tests.support.dashboard_stores import build_windows, fill
 from tests.support.windows import lag
 from tests.support.workspace import Workspace
-from typing import Any
-from typing import Final
-import pytest
 
 STREAM: Final = "M" * 64
 NODES: Final = ("W" * 64, "the-ingest-of-orders-" + "w" * 43, "sink", "w" * 64)

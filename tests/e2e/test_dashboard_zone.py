@@ -1,24 +1,21 @@
 """The dashboard on somebody else's clock: a Chromium in another zone, on the days when its clocks are moved."""
 
 from __future__ import annotations
+
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from playwright.sync_api import Browser
-from playwright.sync_api import Page
-from playwright.sync_api import expect
-from tests.e2e.browser import HEAT
-from tests.e2e.browser import SEEN_WITHIN_MS
-from tests.e2e.browser import cell_at
-from tests.e2e.browser import dashboard
-from tests.e2e.browser import new_page
+from typing import Final
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.e2e.browser import HEAT, SEEN_WITHIN_MS, cell_at, dashboard, new_page
 from tests.examples import soak_after
 from tests.support.dashboard_stores import fill
 from tests.support.windows import window
 from tests.support.workspace import Workspace
-from typing import Final
-import pytest
-import re
 
 MARCH_29: Final = 87 * 1_440
 OCTOBER_25: Final = 297 * 1_440

@@ -1,20 +1,21 @@
 """A node of the demo is killed, from its very beginning on: what is called surely lost was lost."""
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from hopwatch.demo.comparison_line import ComparisonLine
-from hopwatch.demo.nodes import NODES
-from itertools import product
-from pathlib import Path
-from servers.kafka import Kafka
-from tests.e2e.kills import killed
-from typing import Final
-import pytest
+
 import subprocess
 import sys
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from hopwatch.demo.comparison_line import ComparisonLine
+from hopwatch.demo.nodes import NODES
+from servers.kafka import Kafka
+from tests.e2e.kills import killed
 
 AT_ONCE: Final = 4
 """So many pipelines at once."""

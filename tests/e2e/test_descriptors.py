@@ -1,13 +1,16 @@
 """Tests of what a running monitor holds open: the same after many micro-batches as after a few."""
 
 from __future__ import annotations
+
+import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
+
+import pytest
+
 from tests.support.job import running
 from tests.support.spool_traffic import traffic
-from typing import Final
-import os
-import pytest
 
 _PROC: Final = Path("/proc")
 _BATCHES: Final = 15

@@ -1,16 +1,17 @@
 """A monitor in which Spark forgets segments that are gone, while it runs and when it is killed: no figure changes."""
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Iterator
+
+import json
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tests.support.job import Job
-from tests.support.job import running
-from tests.support.spool_traffic import traffic
 from typing import Final
-import json
+
 import pytest
+
+from tests.support.job import Job, running
+from tests.support.spool_traffic import traffic
 
 _SHARES: Final = (16, 22)
 """In how many shares the segments come, as a rule and with --soak: at the end of two thirds of them it is killed."""

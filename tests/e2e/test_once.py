@@ -1,18 +1,18 @@
 """``--once`` through Spark itself: random pipelines in which anything may go wrong, against the slow model."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
 from hopwatch.monitor.spark import job
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import reader
-from pathlib import Path
 from tests.examples import soak_after
-from tests.model import model
-from tests.model import scenario
-from tests.support.model_comparison import comparable
-from tests.support.model_comparison import prepared_store
-from tests.support.model_comparison import rules_of
-from typing import TYPE_CHECKING
-import pytest
+from tests.model import model, scenario
+from tests.support.model_comparison import comparable, prepared_store, rules_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,21 +1,21 @@
 """The demo pages a real Alertmanager: one alert that names the node, soon after FINAL, over when the drop is."""
 
 from __future__ import annotations
-from datetime import datetime
-from hopwatch.demo.configuration import SETTLE_S
-from hopwatch.demo.configuration import TRANSIT_S
-from pathlib import Path
-from servers.process import Process
-from tests.support.pager import Paging
-from tests.support.pager import paging
-from typing import Any
-from typing import Final
+
 import json
 import math
-import pytest
 import subprocess
 import sys
 import time
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from hopwatch.demo.configuration import SETTLE_S, TRANSIT_S
+from servers.process import Process
+from tests.support.pager import Paging, paging
 
 PATIENCE_S: Final = 420
 HOPWATCH: Final = (sys.executable, "-m", "hopwatch")

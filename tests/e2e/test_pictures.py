@@ -1,20 +1,21 @@
 """Pictures of the dashboard, as README and docs show them; ``make pictures`` puts those of its run into docs/images."""
 
 from __future__ import annotations
-from PIL import Image
+
+import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from playwright.sync_api import Browser
-from playwright.sync_api import expect
+from typing import Final
+
+import pytest
+from PIL import Image
+from playwright.sync_api import Browser, expect
+
 from tests.e2e import picture_store
-from tests.e2e.browser import chromium
-from tests.e2e.browser import dashboard
+from tests.e2e.browser import chromium, dashboard
 from tests.examples import soak_after
 from tests.repository import ROOT
-from typing import Final
-import os
-import pytest
-import shutil
 
 WANTED: Final = "PICTURES"
 """The variable that asks for the pictures in docs/images: tests themselves leave the repository as it is."""

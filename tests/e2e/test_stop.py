@@ -1,25 +1,24 @@
 """An operator stops the job: it ends by itself, in peace, with nothing on the terminal but its own words."""
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextlib import suppress
-from hopwatch.monitor.settings import load
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import instances
-from hopwatch.monitor.store import schema
-from pathlib import Path
-from tests.examples import soak_after
-from tests.support.spool_traffic import config
-from typing import IO
+
 import os
-import pytest
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from hopwatch.monitor.settings import load
+from hopwatch.monitor.store import dialect, instances, schema
+from tests.examples import soak_after
+from tests.support.spool_traffic import config
 
 PATIENCE_S = 240
 STOPS: dict[str, tuple[signal.Signals, Callable[[int, int], None]]] = {

@@ -1,14 +1,16 @@
 """The worked example of docs/SEMANTICS.md, from probe to report: ten messages, four nodes, five lost on the way."""
 
 from __future__ import annotations
-from pathlib import Path
-from tests.support.worked_example import NODES
-from tests.support.worked_example import stamp
-from typing import Final
+
 import json
-import pytest
 import subprocess
 import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.worked_example import NODES, stamp
 
 RUN: Final = (sys.executable, "-m", "hopwatch")
 

@@ -1,25 +1,24 @@
 """Tests of the job on a Spark cluster: a master and two workers, each an own process."""
 
 from __future__ import annotations
+
+import os
+import signal
+import time
 from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
 from hopwatch.monitor.spark import cluster
 from hopwatch.monitor.spark.session import JAVA_OPTIONS
-from pathlib import Path
 from servers.kafka import Kafka
 from servers.process import free_ports
 from servers.spark import Spark
-from tests.real.monitor_process import Monitor
-from tests.real.monitor_process import differences
-from tests.real.monitor_process import minute_of
-from tests.real.monitor_process import windows_of
+from tests.real.monitor_process import Monitor, differences, minute_of, windows_of
 from tests.real.program_folder import Workplace
-from tests.real.traffic import STREAMS
-from tests.real.traffic import Traffic
+from tests.real.traffic import STREAMS, Traffic
 from tests.support.report import known_in
-import os
-import pytest
-import signal
-import time
 
 LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
 QUICK = f'''[monitor.spark]

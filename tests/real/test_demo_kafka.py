@@ -1,20 +1,21 @@
 """The demo through Kafka as a newcomer runs it, shortened: a real broker, a real database, a node that is killed."""
 
 from __future__ import annotations
-from hopwatch.demo.links.run_links import TopicLinks
-from hopwatch.probes.contract.kafka import KafkaAccess
-from pathlib import Path
-from servers.kafka import Kafka
-from servers.postgres import PASSWORD
-from servers.postgres import Postgres
-from servers.process import free_ports
-from servers.process import until
-from tests.real.program_folder import ROOT
-from typing import Final
+
 import json
-import pytest
 import subprocess
 import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from hopwatch.demo.links.run_links import TopicLinks
+from hopwatch.probes.contract.kafka import KafkaAccess
+from servers.kafka import Kafka
+from servers.postgres import PASSWORD, Postgres
+from servers.process import free_ports, until
+from tests.real.program_folder import ROOT
 
 PATIENCE_S: Final = 600
 RUN: Final = (sys.executable, "-m", "hopwatch")

@@ -1,25 +1,23 @@
 """Tests of a topic with trouble: records that age out, poison, batches that come twice, passwords."""
 
 from __future__ import annotations
-from collections.abc import Iterator
-from collections.abc import Sequence
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
 from confluent_kafka import Producer
+
 from hopwatch.monitor.spark import connector
 from hopwatch.monitor.store import dialect
-from hopwatch.probes.contract.batch import Batch
-from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import encode
-from pathlib import Path
-from servers.kafka import Kafka
-from servers.kafka import LOG_APPEND
-from tests.real.monitor_process import Monitor
-from tests.real.monitor_process import minute_of
-from tests.real.monitor_process import windows_of
+from servers.kafka import LOG_APPEND, Kafka
+from tests.real.monitor_process import Monitor, minute_of, windows_of
 from tests.real.program_folder import Workplace
 from tests.support.report import known_in
-import os
-import pytest
-import time
 
 
 def produce(kafka: Kafka, topic: str, values: list[bytes], partition: int = 0) -> None:

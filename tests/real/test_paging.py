@@ -1,13 +1,17 @@
 """From the decision to the page, through a real store, courier, channel and Alertmanager: none missed, none twice."""
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
-from contextlib import contextmanager
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from servers.process import until
+from typing import Final
+
+import pytest
 from sqlalchemy import Engine
+
+from servers.process import until
 from tests.alerts.conftest import prepared
 from tests.examples import soak_after
 from tests.support.alert_scenario import build_rules
@@ -15,26 +19,12 @@ from tests.support.channel import ERROR
 from tests.support.delivery_scenario import Post
 from tests.support.dispatcher_process import run
 from tests.support.http_receiver import Receiver as Other
-from tests.support.http_receiver import answers
-from tests.support.http_receiver import certificate
-from tests.support.http_receiver import closes
-from tests.support.http_receiver import hangs
-from tests.support.http_receiver import receiving
-from tests.support.http_receiver import server_tls
+from tests.support.http_receiver import answers, certificate, closes, hangs, receiving, server_tls
 from tests.support.loss_rules import ONLY_LOSS
 from tests.support.notifications import notification
-from tests.support.outbox import RESOLVED
-from tests.support.outbox import put
-from tests.support.outbox import states
-from tests.support.pager import Pager
-from tests.support.pager import Paging
-from tests.support.pager import channel
-from tests.support.pager import paging
-from tests.support.streams import STREAMS
-from tests.support.streams import a_drop
-from typing import Final
-import pytest
-import signal
+from tests.support.outbox import RESOLVED, put, states
+from tests.support.pager import Pager, Paging, channel, paging
+from tests.support.streams import STREAMS, a_drop
 
 
 @pytest.fixture

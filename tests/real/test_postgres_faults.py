@@ -1,28 +1,22 @@
 """A running monitor whose PostgreSQL fails: restarted, its connections ended, its disk full; 0 cells differ."""
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextlib import suppress
-from hopwatch.monitor.store import dialect
-from pathlib import Path
-from servers.postgres import OWNER
-from servers.postgres import Postgres
-from tests.support.job import Job
-from tests.support.job import PATIENCE_S
-from tests.support.job import running
-from tests.support.job import undisturbed
-from tests.support.spool_traffic import Segment
-from tests.support.spool_traffic import rest
-from tests.support.spool_traffic import traffic
-from typing import Any
-from typing import Final
+
 import os
-import pytest
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from hopwatch.monitor.store import dialect
+from servers.postgres import OWNER, Postgres
+from tests.support.job import PATIENCE_S, Job, running, undisturbed
+from tests.support.spool_traffic import Segment, rest, traffic
 
 SHARES: Final = (2, 4)
 """In how many shares the segments come, each but the first with trouble: as a rule, and with --soak."""

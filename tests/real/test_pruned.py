@@ -1,22 +1,21 @@
 """Tests of the packages as the image has them: Spark does without what docker/pruned.txt names."""
 
 from __future__ import annotations
-from docker import pruning
-from pathlib import Path
-from servers.kafka import Kafka
-from servers.kafka import LOG_APPEND
-from tests.real.monitor_process import Monitor
-from tests.real.monitor_process import lost_at
-from tests.real.program_folder import ROOT
-from tests.real.program_folder import Workplace
-from tests.real.traffic import STREAMS
-from tests.real.traffic import Traffic
-from tests.support.report import known_in
+
 import os
 import platform
-import pytest
 import shutil
 import sysconfig
+from pathlib import Path
+
+import pytest
+
+from docker import pruning
+from servers.kafka import LOG_APPEND, Kafka
+from tests.real.monitor_process import Monitor, lost_at
+from tests.real.program_folder import ROOT, Workplace
+from tests.real.traffic import STREAMS, Traffic
+from tests.support.report import known_in
 
 
 @pytest.fixture(scope="module")

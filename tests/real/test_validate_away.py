@@ -1,15 +1,17 @@
 """``hopwatch validate kafka`` while its brokers are away: it waits and loses nothing, or ends in order."""
 
 from __future__ import annotations
-from pathlib import Path as Folder
-from servers.kafka import Kafka
-from servers.process import until
-from tests.real.validated_traffic import Traffic
-from tests.real.validated_traffic import check_all
-from tests.real.validators import Place
-import pytest
+
 import signal
 import time
+from pathlib import Path as Folder
+
+import pytest
+
+from servers.kafka import Kafka
+from servers.process import until
+from tests.real.validated_traffic import Traffic, check_all
+from tests.real.validators import Place
 
 AWAY, BACK = "the calls to the brokers fail", "the brokers answer again"
 

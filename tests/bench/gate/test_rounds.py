@@ -1,17 +1,18 @@
 """The rounds of the bench with a real broker: each entrance is what it is said to be, and nothing is lost."""
 
 from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
 from bench.contestant import ContestantError
-from bench.gate import comparison
-from bench.gate import preflight
-from bench.gate import server
+from bench.gate import comparison, preflight, server
 from bench.gate.comparison import Sizes
 from bench.truth import WrongResultError
-from pathlib import Path
 from servers.kafka import Kafka
 from tests.bench.contestants import quiet
 from tests.bench.gate.entrance import entrance
-import pytest
 
 LITTLE = Sizes(rounds=1, batches_s=0.3, singles_s=0.3, slow_rounds=1, slow_s=0.3, warm_s=0.1, connections=2, bombs=1)
 

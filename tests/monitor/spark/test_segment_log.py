@@ -1,23 +1,23 @@
 """Tests of Spark's log of segments: those that are gone are forgotten, and no other is read twice or missed."""
 
 from __future__ import annotations
+
+import json
 from collections.abc import Callable
-from hopwatch.monitor.spark.sources import segment_log
-from hopwatch.monitor.spark.sources import spool
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from structlog.testing import capture_logs
+
+from hopwatch.monitor.spark.sources import segment_log, spool
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import fencing
-from pathlib import Path
-from pyspark.sql import DataFrame
-from pyspark.sql import SparkSession
-from structlog.testing import capture_logs
 from tests.examples import soak_after
 from tests.support.file_permissions import without_root
 from tests.support.spool import write_segment
-from typing import Any
-from typing import Final
-from uuid import UUID
-import json
-import pytest
 
 MAGIC_BYTES: Final = len(b"HWSP1\n")
 ODD: Final = "sp [a]{b}*? %25#ü"
