@@ -14,8 +14,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 from hopwatch.cli import console, find_batch
-from hopwatch.cli.loss_table import format_lag
 from hopwatch.cli.wide_tables import print_wide_table
+from hopwatch.display.texts import format_lag
 from hopwatch.monitor import settings
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.lookup import journey, search

@@ -15,7 +15,7 @@ from hopwatch.dashboards.cache import SharedCache
 from hopwatch.dashboards.queries.query_cache import Query, QueryCache, QueryResult, Value
 from hopwatch.dashboards.views import address, freshness
 from hopwatch.dashboards.views.address import PageAddress, Zone, format_address
-from hopwatch.dashboards.views.colours import DARK, LIGHT, Palette
+from hopwatch.display.colours import DARK, LIGHT, Palette
 from hopwatch.monitor.clock import Clock
 
 Built = TypeVar("Built")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
 
-from hopwatch.dashboards.views import texts
+from hopwatch.display import texts
 from hopwatch.monitor.accounting.quality import Quality, StoppedMessages
 from hopwatch.monitor.accounting.undeclared_names import MAX_NAMES, UNKNOWN_NODE, UndeclaredName
 from hopwatch.monitor.payloads import SetAside

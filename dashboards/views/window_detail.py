@@ -7,7 +7,7 @@ from datetime import tzinfo
 from typing import Any, Final
 
 from hopwatch.dashboards.queries.window_models import AgedOutRecords, Revision, WindowHole
-from hopwatch.dashboards.views import texts
+from hopwatch.display import texts
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.results import Status, WindowResult
 

@@ -172,7 +172,7 @@ def test_lag_is_told_by_its_95th_percentile() -> None:
     key = "lag/ticket/orders"
     play = Play(rules).push(0, 9, **well).push(10, 20, nodes=slow, lag_us=lag(4_000_000)).push(21, 30, **well)
     play.want(15, 15.1, FIRING, key).want(26, 26.1, RESOLVED, key).run(31)
-    assert play.told(key).summary.startswith("late: p95 of lag out 4.000 s at b of orders, over 2.000 s")
+    assert play.told(key).summary.startswith("late: p95 of lag out 4.0 s at b of orders, over 2.0 s")
 
 
 def test_what_cannot_be_read_is_told() -> None:

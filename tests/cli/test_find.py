@@ -247,7 +247,7 @@ def test_a_journey_is_drawn_as_text(workspace: Workspace, capsys: Captured) -> N
     assert head == ["event", "time", "stream", "node", "probe", "lag", "in", "lag", "out", "outcome", "reason"]
     assert rows == [
         ["2026-01-01T00:00:00Z", "orders", "a", "probe-of-a", "1.0", "ms", "2.0", "ms", "passed"],
-        ["2026-01-01T00:00:00Z", "orders", "b", "probe-of-b", "1.0", "ms", "-", "passed"],
+        ["2026-01-01T00:00:00Z", "orders", "b", "probe-of-b", "1.0", "ms", "\u2013", "passed"],
         f"lost inside b {WHERE}: it arrived and was not seen leaving".split(),
     ]
     assert ("\x1b" in told.out, told.err) == (False, "")

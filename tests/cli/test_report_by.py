@@ -46,7 +46,7 @@ def test_hours_are_drawn_one_a_row(workspace: Workspace, monkeypatch: pytest.Mon
         *("surely", "lost", "at", "most", "lost", "%", "loss", "a", "loss", "b"),
         *("lag", "p50", "lag", "p95", "lag", "p99", "lag", "max"),
     ]
-    assert " ".join(row.split()) == "2026-01-01 00:00Z 1 0 1 0 0 0 10 9 1 1 1 10.00% 0 1" + 4 * " 2.0 ms"
+    assert " ".join(row.split()) == "2026-01-01 00:00Z 1 0 1 0 0 0 10 9 1 1 1 10.0% 0 1" + 4 * " 2.0 ms"
     assert accounts == "4 records, 19 observations"
 
 

@@ -38,8 +38,8 @@ def test_lags_say_how_far_each_percentile_goes() -> None:
 def test_durations_and_heat_say_what_is_highest_and_what_is_not_known() -> None:
     """Row by row."""
     assert "a 1.0 ms to 3.0 ms" in TOLD.describe_durations(series.build_duration_pieces(STRETCH, ("a",), UTC))
-    said = TOLD.describe_heat(series.build_heat_cells(STRETCH, HeatMeasure.LOSS, UTC), "loss, %")
-    assert "end to end: highest 2.00 % lost at 2026-01-01 00:01 UTC, 1 not known" in said
+    said = TOLD.describe_heat(series.build_heat_cells(STRETCH, HeatMeasure.LOSS, UTC), "loss %")
+    assert "end to end: highest 2.00% lost at 2026-01-01 00:01 UTC, 1 not known" in said
     assert "a: no figure, 1 not known" in said
 
 

@@ -15,7 +15,8 @@ import pytest
 from hopwatch.cli.main import main
 from hopwatch.dashboards.queries.report import MAX_STEPS, ReportQuery
 from hopwatch.dashboards.report import page, tables
-from hopwatch.dashboards.views import display_range, texts
+from hopwatch.dashboards.views import display_range
+from hopwatch.display import texts
 from hopwatch.monitor.results import Status, Verdict, WindowResult
 from hopwatch.monitor.store import dialect, rollups, schema
 from hopwatch.monitor.texts import loss_bounds

@@ -17,7 +17,7 @@ from hopwatch.dashboards.queries.stream_queries import (
     WindowQuery,
     query_running_from_us,
 )
-from hopwatch.dashboards.views import step_marks
+from hopwatch.display import step_marks
 from hopwatch.monitor.results import Status, format_iso
 from hopwatch.monitor.store import dialect, reader, rollups, schema
 from hopwatch.monitor.store.writer import set_values

@@ -91,7 +91,7 @@ def test_all_parts_of_a_lossy_minute_are_told(tmp_path: Path) -> None:
     fill(store_url(tmp_path), replace(window(3, lost={"b": 30}), **counts), *build_windows(1))
     told = read_page(shown(tmp_path))
     assert "1,000 known = 960 delivered + 7 filtered + 3 rejected + 30 missing (20 to 34 lost)" in told
-    assert "<b>20</b> surely lost <small>2.00 %</small>" in told
+    assert "<b>20</b> surely lost <small>2.00%</small>" in told
     assert "<b>10</b> missing, lost or not" in told
     assert "at least 20, at most 34" in told
     assert "<b>? up to 4</b> more that may be lost" in told
@@ -182,7 +182,7 @@ def test_a_revision_says_what_it_changed(tmp_path: Path) -> None:
     told = read_page(shown(tmp_path))
     assert "AMENDED, revision 1" in told
     assert "verdict UNKNOWN → CLEAN · reasons b: silent → none · lost at most no bound → 0" in told
-    assert "missing part 25.0 % → 0 % · lag p95 \u2013 → 2.0 ms" in told
+    assert "missing part 25.0% → 0% · lag p95 \u2013 → 2.0 ms" in told
     assert "seen 0 → 1,000 · process duration p95 \u2013 → 1.0 ms" in told
 
 

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from hopwatch.dashboards.queries.models import Edge, Graph
 from hopwatch.dashboards.queries.search_models import MessagePath, SearchResult
 from hopwatch.dashboards.queries.window_models import AgedOutRecords, Revision, WindowHole
-from hopwatch.dashboards.views import conservation, journey, lost_ids, texts, window_detail
+from hopwatch.dashboards.views import conservation, journey, lost_ids, window_detail
 from hopwatch.dashboards.views.journey import JourneyKey
+from hopwatch.display import texts
 from hopwatch.monitor.lookup.journey import MessageStamp
 from hopwatch.monitor.lookup.search import MissingMessage
 from hopwatch.monitor.results import Status, Verdict, WindowResult

@@ -119,7 +119,7 @@ def test_a_person_finds_the_bad_node_by_clicking(place: Workspace, url: str, pag
     heat, cell = cell_at(page, "b", at_us(8 * 60))
     heat.hover(position=cell)
     expect(page.locator(".hw-live-tip").first).to_have_text(
-        re.compile("^2026-01-01 00:08 UTC\nb: . LOSSY, 4.00 % lost$")
+        re.compile("^2026-01-01 00:08 UTC\nb: . LOSSY, 4.00% lost$")
     )
     heat.click(position=cell)
     page.wait_for_url(re.compile("window=2026-01-01T00%3A08%3A00Z"), timeout=SEEN_WITHIN_MS)

@@ -14,18 +14,10 @@ from hypothesis import strategies as st
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.charts import pathway as drawn
 from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange
-from hopwatch.dashboards.views import (
-    address,
-    conservation,
-    display_range,
-    loss_table,
-    pathway,
-    series,
-    step_marks,
-    texts,
-)
+from hopwatch.dashboards.views import address, conservation, display_range, pathway, series
 from hopwatch.dashboards.views.address import FoldState, HeatMeasure, PageAddress, PageName, RangePreset, Zone
-from hopwatch.dashboards.views.colours import LIGHT
+from hopwatch.display import loss_table, step_marks, texts
+from hopwatch.display.colours import LIGHT
 from hopwatch.monitor.outliers.explanation import Explanation
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.outliers.series_tracker import OutlierFinding
@@ -102,7 +94,7 @@ def test_only_what_is_surely_lost_has_the_colour_of_loss(one: WindowResult) -> N
     figures = dict(loss_table.build_figures(one))
     if not lower:
         told = {figures["lost end to end"], *(cell.text for cell in cells[1:3])}
-        assert all(words in {"0", "0 %"} or words.startswith(("0 ", "?")) for words in told)
+        assert all(words in {"0", "0%"} or words.startswith(("0 ", "0% ", "?")) for words in told)
 
 
 @given(addresses())
@@ -162,9 +154,9 @@ def test_some_is_never_shown_as_none_and_not_all_never_as_all(part: int, more: i
         assert (texts.format_ppm(part, whole), texts.format_percent(part, whole)) == (texts.NONE, texts.NONE)
         return
     assert (texts.format_ppm(part, whole) == "0 ppm") == (part == 0)
-    assert (texts.format_percent(part, whole) == "0 %") == (part == 0)
-    assert (texts.format_percent(part, whole) == "100 %") == (more == 0)
-    shown = float(texts.format_percent(part, whole).removesuffix(" %"))
+    assert (texts.format_percent(part, whole) == "0%") == (part == 0)
+    assert (texts.format_percent(part, whole) == "100%") == (more == 0)
+    shown = float(texts.format_percent(part, whole).removesuffix("%"))
     assert (shown == 0) == (part == 0)
     assert (shown == 100) == (more == 0)
 

@@ -28,7 +28,7 @@ FORBIDDEN: Final = [
     ("hopwatch.alerts.decision.evaluation", "sqlalchemy"),
     ("hopwatch.alerts.delivery.retry_policy", "time"),
     ("hopwatch.dashboards.pages", "sqlalchemy"),
-    ("hopwatch.dashboards.views", "time"),
+    ("hopwatch.display", "time"),
     ("hopwatch.dashboards.report", "streamlit"),
 ]
 """For each contract, in their order, an import that it forbids."""

@@ -20,7 +20,7 @@ DOCS: Final = ROOT / "docs"
 PAGES: Final = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 GUIDES: Final = sorted([ROOT / "README.md", *DOCS.glob("*.md")])
 MOST_COLUMNS: Final = 120
-PRODUCT: Final = ("probes", "gate", "monitor", "alerts", "dashboards", "cli")
+PRODUCT: Final = ("probes", "gate", "monitor", "alerts", "display", "dashboards", "cli")
 AMERICAN: Final = re.compile(
     r"(?i)\b(?:colors?|behaviors?|labeled|cancell?ed(?<!cancelled)|judgments?|neighbors?|favor\w*|centers?|catalogs?"
     r"|licenses?|gray|analyz[a-z]+|[a-z]{3,}(?:iz(?:e[ds]?|ing|ations?)))\b"

@@ -13,12 +13,12 @@ import pytest
 
 from tests.repository import ROOT
 
-FOLDERS: Final = ("probes", "gate", "monitor", "alerts", "dashboards", "cli", "demo")
+FOLDERS: Final = ("probes", "gate", "monitor", "alerts", "display", "dashboards", "cli", "demo")
 SERVICE: Final = """
 import time
-import alerts, cli, dashboards, demo, gate, monitor, probes
+import alerts, cli, dashboards, demo, display, gate, monitor, probes
 from hopwatch import Probe
-assert all(hasattr(one, "OWN") for one in (alerts, cli, dashboards, demo, gate, monitor, probes))
+assert all(hasattr(one, "OWN") for one in (alerts, cli, dashboards, demo, display, gate, monitor, probes))
 probe = Probe(stream="orders", node="ingest", sink="spool:./spool")
 probe.arrived("order-1", time.time_ns() // 1_000)
 probe.close()

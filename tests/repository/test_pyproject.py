@@ -24,7 +24,7 @@ from tests.repository import ROOT
 TEXT: Final = (ROOT / "pyproject.toml").read_text()
 PROJECT: Final = tomllib.loads(TEXT)
 
-FOLDERS: Final = ("probes", "gate", "monitor", "alerts", "dashboards", "cli", "demo")
+FOLDERS: Final = ("probes", "gate", "monitor", "alerts", "display", "dashboards", "cli", "demo")
 
 EMBEDDED: Final = """
 import importlib.abc, sys
@@ -102,6 +102,7 @@ def test_the_wheel_holds_one_package(wheel: list[str]) -> None:
         "hopwatch/probes/contract/observation_batch.v2.avsc",
         "hopwatch/py.typed",
         "hopwatch/dashboards/app.py",
+        "hopwatch/display/texts.py",
         "hopwatch/alerts/alertmanager/alertmanager.yml",
         "hopwatch/alerts/prometheus/hopwatch.rules.yml",
         "hopwatch/monitor/store/migrations/script.py.mako",
