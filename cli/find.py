@@ -34,7 +34,7 @@ def command(
     stream: Annotated[str | None, typer.Option("--stream", help="Only this stream.")] = None,
     ids_from: Annotated[
         str | None,
-        typer.Option("--ids-from", metavar="FILE", help="What became of each of many ids, one a line; - is stdin."),
+        typer.Option("--ids-from", metavar="FILE", help="Look up many ids, one per line; - is stdin."),
     ] = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,

@@ -37,7 +37,7 @@ def print_report(console: Console, told: Json, terms: Mapping[str, WindowPolicy]
     for stream in told["streams"]:
         windows = stream["windows"]
         if not windows:
-            console.print(f"stream {stream['stream']}: no window, nothing of it was read for the time that is shown")
+            console.print(f"stream {stream['stream']}: no window in the range that is shown")
             console.print()
         if len(windows) > 1:
             print_wide_table(
@@ -46,7 +46,7 @@ def print_report(console: Console, told: Json, terms: Mapping[str, WindowPolicy]
         for window in _select_window(windows):
             _print_window(console, stream["stream"], window, terms.get(stream["stream"]), now_us)
     if not told["streams"]:
-        console.print("no window yet: nothing was read of what was asked for")
+        console.print("no window yet in what was asked for")
     print_accounts(console, told["accounts"])
 
 

@@ -217,7 +217,7 @@ def test_what_was_told_is_kept(watched: Workspace, capsys: Captured) -> None:
     assert summary.startswith("    lost: ")
     assert channels == ["    chat: waiting", "    pager: waiting"]
     assert alerts(watched, "history", "--key", "nothing") == 0
-    assert capsys.readouterr().out == "nothing was told\n"
+    assert capsys.readouterr().out == "no notification\n"
 
 
 def test_how_a_channel_failed_is_shown(watched: Workspace, capsys: Captured) -> None:

@@ -112,9 +112,9 @@ def test_a_configuration_without_streams_is_a_note(place: Path, capsys: pytest.C
     ]
 
 
-DEAF = "no notification channel takes alerts: they are kept in the store and reach nobody"
+DEAF = "no notification channel takes alerts: they are kept in the store and not sent"
 CHANNELS = {
-    "none": ("", "no notification channel is configured: alerts are kept in the store and reach nobody"),
+    "none": ("", "no notification channel is configured: alerts are kept in the store and not sent"),
     "off": (TOLD + "enabled = false\n", DEAF),
     "for none": (TOLD + "severities = []\n", DEAF),
 }
@@ -138,7 +138,7 @@ def test_alerts_that_somebody_hears_are_well(tmp_path: Path, capsys: pytest.Capt
     place = Workspace(tmp_path).configure(CONFIGURATION + TOLD).watch(*one_of_ten_lost())
     assert place.run("doctor") == 0
     assert (
-        f"OK   alerts     rules in force: {len(AlertsSettings().active_rules)}, told through: ops\n"
+        f"OK   alerts     rules in force: {len(AlertsSettings().active_rules)}, channels: ops\n"
         in capsys.readouterr().out
     )
 
@@ -147,7 +147,7 @@ def test_where_no_rule_is_in_force_nobody_need_be_told(tmp_path: Path, capsys: p
     """It was asked for."""
     place = Workspace(tmp_path).configure(CONFIGURATION + "[alerts]\nenabled = false\n").watch(*one_of_ten_lost())
     assert place.run("doctor") == 0
-    assert "OK   alerts     no rule is in force: nobody is told of anything\n" in capsys.readouterr().out
+    assert "OK   alerts     no rule is in force: nothing is notified\n" in capsys.readouterr().out
 
 
 def test_a_wrong_configuration_is_exit_code_2(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

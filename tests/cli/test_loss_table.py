@@ -24,10 +24,10 @@ def node(name: str, **figures: object) -> Json:
     zeroes = ("loss", "filtered", "rejected", "in_flight", "unobserved", "orphans", "duplicates_in", "duplicates_out")
     figures.setdefault("lost_ids", [])
     figures.setdefault("slowest", None)
-    zeroes = (*zeroes, "expected", "arrived", "departed", "lag_negative")
     nulls = ("lag_in_us", "lag_out_us", "inside_us", "process_duration_p95_us")
+    hidden = ("expected", "arrived", "departed", "lag_negative")
     lost = ("lost_in_transit", "lost_inside", "lost_after")
-    base: Json = dict.fromkeys((*zeroes, *lost, "dropped"), 0) | dict.fromkeys(nulls)
+    base: Json = dict.fromkeys((*zeroes, *lost, *hidden, "dropped"), 0) | dict.fromkeys(nulls)
     loss: Json = dict.fromkeys(("loss_lower", "loss_upper"), figures.get("loss", 0))
     return base | {"node": name, "seen": 10, "loss_ratio": 0.0, "coverage": 1.0} | loss | figures
 
@@ -142,7 +142,7 @@ def test_a_minute_in_which_nothing_happened_is_listed_and_not_drawn() -> None:
 
 def test_a_stream_without_windows_is_told() -> None:
     """A configured stream of which nothing was read, or a range of time in which nothing was."""
-    assert drawn(told()).startswith("stream orders: no window, nothing of it was read for the time that is shown\n\n")
+    assert drawn(told()).startswith("stream orders: no window in the range that is shown\n\n")
 
 
 def test_a_window_that_is_open_has_no_verdict() -> None:

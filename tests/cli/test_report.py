@@ -244,7 +244,7 @@ def test_a_stream_of_which_nothing_was_read_is_told(workspace: Workspace, capsys
     workspace.watch()
     assert workspace.run("report") == 0
     assert capsys.readouterr().out == (
-        "stream orders: no window, nothing of it was read for the time that is shown\n\n0 records, 0 observations\n"
+        "stream orders: no window in the range that is shown\n\n0 records, 0 observations\n"
         "a store that was filled once\n"
     )
     assert reported(workspace, capsys)["streams"] == [{"stream": "orders", "windows": []}]
@@ -258,7 +258,7 @@ def test_an_empty_store_says_so(workspace: Workspace, capsys: Captured) -> None:
     engine.dispose()
     assert workspace.run("report") == 0
     assert (
-        capsys.readouterr().out == "no window yet: nothing was read of what was asked for\n0 records, 0 observations\n"
+        capsys.readouterr().out == "no window yet in what was asked for\n0 records, 0 observations\n"
         "The monitor has not finished its first batch yet.\n"
     )
     assert reported(workspace, capsys)["read_through"] is None

@@ -156,7 +156,7 @@ def test_a_stream_that_starts_before_the_first_probe_makes_the_spool_and_waits(
 
 
 REACHES_NOBODY: Final = (
-    "hopwatch: no notification channel is configured: alerts are kept in the store and reach nobody; "
+    "hopwatch: no notification channel is configured: alerts are kept in the store and not sent; "
     "add a table [alerts.channels.NAME]: docs/ALERTS.md\n"
 )
 

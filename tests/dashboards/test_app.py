@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hopwatch.alerts.events import AlertKind, Severity
+from hopwatch.dashboards.app import GarbageTimer
 from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
 from hopwatch.dashboards.views.address import PageName
 from hopwatch.monitor.results import Status, Verdict
@@ -282,3 +283,9 @@ def test_an_hour_that_is_not_over_is_told_where_it_is_left_out(tmp_path: Path) -
     fill(store_url(tmp_path), *build_windows(3), window(7 * 60)).dispose()
     shown = read_page(open_page(store_url(tmp_path), page="stream", stream="orders", range="24h"))
     assert "The newest hour is not over for the monitor yet, and left out." in shown
+
+
+def test_garbage_is_collected_once_a_minute_for_all_viewers() -> None:
+    """By the clock: the first page collects, and the next one after the interval."""
+    timer = GarbageTimer()
+    assert [timer.collect_if_due(now_s) for now_s in (5.0, 6.0, 64.9, 65.0, 66.0)] == [True, False, False, True, False]

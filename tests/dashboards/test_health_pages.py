@@ -324,7 +324,7 @@ def test_what_is_set_aside_is_told_by_reason_with_where_the_bytes_are(healthy: E
     old = [health_data.record(n, arrival_us=at(-300)) for n in range(3)]
     health_data.write(healthy, set_aside=[*old, health_data.record(217)])
     row = plain(read_page(open_page(store_url(tmp_path), page="quality")))
-    assert "bad_crc 1 100% 4 its bytes are not those that were written" in row
+    assert "bad_crc 1 100% 4 its bytes differ from those that were written" in row
     assert "bad_crc the checksum is 1, got 2 /spool/0/0000000007.seg position 217, 217 bytes" in row
     assert row.count("0000000007.seg") == 1
     query = {"from": "2025-12-31T00:00:00Z", "to": "2025-12-31T23:00:00Z"}

@@ -189,7 +189,7 @@ def test_where_a_window_stands_in_words() -> None:
 def test_what_was_dropped_is_not_denied_when_it_is_not_kept() -> None:
     """A window that is past changing has no causes any more; one that is not final has no hole so far."""
     dropped = window(0, nodes={"b": {"dropped": 3}})
-    assert "and that is over" in window_detail.format_no_holes(dropped, is_live=False)
+    assert "kept only until a window can no longer change" in window_detail.format_no_holes(dropped, is_live=False)
     assert "so far" in window_detail.format_no_holes(window(0, status=Status.OPEN), is_live=True)
 
 

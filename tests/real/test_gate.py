@@ -67,7 +67,7 @@ def test_what_was_registered_is_there_after_a_kill(tmp_path: Path) -> None:
         assert httpx.get(f"{url}/readyz").json() == {"status": "ok"}
         os.kill(process.pid, signal.SIGTERM)
         assert process.wait(30) == 0
-    assert f"the gate is at {url}/, which asks nobody who they are" in (tmp_path / "said").read_text("utf-8")
+    assert f"the gate is at {url}/, which needs no token" in (tmp_path / "said").read_text("utf-8")
 
 
 def test_clients_of_confluents_registry_know_it(url: str) -> None:

@@ -126,7 +126,7 @@ WRONG: Final = {
     "allowed": (LOGIN + "allowed = 7\n", 'this is a list such as ["@host.example", "on-call@host.example"], got 7'),
     "entry": (
         LOGIN + 'allowed = ["host.example"]\n',
-        'who is let in is an address such as "on-call@host.example", or "@host.example" for all of a domain; got',
+        'an allowed user is an address such as "on-call@host.example", or "@host.example" for all of a domain; got',
     ),
     "unknown": (LOGIN + 'client = "x"\n', "dashboard.login.client: there is no such key; did you mean 'client_id'?"),
     "no origin": ('[dashboard]\norigins = ["host.example"]\n', f"dashboard.origins: {ORIGIN} 'host.example'"),
