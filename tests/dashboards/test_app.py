@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Engine
 
 from hopwatch.alerts.events import AlertKind, Severity
 from hopwatch.dashboards.app import GarbageTimer
@@ -57,9 +58,9 @@ def test_an_empty_store_says_so(tmp_path: Path) -> None:
     assert "no observation is in it" in read_page(tested)
 
 
+@pytest.mark.usefixtures("healthy")
 def test_a_healthy_stream_is_clean_with_its_figures(tmp_path: Path) -> None:
     """Verdict in words, loss of 0, messages a minute."""
-    fill(store_url(tmp_path), *build_windows())
     told = read_page(open_page(store_url(tmp_path)))
     assert "CLEAN" in told
     assert "0 ppm" in told
@@ -139,19 +140,18 @@ def test_the_link_of_an_alert_opens_node_and_window(tmp_path: Path) -> None:
         ({"stream": "orders", "range": "1y"}, "range is one of 1h, 6h, 24h, 7d, 30d; got '1y'"),
     ],
 )
+@pytest.mark.usefixtures("healthy")
 def test_a_url_that_makes_no_sense_is_one_line(query: dict[str, str], told: str, tmp_path: Path) -> None:
     """And what can be shown is shown, never a traceback."""
-    fill(store_url(tmp_path), *build_windows())
     tested = open_page(store_url(tmp_path), clock(), **query)
     assert not tested.exception
     (warning,) = tested.warning
     assert told in warning.value.replace("\\", "")
 
 
-def test_when_the_store_goes_away_the_last_that_was_known_stays(tmp_path: Path) -> None:
+def test_when_the_store_goes_away_the_last_that_was_known_stays(healthy: Engine, tmp_path: Path) -> None:
     """A banner says since when, and the rows are those of before."""
-    engine = fill(store_url(tmp_path), *build_windows())
-    engine.dispose()
+    healthy.dispose()
     now = clock()
     answers = QueryCache(store_url(tmp_path), now)
     run_app(answers, now)
@@ -165,9 +165,9 @@ def test_when_the_store_goes_away_the_last_that_was_known_stays(tmp_path: Path) 
     assert "1,000 /min" in read_page(tested)
 
 
+@pytest.mark.usefixtures("healthy")
 def test_a_monitor_that_is_behind_is_told(tmp_path: Path) -> None:
     """By its watermark and the clock on the wall."""
-    fill(store_url(tmp_path), *build_windows())
     (late,) = open_page(store_url(tmp_path), clock(14)).warning
     assert "The monitor is 2 min 5 s behind the clock" in late.value
     (stopped,) = open_page(store_url(tmp_path), clock(42)).error
@@ -178,9 +178,9 @@ def test_a_monitor_that_is_behind_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PageName)
+@pytest.mark.usefixtures("healthy")
 def test_every_page_says_that_the_monitor_stands_still(page: PageName, tmp_path: Path) -> None:
     """With the moment up to which it has read."""
-    fill(store_url(tmp_path), *build_windows())
     window_of = {"window": "2026-01-01T00:03:00Z"} if page is PageName.WINDOW else {}
     tested = open_page(store_url(tmp_path), clock(42), page=page.value, stream="orders", **window_of)
     assert "The monitor has read nothing that came after 2026-01-01 00:11:55 UTC" in tested.error[0].value.replace(
@@ -210,9 +210,9 @@ def test_long_ranges_come_from_hours_and_days(tmp_path: Path) -> None:
     assert "final windows by the hour" in read_page(tested)
 
 
+@pytest.mark.usefixtures("healthy")
 def test_choices_go_into_the_url(tmp_path: Path) -> None:
     """The node that is chosen is in the query string, so that a link to this page opens it."""
-    fill(store_url(tmp_path), *build_windows())
     tested = open_page(store_url(tmp_path), stream="orders")
     tested.selectbox[0].set_value("b").run()
     assert tested.query_params["node"] == "b"
@@ -220,10 +220,9 @@ def test_choices_go_into_the_url(tmp_path: Path) -> None:
     assert tested.query_params["window"] == "2026-01-01T00:04:00Z"
 
 
-def test_a_store_that_vanishes_leaves_what_was_known(tmp_path: Path) -> None:
+def test_a_store_that_vanishes_leaves_what_was_known(healthy: Engine, tmp_path: Path) -> None:
     """A file that somebody has deleted is told, and is no empty store."""
-    engine = fill(store_url(tmp_path), *build_windows())
-    engine.dispose()
+    healthy.dispose()
     now = clock()
     answers = QueryCache(store_url(tmp_path), now)
     run_app(answers, now)
@@ -236,15 +235,14 @@ def test_a_store_that_vanishes_leaves_what_was_known(tmp_path: Path) -> None:
     assert "1,000 /min" in read_page(tested)
 
 
-def test_a_page_that_could_not_be_read_anew_says_so(tmp_path: Path) -> None:
+def test_a_page_that_could_not_be_read_anew_says_so(healthy: Engine, tmp_path: Path) -> None:
     """While the frame above it still can: what is shown is older than it looks."""
-    engine = fill(store_url(tmp_path), *build_windows())
     now = clock()
     answers = QueryCache(store_url(tmp_path), now)
     run_app(answers, now, page="alerts")
-    with engine.execution_options(writes=True).begin() as connection:
+    with healthy.execution_options(writes=True).begin() as connection:
         connection.exec_driver_sql("DROP TABLE alert_history")
-    engine.dispose()
+    healthy.dispose()
     now.advance(FRESH_FOR_US / 1e6 + 1)
     (told,) = run_app(answers, now, page="alerts").error
     assert "This could not be refreshed" in told.value
@@ -263,15 +261,14 @@ def test_the_newest_loss_of_a_range_is_a_click_away(tmp_path: Path) -> None:
     assert "The newest" not in read_page(open_page(store_url(tmp_path / "clean"), stream="orders"))
 
 
-def test_what_fires_stands_in_the_navigation(tmp_path: Path) -> None:
+def test_what_fires_stands_in_the_navigation(healthy: Engine, tmp_path: Path) -> None:
     """On each page; nothing stands there while nothing but the heartbeat does."""
-    engine = fill(store_url(tmp_path), *build_windows())
     beat = notification(
         key="heartbeat/ticket/*", kind=AlertKind.HEARTBEAT, rule="heartbeat", severity=Severity.TICKET, alerts=()
     )
-    health_data.fire(engine, beat)
+    health_data.fire(healthy, beat)
     assert "firing" not in read_page(open_page(store_url(tmp_path)))
-    health_data.fire(engine, notification())
+    health_data.fire(healthy, notification())
     for query in ({}, {"stream": "orders"}, {"page": "alerts"}):
         assert '<a href="?page=alerts" target="_self">⚠ 1 firing</a>' in read_page(
             open_page(store_url(tmp_path), **query)

@@ -55,12 +55,6 @@ def plain(markup: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", markup).split())
 
 
-@pytest.fixture
-def healthy(tmp_path: Path) -> Engine:
-    """Return a store with ten clean minutes."""
-    return fill(store_url(tmp_path), *build_windows())
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_without_a_store_the_page_says_how_to_send_the_first_observation(page: str, tmp_path: Path) -> None:
     """As every other page."""

@@ -57,9 +57,9 @@ def test_without_a_store_it_says_how_to_begin(tmp_path: Path) -> None:
     assert "There is no store yet" in read_page(shown(tmp_path))
 
 
+@pytest.mark.usefixtures("healthy")
 def test_a_healthy_minute_adds_up_and_has_no_lost_id(tmp_path: Path) -> None:
     """With verdict, status, revision, and what lies beside it."""
-    fill(store_url(tmp_path), *build_windows())
     told = read_page(shown(tmp_path))
     assert "CLEAN" in told
     assert "FINAL, revision 0" in told
@@ -71,9 +71,9 @@ def test_a_healthy_minute_adds_up_and_has_no_lost_id(tmp_path: Path) -> None:
     assert "2026-01-01 00:04 UTC →" in told
 
 
+@pytest.mark.usefixtures("healthy")
 def test_the_first_and_the_last_minute_have_nothing_beside_them(tmp_path: Path) -> None:
     """And say so, on their one side."""
-    fill(store_url(tmp_path), *build_windows())
     assert "no window before" in read_page(shown(tmp_path, "2026-01-01T00:00:00Z"))
     assert "no window after" in read_page(shown(tmp_path, "2026-01-01T00:09:00Z"))
 
@@ -204,9 +204,9 @@ def test_the_holes_of_probes_are_told(tmp_path: Path) -> None:
         ({"window": AT_3, "part": "0"}, "part is a number from 1 on, got '0'"),
     ],
 )
+@pytest.mark.usefixtures("healthy")
 def test_a_url_that_makes_no_sense_is_one_line(query: dict[str, str], told: str, tmp_path: Path) -> None:
     """And there is a way on."""
-    fill(store_url(tmp_path), *build_windows())
     tested = open_page(store_url(tmp_path), page="window", stream="orders", **query)
     assert not tested.exception
     (warning,) = tested.warning
@@ -214,9 +214,9 @@ def test_a_url_that_makes_no_sense_is_one_line(query: dict[str, str], told: str,
     assert "stream=orders" in read_page(tested)
 
 
+@pytest.mark.usefixtures("healthy")
 def test_a_window_that_is_no_time_is_told_and_the_stream_shown(tmp_path: Path) -> None:
     """Both what is wrong and what is shown instead."""
-    fill(store_url(tmp_path), *build_windows())
     tested = open_page(store_url(tmp_path), page="window", stream="orders", window="yesterday")
     assert not tested.exception
     first, second = (one.value.replace("\\", "") for one in tested.warning)
