@@ -23,6 +23,7 @@ COPY probes probes
 COPY gate gate
 COPY monitor monitor
 COPY alerts alerts
+COPY display display
 COPY dashboards dashboards
 COPY cli cli
 COPY demo demo

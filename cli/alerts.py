@@ -58,7 +58,7 @@ def list_(config: Config = Path("hopwatch.toml"), *, as_json: AsJson = False) ->
 def ack(
     key: Annotated[str, typer.Argument(metavar="KEY", help="The incident, as alerts list shows it.")],
     config: Config = Path("hopwatch.toml"),
-    by: Annotated[str, typer.Option("--by", help="Who takes it on; the user by default.")] = "",
+    by: Annotated[str, typer.Option("--by", help="Who acknowledges it; the current user by default.")] = "",
     note: Annotated[str, typer.Option("--note", help="What others should know.")] = "",
     *,
     as_json: AsJson = False,
@@ -104,7 +104,7 @@ def history(
         console.emit_json({"notifications": told})
         return
     if not told:
-        _print_line("nothing was told")
+        _print_line("no notification")
     for one in told:
         _print_line(f"{one['at']}  {one['event']}  {one['key']}")
         _print_line(f"    {one['summary']}")

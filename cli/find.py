@@ -14,8 +14,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 from hopwatch.cli import console, find_batch
-from hopwatch.cli.loss_table import format_lag
 from hopwatch.cli.wide_tables import print_wide_table
+from hopwatch.display.texts import format_lag
 from hopwatch.monitor import settings
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.lookup import journey, search
@@ -34,7 +34,7 @@ def command(
     stream: Annotated[str | None, typer.Option("--stream", help="Only this stream.")] = None,
     ids_from: Annotated[
         str | None,
-        typer.Option("--ids-from", metavar="FILE", help="What became of each of many ids, one a line; - is stdin."),
+        typer.Option("--ids-from", metavar="FILE", help="Look up many ids, one per line; - is stdin."),
     ] = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,

@@ -63,7 +63,7 @@ def token(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON obje
         console.emit_json({"token": made, "hash": digest})
         return
     out = console.stdout()
-    out.print(f"for the producer, and for nobody else: {made}")
+    out.print(f"keep it secret; only the producer needs it: {made}")
     out.print(f'for [gate.producers.NAME] tokens = [...]: "{digest}"')
 
 
@@ -84,7 +84,7 @@ def _serve(chosen: Settings, host: str, port: int, health_port: int | None) -> N
         raise TransportError(str(error)) from None
     registry = open_registry(chosen)
     words, stop = console.stderr(), Event()
-    asks = "asks for tokens" if made.producers.is_token_required else "asks nobody who they are"
+    asks = "needs a token" if made.producers.is_token_required else "needs no token"
     told = f"hopwatch: the gate is at {listening.url}, which {asks}; Ctrl-C ends it"
     for said in _find_rule_errors(registry, made):
         words.print(f"hopwatch: {said}")

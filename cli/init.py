@@ -103,10 +103,10 @@ def _parse_chains(asked: Sequence[str] | None) -> dict[str, list[str]]:
 def _ask_streams() -> dict[str, list[str]]:
     """Ask for streams until the answer is empty."""
     chains: dict[str, list[str]] = {}
-    name = _ask("What is the stream called?", None, check_stream_name)
+    name = _ask("Name of the stream?", None, check_stream_name)
     while name:
         chains[name] = [_ask(f"Which nodes do messages of {name} pass, such as a -> b -> c?", None, _check_path)]
-        name = _ask("What is another stream called? Enter for none", "", _new_name_validator(chains))
+        name = _ask("Name of another stream? Enter for none", "", _new_name_validator(chains))
     return chains
 
 

@@ -5,7 +5,7 @@ A single window is printed in full. Several windows are listed first, one row pe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -15,14 +15,14 @@ from rich.table import Table
 from rich.text import Text
 
 from hopwatch.cli.wide_tables import print_wide_table
+from hopwatch.display import texts
+from hopwatch.display.loss_table import build_loss_rows
 from hopwatch.monitor.kernel.window import WindowPolicy
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.texts import loss_bounds, time_spans
+from hopwatch.monitor.results import Status, node_from_json
+from hopwatch.monitor.texts import loss_bounds
 
 Json = dict[str, Any]
 
-UNKNOWN: Final = loss_bounds.UNKNOWN_NUMBER
-NONE: Final = "-"
 COLOURS: Final = {"CLEAN": "green", "LOSSY": "red", "UNKNOWN": "yellow", "SILENT": "yellow", "IDLE": "dim"}
 MAX_REASONS: Final = 3
 MAX_NAMES: Final = 5
@@ -37,7 +37,7 @@ def print_report(console: Console, told: Json, terms: Mapping[str, WindowPolicy]
     for stream in told["streams"]:
         windows = stream["windows"]
         if not windows:
-            console.print(f"stream {stream['stream']}: no window, nothing of it was read for the time that is shown")
+            console.print(f"stream {stream['stream']}: no window in the range that is shown")
             console.print()
         if len(windows) > 1:
             print_wide_table(
@@ -46,7 +46,7 @@ def print_report(console: Console, told: Json, terms: Mapping[str, WindowPolicy]
         for window in _select_window(windows):
             _print_window(console, stream["stream"], window, terms.get(stream["stream"]), now_us)
     if not told["streams"]:
-        console.print("no window yet: nothing was read of what was asked for")
+        console.print("no window yet in what was asked for")
     print_accounts(console, told["accounts"])
 
 
@@ -69,13 +69,13 @@ def build_window_table(stream: str, windows: Sequence[Json], terms: WindowPolicy
         table.add_column(name, justify="right", no_wrap=True)
     for window in windows:
         lag = window["lag_us"]["p95"] if window["lag_us"] else None
-        counts = [format_count(window[name]) for name in ("known", "delivered")]
+        counts = [texts.format_count(window[name]) for name in ("known", "delivered")]
         figures = (
             *counts,
             format_lost(window),
             format_lost_ratio(window),
             *map(format_node_loss, window["nodes"]),
-            format_lag(lag),
+            texts.format_lag(lag),
         )
         table.add_row(_format_start(window), _format_status(window, terms, now_us), _format_verdict(window), *figures)
     return table
@@ -87,16 +87,9 @@ def build_node_table(window: Json) -> Table:
     table.add_column("")
     for node in window["nodes"]:
         table.add_column(node["node"], justify="right", no_wrap=True)
-    for name, cell in _ROWS:
-        cells = [cell(node) for node in window["nodes"]]
-        if any(text != NONE for text in cells):
-            table.add_row(name, *cells)
+    for line in build_loss_rows([node_from_json(node) for node in window["nodes"]], PARTS):
+        table.add_row(line.name, *(cell.text for cell in line.cells))
     return table
-
-
-def format_lag(lag_us: int | None) -> str:
-    """Format a lag in a readable unit."""
-    return NONE if lag_us is None else time_spans.format_duration(lag_us)
 
 
 def _print_window(console: Console, stream: str, window: Json, terms: WindowPolicy | None, now_us: int) -> None:
@@ -108,10 +101,10 @@ def _print_window(console: Console, stream: str, window: Json, terms: WindowPoli
     came = f"{window['known']:,} known, {window['delivered']:,} delivered"
     console.print(f"end to end: {came}, {_format_stopped(window)}{_format_loss_sentence(window)}")
     if window["lag_us"]:
-        lags = (f"{part} {format_lag(window['lag_us'][part])}" for part in PARTS)
+        lags = (f"{part} {texts.format_lag(window['lag_us'][part])}" for part in PARTS)
         console.print(f"lag end to end: {', '.join(lags)}")
     if window["verdict"] == "UNKNOWN":
-        console.print(f"surely lost: {window['lost_lower']:,}, at most {format_count(window['lost_upper'])}")
+        console.print(f"surely lost: {window['lost_lower']:,}, at most {texts.format_count(window['lost_upper'])}")
     for reason in window["reasons"][:MAX_REASONS]:
         console.print(f"  {reason}")
     if len(window["reasons"]) > MAX_REASONS:
@@ -150,7 +143,7 @@ def _slowest_nodes(nodes: Sequence[Json]) -> list[Json]:
 def _print_slowest(console: Console, node: Json) -> None:
     """Print the slowest messages of a node, one per line, with the lag first because an id may be any text."""
     console.print(f"slowest at {node['node']}, by lag out:")
-    lags = [format_lag(one["lag_out_us"]) for one in node["slowest"]]
+    lags = [texts.format_lag(one["lag_out_us"]) for one in node["slowest"]]
     for lag, one in zip(lags, node["slowest"], strict=True):
         console.print(f"    {lag:>{max(map(len, lags))}}  {one['id']}", soft_wrap=True)
 
@@ -220,71 +213,10 @@ def format_lost(one: Json) -> str:
 def format_lost_ratio(one: Json) -> str:
     """Format the loss ratio end to end."""
     return loss_bounds.format_ratio(
-        one["loss_ratio"], one["lost"], one["lost_lower"], one["lost_upper"], format_percent
+        one["loss_ratio"], one["lost"], one["lost_lower"], one["lost_upper"], texts.format_ratio
     )
 
 
 def format_node_loss(node: Json) -> str:
     """Format the loss of a node: a number, or its bounds."""
     return loss_bounds.format_bounds(node["loss"], node["loss_lower"], node["loss_upper"])
-
-
-def format_count(number: int | None) -> str:
-    """Format a count; None is unknown."""
-    return UNKNOWN if number is None else f"{number:,}"
-
-
-def format_percent(ratio: float | None) -> str:
-    """Format a ratio in per cent; None is a dash."""
-    return NONE if ratio is None else f"{ratio:.2%}"
-
-
-def _count_cell(name: str) -> Callable[[Json], str]:
-    return lambda node: format_count(node[name]) if node[name] else NONE
-
-
-def _part_cell(name: str) -> Callable[[Json], str]:
-    def cell(node: Json) -> str:
-        part = node[name]
-        least, most = loss_bounds.bound_part(part, node["loss"], node["loss_lower"], node["loss_upper"])
-        return loss_bounds.format_bounds(part, least, most) if part else NONE
-
-    return cell
-
-
-def _format_loss_ratio(node: Json) -> str:
-    return loss_bounds.format_ratio(
-        node["loss_ratio"], node["loss"], node["loss_lower"], node["loss_upper"], format_percent
-    )
-
-
-def _format_missing(node: Json) -> str:
-    return format_count(node["loss"]) if node["loss"] != node["loss_lower"] else NONE
-
-
-def _lag_cell(name: str, part: str) -> Callable[[Json], str]:
-    return lambda node: format_lag(node[name][part]) if node[name] else NONE
-
-
-_ROWS: Final[tuple[tuple[str, Callable[[Json], str]], ...]] = (
-    ("count", lambda node: format_count(node["seen"])),
-    ("loss of node", format_node_loss),
-    ("loss %", _format_loss_ratio),
-    ("missing", _format_missing),
-    ("lost in transit", _part_cell("lost_in_transit")),
-    ("lost inside", _part_cell("lost_inside")),
-    ("lost after", _part_cell("lost_after")),
-    ("filtered", _count_cell("filtered")),
-    ("rejected", _count_cell("rejected")),
-    ("in flight", _count_cell("in_flight")),
-    ("unobserved", _count_cell("unobserved")),
-    ("orphans", _count_cell("orphans")),
-    ("duplicates in", _count_cell("duplicates_in")),
-    ("duplicates out", _count_cell("duplicates_out")),
-    ("dropped by probe", _count_cell("dropped")),
-    ("coverage", lambda node: format_percent(node["coverage"])),
-    *((f"lag in {part}", _lag_cell("lag_in_us", part)) for part in PARTS),
-    *((f"lag out {part}", _lag_cell("lag_out_us", part)) for part in PARTS),
-    *((f"inside {part}", _lag_cell("inside_us", part)) for part in PARTS),
-    ("process duration p95", lambda node: format_lag(node["process_duration_p95_us"])),
-)

@@ -12,13 +12,12 @@ from rich.table import Table
 from hopwatch.cli.loss_table import (
     PARTS,
     Json,
-    format_count,
-    format_lag,
     format_lost_ratio,
     format_node_loss,
     print_accounts,
 )
 from hopwatch.cli.wide_tables import print_wide_table
+from hopwatch.display import texts
 from hopwatch.monitor.results import Verdict
 
 _VERDICTS: Final = (Verdict.CLEAN, Verdict.LOSSY, Verdict.UNKNOWN, Verdict.SILENT, Verdict.IDLE)
@@ -49,14 +48,14 @@ def build_rollup_table(stream: str, spans: Sequence[Json], name: str) -> Table:
     for part in PARTS:
         table.add_column(f"lag {part}", justify="right", no_wrap=True)
     for one in spans:
-        judged = [format_count(one["verdicts"][verdict]) for verdict in _VERDICTS]
+        judged = [texts.format_count(one["verdicts"][verdict]) for verdict in _VERDICTS]
         fields = ("known", "delivered", "lost", *more, "lost_lower", "lost_upper")
-        counts = [format_count(one[field]) for field in fields]
-        lags = [format_lag(one["lag_us"][part] if one["lag_us"] else None) for part in PARTS]
+        counts = [texts.format_count(one[field]) for field in fields]
+        lags = [texts.format_lag(one["lag_us"][part] if one["lag_us"] else None) for part in PARTS]
         start = one["start"].replace("T", " ").replace(":00:00Z", ":00Z") if name == "hours" else one["start"][:10]
         table.add_row(
             start,
-            format_count(one["windows"]),
+            texts.format_count(one["windows"]),
             *judged,
             *counts,
             format_lost_ratio(one),

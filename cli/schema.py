@@ -156,7 +156,7 @@ def restore(
 ) -> None:
     """Make an old version of a subject the newest once more.
 
-    Whatever its versions owe each other: events are read by it again within a second.
+    Compatibility is not checked. The gate uses it again within a second.
     """
     from hopwatch.gate.registry.subjects import UnknownError
 

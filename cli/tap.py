@@ -182,9 +182,7 @@ def http(  # noqa: PLR0913 - one parameter a flag
     *,
     port: Annotated[int, typer.Option("--port", min=1, max=65_535, help="The port to listen on.")],
     sink: Sink = None,
-    host: Annotated[
-        str, typer.Option("--host", help="The address to listen on; nobody is asked who they are.")
-    ] = LOCAL,
+    host: Annotated[str, typer.Option("--host", help="The address to listen on; there is no authentication.")] = LOCAL,
     config: Annotated[
         Path | None, typer.Option("--config", help="Stamp for the nodes that this file declares, and no others.")
     ] = None,
@@ -210,7 +208,7 @@ def http(  # noqa: PLR0913 - one parameter a flag
         if allowed is None:
             _print_message("any name of a node is taken: --config or --allow say which there are")
         try:
-            listening = f"listening on http://{host}:{port}, which asks nobody who they are"
+            listening = f"listening on http://{host}:{port}, without authentication"
             serve_app(build_app(intake), ServerAddress(host, port), around.stop, lambda: _print_message(listening))
         finally:
             intake.close(bye=bye)

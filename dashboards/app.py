@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import math
 import os
 import sys
+import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -69,11 +71,28 @@ def draw_app(answers: QueryCache, config: str, clock: Clock) -> None:
     _draw_with_login(lambda: _draw_page(answers, config, clock))
 
 
-@st.cache_data(show_spinner=False, ttl=GC_INTERVAL_S)
-def _collect_garbage() -> None:
-    """Collect garbage, of all that was set aside too."""
-    gc.unfreeze()
-    gc.collect()
+@dataclass(slots=True)
+class GarbageTimer:
+    """Collects garbage once in an interval, whatever number of viewers asks; safe from any thread."""
+
+    due_s: float = -math.inf
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def collect_if_due(self, now_s: float) -> bool:
+        """Collect garbage, of all that was set aside too, if the interval is over; return whether it was."""
+        with self._lock:
+            if now_s < self.due_s:
+                return False
+            self.due_s = now_s + GC_INTERVAL_S
+        gc.unfreeze()
+        gc.collect()
+        return True
+
+
+@st.cache_resource(show_spinner=False)
+def _open_garbage_timer() -> GarbageTimer:
+    """Return the timer that all viewers share."""
+    return GarbageTimer()
 
 
 def _draw_with_login(draw: Callable[[], None]) -> None:
@@ -129,7 +148,7 @@ def _draw_page(answers: QueryCache, config: str, clock: Clock) -> None:
         PAGES[here.address.page](here, standing.value)
     # Streamlit looks for garbage after each run of each viewer, in all modules and all answers that are kept. That
     # would take longer than to draw a page; what is set aside it passes by.
-    _collect_garbage()
+    _open_garbage_timer().collect_if_due(clock.monotonic_s())
     gc.freeze()
 
 

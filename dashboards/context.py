@@ -11,15 +11,15 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import streamlit as st
 
 from hopwatch.dashboards import markup
-from hopwatch.dashboards.cache import SharedCache
 from hopwatch.dashboards.queries.query_cache import Query, QueryCache, QueryResult, Value
 from hopwatch.dashboards.views import address, freshness
 from hopwatch.dashboards.views.address import PageAddress, Zone, format_address
-from hopwatch.dashboards.views.colours import DARK, LIGHT, Palette
+from hopwatch.display.colours import DARK, LIGHT, Palette
 from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.memo import Identity, Memo
 
 Built = TypeVar("Built")
-_SHARED: Final = SharedCache()
+_SHARED: Final = Memo(256)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class PageContext:
 
     def memoize(self, answer: object, name: str, make: Callable[[], Built]) -> Built:
         """Return what is made of an answer, made once for all who look at the same in the same way."""
-        return _SHARED.get_or_build(answer, (name, self.address, self.palette, str(self.zone)), make)
+        return _SHARED.get_or_build((Identity(answer), name, self.address, self.palette, str(self.zone)), make)
 
     @staticmethod
     def on_change(

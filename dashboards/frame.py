@@ -10,8 +10,9 @@ from hopwatch.dashboards import login_page, markup
 from hopwatch.dashboards.context import PageContext
 from hopwatch.dashboards.queries.models import StreamsOverview
 from hopwatch.dashboards.queries.query_cache import QueryResult
-from hopwatch.dashboards.views import freshness, texts
+from hopwatch.dashboards.views import freshness
 from hopwatch.dashboards.views.address import PageName, Zone
+from hopwatch.display import texts
 
 PAGE_TITLES: Final = {
     PageName.OVERVIEW: "Overview",

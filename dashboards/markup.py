@@ -8,9 +8,9 @@ from html import escape
 from typing import Final
 from urllib.parse import urlencode
 
-from hopwatch.dashboards.views.colours import Mark, Palette
 from hopwatch.dashboards.views.conservation import ConservationPart
 from hopwatch.dashboards.views.overview import SparklineBar
+from hopwatch.display.colours import Mark, Palette
 
 _SPECIAL: Final = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[]()<>#+-.!|~$:^=&"})
 BAR_WIDTH_PX, SPARKLINE_HEIGHT_PX, MIN_BAR_PX = 3, 26, 2

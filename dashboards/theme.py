@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hopwatch.dashboards.views.colours import DARK, LIGHT, Palette, build_css_variables
 from hopwatch.dashboards.views.pathway import MAX_CLOSE_COLUMNS, MAX_COLUMNS
+from hopwatch.display.colours import DARK, LIGHT, Palette, build_css_variables
 
 FONT: Final = "Inter, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
 

@@ -14,7 +14,8 @@ from rich.text import Text
 from hopwatch.demo.comparison_line import ComparisonLine
 from hopwatch.demo.measurements import Json, is_final
 from hopwatch.demo.nodes import GATE, NODES
-from hopwatch.monitor.texts import time_spans
+from hopwatch.display import texts
+from hopwatch.monitor.texts import loss_bounds
 
 WIDTHS: Final = {
     "window": 6,
@@ -23,13 +24,13 @@ WIDTHS: Final = {
     "known": 11,
     "delivered": 11,
     "rejected": 9,
-    "lost": 13,
-    "p95 lag": 9,
+    "lost": 16,
+    "lag p95": 9,
 }
 """Characters a column when piped: the widest status, counts into the tens of millions, losses with their bounds."""
-NODE_WIDTH: Final = 13
+NODE_WIDTH: Final = 16
 MAX_WIDTH: Final = 1_000
-NOTHING: Final = "·"
+NOTHING: Final = texts.NONE
 COLOURS: Final = {"LOSSY": "red", "CLEAN": "green", "UNKNOWN": "yellow"}
 
 
@@ -44,19 +45,22 @@ def _node_headings(nodes: Sequence[str]) -> list[str]:
 
 
 def format_window_cells(window: Json) -> tuple[str, ...]:
-    """Return the cells of one window; what is not judged yet is no loss, and shown as a dot."""
+    """Return the cells of one window; what is not judged yet is no loss, and shown as a dash."""
     final = is_final(window)
-    losses = [_format_bounds(window, "lost"), *(_format_bounds(node, "loss") for node in window["nodes"])]
+    losses = [
+        loss_bounds.format_bounds(entry[name], entry[f"{name}_lower"], entry[f"{name}_upper"])
+        for name, entry in (("lost", window), *(("loss", node) for node in window["nodes"]))
+    ]
     has_gate = any(node["node"] == GATE for node in window["nodes"])
     return (
         window["window_start"][11:16],
         window["status"],
         window["verdict"] or NOTHING,
-        f"{window['known']:,}",
-        f"{window['delivered']:,}",
-        *([f"{window['rejected']:,}"] if has_gate else []),
+        texts.format_count(window["known"]),
+        texts.format_count(window["delivered"]),
+        *([texts.format_count(window["rejected"])] if has_gate else []),
         *(losses if final else [NOTHING] * len(losses)),
-        NOTHING if window["lag_us"] is None else time_spans.format_duration(window["lag_us"]["p95"]),
+        texts.format_lag(window["lag_us"]["p95"]) if window["lag_us"] else NOTHING,
     )
 
 
@@ -70,7 +74,7 @@ def format_window_line(cells: Iterable[str] = (), nodes: Sequence[str] = NODES) 
 def build_window_table(windows: Sequence[Json], width: int, nodes: Sequence[str] = NODES) -> Table:
     """Return the windows as a table for a terminal of so many characters: columns are left out, figures never cut."""
     # What a narrow terminal does without, the first of it first.
-    dispensable = ("status", "delivered", "p95 lag", *_node_headings(nodes))
+    dispensable = ("status", "delivered", "lag p95", *_node_headings(nodes))
     shown = [_window_table(windows, nodes, dispensable[:count]) for count in range(len(dispensable) + 1)]
     return next((table for table in shown if _width(table) <= width), shown[-1])
 
@@ -107,11 +111,3 @@ def build_comparison_table(lines: Iterable[ComparisonLine], *, plain: bool) -> T
         style = "" if line.holds else "bold red"
         table.add_row(line.what, line.node, line.injected, line.relation, line.measured, end, style=style)
     return table
-
-
-def _format_bounds(entry: Json, name: str) -> str:
-    """Return a loss as one number where it is certain, else as its bounds."""
-    value, lower, upper = entry[name], entry[f"{name}_lower"], entry[f"{name}_upper"]
-    if lower == value == upper:
-        return f"{value:,}"
-    return f"{lower:,}…{'?' if upper is None else f'{upper:,}'}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -196,6 +196,12 @@ def window_to_json(
     nodes = zip(told["nodes"], lost_ids, slowest, strict=True)
     told["nodes"] = [node | {"lost_ids": list(ids), "slowest": slow} for node, ids, slow in nodes]
     return {"window_start": format_iso(start_us)} | told
+
+
+def node_from_json(told: Mapping[str, Any]) -> NodeResult:
+    """Return the node of a window from the form in which ``report --json`` shows it."""
+    lags = {name: Quantiles(**told[name]) if told[name] else None for name in ("lag_in_us", "lag_out_us", "inside_us")}
+    return NodeResult(**{field.name: told[field.name] for field in fields(NodeResult)} | lags)
 
 
 def format_iso(moment_us: int) -> str:

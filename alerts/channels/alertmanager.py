@@ -26,6 +26,7 @@ from hopwatch.alerts.channels import http, texts
 from hopwatch.alerts.channels.channel import Accepted, Failure, Outcome
 from hopwatch.alerts.channels.http import Poster
 from hopwatch.alerts.events import Alert, AlertKind, Event, Notification
+from hopwatch.alerts.figure_texts import format_figure
 from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.results import format_iso
@@ -153,8 +154,8 @@ def _build_figures(worst: Alert) -> dict[str, str]:
         "edge": worst.edge,
         "since": format_iso(worst.since_us),
         "window": format_iso(worst.window_start_us),
-        "observed": texts.format_figure(worst.observed, worst.unit) if worst.has_figures else "",
-        "threshold": texts.format_figure(worst.threshold, worst.unit),
+        "observed": format_figure(worst.observed, worst.unit) if worst.has_figures else "",
+        "threshold": format_figure(worst.threshold, worst.unit),
         "affected": texts.format_affected(worst) if worst.has_figures else "",
         "lost_ids": " ".join(worst.lost_ids),
         runbook: worst.runbook,

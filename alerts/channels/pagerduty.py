@@ -14,6 +14,7 @@ from hopwatch.alerts.channels import texts
 from hopwatch.alerts.channels.channel import Outcome
 from hopwatch.alerts.channels.http import Poster
 from hopwatch.alerts.events import Event, Notification, Severity
+from hopwatch.alerts.figure_texts import format_figure
 from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.results import format_iso
@@ -68,8 +69,8 @@ def build_details(notification: Notification, *, is_acknowledged: bool) -> dict[
     first = notification.alerts[0] if notification.alerts else None
     said = {
         "places": texts.format_places(notification.alerts, notification.total, MAX_DETAIL),
-        "observed": texts.format_figure(first.observed, first.unit) if first and first.has_figures else "",
-        "threshold": texts.format_figure(first.threshold, first.unit) if first else "",
+        "observed": format_figure(first.observed, first.unit) if first and first.has_figures else "",
+        "threshold": format_figure(first.threshold, first.unit) if first else "",
         "lost_ids": " ".join(first.lost_ids) if first else "",
         "acknowledged": "in Hopwatch" if is_acknowledged else "",
         **{f"label_{name}": value for name, value in notification.labels.items()},

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from hopwatch.alerts.events import Alert, Event, Notification, Unit
+from hopwatch.alerts.events import Alert, Event, Notification
 from hopwatch.monitor.results import format_iso
 
 MAX_TITLE: Final = 150
@@ -83,21 +83,6 @@ def format_places(alerts: Sequence[Alert], total: int, most: int) -> str:
 def format_affected(alert: Alert) -> str:
     """Format the number affected, and the whole where that is known."""
     return f"{alert.affected:,} of {alert.out_of:,}" if alert.out_of else f"{alert.affected:,}"
-
-
-def format_figure(value: float, unit: Unit) -> str:
-    """Format a figure with its unit for people."""
-    match unit:
-        case Unit.RATIO:
-            return f"{value:.2%}"
-        case Unit.MICROSECONDS:
-            return f"{value / 1e6:,.3f} s"
-        case Unit.MINUTES:
-            return f"{value:,.0f} min"
-        case Unit.BURN_RATE:
-            return f"{value:,.1f} times too fast"
-        case _:
-            return f"{value:,.10g} {unit}"
 
 
 def _fit_lines(lines: Sequence[str], total: int, most: int) -> list[str]:

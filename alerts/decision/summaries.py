@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from hopwatch.alerts.decision.episode import AlertState
 from hopwatch.alerts.decision.rules import AlertRule, AlertRules
 from hopwatch.alerts.events import Alert, AlertKind, Unit, Word
+from hopwatch.display import texts
 from hopwatch.monitor.results import Verdict, WindowResult, format_iso
 from hopwatch.monitor.texts import loss_bounds
 
@@ -41,8 +42,7 @@ _SENTENCES: Final = {
     AlertKind.CLOCK_SKEW: "skewed: {parts} stamps ({ratio}) are earlier than their message {where}, since {since}",
     AlertKind.REJECTED: "rejected: {parts} messages ({ratio}) rejected as bad {where}, over {most}, since {since}",
     AlertKind.SET_ASIDE: "set aside: {records} records of the transport could not be used, since {since}",
-    AlertKind.BURN_RATE: "{word}: the budget burns {rate} times too fast "
-    "{where}{worst} ({parts} messages), since {since}",
+    AlertKind.BURN_RATE: "{word}: errors at {rate} {where}{worst} ({parts} messages), since {since}",
     AlertKind.HEARTBEAT: "alive: the monitor has judged up to {newest}",
 }
 
@@ -113,12 +113,12 @@ def _summary(rule: AlertRule, state: AlertState, observed: float) -> str:
         window=format_iso(state.worst_us),
         subject=rule.kind.value.replace("_", " "),
         parts=f"{bad.affected:,} of {bad.out_of:,}",
-        ratio=f"{bad.observed:.2%}",
-        most=f"{bad.threshold:.2%}",
-        lag=f"{bad.observed / 1e6:,.3f} s",
-        target=f"{bad.threshold / 1e6:,.3f} s",
-        minutes=f"{observed:.0f} min",
-        rate=f"{bad.observed:.1f}",
+        ratio=texts.format_ratio(bad.observed),
+        most=texts.format_ratio(bad.threshold),
+        lag=texts.format_lag(bad.observed),
+        target=texts.format_lag(bad.threshold),
+        minutes=texts.format_minutes(observed),
+        rate=texts.format_burn_rate(bad.observed),
         records=f"{bad.affected:,}",
         edge=f" on {bad.edge}" if bad.edge else "",
         note=bad.note[:MAX_NOTE],

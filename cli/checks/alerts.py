@@ -15,9 +15,9 @@ def check_channels(alerts: AlertsSettings) -> Finding:
     if told := explain_unheard(alerts):
         return Finding("alerts", Level.NOTE, told, ADVICE)
     if not alerts.active_rules:
-        return Finding("alerts", Level.OK, "no rule is in force: nobody is told of anything")
+        return Finding("alerts", Level.OK, "no rule is in force: nothing is notified")
     names = ", ".join(alerts.receiving_channels)
-    return Finding("alerts", Level.OK, f"rules in force: {len(alerts.active_rules)}, told through: {names}")
+    return Finding("alerts", Level.OK, f"rules in force: {len(alerts.active_rules)}, channels: {names}")
 
 
 def explain_unheard(alerts: AlertsSettings) -> str:
@@ -25,5 +25,5 @@ def explain_unheard(alerts: AlertsSettings) -> str:
     if not alerts.active_rules or alerts.receiving_channels:
         return ""
     if not alerts.channels:
-        return "no notification channel is configured: alerts are kept in the store and reach nobody"
-    return "no notification channel takes alerts: they are kept in the store and reach nobody"
+        return "no notification channel is configured: alerts are kept in the store and not sent"
+    return "no notification channel takes alerts: they are kept in the store and not sent"

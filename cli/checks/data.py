@@ -96,7 +96,7 @@ def _find_empty_streams(found: RecentProblems) -> Iterator[Finding]:
         if parts:
             yield _warning(
                 f"{stream} has no message in the last hour: all that came was set aside: {', '.join(parts)}",
-                "mend what the next lines say: no window of the stream means anything before",
+                "fix what the next lines say: until then no window of the stream is meaningful",
             )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hopwatch.dashboards.views.colours import Palette
 from hopwatch.dashboards.views.pathway import Arrow, PathwayDrawing, PathwayNode
+from hopwatch.display.colours import Palette
 
 ROW_PX: Final = 104
 SIDE_PX: Final = 84

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hopwatch.dashboards.views.colours import Palette
 from hopwatch.dashboards.views.series import ChartPoint
+from hopwatch.display.colours import Palette
 
 
 def build_options(points: Sequence[ChartPoint], nodes: Sequence[str], palette: Palette) -> dict[str, Any]:

@@ -14,10 +14,10 @@ from hopwatch.dashboards.queries.health import MAX_ROWS, AlertsQuery
 from hopwatch.dashboards.queries.models import StreamsOverview
 from hopwatch.dashboards.views import common_range, incident_history, incidents, outliers
 from hopwatch.dashboards.views.address import FoldState
-from hopwatch.dashboards.views.colours import Mark
 from hopwatch.dashboards.views.display_range import DisplayRange
 from hopwatch.dashboards.views.incident_history import IncidentHistoryRow
 from hopwatch.dashboards.views.incidents import AlertPlace, DeliveryView, IncidentView
+from hopwatch.display.colours import Mark
 
 PLACE_COLUMNS: Final = (
     ("Where", "hw-name"),

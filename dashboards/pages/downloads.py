@@ -8,8 +8,9 @@ from typing import Final
 import streamlit as st
 
 from hopwatch.dashboards import markup
-from hopwatch.dashboards.views import sheets, texts
+from hopwatch.dashboards.views import sheets
 from hopwatch.dashboards.views.sheets import CellValue, Sheet
+from hopwatch.display import texts
 
 MAX_ROWS: Final = 240
 """Rows of a table on the page; a file has all."""

@@ -8,9 +8,9 @@ from hopwatch.dashboards import markup
 from hopwatch.dashboards.context import PageContext
 from hopwatch.dashboards.pages import stream_controls
 from hopwatch.dashboards.queries.models import StreamsOverview
-from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.address import FoldState, PageName
 from hopwatch.dashboards.views.display_range import DisplayRange
+from hopwatch.display import texts
 
 ALL_STREAMS = "all streams"
 

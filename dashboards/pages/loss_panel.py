@@ -9,8 +9,9 @@ import streamlit as st
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.context import PageContext
 from hopwatch.dashboards.pages import downloads
-from hopwatch.dashboards.views import loss_table, sheets
-from hopwatch.dashboards.views.step_marks import StepResult
+from hopwatch.dashboards.views import sheets
+from hopwatch.display import loss_table
+from hopwatch.display.step_marks import StepResult
 
 TABLE_NOTE: Final = (
     "Missing is what was expected and not seen again, lost or not. Inside is timed message by message; process "

@@ -10,9 +10,10 @@ from hopwatch.dashboards.pages import filters
 from hopwatch.dashboards.queries.message_search import MessagePathsQuery
 from hopwatch.dashboards.queries.models import StreamsOverview
 from hopwatch.dashboards.queries.search_models import SearchResult
-from hopwatch.dashboards.views import journey, texts
+from hopwatch.dashboards.views import journey
 from hopwatch.dashboards.views.address import MAX_SHOWN, PageName
 from hopwatch.dashboards.views.journey import Journey
+from hopwatch.display import texts
 from hopwatch.monitor.lookup.journey import parse_ids
 
 COLUMNS = (

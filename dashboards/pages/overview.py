@@ -8,9 +8,10 @@ from hopwatch.dashboards import markup
 from hopwatch.dashboards.context import PageContext
 from hopwatch.dashboards.pages import downloads
 from hopwatch.dashboards.queries.models import StreamsOverview
-from hopwatch.dashboards.views import overview, sheets, texts
+from hopwatch.dashboards.views import overview, sheets
 from hopwatch.dashboards.views.address import PageName
 from hopwatch.dashboards.views.overview import StreamRow
+from hopwatch.display import texts
 from hopwatch.monitor.results import Verdict
 
 COLUMNS = (

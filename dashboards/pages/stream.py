@@ -17,11 +17,12 @@ from hopwatch.dashboards.pages import downloads, loss_panel, stream_charts, stre
 from hopwatch.dashboards.pages.stream_charts import ChartInputs
 from hopwatch.dashboards.queries.models import StreamRange, StreamsOverview
 from hopwatch.dashboards.queries.stream_queries import MAX_NODES, StreamRangeQuery
-from hopwatch.dashboards.views import display_range, pathway, series, sheets, step_marks, texts
+from hopwatch.dashboards.views import display_range, pathway, series, sheets
 from hopwatch.dashboards.views.address import PageName
 from hopwatch.dashboards.views.display_range import DisplayRange
 from hopwatch.dashboards.views.pathway import PathwayDrawing
-from hopwatch.dashboards.views.step_marks import StepResult
+from hopwatch.display import step_marks, texts
+from hopwatch.display.step_marks import StepResult
 from hopwatch.monitor.results import WindowResult
 
 STRETCH: Final = "stretch"

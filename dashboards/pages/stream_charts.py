@@ -16,12 +16,13 @@ from hopwatch.dashboards.charts.time_chart import TimeChart
 from hopwatch.dashboards.context import PageContext
 from hopwatch.dashboards.pages import downloads, stream_controls
 from hopwatch.dashboards.queries.models import StreamRange
-from hopwatch.dashboards.views import alt_text, display_range, series, sheets, texts
+from hopwatch.dashboards.views import alt_text, display_range, series, sheets
 from hopwatch.dashboards.views.address import HeatMeasure
 from hopwatch.dashboards.views.display_range import DisplayRange
 from hopwatch.dashboards.views.series import ShadedBand
 from hopwatch.dashboards.views.sheets import Sheet
-from hopwatch.dashboards.views.step_marks import StepResult
+from hopwatch.display import texts
+from hopwatch.display.step_marks import StepResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def _draw_heat(context: PageContext, shown: ChartInputs) -> None:
 
 def _build_heat(context: PageContext, shown: ChartInputs) -> LiveChart:
     """Return the heat map."""
-    unit = "loss, %" if context.address.heat is HeatMeasure.LOSS else "lag out p95"
+    unit = "loss %" if context.address.heat is HeatMeasure.LOSS else "lag out p95"
     stretch = shown.stream_range
     cells = series.build_heat_cells(stretch, context.address.heat, context.zone)
     rows = tuple(dict.fromkeys(cell.row for cell in cells))

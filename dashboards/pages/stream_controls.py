@@ -8,9 +8,9 @@ import streamlit as st
 
 from hopwatch.dashboards.context import PageContext
 from hopwatch.dashboards.queries.models import StreamRange
-from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.address import HeatMeasure, RangePreset
 from hopwatch.dashboards.views.display_range import MINUTE_US, DisplayRange
+from hopwatch.display import texts
 from hopwatch.monitor.results import WindowResult
 
 WHOLE_RANGE = "the whole range"

@@ -10,8 +10,9 @@ from hopwatch.dashboards.pages import loss_panel, lost_ids
 from hopwatch.dashboards.queries.models import StreamsOverview
 from hopwatch.dashboards.queries.window_detail import WindowDetailQuery
 from hopwatch.dashboards.queries.window_models import WindowDetail
-from hopwatch.dashboards.views import conservation, step_marks, texts, window_detail
+from hopwatch.dashboards.views import conservation, window_detail
 from hopwatch.dashboards.views.address import PageName
+from hopwatch.display import step_marks, texts
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.results import WindowResult
 

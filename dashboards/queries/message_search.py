@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import HopwatchError
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.lookup import journey, search
+from hopwatch.monitor.memo import Memo
 from hopwatch.monitor.settings import Settings
 from hopwatch.monitor.store import fencing, reader, writer
 
@@ -35,7 +35,7 @@ class MessageSearch:
         """Take the configuration that names transport and store; without one nothing can be searched."""
         self._settings, self._clock = settings, clock
         self._lock = threading.Lock()
-        self._entries: OrderedDict[tuple[str, str], tuple[SearchResult, float]] = OrderedDict()
+        self._entries = Memo(MAX_ENTRIES)
 
     def find(self, text: str, stream: str) -> SearchResult:
         """Return what is kept of a message, of one stream or, without its name, of all.
@@ -43,15 +43,13 @@ class MessageSearch:
         The result names what could not be searched; nothing is raised for it.
         """
         with self._lock:
-            kept = self._entries.get((text, stream))
+            kept: tuple[SearchResult, float] | None = self._entries.get((text, stream))
             now_s = self._clock.monotonic_s()
             if kept is None or now_s >= kept[1]:
                 found = self._search(journey.parse_ids(text), stream or None, now_s)
                 rest_s = max(MIN_KEPT_S, REST_FACTOR * (self._clock.monotonic_s() - now_s))
-                kept = self._entries[text, stream] = found, self._clock.monotonic_s() + rest_s
-            self._entries.move_to_end((text, stream))
-            while len(self._entries) > MAX_ENTRIES:
-                self._entries.popitem(last=False)
+                kept = found, self._clock.monotonic_s() + rest_s
+                self._entries.put((text, stream), kept)
             return kept[0]
 
     def window_terms(self, stream: str) -> WindowPolicy | None:

@@ -6,7 +6,6 @@ However many people look, a question is asked once in ``FRESH_US``.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
@@ -15,6 +14,7 @@ from sqlalchemy import Connection, Engine
 from hopwatch.dashboards.queries.message_search import MessageSearch
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import StoreError
+from hopwatch.monitor.memo import Memo
 from hopwatch.monitor.settings import Settings
 from hopwatch.monitor.store import dialect, schema
 
@@ -31,6 +31,9 @@ Value = TypeVar("Value")
 
 class Query(Protocol[Value_co]):
     """Query of the store; equal queries share one result."""
+
+    def __hash__(self) -> int:
+        """Return the hash, by which its result is found."""
 
     def run(self, connection: Connection) -> Value_co:
         """Return the answer as the store stands."""
@@ -65,14 +68,14 @@ class QueryCache:
         self._url, self._clock = url, clock
         self._engine: Engine | None = None
         self._lock = threading.Lock()
-        self._entries: OrderedDict[Query[Any], _Entry] = OrderedDict()
+        self._entries = Memo(MAX_ENTRIES)
 
     def fetch(self, question: Query[Value]) -> QueryResult[Value]:
         """Return the answer: a new one, or one of a moment ago. It holds an error of the store instead of raising it.
 
         While one asks the store, others get what was known before, if anything was lately.
         """
-        kept = self._get_entry(question)
+        kept = self._entries.get_or_build(question, _Entry)
         if not kept.lock.acquire(blocking=not self._is_recent(kept)):
             return cast("QueryResult[Value]", kept.result)
         try:
@@ -89,14 +92,6 @@ class QueryCache:
         """Return how old an answer is; one from the future is no answer, and older than any."""
         age_us = self._clock.now_us() - kept.read_us
         return age_us if age_us >= 0 else STALE_AFTER_US
-
-    def _get_entry(self, question: Query[Any]) -> _Entry:
-        with self._lock:
-            kept = self._entries.setdefault(question, _Entry())
-            self._entries.move_to_end(question)
-            while len(self._entries) > MAX_ENTRIES:
-                self._entries.popitem(last=False)
-            return kept
 
     def _run(self, question: Query[Any], before: QueryResult[Any] | None) -> QueryResult[Any]:
         now_us = self._clock.now_us()

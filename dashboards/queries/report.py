@@ -11,9 +11,10 @@ from sqlalchemy import Connection, func, select
 from hopwatch.dashboards.queries.models import StreamRange
 from hopwatch.dashboards.queries.stream_queries import HOUR_US, query_graph, query_running_from_us
 from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.memo import Memo
 from hopwatch.monitor.results import RollUp, WindowResult
 from hopwatch.monitor.store import instances, outliers, ranges, reader, rollups, tables
-from hopwatch.monitor.store.range_cache import RangeCache
+from hopwatch.monitor.store.range_cache import MAX_PIECES
 from hopwatch.monitor.store.ranges import RangeQuery
 from hopwatch.monitor.texts.read_progress import ReadProgress
 
@@ -72,7 +73,7 @@ class ReportQuery:
                 one.window_start_us if isinstance(one, WindowResult) else one.start_us for one in (steps[0], steps[-1])
             )
             of_all = RangeQuery(stream, first_us, last_us + self.step_us, self.step_us)
-            whole = ranges.read_range(connection, of_all, lambda _: (), RangeCache()).whole
+            whole = ranges.read_range(connection, of_all, lambda _: (), Memo(MAX_PIECES)).whole
         found = tuple(outliers.read_findings(*where))
         lost = {} if self.step_us >= HOUR_US else reader.read_first_lost_ids(*where)
         ids = {(start_us, node): tuple(of_node) for (_, start_us, node), of_node in lost.items() if of_node}

@@ -9,9 +9,10 @@ from sqlalchemy import Connection, func, select
 
 from hopwatch.dashboards.queries import node_selection, overview
 from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange, StreamsOverview
+from hopwatch.monitor.memo import Memo
 from hopwatch.monitor.results import RollUp, WindowResult
 from hopwatch.monitor.store import fencing, outliers, ranges, reader, rollups, tables, writer
-from hopwatch.monitor.store.range_cache import RangeCache
+from hopwatch.monitor.store.range_cache import MAX_PIECES
 from hopwatch.monitor.store.ranges import RangeQuery
 from hopwatch.probes.contract.limits import WINDOW_US
 
@@ -21,7 +22,7 @@ MAX_NODES: Final = 255
 """As many nodes as a stream may have."""
 
 
-_RANGE_CACHE: Final = RangeCache()
+_RANGE_CACHE: Final = Memo(MAX_PIECES)
 """Cache of ranges, shared by all queries of this process."""
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.queries.report import Report, StreamReport
 from hopwatch.dashboards.report import section, styles, tables
-from hopwatch.dashboards.views import display_range, loss_table, step_marks, texts
-from hopwatch.dashboards.views.colours import NO_DATA
+from hopwatch.dashboards.views import display_range
+from hopwatch.display import loss_table, step_marks, texts
+from hopwatch.display.colours import NO_DATA
 from hopwatch.monitor.texts.read_progress import ReadProgress
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"

@@ -10,8 +10,9 @@ from hopwatch.dashboards.charts.time_chart import TimeChart
 from hopwatch.dashboards.queries.models import StreamRange
 from hopwatch.dashboards.queries.report import StreamReport
 from hopwatch.dashboards.report import tables
-from hopwatch.dashboards.views import alt_text, display_range, loss_table, pathway, series, step_marks, texts
+from hopwatch.dashboards.views import alt_text, display_range, pathway, series
 from hopwatch.dashboards.views.address import HeatMeasure
+from hopwatch.display import loss_table, step_marks, texts
 
 
 def render_section(told: StreamReport, place: int) -> str:

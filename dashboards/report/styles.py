@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hopwatch.dashboards.charts.time_chart import STYLES
-from hopwatch.dashboards.views.colours import DARK, LIGHT, build_css_variables
+from hopwatch.display.colours import DARK, LIGHT, build_css_variables
 
 _MARKS: Final = ("lossy", "clean", "unknown", "silent", "idle", "pending")
 

@@ -9,8 +9,9 @@ from typing import Final
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.queries.models import StreamRange
 from hopwatch.dashboards.queries.report import StreamReport
-from hopwatch.dashboards.views import loss, loss_table, series, step_marks, texts
-from hopwatch.dashboards.views.step_marks import StepResult
+from hopwatch.dashboards.views import series
+from hopwatch.display import loss, loss_table, step_marks, texts
+from hopwatch.display.step_marks import StepResult
 from hopwatch.monitor.kernel.naming import HASH_SUFFIX
 from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 from hopwatch.monitor.results import RollUp, Verdict, WindowResult

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
-from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.series import ChartPoint, HeatCell, OutlierMarker, StackPiece
+from hopwatch.display import texts
 
 
 @dataclass(frozen=True, slots=True)

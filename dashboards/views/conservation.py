@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hopwatch.dashboards.views import loss, texts
+from hopwatch.display import loss, texts
 from hopwatch.monitor.results import WindowResult
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import tzinfo
 
-from hopwatch.dashboards.views import texts
+from hopwatch.display import texts
 from hopwatch.monitor.texts.read_progress import Notice, ReadProgress
 
 

@@ -10,9 +10,9 @@ from hopwatch.alerts.events import AlertKind, Event, Notification
 from hopwatch.alerts.storage.history import HistoryEntry
 from hopwatch.dashboards.queries.alert_models import AlertsInRange
 from hopwatch.dashboards.views import incidents as shown
-from hopwatch.dashboards.views import texts
-from hopwatch.dashboards.views.colours import Mark
 from hopwatch.dashboards.views.incidents import SEVERITIES, AlertPlace, DeliveryView
+from hopwatch.display import texts
+from hopwatch.display.colours import Mark
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,12 @@ from datetime import tzinfo
 from typing import Final
 
 from hopwatch.alerts.events import Alert, AlertKind, Notification, Severity, Unit
+from hopwatch.alerts.figure_texts import format_figure
 from hopwatch.alerts.storage.history import ChannelDelivery, OpenIncident, UnnotifiedAlert
 from hopwatch.alerts.storage.outbox import DeliveryState
 from hopwatch.dashboards.queries.alert_models import AlertsInRange
-from hopwatch.dashboards.views import texts
-from hopwatch.dashboards.views.colours import Mark
+from hopwatch.display import texts
+from hopwatch.display.colours import Mark
 
 SEVERITIES: Final = {
     Severity.PAGE: Mark("PAGE", "▲", "a person is paged now", "lossy"),
@@ -147,7 +148,7 @@ def build_place(alert: Alert, zone: tzinfo) -> AlertPlace:
         alert.edge,
         alert.window_start_us,
         texts.format_moment(alert.since_us, zone),
-        format_quantity(alert.observed, alert.unit) if alert.has_figures else "",
+        format_figure(alert.observed, alert.unit) if alert.has_figures else "",
         _format_expected(alert),
         f"{whole} {_AFFECTED_UNITS.get(alert.kind, '')}".strip() if whole else "",
         alert.summary,
@@ -159,28 +160,11 @@ def build_deliveries(sendings: Iterable[ChannelDelivery], now_us: int) -> tuple[
     return tuple(DeliveryView(one.channel, FATES[one.fate], _format_failures(one, now_us)) for one in sendings)
 
 
-def format_quantity(number: float, unit: Unit) -> str:
-    """Return a figure of an alert with its unit."""
-    match unit:
-        case Unit.RATIO:
-            return texts.format_ratio(number)
-        case Unit.MICROSECONDS:
-            return texts.format_lag(round(number))
-        case Unit.MINUTES:
-            return f"{number:,.0f} min"
-        case Unit.RECORDS:
-            return f"{number:,.0f} {'record' if number == 1 else 'records'}"
-        case Unit.SCORE:
-            return f"score {number:,.1f}"
-        case Unit.BURN_RATE:
-            return f"{number:,.1f} times too fast"
-
-
 def _format_expected(alert: Alert) -> str:
     # What is counted in minutes fires when it has lasted so long; a score is explained in words.
     if alert.unit is Unit.SCORE:
         return texts.NONE
-    told = format_quantity(alert.threshold, alert.unit)
+    told = format_figure(alert.threshold, alert.unit)
     return f"less than {told}" if alert.unit is Unit.MINUTES else f"at most {told}"
 
 

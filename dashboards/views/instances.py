@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
 
-from hopwatch.dashboards.views import texts
-from hopwatch.dashboards.views.colours import Mark
+from hopwatch.display import texts
+from hopwatch.display.colours import Mark
 from hopwatch.monitor.accounting.instances import (
     AHEAD_US,
     BYE_LISTED_US,

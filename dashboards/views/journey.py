@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
 from hopwatch.dashboards.queries.search_models import MessagePath, SearchResult
-from hopwatch.dashboards.views import texts
-from hopwatch.dashboards.views.colours import Mark
+from hopwatch.display import texts
+from hopwatch.display.colours import Mark
 from hopwatch.monitor.kernel.naming import HASH_SUFFIX
 from hopwatch.monitor.lookup.journey import MessageStamp, find_part_at, has_left
 from hopwatch.monitor.lookup.search import MissingMessage

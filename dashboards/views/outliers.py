@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
 
-from hopwatch.dashboards.views import texts
-from hopwatch.dashboards.views.colours import Mark
+from hopwatch.display import texts
+from hopwatch.display.colours import Mark
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 
@@ -73,7 +73,7 @@ def format_figure(quantity: Quantity, number: float | None) -> str:
     if number is None:
         return texts.UNKNOWN
     if quantity in _LAGS:
-        return texts.format_lag(round(number))
+        return texts.format_lag(number)
     if quantity is Quantity.LOSS_RATIO:
         return texts.format_ratio(number)
     return f"{number:.4g}" if quantity is Quantity.VALUE else f"{number:,.0f}"

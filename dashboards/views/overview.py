@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from hopwatch.dashboards.queries.models import StreamsOverview, StreamSummary, WindowSummary
-from hopwatch.dashboards.views import texts
-from hopwatch.dashboards.views.colours import NO_DATA, VERDICT_ORDER, Mark, select_mark
+from hopwatch.display import texts
+from hopwatch.display.colours import NO_DATA, VERDICT_ORDER, Mark, select_mark
 from hopwatch.monitor.results import NodeResult, Status, Verdict, WindowResult
 from hopwatch.monitor.texts import loss_bounds
 from hopwatch.probes.contract.limits import WINDOW_US

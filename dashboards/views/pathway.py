@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from hopwatch.dashboards.queries.models import Edge, Graph
-from hopwatch.dashboards.views import loss, texts
-from hopwatch.dashboards.views.colours import NO_DATA, Mark
-from hopwatch.dashboards.views.step_marks import StepNode, StepResult, is_final, mark_node
+from hopwatch.display import loss, texts
+from hopwatch.display.colours import NO_DATA, Mark
+from hopwatch.display.step_marks import StepNode, StepResult, is_final, mark_node
 from hopwatch.monitor.texts import loss_bounds
 
 MAX_COLUMNS: Final = 8

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
 
-from hopwatch.dashboards.views import texts
+from hopwatch.display import texts
 from hopwatch.monitor.accounting.quality import Quality, StoppedMessages
 from hopwatch.monitor.accounting.undeclared_names import MAX_NAMES, UNKNOWN_NODE, UndeclaredName
 from hopwatch.monitor.payloads import SetAside
 
 MEANINGS: Final = {
-    "bad_count": "it says that it holds more observations than a record may, or none where there have to be some",
-    "bad_crc": "its bytes are not those that were written: the checksum is another",
+    "bad_count": "its number of observations is more than a record may hold, or 0 where there must be some",
+    "bad_crc": "its bytes differ from those that were written: the checksum does not match",
     "bad_length": "one of its fields is not as long as its count says, or longer than it may be",
-    "bad_marker": "it does not begin as a record of a probe does: another program wrote it",
-    "bad_name": "the name of its stream, node or probe is none",
-    "bad_value": "one of its values cannot be",
+    "bad_marker": "it does not begin like a record of a probe: another program wrote it",
+    "bad_name": "the name of its stream, node or probe is not valid",
+    "bad_value": "one of its values is not possible",
     "foreign_file": "a file of the spool is no segment",
     "ignored_node": "ignore_nodes of the stream names its node",
     "malformed": "it cannot be decoded",
@@ -30,7 +30,7 @@ MEANINGS: Final = {
     "unknown_schema": "its layout is not known here: its probe may be newer than this monitor",
     "unknown_stream": "the configuration has no such stream",
     "unreadable_file": "a file of the spool is gone or cannot be read, or its name is not UTF-8",
-    "unsupported": "it says what this monitor does not count yet: its probe may be newer",
+    "unsupported": "it holds data that this monitor does not know: its probe may be newer",
 }
 MAX_TEXT: Final = 400
 """Characters that are shown of what is wrong with a record."""

@@ -9,10 +9,10 @@ from typing import Final
 
 from hopwatch.dashboards.queries import node_selection
 from hopwatch.dashboards.queries.models import StreamRange
-from hopwatch.dashboards.views import loss, step_marks, texts
 from hopwatch.dashboards.views.address import HeatMeasure
 from hopwatch.dashboards.views.display_range import MAX_POINTS, STEP_WORDS, limit_lines
-from hopwatch.dashboards.views.step_marks import StepNode, StepResult
+from hopwatch.display import loss, step_marks, texts
+from hopwatch.display.step_marks import StepNode, StepResult
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.results import Quantiles, Status, Verdict, WindowResult
 

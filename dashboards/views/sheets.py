@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from hopwatch.dashboards.queries.models import Graph, StreamRange, StreamsOverview
-from hopwatch.dashboards.views import pathway, series, step_marks
+from hopwatch.dashboards.views import pathway, series
 from hopwatch.dashboards.views.address import HeatMeasure
-from hopwatch.dashboards.views.step_marks import StepResult
+from hopwatch.display import step_marks
+from hopwatch.display.step_marks import StepResult
 from hopwatch.monitor.kernel.rollup import NODE_COUNTS
 from hopwatch.monitor.results import NodeResult, Quantiles, format_iso
 

@@ -7,7 +7,7 @@ from datetime import tzinfo
 from typing import Any, Final
 
 from hopwatch.dashboards.queries.window_models import AgedOutRecords, Revision, WindowHole
-from hopwatch.dashboards.views import texts
+from hopwatch.display import texts
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.results import Status, WindowResult
 
@@ -53,7 +53,7 @@ def format_status(one: WindowResult, terms: WindowPolicy | None, zone: tzinfo) -
     if one.status is Status.OPEN:
         return f"It still receives: these are the counts so far.{due}"
     if one.status is Status.PROVISIONAL:
-        return f"Its minute is over and it is not judged yet: what is missing is in flight, not lost.{due}"
+        return f"The window is over and not judged yet: what is missing is in flight, not lost.{due}"
     waits = f" {one.in_flight:,} came late and are in flight: it will be judged again." if one.in_flight else ""
     if one.status is Status.FINAL:
         return f"It was judged.{waits}"
@@ -86,7 +86,7 @@ def format_aged_out(one: AgedOutRecords) -> str:
 def format_no_holes(one: WindowResult, *, is_live: bool) -> str:
     """Return what to say where no probe instance has a hole."""
     if not is_live and any(node.dropped for node in one.nodes):
-        return "Which probe dropped what, and why, is kept until a window can change no more, and that is over."
+        return "Drops of each probe, and their reasons, are kept only until a window can no longer change."
     if not one.status.is_final:
         return "No hole is known so far."
     return "No probe instance that was heard has a hole in this window."

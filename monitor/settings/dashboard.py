@@ -81,7 +81,7 @@ def _check_entry(text: str) -> str:
             receivers.check_address(text)
         except ValueError:
             forms = 'an address such as "on-call@host.example", or "@host.example" for all of a domain'
-            raise ValueError(f"who is let in is {forms}; got {text!r:.80}") from None
+            raise ValueError(f"an allowed user is {forms}; got {text!r:.80}") from None
     return text.lower()
 
 

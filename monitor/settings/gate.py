@@ -84,7 +84,7 @@ def _parse_tokens(value: object) -> tuple[str, ...]:
 def _require_producer(value: object) -> object:
     """Require at least one producer in the table; without the table anybody may send."""
     if value == {}:
-        msg = "it names nobody, and without it anybody may send: name a producer, or leave the table out"
+        msg = "it names no producer, and without it anyone may send: name a producer, or leave the table out"
         raise ValueError(msg)
     return value
 

@@ -7,17 +7,17 @@ the fingerprints of its roll-ups, so a cached sum is valid exactly as long as th
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar, cast
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, false, func, literal, or_, select
 
 from hopwatch.monitor.kernel.rollup import COUNTS, NODE_COUNTS, Sums
 from hopwatch.monitor.kernel.tally import NodeLags
 from hopwatch.monitor.kernel.tdigest_bulk_merge import merge_stored
+from hopwatch.monitor.memo import Memo
 from hopwatch.monitor.results import Status, Verdict
 from hopwatch.monitor.store import rollups, tables
 from hopwatch.monitor.store.range_plan import RangePlan, Ranges
@@ -37,40 +37,8 @@ _ROLLUP_SUMMED_FIELDS: Final = ("windows", *_VERDICTS, *_SUMMED_FIELDS)
 _ROLLUP_BLOCK: Final = -1
 """Block number of sums over roll-ups."""
 
-Value = TypeVar("Value")
 Rows = Sequence[Row[Any]]
 Condition = ColumnElement[bool]
-
-
-@dataclass(slots=True)
-class RangeCache:
-    """Thread-safe LRU cache of sums and of results built from them."""
-
-    max_pieces: int = MAX_PIECES
-    _pieces: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def get_or_build(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """Return the cached value of a key, or build and cache it; a key stands for values of one type."""
-        found = self.get(key)
-        if found is None:
-            found = make()
-            self.put(key, found)
-        return cast("Value", found)
-
-    def get(self, key: Hashable) -> Any:  # noqa: ANN401 - values of any type
-        """Return the cached value of a key; None if there is none."""
-        with self._lock:
-            if key in self._pieces:
-                self._pieces.move_to_end(key)
-            return self._pieces.get(key)
-
-    def put(self, key: Hashable, piece: object) -> None:
-        """Cache a value, and evict the least recently used ones above the limit."""
-        with self._lock:
-            self._pieces[key] = piece
-            while len(self._pieces) > self.max_pieces:
-                self._pieces.popitem(last=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +48,7 @@ class CachedStream:
     connection: Connection
     stream: str
     cache_key: str
-    cache: RangeCache
+    cache: Memo
 
 
 def sum_windows(source: CachedStream, ranges: Ranges) -> dict[int, Sums]:

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from hopwatch.monitor.kernel.rollup import PathwayShape, Sums, add_sums, build_roll_up, select_nodes
+from hopwatch.monitor.memo import Memo
 from hopwatch.monitor.results import RollUp, WindowResult
 from hopwatch.monitor.store import range_cache, reader, rollups
-from hopwatch.monitor.store.range_cache import CachedStream, RangeCache
+from hopwatch.monitor.store.range_cache import CachedStream
 from hopwatch.monitor.store.range_plan import RangePlan, plan_range
 from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
 
@@ -41,7 +42,7 @@ class RangeQuery:
     step_us: int
 
 
-def read_range(connection: Connection, where: RangeQuery, chosen: NodeSelector, kept: RangeCache) -> RangeResult:
+def read_range(connection: Connection, where: RangeQuery, chosen: NodeSelector, kept: Memo) -> RangeResult:
     """Query a range; it is empty for an unknown stream.
 
     The total covers final windows only, its percentiles come from merged digests. ``kept`` caches partial sums.

@@ -1,14 +1,20 @@
 """Acceptance of alerts, in a small language of time: what happens when, and what is told between when and when."""
 
 from __future__ import annotations
-
+from hopwatch.alerts.events import Unit
+from hopwatch.alerts.events import Word
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import format_iso
+from tests.support.alert_scenario import FIRING
+from tests.support.alert_scenario import Play
+from tests.support.alert_scenario import RESOLVED
+from tests.support.alert_scenario import build_rules
+from tests.support.loss_rules import BURN
+from tests.support.loss_rules import LOSS
+from tests.support.loss_rules import ONLY_LOSS
+from tests.support.windows import at
+from tests.support.windows import lag
 import pytest
-
-from hopwatch.alerts.events import Unit, Word
-from hopwatch.monitor.results import Verdict, format_iso
-from tests.support.alert_scenario import FIRING, RESOLVED, Play, build_rules
-from tests.support.loss_rules import BURN, LOSS, ONLY_LOSS
-from tests.support.windows import at, lag
 
 ONLY_BURN = '[alerts]\ndefaults = false\n[[alerts.rules]]\nkind = "burn_rate"\nkeep_firing_for = "1m"\n'
 
@@ -171,7 +177,7 @@ def test_lag_is_told_by_its_95th_percentile() -> None:
     key = "lag/ticket/orders"
     play = Play(rules).push(0, 9, **well).push(10, 20, nodes=slow, lag_us=lag(4_000_000)).push(21, 30, **well)
     play.want(15, 15.1, FIRING, key).want(26, 26.1, RESOLVED, key).run(31)
-    assert play.told(key).summary.startswith("late: p95 of lag out 4.000 s at b of orders, over 2.000 s")
+    assert play.told(key).summary.startswith("late: p95 of lag out 4.0 s at b of orders, over 2.0 s")
 
 
 def test_what_cannot_be_read_is_told() -> None:

@@ -1,23 +1,31 @@
 """Tests of ``hopwatch doctor`` as a command; the checks have tests of their own."""
 
 from __future__ import annotations
-
-import json
-import shutil
-from pathlib import Path
-
-import pytest
-
 from hopwatch.cli.checks import Level
 from hopwatch.cli.doctor import exit_code
 from hopwatch.cli.main import main
 from hopwatch.monitor import java
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.settings.alerting import AlertsSettings
-from hopwatch.monitor.store import dialect, writer
-from hopwatch.probes.contract.batch import Batch, BatchKind, Drop
-from tests.support.spool import START_MS, at_us, make_batch, observation_batch, window_ms, write_segment
-from tests.support.workspace import CONFIGURATION, Workspace, closing_batches, one_of_ten_lost
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import writer
+from hopwatch.probes.contract.batch import Batch
+from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.contract.batch import Drop
+from pathlib import Path
+from tests.support.spool import START_MS
+from tests.support.spool import at_us
+from tests.support.spool import make_batch
+from tests.support.spool import observation_batch
+from tests.support.spool import window_ms
+from tests.support.spool import write_segment
+from tests.support.workspace import CONFIGURATION
+from tests.support.workspace import Workspace
+from tests.support.workspace import closing_batches
+from tests.support.workspace import one_of_ten_lost
+import json
+import pytest
+import shutil
 
 CHECKS = ["config", "python", "java", "spark", "transport", "clocks", "store", "data", "alerts", "workdir"]
 TOLD = """
@@ -112,9 +120,9 @@ def test_a_configuration_without_streams_is_a_note(place: Path, capsys: pytest.C
     ]
 
 
-DEAF = "no notification channel takes alerts: they are kept in the store and reach nobody"
+DEAF = "no notification channel takes alerts: they are kept in the store and not sent"
 CHANNELS = {
-    "none": ("", "no notification channel is configured: alerts are kept in the store and reach nobody"),
+    "none": ("", "no notification channel is configured: alerts are kept in the store and not sent"),
     "off": (TOLD + "enabled = false\n", DEAF),
     "for none": (TOLD + "severities = []\n", DEAF),
 }
@@ -138,7 +146,7 @@ def test_alerts_that_somebody_hears_are_well(tmp_path: Path, capsys: pytest.Capt
     place = Workspace(tmp_path).configure(CONFIGURATION + TOLD).watch(*one_of_ten_lost())
     assert place.run("doctor") == 0
     assert (
-        f"OK   alerts     rules in force: {len(AlertsSettings().active_rules)}, told through: ops\n"
+        f"OK   alerts     rules in force: {len(AlertsSettings().active_rules)}, channels: ops\n"
         in capsys.readouterr().out
     )
 
@@ -147,7 +155,7 @@ def test_where_no_rule_is_in_force_nobody_need_be_told(tmp_path: Path, capsys: p
     """It was asked for."""
     place = Workspace(tmp_path).configure(CONFIGURATION + "[alerts]\nenabled = false\n").watch(*one_of_ten_lost())
     assert place.run("doctor") == 0
-    assert "OK   alerts     no rule is in force: nobody is told of anything\n" in capsys.readouterr().out
+    assert "OK   alerts     no rule is in force: nothing is notified\n" in capsys.readouterr().out
 
 
 def test_a_wrong_configuration_is_exit_code_2(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

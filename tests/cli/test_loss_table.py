@@ -1,16 +1,15 @@
 """Tests of the table that a person reads: which rows, which columns, and every cell as text."""
 
 from __future__ import annotations
-
-import io
-from typing import Any
-
-import pytest
-from rich.console import Console
-
 from hopwatch.cli import loss_table
+from hopwatch.display import texts
 from hopwatch.monitor.kernel.window import WindowPolicy
-from tests.support.spool import START_US, at_us
+from rich.console import Console
+from tests.support.spool import START_US
+from tests.support.spool import at_us
+from typing import Any
+import io
+import pytest
 
 Json = dict[str, Any]
 LAG = {"count": 9, "min": 1, "p50": 2, "p95": 1_500, "p99": 2_500, "max": 3_000_000}
@@ -24,8 +23,9 @@ def node(name: str, **figures: object) -> Json:
     figures.setdefault("lost_ids", [])
     figures.setdefault("slowest", None)
     nulls = ("lag_in_us", "lag_out_us", "inside_us", "process_duration_p95_us")
+    hidden = ("expected", "arrived", "departed", "lag_negative")
     lost = ("lost_in_transit", "lost_inside", "lost_after")
-    base: Json = dict.fromkeys((*zeroes, *lost, "dropped"), 0) | dict.fromkeys(nulls)
+    base: Json = dict.fromkeys((*zeroes, *lost, *hidden, "dropped"), 0) | dict.fromkeys(nulls)
     loss: Json = dict.fromkeys(("loss_lower", "loss_upper"), figures.get("loss", 0))
     return base | {"node": name, "seen": 10, "loss_ratio": 0.0, "coverage": 1.0} | loss | figures
 
@@ -72,7 +72,7 @@ def test_a_single_window_shows_its_nodes_as_columns() -> None:
     assert row(text, "n1") == ["n2", "n3"]
     assert row(text, "count") == ["10", "9", "1,007"]
     assert row(text, "loss of node") == ["0", "1", "2,000"]
-    assert row(text, "loss %") == ["0.00%", "10.00%", "20.00%"]
+    assert row(text, "loss %") == ["0%", "10.0%", "20.0%"]
 
 
 @pytest.mark.parametrize(
@@ -98,13 +98,13 @@ def test_a_single_window_shows_its_nodes_as_columns() -> None:
 def test_a_row_is_shown_when_some_node_has_something_to_say(name: str, figures: Json, cell: str) -> None:
     """And left out when none has; a node without it shows a dash."""
     assert name not in drawn(told(window()))
-    assert row(drawn(told(window(node("a", **figures), node("b")))), name) == [*cell.split(), "-"]
+    assert row(drawn(told(window(node("a", **figures), node("b")))), name) == [*cell.split(), "\u2013"]
 
 
 def test_a_ratio_of_nothing_is_a_dash() -> None:
     """Not 0 %: nothing was expected there."""
     text = drawn(told(window(node("a"), node("b", seen=0, loss_ratio=None, coverage=None))))
-    assert (row(text, "loss %"), row(text, "coverage")) == (["0.00%", "-"], ["100.00%", "-"])
+    assert (row(text, "loss %"), row(text, "coverage")) == (["0%", "\u2013"], ["100%", "\u2013"])
 
 
 def test_several_windows_are_listed_and_the_last_is_drawn() -> None:
@@ -115,8 +115,8 @@ def test_several_windows_are_listed_and_the_last_is_drawn() -> None:
     names = "status verdict known delivered lost lost % loss a loss b lag p95"
     assert " ".join(row(text, "window")) == names
     first, second = [line.split()[1:] for line in text.splitlines() if line.startswith(" 2026")]
-    assert first == ["00:00Z", "FINAL", "CLEAN", "10", "10", "0", "0.00%", "0", "0", "1.5", "ms"]
-    assert second == ["00:01Z", "FINAL", "CLEAN", "10", "10", "1,500", "15.00%", "0", "0", "-"]
+    assert first == ["00:00Z", "FINAL", "CLEAN", "10", "10", "0", "0%", "0", "0", "1.5", "ms"]
+    assert second == ["00:01Z", "FINAL", "CLEAN", "10", "10", "1,500", "15.0%", "0", "0", "\u2013"]
     assert "orders  2026-01-01 00:01Z  FINAL  CLEAN" in text
     assert "orders  2026-01-01 00:00Z" not in text
 
@@ -140,14 +140,14 @@ def test_a_minute_in_which_nothing_happened_is_listed_and_not_drawn() -> None:
 
 def test_a_stream_without_windows_is_told() -> None:
     """A configured stream of which nothing was read, or a range of time in which nothing was."""
-    assert drawn(told()).startswith("stream orders: no window, nothing of it was read for the time that is shown\n\n")
+    assert drawn(told()).startswith("stream orders: no window in the range that is shown\n\n")
 
 
 def test_a_window_that_is_open_has_no_verdict() -> None:
     """Its messages are in flight."""
     text = drawn(told(window(status="OPEN", verdict=None, in_flight=4)))
     assert "orders  2026-01-01 00:00Z  OPEN" in text
-    assert "end to end: 10 known, 10 delivered, 4 in flight, 0 lost (0.00%)" in text
+    assert "end to end: 10 known, 10 delivered, 4 in flight, 0 lost (0%)" in text
 
 
 @pytest.mark.parametrize("status", ["OPEN", "PROVISIONAL"])
@@ -231,7 +231,8 @@ def test_end_to_end_lag_is_told_by_its_quantiles() -> None:
 def test_end_to_end_adds_up_in_words() -> None:
     """What was stopped stands between what was delivered and what was lost; zeroes are left out."""
     text = drawn(told(window(known=1_010, filtered=1, rejected=2, in_flight=3, recovered=4, lost=5, loss_ratio=None)))
-    assert "end to end: 1,010 known, 10 delivered, 1 filtered, 2 rejected, 3 in flight, 4 recovered, 5 lost (-)" in text
+    counts = "10 delivered, 1 filtered, 2 rejected, 3 in flight, 4 recovered, 5 lost (\u2013)"
+    assert f"end to end: 1,010 known, {counts}" in text
 
 
 @pytest.mark.parametrize(("upper", "words"), [(9_000, "at most 9,000"), (None, "at most ?")])
@@ -243,10 +244,10 @@ def test_unknown_shows_its_bounds(upper: int | None, words: str) -> None:
 
 
 BOUNDS: dict[str, tuple[int, int | None, str, str, str]] = {
-    "nothing is sure": (0, 50, "0 to 50", "0 to 50 lost (0.00% to 100.00%), unknown; 50 missing", "0.00% to 100.00%"),
-    "nobody knows how many": (0, None, "0 to ?", "0 to ? lost (0.00% to ?), unknown; 50 missing", "0.00% to ?"),
-    "some are sure": (12, 50, "12 to 50", "12 to 50 lost (24.00% to 100.00%); 50 missing", "24.00% to 100.00%"),
-    "all are": (50, 50, "50", "50 lost (100.00%)", "100.00%"),
+    "nothing is sure": (0, 50, "0 to 50", "0 to 50 lost (0% to 100%), unknown; 50 missing", "0% to 100%"),
+    "nobody knows how many": (0, None, "0 to ?", "0 to ? lost (0% to ?), unknown; 50 missing", "0% to ?"),
+    "some are sure": (12, 50, "12 to 50", "12 to 50 lost (24.0% to 100%); 50 missing", "24.0% to 100%"),
+    "all are": (50, 50, "50", "50 lost (100%)", "100%"),
 }
 
 
@@ -268,7 +269,7 @@ def test_what_is_missing_is_told_by_its_bounds(lower: int, upper: int | None, lo
 
 @pytest.mark.parametrize(
     ("lower", "ends"),
-    [(12, "12 lost (24.00%), 5 of"), (0, "0 to 12 lost (0.00% to 24.00%), unknown; 12 missing, 5 of")],
+    [(12, "12 lost (24.0%), 5 of"), (0, "0 to 12 lost (0% to 24.0%), unknown; 12 missing, 5 of")],
 )
 def test_what_was_delivered_elsewhere_stands_beside_the_loss(lower: int, ends: str) -> None:
     """Of what is lost, or of what is missing where that is not known."""
@@ -342,7 +343,7 @@ def test_a_verdict_has_its_colour_on_a_terminal_alone(verdict: str) -> None:
 @pytest.mark.parametrize(
     ("lag_us", "text"),
     [
-        (None, "-"),
+        (None, "\u2013"),
         (0, "0 µs"),
         (999, "999 µs"),
         (-999, "-999 µs"),
@@ -358,4 +359,4 @@ def test_a_verdict_has_its_colour_on_a_terminal_alone(verdict: str) -> None:
 )
 def test_a_lag_is_told_in_the_unit_that_a_person_would_choose(lag_us: int | None, text: str) -> None:
     """Negative ones too: they are reported as they are."""
-    assert loss_table.format_lag(lag_us) == text
+    assert texts.format_lag(lag_us) == text

@@ -1,18 +1,26 @@
 """Tests of ``hopwatch report``: the JSON to the digit, the table as text, exit codes, and words for wrong flags."""
 
 from __future__ import annotations
-
-import json
 from dataclasses import replace
-from typing import Any, Final
-
-import pytest
-
 from hopwatch.cli.main import main
-from hopwatch.monitor.store import dialect, schema, writer
-from hopwatch.probes.contract.batch import BatchKind, Drop
-from tests.support.spool import START_MS, at_us, make_batch, observation_batch, window_ms
-from tests.support.workspace import CONFIGURATION, Workspace, closing_batches, one_of_ten_lost
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import writer
+from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.contract.batch import Drop
+from tests.support.spool import START_MS
+from tests.support.spool import at_us
+from tests.support.spool import make_batch
+from tests.support.spool import observation_batch
+from tests.support.spool import window_ms
+from tests.support.workspace import CONFIGURATION
+from tests.support.workspace import Workspace
+from tests.support.workspace import closing_batches
+from tests.support.workspace import one_of_ten_lost
+from typing import Any
+from typing import Final
+import json
+import pytest
 
 Captured = pytest.CaptureFixture[str]
 
@@ -220,14 +228,14 @@ def test_a_single_window_is_drawn_as_text(workspace: Workspace, capsys: Captured
         ["a", "b"],
         ["count", "10", "9"],
         ["loss", "of", "node", "0", "1"],
-        ["loss", "%", "0.00%", "10.00%"],
-        ["lost", "in", "transit", "-", "1"],
-        ["coverage", "100.00%", "100.00%"],
+        ["loss", "%", "0%", "10.0%"],
+        ["lost", "in", "transit", "\u2013", "1"],
+        ["coverage", "100%", "100%"],
         *(["lag", "in", part, "1.0", "ms", "1.0", "ms"] for part in parts),
         *(["lag", "out", part, "2.0", "ms", "2.0", "ms"] for part in parts),
         *(["inside", part, "1.0", "ms", "1.0", "ms"] for part in parts),
         ["process", "duration", "p95", "1.0", "ms", "1.0", "ms"],
-        ["end", "to", "end:", "10", "known,", "9", "delivered,", "1", "lost", "(10.00%)"],
+        ["end", "to", "end:", "10", "known,", "9", "delivered,", "1", "lost", "(10.0%)"],
         ["lag", "end", "to", "end:", "p50", "2.0", "ms,", "p95", "2.0", "ms,", "p99", "2.0", "ms,", "max", "2.0", "ms"],
         ["lost", "at", "b,", "1:"],
         [f"{9:032x}"],
@@ -244,7 +252,7 @@ def test_a_stream_of_which_nothing_was_read_is_told(workspace: Workspace, capsys
     workspace.watch()
     assert workspace.run("report") == 0
     assert capsys.readouterr().out == (
-        "stream orders: no window, nothing of it was read for the time that is shown\n\n0 records, 0 observations\n"
+        "stream orders: no window in the range that is shown\n\n0 records, 0 observations\n"
         "a store that was filled once\n"
     )
     assert reported(workspace, capsys)["streams"] == [{"stream": "orders", "windows": []}]
@@ -258,7 +266,7 @@ def test_an_empty_store_says_so(workspace: Workspace, capsys: Captured) -> None:
     engine.dispose()
     assert workspace.run("report") == 0
     assert (
-        capsys.readouterr().out == "no window yet: nothing was read of what was asked for\n0 records, 0 observations\n"
+        capsys.readouterr().out == "no window yet in what was asked for\n0 records, 0 observations\n"
         "The monitor has not finished its first batch yet.\n"
     )
     assert reported(workspace, capsys)["read_through"] is None

@@ -1,12 +1,10 @@
 """Tests of ``hopwatch report --by``: the JSON, the table as text, and which hours fail on loss."""
 
 from __future__ import annotations
-
+from tests.support.workspace import Workspace
+from tests.support.workspace import one_of_ten_lost
 import json
-
 import pytest
-
-from tests.support.workspace import Workspace, one_of_ten_lost
 
 Captured = pytest.CaptureFixture[str]
 FIELDS = (
@@ -46,7 +44,7 @@ def test_hours_are_drawn_one_a_row(workspace: Workspace, monkeypatch: pytest.Mon
         *("surely", "lost", "at", "most", "lost", "%", "loss", "a", "loss", "b"),
         *("lag", "p50", "lag", "p95", "lag", "p99", "lag", "max"),
     ]
-    assert " ".join(row.split()) == "2026-01-01 00:00Z 1 0 1 0 0 0 10 9 1 1 1 10.00% 0 1" + 4 * " 2.0 ms"
+    assert " ".join(row.split()) == "2026-01-01 00:00Z 1 0 1 0 0 0 10 9 1 1 1 10.0% 0 1" + 4 * " 2.0 ms"
     assert accounts == "4 records, 19 observations"
 
 

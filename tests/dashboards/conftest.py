@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 import pytest
+from sqlalchemy import Engine
 from streamlit.components.v2 import manifest_scanner
+
+from tests.dashboards.stores import build_windows, fill, store_url
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -15,3 +19,9 @@ def _components_are_known() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifest_scanner, "scan_component_manifests", cache(manifest_scanner.scan_component_manifests))
         yield
+
+
+@pytest.fixture
+def healthy(tmp_path: Path) -> Engine:
+    """Return a store with ten clean minutes."""
+    return fill(store_url(tmp_path), *build_windows())

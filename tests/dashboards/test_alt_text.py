@@ -1,15 +1,16 @@
 """Tests of charts in words: what is in them, over which time, and what stands out."""
 
 from __future__ import annotations
-
 from datetime import UTC
-
-from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange
+from hopwatch.dashboards.queries.models import Edge
+from hopwatch.dashboards.queries.models import Graph
+from hopwatch.dashboards.queries.models import StreamRange
 from hopwatch.dashboards.views import series
 from hopwatch.dashboards.views.address import HeatMeasure
 from hopwatch.dashboards.views.alt_text import AltTextWriter
 from hopwatch.monitor.results import Verdict
-from tests.support.windows import lag, window
+from tests.support.windows import lag
+from tests.support.windows import window
 
 TOLD = AltTextWriter(UTC, "minute")
 STEPS = (
@@ -38,8 +39,8 @@ def test_lags_say_how_far_each_percentile_goes() -> None:
 def test_durations_and_heat_say_what_is_highest_and_what_is_not_known() -> None:
     """Row by row."""
     assert "a 1.0 ms to 3.0 ms" in TOLD.describe_durations(series.build_duration_pieces(STRETCH, ("a",), UTC))
-    said = TOLD.describe_heat(series.build_heat_cells(STRETCH, HeatMeasure.LOSS, UTC), "loss, %")
-    assert "end to end: highest 2.00 % lost at 2026-01-01 00:01 UTC, 1 not known" in said
+    said = TOLD.describe_heat(series.build_heat_cells(STRETCH, HeatMeasure.LOSS, UTC), "loss %")
+    assert "end to end: highest 2.00% lost at 2026-01-01 00:01 UTC, 1 not known" in said
     assert "a: no figure, 1 not known" in said
 
 

@@ -1,31 +1,32 @@
 """Tests of the pages in every state that they may meet, as Streamlit runs them, without a browser."""
 
 from __future__ import annotations
-
-import re
-from pathlib import Path
-
-import pytest
-
-from hopwatch.alerts.events import AlertKind, Severity
-from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
+from hopwatch.alerts.events import AlertKind
+from hopwatch.alerts.events import Severity
+from hopwatch.dashboards.app import GarbageTimer
+from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US
+from hopwatch.dashboards.queries.query_cache import QueryCache
 from hopwatch.dashboards.views.address import PageName
-from hopwatch.monitor.results import Status, Verdict
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
+from pathlib import Path
+from sqlalchemy import Engine
 from tests.support import health_data
-from tests.support.dashboard_stores import (
-    HOSTILE,
-    build_windows,
-    chain,
-    clock,
-    fill,
-    open_page,
-    read_elements,
-    read_page,
-    run_app,
-    store_url,
-)
+from tests.support.dashboard_stores import HOSTILE
+from tests.support.dashboard_stores import build_windows
+from tests.support.dashboard_stores import chain
+from tests.support.dashboard_stores import clock
+from tests.support.dashboard_stores import fill
+from tests.support.dashboard_stores import open_page
+from tests.support.dashboard_stores import read_elements
+from tests.support.dashboard_stores import read_page
+from tests.support.dashboard_stores import run_app
+from tests.support.dashboard_stores import store_url
 from tests.support.notifications import notification
-from tests.support.windows import at, window
+from tests.support.windows import at
+from tests.support.windows import window
+import pytest
+import re
 
 
 def test_without_a_store_the_page_says_how_to_send_the_first_observation(tmp_path: Path) -> None:
@@ -56,9 +57,9 @@ def test_an_empty_store_says_so(tmp_path: Path) -> None:
     assert "no observation is in it" in read_page(tested)
 
 
+@pytest.mark.usefixtures("healthy")
 def test_a_healthy_stream_is_clean_with_its_figures(tmp_path: Path) -> None:
     """Verdict in words, loss of 0, messages a minute."""
-    fill(store_url(tmp_path), *build_windows())
     told = read_page(open_page(store_url(tmp_path)))
     assert "CLEAN" in told
     assert "0 ppm" in told
@@ -138,19 +139,18 @@ def test_the_link_of_an_alert_opens_node_and_window(tmp_path: Path) -> None:
         ({"stream": "orders", "range": "1y"}, "range is one of 1h, 6h, 24h, 7d, 30d; got '1y'"),
     ],
 )
+@pytest.mark.usefixtures("healthy")
 def test_a_url_that_makes_no_sense_is_one_line(query: dict[str, str], told: str, tmp_path: Path) -> None:
     """And what can be shown is shown, never a traceback."""
-    fill(store_url(tmp_path), *build_windows())
     tested = open_page(store_url(tmp_path), clock(), **query)
     assert not tested.exception
     (warning,) = tested.warning
     assert told in warning.value.replace("\\", "")
 
 
-def test_when_the_store_goes_away_the_last_that_was_known_stays(tmp_path: Path) -> None:
+def test_when_the_store_goes_away_the_last_that_was_known_stays(healthy: Engine, tmp_path: Path) -> None:
     """A banner says since when, and the rows are those of before."""
-    engine = fill(store_url(tmp_path), *build_windows())
-    engine.dispose()
+    healthy.dispose()
     now = clock()
     answers = QueryCache(store_url(tmp_path), now)
     run_app(answers, now)
@@ -164,9 +164,9 @@ def test_when_the_store_goes_away_the_last_that_was_known_stays(tmp_path: Path) 
     assert "1,000 /min" in read_page(tested)
 
 
+@pytest.mark.usefixtures("healthy")
 def test_a_monitor_that_is_behind_is_told(tmp_path: Path) -> None:
     """By its watermark and the clock on the wall."""
-    fill(store_url(tmp_path), *build_windows())
     (late,) = open_page(store_url(tmp_path), clock(14)).warning
     assert "The monitor is 2 min 5 s behind the clock" in late.value
     (stopped,) = open_page(store_url(tmp_path), clock(42)).error
@@ -177,9 +177,9 @@ def test_a_monitor_that_is_behind_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PageName)
+@pytest.mark.usefixtures("healthy")
 def test_every_page_says_that_the_monitor_stands_still(page: PageName, tmp_path: Path) -> None:
     """With the moment up to which it has read."""
-    fill(store_url(tmp_path), *build_windows())
     window_of = {"window": "2026-01-01T00:03:00Z"} if page is PageName.WINDOW else {}
     tested = open_page(store_url(tmp_path), clock(42), page=page.value, stream="orders", **window_of)
     assert "The monitor has read nothing that came after 2026-01-01 00:11:55 UTC" in tested.error[0].value.replace(
@@ -209,9 +209,9 @@ def test_long_ranges_come_from_hours_and_days(tmp_path: Path) -> None:
     assert "final windows by the hour" in read_page(tested)
 
 
+@pytest.mark.usefixtures("healthy")
 def test_choices_go_into_the_url(tmp_path: Path) -> None:
     """The node that is chosen is in the query string, so that a link to this page opens it."""
-    fill(store_url(tmp_path), *build_windows())
     tested = open_page(store_url(tmp_path), stream="orders")
     tested.selectbox[0].set_value("b").run()
     assert tested.query_params["node"] == "b"
@@ -219,10 +219,9 @@ def test_choices_go_into_the_url(tmp_path: Path) -> None:
     assert tested.query_params["window"] == "2026-01-01T00:04:00Z"
 
 
-def test_a_store_that_vanishes_leaves_what_was_known(tmp_path: Path) -> None:
+def test_a_store_that_vanishes_leaves_what_was_known(healthy: Engine, tmp_path: Path) -> None:
     """A file that somebody has deleted is told, and is no empty store."""
-    engine = fill(store_url(tmp_path), *build_windows())
-    engine.dispose()
+    healthy.dispose()
     now = clock()
     answers = QueryCache(store_url(tmp_path), now)
     run_app(answers, now)
@@ -235,15 +234,14 @@ def test_a_store_that_vanishes_leaves_what_was_known(tmp_path: Path) -> None:
     assert "1,000 /min" in read_page(tested)
 
 
-def test_a_page_that_could_not_be_read_anew_says_so(tmp_path: Path) -> None:
+def test_a_page_that_could_not_be_read_anew_says_so(healthy: Engine, tmp_path: Path) -> None:
     """While the frame above it still can: what is shown is older than it looks."""
-    engine = fill(store_url(tmp_path), *build_windows())
     now = clock()
     answers = QueryCache(store_url(tmp_path), now)
     run_app(answers, now, page="alerts")
-    with engine.execution_options(writes=True).begin() as connection:
+    with healthy.execution_options(writes=True).begin() as connection:
         connection.exec_driver_sql("DROP TABLE alert_history")
-    engine.dispose()
+    healthy.dispose()
     now.advance(FRESH_FOR_US / 1e6 + 1)
     (told,) = run_app(answers, now, page="alerts").error
     assert "This could not be refreshed" in told.value
@@ -262,15 +260,14 @@ def test_the_newest_loss_of_a_range_is_a_click_away(tmp_path: Path) -> None:
     assert "The newest" not in read_page(open_page(store_url(tmp_path / "clean"), stream="orders"))
 
 
-def test_what_fires_stands_in_the_navigation(tmp_path: Path) -> None:
+def test_what_fires_stands_in_the_navigation(healthy: Engine, tmp_path: Path) -> None:
     """On each page; nothing stands there while nothing but the heartbeat does."""
-    engine = fill(store_url(tmp_path), *build_windows())
     beat = notification(
         key="heartbeat/ticket/*", kind=AlertKind.HEARTBEAT, rule="heartbeat", severity=Severity.TICKET, alerts=()
     )
-    health_data.fire(engine, beat)
+    health_data.fire(healthy, beat)
     assert "firing" not in read_page(open_page(store_url(tmp_path)))
-    health_data.fire(engine, notification())
+    health_data.fire(healthy, notification())
     for query in ({}, {"stream": "orders"}, {"page": "alerts"}):
         assert '<a href="?page=alerts" target="_self">⚠ 1 firing</a>' in read_page(
             open_page(store_url(tmp_path), **query)
@@ -282,3 +279,9 @@ def test_an_hour_that_is_not_over_is_told_where_it_is_left_out(tmp_path: Path) -
     fill(store_url(tmp_path), *build_windows(3), window(7 * 60)).dispose()
     shown = read_page(open_page(store_url(tmp_path), page="stream", stream="orders", range="24h"))
     assert "The newest hour is not over for the monitor yet, and left out." in shown
+
+
+def test_garbage_is_collected_once_a_minute_for_all_viewers() -> None:
+    """By the clock: the first page collects, and the next one after the interval."""
+    timer = GarbageTimer()
+    assert [timer.collect_if_due(now_s) for now_s in (5.0, 6.0, 64.9, 65.0, 66.0)] == [True, False, False, True, False]

@@ -1,43 +1,44 @@
 """Tests of the pages of probes, of outliers and alerts, and of quality, in every state that they may meet."""
 
 from __future__ import annotations
-
-import re
 from dataclasses import replace
-from pathlib import Path
-from typing import Final
-
-import pytest
-from sqlalchemy import Engine
-
 from hopwatch.alerts.decision.episode import Phase
-from hopwatch.alerts.events import AlertKind, Severity
+from hopwatch.alerts.events import AlertKind
+from hopwatch.alerts.events import Severity
 from hopwatch.alerts.storage import outbox
 from hopwatch.dashboards.queries.health import MAX_ROWS
-from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
-from hopwatch.dashboards.views import address, texts
+from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US
+from hopwatch.dashboards.queries.query_cache import QueryCache
+from hopwatch.dashboards.views import address
+from hopwatch.display import texts
 from hopwatch.monitor.accounting.holes import Hole
 from hopwatch.monitor.kernel.books import InstanceCounts
 from hopwatch.monitor.payloads import SendingInstance
 from hopwatch.monitor.results import Verdict
 from hopwatch.monitor.store import undeclared_names
 from hopwatch.monitor.store.writer import set_values
-from tests.support import health_data, notifications
-from tests.support.dashboard_stores import (
-    HOSTILE,
-    build_windows,
-    chain,
-    clock,
-    fill,
-    open_page,
-    read_elements,
-    read_page,
-    run_app,
-    store_url,
-)
-from tests.support.notifications import alert, notification
+from pathlib import Path
+from sqlalchemy import Engine
+from tests.support import health_data
+from tests.support import notifications
+from tests.support.dashboard_stores import HOSTILE
+from tests.support.dashboard_stores import build_windows
+from tests.support.dashboard_stores import chain
+from tests.support.dashboard_stores import clock
+from tests.support.dashboard_stores import fill
+from tests.support.dashboard_stores import open_page
+from tests.support.dashboard_stores import read_elements
+from tests.support.dashboard_stores import read_page
+from tests.support.dashboard_stores import run_app
+from tests.support.dashboard_stores import store_url
+from tests.support.notifications import alert
+from tests.support.notifications import notification
 from tests.support.spool import STREAM_CONFIGS
-from tests.support.windows import at, window
+from tests.support.windows import at
+from tests.support.windows import window
+from typing import Final
+import pytest
+import re
 
 PAGES: Final = ("probes", "alerts", "quality")
 LOSS: Final = notification(
@@ -51,12 +52,6 @@ LOSS: Final = notification(
 def plain(markup: str) -> str:
     """Return markup without its tags."""
     return " ".join(re.sub(r"<[^>]*>", " ", markup).split())
-
-
-@pytest.fixture
-def healthy(tmp_path: Path) -> Engine:
-    """Return a store with ten clean minutes."""
-    return fill(store_url(tmp_path), *build_windows())
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -88,7 +83,7 @@ def test_what_cannot_be_read_is_told_before_anything_was_read(tmp_path: Path) ->
     engine = fill(store_url(tmp_path), pathways={"orders": chain("a", "b")})
     health_data.write(engine, set_aside=[health_data.record(reason="unknown_schema")])
     told = plain(read_page(open_page(store_url(tmp_path), page="quality")))
-    assert "unknown_schema 1 100 % 1 its layout is not known here" in told
+    assert "unknown_schema 1 100% 1 its layout is not known here" in told
 
 
 @pytest.mark.parametrize(
@@ -219,7 +214,7 @@ def test_what_fires_is_told_with_its_place_and_its_deliveries(healthy: Engine, t
     row = plain(shown)
     assert "Firing now: 1 incident" in row
     assert "loss since 2026-01-01 00:07 UTC, for 5 min 0 s" in row
-    assert "2.00 % at most 1.00 % 20 of 1,000 messages" in row
+    assert "2.00% at most 1.00% 20 of 1,000 messages" in row
     assert "chat … waiting (1 failure, the last: HTTP 503; tried again in 1 min 0 s)" in row
     assert "docs/runbooks/loss.md" in row
     assert '<a href="?stream=orders&amp;node=b&amp;window=2026-01-01T00%3A09%3A00Z"' in shown
@@ -322,11 +317,11 @@ def test_what_is_set_aside_is_told_by_reason_with_where_the_bytes_are(healthy: E
     old = [health_data.record(n, arrival_us=at(-300)) for n in range(3)]
     health_data.write(healthy, set_aside=[*old, health_data.record(217)])
     row = plain(read_page(open_page(store_url(tmp_path), page="quality")))
-    assert "bad_crc 1 100 % 4 its bytes are not those that were written" in row
+    assert "bad_crc 1 100% 4 its bytes differ from those that were written" in row
     assert "bad_crc the checksum is 1, got 2 /spool/0/0000000007.seg position 217, 217 bytes" in row
     assert row.count("0000000007.seg") == 1
     query = {"from": "2025-12-31T00:00:00Z", "to": "2025-12-31T23:00:00Z"}
-    assert "bad_crc 3 100 % 4" in plain(read_page(open_page(store_url(tmp_path), clock(), page="quality", **query)))
+    assert "bad_crc 3 100% 4" in plain(read_page(open_page(store_url(tmp_path), clock(), page="quality", **query)))
 
 
 def test_names_that_are_not_declared_are_told_with_the_nearest_and_the_probe(healthy: Engine, tmp_path: Path) -> None:
@@ -351,7 +346,7 @@ def test_what_nodes_stopped_is_told_in_per_cent_of_what_they_saw(tmp_path: Path)
     nodes = {"a": {"filtered": 10}, "b": {"rejected": 5, "seen": 500}}
     fill(store_url(tmp_path), *build_windows(nodes=nodes))
     row = plain(read_page(open_page(store_url(tmp_path), page="quality")))
-    assert "b orders 5,000 50 1.00 % 0 0 % a orders 10,000 0 0 % 100 1.00 %" in row
+    assert "b orders 5,000 50 1.00% 0 0% a orders 10,000 0 0% 100 1.00%" in row
     assert "2 nodes stopped messages, 0 did not." in row
     assert "Reasons are not kept in the store: hopwatch find ID shows that of one message" in row
 
@@ -362,7 +357,7 @@ def test_long_ranges_are_summed_from_hours(tmp_path: Path) -> None:
     fill(store_url(tmp_path), *windows)
     row = plain(read_page(open_page(store_url(tmp_path), clock(60 * 24 * 5 + 1), page="quality", range="7d")))
     assert "final windows by the hour" in row
-    assert "b orders 6,000 30 0.50 %" in row
+    assert "b orders 6,000 30 0.50%" in row
 
 
 def test_records_that_aged_out_are_told(healthy: Engine, tmp_path: Path) -> None:

@@ -1,26 +1,38 @@
 """Tests of what the pages of probes, alerts and quality show: words, units and marks, before anything is drawn."""
 
 from __future__ import annotations
-
 from datetime import UTC
-
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from hopwatch.alerts.events import Event, Severity, Unit
-from hopwatch.alerts.storage.history import Acknowledgement, ChannelDelivery, HistoryEntry, OpenIncident
+from hopwatch.alerts.events import Event
+from hopwatch.alerts.events import Severity
+from hopwatch.alerts.events import Unit
+from hopwatch.alerts.figure_texts import format_figure
+from hopwatch.alerts.storage.history import Acknowledgement
+from hopwatch.alerts.storage.history import ChannelDelivery
+from hopwatch.alerts.storage.history import HistoryEntry
+from hopwatch.alerts.storage.history import OpenIncident
 from hopwatch.alerts.storage.outbox import DeliveryState
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.queries.alert_models import AlertsInRange
-from hopwatch.dashboards.views import incident_history, incidents, instances, outliers, quality, texts
-from hopwatch.dashboards.views.colours import DARK, LIGHT, Palette, compute_contrast
+from hopwatch.dashboards.views import incident_history
+from hopwatch.dashboards.views import incidents
+from hopwatch.dashboards.views import instances
+from hopwatch.dashboards.views import outliers
+from hopwatch.dashboards.views import quality
+from hopwatch.display import texts
+from hopwatch.display.colours import DARK
+from hopwatch.display.colours import LIGHT
+from hopwatch.display.colours import Palette
+from hopwatch.display.colours import compute_contrast
 from hopwatch.monitor.accounting.instances import InstanceState
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.payloads import SET_ASIDE_REASONS
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.support.health_data import over
-from tests.support.notifications import alert, notification
+from tests.support.notifications import alert
+from tests.support.notifications import notification
 from tests.support.windows import at
+import pytest
 
 
 def of(*told: HistoryEntry, lasting: tuple[OpenIncident, ...] = ()) -> AlertsInRange:
@@ -56,23 +68,23 @@ def test_marks_can_be_read(palette: Palette) -> None:
 @pytest.mark.parametrize(
     ("number", "unit", "told"),
     [
-        (0.02, Unit.RATIO, "2.00 %"),
+        (0.02, Unit.RATIO, "2.00%"),
         (2_500_000.0, Unit.MICROSECONDS, "2.5 s"),
         (1_500.0, Unit.MINUTES, "1,500 min"),
         (1.0, Unit.RECORDS, "1 record"),
         (12_000.0, Unit.RECORDS, "12,000 records"),
         (12.34, Unit.SCORE, "score 12.3"),
-        (14.4, Unit.BURN_RATE, "14.4 times too fast"),
+        (14.4, Unit.BURN_RATE, "14.4 times the budget"),
     ],
 )
 def test_figures_of_alerts_have_their_units(number: float, unit: Unit, told: str) -> None:
     """As a person reads them."""
-    assert incidents.format_quantity(number, unit) == told
+    assert format_figure(number, unit) == told
 
 
 @pytest.mark.parametrize(
     ("unit", "threshold", "told"),
-    [(Unit.RATIO, 0.01, "at most 1.00 %"), (Unit.MINUTES, 15.0, "less than 15 min"), (Unit.SCORE, 0.0, texts.NONE)],
+    [(Unit.RATIO, 0.01, "at most 1.00%"), (Unit.MINUTES, 15.0, "less than 15 min"), (Unit.SCORE, 0.0, texts.NONE)],
 )
 def test_what_is_expected_is_said(unit: Unit, threshold: float, told: str) -> None:
     """What is over it, or has lasted so long, fires; of a score the words say it."""

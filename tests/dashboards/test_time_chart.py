@@ -1,26 +1,31 @@
 """Tests of charts that are drawn for a document: axes with round numbers, titles and words, no markup of a name's."""
 
 from __future__ import annotations
-
 from dataclasses import replace
-from datetime import UTC, datetime, tzinfo
-from itertools import pairwise
-from xml.etree import ElementTree as ET
-from zoneinfo import ZoneInfo
-
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from hopwatch.dashboards.charts import axes, live_chart, time_chart
+from datetime import UTC
+from datetime import datetime
+from datetime import tzinfo
+from hopwatch.dashboards.charts import axes
+from hopwatch.dashboards.charts import live_chart
+from hopwatch.dashboards.charts import time_chart
 from hopwatch.dashboards.charts.time_chart import TimeChart
-from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange
+from hopwatch.dashboards.queries.models import Edge
+from hopwatch.dashboards.queries.models import Graph
+from hopwatch.dashboards.queries.models import StreamRange
 from hopwatch.dashboards.views import series
 from hopwatch.dashboards.views.address import HeatMeasure
 from hopwatch.dashboards.views.series import ChartPoint
 from hopwatch.monitor.results import Verdict
+from hypothesis import given
+from hypothesis import strategies as st
+from itertools import pairwise
 from tests.support.dashboard_stores import HOSTILE
-from tests.support.windows import at, lag, window
+from tests.support.windows import at
+from tests.support.windows import lag
+from tests.support.windows import window
+from xml.etree import ElementTree as ET
+from zoneinfo import ZoneInfo
+import pytest
 
 LAGS = {"lag_in_us": lag(5_000), "process_duration_p95_us": 1_000}
 
@@ -102,7 +107,7 @@ def test_every_picture_has_a_title_and_is_told_in_words() -> None:
     cells = series.build_heat_cells(told, HeatMeasure.LOSS, UTC)
     bands = series.build_bands(told)
     drawn = [
-        time_chart.draw_heat(picture(), cells, ("end to end", "a", "b"), "loss, %"),
+        time_chart.draw_heat(picture(), cells, ("end to end", "a", "b"), "loss %"),
         time_chart.draw_arrivals(
             picture(), series.build_arrival_points(series.select_finished(told), "", UTC), bands, "minute"
         ),
@@ -149,11 +154,11 @@ def test_what_is_pointed_at_is_told_step_by_step() -> None:
     assert steps[2] == ""
     rows = ("end to end", "a", "b")
     sent = live_chart.build_live_chart(
-        time_chart.draw_heat(picture(), series.build_heat_cells(told, HeatMeasure.LOSS, UTC), rows, "loss, %"), "click"
+        time_chart.draw_heat(picture(), series.build_heat_cells(told, HeatMeasure.LOSS, UTC), rows, "loss %"), "click"
     )
     assert sent.steps[1] == "2026-01-01 00:01 UTC"
     assert [len(row) for row in sent.cells] == [4, 4, 4]
-    assert sent.cells[0][3] == "end to end: ? UNKNOWN, 0 % to ? lost, unknown"
+    assert sent.cells[0][3] == "end to end: ? UNKNOWN, 0% to ? lost, unknown"
     assert (sent.gesture, sent.from_us, sent.to_us) == ("click", at(0), at(4))
 
 
@@ -173,9 +178,9 @@ def test_a_report_tells_steps_and_cells_without_a_script() -> None:
     told = stretch("a", "b")
     rows = ("end to end", "a", "b")
     map_ = time_chart.draw_heat(
-        picture(), series.build_heat_cells(told, HeatMeasure.LOSS, UTC), rows, "loss, %"
+        picture(), series.build_heat_cells(told, HeatMeasure.LOSS, UTC), rows, "loss %"
     ).to_figure()
-    assert "<title>2026-01-01 00:03 UTC\nend to end: ? UNKNOWN, 0 % to ? lost, unknown</title>" in map_
+    assert "<title>2026-01-01 00:03 UTC\nend to end: ? UNKNOWN, 0% to ? lost, unknown</title>" in map_
     drawn = time_chart.draw_arrivals(
         picture(), series.build_arrival_points(series.select_finished(told), "", UTC), (), "minute"
     ).to_figure()
@@ -188,7 +193,7 @@ def test_cells_that_look_alike_are_one_shape() -> None:
     steps = tuple(window(minute, names=names) for minute in range(60))
     told = StreamRange("orders", Graph(names, ()), steps, 60_000_000, None)
     drawn = time_chart.draw_heat(
-        picture(60), series.build_heat_cells(told, HeatMeasure.LOSS, UTC), (series.END_TO_END, *names), "loss, %"
+        picture(60), series.build_heat_cells(told, HeatMeasure.LOSS, UTC), (series.END_TO_END, *names), "loss %"
     )
     shapes = list(drawn.plane.iter("path"))
     assert len(shapes) == 1
@@ -232,7 +237,7 @@ def test_no_name_is_markup() -> None:
     told = stretch(*HOSTILE)
     rows = (series.END_TO_END, *HOSTILE)
     made = time_chart.draw_heat(
-        picture(), series.build_heat_cells(told, HeatMeasure.LOSS, UTC), rows, "loss, %"
+        picture(), series.build_heat_cells(told, HeatMeasure.LOSS, UTC), rows, "loss %"
     ).to_svg()
     made += time_chart.draw_durations(
         picture(), series.build_duration_pieces(told, HOSTILE[:1], UTC), HOSTILE[:1], ()

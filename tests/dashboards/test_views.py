@@ -1,27 +1,46 @@
 """Tests of what is shown: tables of what was read, and the words, figures and marks that come of it."""
 
 from __future__ import annotations
-
-from dataclasses import fields, replace
+from dataclasses import fields
+from dataclasses import replace
 from datetime import UTC
-from itertools import product
-from typing import Any
-from zoneinfo import ZoneInfo
-
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.charts import pathway as drawn
-from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange, StreamsOverview, StreamSummary, WindowSummary
-from hopwatch.dashboards.views import colours, conservation, freshness, loss_table, overview, pathway, series, texts
+from hopwatch.dashboards.queries.models import Edge
+from hopwatch.dashboards.queries.models import Graph
+from hopwatch.dashboards.queries.models import StreamRange
+from hopwatch.dashboards.queries.models import StreamSummary
+from hopwatch.dashboards.queries.models import StreamsOverview
+from hopwatch.dashboards.queries.models import WindowSummary
+from hopwatch.dashboards.views import conservation
+from hopwatch.dashboards.views import freshness
+from hopwatch.dashboards.views import overview
+from hopwatch.dashboards.views import pathway
+from hopwatch.dashboards.views import series
 from hopwatch.dashboards.views.address import HeatMeasure
-from hopwatch.dashboards.views.colours import DARK, LIGHT, Palette, compute_contrast
-from hopwatch.monitor.results import Quantiles, RollUp, Status, Verdict, WindowResult
+from hopwatch.display import colours
+from hopwatch.display import loss_table
+from hopwatch.display import texts
+from hopwatch.display.colours import DARK
+from hopwatch.display.colours import LIGHT
+from hopwatch.display.colours import Palette
+from hopwatch.display.colours import compute_contrast
+from hopwatch.monitor.results import Quantiles
+from hopwatch.monitor.results import RollUp
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.texts.read_progress import ReadProgress
+from hypothesis import given
+from hypothesis import strategies as st
+from itertools import product
 from tests.support.dashboard_stores import without_verdict
-from tests.support.windows import at, lag, window
+from tests.support.windows import at
+from tests.support.windows import lag
+from tests.support.windows import window
+from typing import Any
+from zoneinfo import ZoneInfo
+import pytest
 
 MINUTE_US = 60_000_000
 
@@ -44,13 +63,13 @@ def stretch(*steps: WindowResult) -> StreamRange:
     ("part", "whole", "ppm", "percent"),
     [
         (0, 0, texts.NONE, texts.NONE),
-        (0, 10, "0 ppm", "0 %"),
-        (10, 10, "1,000,000 ppm", "100 %"),
-        (1, 3, "333,333 ppm", "33.3 %"),
-        (2, 100, "20,000 ppm", "2.00 %"),
-        (1, 10_000, "100 ppm", "0.0100 %"),
-        (1, 1_000_000_000, "0.001 ppm", "1e-07 %"),
-        (999_999, 1_000_000, "999,999 ppm", "99.99 %"),
+        (0, 10, "0 ppm", "0%"),
+        (10, 10, "1,000,000 ppm", "100%"),
+        (1, 3, "333,333 ppm", "33.3%"),
+        (2, 100, "20,000 ppm", "2.00%"),
+        (1, 10_000, "100 ppm", "0.0100%"),
+        (1, 1_000_000_000, "0.001 ppm", "1e-07%"),
+        (999_999, 1_000_000, "999,999 ppm", "99.99%"),
     ],
 )
 def test_parts_are_told_in_ppm_and_per_cent(part: int, whole: int, ppm: str, percent: str) -> None:
@@ -171,10 +190,10 @@ def row(newest: WindowResult | None, **fields: object) -> overview.StreamRow:
 @pytest.mark.parametrize(
     ("newest", "told"),
     [
-        (window(9), ("CLEAN", "0 ppm", "0 %", "")),
-        (window(9, lost={"b": 20}), ("LOSSY", "20,000 ppm", "2.00 %", "")),
-        (window(9, lost={"b": 20}, lost_upper=30), ("LOSSY", "≥ 20,000 ppm", "≥ 2.00 %", "at most 3.00 %")),
-        (window(9, lost={"b": 20}, lost_upper=None), ("LOSSY", "≥ 20,000 ppm", "≥ 2.00 %", "no upper bound")),
+        (window(9), ("CLEAN", "0 ppm", "0%", "")),
+        (window(9, lost={"b": 20}), ("LOSSY", "20,000 ppm", "2.00%", "")),
+        (window(9, lost={"b": 20}, lost_upper=30), ("LOSSY", "≥ 20,000 ppm", "≥ 2.00%", "at most 3.00%")),
+        (window(9, lost={"b": 20}, lost_upper=None), ("LOSSY", "≥ 20,000 ppm", "≥ 2.00%", "no upper bound")),
         (window(9, verdict=Verdict.UNKNOWN), ("UNKNOWN", "?", "unknown", "no upper bound")),
         (window(9, known=0, verdict=Verdict.SILENT), ("SILENT", "?", "unknown", "no upper bound")),
         (window(9, known=0), ("IDLE", texts.NONE, texts.NONE, "")),
@@ -191,7 +210,7 @@ def test_a_row_tells_lag_rate_coverage_and_age() -> None:
     partly = window(9, nodes={"b": {"coverage": 0.5}}, lag_us=lag(1_500_000))
     shown = row(partly)
     assert (shown.lag, shown.rate, shown.age) == ("1.5 s", "1,000 /min", "2 min 0 s")
-    assert (shown.coverage, shown.coverage_note) == ("50.0 %", "1 of 2 nodes not complete")
+    assert (shown.coverage, shown.coverage_note) == ("50.0%", "1 of 2 nodes not complete")
     assert not shown.is_old
     assert row(replace(partly, window_start_us=at(0))).is_old
 
@@ -231,7 +250,7 @@ def test_nothing_surely_lost_end_to_end_is_not_loud_because_a_node_lost() -> Non
     """Where a terminal cannot tell, a node may be LOSSY and the stream's own bounds start at 0."""
     surely = {"b": {"loss": 5, "loss_lower": 5, "loss_upper": 5}}
     one = replace(window(0, verdict=Verdict.LOSSY, nodes=surely), lost=5, lost_lower=0, lost_upper=5)
-    assert overview.format_loss(one) == (texts.UNKNOWN, "unknown", "at most 0.50 %")
+    assert overview.format_loss(one) == (texts.UNKNOWN, "unknown", "at most 0.50%")
 
 
 def test_a_stream_of_which_nothing_is_final_has_no_figures() -> None:
@@ -268,7 +287,7 @@ def test_no_loss_that_is_seen_is_unknown_where_more_may_be_lost() -> None:
     assert (told["lost end to end"], told["of known"]) == ("?, unknown", "?")
     assert (told["surely lost"], told["at most"]) == ("0", "?")
     lines = {line.name: [cell.text for cell in line.cells] for line in loss_table.build_loss_table(blind).rows}
-    assert lines["loss of node"] == lines["loss, %"] == ["?", "?"]
+    assert lines["loss of node"] == lines["loss %"] == ["?", "?"]
 
 
 @given(st.integers(1, 60), st.integers(1, 3))
@@ -308,9 +327,9 @@ def test_edges_are_loud_where_messages_were_lost() -> None:
 
 
 UNSURE: dict[str, tuple[int, int | None, str, str, str]] = {
-    "nothing is sure": (0, 50, "0 to 50", "0 to 50, unknown", "0 % to 100 %"),
-    "and nobody knows how many": (0, None, "0 to ?", "0 to ?, unknown", "0 % to ?"),
-    "some are sure": (12, 50, "12 to 50", "12 to 50", "24.0 % to 100 %"),
+    "nothing is sure": (0, 50, "0 to 50", "0 to 50, unknown", "0% to 100%"),
+    "and nobody knows how many": (0, None, "0 to ?", "0 to ?, unknown", "0% to ?"),
+    "some are sure": (12, 50, "12 to 50", "12 to 50", "24.0% to 100%"),
 }
 
 
@@ -327,7 +346,7 @@ def test_what_is_missing_is_shown_by_its_bounds(
     assert (figures["lost end to end"], figures["of known"], figures["missing"]) == (with_word, share, "50")
     lines = {line.name: line.cells[1] for line in loss_table.build_loss_table(one).rows}
     assert lines["loss of node"] == loss_table.LossCell(told, is_bad=lower > 0)
-    assert lines["loss, %"] == loss_table.LossCell(share, is_bad=lower > 0)
+    assert lines["loss %"] == loss_table.LossCell(share, is_bad=lower > 0)
     assert lines["missing"] == loss_table.LossCell("50")
     drawing = pathway.build_drawing(Graph(("a", "b"), (Edge(0, 1, is_required=True),)), one)
     (arrow,) = drawing.arrows
@@ -385,7 +404,7 @@ def test_steps_that_nobody_knows_have_a_band_and_no_value() -> None:
     whole = [cell for cell in series.build_heat_cells(made, HeatMeasure.LOSS, UTC) if cell.row == series.END_TO_END]
     assert [cell.value is None for cell in whole] == [False, True, True, True]
     assert [cell.word for cell in whole] == ["CLEAN", "UNKNOWN", "UNKNOWN", "PROVISIONAL"]
-    assert [cell.text for cell in whole] == ["0 % lost", *["unknown"] * 2, "not judged yet"]
+    assert [cell.text for cell in whole] == ["0% lost", *["unknown"] * 2, "not judged yet"]
 
 
 def test_process_durations_stand_on_each_other_and_negative_ones_nowhere() -> None:
@@ -394,7 +413,7 @@ def test_process_durations_stand_on_each_other_and_negative_ones_nowhere() -> No
     pieces = series.build_duration_pieces(stretch(window(0, nodes=timed)), ("a", "b"), UTC)
     assert [(one.low, one.high) for one in pieces] == [(0, 2), (2, 5)]
     shares = series.build_share_points(window(0, nodes=timed), ("a", "b"))
-    assert [one.part for one in shares] == ["40.0 %", "60.0 %"]
+    assert [one.part for one in shares] == ["40.0%", "60.0%"]
     skewed = timed | {"a": {"process_duration_p95_us": -1}}
     assert [one.line for one in series.build_duration_pieces(stretch(window(0, nodes=skewed)), ("a", "b"), UTC)] == [
         "b"
@@ -472,7 +491,7 @@ def test_the_worst_of_the_last_hour_stands_beside_the_newest_minute() -> None:
     lately = (*lossy, minute(4, Verdict.UNKNOWN), minute(5, Verdict.CLEAN), minute(6, None, 900, Status.PROVISIONAL))
     shown = row(window(5), recent_windows=lately)
     assert shown.mark.word == "CLEAN"
-    assert shown.worst == overview.WorstWindow(colours.select_mark(Verdict.LOSSY), "5.00 %", at(3))
+    assert shown.worst == overview.WorstWindow(colours.select_mark(Verdict.LOSSY), "5.00%", at(3))
     assert row(window(5), recent_windows=lately[4:]).worst == overview.WorstWindow(
         colours.select_mark(Verdict.CLEAN), "", at(5)
     )

@@ -1,38 +1,38 @@
 """Tests of the page of a window in every state that it may meet, as Streamlit runs it, without a browser."""
 
 from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
-from uuid import UUID
-
-import pytest
-from sqlalchemy import Engine
-from streamlit.testing.v1 import AppTest
-
-from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
+from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US
+from hopwatch.dashboards.queries.query_cache import QueryCache
 from hopwatch.monitor import settings
 from hopwatch.monitor.kernel.masks import ids_from_bytes
-from hopwatch.monitor.kernel.tally import LostIds, empty_tally
-from hopwatch.monitor.results import Status, Verdict
-from tests.support.conclusions import build_conclusion, write_conclusions
-from tests.support.dashboard_stores import (
-    HOSTILE,
-    build_windows,
-    chain,
-    clock,
-    fill,
-    open_page,
-    read_elements,
-    read_page,
-    run_app,
-    store_url,
-    without_verdict,
-)
+from hopwatch.monitor.kernel.tally import LostIds
+from hopwatch.monitor.kernel.tally import empty_tally
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
+from pathlib import Path
+from sqlalchemy import Engine
+from streamlit.testing.v1 import AppTest
+from tests.support.conclusions import build_conclusion
+from tests.support.conclusions import write_conclusions
+from tests.support.dashboard_stores import HOSTILE
+from tests.support.dashboard_stores import build_windows
+from tests.support.dashboard_stores import chain
+from tests.support.dashboard_stores import clock
+from tests.support.dashboard_stores import fill
+from tests.support.dashboard_stores import open_page
+from tests.support.dashboard_stores import read_elements
+from tests.support.dashboard_stores import read_page
+from tests.support.dashboard_stores import run_app
+from tests.support.dashboard_stores import store_url
+from tests.support.dashboard_stores import without_verdict
 from tests.support.spool import pack_ids
 from tests.support.windows import window
-from tests.support.workspace import Workspace, one_of_ten_lost
+from tests.support.workspace import Workspace
+from tests.support.workspace import one_of_ten_lost
+from typing import Any
+from uuid import UUID
+import pytest
 
 AT_3 = "2026-01-01T00:03:00Z"
 
@@ -57,9 +57,9 @@ def test_without_a_store_it_says_how_to_begin(tmp_path: Path) -> None:
     assert "There is no store yet" in read_page(shown(tmp_path))
 
 
+@pytest.mark.usefixtures("healthy")
 def test_a_healthy_minute_adds_up_and_has_no_lost_id(tmp_path: Path) -> None:
     """With verdict, status, revision, and what lies beside it."""
-    fill(store_url(tmp_path), *build_windows())
     told = read_page(shown(tmp_path))
     assert "CLEAN" in told
     assert "FINAL, revision 0" in told
@@ -71,9 +71,9 @@ def test_a_healthy_minute_adds_up_and_has_no_lost_id(tmp_path: Path) -> None:
     assert "2026-01-01 00:04 UTC →" in told
 
 
+@pytest.mark.usefixtures("healthy")
 def test_the_first_and_the_last_minute_have_nothing_beside_them(tmp_path: Path) -> None:
     """And say so, on their one side."""
-    fill(store_url(tmp_path), *build_windows())
     assert "no window before" in read_page(shown(tmp_path, "2026-01-01T00:00:00Z"))
     assert "no window after" in read_page(shown(tmp_path, "2026-01-01T00:09:00Z"))
 
@@ -91,7 +91,7 @@ def test_all_parts_of_a_lossy_minute_are_told(tmp_path: Path) -> None:
     fill(store_url(tmp_path), replace(window(3, lost={"b": 30}), **counts), *build_windows(1))
     told = read_page(shown(tmp_path))
     assert "1,000 known = 960 delivered + 7 filtered + 3 rejected + 30 missing (20 to 34 lost)" in told
-    assert "<b>20</b> surely lost <small>2.00 %</small>" in told
+    assert "<b>20</b> surely lost <small>2.00%</small>" in told
     assert "<b>10</b> missing, lost or not" in told
     assert "at least 20, at most 34" in told
     assert "<b>? up to 4</b> more that may be lost" in told
@@ -182,7 +182,7 @@ def test_a_revision_says_what_it_changed(tmp_path: Path) -> None:
     told = read_page(shown(tmp_path))
     assert "AMENDED, revision 1" in told
     assert "verdict UNKNOWN → CLEAN · reasons b: silent → none · lost at most no bound → 0" in told
-    assert "missing part 25.0 % → 0 % · lag p95 \u2013 → 2.0 ms" in told
+    assert "missing part 25.0% → 0% · lag p95 \u2013 → 2.0 ms" in told
     assert "seen 0 → 1,000 · process duration p95 \u2013 → 1.0 ms" in told
 
 
@@ -204,9 +204,9 @@ def test_the_holes_of_probes_are_told(tmp_path: Path) -> None:
         ({"window": AT_3, "part": "0"}, "part is a number from 1 on, got '0'"),
     ],
 )
+@pytest.mark.usefixtures("healthy")
 def test_a_url_that_makes_no_sense_is_one_line(query: dict[str, str], told: str, tmp_path: Path) -> None:
     """And there is a way on."""
-    fill(store_url(tmp_path), *build_windows())
     tested = open_page(store_url(tmp_path), page="window", stream="orders", **query)
     assert not tested.exception
     (warning,) = tested.warning
@@ -214,9 +214,9 @@ def test_a_url_that_makes_no_sense_is_one_line(query: dict[str, str], told: str,
     assert "stream=orders" in read_page(tested)
 
 
+@pytest.mark.usefixtures("healthy")
 def test_a_window_that_is_no_time_is_told_and_the_stream_shown(tmp_path: Path) -> None:
     """Both what is wrong and what is shown instead."""
-    fill(store_url(tmp_path), *build_windows())
     tested = open_page(store_url(tmp_path), page="window", stream="orders", window="yesterday")
     assert not tested.exception
     first, second = (one.value.replace("\\", "") for one in tested.warning)

@@ -1,30 +1,40 @@
 """Tests of what the pages of a window and of a message show: laws of their parts, decided without a store."""
 
 from __future__ import annotations
-
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC
-from typing import Any
-
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from hopwatch.dashboards.queries.models import Edge, Graph
-from hopwatch.dashboards.queries.search_models import MessagePath, SearchResult
-from hopwatch.dashboards.queries.window_models import AgedOutRecords, Revision, WindowHole
-from hopwatch.dashboards.views import conservation, journey, lost_ids, texts, window_detail
+from hopwatch.dashboards.queries.models import Edge
+from hopwatch.dashboards.queries.models import Graph
+from hopwatch.dashboards.queries.search_models import MessagePath
+from hopwatch.dashboards.queries.search_models import SearchResult
+from hopwatch.dashboards.queries.window_models import AgedOutRecords
+from hopwatch.dashboards.queries.window_models import Revision
+from hopwatch.dashboards.queries.window_models import WindowHole
+from hopwatch.dashboards.views import conservation
+from hopwatch.dashboards.views import journey
+from hopwatch.dashboards.views import lost_ids
+from hopwatch.dashboards.views import window_detail
 from hopwatch.dashboards.views.journey import JourneyKey
+from hopwatch.display import texts
 from hopwatch.monitor.lookup.journey import MessageStamp
 from hopwatch.monitor.lookup.search import MissingMessage
-from hopwatch.monitor.results import Status, Verdict, WindowResult
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import WindowResult
 from hopwatch.probes.contract.ids import id_bytes
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.support.dashboard_stores import HOSTILE
-from tests.support.spool import WINDOW_POLICY, at_us, pack_ids
-from tests.support.windows import START_US, window
+from tests.support.spool import WINDOW_POLICY
+from tests.support.spool import at_us
+from tests.support.spool import pack_ids
+from tests.support.windows import START_US
+from tests.support.windows import window
+from typing import Any
+import csv
+import io
+import pytest
 
 CHAIN = Graph(("a", "b"), (Edge(0, 1, is_required=True),))
 COUNTS = st.integers(0, 10**9)
@@ -188,7 +198,7 @@ def test_where_a_window_stands_in_words() -> None:
 def test_what_was_dropped_is_not_denied_when_it_is_not_kept() -> None:
     """A window that is past changing has no causes any more; one that is not final has no hole so far."""
     dropped = window(0, nodes={"b": {"dropped": 3}})
-    assert "and that is over" in window_detail.format_no_holes(dropped, is_live=False)
+    assert "kept only until a window can no longer change" in window_detail.format_no_holes(dropped, is_live=False)
     assert "so far" in window_detail.format_no_holes(window(0, status=Status.OPEN), is_live=True)
 
 

@@ -1,23 +1,18 @@
 """Tests of the tables: what a person reads of a window."""
 
 from __future__ import annotations
-
-from io import StringIO
-from typing import Any
-
-import pytest
-from rich.console import Console
-
 from hopwatch.demo.comparison_line import ComparisonLine
 from hopwatch.demo.nodes import GATED_NODES
-from hopwatch.demo.table import (
-    build_comparison_table,
-    build_headings,
-    build_window_table,
-    format_window_cells,
-    format_window_line,
-)
+from hopwatch.demo.table import build_comparison_table
+from hopwatch.demo.table import build_headings
+from hopwatch.demo.table import build_window_table
+from hopwatch.demo.table import format_window_cells
+from hopwatch.demo.table import format_window_line
+from io import StringIO
+from rich.console import Console
 from tests.demo.report_window import window
+from typing import Any
+import pytest
 
 
 def test_a_final_window_shows_its_losses() -> None:
@@ -30,8 +25,8 @@ def test_a_final_window_shows_its_losses() -> None:
     "changes", [{"status": "PROVISIONAL", "verdict": None, "lost": 0}, {"status": "OPEN"}, {"in_flight": 3}]
 )
 def test_what_is_not_judged_yet_is_no_loss(changes: dict[str, Any]) -> None:
-    """Until a window is final its losses are dots: neither 0 nor a number."""
-    assert format_window_cells(window(**changes))[5:10] == ("·",) * 5
+    """Until a window is final its losses are dashes: neither 0 nor a number."""
+    assert format_window_cells(window(**changes))[5:10] == ("\u2013",) * 5
 
 
 def test_behind_a_gate_there_is_what_it_rejected() -> None:
@@ -47,15 +42,15 @@ def test_behind_a_gate_there_is_what_it_rejected() -> None:
 
 
 def test_what_is_not_certain_is_shown_as_bounds() -> None:
-    """An UNKNOWN window shows from where to where the loss lies, and a question mark where nobody can say."""
+    """An UNKNOWN window shows the bounds of the loss, and a question mark for a bound that is unknown."""
     cells = format_window_cells(window(verdict="UNKNOWN", lost_lower=0, lost_upper=None))
-    assert cells[5] == "0…?"
-    assert format_window_cells(window(lost_lower=3, lost_upper=1500))[5] == "3…1,500"
+    assert cells[5] == "0 to ?"
+    assert format_window_cells(window(lost_lower=3, lost_upper=1500))[5] == "3 to 1,500"
 
 
-def test_without_a_lag_there_is_a_dot_and_long_ones_are_in_seconds() -> None:
+def test_without_a_lag_there_is_a_dash_and_long_ones_are_in_seconds() -> None:
     """A window in which nothing was delivered has no end-to-end lag."""
-    assert format_window_cells(window(lag_us=None))[-1] == "·"
+    assert format_window_cells(window(lag_us=None))[-1] == "\u2013"
     assert format_window_cells(window(lag_us={"p95": 3_210_000}))[-1] == "3.2 s"
 
 
@@ -63,7 +58,7 @@ def test_plain_lines_stand_under_their_headings() -> None:
     """When piped, every row is one line as wide as the headings."""
     lines = [format_window_line(), format_window_line(format_window_cells(window()))]
     assert len(set(map(len, lines))) == 1
-    assert lines[0].split()[-6:] == ["ingest", "router", "norm", "connector", "p95", "lag"]
+    assert lines[0].split()[-6:] == ["ingest", "router", "norm", "connector", "lag", "p95"]
 
 
 def written(table: object) -> str:

@@ -1,15 +1,24 @@
 """Tests of the page on architecture: it names every folder, and every file that it names is there."""
 
 from __future__ import annotations
-
-import re
 from pathlib import Path
-from typing import Final
-
 from tests.repository import ROOT
+from typing import Final
+import re
 
 PAGE: Final = (ROOT / "docs" / "ARCHITECTURE.md").read_text("utf-8")
-SOURCES: Final = ("src/hopwatch", "probes", "gate", "monitor", "alerts", "dashboards", "cli", "demo", "bench")
+SOURCES: Final = (
+    "src/hopwatch",
+    "probes",
+    "gate",
+    "monitor",
+    "alerts",
+    "display",
+    "dashboards",
+    "cli",
+    "demo",
+    "bench",
+)
 OTHERS: Final = ("changes", "docker", "jars", "requirements", "servers", "tests")
 UNNAMED: Final = frozenset({"monitor/store/migrations/versions"})
 """Folders that a named one is about."""
@@ -24,7 +33,7 @@ def folders() -> set[str]:
 def named_files() -> list[str]:
     """Return the files that the table of an observation's way, and the table of places to begin, name."""
     way = PAGE[PAGE.index("## The way of one observation") : PAGE.index("## Folders")]
-    return re.findall(r"`((?:probes|gate|monitor|alerts|dashboards|cli|tests)/[a-z_/]+\.py)", way)
+    return re.findall(r"`((?:probes|gate|monitor|alerts|display|dashboards|cli|tests)/[a-z_/]+\.py)", way)
 
 
 def test_every_folder_has_a_line() -> None:

@@ -1,16 +1,14 @@
 """Tests of the import contracts: they hold, and each of them would notice."""
 
 from __future__ import annotations
-
+from pathlib import Path
+from tests.repository import ROOT
+from typing import Final
 import os
 import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
-from typing import Final
-
-from tests.repository import ROOT
 
 PACKAGES: Final = ("src/hopwatch", "bench", "servers")
 FORBIDDEN: Final = [
@@ -28,7 +26,7 @@ FORBIDDEN: Final = [
     ("hopwatch.alerts.decision.evaluation", "sqlalchemy"),
     ("hopwatch.alerts.delivery.retry_policy", "time"),
     ("hopwatch.dashboards.pages", "sqlalchemy"),
-    ("hopwatch.dashboards.views", "time"),
+    ("hopwatch.display", "time"),
     ("hopwatch.dashboards.report", "streamlit"),
 ]
 """For each contract, in their order, an import that it forbids."""

@@ -1,24 +1,21 @@
 """Tests of the one import package: whatever else a service calls its own, and nothing under a second name."""
 
 from __future__ import annotations
-
+from pathlib import Path
+from tests.repository import ROOT
+from typing import Final
 import ast
 import os
+import pytest
 import subprocess
 import sys
-from pathlib import Path
-from typing import Final
 
-import pytest
-
-from tests.repository import ROOT
-
-FOLDERS: Final = ("probes", "gate", "monitor", "alerts", "dashboards", "cli", "demo")
+FOLDERS: Final = ("probes", "gate", "monitor", "alerts", "display", "dashboards", "cli", "demo")
 SERVICE: Final = """
 import time
-import alerts, cli, dashboards, demo, gate, monitor, probes
+import alerts, cli, dashboards, demo, display, gate, monitor, probes
 from hopwatch import Probe
-assert all(hasattr(one, "OWN") for one in (alerts, cli, dashboards, demo, gate, monitor, probes))
+assert all(hasattr(one, "OWN") for one in (alerts, cli, dashboards, demo, display, gate, monitor, probes))
 probe = Probe(stream="orders", node="ingest", sink="spool:./spool")
 probe.arrived("order-1", time.time_ns() // 1_000)
 probe.close()

@@ -13,7 +13,18 @@ import pytest
 
 from tests.repository import ROOT
 
-PACKAGES: Final = ("probes", "gate", "monitor", "alerts", "dashboards", "cli", "demo", "bench", "src/hopwatch")
+PACKAGES: Final = (
+    "probes",
+    "gate",
+    "monitor",
+    "alerts",
+    "display",
+    "dashboards",
+    "cli",
+    "demo",
+    "bench",
+    "src/hopwatch",
+)
 MODULES: Final = sorted(
     path
     for package in PACKAGES

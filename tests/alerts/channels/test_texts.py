@@ -1,24 +1,20 @@
 """Tests of what a person reads: golden texts, and limits that hold whatever is told."""
 
 from __future__ import annotations
-
 from dataclasses import replace
-
-import pytest
+from hopwatch.alerts.channels.slack import escape_text
+from hopwatch.alerts.channels.texts import MAX_TITLE
+from hopwatch.alerts.channels.texts import format_body
+from hopwatch.alerts.channels.texts import format_places
+from hopwatch.alerts.channels.texts import format_title
+from hopwatch.alerts.channels.texts import to_one_line
+from hopwatch.alerts.events import Event
+from hopwatch.alerts.events import Notification
 from hypothesis import given
 from hypothesis import strategies as st
-
-from hopwatch.alerts.channels.slack import escape_text
-from hopwatch.alerts.channels.texts import (
-    MAX_TITLE,
-    format_body,
-    format_figure,
-    format_places,
-    format_title,
-    to_one_line,
-)
-from hopwatch.alerts.events import Event, Notification, Unit
-from tests.support.deliveries import NOTIFICATIONS, firing, storm
+from tests.support.deliveries import NOTIFICATIONS
+from tests.support.deliveries import firing
+from tests.support.deliveries import storm
 
 SUMMARY = "lost: 20 of 1,000 messages (2.00%) surely lost at b of orders on a -> b, over 1.00%"
 FACTS = f"""lost ids: {"0a" * 16}, {"0b" * 16}
@@ -73,19 +69,3 @@ def test_every_place_is_named_or_counted(told: Notification, most: int) -> None:
     told = replace(told, alerts=tuple(replace(one, summary="here") for one in told.alerts), total=len(told.alerts) + 5)
     lines = format_places(told.alerts, told.total, most).splitlines()
     assert len(lines[:-1]) + int(lines[-1].split()[1]) == told.total
-
-
-@pytest.mark.parametrize(
-    ("value", "unit", "expected"),
-    [
-        (0.0234, Unit.RATIO, "2.34%"),
-        (1_500_000.0, Unit.MICROSECONDS, "1.500 s"),
-        (90.0, Unit.MINUTES, "90 min"),
-        (14.44, Unit.BURN_RATE, "14.4 times too fast"),
-        (12_345.0, Unit.RECORDS, "12,345 records"),
-        (7.25, Unit.SCORE, "7.25 score"),
-    ],
-)
-def test_a_figure_has_its_unit(value: float, unit: Unit, expected: str) -> None:
-    """As a person writes it."""
-    assert format_figure(value, unit) == expected

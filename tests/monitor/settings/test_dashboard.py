@@ -1,16 +1,16 @@
 """Tests of ``[dashboard]`` and its login: what is right, what is said of what is not, where secrets may stand."""
 
 from __future__ import annotations
-
-from pathlib import Path
-from typing import Any, Final
-
-import pytest
-
 from hopwatch.monitor.errors import SettingsError
 from hopwatch.monitor.settings import load
 from hopwatch.monitor.settings.dashboard import parse_origin
-from tests.support.login_settings import HIDDEN, LOGIN, SIGNING
+from pathlib import Path
+from tests.support.login_settings import HIDDEN
+from tests.support.login_settings import LOGIN
+from tests.support.login_settings import SIGNING
+from typing import Any
+from typing import Final
+import pytest
 
 
 def login(folder: Path, text: str = LOGIN, **environ: str) -> Any:  # noqa: ANN401 - the settings of one table
@@ -118,7 +118,7 @@ WRONG: Final = {
     "allowed": (LOGIN + "allowed = 7\n", 'this is a list such as ["@host.example", "on-call@host.example"], got 7'),
     "entry": (
         LOGIN + 'allowed = ["host.example"]\n',
-        'who is let in is an address such as "on-call@host.example", or "@host.example" for all of a domain; got',
+        'an allowed user is an address such as "on-call@host.example", or "@host.example" for all of a domain; got',
     ),
     "unknown": (LOGIN + 'client = "x"\n', "dashboard.login.client: there is no such key; did you mean 'client_id'?"),
     "no origin": ('[dashboard]\norigins = ["host.example"]\n', f"dashboard.origins: {ORIGIN} 'host.example'"),

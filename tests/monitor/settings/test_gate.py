@@ -136,7 +136,7 @@ def producer(text: str) -> str:
 WRONG: Final = {
     "nobody": (
         f"{ENTRANCE}[gate.producers]\n",
-        "gate.producers: it names nobody, and without it anybody may send: name a producer, or leave the table out",
+        "gate.producers: it names no producer, and without it anyone may send: name a producer, or leave the table out",
     ),
     "no stream": (
         '[gate.streams.orders]\nto = "spool:./x"\n',

@@ -17,9 +17,10 @@ from bench.month import concluded
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.rollup import roll_up
+from hopwatch.monitor.memo import Memo
 from hopwatch.monitor.results import RollUp, Status
 from hopwatch.monitor.store import fencing, ranges, reader, rollups, schema, writer
-from hopwatch.monitor.store.range_cache import RangeCache
+from hopwatch.monitor.store.range_cache import MAX_PIECES
 from hopwatch.monitor.store.range_plan import Ranges, plan_range
 from hopwatch.monitor.store.ranges import RangeQuery, RangeResult
 from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
@@ -78,10 +79,10 @@ def filled(engine: Engine, dice: np.random.Generator, pool: list[tdigest.Digest]
     return engine
 
 
-def read(engine: Engine, where: RangeQuery, kept: RangeCache | None = None) -> RangeResult:
+def read(engine: Engine, where: RangeQuery, kept: Memo | None = None) -> RangeResult:
     """Return a range with all nodes."""
     with schema.open_snapshot(engine) as connection:
-        return ranges.read_range(connection, where, everything, kept or RangeCache())
+        return ranges.read_range(connection, where, everything, kept or Memo(MAX_PIECES))
 
 
 def the_slow_way(engine: Engine, from_us: int, to_us: int) -> RollUp | None:
@@ -121,7 +122,7 @@ def test_steps_have_the_nodes_that_were_chosen(filled: Engine) -> None:
     for step_us in (WINDOW_US, HOUR_US, DAY_US):
         where = RangeQuery("orders", START_US, START_US + 2 * DAY_US, step_us)
         with schema.open_snapshot(filled) as connection:
-            found = ranges.read_range(connection, where, lambda _: {"b"}, RangeCache())
+            found = ranges.read_range(connection, where, lambda _: {"b"}, Memo(MAX_PIECES))
         assert {tuple(node.node for node in one.nodes) for one in found.steps} == {("b",)}
         assert [one.lag_us for one in found.steps] == [one.lag_us for one in read(filled, where).steps]
         assert found.whole is not None
@@ -132,7 +133,7 @@ def test_what_is_kept_is_given_up_when_a_window_is_amended(
     filled: Engine, dice: np.random.Generator, pool: list[tdigest.Digest]
 ) -> None:
     """One that is live and one that was rolled up, at once and once it is rolled up again."""
-    kept = RangeCache()
+    kept = Memo(MAX_PIECES)
     where = RangeQuery("orders", START_US, START_US + HOURS * HOUR_US, WINDOW_US)
     for minute in (27 * 60 + 6, 7):
         read(filled, where, kept)
@@ -149,7 +150,7 @@ def test_what_is_kept_is_given_up_when_only_a_node_says_something_else(
     filled: Engine, dice: np.random.Generator, pool: list[tdigest.Digest], step_us: int
 ) -> None:
     """The figures of the stream are as before, and so is the number of its windows; what is read is that of a node."""
-    kept = RangeCache()
+    kept = Memo(MAX_PIECES)
     where = RangeQuery("orders", START_US, START_US + 2 * DAY_US, step_us)
     before = read(filled, where, kept)
     with schema.open_snapshot(filled) as connection:
@@ -184,7 +185,7 @@ def counted(engine: Engine) -> Iterator[list[str]]:
 
 def test_no_digest_is_read_twice(filled: Engine) -> None:
     """Of what did not change only what says so is read again."""
-    kept = RangeCache()
+    kept = Memo(MAX_PIECES)
     where = RangeQuery("orders", START_US, START_US + HOURS * HOUR_US, WINDOW_US)
     with counted(filled) as first:
         found = read(filled, where, kept)
@@ -196,11 +197,11 @@ def test_no_digest_is_read_twice(filled: Engine) -> None:
 
 def test_so_many_pieces_are_kept_at_most(filled: Engine) -> None:
     """The one that was used longest ago goes."""
-    kept = RangeCache(max_pieces=2)
+    kept = Memo(2)
     for minute in range(0, 60, 10):
         at_us = START_US + minute * WINDOW_US
         read(filled, RangeQuery("orders", at_us, at_us + 10 * WINDOW_US, WINDOW_US), kept)
-    assert len(kept._pieces) == 2
+    assert len(kept._slots) == 2
 
 
 MOMENTS = st.integers(0, 5 * 24 * 60).map(lambda minute: minute * WINDOW_US)

@@ -40,18 +40,28 @@ def format_ratio(fraction: float | None) -> str:
     if fraction is None:
         return NONE
     if fraction in (0, 1):
-        return f"{fraction * 100:.0f} %"
+        return f"{fraction:.0%}"
     figures = next((figures for least, figures in _PERCENT_FIGURES if abs(fraction) >= least), None)
     if figures is None:
-        return f"{fraction * 100:.2g} %"
+        return f"{fraction * 100:.2g}%"
     # What is not all is not rounded up to all.
     shown = f"{fraction * 100:.{figures}f}"
-    return f"{'99.99' if fraction < 1 and float(shown) == 100 else shown} %"  # noqa: PLR2004 - per cent
+    return f"{'99.99' if fraction < 1 and float(shown) == 100 else shown}%"  # noqa: PLR2004 - per cent
 
 
-def format_lag(lag_us: int | None) -> str:
+def format_lag(lag_us: float | None) -> str:
     """Return a lag in the unit that a person would choose."""
     return NONE if lag_us is None else time_spans.format_duration(lag_us)
+
+
+def format_minutes(minutes: float) -> str:
+    """Return a whole number of minutes, as alerts count them: never in another unit."""
+    return f"{minutes:,.0f} min"
+
+
+def format_burn_rate(rate: float) -> str:
+    """Return how fast an error budget burns: 1 uses it up exactly by the end of its period."""
+    return f"{rate:,.1f} times the budget"
 
 
 def format_age(for_us: int) -> str:

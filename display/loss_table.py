@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hopwatch.dashboards.views import loss, texts
-from hopwatch.dashboards.views.colours import Mark
-from hopwatch.dashboards.views.step_marks import StepNode, StepResult, is_final, mark_node
+from hopwatch.display import loss, texts
+from hopwatch.display.colours import Mark
+from hopwatch.display.step_marks import StepNode, StepResult, is_final, mark_node
 from hopwatch.monitor.results import NodeResult, Quantiles
+from hopwatch.monitor.texts import loss_bounds
 
 LOSS_FIGURES: Final = frozenset({"lost end to end", "missing", "surely lost", "delivered elsewhere", "in flight"})
 """The figures that lead to the ids behind them."""
@@ -41,12 +42,18 @@ class LossTable:
 
 
 def build_loss_table(one: StepResult) -> LossTable:
-    """Return the table of a window or a range; rows that say nothing of any node are left out."""
+    """Return the table of a window or a range."""
     judged = is_final(one)
-    lines = (LossRow(name, tuple(cell(node) for node in one.nodes)) for name, cell in _ROW_FORMATS)
-    kept = tuple(line for line in lines if any(cell.text != texts.NONE for cell in line.cells))
     marks = tuple(mark_node(node, is_final=judged).mark for node in one.nodes)
-    return LossTable(tuple(node.node for node in one.nodes), marks, kept)
+    return LossTable(tuple(node.node for node in one.nodes), marks, build_loss_rows(one.nodes))
+
+
+def build_loss_rows(nodes: Sequence[StepNode], lag_parts: Sequence[str] = ("p95",)) -> tuple[LossRow, ...]:
+    """Return the rows of some nodes, lags by these percentiles; rows that say nothing of any node are left out."""
+    lags = [(f"{name} {part}", _format_lag_of(field, part)) for name, field in _LAGS for part in lag_parts]
+    duration = ("process duration p95", _format_process_duration)
+    lines = (LossRow(name, tuple(map(cell, nodes))) for name, cell in (*_COUNT_ROWS, *lags, duration))
+    return tuple(line for line in lines if any(cell.text != texts.NONE for cell in line.cells))
 
 
 def has_negative_duration(one: StepResult) -> bool:
@@ -99,23 +106,40 @@ def _format_count_of(name: str) -> Callable[[StepNode], LossCell]:
     return lambda node: LossCell(texts.format_count(getattr(node, name)) if getattr(node, name) else texts.NONE)
 
 
-def _format_p95_of(name: str) -> Callable[[StepNode], LossCell]:
+def _format_part_of(name: str) -> Callable[[StepNode], LossCell]:
     def cell(node: StepNode) -> LossCell:
-        lag: Quantiles | None = getattr(node, name)
-        return LossCell(texts.format_lag(lag.p95 if lag else None))
+        if not getattr(node, name):
+            return LossCell(texts.NONE)
+        lower, upper = loss.bound_part(node, name)
+        return LossCell(loss_bounds.format_bounds(getattr(node, name), lower, upper), is_bad=lower > 0)
 
     return cell
+
+
+def _format_lag_of(name: str, part: str) -> Callable[[StepNode], LossCell]:
+    def cell(node: StepNode) -> LossCell:
+        lag: Quantiles | None = getattr(node, name)
+        return LossCell(texts.format_lag(getattr(lag, part) if lag else None))
+
+    return cell
+
+
+def _format_process_duration(node: StepNode) -> LossCell:
+    return LossCell(texts.format_lag(node.process_duration_p95_us))
 
 
 def _format_coverage(node: StepNode) -> LossCell:
     return LossCell(texts.format_ratio(node.coverage) if isinstance(node, NodeResult) else texts.NONE)
 
 
-_ROW_FORMATS: Final[tuple[tuple[str, Callable[[StepNode], LossCell]], ...]] = (
+_COUNT_ROWS: Final[tuple[tuple[str, Callable[[StepNode], LossCell]], ...]] = (
     ("count", lambda node: LossCell(texts.format_count(node.seen))),
     ("loss of node", _format_loss),
-    ("loss, %", _format_loss_ratio),
+    ("loss %", _format_loss_ratio),
     ("missing", _format_missing),
+    ("lost in transit", _format_part_of("lost_in_transit")),
+    ("lost inside", _format_part_of("lost_inside")),
+    ("lost after", _format_part_of("lost_after")),
     ("filtered", _format_count_of("filtered")),
     ("rejected", _format_count_of("rejected")),
     ("in flight", _format_count_of("in_flight")),
@@ -126,8 +150,5 @@ _ROW_FORMATS: Final[tuple[tuple[str, Callable[[StepNode], LossCell]], ...]] = (
     ("negative lags", _format_count_of("lag_negative")),
     ("dropped by probe", _format_count_of("dropped")),
     ("coverage", _format_coverage),
-    ("lag in p95", _format_p95_of("lag_in_us")),
-    ("lag out p95", _format_p95_of("lag_out_us")),
-    ("inside p95", _format_p95_of("inside_us")),
-    ("process duration p95", lambda node: LossCell(texts.format_lag(node.process_duration_p95_us))),
 )
+_LAGS: Final = (("lag in", "lag_in_us"), ("lag out", "lag_out_us"), ("inside", "inside_us"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hopwatch.dashboards.views import texts
-from hopwatch.dashboards.views.step_marks import StepNode, StepResult
+from hopwatch.display import texts
+from hopwatch.display.step_marks import StepNode, StepResult
 from hopwatch.monitor.texts import loss_bounds
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hopwatch.dashboards.views.colours import NO_DATA, VERDICT_ORDER, Mark, select_mark
+from hopwatch.display.colours import NO_DATA, VERDICT_ORDER, Mark, select_mark
 from hopwatch.monitor.results import NodeResult, NodeRollUp, RollUp, Verdict, WindowResult
 
 StepResult = WindowResult | RollUp

@@ -1,0 +1,1 @@
+"""Texts of figures, units, colours and loss tables, shared by commands, pages, reports and alerts: pure."""
