@@ -1,20 +1,14 @@
 """Acceptance of alerts, in a small language of time: what happens when, and what is told between when and when."""
 
 from __future__ import annotations
-from hopwatch.alerts.events import Unit
-from hopwatch.alerts.events import Word
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import format_iso
-from tests.support.alert_scenario import FIRING
-from tests.support.alert_scenario import Play
-from tests.support.alert_scenario import RESOLVED
-from tests.support.alert_scenario import build_rules
-from tests.support.loss_rules import BURN
-from tests.support.loss_rules import LOSS
-from tests.support.loss_rules import ONLY_LOSS
-from tests.support.windows import at
-from tests.support.windows import lag
+
 import pytest
+
+from hopwatch.alerts.events import Unit, Word
+from hopwatch.monitor.results import Verdict, format_iso
+from tests.support.alert_scenario import FIRING, RESOLVED, Play, build_rules
+from tests.support.loss_rules import BURN, LOSS, ONLY_LOSS
+from tests.support.windows import at, lag
 
 ONLY_BURN = '[alerts]\ndefaults = false\n[[alerts.rules]]\nkind = "burn_rate"\nkeep_firing_for = "1m"\n'
 

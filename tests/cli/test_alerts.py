@@ -1,35 +1,31 @@
 """Tests of ``hopwatch alerts``: what is shown, what is noted, and exit codes."""
 
 from __future__ import annotations
+
+import getpass
+import json
+
+import pytest
+from sqlalchemy import delete, update
+
 from hopwatch.alerts import rule_config
 from hopwatch.alerts.batch_hook import AlertHook
 from hopwatch.alerts.channels import routing
-from hopwatch.alerts.channels.channel import Accepted
-from hopwatch.alerts.channels.channel import Failure
-from hopwatch.alerts.channels.channel import Outcome
+from hopwatch.alerts.channels.channel import Accepted, Failure, Outcome
 from hopwatch.alerts.channels.routing import Routing
 from hopwatch.alerts.channels.webhook import build_idempotency_key
 from hopwatch.alerts.storage import outbox
 from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.cli.main import main
 from hopwatch.monitor import settings
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import tables
-from sqlalchemy import delete
-from sqlalchemy import update
+from hopwatch.monitor.store import dialect, schema, tables
 from tests.support.alert_batches import BEFORE_AMENDED
 from tests.support.batch_traffic import traffic
-from tests.support.channel import Receiver
-from tests.support.channel import Spell
+from tests.support.channel import Receiver, Spell
 from tests.support.clock import ManualClock
 from tests.support.micro_batches import MicroBatches
 from tests.support.windows import at
-from tests.support.workspace import CONFIGURATION
-from tests.support.workspace import Workspace
-import getpass
-import json
-import pytest
+from tests.support.workspace import CONFIGURATION, Workspace
 
 Captured = pytest.CaptureFixture[str]
 RULES = """

@@ -1,31 +1,23 @@
 """Tests of ``hopwatch doctor`` as a command; the checks have tests of their own."""
 
 from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
 from hopwatch.cli.checks import Level
 from hopwatch.cli.doctor import exit_code
 from hopwatch.cli.main import main
 from hopwatch.monitor import java
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.settings.alerting import AlertsSettings
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import writer
-from hopwatch.probes.contract.batch import Batch
-from hopwatch.probes.contract.batch import BatchKind
-from hopwatch.probes.contract.batch import Drop
-from pathlib import Path
-from tests.support.spool import START_MS
-from tests.support.spool import at_us
-from tests.support.spool import make_batch
-from tests.support.spool import observation_batch
-from tests.support.spool import window_ms
-from tests.support.spool import write_segment
-from tests.support.workspace import CONFIGURATION
-from tests.support.workspace import Workspace
-from tests.support.workspace import closing_batches
-from tests.support.workspace import one_of_ten_lost
-import json
-import pytest
-import shutil
+from hopwatch.monitor.store import dialect, writer
+from hopwatch.probes.contract.batch import Batch, BatchKind, Drop
+from tests.support.spool import START_MS, at_us, make_batch, observation_batch, window_ms, write_segment
+from tests.support.workspace import CONFIGURATION, Workspace, closing_batches, one_of_ten_lost
 
 CHECKS = ["config", "python", "java", "spark", "transport", "clocks", "store", "data", "alerts", "workdir"]
 TOLD = """

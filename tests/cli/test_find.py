@@ -1,24 +1,20 @@
 """Tests of ``hopwatch find``: one message's journey, by whatever its id is written as."""
 
 from __future__ import annotations
-from hopwatch.probes.contract.batch import Batch
-from hopwatch.probes.contract.batch import WireIdKind
+
+import json
+import uuid
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hopwatch.probes.contract.batch import Batch, WireIdKind
 from hopwatch.probes.contract.id_texts import join_texts
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import NO_REASON
-from tests.support.spool import at_us
-from tests.support.spool import observation_batch
-from tests.support.spool import pack_lags
-from tests.support.spool import window_ms
-from tests.support.spool import write_segment
-from tests.support.workspace import Workspace
-from tests.support.workspace import closing_batches
-from tests.support.workspace import one_of_ten_lost
-from typing import Any
-import json
-import numpy as np
-import pytest
-import uuid
+from tests.support.spool import at_us, observation_batch, pack_lags, window_ms, write_segment
+from tests.support.workspace import Workspace, closing_batches, one_of_ten_lost
 
 Captured = pytest.CaptureFixture[str]
 UUID = uuid.UUID("0189d1a2-0000-7000-8000-00000000abcd")

@@ -1,15 +1,17 @@
 """Tests of the table that a person reads: which rows, which columns, and every cell as text."""
 
 from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
 from hopwatch.cli import loss_table
 from hopwatch.display import texts
 from hopwatch.monitor.kernel.window import WindowPolicy
-from rich.console import Console
-from tests.support.spool import START_US
-from tests.support.spool import at_us
-from typing import Any
-import io
-import pytest
+from tests.support.spool import START_US, at_us
 
 Json = dict[str, Any]
 LAG = {"count": 9, "min": 1, "p50": 2, "p95": 1_500, "p99": 2_500, "max": 3_000_000}

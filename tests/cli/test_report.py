@@ -1,26 +1,18 @@
 """Tests of ``hopwatch report``: the JSON to the digit, the table as text, exit codes, and words for wrong flags."""
 
 from __future__ import annotations
-from dataclasses import replace
-from hopwatch.cli.main import main
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import writer
-from hopwatch.probes.contract.batch import BatchKind
-from hopwatch.probes.contract.batch import Drop
-from tests.support.spool import START_MS
-from tests.support.spool import at_us
-from tests.support.spool import make_batch
-from tests.support.spool import observation_batch
-from tests.support.spool import window_ms
-from tests.support.workspace import CONFIGURATION
-from tests.support.workspace import Workspace
-from tests.support.workspace import closing_batches
-from tests.support.workspace import one_of_ten_lost
-from typing import Any
-from typing import Final
+
 import json
+from dataclasses import replace
+from typing import Any, Final
+
 import pytest
+
+from hopwatch.cli.main import main
+from hopwatch.monitor.store import dialect, schema, writer
+from hopwatch.probes.contract.batch import BatchKind, Drop
+from tests.support.spool import START_MS, at_us, make_batch, observation_batch, window_ms
+from tests.support.workspace import CONFIGURATION, Workspace, closing_batches, one_of_ten_lost
 
 Captured = pytest.CaptureFixture[str]
 

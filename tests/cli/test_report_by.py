@@ -1,10 +1,12 @@
 """Tests of ``hopwatch report --by``: the JSON, the table as text, and which hours fail on loss."""
 
 from __future__ import annotations
-from tests.support.workspace import Workspace
-from tests.support.workspace import one_of_ten_lost
+
 import json
+
 import pytest
+
+from tests.support.workspace import Workspace, one_of_ten_lost
 
 Captured = pytest.CaptureFixture[str]
 FIELDS = (

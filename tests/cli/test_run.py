@@ -1,42 +1,36 @@
 """Tests of ``hopwatch run`` up to where Spark starts, and of what it says while Spark works."""
 
 from __future__ import annotations
+
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+import pytest
+from py4j.protocol import Py4JNetworkError
+from pyspark.errors import PySparkException
+from sqlalchemy import text
+
 from hopwatch.alerts.channels import routing
 from hopwatch.alerts.channels.routing import Routing
 from hopwatch.cli import run
 from hopwatch.monitor.clock import SystemClock
-from hopwatch.monitor.errors import DependencyError
-from hopwatch.monitor.errors import TransportError
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.errors import DependencyError, TransportError
+from hopwatch.monitor.results import Status, Verdict
 from hopwatch.monitor.settings import load
-from hopwatch.monitor.spark import job
-from hopwatch.monitor.spark import session
+from hopwatch.monitor.spark import job, session
 from hopwatch.monitor.spark.sources import spool
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import instances
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.store import writer
-from pathlib import Path
-from py4j.protocol import Py4JNetworkError
-from pyspark.errors import PySparkException
-from sqlalchemy import text
+from hopwatch.monitor.store import dialect, instances, schema, writer
 from tests.support.channel import Receiver
 from tests.support.clock import ManualClock
 from tests.support.conclusions import build_conclusion
 from tests.support.file_permissions import without_root
 from tests.support.notifications import notification
-from tests.support.outbox import put
-from tests.support.outbox import states
+from tests.support.outbox import put, states
 from tests.support.spool import STREAM_CONFIGS
-from tests.support.workspace import CONFIGURATION
-from tests.support.workspace import Workspace
-from types import SimpleNamespace
-from typing import Any
-from typing import Final
-import pytest
+from tests.support.workspace import CONFIGURATION, Workspace
 
 Captured = pytest.CaptureFixture[str]
 FORMS: Final[tuple[list[str], ...]] = ([], ["--once"])

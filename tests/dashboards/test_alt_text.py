@@ -1,16 +1,15 @@
 """Tests of charts in words: what is in them, over which time, and what stands out."""
 
 from __future__ import annotations
+
 from datetime import UTC
-from hopwatch.dashboards.queries.models import Edge
-from hopwatch.dashboards.queries.models import Graph
-from hopwatch.dashboards.queries.models import StreamRange
+
+from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange
 from hopwatch.dashboards.views import series
 from hopwatch.dashboards.views.address import HeatMeasure
 from hopwatch.dashboards.views.alt_text import AltTextWriter
 from hopwatch.monitor.results import Verdict
-from tests.support.windows import lag
-from tests.support.windows import window
+from tests.support.windows import lag, window
 
 TOLD = AltTextWriter(UTC, "minute")
 STEPS = (

@@ -1,32 +1,33 @@
 """Tests of the pages in every state that they may meet, as Streamlit runs them, without a browser."""
 
 from __future__ import annotations
-from hopwatch.alerts.events import AlertKind
-from hopwatch.alerts.events import Severity
-from hopwatch.dashboards.app import GarbageTimer
-from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US
-from hopwatch.dashboards.queries.query_cache import QueryCache
-from hopwatch.dashboards.views.address import PageName
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from pathlib import Path
-from sqlalchemy import Engine
-from tests.support import health_data
-from tests.support.dashboard_stores import HOSTILE
-from tests.support.dashboard_stores import build_windows
-from tests.support.dashboard_stores import chain
-from tests.support.dashboard_stores import clock
-from tests.support.dashboard_stores import fill
-from tests.support.dashboard_stores import open_page
-from tests.support.dashboard_stores import read_elements
-from tests.support.dashboard_stores import read_page
-from tests.support.dashboard_stores import run_app
-from tests.support.dashboard_stores import store_url
-from tests.support.notifications import notification
-from tests.support.windows import at
-from tests.support.windows import window
-import pytest
+
 import re
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from hopwatch.alerts.events import AlertKind, Severity
+from hopwatch.dashboards.app import GarbageTimer
+from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
+from hopwatch.dashboards.views.address import PageName
+from hopwatch.monitor.results import Status, Verdict
+from tests.support import health_data
+from tests.support.dashboard_stores import (
+    HOSTILE,
+    build_windows,
+    chain,
+    clock,
+    fill,
+    open_page,
+    read_elements,
+    read_page,
+    run_app,
+    store_url,
+)
+from tests.support.notifications import notification
+from tests.support.windows import at, window
 
 
 def test_without_a_store_the_page_says_how_to_send_the_first_observation(tmp_path: Path) -> None:

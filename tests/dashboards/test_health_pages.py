@@ -1,14 +1,20 @@
 """Tests of the pages of probes, of outliers and alerts, and of quality, in every state that they may meet."""
 
 from __future__ import annotations
+
+import re
 from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import pytest
+from sqlalchemy import Engine
+
 from hopwatch.alerts.decision.episode import Phase
-from hopwatch.alerts.events import AlertKind
-from hopwatch.alerts.events import Severity
+from hopwatch.alerts.events import AlertKind, Severity
 from hopwatch.alerts.storage import outbox
 from hopwatch.dashboards.queries.health import MAX_ROWS
-from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US
-from hopwatch.dashboards.queries.query_cache import QueryCache
+from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
 from hopwatch.dashboards.views import address
 from hopwatch.display import texts
 from hopwatch.monitor.accounting.holes import Hole
@@ -17,28 +23,22 @@ from hopwatch.monitor.payloads import SendingInstance
 from hopwatch.monitor.results import Verdict
 from hopwatch.monitor.store import undeclared_names
 from hopwatch.monitor.store.writer import set_values
-from pathlib import Path
-from sqlalchemy import Engine
-from tests.support import health_data
-from tests.support import notifications
-from tests.support.dashboard_stores import HOSTILE
-from tests.support.dashboard_stores import build_windows
-from tests.support.dashboard_stores import chain
-from tests.support.dashboard_stores import clock
-from tests.support.dashboard_stores import fill
-from tests.support.dashboard_stores import open_page
-from tests.support.dashboard_stores import read_elements
-from tests.support.dashboard_stores import read_page
-from tests.support.dashboard_stores import run_app
-from tests.support.dashboard_stores import store_url
-from tests.support.notifications import alert
-from tests.support.notifications import notification
+from tests.support import health_data, notifications
+from tests.support.dashboard_stores import (
+    HOSTILE,
+    build_windows,
+    chain,
+    clock,
+    fill,
+    open_page,
+    read_elements,
+    read_page,
+    run_app,
+    store_url,
+)
+from tests.support.notifications import alert, notification
 from tests.support.spool import STREAM_CONFIGS
-from tests.support.windows import at
-from tests.support.windows import window
-from typing import Final
-import pytest
-import re
+from tests.support.windows import at, window
 
 PAGES: Final = ("probes", "alerts", "quality")
 LOSS: Final = notification(

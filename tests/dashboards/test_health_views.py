@@ -1,38 +1,28 @@
 """Tests of what the pages of probes, alerts and quality show: words, units and marks, before anything is drawn."""
 
 from __future__ import annotations
+
 from datetime import UTC
-from hopwatch.alerts.events import Event
-from hopwatch.alerts.events import Severity
-from hopwatch.alerts.events import Unit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hopwatch.alerts.events import Event, Severity, Unit
 from hopwatch.alerts.figure_texts import format_figure
-from hopwatch.alerts.storage.history import Acknowledgement
-from hopwatch.alerts.storage.history import ChannelDelivery
-from hopwatch.alerts.storage.history import HistoryEntry
-from hopwatch.alerts.storage.history import OpenIncident
+from hopwatch.alerts.storage.history import Acknowledgement, ChannelDelivery, HistoryEntry, OpenIncident
 from hopwatch.alerts.storage.outbox import DeliveryState
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.queries.alert_models import AlertsInRange
-from hopwatch.dashboards.views import incident_history
-from hopwatch.dashboards.views import incidents
-from hopwatch.dashboards.views import instances
-from hopwatch.dashboards.views import outliers
-from hopwatch.dashboards.views import quality
+from hopwatch.dashboards.views import incident_history, incidents, instances, outliers, quality
 from hopwatch.display import texts
-from hopwatch.display.colours import DARK
-from hopwatch.display.colours import LIGHT
-from hopwatch.display.colours import Palette
-from hopwatch.display.colours import compute_contrast
+from hopwatch.display.colours import DARK, LIGHT, Palette, compute_contrast
 from hopwatch.monitor.accounting.instances import InstanceState
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.payloads import SET_ASIDE_REASONS
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.support.health_data import over
-from tests.support.notifications import alert
-from tests.support.notifications import notification
+from tests.support.notifications import alert, notification
 from tests.support.windows import at
-import pytest
 
 
 def of(*told: HistoryEntry, lasting: tuple[OpenIncident, ...] = ()) -> AlertsInRange:

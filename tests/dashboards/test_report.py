@@ -1,38 +1,28 @@
 """Tests of the report that is a file: the numbers of the JSON, no network, no script, no Streamlit, names as text."""
 
 from __future__ import annotations
-from dataclasses import replace
-from hopwatch.cli.main import main
-from hopwatch.dashboards.queries.report import MAX_STEPS
-from hopwatch.dashboards.queries.report import ReportQuery
-from hopwatch.dashboards.report import page
-from hopwatch.dashboards.report import tables
-from hopwatch.dashboards.views import display_range
-from hopwatch.display import texts
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import rollups
-from hopwatch.monitor.store import schema
-from hopwatch.monitor.texts import loss_bounds
-from html.parser import HTMLParser
-from pathlib import Path
-from tests.support.dashboard_stores import HOSTILE
-from tests.support.dashboard_stores import build_windows
-from tests.support.dashboard_stores import chain
-from tests.support.dashboard_stores import fill
-from tests.support.dashboard_stores import without_verdict
-from tests.support.windows import at
-from tests.support.windows import lag
-from tests.support.windows import window
-from tests.support.workspace import Workspace
-from tests.support.workspace import one_of_ten_lost
-from typing import Any
+
 import json
-import pytest
 import subprocess
 import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hopwatch.cli.main import main
+from hopwatch.dashboards.queries.report import MAX_STEPS, ReportQuery
+from hopwatch.dashboards.report import page, tables
+from hopwatch.dashboards.views import display_range
+from hopwatch.display import texts
+from hopwatch.monitor.results import Status, Verdict, WindowResult
+from hopwatch.monitor.store import dialect, rollups, schema
+from hopwatch.monitor.texts import loss_bounds
+from tests.support.dashboard_stores import HOSTILE, build_windows, chain, fill, without_verdict
+from tests.support.windows import at, lag, window
+from tests.support.workspace import Workspace, one_of_ten_lost
 
 BARE = """
 import importlib.abc, sys

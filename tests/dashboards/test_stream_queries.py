@@ -1,35 +1,30 @@
 """Tests of what the pages ask: the answers are those of ``hopwatch report``."""
 
 from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy import Engine, event
+
 from hopwatch.dashboards.queries import overview
 from hopwatch.dashboards.queries.models import Edge
 from hopwatch.dashboards.queries.query_cache import Query
-from hopwatch.dashboards.queries.stream_queries import DAY_US
-from hopwatch.dashboards.queries.stream_queries import HOUR_US
-from hopwatch.dashboards.queries.stream_queries import StreamRangeQuery
-from hopwatch.dashboards.queries.stream_queries import StreamsOverviewQuery
-from hopwatch.dashboards.queries.stream_queries import WindowQuery
-from hopwatch.dashboards.queries.stream_queries import query_running_from_us
+from hopwatch.dashboards.queries.stream_queries import (
+    DAY_US,
+    HOUR_US,
+    StreamRangeQuery,
+    StreamsOverviewQuery,
+    WindowQuery,
+    query_running_from_us,
+)
 from hopwatch.display import step_marks
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import rollups
-from hopwatch.monitor.store import schema
+from hopwatch.monitor.results import Status, format_iso
+from hopwatch.monitor.store import dialect, reader, rollups, schema
 from hopwatch.monitor.store.writer import set_values
-from pathlib import Path
-from sqlalchemy import Engine
-from sqlalchemy import event
-from tests.support.dashboard_stores import build_windows
-from tests.support.dashboard_stores import chain
-from tests.support.dashboard_stores import fill
-from tests.support.dashboard_stores import store_url
-from tests.support.dashboard_stores import without_verdict
+from tests.support.dashboard_stores import build_windows, chain, fill, store_url, without_verdict
 from tests.support.spool import START_US
 from tests.support.windows import window
-from tests.support.workspace import Workspace
-from tests.support.workspace import one_of_ten_lost
+from tests.support.workspace import Workspace, one_of_ten_lost
 
 MINUTE_US = 60_000_000
 LIVE_STATEMENTS = 4

@@ -1,31 +1,26 @@
 """Tests of charts that are drawn for a document: axes with round numbers, titles and words, no markup of a name's."""
 
 from __future__ import annotations
+
 from dataclasses import replace
-from datetime import UTC
-from datetime import datetime
-from datetime import tzinfo
-from hopwatch.dashboards.charts import axes
-from hopwatch.dashboards.charts import live_chart
-from hopwatch.dashboards.charts import time_chart
+from datetime import UTC, datetime, tzinfo
+from itertools import pairwise
+from xml.etree import ElementTree as ET
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hopwatch.dashboards.charts import axes, live_chart, time_chart
 from hopwatch.dashboards.charts.time_chart import TimeChart
-from hopwatch.dashboards.queries.models import Edge
-from hopwatch.dashboards.queries.models import Graph
-from hopwatch.dashboards.queries.models import StreamRange
+from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange
 from hopwatch.dashboards.views import series
 from hopwatch.dashboards.views.address import HeatMeasure
 from hopwatch.dashboards.views.series import ChartPoint
 from hopwatch.monitor.results import Verdict
-from hypothesis import given
-from hypothesis import strategies as st
-from itertools import pairwise
 from tests.support.dashboard_stores import HOSTILE
-from tests.support.windows import at
-from tests.support.windows import lag
-from tests.support.windows import window
-from xml.etree import ElementTree as ET
-from zoneinfo import ZoneInfo
-import pytest
+from tests.support.windows import at, lag, window
 
 LAGS = {"lag_in_us": lag(5_000), "process_duration_p95_us": 1_000}
 

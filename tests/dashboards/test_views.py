@@ -1,46 +1,28 @@
 """Tests of what is shown: tables of what was read, and the words, figures and marks that come of it."""
 
 from __future__ import annotations
-from dataclasses import fields
-from dataclasses import replace
+
+from dataclasses import fields, replace
 from datetime import UTC
-from hopwatch.dashboards import markup
-from hopwatch.dashboards.charts import pathway as drawn
-from hopwatch.dashboards.queries.models import Edge
-from hopwatch.dashboards.queries.models import Graph
-from hopwatch.dashboards.queries.models import StreamRange
-from hopwatch.dashboards.queries.models import StreamSummary
-from hopwatch.dashboards.queries.models import StreamsOverview
-from hopwatch.dashboards.queries.models import WindowSummary
-from hopwatch.dashboards.views import conservation
-from hopwatch.dashboards.views import freshness
-from hopwatch.dashboards.views import overview
-from hopwatch.dashboards.views import pathway
-from hopwatch.dashboards.views import series
-from hopwatch.dashboards.views.address import HeatMeasure
-from hopwatch.display import colours
-from hopwatch.display import loss_table
-from hopwatch.display import texts
-from hopwatch.display.colours import DARK
-from hopwatch.display.colours import LIGHT
-from hopwatch.display.colours import Palette
-from hopwatch.display.colours import compute_contrast
-from hopwatch.monitor.results import Quantiles
-from hopwatch.monitor.results import RollUp
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.texts.read_progress import ReadProgress
-from hypothesis import given
-from hypothesis import strategies as st
 from itertools import product
-from tests.support.dashboard_stores import without_verdict
-from tests.support.windows import at
-from tests.support.windows import lag
-from tests.support.windows import window
 from typing import Any
 from zoneinfo import ZoneInfo
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hopwatch.dashboards import markup
+from hopwatch.dashboards.charts import pathway as drawn
+from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange, StreamsOverview, StreamSummary, WindowSummary
+from hopwatch.dashboards.views import conservation, freshness, overview, pathway, series
+from hopwatch.dashboards.views.address import HeatMeasure
+from hopwatch.display import colours, loss_table, texts
+from hopwatch.display.colours import DARK, LIGHT, Palette, compute_contrast
+from hopwatch.monitor.results import Quantiles, RollUp, Status, Verdict, WindowResult
+from hopwatch.monitor.texts.read_progress import ReadProgress
+from tests.support.dashboard_stores import without_verdict
+from tests.support.windows import at, lag, window
 
 MINUTE_US = 60_000_000
 

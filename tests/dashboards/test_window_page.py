@@ -1,38 +1,38 @@
 """Tests of the page of a window in every state that it may meet, as Streamlit runs it, without a browser."""
 
 from __future__ import annotations
+
 from dataclasses import replace
-from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US
-from hopwatch.dashboards.queries.query_cache import QueryCache
-from hopwatch.monitor import settings
-from hopwatch.monitor.kernel.masks import ids_from_bytes
-from hopwatch.monitor.kernel.tally import LostIds
-from hopwatch.monitor.kernel.tally import empty_tally
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
 from pathlib import Path
-from sqlalchemy import Engine
-from streamlit.testing.v1 import AppTest
-from tests.support.conclusions import build_conclusion
-from tests.support.conclusions import write_conclusions
-from tests.support.dashboard_stores import HOSTILE
-from tests.support.dashboard_stores import build_windows
-from tests.support.dashboard_stores import chain
-from tests.support.dashboard_stores import clock
-from tests.support.dashboard_stores import fill
-from tests.support.dashboard_stores import open_page
-from tests.support.dashboard_stores import read_elements
-from tests.support.dashboard_stores import read_page
-from tests.support.dashboard_stores import run_app
-from tests.support.dashboard_stores import store_url
-from tests.support.dashboard_stores import without_verdict
-from tests.support.spool import pack_ids
-from tests.support.windows import window
-from tests.support.workspace import Workspace
-from tests.support.workspace import one_of_ten_lost
 from typing import Any
 from uuid import UUID
+
 import pytest
+from sqlalchemy import Engine
+from streamlit.testing.v1 import AppTest
+
+from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
+from hopwatch.monitor import settings
+from hopwatch.monitor.kernel.masks import ids_from_bytes
+from hopwatch.monitor.kernel.tally import LostIds, empty_tally
+from hopwatch.monitor.results import Status, Verdict
+from tests.support.conclusions import build_conclusion, write_conclusions
+from tests.support.dashboard_stores import (
+    HOSTILE,
+    build_windows,
+    chain,
+    clock,
+    fill,
+    open_page,
+    read_elements,
+    read_page,
+    run_app,
+    store_url,
+    without_verdict,
+)
+from tests.support.spool import pack_ids
+from tests.support.windows import window
+from tests.support.workspace import Workspace, one_of_ten_lost
 
 AT_3 = "2026-01-01T00:03:00Z"
 

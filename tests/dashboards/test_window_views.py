@@ -1,40 +1,31 @@
 """Tests of what the pages of a window and of a message show: laws of their parts, decided without a store."""
 
 from __future__ import annotations
+
+import csv
+import io
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC
-from hopwatch.dashboards.queries.models import Edge
-from hopwatch.dashboards.queries.models import Graph
-from hopwatch.dashboards.queries.search_models import MessagePath
-from hopwatch.dashboards.queries.search_models import SearchResult
-from hopwatch.dashboards.queries.window_models import AgedOutRecords
-from hopwatch.dashboards.queries.window_models import Revision
-from hopwatch.dashboards.queries.window_models import WindowHole
-from hopwatch.dashboards.views import conservation
-from hopwatch.dashboards.views import journey
-from hopwatch.dashboards.views import lost_ids
-from hopwatch.dashboards.views import window_detail
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hopwatch.dashboards.queries.models import Edge, Graph
+from hopwatch.dashboards.queries.search_models import MessagePath, SearchResult
+from hopwatch.dashboards.queries.window_models import AgedOutRecords, Revision, WindowHole
+from hopwatch.dashboards.views import conservation, journey, lost_ids, window_detail
 from hopwatch.dashboards.views.journey import JourneyKey
 from hopwatch.display import texts
 from hopwatch.monitor.lookup.journey import MessageStamp
 from hopwatch.monitor.lookup.search import MissingMessage
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.results import Status, Verdict, WindowResult
 from hopwatch.probes.contract.ids import id_bytes
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.support.dashboard_stores import HOSTILE
-from tests.support.spool import WINDOW_POLICY
-from tests.support.spool import at_us
-from tests.support.spool import pack_ids
-from tests.support.windows import START_US
-from tests.support.windows import window
-from typing import Any
-import csv
-import io
-import pytest
+from tests.support.spool import WINDOW_POLICY, at_us, pack_ids
+from tests.support.windows import START_US, window
 
 CHAIN = Graph(("a", "b"), (Edge(0, 1, is_required=True),))
 COUNTS = st.integers(0, 10**9)

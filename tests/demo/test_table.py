@@ -1,18 +1,23 @@
 """Tests of the tables: what a person reads of a window."""
 
 from __future__ import annotations
+
+from io import StringIO
+from typing import Any
+
+import pytest
+from rich.console import Console
+
 from hopwatch.demo.comparison_line import ComparisonLine
 from hopwatch.demo.nodes import GATED_NODES
-from hopwatch.demo.table import build_comparison_table
-from hopwatch.demo.table import build_headings
-from hopwatch.demo.table import build_window_table
-from hopwatch.demo.table import format_window_cells
-from hopwatch.demo.table import format_window_line
-from io import StringIO
-from rich.console import Console
+from hopwatch.demo.table import (
+    build_comparison_table,
+    build_headings,
+    build_window_table,
+    format_window_cells,
+    format_window_line,
+)
 from tests.demo.report_window import window
-from typing import Any
-import pytest
 
 
 def test_a_final_window_shows_its_losses() -> None:

@@ -1,44 +1,26 @@
 """The dashboard as a person meets it: a real Chromium over a store that the monitor's own code has filled."""
 
 from __future__ import annotations
-from collections.abc import Iterator
-from hopwatch.monitor.store import dialect
-from hopwatch.monitor.store import schema
-from hopwatch.probes.contract.batch import BatchKind
-from pathlib import Path
-from playwright.sync_api import Browser
-from playwright.sync_api import Dialog
-from playwright.sync_api import Page
-from playwright.sync_api import expect
-from tests.e2e.browser import REFRESH_MS
-from tests.e2e.browser import SEEN_WITHIN_MS
-from tests.e2e.browser import cell_at
-from tests.e2e.browser import dashboard
-from tests.e2e.browser import drag_across
-from tests.e2e.browser import new_page
-from tests.e2e.page_elements import GRAPH
-from tests.e2e.page_elements import drawn_at
-from tests.e2e.page_elements import figure
-from tests.e2e.page_elements import row
-from tests.support.dashboard_stores import HOSTILE
-from tests.support.dashboard_stores import build_windows
-from tests.support.dashboard_stores import fill
-from tests.support.micro_batches import run_once
-from tests.support.spool import STREAM_CONFIGS
-from tests.support.spool import at_us
-from tests.support.spool import make_batch
-from tests.support.spool import observation_batch
-from tests.support.spool import window_ms
-from tests.support.spool import write_segment
-from tests.support.workspace import CONFIGURATION
-from tests.support.workspace import Workspace
-from typing import Any
-from typing import Final
+
 import json
-import pytest
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Browser, Dialog, Page, expect
+
+from hopwatch.monitor.store import dialect, schema
+from hopwatch.probes.contract.batch import BatchKind
+from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, cell_at, dashboard, drag_across, new_page
+from tests.e2e.page_elements import GRAPH, drawn_at, figure, row
+from tests.support.dashboard_stores import HOSTILE, build_windows, fill
+from tests.support.micro_batches import run_once
+from tests.support.spool import STREAM_CONFIGS, at_us, make_batch, observation_batch, window_ms, write_segment
+from tests.support.workspace import CONFIGURATION, Workspace
 
 MINUTES: Final = 12
 BAD_FROM: Final = 7

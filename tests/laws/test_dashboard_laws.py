@@ -1,45 +1,30 @@
 """Laws of what the dashboard shows: URLs come back, no chart is too large, nothing lost is shown as nothing."""
 
 from __future__ import annotations
+
+import random
+import re
 from dataclasses import replace
 from datetime import UTC
+from typing import Any, Final
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.charts import pathway as drawn
-from hopwatch.dashboards.queries.models import Edge
-from hopwatch.dashboards.queries.models import Graph
-from hopwatch.dashboards.queries.models import StreamRange
-from hopwatch.dashboards.views import address
-from hopwatch.dashboards.views import conservation
-from hopwatch.dashboards.views import display_range
-from hopwatch.dashboards.views import pathway
-from hopwatch.dashboards.views import series
-from hopwatch.dashboards.views.address import FoldState
-from hopwatch.dashboards.views.address import HeatMeasure
-from hopwatch.dashboards.views.address import PageAddress
-from hopwatch.dashboards.views.address import PageName
-from hopwatch.dashboards.views.address import RangePreset
-from hopwatch.dashboards.views.address import Zone
-from hopwatch.display import loss_table
-from hopwatch.display import step_marks
-from hopwatch.display import texts
+from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange
+from hopwatch.dashboards.views import address, conservation, display_range, pathway, series
+from hopwatch.dashboards.views.address import FoldState, HeatMeasure, PageAddress, PageName, RangePreset, Zone
+from hopwatch.display import loss_table, step_marks, texts
 from hopwatch.display.colours import LIGHT
 from hopwatch.monitor.outliers.explanation import Explanation
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.outliers.series_tracker import OutlierFinding
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
-from hypothesis import example
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
+from hopwatch.monitor.results import Verdict, WindowResult
 from tests.support.conclusions import window_results
 from tests.support.examples import examples
-from tests.support.windows import lag
-from tests.support.windows import window
-from typing import Any
-from typing import Final
-import random
-import re
+from tests.support.windows import lag, window
 
 MOST_US: Final = 4_000_000_000_000_000
 """About the year 2096."""

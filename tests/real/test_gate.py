@@ -1,38 +1,30 @@
 """The gate as it is served: over a store, for clients of Confluent's registry, with a real topic."""
 
 from __future__ import annotations
-from collections.abc import Iterator
-from confluent_kafka import Consumer
-from confluent_kafka import Producer
-from confluent_kafka.schema_registry import Schema
-from confluent_kafka.schema_registry import SchemaRegistryClient
-from confluent_kafka.schema_registry import SchemaRegistryError
-from confluent_kafka.schema_registry.avro import AvroDeserializer
-from confluent_kafka.schema_registry.avro import AvroSerializer
-from confluent_kafka.serialization import MessageField
-from confluent_kafka.serialization import SerializationContext
-from contextlib import contextmanager
-from pathlib import Path
-from servers.kafka import Kafka
-from servers.process import Process
-from servers.process import answers
-from servers.process import free_ports
-from servers.process import until
-from tests.real.gate_command import RUN
-from tests.repository import ROOT
-from tests.support.gate_client import CONFIG
-from tests.support.schemas import BROKEN
-from tests.support.schemas import FIRST
-from tests.support.schemas import SECOND
-from typing import Any
-from typing import Final
-import httpx
-import orjson
+
 import os
-import pytest
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import orjson
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, SchemaRegistryError
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+from servers.kafka import Kafka
+from servers.process import Process, answers, free_ports, until
+from tests.real.gate_command import RUN
+from tests.repository import ROOT
+from tests.support.gate_client import CONFIG
+from tests.support.schemas import BROKEN, FIRST, SECOND
 
 CASES: Final = int(os.environ.get("GATE_CASES", "20"))
 """Requests of each kind that are made of the OpenAPI document; GATE_CASES=… makes more."""

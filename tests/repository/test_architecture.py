@@ -1,10 +1,12 @@
 """Tests of the page on architecture: it names every folder, and every file that it names is there."""
 
 from __future__ import annotations
-from pathlib import Path
-from tests.repository import ROOT
-from typing import Final
+
 import re
+from pathlib import Path
+from typing import Final
+
+from tests.repository import ROOT
 
 PAGE: Final = (ROOT / "docs" / "ARCHITECTURE.md").read_text("utf-8")
 SOURCES: Final = (

@@ -1,14 +1,16 @@
 """Tests of the import contracts: they hold, and each of them would notice."""
 
 from __future__ import annotations
-from pathlib import Path
-from tests.repository import ROOT
-from typing import Final
+
 import os
 import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
+from typing import Final
+
+from tests.repository import ROOT
 
 PACKAGES: Final = ("src/hopwatch", "bench", "servers")
 FORBIDDEN: Final = [

@@ -1,19 +1,22 @@
 """Tests of all pages: the index has each, links lead somewhere, lines are short, what is quoted is the program's."""
 
 from __future__ import annotations
+
+import ast
+import re
+import shlex
+import tomllib
 from functools import cache
-from hopwatch.monitor import settings
 from pathlib import Path
+from typing import Final
+
+import pytest
+
+from hopwatch.monitor import settings
 from tests.repository import ROOT
 from tests.repository.deployment import commands
 from tests.repository.line_limits import MOST_COLUMNS
 from tests.support import page_blocks
-from typing import Final
-import ast
-import pytest
-import re
-import shlex
-import tomllib
 
 DOCS: Final = ROOT / "docs"
 PAGES: Final = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])

@@ -1,14 +1,17 @@
 """Tests of the one import package: whatever else a service calls its own, and nothing under a second name."""
 
 from __future__ import annotations
-from pathlib import Path
-from tests.repository import ROOT
-from typing import Final
+
 import ast
 import os
-import pytest
 import subprocess
 import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.repository import ROOT
 
 FOLDERS: Final = ("probes", "gate", "monitor", "alerts", "display", "dashboards", "cli", "demo")
 SERVICE: Final = """

@@ -1,24 +1,25 @@
 """Tests of pyproject.toml: what the package holds, what a probe needs, and a reason for every exception."""
 
 from __future__ import annotations
-from functools import partial
-from importlib.metadata import distribution
-from packaging.requirements import Requirement
-from pathlib import Path
-from tests.repository import ROOT
-from tests.repository.project import EMBEDDED
-from tests.repository.project import PROJECT
-from tests.repository.project import TEXT
-from typing import Final
-import hopwatch
+
 import json
-import pytest
 import re
 import subprocess
 import sys
 import tarfile
 import venv
 import zipfile
+from functools import partial
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Final
+
+import pytest
+from packaging.requirements import Requirement
+
+import hopwatch
+from tests.repository import ROOT
+from tests.repository.project import EMBEDDED, PROJECT, TEXT
 
 FOLDERS: Final = ("probes", "gate", "monitor", "alerts", "display", "dashboards", "cli", "demo")
 

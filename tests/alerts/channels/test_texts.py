@@ -1,20 +1,16 @@
 """Tests of what a person reads: golden texts, and limits that hold whatever is told."""
 
 from __future__ import annotations
+
 from dataclasses import replace
-from hopwatch.alerts.channels.slack import escape_text
-from hopwatch.alerts.channels.texts import MAX_TITLE
-from hopwatch.alerts.channels.texts import format_body
-from hopwatch.alerts.channels.texts import format_places
-from hopwatch.alerts.channels.texts import format_title
-from hopwatch.alerts.channels.texts import to_one_line
-from hopwatch.alerts.events import Event
-from hopwatch.alerts.events import Notification
+
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.deliveries import NOTIFICATIONS
-from tests.support.deliveries import firing
-from tests.support.deliveries import storm
+
+from hopwatch.alerts.channels.slack import escape_text
+from hopwatch.alerts.channels.texts import MAX_TITLE, format_body, format_places, format_title, to_one_line
+from hopwatch.alerts.events import Event, Notification
+from tests.support.deliveries import NOTIFICATIONS, firing, storm
 
 SUMMARY = "lost: 20 of 1,000 messages (2.00%) surely lost at b of orders on a -> b, over 1.00%"
 FACTS = f"""lost ids: {"0a" * 16}, {"0b" * 16}

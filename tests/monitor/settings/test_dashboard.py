@@ -1,16 +1,16 @@
 """Tests of ``[dashboard]`` and its login: what is right, what is said of what is not, where secrets may stand."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
 from hopwatch.monitor.errors import SettingsError
 from hopwatch.monitor.settings import load
 from hopwatch.monitor.settings.dashboard import parse_origin
-from pathlib import Path
-from tests.support.login_settings import HIDDEN
-from tests.support.login_settings import LOGIN
-from tests.support.login_settings import SIGNING
-from typing import Any
-from typing import Final
-import pytest
+from tests.support.login_settings import HIDDEN, LOGIN, SIGNING
 
 
 def login(folder: Path, text: str = LOGIN, **environ: str) -> Any:  # noqa: ANN401 - the settings of one table
