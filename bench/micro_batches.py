@@ -70,7 +70,9 @@ def sums(folder: Path, streams: int, history: int, spans: Mapping[str, int]) -> 
         for name in names:
             with engine.begin() as connection:
                 began_s = time.perf_counter()
-                counts = StoredPastWindows(connection).counts(name, OBJECTIVE, START_US - minutes * WINDOW_US, START_US)
+                counts = StoredPastWindows(connection).sum_counts(
+                    name, OBJECTIVE, START_US - minutes * WINDOW_US, START_US
+                )
                 took_ms.append((time.perf_counter() - began_s) * 1e3)
             if counts.bad != minutes:
                 raise WrongResultError(f"{minutes} minutes with a bad message each summed to {counts.bad}")

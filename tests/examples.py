@@ -1,4 +1,4 @@
-"""How many cases hypothesis tries of a law that needs more of them than other laws, or that can afford only fewer."""
+"""Numbers of hypothesis examples for laws that need more of them than others, or can afford only fewer."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def test_a_page_of_a_burnt_budget_names_the_worst_node_and_lost_ids() -> None:
     play.want(101, 101, FIRING, BURN).run(103.5, begin=100)
     ids = tuple(f"{n:032x}" for n in range(5))
     page = next(one for _, one in play.said if one.key == BURN)
-    now = play.standing.incidents[BURN].notification
+    now = play.snapshot.incidents[BURN].notification
     assert now is not None
     for told in (page, now):
         (alert,) = told.alerts

@@ -177,7 +177,7 @@ def titled() -> Mail:
 @given(NOTIFICATIONS)
 def test_no_name_gets_out_of_its_place(told: Notification) -> None:
     """Whatever it is made of: the headers are ours, one line each, and the bounds hold."""
-    mail = titled()._mail(delivery(told), NOW_US)
+    mail = titled()._build_mail(delivery(told), NOW_US)
     parsed = email.message_from_bytes(mail.as_bytes(), policy=default)
     assert [name for name in parsed if name in {"Bcc", "Cc"}] == []
     assert len(parsed.get_all("To", [])) == 1

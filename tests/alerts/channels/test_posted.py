@@ -102,7 +102,7 @@ def test_no_name_calls_anybody_in_slack(told: Notification) -> None:
     """Whatever it is made of; and Slack's bounds hold."""
     with_template = "{{ summary }} {{ labels.team }} {% for a in alerts %}{{ a.node }}{% endfor %}"
     for template in ("", with_template):
-        message = somewhere(template)._message(delivery(told))
+        message = somewhere(template)._build_message(delivery(told))
         text = message["blocks"][1]["text"]["text"]
         assert 0 < len(text) <= slack.MAX_TEXT
         assert "<" not in text + message["text"]

@@ -135,7 +135,7 @@ def test_an_alert_has_the_figures_of_a_window_as_it_is_now(versions: list[tuple[
         play.amend(moment, minute, **fields)
         last[at(minute)] = lost
         play.step(moment)
-        for incident in play.standing.incidents.values():
+        for incident in play.snapshot.incidents.values():
             assert incident.notification is not None
             for alert in incident.notification.alerts:
                 now = last[alert.window_start_us]
@@ -148,7 +148,7 @@ def test_a_state_of_a_version_before_is_read() -> None:
     """It has the newest bad reading alone, with one value less."""
     play = Play(build_rules(ONLY_LOSS)).push(10, lost={"b": 20}).push(11, lost={"b": 447}).want(11, 11.1, FIRING, LOSS)
     play.run(13)
-    (state,) = [state for series, state in play.standing.states.items() if series.node == "b"]
+    (state,) = [state for series, state in play.snapshot.states.items() if series.node == "b"]
     text = state_json.format_state(state)
     assert state_json.parse_state(state.series, text) == state
     told = json.loads(text)

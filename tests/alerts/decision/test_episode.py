@@ -120,7 +120,7 @@ def test_a_state_is_spent_when_it_can_say_nothing_more() -> None:
     assert not is_expired(over, at(0) + FLAP_MEMORY_US)
     assert is_expired(AlertState(SERIES), at(0))
     for kept in (
-        replace(over, told_as="loss/page/orders"),
+        replace(over, incident_key="loss/page/orders"),
         replace(over, run=AlertEpisode(Phase.PENDING)),
         replace(over, marks={at(0): True}),
     ):

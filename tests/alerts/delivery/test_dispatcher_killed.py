@@ -20,7 +20,7 @@ from tests.monitor.manual_clock import ManualClock
 
 
 def run(engine: Engine, file: Path, dies_at: int, *alertmanager: str) -> int:
-    """Run a courier's process until it is killed, or nothing is due; return how it ended."""
+    """Run a dispatcher's process until it is killed, or nothing is due; return how it ended."""
     url = engine.url.render_as_string(hide_password=False)
     command = [
         sys.executable,
