@@ -22,7 +22,7 @@ from tests.monitor.manual_clock import ManualClock
 
 @dataclass
 class Post(Play):
-    """A play whose notifications go through a store and a dispatcher to receivers; ``routes`` names those of all news."""
+    """A play whose notifications go through a store and a dispatcher to receivers; ``routes`` are theirs."""
 
     engine: Engine = field(kw_only=True)
     routes: tuple[str, ...] = ("pager",)
