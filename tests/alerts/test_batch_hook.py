@@ -175,7 +175,7 @@ def test_alerts_of_rules_that_are_gone_end(engine: Engine, tmp_path: Path) -> No
 
 
 def test_without_a_channel_there_is_a_history_alone(engine: Engine, tmp_path: Path) -> None:
-    """What nobody is sent is kept all the same."""
+    """Without a channel, notifications are kept in the history."""
     play(MicroBatches(STREAM_CONFIGS, engine, follower=AlertHook(rules())), tmp_path)
     assert (len(dump_tables(engine)["alert_history"]), dump_tables(engine)["alert_outbox"]) == (3, [])
 

@@ -1,4 +1,4 @@
-"""From the decision to the page, through a real store, dispatcher, channel and Alertmanager: none missed, none twice."""
+"""From decision to page, through a real store, dispatcher, channel and Alertmanager: none missed, none twice."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ TABLE: Final = {
 
 @pytest.mark.parametrize(("readings", "phases", "bads", "goods"), TABLE.values(), ids=TABLE)
 def test_where_it_stands_behind_every_window(readings: str, phases: str, bads: list[int], goods: list[int]) -> None:
-    """Of a rule that waits for two bad windows, and for three good ones."""
+    """The phase after each window of a rule that fires after two bad windows and ends after three good ones."""
     state = AlertState(SERIES)
     found = []
     for minute, reading in enumerate(readings):

@@ -68,7 +68,7 @@ def test_what_is_due_is_sent_and_noted(engine: Engine, clock: ManualClock, pager
 
 
 def test_nothing_is_sent_within_a_transaction(engine: Engine, clock: ManualClock) -> None:
-    """Whoever writes to the store while a channel is at it does not wait."""
+    """Other writers to the store do not wait while a channel sends."""
 
     class Busy(Receiver):
         def send(self, delivery: Delivery, now_us: int) -> Outcome:
@@ -119,7 +119,7 @@ class Losable:
 def test_nothing_is_sent_from_a_store_that_is_another_monitor_s(
     engine: Engine, clock: ManualClock, pager: Receiver
 ) -> None:
-    """Who has taken it delivers what is in it."""
+    """The monitor that holds the store delivers its outbox."""
     hold = Losable()
     put(engine, notification())
     dispatcher = Dispatcher(engine, Routing({"pager": pager}), clock, hold)
@@ -182,7 +182,7 @@ def test_a_channel_that_is_down_is_asked_three_times_a_round(
 
 
 def test_a_few_that_always_fail_stand_in_nobody_s_way(engine: Engine, clock: ManualClock) -> None:
-    """Whichever they are: the order changes with every try, and what is new goes first."""
+    """New deliveries go first, and the order of the others changes with every try."""
 
     class Picky(Receiver):
         def send(self, delivery: Delivery, now_us: int) -> Outcome:
@@ -271,7 +271,7 @@ def test_a_clock_that_is_put_forward_gives_nothing_up(engine: Engine, clock: Man
 def test_a_channel_that_is_not_configured_any_more_is_given_up(
     engine: Engine, clock: ManualClock, log: list[dict[str, str]]
 ) -> None:
-    """With what is open sent through those that are; told once, and never looked at again."""
+    """Deliveries for a removed channel are given up and logged once; open incidents go through the others."""
     put(engine, *many(3), channels=("old",))
     pager = Receiver(clock)
     dispatcher = Dispatcher(engine, Routing({"pager": pager}, lambda _: ("pager",)), clock)
@@ -287,7 +287,7 @@ def test_a_channel_that_is_not_configured_any_more_is_given_up(
 
 
 def test_a_new_channel_is_told_of_what_is_open(engine: Engine, clock: ManualClock) -> None:
-    """Also of what was told so long ago that it is pruned; nothing of what is over, and nothing twice."""
+    """A new channel gets every open incident once, also one whose history is pruned, and no ended one."""
     put(engine, notification(), notification(stream="refunds"), notification(stream="trades"))
     put(engine, notification(Event.RESOLVED, "refunds"))
     for number in (1, 2, 3, 4):
@@ -319,7 +319,7 @@ def test_what_was_given_up_is_tried_anew_by_a_monitor_that_starts(
 
 
 def test_a_fallback_that_is_not_configured_is_none(engine: Engine, clock: ManualClock, pager: Receiver) -> None:
-    """Nothing is put where nobody takes it."""
+    """No row is enqueued for a fallback that is not configured."""
     fails(pager, WRONG)
     put(engine, notification())
     Dispatcher(engine, Routing({"pager": pager}, fallbacks={"pager": "nobody"}), clock).deliver_due()
@@ -327,7 +327,7 @@ def test_a_fallback_that_is_not_configured_is_none(engine: Engine, clock: Manual
 
 
 def test_channels_that_stand_in_for_each_other_end(engine: Engine, clock: ManualClock) -> None:
-    """What is handed over is not handed back."""
+    """A notification that was handed over is not handed back."""
     ways = {name: fails(Receiver(clock), WRONG) for name in ("pager", "mail")}
     put(engine, notification())
     dispatcher = Dispatcher(engine, Routing(ways, fallbacks={"pager": "mail", "mail": "pager"}), clock)

@@ -165,7 +165,7 @@ class Failing(MemoryLock):
 def test_a_store_that_fails_is_told_once(
     error: Exception, told: str, store: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever it raises; it is asked again, and what waited is delivered."""
+    """A failing store is logged once and polled again, and waiting deliveries are sent."""
     monkeypatch.setattr(threads, "POLL_S", 0.01)
     put(store, notification())
     with capture_logs() as log:
