@@ -58,7 +58,7 @@ def test_every_rule_asks_for_what_is_exported(query: str) -> None:
 
 
 def test_every_recorded_rule_is_used() -> None:
-    """Every recording rule is used by another rule or a panel."""
+    """Every recording rule is used by an alerting rule."""
     asked = " ".join(rule["expr"] for rule in ALERTS.values())
     assert [name for name in RECORDED if name not in asked] == []
 

@@ -166,7 +166,7 @@ channel.close()
 
 
 def test_a_process_does_not_wait_for_an_alertmanager_that_hangs() -> None:
-    """A process ends at once; the next one sends again, as a container that lingers is killed."""
+    """A process ends while its posts to Alertmanager hang."""
     with receiving(hangs) as one, receiving(hangs) as other:
         command = [sys.executable, "-c", ENDS, one.url(), other.url()]
         with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=ROOT) as process:

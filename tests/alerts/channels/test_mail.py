@@ -148,7 +148,7 @@ def test_a_server_that_says_too_much_is_not_heard_out(command: str) -> None:
 
 
 def test_a_server_that_is_not_there_is_tried_again() -> None:
-    """A server that cannot be reached, or accepts no mail, is a temporary failure."""
+    """A server that cannot be reached, or whose address is refused, is a temporary failure."""
     with taking_mail() as box:
         pass
     assert of(box).send(delivery(), NOW_US) == Failure(
