@@ -38,8 +38,8 @@ class AlertHook:
         result = conclusion.result
         if not result.status.is_final or result.stream not in self.rules.streams:
             return None
-        told = zip(result.nodes, conclusion.lost, strict=True)
-        lost_ids = {node.node: _format_lost_ids(node, lost.message_ids.tobytes(), lost.names) for node, lost in told}
+        pairs = zip(result.nodes, conclusion.lost, strict=True)
+        lost_ids = {node.node: _format_lost_ids(node, lost.message_ids.tobytes(), lost.names) for node, lost in pairs}
         outliers = {node: tuple(map(_build_outlier, found)) for node, found in conclusion.outliers.items()}
         return WindowInput(result, conclusion.tally.lags, lost_ids, outliers)
 
@@ -50,14 +50,14 @@ class AlertHook:
         """
         if not noted and alert_state.read_clock_us(connection) >= watermark_us - watermark_us % WINDOW_US:
             return
-        alert_state.write_counts(connection, self._counts(noted))
+        alert_state.write_counts(connection, self._count_windows(noted))
         before = alert_state.read_snapshot(connection)
         decision = evaluate(self.rules, noted, before, watermark_us, alert_state.StoredPastWindows(connection))
-        alert_state.write_snapshot(connection, before, decision.standing)
-        said = decision.notifications
-        outbox.enqueue(connection, said, [self.routes(notification) for notification in said])
+        alert_state.write_snapshot(connection, before, decision.snapshot)
+        notifications = decision.notifications
+        outbox.enqueue(connection, notifications, [self.routes(notification) for notification in notifications])
 
-    def _counts(self, noted: Sequence[WindowInput]) -> dict[alert_state.ObjectiveKey, ObjectiveCounts | None]:
+    def _count_windows(self, noted: Sequence[WindowInput]) -> dict[alert_state.ObjectiveKey, ObjectiveCounts | None]:
         return {
             (minute.result.stream, objective.name, minute.result.window_start_us): burn_rate.count_window(
                 objective, self.rules.streams[minute.result.stream], minute

@@ -42,18 +42,19 @@ def query_history_json(engine: Engine, key: str | None, from_us: int | None, mos
     Raises:
         StoreError: the store cannot be read.
     """
-    wanted = history_queries.select_newest(min(most, MAX_SHOWN))
-    wanted = wanted if key is None else wanted.where(_history.key == key)
-    wanted = wanted if from_us is None else wanted.where(_history.at_us >= from_us)
+    query = history_queries.select_newest(min(most, MAX_SHOWN))
+    query = query if key is None else query.where(_history.key == key)
+    query = query if from_us is None else query.where(_history.at_us >= from_us)
     with schema.open_snapshot(engine) as connection:
-        told = history_queries.query_history(connection, wanted)
+        entries = history_queries.query_history(connection, query)
     return [
-        notification_to_json(one.notification) | {"channels": [_delivery_to_json(sending) for sending in one.sendings]}
-        for one in told
+        notification_to_json(entry.notification)
+        | {"channels": [_delivery_to_json(delivery) for delivery in entry.deliveries]}
+        for entry in entries
     ]
 
 
-def acknowledge_incident(engine: Engine, key: str, taken: Acknowledgement) -> Acknowledgement:
+def acknowledge_incident(engine: Engine, key: str, acknowledgement: Acknowledgement) -> Acknowledgement:
     """Acknowledge an incident; return its acknowledgement, which stays the first one while the incident lasts.
 
     Raises:
@@ -62,11 +63,13 @@ def acknowledge_incident(engine: Engine, key: str, taken: Acknowledgement) -> Ac
     """
     with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
         schema.check_version(connection)
-        every = history_queries.query_open_incidents(connection)
-        opened = {one.notification.key: one.opened_us for one in every if not _is_heartbeat(one)}
+        incidents = history_queries.query_open_incidents(connection)
+        opened = {
+            incident.notification.key: incident.opened_us for incident in incidents if not _is_heartbeat(incident)
+        }
         if key not in opened:
             known = ", ".join(sorted(opened)) or "none"
-            raise ConfigurationError(f"{_describe_refusal(key, every)}; open are: {known}")
+            raise ConfigurationError(f"{_describe_refusal(key, incidents)}; open are: {known}")
         first = connection.execute(
             select(_acknowledgements.by, _acknowledgements.at_us, _acknowledgements.note).where(
                 *_is_acknowledgement_of(key, opened[key])
@@ -74,19 +77,25 @@ def acknowledge_incident(engine: Engine, key: str, taken: Acknowledgement) -> Ac
         ).first()
         if first is not None:
             return Acknowledgement(*first)
-        row = {"key": key, "opened_us": opened[key], "at_us": taken.at_us, "by": taken.by, "note": taken.note}
+        row = {
+            "key": key,
+            "opened_us": opened[key],
+            "at_us": acknowledgement.at_us,
+            "by": acknowledgement.by,
+            "note": acknowledgement.note,
+        }
         connection.execute(dialect.upsert(connection, tables.alert_acknowledgements), [row])
-    return taken
+    return acknowledgement
 
 
-def _is_heartbeat(one: OpenIncident) -> bool:
+def _is_heartbeat(incident: OpenIncident) -> bool:
     """Return whether it is the heartbeat, which stands while all is well and is no incident."""
-    return one.notification.kind is AlertKind.HEARTBEAT
+    return incident.notification.kind is AlertKind.HEARTBEAT
 
 
-def _describe_refusal(key: str, every: Sequence[OpenIncident]) -> str:
+def _describe_refusal(key: str, incidents: Sequence[OpenIncident]) -> str:
     """Describe why this key cannot be acknowledged."""
-    if any(one.notification.key == key for one in every):
+    if any(incident.notification.key == key for incident in incidents):
         return f"{key!r:.200} is the heartbeat, which stands while all is well, and no incident to acknowledge"
     return f"no incident {key!r:.200} is open"
 
@@ -98,30 +107,33 @@ def _is_acknowledgement_of(key: str, opened_us: int) -> tuple[ColumnElement[bool
 
 def notification_to_json(notification: Notification) -> Json:
     """Return a notification as ``--json`` shows it: times as ISO 8601, lags in µs."""
-    told: Json = json.loads(to_json(notification))
-    del told["is_news"], told["version"]
-    for one in (told, *told["alerts"]):
+    document: Json = json.loads(to_json(notification))
+    del document["is_news"], document["version"]
+    for part in (document, *document["alerts"]):
         for name in ("since_us", "at_us", "window_start_us"):
-            if name in one:
-                one[name.removesuffix("_us")] = format_iso(one.pop(name))
-    return told
+            if name in part:
+                part[name.removesuffix("_us")] = format_iso(part.pop(name))
+    return document
 
 
-def _delivery_to_json(sending: ChannelDelivery) -> Json:
-    told: Json = {"channel": sending.channel, "state": sending.fate.value, "tries": sending.tries}
-    return told | {"last_error": sending.last_error}
+def _delivery_to_json(delivery: ChannelDelivery) -> Json:
+    document: Json = {"channel": delivery.channel, "state": delivery.state.value, "tries": delivery.tries}
+    return document | {"last_error": delivery.last_error}
 
 
-def _incident_to_json(one: OpenIncident) -> Json:
-    told = acknowledgement_to_json(one.taken) if one.taken else None
-    return notification_to_json(one.notification) | {"opened": format_iso(one.opened_us), "acknowledged": told}
+def _incident_to_json(incident: OpenIncident) -> Json:
+    acknowledgement = acknowledgement_to_json(incident.acknowledgement) if incident.acknowledgement else None
+    return notification_to_json(incident.notification) | {
+        "opened": format_iso(incident.opened_us),
+        "acknowledged": acknowledgement,
+    }
 
 
-def acknowledgement_to_json(taken: Acknowledgement) -> Json:
+def acknowledgement_to_json(acknowledgement: Acknowledgement) -> Json:
     """Return an acknowledgement as ``--json`` shows it."""
-    return {"by": taken.by, "at": format_iso(taken.at_us), "note": taken.note}
+    return {"by": acknowledgement.by, "at": format_iso(acknowledgement.at_us), "note": acknowledgement.note}
 
 
-def _alert_to_json(one: UnnotifiedAlert) -> Json:
+def _alert_to_json(alert: UnnotifiedAlert) -> Json:
     names = ("rule", "severity", "stream", "node")
-    return {name: getattr(one, name) for name in names} | {"since": format_iso(one.since_us)}
+    return {name: getattr(alert, name) for name in names} | {"since": format_iso(alert.since_us)}

@@ -171,30 +171,34 @@ def from_json(text: str) -> Notification:
         EventError: the text is none, or of a version that this program does not know.
     """
     try:
-        told = json.loads(text)
-        version = told["version"]
+        document = json.loads(text)
+        version = document["version"]
     except (ValueError, TypeError, KeyError):
         raise EventError(f"a notification is a JSON object with a version, got {text!r:.80}") from None
     if version != VERSION:
         raise EventError(f"a notification of version {version} is not known here, only {VERSION}: use a newer program")
     try:
-        return _parse_notification(told)
+        return _parse_notification(document)
     except (ValueError, TypeError, KeyError) as error:
         raise EventError(f"a notification of version {VERSION} lacks something: {error}; got {text!r:.80}") from None
 
 
-def _parse_notification(told: Mapping[str, Any]) -> Notification:
-    values = _known_fields(Notification, told)
-    values |= {"event": Event(told["event"]), "kind": AlertKind(told["kind"]), "severity": Severity(told["severity"])}
-    return Notification(**values | {"alerts": tuple(_parse_alert(alert) for alert in told["alerts"])})
+def _parse_notification(document: Mapping[str, Any]) -> Notification:
+    values = _known_fields(Notification, document)
+    values |= {
+        "event": Event(document["event"]),
+        "kind": AlertKind(document["kind"]),
+        "severity": Severity(document["severity"]),
+    }
+    return Notification(**values | {"alerts": tuple(_parse_alert(alert) for alert in document["alerts"])})
 
 
-def _parse_alert(told: Mapping[str, Any]) -> Alert:
-    values = _known_fields(Alert, told)
-    values |= {"kind": AlertKind(told["kind"]), "severity": Severity(told["severity"])}
-    values |= {"word": Word(told["word"]), "unit": Unit(told["unit"]), "lost_ids": tuple(told["lost_ids"])}
+def _parse_alert(document: Mapping[str, Any]) -> Alert:
+    values = _known_fields(Alert, document)
+    values |= {"kind": AlertKind(document["kind"]), "severity": Severity(document["severity"])}
+    values |= {"word": Word(document["word"]), "unit": Unit(document["unit"]), "lost_ids": tuple(document["lost_ids"])}
     return Alert(**values)
 
 
-def _known_fields(of: type[Alert | Notification], told: Mapping[str, Any]) -> dict[str, Any]:
-    return {field.name: told[field.name] for field in fields(of) if field.name in told}
+def _known_fields(record: type[Alert | Notification], document: Mapping[str, Any]) -> dict[str, Any]:
+    return {field.name: document[field.name] for field in fields(record) if field.name in document}

@@ -29,13 +29,13 @@ def _build_rules_of_table(table: AnyRule, settings: Settings) -> list[AlertRule]
     if isinstance(table, BurnRateRule):
         severities = dict.fromkeys(window.severity for window in table.windows)
         return [_build_rule(table, settings, severity, _burn_rate_fields(table, severity)) for severity in severities]
-    given: dict[str, Any] = {"over_us": getattr(table, "over_us", 0)}
+    extra: dict[str, Any] = {"over_us": getattr(table, "over_us", 0)}
     if hasattr(table, "stamp"):
-        given["sides"] = _SIDES[table.stamp]
-    return [_build_rule(table, settings, table.severity, given)]
+        extra["sides"] = _SIDES[table.stamp]
+    return [_build_rule(table, settings, table.severity, extra)]
 
 
-def _build_rule(table: AnyRule, settings: Settings, severity: str, given: Mapping[str, Any]) -> AlertRule:
+def _build_rule(table: AnyRule, settings: Settings, severity: str, extra: Mapping[str, Any]) -> AlertRule:
     spans = {name: getattr(table, f"{name}_us", 0) for name in ("for", "keep_firing_for")}
     return AlertRule(
         name=table.display_name,
@@ -48,7 +48,7 @@ def _build_rule(table: AnyRule, settings: Settings, severity: str, given: Mappin
         nodes=frozenset(getattr(table, "nodes", ())),
         labels=dict(table.labels),
         runbook=table.runbook or f"{settings.alerts.runbooks.rstrip('/')}/{table.kind}.md",
-        **given,
+        **extra,
     )
 
 

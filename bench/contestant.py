@@ -53,7 +53,7 @@ def run(function: str, folder: Path, **arguments: object) -> ContestantRun:
             process = subprocess.Popen(command, stdout=file, stderr=file, env=_environment())  # noqa: S603
             try:
                 while not _has_ended(process):
-                    peak.look(process.pid, Path(own))
+                    peak.record_peak(process.pid, Path(own))
             finally:
                 process.kill()
                 code = process.wait()

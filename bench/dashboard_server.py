@@ -57,7 +57,7 @@ class DashboardServer:
         time.sleep(2 * TOLD_EVERY_S)
         trips, statements = json.loads(self.counts.read_text("ascii"))
         taken_s = cpu_s(self.process)
-        self.peak.look(self.process, self.counts.parent)
+        self.peak.record_peak(self.process, self.counts.parent)
         return ServerSample(time.perf_counter(), taken_s, trips, statements)
 
 

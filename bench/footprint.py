@@ -25,7 +25,7 @@ class Footprint:
     mapped_bytes: int = 0
     disk_bytes: int = 0
 
-    def look(self, process: int, folder: Path) -> None:
+    def record_peak(self, process: int, folder: Path) -> None:
         """Take a sample of a process, all below it, and a folder."""
         sizes = [sizes_of(number) for number in family(process)]
         memory, mapped = (sum(column) for column in zip(*sizes, strict=True)) if sizes else (0, 0)

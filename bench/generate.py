@@ -127,7 +127,7 @@ def _write(made: GeneratedWork, *, with_parquet: bool) -> list[int]:
                 _write_parquet(made.parquet(window), observed)
             yield from observed
 
-    ExpectedResults.of(written()).save(made.folder / "truth.npz")
+    ExpectedResults.from_blocks(written()).save(made.folder / "truth.npz")
     return writer.close()
 
 

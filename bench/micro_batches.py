@@ -49,12 +49,12 @@ def decide(folder: Path, streams: int, nodes: int, history: int, broken: int = 6
     """Run micro-batches: all is well, all is well behind a lost message, all nodes break and stay broken."""
     play = Play(engine_at(folder), Fleet(streams, nodes))
     play.remember(history)
-    told = {WELL: play.told([play.batch(play.well) for _ in range(ROUNDS)], pages=0)}
+    told = {WELL: play.summarise_rounds([play.batch(play.well) for _ in range(ROUNDS)], pages=0)}
     play.scar()
-    told[SCARRED] = play.told([play.batch(play.well) for _ in range(ROUNDS)], pages=0)
-    told[STRUCK] = play.told([play.batch(play.lossy)], pages=1)
+    told[SCARRED] = play.summarise_rounds([play.batch(play.well) for _ in range(ROUNDS)], pages=0)
+    told[STRUCK] = play.summarise_rounds([play.batch(play.lossy)], pages=1)
     play.catch_up(play.lossy, broken - 1 - ROUNDS)
-    told[BROKEN] = play.told([play.batch(play.lossy) for _ in range(ROUNDS)], pages=1)
+    told[BROKEN] = play.summarise_rounds([play.batch(play.lossy) for _ in range(ROUNDS)], pages=1)
     return told
 
 
@@ -70,7 +70,9 @@ def sums(folder: Path, streams: int, history: int, spans: Mapping[str, int]) -> 
         for name in names:
             with engine.begin() as connection:
                 began_s = time.perf_counter()
-                counts = StoredPastWindows(connection).counts(name, OBJECTIVE, START_US - minutes * WINDOW_US, START_US)
+                counts = StoredPastWindows(connection).sum_counts(
+                    name, OBJECTIVE, START_US - minutes * WINDOW_US, START_US
+                )
                 took_ms.append((time.perf_counter() - began_s) * 1e3)
             if counts.bad != minutes:
                 raise WrongResultError(f"{minutes} minutes with a bad message each summed to {counts.bad}")
@@ -139,7 +141,7 @@ class Play:
             self._alerting.follow(connection, noted, self._final_at_us(starts_us[-1]))
         self._start_us += minutes * WINDOW_US
 
-    def told(self, spans: list[BatchSpans], pages: int) -> Json:
+    def summarise_rounds(self, spans: list[BatchSpans], pages: int) -> Json:
         """Return the median of some micro-batches, by the end of which so many pages have to be told.
 
         Raises:

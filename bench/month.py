@@ -134,7 +134,12 @@ def concluded(  # noqa: PLR0913, PLR0917 - all that a window is made of
     lags = tuple(NodeLags(*(pool[place] for place in of_node)) for of_node in drawn)
     tally = replace(empty_tally(rules.pathway), lags=lags)
     return Conclusion(
-        result, tally, tuple(LostIds.of(windows.ids(dice, 0)) for _ in nodes), is_settled=True, books=b"", changed=None
+        result,
+        tally,
+        tuple(LostIds.from_ids(windows.ids(dice, 0)) for _ in nodes),
+        is_settled=True,
+        books=b"",
+        changed=None,
     )
 
 

@@ -50,13 +50,13 @@ def ours(folder: Path, streams: int, nodes: int, past: int = PAST, rounds: int =
     """Let windows enter the series of all streams, through the store, as a micro-batch does."""
     fleet = Fleet(streams, nodes)
     watch = start_watch(folder, fleet, build_memory(past, np.random.default_rng(2)))
-    spans_ms = [watch.look(watch.next()) for _ in range(watch.most_windows)]
+    spans_ms = [watch.time_windows(watch.next()) for _ in range(watch.most_windows)]
     watch.strike()
     memory_bytes = sum(_size(one) for one in watch.ledger.watched.values())
     start_us = watch.start_us - AGO * WINDOW_US
     lossy, well = ([watch.window(name, start_us, is_lossy=one) for name in fleet.paths] for one in (True, False))
-    all_ms = [watch.look(well if number % 2 else lossy) for number in range(AMENDED_ROUNDS)]
-    node_ms = [watch.look([_struck(lossy[0], number)]) for number in range(rounds)]
+    all_ms = [watch.time_windows(well if number % 2 else lossy) for number in range(AMENDED_ROUNDS)]
+    node_ms = [watch.time_windows([_struck(lossy[0], number)]) for number in range(rounds)]
     return {
         "next_ms": median(spans_ms[-rounds:]),
         "all_ms": median(all_ms),
@@ -145,7 +145,7 @@ class Watch:
         """Return a window of a stream."""
         return windows.window(stream, self._paths[stream], start_us, self._dice, is_lossy=is_lossy)
 
-    def look(self, results: list[WindowResult]) -> float:
+    def time_windows(self, results: list[WindowResult]) -> float:
         """Let windows enter, and return how long that took in ms."""
         nothing = empty_tally(self._rules.pathway)
         made = [Conclusion(one, nothing, (), is_settled=True, books=b"", changed=None) for one in results]
@@ -158,7 +158,7 @@ class Watch:
             WrongResultError: nothing is found there.
         """
         results = self.next()
-        self.look([_struck(results[0], 0), *results[1:]])
+        self.time_windows([_struck(results[0], 0), *results[1:]])
         found = outliers.query_findings(self._engine, results[0].stream, self.start_us)
         if not any(finding.node == "n0" for _, finding in found):
             raise WrongResultError(f"{OURS} found nothing of a node with a tenth of its messages, late by an hour")

@@ -46,7 +46,7 @@ class ExpectedResults:
     lags: NDArray[np.int64]
 
     @classmethod
-    def of(cls, blocks: Iterable[Block]) -> ExpectedResults:
+    def from_blocks(cls, blocks: Iterable[Block]) -> ExpectedResults:
         """Return what is there in the blocks."""
         rows = [
             (

@@ -129,7 +129,7 @@ def conclusion(result: WindowResult, of: StreamConfig, dice: Dice) -> Conclusion
     """Return a window with the digests and the lost ids that go with it; all nodes share the figures of one."""
     digests = [tdigest.build((_LAG_US * dice.lognormal(size=1_000)).astype(np.int64)) for _ in range(3)]
     tally = replace(empty_tally(of.pathway), lags=(NodeLags(*digests),) * len(result.nodes))
-    lost = tuple(LostIds.of(ids(dice, LOST_IDS if node.loss_lower else 0)) for node in result.nodes)
+    lost = tuple(LostIds.from_ids(ids(dice, LOST_IDS if node.loss_lower else 0)) for node in result.nodes)
     return Conclusion(result, tally, lost, is_settled=True, books=b"", changed=None)
 
 

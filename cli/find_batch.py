@@ -47,7 +47,7 @@ def find_ids(chosen: Settings, ids_from: str, stream: str | None, *, as_json: bo
 
 def _format_line(fate: Fate) -> str:
     where = fate.message
-    return f"{fate.told} ({where.stream}, window {format_iso(where.window_start_us)})"
+    return f"{fate.description} ({where.stream}, window {format_iso(where.window_start_us)})"
 
 
 def _to_json(fate: Fate) -> dict[str, Any]:

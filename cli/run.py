@@ -156,8 +156,8 @@ def _run_stream(place: JobContext, chosen: Settings, people: Routing) -> None:
     # Spark replaces the handler of Ctrl-C when it starts; until then Ctrl-C ends the process at once.
     signals.set_on_signal(signal.SIGTERM, stop)
     try:
-        with threads.run_dispatcher(chosen.store.url, people, place.hold) as courier:
-            _watch_stream(place, chosen, stop, courier.wake)
+        with threads.run_dispatcher(chosen.store.url, people, place.hold) as dispatcher:
+            _watch_stream(place, chosen, stop, dispatcher.wake)
     except (HopwatchError, Py4JError, OSError):
         # A signal to the whole process group ends Spark too, sometimes before this process.
         if not stop.wait(POLL_S):

@@ -64,7 +64,7 @@ class Faults:
     nodes: dict[str, NodeFaults] = field(default_factory=dict)
     kills: tuple[Kill, ...] = ()
 
-    def of(self, node: str) -> NodeFaults:
+    def select_node(self, node: str) -> NodeFaults:
         """Return the faults of ``node``; none if none were requested."""
         return self.nodes.get(node, NodeFaults())
 

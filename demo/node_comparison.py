@@ -114,7 +114,7 @@ def _delay_lines(node: str, faults: Faults, measured: Measurements) -> Iterator[
     A probe joins the two stamps of a message that it takes within one flush, and then p95 of the durations is at least
     the delay. Longer ones it tells apart, and then the medians of the two lags lie that far from each other.
     """
-    delay_s, entry = faults.of(node).delay_s, measured.fullest(node)
+    delay_s, entry = faults.select_node(node).delay_s, measured.fullest(node)
     if not delay_s or entry is None:
         return
     if entry["inside_us"]:
@@ -129,7 +129,7 @@ def _delay_lines(node: str, faults: Faults, measured: Measurements) -> Iterator[
 
 
 def _skew_lines(node: str, faults: Faults, truth: Truth, measured: Measurements) -> Iterator[ComparisonLine]:
-    skew_s = faults.of(node).skew_s
+    skew_s = faults.select_node(node).skew_s
     if skew_s:
         shift_s = _clock_shift_s(node, faults, truth, measured)
         holds = abs(shift_s - skew_s) <= SHIFT_TOLERANCE_S
@@ -152,10 +152,10 @@ def _clock_shift_s(node: str, faults: Faults, truth: Truth, measured: Measuremen
         return arrived_s
     name = truth.nodes[place - 1]
     if name == GATE:
-        return arrived_s - (_median_s(truth.lags_us(node, *FORWARDED)) - faults.of(node).delay_s)
+        return arrived_s - (_median_s(truth.lags_us(node, *FORWARDED)) - faults.select_node(node).delay_s)
     before = measured.fullest(name)
     left_s = _p50_s(before["lag_out_us"]) if before else 0.0
-    return arrived_s - left_s + faults.of(name).skew_s
+    return arrived_s - left_s + faults.select_node(name).skew_s
 
 
 def _median_s(lags_us: NDArray[np.int64]) -> float:
@@ -168,7 +168,7 @@ def _p50_s(lag_us: dict[str, int] | None) -> float:
 
 def _negative_stamps(node: str, faults: Faults, truth: Truth) -> tuple[int, int]:
     """Return how many stamps must have come out negative by the clock's being behind, and how many may have."""
-    own = faults.of(node)
+    own = faults.select_node(node)
     left_s = truth.lags_us(node, *FORWARDED) / 1e6 + own.skew_s
     arrived_at_latest_s = np.concatenate([left_s - own.delay_s, truth.lags_us(node, *STOPPED) / 1e6 + own.skew_s])
     lower = np.count_nonzero(left_s < -BORDER_S) + np.count_nonzero(arrived_at_latest_s < -BORDER_S)

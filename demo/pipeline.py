@@ -148,7 +148,7 @@ class Pipeline:
             port=self._gate_port,
             rate_per_s=self._rate_per_s,
             seed=self._faults.seed,
-            faults=self._faults.of(GATE),
+            faults=self._faults.select_node(GATE),
         )
 
     def _tell_to_end(self, process: str) -> None:
@@ -166,7 +166,7 @@ class Pipeline:
             sink=self._layout.sink_url,
             rate_per_s=self._rate_per_s,
             seed=self._faults.seed,
-            faults=self._faults.of(node),
+            faults=self._faults.select_node(node),
         )
 
     def _kill(self, node: str) -> None:

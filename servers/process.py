@@ -1,4 +1,4 @@
-"""What all servers share: a free port, a process that ends with the tests, waiting for an answer."""
+"""Base of all test servers: a free port, a process that ends with the tests, waiting for an answer."""
 
 from __future__ import annotations
 

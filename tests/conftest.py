@@ -1,4 +1,4 @@
-"""What all tests share: how hypothesis goes about its cases, one Spark session, and a folder for all users."""
+"""Fixtures of all tests: settings of hypothesis, one Spark session, and a folder for all users."""
 
 from __future__ import annotations
 

@@ -68,10 +68,10 @@ def connect(host: str, port: int, left_s: Callable[[], float]) -> socket.socket:
         OSError: none of its addresses answers.
         TimeoutError: the time is over.
     """
-    found = resolve_host(host, port, left_s())
-    allowed = [(family, where) for family, where, why in found if not why]
+    resolved = resolve_host(host, port, left_s())
+    allowed = [(family, where) for family, where, why in resolved if not why]
     if not allowed:
-        address, why = next((str(where[0]), why) for _, where, why in found)
+        address, why = next((str(where[0]), why) for _, where, why in resolved)
         raise AddressError(f"{host} is {address}, {why}: nothing is sent there")
     failure: OSError | None = None
     for place, (family, where) in enumerate(allowed):
@@ -111,20 +111,20 @@ def resolve_host(host: str, port: int, patience_s: float) -> list[tuple[int, Soc
     """
     answer: queue.SimpleQueue[list[tuple[int, SocketAddress]] | OSError] = queue.SimpleQueue()
 
-    def ask() -> None:
+    def query() -> None:
         try:
             answer.put(list(_query_resolver(host, port)))
         except (OSError, UnicodeError) as error:
             answer.put(error if isinstance(error, OSError) else OSError(str(error)))
 
-    threading.Thread(target=ask, name="hopwatch-resolve", daemon=True).start()
+    threading.Thread(target=query, name="hopwatch-resolve", daemon=True).start()
     try:
-        found = answer.get(timeout=max(patience_s, 0.0))
+        resolved = answer.get(timeout=max(patience_s, 0.0))
     except queue.Empty:
         raise AddressError(f"the name {host} is not resolved in time") from None
-    if isinstance(found, OSError):
-        raise AddressError(f"the name {host} cannot be resolved: {found.strerror or found}")
-    return [(family, where, refusal_reason(ip_address(str(where[0]).partition("%")[0]))) for family, where in found]
+    if isinstance(resolved, OSError):
+        raise AddressError(f"the name {host} cannot be resolved: {resolved.strerror or resolved}")
+    return [(family, where, refusal_reason(ip_address(str(where[0]).partition("%")[0]))) for family, where in resolved]
 
 
 def _query_resolver(host: str, port: int) -> Iterator[tuple[int, SocketAddress]]:

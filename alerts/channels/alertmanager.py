@@ -50,18 +50,18 @@ class Alertmanager:
         self._name, self._labels = name, dict(settings.labels)
         self._resend_us = settings.resend_us
         token, password = settings.read_secret("bearer_token"), settings.read_secret("password")
-        let_in = _authorization(settings.username, password, token)
-        self._headers = {"Content-Type": "application/json", **let_in}
+        authorization = _authorization(settings.username, password, token)
+        self._headers = {"Content-Type": "application/json", **authorization}
         self._urls = [url.rstrip("/") + PATH for url in settings.urls]
-        secrets = (token, password, *(value.partition(" ")[2] for value in let_in.values()))
+        secrets = (token, password, *(value.partition(" ")[2] for value in authorization.values()))
         self._poster = Poster(settings.timeout_us / 1e6, settings.ca_file, secrets, clock)
         self._failing: set[str] = set()
 
     def send(self, delivery: Delivery, now_us: int) -> Outcome:
         """Post to all instances at once."""
         body = json.dumps([build_alert(delivery, now_us, self._resend_us, self._labels)]).encode()
-        outcomes = self._asked(body, now_us)
-        self._note(outcomes)
+        outcomes = self._post_to_all(body, now_us)
+        self._log_changes(outcomes)
         failures = [outcome for outcome in outcomes.values() if isinstance(outcome, Failure)]
         if len(failures) == len(outcomes):
             return replace(merge_failures(failures), within_s=self._resend_us / 1e6 / TRIES_PER_RESEND)
@@ -71,25 +71,25 @@ class Alertmanager:
     def close(self) -> None:
         """Nothing is kept open."""
 
-    def _asked(self, body: bytes, now_us: int) -> Mapping[str, Outcome]:
+    def _post_to_all(self, body: bytes, now_us: int) -> Mapping[str, Outcome]:
         """Post to all instances at once, and return the outcome of each."""
-        said: dict[str, Outcome] = {}
+        outcomes: dict[str, Outcome] = {}
 
-        def ask(url: str) -> None:
-            said[url] = self._poster.post(url, body, self._headers, now_us)
+        def post(url: str) -> None:
+            outcomes[url] = self._poster.post(url, body, self._headers, now_us)
 
         # No thread pool: a process that ends would wait for its threads as long as an instance hangs.
         threads = [
-            threading.Thread(target=ask, args=(url,), name="hopwatch-alertmanager", daemon=True) for url in self._urls
+            threading.Thread(target=post, args=(url,), name="hopwatch-alertmanager", daemon=True) for url in self._urls
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         lost = Failure("a fault of Hopwatch's own: an instance was not asked")
-        return {url: said.get(url, lost) for url in self._urls}
+        return {url: outcomes.get(url, lost) for url in self._urls}
 
-    def _note(self, outcomes: Mapping[str, Outcome]) -> None:
+    def _log_changes(self, outcomes: Mapping[str, Outcome]) -> None:
         """Log once that an instance fails, and once that it is back, not at every resend."""
         for url, outcome in outcomes.items():
             if isinstance(outcome, Failure) and url not in self._failing:
@@ -115,27 +115,27 @@ def build_alert(delivery: Delivery, now_us: int, resend_us: int, more: Mapping[s
     notification = delivery.notification
     starts_us = min(notification.since_us, now_us)
     is_over = notification.event is Event.RESOLVED
-    told: dict[str, Any] = {
+    alert: dict[str, Any] = {
         "labels": build_labels(notification, more),
         "annotations": build_annotations(notification, is_acknowledged=delivery.is_acknowledged),
         "startsAt": _format_time(starts_us),
         "endsAt": _format_time(now_us if is_over else now_us + RESENDS_UNTIL_END * resend_us),
     }
     link = notification.alerts[0].link if notification.alerts else ""
-    return told | ({"generatorURL": link} if link.startswith(("http://", "https://")) else {})
+    return alert | ({"generatorURL": link} if link.startswith(("http://", "https://")) else {})
 
 
 def build_labels(notification: Notification, more: Mapping[str, str]) -> dict[str, str]:
     """Build the labels that identify an incident; they stay the same from its beginning to its end."""
     name = "Hopwatch" + "".join(part.capitalize() for part in notification.kind.split("_"))
-    said = {**more, **notification.labels, "alertname": name, "kind": str(notification.kind)}
-    return {key: texts.to_one_line(value) for key, value in said.items() if texts.to_one_line(value)}
+    labels = {**more, **notification.labels, "alertname": name, "kind": str(notification.kind)}
+    return {key: texts.to_one_line(value) for key, value in labels.items() if texts.to_one_line(value)}
 
 
 def build_annotations(notification: Notification, *, is_acknowledged: bool) -> dict[str, str]:
     """Build the annotations: all content that may change while the incident lasts."""
     first = notification.alerts[0] if notification.alerts else None
-    said = {
+    annotations = {
         "summary": texts.to_one_line(notification.summary),
         "description": texts.format_places(notification.alerts, notification.total, MAX_ANNOTATION),
         "places": f"{notification.total:,}",
@@ -143,12 +143,12 @@ def build_annotations(notification: Notification, *, is_acknowledged: bool) -> d
         "acknowledged": "yes" if is_acknowledged else "",
         **(_build_figures(first) if first and first.kind is not AlertKind.HEARTBEAT else {}),
     }
-    return {name: texts.shorten(text, MAX_ANNOTATION) for name, text in said.items() if text}
+    return {name: texts.shorten(text, MAX_ANNOTATION) for name, text in annotations.items() if text}
 
 
 def _build_figures(worst: Alert) -> dict[str, str]:
     runbook = "runbook_url" if worst.runbook.startswith(("http://", "https://")) else "runbook"
-    said = {
+    figures = {
         "word": str(worst.word),
         "node": worst.node,
         "edge": worst.edge,
@@ -161,7 +161,7 @@ def _build_figures(worst: Alert) -> dict[str, str]:
         runbook: worst.runbook,
         "dashboard": worst.link,
     }
-    return {name: texts.to_one_line(text) for name, text in said.items()}
+    return {name: texts.to_one_line(text) for name, text in figures.items()}
 
 
 def _authorization(username: str, password: str, token: str) -> dict[str, str]:

@@ -41,31 +41,31 @@ class Apprise:
     def send(self, delivery: Delivery, now_us: int) -> Outcome:
         """Send it by Apprise, in a process that is killed after the timeout."""
         del now_us
-        seen = template_texts.build_values(delivery)
+        values = template_texts.build_values(delivery)
         usual = texts.format_body(delivery.notification, MAX_BODY, is_acknowledged=delivery.is_acknowledged)
-        title = template_texts.render_text(self._name, self._settings.title, seen) or texts.format_title(
+        title = template_texts.render_text(self._name, self._settings.title, values) or texts.format_title(
             delivery.notification
         )
         title = texts.shorten(texts.to_one_line(title), texts.MAX_TITLE)
-        body = texts.shorten(template_texts.render_text(self._name, self._template, seen) or usual, MAX_BODY)
+        body = texts.shorten(template_texts.render_text(self._name, self._template, values) or usual, MAX_BODY)
         is_over = delivery.notification.event is Event.RESOLVED
-        return self._asked({"title": title, "body": body, "type": "success" if is_over else "failure"})
+        return self._run_process({"title": title, "body": body, "type": "success" if is_over else "failure"})
 
     def close(self) -> None:
         """Nothing is kept open."""
 
-    def _asked(self, told: dict[str, str]) -> Outcome:
-        asked = json.dumps({"urls": self._urls, **told})
+    def _run_process(self, message: dict[str, str]) -> Outcome:
+        request = json.dumps({"urls": self._urls, **message})
         try:
-            ended = subprocess.run(  # noqa: S603 - our own program
-                COMMAND, cwd=PACKAGES, input=asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            process = subprocess.run(  # noqa: S603 - our own program
+                COMMAND, cwd=PACKAGES, input=request, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                 timeout=self._timeout_s, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             return Failure(f"Apprise did not end within {self._timeout_s:g} s")
         try:
             # A process that failed has not answered, whatever it wrote.
-            why = str(json.loads("" if ended.returncode else ended.stdout))
+            why = str(json.loads("" if process.returncode else process.stdout))
         except ValueError:
-            return Failure(f"Apprise's process ended with exit code {ended.returncode} and no answer")
+            return Failure(f"Apprise's process ended with exit code {process.returncode} and no answer")
         return Failure(why) if why else Accepted()

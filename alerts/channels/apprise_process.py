@@ -34,10 +34,10 @@ def notify(urls: list[str], title: str, body: str, kind: str) -> str:
 def main() -> None:
     """Do what standard input says."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    told = json.load(sys.stdin)
+    request = json.load(sys.stdin)
     # What a plugin prints is no answer.
     with redirect_stdout(sys.stderr):
-        answer = notify(told["urls"], told["title"], told["body"], told["type"])
+        answer = notify(request["urls"], request["title"], request["body"], request["type"])
     sys.stdout.write(json.dumps(answer))
 
 

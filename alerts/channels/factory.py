@@ -40,18 +40,18 @@ def open_channels(settings: Mapping[str, AnyChannel], clock: Clock | None = None
     """
     names = [name for name, channel in settings.items() if channel.enabled]
     fallbacks = {name: after for name in names if (after := _find_fallback(settings, name))}
-    made = {name: GuardedChannel(name, _open_channel(name, settings[name], clock), installation) for name in names}
-    return Routing(made, build_routes(settings), fallbacks)
+    channels = {name: GuardedChannel(name, _open_channel(name, settings[name], clock), installation) for name in names}
+    return Routing(channels, build_routes(settings), fallbacks)
 
 
 def build_routes(settings: Mapping[str, AnyChannel]) -> Routes:
     """Build the function that routes notifications to channels, from the settings alone."""
     enabled = {name: channel for name, channel in settings.items() if channel.enabled}
 
-    def through(notification: Notification) -> list[str]:
+    def route(notification: Notification) -> list[str]:
         return [name for name, channel in enabled.items() if _is_routed(channel, notification)]
 
-    return through
+    return route
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,11 @@ def qualify_delivery(delivery: Delivery, installation: str) -> Delivery:
     """Add the installation to key and labels, as receivers may know the same key from another Hopwatch."""
     if not installation:
         return delivery
-    told = delivery.notification
-    labels = {**told.labels, "installation": installation}
-    return replace(delivery, notification=replace(told, key=qualify_key(told.key, installation), labels=labels))
+    notification = delivery.notification
+    labels = {**notification.labels, "installation": installation}
+    return replace(
+        delivery, notification=replace(notification, key=qualify_key(notification.key, installation), labels=labels)
+    )
 
 
 def _is_routed(channel: AnyChannel, notification: Notification) -> bool:

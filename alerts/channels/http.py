@@ -44,13 +44,13 @@ class DeadlineStream(httpcore.NetworkStream):
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002 - there is one deadline for all
         """Read what is there."""
-        return self._timed(lambda: self._sock.recv(max_bytes), httpcore.ReadTimeout, httpcore.ReadError)
+        return self._run_in_time(lambda: self._sock.recv(max_bytes), httpcore.ReadTimeout, httpcore.ReadError)
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
         """Write all of it."""
         rest = memoryview(buffer)
         while rest:
-            sent = self._timed(lambda: self._sock.send(rest[:_SLICE]), httpcore.WriteTimeout, httpcore.WriteError)  # noqa: B023 - called at once
+            sent = self._run_in_time(lambda: self._sock.send(rest[:_SLICE]), httpcore.WriteTimeout, httpcore.WriteError)  # noqa: B023 - called at once
             rest = rest[sent:]
 
     def close(self) -> None:
@@ -69,7 +69,9 @@ class DeadlineStream(httpcore.NetworkStream):
             return ssl_context.wrap_socket(self._sock, server_hostname=server_hostname)
 
         try:
-            return DeadlineStream(self._timed(wrapped, httpcore.ConnectTimeout, httpcore.ConnectError), self._left_s)
+            return DeadlineStream(
+                self._run_in_time(wrapped, httpcore.ConnectTimeout, httpcore.ConnectError), self._left_s
+            )
         except httpcore.NetworkError:
             self.close()
             raise
@@ -78,7 +80,7 @@ class DeadlineStream(httpcore.NetworkStream):
         """Return nothing: a connection is used once."""
         del info
 
-    def _timed(self, do: Callable[[], _T], late: type[Exception], broken: type[Exception]) -> _T:
+    def _run_in_time(self, do: Callable[[], _T], late: type[Exception], broken: type[Exception]) -> _T:
         try:
             self._sock.settimeout(addresses.remaining_s(self._left_s))
             return do()
@@ -135,21 +137,21 @@ class Poster:
                 ) as pool,
                 pool.stream("POST", url, headers=list({**sent, **headers}.items()), content=body) as answer,
             ):
-                said = self._said(answer)
+                reason = self._read_reason(answer)
                 named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in answer.headers}
-                return parse_response(who, answer.status, said, named.get("retry-after", ""), now_us)
+                return parse_response(who, answer.status, reason, named.get("retry-after", ""), now_us)
         except httpcore.TimeoutException:
             return Failure(f"{who} did not answer within {self._timeout_s:g} s")
         except (httpcore.NetworkError, httpcore.ProtocolError) as error:
-            return Failure(f"{who} cannot be reached: {self.hidden(str(error) or type(error).__name__)}")
+            return Failure(f"{who} cannot be reached: {self.redact(str(error) or type(error).__name__)}")
 
-    def hidden(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """Return a foreign text as one short line without secrets."""
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return shorten(to_one_line(text), MAX_REASON)
 
-    def _said(self, answer: httpcore.Response) -> str:
+    def _read_reason(self, answer: httpcore.Response) -> str:
         """Read the beginning of a response body, as the reason of a failure."""
         read = b""
         try:
@@ -163,7 +165,7 @@ class Poster:
         if len(read) > MAX_READ_BYTES:
             # What was cut may end in the first half of a secret.
             read = read[: MAX_READ_BYTES - max(map(len, self._secrets), default=0)]
-        return self.hidden(read.decode("utf-8", "replace"))
+        return self.redact(read.decode("utf-8", "replace"))
 
 
 def create_tls_context(ca_file: str) -> ssl.SSLContext:

@@ -14,7 +14,7 @@ RETRYABLE: Final = frozenset({401, 403, 404, 405, 407, 408, 425, 429})
 """4xx status codes about keys, addresses and rates, which a person can fix, not about the notification."""
 
 
-def parse_response(who: str, status: int, said: str, retry_after: str = "", now_us: int = 0) -> Outcome:
+def parse_response(who: str, status: int, reason: str, retry_after: str = "", now_us: int = 0) -> Outcome:
     """Parse the response of a receiver into an outcome.
 
     ``who`` is asked, ``said`` are words of the answer, ``retry_after`` its header, either seconds or a date.
@@ -22,7 +22,7 @@ def parse_response(who: str, status: int, said: str, retry_after: str = "", now_
     # 1. 2xx: it is there.
     if status // 100 == 2:  # noqa: PLR2004 - the class of an HTTP status is its first digit
         return Accepted()
-    words = f": {said}" if said else ""
+    words = f": {reason}" if reason else ""
     # 2. 3xx: a redirect may lead anywhere, and the notification holds what is meant for one address.
     if status // 100 == 3:  # noqa: PLR2004
         advice = "redirects are not followed: name the URL that it leads to"

@@ -55,23 +55,25 @@ class Mail:
     def send(self, delivery: Delivery, now_us: int) -> Outcome:
         """Send it to the mail server."""
         try:
-            mail = self._mail(delivery, now_us)
+            mail = self._build_mail(delivery, now_us)
         except (MessageError, ValueError) as error:
             return Failure(f"no mail can be made of it: {texts.to_one_line(str(error)):.200}", is_for_good=True)
         timeout_s = self._settings.timeout_us / 1e6
         ends_s = self._clock.monotonic_s() + timeout_s
         try:
-            return self._handed(mail, lambda: ends_s - self._clock.monotonic_s())
+            return self._hand_in(mail, lambda: ends_s - self._clock.monotonic_s())
         except smtplib.SMTPDataError as error:
-            return Failure(self._why(error), is_for_good=error.smtp_code >= 500)  # noqa: PLR2004 - the class of a reply is its first digit
+            return Failure(self._describe_error(error), is_for_good=error.smtp_code >= 500)  # noqa: PLR2004 - the class of a reply is its first digit
         except (smtplib.SMTPException, OSError) as error:
             late = self._clock.monotonic_s() >= ends_s
-            return Failure(f"{self._who} did not answer within {timeout_s:g} s" if late else self._why(error))
+            return Failure(
+                f"{self._who} did not answer within {timeout_s:g} s" if late else self._describe_error(error)
+            )
 
     def close(self) -> None:
         """Nothing is kept open."""
 
-    def _handed(self, mail: EmailMessage, left_s: Callable[[], float]) -> Outcome:
+    def _hand_in(self, mail: EmailMessage, left_s: Callable[[], float]) -> Outcome:
         settings = self._settings
         implicit = self._context if settings.tls == "implicit" else None
         with _Server(settings.host, self._port, implicit, left_s) as smtp:
@@ -85,12 +87,12 @@ class Mail:
             _log.warning("a mail is refused for some", channel=self._name, readers=sorted(refused))
         return Accepted()
 
-    def _mail(self, delivery: Delivery, now_us: int) -> EmailMessage:
-        seen = template_texts.build_values(delivery)
-        title = template_texts.render_text(self._name, self._settings.title, seen) or texts.format_title(
+    def _build_mail(self, delivery: Delivery, now_us: int) -> EmailMessage:
+        values = template_texts.build_values(delivery)
+        title = template_texts.render_text(self._name, self._settings.title, values) or texts.format_title(
             delivery.notification
         )
-        text = template_texts.render_text(self._name, self._template, seen)
+        text = template_texts.render_text(self._name, self._template, values)
         usual = texts.format_body(delivery.notification, MAX_BODY, is_acknowledged=delivery.is_acknowledged)
         mail = EmailMessage(policy=SMTP)
         mail["Subject"] = texts.shorten(texts.to_one_line(title), texts.MAX_TITLE)
@@ -104,11 +106,11 @@ class Mail:
         mail.set_content(texts.shorten(text or usual, MAX_BODY))
         return mail
 
-    def _why(self, error: Exception) -> str:
-        code, said = getattr(error, "smtp_code", 0), getattr(error, "smtp_error", b"") or str(error)
+    def _describe_error(self, error: Exception) -> str:
+        code, reply = getattr(error, "smtp_code", 0), getattr(error, "smtp_error", b"") or str(error)
         if isinstance(error, smtplib.SMTPRecipientsRefused):
-            code, said = next(iter(error.recipients.values()))
-        words = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+            code, reply = next(iter(error.recipients.values()))
+        words = reply.decode("utf-8", "replace") if isinstance(reply, bytes) else str(reply)
         words = words.replace(self._password, "***") if self._password else words
         failed = "does not take it" if isinstance(error, smtplib.SMTPException) else "cannot be reached"
         answered = f"answered {code}" if code > 0 else failed
@@ -125,8 +127,8 @@ def build_message_id(delivery: Delivery, sender: str) -> str:
     return _build_id(f"{delivery.notification.key} {delivery.number} {delivery.created_us}", sender)
 
 
-def _build_id(of: str, sender: str) -> str:
-    return f"<{sha256(of.encode('utf-8', 'replace')).hexdigest()[:32]}@{sender.rpartition('@')[2]}>"
+def _build_id(text: str, sender: str) -> str:
+    return f"<{sha256(text.encode('utf-8', 'replace')).hexdigest()[:32]}@{sender.rpartition('@')[2]}>"
 
 
 class _Server(smtplib.SMTP):

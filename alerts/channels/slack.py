@@ -37,13 +37,13 @@ class Slack:
 
     def send(self, delivery: Delivery, now_us: int) -> Outcome:
         """Post it."""
-        body = json.dumps(self._message(delivery)).encode()
+        body = json.dumps(self._build_message(delivery)).encode()
         return self._poster.post(self._url, body, {"Content-Type": "application/json"}, now_us)
 
     def close(self) -> None:
         """Nothing is kept open."""
 
-    def _message(self, delivery: Delivery) -> dict[str, Any]:
+    def _build_message(self, delivery: Delivery) -> dict[str, Any]:
         text = template_texts.render_text(
             self._name, self._template, escape_values(template_texts.build_values(delivery))
         )
@@ -68,7 +68,7 @@ def build_message(title: str, text: str) -> dict[str, Any]:
 
 def escape_text(text: str) -> str:
     """Escape a text, so that Slack shows it as it is."""
-    return "".join(_ENTITIES.get(one, one) for one in text)
+    return "".join(_ENTITIES.get(character, character) for character in text)
 
 
 def escape_values(values: Any) -> Any:  # noqa: ANN401 - JSON

@@ -17,20 +17,20 @@ _log = structlog.get_logger("hopwatch")
 
 def build_values(delivery: Delivery) -> dict[str, Any]:
     """Build the values for templates: the fields of the notification, and the state of its delivery."""
-    said = _plain(asdict(delivery.notification))
-    said["labels"] = Labels(said["labels"])
-    for alert in said["alerts"]:
+    values = _plain(asdict(delivery.notification))
+    values["labels"] = Labels(values["labels"])
+    for alert in values["alerts"]:
         alert["labels"] = Labels(alert["labels"])
-    del said["is_news"]
-    return {**said, "is_again": delivery.is_again, "is_acknowledged": delivery.is_acknowledged}
+    del values["is_news"]
+    return {**values, "is_again": delivery.is_again, "is_acknowledged": delivery.is_acknowledged}
 
 
-def render_text(channel: str, template: str, seen: dict[str, Any]) -> str:
+def render_text(channel: str, template: str, values: dict[str, Any]) -> str:
     """Render a template; empty without one, or if it fails, which is logged."""
     if not template:
         return ""
     try:
-        return templates.render_template(template, seen).strip()
+        return templates.render_template(template, values).strip()
     except templates.TemplateFaultError as error:
         _log.warning("a template fails, the usual text goes out instead", channel=channel, why=str(error))
         return ""
@@ -40,5 +40,5 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON
     if isinstance(value, str):
         return to_one_line(str(value))
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+        return {name: _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

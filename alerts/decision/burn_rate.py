@@ -43,18 +43,21 @@ def evaluate_burn_rate(rule: AlertRule, stream: AlertStream, minute: WindowInput
         return None
     end_us = result.window_start_us + WINDOW_US
     # Usually nothing is bad at all, and no sum has to be queried.
-    last_bad_us = past.last_bad_us(result.stream, objective.name)
+    last_bad_us = past.find_last_bad_us(result.stream, objective.name)
     for pair in rule.pairs:
         if last_bad_us is None or last_bad_us < end_us - pair.short_us:
             continue
         # The short span is the cheaper query, and usually decides.
-        if _burn_rate(rule, past.counts(result.stream, objective.name, end_us - pair.short_us, end_us)) <= pair.rate:
+        if (
+            _burn_rate(rule, past.sum_counts(result.stream, objective.name, end_us - pair.short_us, end_us))
+            <= pair.rate
+        ):
             continue
-        found = past.counts(result.stream, objective.name, end_us - pair.long_us, end_us)
-        if (rate := _burn_rate(rule, found)) > pair.rate:
+        counts = past.sum_counts(result.stream, objective.name, end_us - pair.long_us, end_us)
+        if (rate := _burn_rate(rule, counts)) > pair.rate:
             node, lost_ids = _find_worst_node(objective, stream, minute)
-            told = bad_reading("", rate, pair.rate, (found.bad, found.total), f"worst at {node}" if node else "")
-            return told._replace(lost_ids=lost_ids)
+            reading = bad_reading("", rate, pair.rate, (counts.bad, counts.total), f"worst at {node}" if node else "")
+            return reading._replace(lost_ids=lost_ids)
     return good_reading("")
 
 
@@ -71,8 +74,8 @@ def _find_worst_node(objective: Objective, stream: AlertStream, minute: WindowIn
     return node, minute.lost_ids.get(node, ())[:MAX_LOST_IDS] if objective.target_us is None else ()
 
 
-def _burn_rate(rule: AlertRule, found: ObjectiveCounts) -> float:
+def _burn_rate(rule: AlertRule, counts: ObjectiveCounts) -> float:
     """Return the burn rate; 0 if there are fewer messages than the rule asks for."""
-    if rule.objective is None or found.total < rule.least:
+    if rule.objective is None or counts.total < rule.least:
         return 0.0
-    return found.bad / found.total / rule.objective.budget
+    return counts.bad / counts.total / rule.objective.budget

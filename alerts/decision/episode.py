@@ -74,7 +74,7 @@ class AlertState:
 
     ``base`` is the fold of the windows that can no longer change, ``marks`` says for later ones whether they are
     bad, ``run`` is the fold of all. ``worst`` is the newest bad reading that is still valid, of the window
-    ``worst_us``; ``earlier`` are some before it, by window. ``told_as`` is the incident that it belongs
+    ``worst_us``; ``earlier`` are some before it, by window. ``incident_key`` is that of the incident that it belongs
     to, ``covered_at_us`` the last time at which another alert covered it.
     """
 
@@ -84,7 +84,7 @@ class AlertState:
     run: AlertEpisode = NEW_EPISODE
     worst: Reading = NO_READING
     worst_us: int = BEGINNING_US
-    told_as: str = ""
+    incident_key: str = ""
     covered_at_us: int = BEGINNING_US
     earlier: Mapping[int, Reading] = field(default_factory=dict)
 
@@ -185,7 +185,7 @@ def settle_windows(state: AlertState, before_us: int, rule: AlertRule) -> AlertS
 
 def is_expired(state: AlertState, now_us: int) -> bool:
     """Return whether the state is no longer needed."""
-    if state.run.phase is not Phase.OVER or state.told_as or any(state.marks.values()):
+    if state.run.phase is not Phase.OVER or state.incident_key or any(state.marks.values()):
         return False
     return now_us - state.run.ended_us > FLAP_MEMORY_US
 

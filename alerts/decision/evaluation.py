@@ -48,7 +48,7 @@ class AlertSnapshot:
 class Decision:
     """Result of a micro-batch: the new snapshot, and the notifications to send."""
 
-    standing: AlertSnapshot
+    snapshot: AlertSnapshot
     notifications: tuple[Notification, ...]
 
 
@@ -63,57 +63,57 @@ def evaluate(
     if now_us <= 0:
         return Decision(before, ())
     begun_us = before.begun_us or now_us
-    desk = IncidentBoard(
+    board = IncidentBoard(
         rules, _select_in_force(rules, before.states), dict(before.incidents), now_us, before.clock_us, []
     )
     by_start = _group_by_start(rules, minutes)
     missing = _find_missing(rules, before.states, begun_us, now_us, past)
-    told_of = _index_figures(desk.states)
+    figures_index = _index_figures(board.states)
     # 1. Windows are evaluated in order of time, so that their split into batches does not matter.
     for start_us in sorted(by_start.keys() | missing.keys()):
-        stirred = [
-            is_stirred
+        changes = [
+            has_changed
             for minute in by_start.get(start_us, ())
             for rule in rules.by_stream[minute.result.stream]
-            for is_stirred in _evaluate_window(desk, rule, minute, past, told_of)
+            for has_changed in _evaluate_window(board, rule, minute, past, figures_index)
         ]
         for stream in missing.get(start_us, ()):
-            stirred += [
-                _apply_reading(desk.states, rule, stream, start_us, bad_reading("", 0, rule.for_windows))
+            changes += [
+                _apply_reading(board.states, rule, stream, start_us, bad_reading("", 0, rule.for_windows))
                 for rule in rules.by_stream[stream]
                 if rule.kind is AlertKind.SILENT
             ]
-        desk.clock_us = max(desk.clock_us, start_us + WINDOW_US)
-        if any(stirred):
-            desk.tell()
+        board.clock_us = max(board.clock_us, start_us + WINDOW_US)
+        if any(changes):
+            board.update_incidents()
     # 2. The monitor's own rules have no windows: they are evaluated in the window that holds the watermark.
     minute_us = now_us - now_us % WINDOW_US
     for rule in rules.by_stream[OWN_STREAM]:
-        _apply_reading(desk.states, rule, OWN_STREAM, minute_us, _evaluate_own(rule, now_us, past))
-    desk.clock_us = max(desk.clock_us, minute_us)
-    desk.tell()
-    states = dict(_drop_expired(rules, desk.states, now_us))
-    return Decision(AlertSnapshot(states, desk.incidents, begun_us, desk.clock_us), tuple(desk.said))
+        _apply_reading(board.states, rule, OWN_STREAM, minute_us, _evaluate_own(rule, now_us, past))
+    board.clock_us = max(board.clock_us, minute_us)
+    board.update_incidents()
+    states = dict(_drop_expired(rules, board.states, now_us))
+    return Decision(AlertSnapshot(states, board.incidents, begun_us, board.clock_us), tuple(board.notifications))
 
 
 def _select_in_force(rules: AlertRules, states: Mapping[AlertSeries, AlertState]) -> dict[AlertSeries, AlertState]:
     """Select the states whose rule, stream and node still exist: 3. the alerts of others are over."""
-    found: dict[AlertSeries, AlertState] = {}
+    in_force: dict[AlertSeries, AlertState] = {}
     for series, state in states.items():
         rule = rules.by_name.get((series.rule, series.severity))
         if rule is not None and rule.is_for(series.stream, series.node):
-            found[series] = state
-    return found
+            in_force[series] = state
+    return in_force
 
 
 def _group_by_start(rules: AlertRules, minutes: Sequence[WindowInput]) -> dict[int, list[WindowInput]]:
     """Group the windows that count by their start: 4. they are final, and their stream is configured."""
-    found: dict[int, list[WindowInput]] = {}
+    by_start: dict[int, list[WindowInput]] = {}
     for minute in sorted(minutes, key=lambda minute: minute.result.stream):
         result: WindowResult = minute.result
         if result.status.is_final and result.stream in rules.streams:
-            found.setdefault(result.window_start_us, []).append(minute)
-    return found
+            by_start.setdefault(result.window_start_us, []).append(minute)
+    return by_start
 
 
 def _find_missing(
@@ -123,10 +123,10 @@ def _find_missing(
 
     5. A stream without any observation has no windows, so its silence is derived from the watermark.
     """
-    found: dict[int, list[str]] = {}
+    missing: dict[int, list[str]] = {}
     for rule in (rule for rule in rules.rules if rule.kind is AlertKind.SILENT):
         for stream in sorted(rule.thresholds):
-            terms, last_us = rules.streams[stream].terms, past.last_window_us(stream)
+            terms, last_us = rules.streams[stream].terms, past.find_last_window_us(stream)
             state = states.get(AlertSeries(rule.name, rule.severity, stream, ""))
             read_us = state.run.upto_us if state else BEGINNING_US
             newest_us = now_us - now_us % WINDOW_US - WINDOW_US
@@ -134,16 +134,16 @@ def _find_missing(
             first_us = begun_us - begun_us % WINDOW_US if last_us is None else last_us + WINDOW_US
             first_us = max(first_us, read_us + WINDOW_US, newest_us - MAX_MISSING * WINDOW_US)
             for start_us in range(first_us, newest_us + 1, WINDOW_US):
-                if stream not in found.setdefault(start_us, []):
-                    found[start_us].append(stream)
-    return found
+                if stream not in missing.setdefault(start_us, []):
+                    missing[start_us].append(stream)
+    return missing
 
 
 def _evaluate_own(rule: AlertRule, now_us: int, past: PastWindows) -> Reading:
     if rule.kind is AlertKind.HEARTBEAT:
         return bad_reading("", 0, 0)
     threshold = rule.thresholds[OWN_STREAM]
-    records = past.set_aside(now_us - rule.over_us, now_us + 1)
+    records = past.count_set_aside(now_us - rule.over_us, now_us + 1)
     if records > threshold:
         return bad_reading("", records, threshold, (records, 0))
     return good_reading("")
@@ -154,27 +154,29 @@ FiguresIndex = Mapping[tuple[str, str, str, int], Sequence[AlertSeries]]
 
 
 def _index_figures(states: Mapping[AlertSeries, AlertState]) -> FiguresIndex:
-    found: dict[tuple[str, str, str, int], list[AlertSeries]] = {}
+    index: dict[tuple[str, str, str, int], list[AlertSeries]] = {}
     for series, state in states.items():
         for start_us in (*state.earlier, state.worst_us):
-            found.setdefault((series.rule, series.severity, series.stream, start_us), []).append(series)
-    return found
+            index.setdefault((series.rule, series.severity, series.stream, start_us), []).append(series)
+    return index
 
 
 def _evaluate_window(
-    desk: IncidentBoard, rule: AlertRule, minute: WindowInput, past: PastWindows, told_of: FiguresIndex
+    board: IncidentBoard, rule: AlertRule, minute: WindowInput, past: PastWindows, figures_index: FiguresIndex
 ) -> list[bool]:
     """Apply the readings of a rule for a window; return for each whether the phase of its alert changed."""
     result = minute.result
-    found = list(evaluators.evaluate_rule(rule, desk.rules.streams[result.stream], minute, past))
-    stirred = [_apply_reading(desk.states, rule, result.stream, result.window_start_us, reading) for reading in found]
+    readings = list(evaluators.evaluate_rule(rule, board.rules.streams[result.stream], minute, past))
+    changes = [
+        _apply_reading(board.states, rule, result.stream, result.window_start_us, reading) for reading in readings
+    ]
     # 6. Figures that an amended window no longer shows are withdrawn.
-    bad_nodes = {reading.node for reading in found if reading.is_bad}
-    for series in told_of.get((rule.name, rule.severity, result.stream, result.window_start_us), ()):
+    bad_nodes = {reading.node for reading in readings if reading.is_bad}
+    for series in figures_index.get((rule.name, rule.severity, result.stream, result.window_start_us), ()):
         if series.node not in bad_nodes:
-            told = summaries.describe_amendment(rule, result, series.node)
-            desk.states[series] = withdraw_figures(desk.states[series], result.window_start_us, told)
-    return stirred
+            amendment = summaries.describe_amendment(rule, result, series.node)
+            board.states[series] = withdraw_figures(board.states[series], result.window_start_us, amendment)
+    return changes
 
 
 def _apply_reading(

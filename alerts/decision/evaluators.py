@@ -44,12 +44,12 @@ def _loss(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator
     for node in result.nodes:
         # 3. At a node, over what was expected or seen there.
         out_of = node.expected_or_seen
-        found = _judge_loss(rule, minute, node.node, (node.loss_lower, node.loss_upper), out_of)
-        if found and found.is_bad:
+        of_node = _judge_loss(rule, minute, node.node, (node.loss_lower, node.loss_upper), out_of)
+        if of_node and of_node.is_bad:
             ids = minute.lost_ids.get(node.node, ())[:MAX_LOST_IDS]
-            found = found._replace(edge=_edge(stream.pathway, node), lost_ids=ids, note=_describe_partial(result))
-        if found:
-            yield found
+            of_node = of_node._replace(edge=_edge(stream.pathway, node), lost_ids=ids, note=_describe_partial(result))
+        if of_node:
+            yield of_node
 
 
 def _describe_partial(result: WindowResult) -> str:
@@ -78,10 +78,10 @@ def _lag(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[
     threshold = rule.thresholds[minute.result.stream]
     for place, node in enumerate(minute.result.nodes):
         sides = {"in": node.lag_in_us, "out": node.lag_out_us}
-        found = [(side, lag) for side in rule.sides if (lag := sides[side]) and lag.count >= rule.least]
-        if not found:
+        lags = [(side, lag) for side in rule.sides if (lag := sides[side]) and lag.count >= rule.least]
+        if not lags:
             continue
-        side, worst = max(found, key=lambda one: one[1].p95)
+        side, worst = max(lags, key=lambda pair: pair[1].p95)
         if worst.p95 > threshold:
             late = count_late(getattr(minute.lags[place], f"lag_{side}_us"), threshold) if minute.lags else 0
             yield bad_reading(node.node, worst.p95, threshold, (late, worst.count), side)
@@ -131,16 +131,18 @@ def _outlier(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Itera
     del stream
     threshold = rule.thresholds[minute.result.stream]
     for node, outliers in minute.outliers.items():
-        worst = max(outliers, key=lambda one: (one.score, one.quantity), default=None)
+        worst = max(outliers, key=lambda outlier: (outlier.score, outlier.quantity), default=None)
         if worst is None or worst.score < threshold:
             yield good_reading(node)
         else:
             yield bad_reading(node, worst.score, threshold, note=_describe_outlier(worst))
 
 
-def _describe_outlier(found: SeriesOutlier) -> str:
-    known = found.low is not None and found.high is not None
-    return f"{found.quantity} is {found.observed:g}" + (f", expected {found.low:g} to {found.high:g}" if known else "")
+def _describe_outlier(outlier: SeriesOutlier) -> str:
+    known = outlier.low is not None and outlier.high is not None
+    return f"{outlier.quantity} is {outlier.observed:g}" + (
+        f", expected {outlier.low:g} to {outlier.high:g}" if known else ""
+    )
 
 
 def _probe_drops(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:

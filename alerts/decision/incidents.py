@@ -24,21 +24,21 @@ GROWTH_EVERY_US: Final = 3_600_000_000
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """An open incident; ``told_total`` and ``told_us`` are those of its last notification."""
+    """An open incident; ``notified_total`` and ``notified_us`` are those of its last notification."""
 
     key: str
     rule: str
     severity: Severity
     stream: str
     opened_us: int
-    told_us: int
-    told_total: int
+    notified_us: int
+    notified_total: int
     notification: Notification | None = None
 
 
 @dataclass(slots=True)
 class IncidentBoard:
-    """Working copy of states and incidents during an evaluation; collects the notifications in ``said``.
+    """Working copy of states and incidents during an evaluation; collects the notifications in ``notifications``.
 
     It changes both mappings in place. ``clock_us`` is the end of the newest window, and never decreases.
     """
@@ -48,33 +48,35 @@ class IncidentBoard:
     incidents: dict[str, Incident]
     now_us: int
     clock_us: int
-    said: list[Notification]
+    notifications: list[Notification]
 
-    def tell(self) -> None:
+    def update_incidents(self) -> None:
         """Update the incidents from the states, and collect new notifications."""
         # 1. An alert that no longer fires leaves its incident.
         for series, state in list(self.states.items()):
-            if state.told_as and state.run.phase is not Phase.FIRING:
-                self.states[series] = replace(state, told_as="")
+            if state.incident_key and state.run.phase is not Phase.FIRING:
+                self.states[series] = replace(state, incident_key="")
         # 2. Pages first, so that they cover tickets; then the rules that name a place more exactly.
         waiting: dict[tuple[str, str], list[AlertState]] = {}
         for state in self.states.values():
-            if state.run.phase is Phase.FIRING and not state.told_as:
+            if state.run.phase is Phase.FIRING and not state.incident_key:
                 waiting.setdefault((state.series.rule, state.series.severity), []).append(state)
-        for rule in self.rules.in_order if waiting else ():
-            self._admit(rule, sorted(waiting.get((rule.name, rule.severity), ()), key=lambda state: state.series))
-        self._say()
+        for rule in self.rules.by_priority if waiting else ():
+            self._assign_alerts(
+                rule, sorted(waiting.get((rule.name, rule.severity), ()), key=lambda state: state.series)
+            )
+        self._notify_incidents()
 
-    def _admit(self, rule: AlertRule, newcomers: Iterable[AlertState]) -> None:
+    def _assign_alerts(self, rule: AlertRule, newcomers: Iterable[AlertState]) -> None:
         """Assign alerts that begin to fire to an incident, unless another alert covers them."""
-        covers = self._covers() if newcomers else {}
+        covers = self._find_covers() if newcomers else {}
         alone: list[AlertState] = []
         for state in newcomers:
             stream = state.series.stream
             own, storm = build_key(rule.name, rule.severity, stream), build_key(rule.name, rule.severity, OWN_STREAM)
             # 3. An open incident of the same rule and stream takes the alert.
             if own in self.incidents:
-                self._join(state, own)
+                self._assign_alert(state, own)
             # 4. A notified alert of the same stream and subject, at least as urgent, covers it.
             elif _is_covered(rule, covers.get(stream, {})):
                 self.states[state.series] = replace(state, covered_at_us=self.clock_us)
@@ -82,16 +84,18 @@ class IncidentBoard:
             elif state.covered_at_us > self.clock_us - rule.memory_us:
                 continue
             elif storm in self.incidents:
-                self._join(state, storm)
+                self._assign_alert(state, storm)
             else:
                 alone.append(state)
-        self._open(rule, alone)
+        self._open_incidents(rule, alone)
 
-    def _open(self, rule: AlertRule, states: list[AlertState]) -> None:
+    def _open_incidents(self, rule: AlertRule, states: list[AlertState]) -> None:
         streams = {state.series.stream for state in states}
         recent = sum(
-            one.rule == rule.name and one.severity == rule.severity and self.clock_us - one.opened_us <= STORM_SPAN_US
-            for one in self.incidents.values()
+            incident.rule == rule.name
+            and incident.severity == rule.severity
+            and self.clock_us - incident.opened_us <= STORM_SPAN_US
+            for incident in self.incidents.values()
         )
         # 6. Many streams at once have one cause: one incident.
         is_storm = len(streams) > 1 and len(streams) + recent > STORM_STREAMS
@@ -101,56 +105,58 @@ class IncidentBoard:
             key = build_key(rule.name, rule.severity, stream)
             if key not in self.incidents:
                 self.incidents[key] = Incident(key, rule.name, rule.severity, stream, self.clock_us, self.clock_us, 0)
-            self._join(state, key)
+            self._assign_alert(state, key)
 
-    def _join(self, state: AlertState, key: str) -> None:
-        self.states[state.series] = replace(state, told_as=key)
+    def _assign_alert(self, state: AlertState, key: str) -> None:
+        self.states[state.series] = replace(state, incident_key=key)
 
-    def _covers(self) -> dict[str, dict[str, Severity]]:
+    def _find_covers(self) -> dict[str, dict[str, Severity]]:
         """Return the most urgent severity among notified alerts, by stream and subject."""
         covers: dict[str, dict[str, Severity]] = {}
         for series, state in self.states.items():
-            if state.told_as:
+            if state.incident_key:
                 of_stream = covers.setdefault(series.stream, {})
                 rule = self.rules.by_name[series.rule, series.severity]
                 of_stream[rule.subject] = min(of_stream.get(rule.subject, rule.severity), rule.severity)
         return covers
 
-    def _say(self) -> None:
+    def _notify_incidents(self) -> None:
         members: dict[str, list[AlertState]] = {}
         for state in self.states.values():
-            if state.told_as:
-                members.setdefault(state.told_as, []).append(state)
+            if state.incident_key:
+                members.setdefault(state.incident_key, []).append(state)
         for key, incident in sorted(self.incidents.items()):
             if key in members:
-                self._say_one(incident, members[key])
+                self._notify_incident(incident, members[key])
             else:
                 # 7. An incident without alerts is over.
                 del self.incidents[key]
                 if incident.notification is not None:
                     over = replace(incident.notification, event=Event.RESOLVED, at_us=self.now_us, is_news=True)
-                    self.said.append(over)
+                    self.notifications.append(over)
 
-    def _say_one(self, incident: Incident, members: list[AlertState]) -> None:
+    def _notify_incident(self, incident: Incident, members: list[AlertState]) -> None:
         """Notify that an incident has begun or grown, or only update its content."""
         rule = self.rules.by_name[incident.rule, incident.severity]
         before = incident.notification
-        made = _build_notification(rule, self.rules, incident, members, self.now_us)
+        notification = _build_notification(rule, self.rules, incident, members, self.now_us)
         # 8. Growth notifies at most once per ``GROWTH_EVERY_US``; changed figures only update the content.
-        has_grown = made.total > incident.told_total and self.clock_us - incident.told_us >= GROWTH_EVERY_US
+        has_grown = (
+            notification.total > incident.notified_total and self.clock_us - incident.notified_us >= GROWTH_EVERY_US
+        )
         if before is None or has_grown:
-            self.said.append(made)
-            incident = replace(incident, told_us=self.clock_us, told_total=made.total)
-        elif replace(before, at_us=made.at_us, is_news=made.is_news) == made:
+            self.notifications.append(notification)
+            incident = replace(incident, notified_us=self.clock_us, notified_total=notification.total)
+        elif replace(before, at_us=notification.at_us, is_news=notification.is_news) == notification:
             return
         else:
-            self.said.append(replace(made, is_news=False))
-        self.incidents[incident.key] = replace(incident, notification=made)
+            self.notifications.append(replace(notification, is_news=False))
+        self.incidents[incident.key] = replace(incident, notification=notification)
 
 
-def _is_covered(rule: AlertRule, told: Mapping[str, Severity]) -> bool:
+def _is_covered(rule: AlertRule, covers: Mapping[str, Severity]) -> bool:
     # "page" sorts before "ticket". An outlier is only a hint: any notified alert of the stream covers it.
-    by = told.values() if rule.kind is AlertKind.OUTLIER else [told[rule.subject]] if rule.subject in told else []
+    by = covers.values() if rule.kind is AlertKind.OUTLIER else [covers[rule.subject]] if rule.subject in covers else []
     return any(severity <= rule.severity for severity in by)
 
 

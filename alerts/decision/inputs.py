@@ -49,14 +49,14 @@ class WindowInput:
 class PastWindows(Protocol):
     """Queries about other windows, those that this batch has written included."""
 
-    def counts(self, stream: str, objective: str, from_us: int, to_us: int) -> ObjectiveCounts:
+    def sum_counts(self, stream: str, objective: str, from_us: int, to_us: int) -> ObjectiveCounts:
         """Return the sums over the windows that start in ``[from_us, to_us)``."""
 
-    def last_bad_us(self, stream: str, objective: str) -> int | None:
+    def find_last_bad_us(self, stream: str, objective: str) -> int | None:
         """Return the start of the newest window in which a message was bad; none where there is none."""
 
-    def set_aside(self, from_us: int, to_us: int) -> int:
+    def count_set_aside(self, from_us: int, to_us: int) -> int:
         """Return how many records set aside arrived in ``[from_us, to_us)``."""
 
-    def last_window_us(self, stream: str) -> int | None:
+    def find_last_window_us(self, stream: str) -> int | None:
         """Return the start of the newest window in which a batch of the stream fell; none before the first."""

@@ -122,7 +122,7 @@ class AlertRules:
     dashboard: str = ""
 
     @cached_property
-    def in_order(self) -> tuple[AlertRule, ...]:
+    def by_priority(self) -> tuple[AlertRule, ...]:
         """The rules, pages first, and those that name the place more exactly before the others."""
         return tuple(sorted(self.rules, key=lambda rule: (rule.severity, KIND_ORDER.index(rule.kind), rule.name)))
 

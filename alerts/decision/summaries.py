@@ -85,7 +85,7 @@ def describe_amendment(rule: AlertRule, window: WindowResult, node: str) -> str:
     """Describe an amended window by its verdict; for a rule of loss with the bounds of the loss at the place."""
     if rule.kind is not AlertKind.LOSS or window.verdict not in {Verdict.LOSSY, Verdict.UNKNOWN}:
         return str(window.verdict)
-    place = next((one for one in window.nodes if one.node == node), None)
+    place = next((result for result in window.nodes if result.node == node), None)
     loss = (place.loss, place.loss_lower, place.loss_upper) if place else None
     lost = loss_bounds.format_bounds(*(loss or (window.lost, window.lost_lower, window.lost_upper)))
     return f"{window.verdict} ({lost} lost)"

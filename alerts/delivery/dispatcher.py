@@ -34,58 +34,58 @@ class ChannelFigures(ChannelCounts):
 
 
 class Dispatcher:
-    """Delivers what is due; :mod:`alerts.delivery.threads` runs it in threads, tests call :meth:`step`."""
+    """Delivers what is due; :mod:`alerts.delivery.threads` runs it in threads, tests call :meth:`deliver_due`."""
 
-    def __init__(self, engine: Engine, ways: Routing, clock: Clock, hold: StoreLock | None = None) -> None:
+    def __init__(self, engine: Engine, routing: Routing, clock: Clock, hold: StoreLock | None = None) -> None:
         """Deliver from the store of ``engine``, which has connections of its own, while this monitor has ``hold``."""
-        self._engine, self._ways, self._clock, self.pen = engine, ways, clock, StoreWriter(engine, clock, hold)
-        self.carriers: Mapping[str, ChannelWorker] = {
-            name: ChannelWorker(name, channel, self._fallback(name), engine, clock, self.pen)
-            for name, channel in ways.channels.items()
+        self._engine, self._routing, self._clock, self.writer = engine, routing, clock, StoreWriter(engine, clock, hold)
+        self.workers: Mapping[str, ChannelWorker] = {
+            name: ChannelWorker(name, channel, self._find_fallback(name), engine, clock, self.writer)
+            for name, channel in routing.channels.items()
         }
         self._waiting: Mapping[str, ChannelBacklog] = {}
         self._has_begun = False
         self._unknown: set[str] = set()
 
-    def step(self) -> list[DeliveryResult]:
+    def deliver_due(self) -> list[DeliveryResult]:
         """Deliver what is due now, one channel after the other; return the result of each delivery.
 
         Raises:
             StoreError: the store fails, or is another monitor's; nothing is lost.
         """
-        return [receipt for name in self.look() for receipt in self.carriers[name].round()]
+        return [result for name in self.find_due_channels() for result in self.workers[name].deliver_due()]
 
-    def look(self) -> list[str]:
+    def find_due_channels(self) -> list[str]:
         """Return the channels that may have due deliveries; deliveries for unknown channels are given up.
 
         Raises:
             StoreError: the store fails, or is another monitor's.
         """
         if not self._has_begun:
-            self.pen.write(partial(outbox.catch_up_channels, self._engine, self._ways.routes, self.carriers))
+            self.writer.write(partial(outbox.catch_up_channels, self._engine, self._routing.routes, self.workers))
             self._has_begun = True
-        found, self._waiting = outbox.query_backlog(self._engine, self._clock.now_us())
-        self._give_up(sorted(found - self.carriers.keys()))
-        return sorted(found & self.carriers.keys())
+        due, self._waiting = outbox.query_backlog(self._engine, self._clock.now_us())
+        self._give_up(sorted(due - self.workers.keys()))
+        return sorted(due & self.workers.keys())
 
-    def figures(self) -> Mapping[str, ChannelFigures]:
+    def collect_figures(self) -> Mapping[str, ChannelFigures]:
         """Return counts and backlog of each channel, as of the last poll; any thread may call it."""
         waiting = self._waiting
-        return {name: _channel_figures(carrier.counts, waiting.get(name)) for name, carrier in self.carriers.items()}
+        return {name: _channel_figures(worker.counts, waiting.get(name)) for name, worker in self.workers.items()}
 
     def _give_up(self, names: Iterable[str]) -> None:
         """Give up deliveries for channels that are no longer configured."""
         for name in names:
             if name not in self._unknown:
-                known = ", ".join(self.carriers) or "none"
+                known = ", ".join(self.workers) or "none"
                 log.error("what waits for a channel is given up: " + UNKNOWN_CHANNEL, channel=name, known=known)
             self._unknown.add(name)
             for delivery in outbox.query_due(self._engine, self._clock.now_us(), channel=name):
-                self.pen.write(partial(outbox.mark_dead, self._engine, delivery, UNKNOWN_CHANNEL))
+                self.writer.write(partial(outbox.mark_dead, self._engine, delivery, UNKNOWN_CHANNEL))
 
-    def _fallback(self, name: str) -> str | None:
-        fallback = self._ways.fallbacks.get(name)
-        return fallback if fallback in self._ways.channels else None
+    def _find_fallback(self, name: str) -> str | None:
+        fallback = self._routing.fallbacks.get(name)
+        return fallback if fallback in self._routing.channels else None
 
 
 def _channel_figures(counts: ChannelCounts, waiting: ChannelBacklog | None) -> ChannelFigures:

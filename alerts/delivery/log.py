@@ -15,23 +15,23 @@ from hopwatch.monitor.errors import HopwatchError
 _log = structlog.get_logger("hopwatch")
 
 
-def info(words: str, **told: str) -> None:
+def info(words: str, **fields: str) -> None:
     """Log that something works again."""
     # A log that cannot be written, such as that of a closed terminal, must not block a page.
     with suppress(Exception):
-        _log.info(words, **told)
+        _log.info(words, **fields)
 
 
-def warning(words: str, **told: str) -> None:
+def warning(words: str, **fields: str) -> None:
     """Log something unexpected by which nothing is lost."""
     with suppress(Exception):
-        _log.warning(words, **told)
+        _log.warning(words, **fields)
 
 
-def error(words: str, **told: str) -> None:
+def error(words: str, **fields: str) -> None:
     """Log something that a person has to act on."""
     with suppress(Exception):
-        _log.error(words, **told)
+        _log.error(words, **fields)
 
 
 def describe_fault(raised: Exception) -> str:
@@ -43,19 +43,19 @@ def describe_fault(raised: Exception) -> str:
 class FailureLog:
     """Logs once that something fails, and once that it works again."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, subject: str) -> None:
         """Name what it is."""
-        self._what, self._is_failing = what, False
+        self._subject, self._is_failing = subject, False
 
-    def fails(self, raised: Exception) -> None:
+    def log_failure(self, raised: Exception) -> None:
         """Log the failure, if it worked before."""
         if not self._is_failing:
             why = str(raised) if isinstance(raised, HopwatchError) else describe_fault(raised)
-            warning("alerts wait, nothing is lost", what=self._what, why=why)
+            warning("alerts wait, nothing is lost", what=self._subject, why=why)
         self._is_failing = True
 
-    def works(self) -> None:
+    def log_recovery(self) -> None:
         """Log the recovery, if it failed before."""
         if self._is_failing:
-            info("alerts are delivered again", what=self._what)
+            info("alerts are delivered again", what=self._subject)
         self._is_failing = False

@@ -67,8 +67,10 @@ def decide_retry(delivery: Delivery, failure: Failure) -> RetryDecision:
         return RetryDecision(wait_s, is_handed_over=False)
     is_over = failure.is_for_good or (tries >= MAX_TRIES and not delivery.is_again)
     is_overdue = not delivery.is_again and (tries >= FALLBACK_TRIES or requested_wait_s(failure) > PATIENCE_S)
-    is_told = delivery.notification.event is Event.FIRING and not delivery.is_acknowledged
-    return RetryDecision(None if is_over else wait_s, is_handed_over=is_told and (failure.is_for_good or is_overdue))
+    is_notified = delivery.notification.event is Event.FIRING and not delivery.is_acknowledged
+    return RetryDecision(
+        None if is_over else wait_s, is_handed_over=is_notified and (failure.is_for_good or is_overdue)
+    )
 
 
 def backoff_s(delivery: Delivery, tries: int) -> float:

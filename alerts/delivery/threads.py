@@ -29,69 +29,69 @@ STOP_S: Final = 5.0
 class DispatchThreads:
     """Threads of a dispatcher; any thread may call :meth:`wake`, which does not block."""
 
-    def __init__(self, courier: Dispatcher, clock: Clock) -> None:
+    def __init__(self, dispatcher: Dispatcher, clock: Clock) -> None:
         """Make the threads; they do not run before :meth:`start`."""
-        self._courier, self._clock = courier, clock
+        self._dispatcher, self._clock = dispatcher, clock
         self._woken, self._stop, self._ended = threading.Event(), threading.Event(), threading.Event()
-        self._over_s: float | None = None
-        self._due = {name: threading.Event() for name in courier.carriers}
-        self._looker = threading.Thread(target=self._look, name="hopwatch-courier", daemon=True)
+        self._deadline_s: float | None = None
+        self._due = {name: threading.Event() for name in dispatcher.workers}
+        self._poller = threading.Thread(target=self._poll, name="hopwatch-dispatcher", daemon=True)
         self._workers = [
-            threading.Thread(target=self._carry, args=(carrier,), name=f"hopwatch-courier-{name}", daemon=True)
-            for name, carrier in courier.carriers.items()
+            threading.Thread(target=self._run_worker, args=(worker,), name=f"hopwatch-dispatcher-{name}", daemon=True)
+            for name, worker in dispatcher.workers.items()
         ]
 
     def start(self) -> None:
         """Start the threads."""
-        for thread in (self._looker, *self._workers):
+        for thread in (self._poller, *self._workers):
             thread.start()
 
     def wake(self) -> None:
         """Wake the polling thread: a micro-batch has been committed, and deliveries may be due."""
         self._woken.set()
 
-    def figures(self) -> dict[str, ChannelFigures]:
+    def collect_figures(self) -> dict[str, ChannelFigures]:
         """Return counts and backlog of each channel."""
-        return dict(self._courier.figures())
+        return dict(self._dispatcher.collect_figures())
 
     def stop(self, patience_s: float = STOP_S) -> None:
         """Deliver what is due at this moment, and stop; what takes longer is left for the next start."""
-        self._over_s = self._clock.monotonic_s() + patience_s
+        self._deadline_s = self._clock.monotonic_s() + patience_s
         self._stop.set()
         self._woken.set()
-        self._looker.join(patience_s)
+        self._poller.join(patience_s)
         self._ended.set()
         for due in self._due.values():
             due.set()
         for worker in self._workers:
-            worker.join(max(0.0, self._over_s - self._clock.monotonic_s()))
+            worker.join(max(0.0, self._deadline_s - self._clock.monotonic_s()))
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """Poll the outbox until stopped, and once more then; wake the workers of channels with due deliveries."""
-        teller, rest_s = FailureLog("the outbox"), POLL_S
+        failures, rest_s = FailureLog("the outbox"), POLL_S
         is_last = False
         while not is_last:
             is_last = self._stop.is_set()
             try:
-                for name in self._courier.look():
+                for name in self._dispatcher.find_due_channels():
                     self._due[name].set()
             except Exception as error:  # noqa: BLE001 - the thread survives any error
-                teller.fails(error)
+                failures.log_failure(error)
                 rest_s = min(2 * rest_s, MAX_POLL_S)
             else:
-                teller.works()
+                failures.log_recovery()
                 rest_s = POLL_S
             if not is_last:
-                self._rest(rest_s, is_hasty=rest_s == POLL_S)
+                self._wait_for_poll(rest_s, is_prompt=rest_s == POLL_S)
 
-    def _rest(self, rest_s: float, *, is_hasty: bool) -> None:
+    def _wait_for_poll(self, rest_s: float, *, is_prompt: bool) -> None:
         """Wait for the next poll; while the store fails, only a stop ends the wait early."""
-        self._clock.wait(rest_s, self._woken if is_hasty else self._stop)
+        self._clock.wait(rest_s, self._woken if is_prompt else self._stop)
         self._woken.clear()
 
-    def _carry(self, carrier: ChannelWorker) -> None:
+    def _run_worker(self, worker: ChannelWorker) -> None:
         """Deliver for one channel whenever something is due."""
-        teller, due = FailureLog(f"the channel {carrier.name}"), self._due[carrier.name]
+        failures, due = FailureLog(f"the channel {worker.name}"), self._due[worker.name]
         is_last = False
         while not is_last:
             due.wait()
@@ -99,29 +99,29 @@ class DispatchThreads:
             is_last = self._ended.is_set()
             due.clear()
             try:
-                while carrier.round(self._is_over):
+                while worker.deliver_due(self._is_over):
                     pass
             except Exception as error:  # noqa: BLE001 - the thread survives any error
-                teller.fails(error)
+                failures.log_failure(error)
             else:
-                teller.works()
+                failures.log_recovery()
 
     def _is_over(self) -> bool:
-        return self._over_s is not None and self._clock.monotonic_s() >= self._over_s
+        return self._deadline_s is not None and self._clock.monotonic_s() >= self._deadline_s
 
 
 @contextmanager
 def run_dispatcher(
-    store_url: str, ways: Routing, hold: StoreLock, clock: Clock | None = None
+    store_url: str, routing: Routing, hold: StoreLock, clock: Clock | None = None
 ) -> Iterator[DispatchThreads]:
     """Run the dispatcher for the duration of the block, over connections of its own."""
     time = clock or SystemClock()
     engine = dialect.create_engine(store_url)
-    rounds = DispatchThreads(Dispatcher(engine, ways, time, hold), time)
-    rounds.start()
+    threads = DispatchThreads(Dispatcher(engine, routing, time, hold), time)
+    threads.start()
     try:
-        yield rounds
+        yield threads
     finally:
-        rounds.stop()
-        ways.close()
+        threads.stop()
+        routing.close()
         engine.dispose()

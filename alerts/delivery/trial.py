@@ -33,8 +33,8 @@ class TrialResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as ``--json`` shows it."""
-        told = asdict(self) | {"event": self.event.value, "is_taken": not self.why}
-        return told | {"why": self.why or None}
+        document = asdict(self) | {"event": self.event.value, "is_taken": not self.why}
+        return document | {"why": self.why or None}
 
 
 def send_trial(
@@ -47,9 +47,9 @@ def send_trial(
     """
     begun = build_notification(severity, clock.now_us())
     ended = replace(begun, event=Event.RESOLVED, summary=END_SUMMARY)
-    found = [_send_one(name, channel, 0, begun, clock) for name, channel in channels.items()]
+    results = [_send_one(name, channel, 0, begun, clock) for name, channel in channels.items()]
     clock.wait(hold_s)
-    return found + [_send_one(name, channel, 1, ended, clock) for name, channel in channels.items()]
+    return results + [_send_one(name, channel, 1, ended, clock) for name, channel in channels.items()]
 
 
 def build_notification(severity: Severity, now_us: int) -> Notification:
@@ -64,8 +64,10 @@ def build_notification(severity: Severity, now_us: int) -> Notification:
         "link": "",
         "summary": BEGIN_SUMMARY,
     }
-    what: dict[str, Any] = {"rule": RULE, "kind": AlertKind.LOSS, "severity": severity}
-    alert = Alert(word=Word.ALIVE, unit=Unit.RATIO, since_us=now_us, window_start_us=now_us, **what, **figures, **place)
+    identity: dict[str, Any] = {"rule": RULE, "kind": AlertKind.LOSS, "severity": severity}
+    alert = Alert(
+        word=Word.ALIVE, unit=Unit.RATIO, since_us=now_us, window_start_us=now_us, **identity, **figures, **place
+    )
     return Notification(
         key=build_key(RULE, severity, stream),
         event=Event.FIRING,
@@ -75,14 +77,16 @@ def build_notification(severity: Severity, now_us: int) -> Notification:
         since_us=now_us,
         at_us=now_us,
         summary=f"{BEGIN_SUMMARY} {format_iso(now_us)}",
-        **what,
+        **identity,
     )
 
 
-def _send_one(name: str, channel: Channel, number: int, said: Notification, clock: Clock) -> TrialResult:
-    delivery = Delivery(number, name, said, said.at_us, tries=0, is_again=False, is_acknowledged=False)
+def _send_one(name: str, channel: Channel, number: int, notification: Notification, clock: Clock) -> TrialResult:
+    delivery = Delivery(number, name, notification, notification.at_us, tries=0, is_again=False, is_acknowledged=False)
     outcome = _send_guarded(channel, delivery, clock.now_us())
-    return TrialResult(name, said.key, said.event, (outcome.why or NO_REASON) if isinstance(outcome, Failure) else "")
+    return TrialResult(
+        name, notification.key, notification.event, (outcome.why or NO_REASON) if isinstance(outcome, Failure) else ""
+    )
 
 
 def _send_guarded(channel: Channel, delivery: Delivery, now_us: int) -> Outcome:

@@ -55,62 +55,62 @@ class ChannelWorker:
     fallback: str | None
     engine: Engine
     clock: Clock
-    pen: StoreWriter
+    writer: StoreWriter
     counts: ChannelCounts = field(default_factory=ChannelCounts)
-    _owed: tuple[DeliveryResult, int] | None = None
+    _unrecorded: tuple[DeliveryResult, int] | None = None
     """Result that could not be recorded yet, and when it was sent."""
-    _alone: tuple[int, int, str] | None = None
+    _pause: tuple[int, int, str] | None = None
     """Start and end of the wait that the receiver asked for, and its reason."""
     _is_failing: bool = False
 
-    def round(self, is_over: Callable[[], bool] = lambda: False) -> list[DeliveryResult]:
+    def deliver_due(self, is_over: Callable[[], bool] = lambda: False) -> list[DeliveryResult]:
         """Deliver what is due now, up to a hundred; stops early once ``is_over``. Returns the result of each.
 
         Raises:
             StoreError: the store fails, or is another monitor's; nothing is lost.
         """
-        if self._owed is not None:
-            self._note(*self._owed)
-        receipts: list[DeliveryResult] = []
+        if self._unrecorded is not None:
+            self._record(*self._unrecorded)
+        results: list[DeliveryResult] = []
         failures: list[Failure] = []
         for delivery in sorted(
             outbox.query_due(self.engine, self.clock.now_us(), channel=self.name), key=retry_policy.sort_key
         ):
             if is_over():
                 break
-            receipt = self._receipt(delivery, failures)
-            outcome = receipt.outcome
+            result = self._deliver(delivery, failures)
+            outcome = result.outcome
             failures = [*failures, outcome] if isinstance(outcome, Failure) and not outcome.is_for_good else []
-            receipts.append(receipt)
-            self._count(receipt)
-            self._note(receipt, self.clock.now_us())
-        return receipts
+            results.append(result)
+            self._count(result)
+            self._record(result, self.clock.now_us())
+        return results
 
-    def _receipt(self, delivery: Delivery, failures: Sequence[Failure]) -> DeliveryResult:
+    def _deliver(self, delivery: Delivery, failures: Sequence[Failure]) -> DeliveryResult:
         """Send a delivery, unless the channel is paused or down."""
         now_us = self.clock.now_us()
-        if self._alone is not None and self._alone[0] <= now_us < self._alone[1]:
-            left_s = (self._alone[1] - now_us) / 1e6
-            return DeliveryResult(delivery, Failure(NOT_TRIED + self._alone[2], wait_s=left_s), is_sent=False)
+        if self._pause is not None and self._pause[0] <= now_us < self._pause[1]:
+            left_s = (self._pause[1] - now_us) / 1e6
+            return DeliveryResult(delivery, Failure(NOT_TRIED + self._pause[2], wait_s=left_s), is_sent=False)
         if len(failures) >= MAX_CONSECUTIVE_FAILURES:
-            one = failures[MAX_CONSECUTIVE_FAILURES - 1]
-            return DeliveryResult(delivery, Failure(NOT_TRIED + one.why, within_s=one.within_s), is_sent=False)
-        self.pen.check()
-        return DeliveryResult(delivery, self._sent(delivery, now_us))
+            failure = failures[MAX_CONSECUTIVE_FAILURES - 1]
+            return DeliveryResult(delivery, Failure(NOT_TRIED + failure.why, within_s=failure.within_s), is_sent=False)
+        self.writer.check()
+        return DeliveryResult(delivery, self._send(delivery, now_us))
 
-    def _sent(self, delivery: Delivery, now_us: int) -> Outcome:
+    def _send(self, delivery: Delivery, now_us: int) -> Outcome:
         try:
             outcome = self.channel.send(delivery, now_us)
         except Exception as error:  # noqa: BLE001 - whatever a channel does, others are told
             outcome = Failure(log.describe_fault(error))
-        self._alone = None
+        self._pause = None
         if isinstance(outcome, Failure) and (asked_s := retry_policy.requested_wait_s(outcome)):
             from_us = self.clock.now_us()
-            self._alone = from_us, from_us + round(asked_s * 1e6), outcome.why
-        self._tell(outcome)
+            self._pause = from_us, from_us + round(asked_s * 1e6), outcome.why
+        self._log_change(outcome)
         return outcome
 
-    def _tell(self, outcome: Outcome) -> None:
+    def _log_change(self, outcome: Outcome) -> None:
         """Log once that a channel fails, and once that it works again."""
         if isinstance(outcome, Accepted):
             if self._is_failing:
@@ -119,21 +119,21 @@ class ChannelWorker:
             log.warning("a channel has not taken a notification", channel=self.name, why=outcome.why)
         self._is_failing = isinstance(outcome, Failure)
 
-    def _count(self, receipt: DeliveryResult) -> None:
-        is_taken = isinstance(receipt.outcome, Accepted)
-        if receipt.is_sent:
-            now = self.counts
-            taken, failed = now.taken + is_taken, now.failed + (not is_taken)
-            self.counts = replace(now, attempts=now.attempts + 1, taken=taken, failed=failed)
+    def _count(self, result: DeliveryResult) -> None:
+        is_taken = isinstance(result.outcome, Accepted)
+        if result.is_sent:
+            counts = self.counts
+            taken, failed = counts.taken + is_taken, counts.failed + (not is_taken)
+            self.counts = replace(counts, attempts=counts.attempts + 1, taken=taken, failed=failed)
 
-    def _note(self, receipt: DeliveryResult, now_us: int) -> None:
+    def _record(self, result: DeliveryResult, now_us: int) -> None:
         """Record the result of a delivery; if the store fails, it is kept for the next call."""
-        self._owed = receipt, now_us
-        self.pen.write(partial(self._write, receipt, now_us))
-        self._owed = None
+        self._unrecorded = result, now_us
+        self.writer.write(partial(self._write, result, now_us))
+        self._unrecorded = None
 
-    def _write(self, receipt: DeliveryResult, now_us: int) -> None:
-        delivery, outcome = receipt.delivery, receipt.outcome
+    def _write(self, result: DeliveryResult, now_us: int) -> None:
+        delivery, outcome = result.delivery, result.outcome
         if isinstance(outcome, Accepted):
             after_s = outcome.again_after_s
             again_at_us = None if after_s is None else now_us + round(retry_policy.resend_interval_s(after_s) * 1e6)
@@ -151,11 +151,11 @@ class ChannelWorker:
     def _hand_over(self, delivery: Delivery, fallback: str) -> None:
         if outbox.enqueue_fallback(self.engine, delivery, fallback):
             self.counts = replace(self.counts, handed_over=self.counts.handed_over + 1)
-            told = {"channel": self.name, "fallback": fallback, "key": delivery.notification.key}
-            log.warning("a notification is handed over to another channel", **told)
+            fields = {"channel": self.name, "fallback": fallback, "key": delivery.notification.key}
+            log.warning("a notification is handed over to another channel", **fields)
 
     def _give_up(self, delivery: Delivery, failure: Failure) -> None:
         outbox.mark_dead(self.engine, delivery, failure.why)
         self.counts = replace(self.counts, given_up=self.counts.given_up + 1)
-        told = {"channel": self.name, "key": delivery.notification.key, "what": delivery.notification.event.value}
-        log.error("a notification is given up: look at the channel", **told, why=failure.why)
+        fields = {"channel": self.name, "key": delivery.notification.key, "what": delivery.notification.event.value}
+        log.error("a notification is given up: look at the channel", **fields, why=failure.why)

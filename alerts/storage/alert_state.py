@@ -26,10 +26,10 @@ _SERIES: Final = AlertSeries._fields
 def read_snapshot(connection: Connection) -> AlertSnapshot:
     """Read the snapshot of alerts that the last micro-batch wrote."""
     column = tables.alert_states.c
-    wanted = select(*(column[name] for name in _SERIES), column.state)
+    query = select(*(column[name] for name in _SERIES), column.state)
     states = {
         series: state_json.parse_state(series, row.state)
-        for row in connection.execute(wanted)
+        for row in connection.execute(query)
         for series in [AlertSeries(*(getattr(row, name) for name in _SERIES))]
     }
     incidents = {
@@ -53,19 +53,19 @@ def write_snapshot(connection: Connection, before: AlertSnapshot, after: AlertSn
     _delete(connection, tables.alert_states, [series._asdict() for series in before.states.keys() - after.states])
     opened = [one for key, one in after.incidents.items() if before.incidents.get(key) != one]
     _upsert(connection, tables.alert_incidents, [_incident_row(incident) for incident in opened])
-    over = [{"key": key} for key in before.incidents.keys() - after.incidents]
+    closed = [{"key": key} for key in before.incidents.keys() - after.incidents]
     for table in (tables.alert_incidents, tables.alert_acknowledgements):
-        _delete(connection, table, over)
+        _delete(connection, table, closed)
     if (before.begun_us, before.clock_us) != (after.begun_us, after.clock_us):
         writer.set_values(connection, {_BEGUN: str(after.begun_us), _CLOCK: str(after.clock_us)})
 
 
 def write_counts(connection: Connection, counts: Mapping[ObjectiveKey, ObjectiveCounts | None]) -> None:
     """Write the counts of windows for objectives; a window that became unknown loses its row."""
-    said = {key: counted for key, counted in counts.items() if counted is not None}
-    rows = [_objective(key) | counted._asdict() for key, counted in said.items()]
+    known = {key: counted for key, counted in counts.items() if counted is not None}
+    rows = [_objective(key) | counted._asdict() for key, counted in known.items()]
     _upsert(connection, tables.objective_minutes, rows)
-    _delete(connection, tables.objective_minutes, [_objective(key) for key in counts.keys() - said])
+    _delete(connection, tables.objective_minutes, [_objective(key) for key in counts.keys() - known])
 
 
 _minutes = tables.objective_minutes.c
@@ -87,46 +87,46 @@ class StoredPastWindows:
         self._last_us: dict[str, int] | None = None
         self._last_bad_us: dict[tuple[str, str], int] | None = None
 
-    def counts(self, stream: str, objective: str, from_us: int, to_us: int) -> ObjectiveCounts:
+    def sum_counts(self, stream: str, objective: str, from_us: int, to_us: int) -> ObjectiveCounts:
         """Return the sums over the windows that start in ``[from_us, to_us)``."""
-        asked = {"stream": stream, "objective": objective, "from_us": from_us, "to_us": to_us}
-        total, bad = self._connection.execute(_SUMS, asked).one()
+        parameters = {"stream": stream, "objective": objective, "from_us": from_us, "to_us": to_us}
+        total, bad = self._connection.execute(_SUMS, parameters).one()
         return ObjectiveCounts(int(total or 0), int(bad or 0))
 
-    def last_bad_us(self, stream: str, objective: str) -> int | None:
+    def find_last_bad_us(self, stream: str, objective: str) -> int | None:
         """Return the start of the newest window in which a message was bad; none where there is none."""
         if self._last_bad_us is None:
             column = tables.objective_minutes.c
             key = column.stream, column.objective
             newest = func.max(column.window_start_us).label("newest")
-            found = self._connection.execute(select(*key, newest).where(column.bad > 0).group_by(*key))
-            self._last_bad_us = {(row.stream, row.objective): row.newest for row in found}
+            rows = self._connection.execute(select(*key, newest).where(column.bad > 0).group_by(*key))
+            self._last_bad_us = {(row.stream, row.objective): row.newest for row in rows}
         return self._last_bad_us.get((stream, objective))
 
-    def set_aside(self, from_us: int, to_us: int) -> int:
+    def count_set_aside(self, from_us: int, to_us: int) -> int:
         """Return how many records set aside arrived in ``[from_us, to_us)``."""
         arrival_us = tables.set_aside.c.arrival_us
-        wanted = select(func.count()).where(arrival_us >= from_us, arrival_us < to_us)
-        return int(self._connection.execute(wanted).scalar_one())
+        query = select(func.count()).where(arrival_us >= from_us, arrival_us < to_us)
+        return int(self._connection.execute(query).scalar_one())
 
-    def last_window_us(self, stream: str) -> int | None:
+    def find_last_window_us(self, stream: str) -> int | None:
         """Return the start of the newest window in which a batch of the stream fell; none before the first."""
         if self._last_us is None:
             column = tables.streams.c
-            found = self._connection.execute(select(column.stream, column.last_start_us))
-            self._last_us = {row.stream: row.last_start_us for row in found}
+            rows = self._connection.execute(select(column.stream, column.last_start_us))
+            self._last_us = {row.stream: row.last_start_us for row in rows}
         return self._last_us.get(stream)
 
 
 def _state_row(state: AlertState) -> Json:
-    told = {"phase": state.run.phase.value, "since_us": state.run.since_us, "told_as": state.told_as}
-    return state.series._asdict() | told | {"state": state_json.format_state(state)}
+    columns = {"phase": state.run.phase.value, "since_us": state.run.since_us, "told_as": state.incident_key}
+    return state.series._asdict() | columns | {"state": state_json.format_state(state)}
 
 
 def _incident_row(incident: Incident) -> Json:
-    says = to_json(incident.notification) if incident.notification else ""
-    what = {"incident": state_json.format_incident(incident), "notification": says}
-    return {"key": incident.key, "opened_us": incident.opened_us} | what
+    notification = to_json(incident.notification) if incident.notification else ""
+    columns = {"incident": state_json.format_incident(incident), "notification": notification}
+    return {"key": incident.key, "opened_us": incident.opened_us} | columns
 
 
 def _objective(key: ObjectiveKey) -> Json:
@@ -143,5 +143,5 @@ def _delete(connection: Connection, table: Table, keys: Iterable[Json]) -> None:
     """Delete rows by their primary keys."""
     batch = [{f"of_{name}": value for name, value in key.items()} for key in keys]
     if batch:
-        chosen = (column == bindparam(f"of_{column.name}") for column in table.primary_key)
-        connection.execute(delete(table).where(*chosen), batch)
+        matches = (column == bindparam(f"of_{column.name}") for column in table.primary_key)
+        connection.execute(delete(table).where(*matches), batch)

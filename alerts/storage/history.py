@@ -23,7 +23,7 @@ class OpenIncident:
 
     notification: Notification
     opened_us: int
-    taken: Acknowledgement | None
+    acknowledgement: Acknowledgement | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class ChannelDelivery:
     """Delivery of a notification at one channel; ``tries`` counts the failures since it was last sent."""
 
     channel: str
-    fate: DeliveryState
+    state: DeliveryState
     tries: int
     next_try_us: int
     last_error: str
@@ -54,4 +54,4 @@ class HistoryEntry:
 
     number: int
     notification: Notification
-    sendings: tuple[ChannelDelivery, ...]
+    deliveries: tuple[ChannelDelivery, ...]

@@ -29,13 +29,13 @@ def query_open_incidents(connection: Connection) -> list[OpenIncident]:
     joined = tables.alert_incidents.outerjoin(tables.alert_acknowledgements, _acknowledgements.key == _incidents.key)
     columns = (_incidents.notification, _incidents.opened_us, _acknowledgements.opened_us.label("of_us"))
     more = (_acknowledgements.at_us, _acknowledgements.by, _acknowledgements.note)
-    wanted = select(*columns, *more).select_from(joined).order_by(_incidents.opened_us, _incidents.key)
-    return [_build_open_incident(row) for row in connection.execute(wanted).mappings()]
+    query = select(*columns, *more).select_from(joined).order_by(_incidents.opened_us, _incidents.key)
+    return [_build_open_incident(row) for row in connection.execute(query).mappings()]
 
 
 def count_open_incidents(connection: Connection) -> int:
     """Count the open incidents; a heartbeat, which stands while all is well, does not count."""
-    return sum(one.notification.kind is not AlertKind.HEARTBEAT for one in query_open_incidents(connection))
+    return sum(incident.notification.kind is not AlertKind.HEARTBEAT for incident in query_open_incidents(connection))
 
 
 def query_pending(connection: Connection) -> list[UnnotifiedAlert]:
@@ -48,17 +48,17 @@ def query_covered(connection: Connection) -> list[UnnotifiedAlert]:
     return _query_unnotified(connection, Phase.FIRING)
 
 
-def filter_by_stream(wanted: Select[Any], stream: str) -> Select[Any]:
+def filter_by_stream(query: Select[Any], stream: str) -> Select[Any]:
     """Restrict a query to the notifications of one stream, and of storms, which may be of any stream."""
     of_key = (_history.key.endswith(f"/{own}", autoescape=True) for own in (stream, "*"))
-    return wanted.where(or_(*of_key)) if stream else wanted
+    return query.where(or_(*of_key)) if stream else query
 
 
-def query_history(connection: Connection, wanted: Select[Any]) -> list[HistoryEntry]:
+def query_history(connection: Connection, query: Select[Any]) -> list[HistoryEntry]:
     """Run a query of the history, and return the notifications with their deliveries."""
-    rows = connection.execute(wanted).all()
-    taken = _query_deliveries(connection, [row.number for row in rows])
-    return [HistoryEntry(row.number, from_json(row.notification), tuple(taken[row.number])) for row in rows]
+    rows = connection.execute(query).all()
+    deliveries = _query_deliveries(connection, [row.number for row in rows])
+    return [HistoryEntry(row.number, from_json(row.notification), tuple(deliveries[row.number])) for row in rows]
 
 
 def select_newest(most: int) -> Select[Any]:
@@ -86,11 +86,11 @@ def select_beginnings(keys: Iterable[str]) -> Select[Any]:
 
 def _query_deliveries(connection: Connection, numbers: Collection[int]) -> dict[int, list[ChannelDelivery]]:
     names = ("channel", "state", "tries", "next_try_us", "last_error")
-    wanted = select(_outbox.number, *(_outbox[name] for name in names)).where(_outbox.number.in_(numbers))
-    found: dict[int, list[ChannelDelivery]] = defaultdict(list)
-    for number, channel, state, *more in connection.execute(wanted.order_by(_outbox.channel)):
-        found[number].append(ChannelDelivery(channel, DeliveryState(state), *more))
-    return found
+    query = select(_outbox.number, *(_outbox[name] for name in names)).where(_outbox.number.in_(numbers))
+    deliveries: dict[int, list[ChannelDelivery]] = defaultdict(list)
+    for number, channel, state, *more in connection.execute(query.order_by(_outbox.channel)):
+        deliveries[number].append(ChannelDelivery(channel, DeliveryState(state), *more))
+    return deliveries
 
 
 def _query_unnotified(connection: Connection, phase: Phase) -> list[UnnotifiedAlert]:
@@ -100,6 +100,6 @@ def _query_unnotified(connection: Connection, phase: Phase) -> list[UnnotifiedAl
 
 
 def _build_open_incident(row: Any) -> OpenIncident:  # noqa: ANN401 - a row of the query above
-    is_taken = row["of_us"] == row["opened_us"]
-    taken = Acknowledgement(row["by"], row["at_us"], row["note"]) if is_taken else None
-    return OpenIncident(from_json(row["notification"]), row["opened_us"], taken)
+    is_acknowledged = row["of_us"] == row["opened_us"]
+    acknowledgement = Acknowledgement(row["by"], row["at_us"], row["note"]) if is_acknowledged else None
+    return OpenIncident(from_json(row["notification"]), row["opened_us"], acknowledgement)

@@ -78,16 +78,16 @@ def enqueue(connection: Connection, notifications: Iterable[Notification], chann
     An update that is no news is not enqueued: the content of its incident has it already. A resolved notification goes
     through all channels of the firing one. The caller holds the transaction.
     """
-    for notification, of_notification in zip(notifications, channels, strict=True):
+    for notification, names in zip(notifications, channels, strict=True):
         if not notification.is_news:
             continue
         # Each channel that had the firing notification gets the resolved one, whatever the routes are by then.
         reached = _query_notified_channels(connection, notification.key) if notification.event is Event.RESOLVED else []
         number = _next_number(connection)
         row = {"number": number, "key": notification.key, "event": notification.event.value}
-        told = {"at_us": notification.at_us, "notification": to_json(notification)}
-        connection.execute(insert(tables.alert_history).values(row | told))
-        for channel in dict.fromkeys([*of_notification, *reached]):
+        content = {"at_us": notification.at_us, "notification": to_json(notification)}
+        connection.execute(insert(tables.alert_history).values(row | content))
+        for channel in dict.fromkeys([*names, *reached]):
             _supersede(connection, notification, channel)
             connection.execute(insert(tables.alert_outbox).values(_row(row, channel, notification.at_us)))
 
@@ -100,11 +100,11 @@ def query_due(engine: Engine, now_us: int, most: int = MAX_DUE, channel: str | N
     Raises:
         StoreError: the store cannot be read.
     """
-    wanted = _select_due(now_us) if channel is None else _select_due(now_us).where(_outbox.channel == channel)
+    query = _select_due(now_us) if channel is None else _select_due(now_us).where(_outbox.channel == channel)
     with schema.open_snapshot(engine) as connection:
-        found = connection.execute(wanted.limit(most)).mappings()
-        deliveries = [(_delivery(row), row["told_us"]) for row in found]
-    return [delivery for delivery, told_us in deliveries if not _is_stale(delivery, told_us)]
+        rows = connection.execute(query.limit(most)).mappings()
+        deliveries = [(_delivery(row), row["told_us"]) for row in rows]
+    return [delivery for delivery, sent_us in deliveries if not _is_stale(delivery, sent_us)]
 
 
 def mark_sent(engine: Engine, delivery: Delivery, again_at_us: int | None = None) -> None:
@@ -120,8 +120,8 @@ def mark_sent(engine: Engine, delivery: Delivery, again_at_us: int | None = None
 def mark_failed(engine: Engine, delivery: Delivery, why: str, next_try_us: int) -> None:
     """Record that a delivery failed, and when it is tried again."""
     state = DeliveryState.STANDING if delivery.is_again else DeliveryState.WAITING
-    what = {"next_try_us": next_try_us, "tries": delivery.tries + 1, "last_error": why[:MAX_ERROR]}
-    _update_row(engine, delivery, state, told_us=None, **what)
+    values = {"next_try_us": next_try_us, "tries": delivery.tries + 1, "last_error": why[:MAX_ERROR]}
+    _update_row(engine, delivery, state, told_us=None, **values)
 
 
 def mark_dead(engine: Engine, delivery: Delivery, why: str) -> None:
@@ -138,13 +138,13 @@ def enqueue_fallback(engine: Engine, delivery: Delivery, channel: str) -> bool:
     after the resolved one would open the incident again.
     """
     of_key = (_outbox.key == delivery.notification.key) & (_outbox.channel == delivery.channel)
-    wanted = select(_outbox.number, _outbox.key, _outbox.event, _outbox.created_us)
+    query = select(_outbox.number, _outbox.key, _outbox.event, _outbox.created_us)
     with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
         there = (_outbox.key == delivery.notification.key) & (_outbox.channel == channel)
         newest = int(connection.execute(select(func.max(_outbox.number)).where(there)).scalar() or 0)
         since = (_outbox.number >= delivery.number) & (_outbox.number > newest)
         rows = [
-            dict(row) for row in connection.execute(wanted.where(of_key, since, _outbox.state.in_(_OPEN))).mappings()
+            dict(row) for row in connection.execute(query.where(of_key, since, _outbox.state.in_(_OPEN))).mappings()
         ]
         for row in rows:
             connection.execute(insert(tables.alert_outbox).values(_row(row, channel, row["created_us"])))
@@ -157,17 +157,17 @@ def query_backlog(engine: Engine, now_us: int) -> tuple[set[str], dict[str, Chan
     Raises:
         StoreError: the store cannot be read.
     """
-    wanted = select(_outbox.channel, func.count(), func.min(_outbox.created_us)).group_by(_outbox.channel)
+    query = select(_outbox.channel, func.count(), func.min(_outbox.created_us)).group_by(_outbox.channel)
     with schema.open_snapshot(engine) as connection:
-        found = set(connection.execute(select(_outbox.channel).where(*_is_due(now_us)).distinct()).scalars())
-        rows = connection.execute(wanted.where(_outbox.state == DeliveryState.WAITING.value))
-        return found, {channel: ChannelBacklog(int(count), int(oldest_us)) for channel, count, oldest_us in rows}
+        due = set(connection.execute(select(_outbox.channel).where(*_is_due(now_us)).distinct()).scalars())
+        rows = connection.execute(query.where(_outbox.state == DeliveryState.WAITING.value))
+        return due, {channel: ChannelBacklog(int(count), int(oldest_us)) for channel, count, oldest_us in rows}
 
 
 def count_by_state(connection: Connection) -> dict[tuple[str, str], int]:
     """Count the rows by channel and state."""
-    wanted = select(_outbox.channel, _outbox.state, func.count()).group_by(_outbox.channel, _outbox.state)
-    return {(channel, state): int(count) for channel, state, count in connection.execute(wanted)}
+    query = select(_outbox.channel, _outbox.state, func.count()).group_by(_outbox.channel, _outbox.state)
+    return {(channel, state): int(count) for channel, state, count in connection.execute(query)}
 
 
 def catch_up_channels(
@@ -184,8 +184,8 @@ def catch_up_channels(
     with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
         # This comes first: an incident may have begun again since.
         _retry_dead_ends(connection, channels)
-        for key, told in connection.execute(opened.order_by(_incidents.key)).all():
-            notification = from_json(told)
+        for key, text in connection.execute(opened.order_by(_incidents.key)).all():
+            notification = from_json(text)
             for channel in dict.fromkeys(routes(notification)):
                 if channel in channels:
                     _enqueue_open(connection, notification, key, channel)
@@ -219,15 +219,15 @@ def _enqueue_open(connection: Connection, notification: Notification, key: str, 
         connection.execute(update(tables.alert_outbox).where(of_channel, _outbox.number == row.number).values(_FRESH))
     if row is not None:
         return
-    told = {"key": key, "event": Event.FIRING.value}
+    identity = {"key": key, "event": Event.FIRING.value}
     last = select(func.max(_history.number)).where(_history.key == key, _history.number > ended)
     number = connection.execute(last).scalar()
     if number is None:
         # The incident has lasted so long that its history is pruned.
         number = _next_number(connection)
-        said = {"at_us": notification.at_us, "notification": to_json(notification)}
-        connection.execute(insert(tables.alert_history).values(told | said | {"number": number}))
-    fresh = _row(told | {"number": number}, channel, notification.at_us)
+        content = {"at_us": notification.at_us, "notification": to_json(notification)}
+        connection.execute(insert(tables.alert_history).values(identity | content | {"number": number}))
+    fresh = _row(identity | {"number": number}, channel, notification.at_us)
     connection.execute(insert(tables.alert_outbox).values(fresh))
 
 
@@ -239,14 +239,14 @@ def _row(row: dict[str, Any], channel: str, created_us: int) -> dict[str, Any]:
 
 def _next_number(connection: Connection) -> int:
     newest = (select(func.max(_history.number)), select(func.max(_outbox.number)))
-    return 1 + max(int(connection.execute(one).scalar() or 0) for one in newest)
+    return 1 + max(int(connection.execute(query).scalar() or 0) for query in newest)
 
 
 def _query_notified_channels(connection: Connection, key: str) -> list[str]:
     """Return the channels that were notified of the open incident of a key, fallbacks included."""
     since = _outbox.number > _query_last_end(connection, key)
-    wanted = select(_outbox.channel).where(_outbox.key == key, since).distinct()
-    return list(connection.execute(wanted.order_by(_outbox.channel)).scalars())
+    query = select(_outbox.channel).where(_outbox.key == key, since).distinct()
+    return list(connection.execute(query.order_by(_outbox.channel)).scalars())
 
 
 def _query_last_end(connection: Connection, key: str) -> int:
@@ -270,7 +270,7 @@ def _supersede(connection: Connection, notification: Notification, channel: str)
 
 def _select_due(now_us: int) -> Select[Any]:
     acknowledged = tables.alert_acknowledgements.c
-    wanted = select(
+    query = select(
         *(_outbox[name] for name in ("number", "channel", "event", "state", "created_us", "tries", "told_us")),
         _history.notification.label("said"),
         _incidents.notification.label("says"),
@@ -282,7 +282,7 @@ def _select_due(now_us: int) -> Select[Any]:
         .outerjoin(tables.alert_incidents, _incidents.key == _outbox.key)
         .outerjoin(tables.alert_acknowledgements, acknowledged.key == _outbox.key)
     )
-    return wanted.select_from(joined).where(*_is_due(now_us)).order_by(_outbox.number, _outbox.channel)
+    return query.select_from(joined).where(*_is_due(now_us)).order_by(_outbox.number, _outbox.channel)
 
 
 def _is_due(now_us: int) -> tuple[ColumnElement[bool], ...]:
@@ -309,15 +309,15 @@ def _delivery(row: Any) -> Delivery:  # noqa: ANN401 - a row of the query above
     )
 
 
-def _is_stale(delivery: Delivery, told_us: int) -> bool:
+def _is_stale(delivery: Delivery, sent_us: int) -> bool:
     is_heartbeat = delivery.notification.kind is AlertKind.HEARTBEAT
-    return is_heartbeat and delivery.is_again and delivery.notification.at_us <= told_us
+    return is_heartbeat and delivery.is_again and delivery.notification.at_us <= sent_us
 
 
-def _update_row(engine: Engine, delivery: Delivery, state: DeliveryState, **what: Any) -> None:  # noqa: ANN401 - columns
+def _update_row(engine: Engine, delivery: Delivery, state: DeliveryState, **columns: Any) -> None:  # noqa: ANN401 - columns
     """Update the state of a row, unless a newer one has replaced it meanwhile."""
-    told = {"told_us": delivery.notification.at_us} | what
-    values = {"state": state.value} | {name: value for name, value in told.items() if value is not None}
+    changes = {"told_us": delivery.notification.at_us} | columns
+    values = {"state": state.value} | {name: value for name, value in changes.items() if value is not None}
     with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
         if state is DeliveryState.STANDING and _has_newer(connection, delivery):
             values["state"] = DeliveryState.SENT.value
@@ -326,8 +326,8 @@ def _update_row(engine: Engine, delivery: Delivery, state: DeliveryState, **what
 
 def _has_newer(connection: Connection, delivery: Delivery) -> bool:
     newer = (_outbox.key == delivery.notification.key) & (_outbox.channel == delivery.channel)
-    wanted = select(_outbox.number).where(newer, _outbox.number > delivery.number)
-    return connection.execute(wanted.limit(1)).first() is not None
+    query = select(_outbox.number).where(newer, _outbox.number > delivery.number)
+    return connection.execute(query.limit(1)).first() is not None
 
 
 def _is_open(delivery: Delivery) -> ColumnElement[bool]:

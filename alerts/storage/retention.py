@@ -67,11 +67,11 @@ def _prune_history(connection: Connection, before_us: int) -> int:
 def _prune_windows(connection: Connection, before_us: int) -> int:
     """Delete the oldest window counts of the first stream that has some, by the primary key."""
     oldest = select(_minutes.stream, _minutes.objective, _minutes.window_start_us)
-    found = connection.execute(oldest.where(_minutes.window_start_us < before_us).limit(1)).first()
-    if found is None:
+    first = connection.execute(oldest.where(_minutes.window_start_us < before_us).limit(1)).first()
+    if first is None:
         return 0
-    until_us = min(before_us, found.window_start_us + WINDOW_ROWS_PER_STEP * WINDOW_US)
-    chosen = (_minutes.stream == found.stream) & (_minutes.objective == found.objective)
+    until_us = min(before_us, first.window_start_us + WINDOW_ROWS_PER_STEP * WINDOW_US)
+    of_objective = (_minutes.stream == first.stream) & (_minutes.objective == first.objective)
     return connection.execute(
-        delete(tables.objective_minutes).where(chosen, _minutes.window_start_us < until_us)
+        delete(tables.objective_minutes).where(of_objective, _minutes.window_start_us < until_us)
     ).rowcount

@@ -90,6 +90,6 @@ def _build_row(
         texts.format_age((now_us if ended_us is None else ended_us) - said.since_us),
         shown.build_place(said.alerts[0], zone) if said.alerts else None,
         max(0, said.total - 1),
-        shown.build_deliveries(begun.sendings if begun else (), now_us),
-        shown.build_deliveries(end.sendings if end else (), now_us),
+        shown.build_deliveries(begun.deliveries if begun else (), now_us),
+        shown.build_deliveries(end.deliveries if end else (), now_us),
     )

@@ -85,7 +85,7 @@ class IncidentView:
 
 def build_incidents(alarms: AlertsInRange, now_us: int, zone: tzinfo) -> tuple[IncidentView, ...]:
     """Return what is open, pages first, then the oldest; a heartbeat is none."""
-    news = {one.notification.key: one.sendings for one in alarms.latest_notifications}
+    news = {one.notification.key: one.deliveries for one in alarms.latest_notifications}
     lasting = [one for one in alarms.open_incidents if one.notification.kind is not AlertKind.HEARTBEAT]
     ordered = sorted(lasting, key=lambda one: (one.notification.severity, one.notification.since_us))
     return tuple(_build_incident(one, news.get(one.notification.key, ()), now_us, zone) for one in ordered)
@@ -93,7 +93,7 @@ def build_incidents(alarms: AlertsInRange, now_us: int, zone: tzinfo) -> tuple[I
 
 def _build_incident(one: OpenIncident, sendings: Iterable[ChannelDelivery], now_us: int, zone: tzinfo) -> IncidentView:
     notification = one.notification
-    taken = one.taken
+    taken = one.acknowledgement
     note = f": {taken.note}" if taken and taken.note else ""
     return IncidentView(
         SEVERITIES[notification.severity],
@@ -116,7 +116,7 @@ def format_heartbeat(alarms: AlertsInRange, now_us: int) -> str:
     if found is None:
         return "No heartbeat is firing: its rule is off, or the monitor has not evaluated alerts yet."
     told = next((one for one in alarms.latest_notifications if one.notification.key == found.notification.key), None)
-    named = [f"{one.channel} ({one.mark.word})" for one in build_deliveries(told.sendings if told else (), now_us)]
+    named = [f"{one.channel} ({one.mark.word})" for one in build_deliveries(told.deliveries if told else (), now_us)]
     ways = ", ".join(named) or "sent to no channel"
     return f"The heartbeat is firing, as it does while the monitor evaluates alerts: {ways}."
 
@@ -157,7 +157,7 @@ def build_place(alert: Alert, zone: tzinfo) -> AlertPlace:
 
 def build_deliveries(sendings: Iterable[ChannelDelivery], now_us: int) -> tuple[DeliveryView, ...]:
     """Return how each channel took a notification, with its failures and when it is tried again."""
-    return tuple(DeliveryView(one.channel, FATES[one.fate], _format_failures(one, now_us)) for one in sendings)
+    return tuple(DeliveryView(one.channel, FATES[one.state], _format_failures(one, now_us)) for one in sendings)
 
 
 def _format_expected(alert: Alert) -> str:
@@ -172,5 +172,5 @@ def _format_failures(one: ChannelDelivery, now_us: int) -> str:
     if not one.tries:
         return ""
     told = f"{texts.format_count(one.tries)} {'failure' if one.tries == 1 else 'failures'}, the last: {one.last_error}"
-    is_open = one.fate in {DeliveryState.WAITING, DeliveryState.STANDING} and one.next_try_us > now_us
+    is_open = one.state in {DeliveryState.WAITING, DeliveryState.STANDING} and one.next_try_us > now_us
     return f"{told}; tried again in {texts.format_age(one.next_try_us - now_us)}" if is_open else told

@@ -97,7 +97,7 @@ def run_ingest(settings: NodeSettings) -> None:
     in_hand = read_unfinished(log) if settings.ends.is_reliable else ()
     with open_step(settings, parse_flight, NextNode(settings.ends.outlet())) as step:
         for message in recreate_messages(in_hand):
-            step.take(message)
+            step.receive_message(message)
         for messages in create_messages(settings, first_number):
             for message in messages:
                 step.create(message)

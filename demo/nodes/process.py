@@ -90,7 +90,7 @@ def relay_messages(
             wait_s = step.wait_s
             payloads = inlet.receive(TICK_S if wait_s is None else min(wait_s, TICK_S))
             for payload in payloads:
-                step.take(read(payload))
+                step.receive_message(read(payload))
             step.release()
             inlet.done(step.done_count)
             if not payloads and step.wait_s is None and stop() and inlet.has_ended():

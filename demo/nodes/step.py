@@ -87,9 +87,9 @@ class NodeStep:
     def create(self, message: FlightMessage) -> None:
         """Note that a message has come into being, and handle it."""
         self._truth.write(NodeAction.CREATED, message.event_time_us, message.id)
-        self.take(message)
+        self.receive_message(message)
 
-    def take(self, message: FlightMessage) -> None:
+    def receive_message(self, message: FlightMessage) -> None:
         """Handle one message that has come, as its fate will have it."""
         self._taken_count += 1
         match self._dice.fate(message.number):

@@ -213,10 +213,10 @@ class Ledger:
                 is_settled = settled_at_us <= watermark_us
                 yield Conclusion(result, tally, lost, is_settled, print_of_books, changed)
 
-    def let_go(self) -> None:
+    def release_memory(self) -> None:
         """Forget the values of series: what was judged will not be judged again, and there may be years of it."""
         for watched in self.watched.values():
-            watched.let_go()
+            watched.release_memory()
 
     def forget(self, watermark_us: int) -> list[tuple[str, int]]:
         """Drop what nothing can change any more, and return the windows that it was."""

@@ -79,12 +79,12 @@ class Journeys(NamedTuple):
         """Return them as bytes, the same for equal ones."""
         return self.packed if self.chosen is None or not self.packed else _pack_table(self.table())
 
-    def of(self, place: int) -> tuple[int, list[dict[str, Any]]]:
+    def read_stamps(self, place: int) -> tuple[int, list[dict[str, Any]]]:
         """Return how many stamps the message at a place has, and those that are kept, the fields of STAMPS by names."""
         if not self.packed:
             return 0, []
         one = self.taken(np.array([place])).table()
-        return int(one.counts[0]), list(one.told())
+        return int(one.counts[0]), list(one.iterate_stamps())
 
     def table(self) -> StampTable:
         """Return the stamps as arrays; there are some."""
@@ -110,7 +110,7 @@ class StampTable(NamedTuple):
         _, chosen = masks.find_observations(groups, places)
         return StampTable(self.counts[places], self.stamps[chosen], self.words)
 
-    def told(self) -> Iterator[dict[str, Any]]:
+    def iterate_stamps(self) -> Iterator[dict[str, Any]]:
         """Yield the stamps, with their words."""
         for stamp in self.stamps:
             told = dict(zip(STAMPS.names or (), stamp.item(), strict=True))

@@ -34,7 +34,7 @@ class PathwayShape:
     is_terminal: tuple[bool, ...]
     is_one_sided: tuple[bool, ...]
 
-    def of(self, places: Sequence[int]) -> PathwayShape:
+    def select_places(self, places: Sequence[int]) -> PathwayShape:
         """Return it for some of the nodes."""
         return PathwayShape(
             tuple(self.is_terminal[place] for place in places), tuple(self.is_one_sided[place] for place in places)

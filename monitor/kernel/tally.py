@@ -88,7 +88,7 @@ class LostIds(NamedTuple):
         return LostIds(self.message_ids[chosen], self.sighted_us[chosen], names, ways)
 
     @classmethod
-    def of(cls, message_ids: Ids) -> LostIds:
+    def from_ids(cls, message_ids: Ids) -> LostIds:
         """Return ids that were settled by the end of their window, and of which no more is known."""
         count = len(message_ids)
         return cls(message_ids, np.full(count, ALWAYS_US), naming.unknown_names(count), Journeys())
@@ -338,7 +338,7 @@ def _find_lost_ids(
     found = []
     for of_node in loss.T:
         if not of_node.any():
-            found.append(LostIds.of(np.empty((0, 2), np.uint64)))
+            found.append(LostIds.from_ids(np.empty((0, 2), np.uint64)))
             continue
         lost = np.flatnonzero(of_node[place])
         ids = of.ids[of.groups.order[of.groups.starts[lost]]]

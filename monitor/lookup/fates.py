@@ -48,7 +48,7 @@ class Fate(NamedTuple):
     part: LossPart = LossPart.SOMEWHERE
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The fate as part of a sentence."""
         why = f": {self.reason}" if self.reason else ""
         return {

@@ -126,7 +126,7 @@ class SeriesTracker:
         self.told = {row: _findings_since(found, hour_us) for row, found in self.told.items()}
         return states
 
-    def let_go(self) -> None:
+    def release_memory(self) -> None:
         """Forget the values: no window that has entered will be judged again."""
         self.base_us = self.newest_us + WINDOW_US
         self.values.clear()

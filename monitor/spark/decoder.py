@@ -56,7 +56,7 @@ def _decode_records(path: str, arrival_us: int, data: bytes, rules: Mapping[str,
             view = _parse_frame(data, frame)
             fault, sent_by = find_undeclared(view, rules), sender_of(view)
             if fault is None or fault.reason == UNKNOWN_NODE:
-                intake.take(data, view, frame.start, frame.end, arrival_us)
+                intake.add_record(data, view, frame.start, frame.end, arrival_us)
         except envelope.RecordError as error:
             fault = error
         if fault is not None:

@@ -66,7 +66,7 @@ def run_once(spark: SparkSession, place: JobContext, report: ResultReporter) -> 
         windows = micro_batch.absorb_rows(connection, ledger, rows.toLocalIterator(), WATERMARK_US, folders=folders)
         for piece in micro_batch.conclude_windows(connection, ledger, windows, WATERMARK_US):
             report([conclusion.result for conclusion in piece])
-            ledger.let_go()
+            ledger.release_memory()
         writer.drop_all_tallies(connection)
     rows.unpersist()
     place.source.end_batch()

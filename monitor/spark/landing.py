@@ -142,10 +142,10 @@ def _land_record(one: _OffsetRange, record: _ArrivedRecord, folder: Path, rules:
     if fault is not None:
         _set_aside(one, record, fault, sender_of(view))
         if fault.reason == UNKNOWN_NODE:
-            one.intake.take(record.value, view, 0, len(record.value), record.arrival_us)
+            one.intake.add_record(record.value, view, 0, len(record.value), record.arrival_us)
         return
     start = _append(one, record.value, folder) if view.kind == BatchKind.OBSERVATIONS else 0
-    one.intake.take(record.value, view, start, start + len(record.value), record.arrival_us, moved=start)
+    one.intake.add_record(record.value, view, start, start + len(record.value), record.arrival_us, moved=start)
 
 
 def _set_aside(

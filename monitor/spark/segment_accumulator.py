@@ -74,7 +74,7 @@ class SegmentAccumulator:
         self.rules = rules
         self._sheets: dict[SendingInstance, _Sheet] = {}
 
-    def take(  # noqa: PLR0913, PLR0917 - a record, and where it lies
+    def add_record(  # noqa: PLR0913, PLR0917 - a record, and where it lies
         self, data: envelope.Buffer, view: envelope.RecordView, start: int, end: int, arrival_us: int, moved: int = 0
     ) -> None:
         """Write down a record and where it lies in the segment; its fields are ``moved`` bytes behind the view's.

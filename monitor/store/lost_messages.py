@@ -62,7 +62,7 @@ def find_message(row: Any, message_id: bytes) -> LostMessage | None:  # noqa: AN
         return None
     place = ids.index(message_id)
     names = _unpack_names(row, len(ids))
-    count, stamps = Journeys(bytes(row.journeys or b"")).of(place)
+    count, stamps = Journeys(bytes(row.journeys or b"")).read_stamps(place)
     return LostMessage(int(names.kinds[place]), names.texts[place], count or None, tuple(stamps))
 
 

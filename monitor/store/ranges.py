@@ -104,7 +104,7 @@ def _build_step(source: CachedStream, shape: PathwayShape, at_us: int, sums: Sum
     needed = [place for place, ends in enumerate(shape.is_terminal) if ends or place in places]
 
     def make() -> RollUp:
-        one = build_roll_up(shape.of(needed), source.stream, at_us, select_nodes(sums, needed)).figures
+        one = build_roll_up(shape.select_places(needed), source.stream, at_us, select_nodes(sums, needed)).figures
         nodes = tuple(node for place, node in zip(needed, one.nodes, strict=True) if place in places)
         return replace(one, nodes=nodes)
 

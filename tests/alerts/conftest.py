@@ -1,4 +1,4 @@
-"""What tests of alerts share: an empty store, in either database, or in a file for what asks much of it."""
+"""Fixtures of tests of alerts: an empty store, in either database, or in a file for many queries."""
 
 from __future__ import annotations
 

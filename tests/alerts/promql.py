@@ -1,4 +1,4 @@
-"""What queries that are shipped ask for: their metrics and labels, held against those that are exported."""
+"""Metrics and labels of the shipped queries, compared with those that are exported."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_a_loss_in_parts_too_small_at_each_node_is_told_of_the_stream() -> None:
 
 
 def test_what_is_not_known_fires_no_loss_and_ends_none() -> None:
-    """Whatever figures an UNKNOWN window shows: neither a page for it, nor relief."""
+    """An UNKNOWN window neither fires an alert of loss nor ends one, whatever its figures."""
     unknown = {"verdict": Verdict.UNKNOWN, "lost": {"b": 900}}
     Play(build_rules(ONLY_LOSS)).push(0, 30, **unknown).run(31)
     play = Play(build_rules(ONLY_LOSS)).push(0, lost={"b": 20}).push(1, 90, verdict=Verdict.UNKNOWN).push(91, 99)
@@ -93,7 +93,7 @@ def test_an_amended_window_resolves_its_alert() -> None:
 
 
 def test_an_amended_window_can_fire() -> None:
-    """What was unknown turns out to be lost: late, and told with the window that it was in; told once."""
+    """A window that is amended to a loss fires late, once, and names its own time."""
     play = Play(build_rules(ONLY_LOSS)).push(0, 9).push(10, verdict=Verdict.UNKNOWN).push(11, 60)
     play.amend(31.5, 10, lost={"b": 500}).amend(44.5, 10, lost={"b": 499})
     play.want(31.5, 31.6, FIRING, LOSS).want(36, 36.1, RESOLVED, LOSS).run(60)
@@ -101,7 +101,7 @@ def test_an_amended_window_can_fire() -> None:
 
 
 def test_what_ended_within_a_backlog_is_told_all_the_same() -> None:
-    """After a stop of an hour: what began and ended meanwhile was lost, and nobody has heard of it."""
+    """An incident that began and ended during a stop of an hour is notified."""
     play = Play(build_rules(ONLY_LOSS)).push(0, 9).push(10, 12, lost={"b": 500}).push(13, 60)
     play.want(61, 61, FIRING, LOSS).want(61, 61, RESOLVED, LOSS).run(61, begin=61)
 
@@ -129,7 +129,7 @@ def test_a_page_of_a_burnt_budget_names_the_worst_node_and_lost_ids() -> None:
     play.want(101, 101, FIRING, BURN).run(103.5, begin=100)
     ids = tuple(f"{n:032x}" for n in range(5))
     page = next(one for _, one in play.said if one.key == BURN)
-    now = play.standing.incidents[BURN].notification
+    now = play.snapshot.incidents[BURN].notification
     assert now is not None
     for told in (page, now):
         (alert,) = told.alerts

@@ -51,9 +51,9 @@ def test_a_loss_is_told_in_the_transaction_that_writes_it(engine: Engine, tmp_pa
         judged = [row for row in dump_tables(engine)["windows"] if row[0] == "orders" and row[2] == "FINAL"]
         judged = [row for row in judged if row[4] not in {"UNKNOWN", "SILENT"}]
         assert len(judged) == 2
-        summed = past.counts("orders", "loss", START_US, START_US + 3_600_000_000)
+        summed = past.sum_counts("orders", "loss", START_US, START_US + 3_600_000_000)
         assert summed == ObjectiveCounts(sum(row[6] for row in judged), sum(row[11] for row in judged))
-        assert past.counts("orders", "loss", START_US, START_US) == ObjectiveCounts(0, 0)
+        assert past.sum_counts("orders", "loss", START_US, START_US) == ObjectiveCounts(0, 0)
 
 
 def test_a_replayed_batch_adds_nothing(tmp_path: Path, engine: Engine) -> None:
@@ -133,7 +133,7 @@ def test_what_says_nothing_any_more_is_counted_no_more(engine: Engine) -> None:
             (None, (0, 0)),
         ):
             alert_state.write_counts(connection, {key: counted})
-            assert past.counts("orders", "loss", START_US, START_US + 1) == summed
+            assert past.sum_counts("orders", "loss", START_US, START_US + 1) == summed
 
 
 def test_alerts_of_rules_that_are_gone_end(engine: Engine, tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_alerts_of_rules_that_are_gone_end(engine: Engine, tmp_path: Path) -> No
 
 
 def test_without_a_channel_there_is_a_history_alone(engine: Engine, tmp_path: Path) -> None:
-    """What nobody is sent is kept all the same."""
+    """Without a channel, notifications are kept in the history."""
     play(MicroBatches(STREAM_CONFIGS, engine, follower=AlertHook(rules())), tmp_path)
     assert (len(dump_tables(engine)["alert_history"]), dump_tables(engine)["alert_outbox"]) == (3, [])
 

@@ -21,7 +21,7 @@ def test_a_notification_goes_to_json_and_back(event: Event) -> None:
 
 
 def test_what_a_later_program_has_added_is_left_out() -> None:
-    """A field more, in the notification or in an alert, is no reason to page nobody."""
+    """Unknown fields of a notification or an alert are ignored."""
     told = json.loads(to_json(notification()))
     told["more"] = told["alerts"][0]["more"] = 1
     assert from_json(json.dumps(told)) == notification()

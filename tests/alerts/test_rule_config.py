@@ -25,7 +25,7 @@ def test_without_a_configuration_there_is_a_rule_of_every_kind() -> None:
     """Loss and budgets that burn fast page; all else is for the morning."""
     rules = build_rules().rules
     assert {rule.kind for rule in rules} == set(AlertKind)
-    assert [(rule.name, rule.severity) for rule in build_rules().in_order if rule.severity is Severity.PAGE] == [
+    assert [(rule.name, rule.severity) for rule in build_rules().by_priority if rule.severity is Severity.PAGE] == [
         ("loss", Severity.PAGE),
         ("burn_rate", Severity.PAGE),
     ]

@@ -59,7 +59,7 @@ def test_every_rule_asks_for_what_is_exported(query: str) -> None:
 
 
 def test_every_recorded_rule_is_used() -> None:
-    """None is computed for nobody."""
+    """Every recording rule is used by an alerting rule."""
     asked = " ".join(rule["expr"] for rule in ALERTS.values())
     assert [name for name in RECORDED if name not in asked] == []
 
@@ -96,7 +96,7 @@ def test_every_panel_asks_for_what_is_exported(panel: dict[str, Any]) -> None:
 
 
 def test_every_metric_is_on_the_dashboard() -> None:
-    """What nobody would look at need not be exported."""
+    """The dashboard shows every exported metric."""
     shown = {name for query in shipped_files.dashboard_queries() for name in promql.metrics(query)}
     assert {promql.EXPORTED[name] for name in shown} == set(catalog.ALL_METRICS)
 
@@ -146,7 +146,7 @@ def test_panels_do_not_lie_on_each_other() -> None:
 
 
 def test_autoscalers_ask_for_what_is_exported() -> None:
-    """Of one node, or of a stream's ends."""
+    """Queries of autoscalers name exported metrics, of one node or of a stream's ends."""
     for query in shipped_files.autoscaling_queries():
         assert list(promql.faults(query)) == []
 

@@ -1,4 +1,4 @@
-"""What tests of the benches share: a little work, made once."""
+"""Fixtures of tests of the benches: a small work load, generated once."""
 
 from __future__ import annotations
 

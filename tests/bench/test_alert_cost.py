@@ -28,10 +28,10 @@ def test_micro_batches_are_timed(tmp_path: Path, streams: int) -> None:
 
 
 def test_pages_that_are_missing_are_told(tmp_path: Path) -> None:
-    """A bench of alerts that tell nobody says nothing."""
+    """A bench whose alerts page for fewer streams than expected fails."""
     play = micro_batches.Play(micro_batches.engine_at(tmp_path), Fleet(1, 2))
     with pytest.raises(WrongResultError, match="0 pages were told of 1 streams, not 1"):
-        play.told([play.batch(play.well)], pages=1)
+        play.summarise_rounds([play.batch(play.well)], pages=1)
 
 
 def test_sums_are_timed_by_span(tmp_path: Path) -> None:

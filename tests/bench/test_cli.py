@@ -29,7 +29,7 @@ from tests.repository import ROOT
     ],
 )
 def test_a_bad_flag_is_told(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 2, the flag, what was got and what is allowed on stderr."""
+    """A bad flag exits with code 2 and names on stderr the flag, its value and the allowed ones."""
     assert main(arguments) == 2
     out, err = capsys.readouterr()
     assert said in err

@@ -20,13 +20,13 @@ def test_the_peak_keeps_the_most_that_was_seen(tmp_path: Path) -> None:
     peak, kept = Footprint(), tmp_path / "kept"
     kept.write_bytes(bytes(MEGABYTE))
     held = os.urandom(64 * MEGABYTE)
-    peak.look(os.getpid(), tmp_path)
+    peak.record_peak(os.getpid(), tmp_path)
     assert peak.memory_bytes > len(held)
     assert 0 < peak.mapped_bytes < peak.memory_bytes
     kept.unlink()
     seen = peak.memory_bytes
     del held
-    peak.look(os.getpid(), tmp_path)
+    peak.record_peak(os.getpid(), tmp_path)
     assert peak.memory_bytes == seen
     assert peak.disk_bytes == MEGABYTE
 
@@ -39,7 +39,7 @@ def test_the_family_has_the_children_and_no_stranger(tmp_path: Path) -> None:
         child.communicate(b"\n")
     assert child.pid not in set(family(os.getpid()))
     gone = Footprint()
-    gone.look(child.pid, tmp_path)
+    gone.record_peak(child.pid, tmp_path)
     assert gone.memory_bytes == 0
 
 

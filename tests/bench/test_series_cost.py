@@ -51,7 +51,7 @@ def test_an_hour_of_every_stream_is_kept(tmp_path: Path) -> None:
         tmp_path, Fleet(2, 2), series_contestants.build_memory(1, np.random.default_rng(1))
     )
     for _ in range(61):
-        made.look(made.next())
+        made.time_windows(made.next())
     made.keep()
     assert [watched.base_us for watched in made.ledger.watched.values()] == [START_US + HOUR_US] * 2
 

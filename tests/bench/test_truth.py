@@ -31,7 +31,7 @@ def there() -> dict[Key, Found]:
 
 def test_what_is_there_passes(there: dict[Key, Found]) -> None:
     """Exact counts, ids and quantiles are what a contestant has to find."""
-    truth = ExpectedResults.of(blocks(WORK))
+    truth = ExpectedResults.from_blocks(blocks(WORK))
     truth.check("numpy", there)
     assert truth.observations == sum(found.seen for found in there.values())
     assert sum(found.lost for found in there.values()) > 0
@@ -39,7 +39,7 @@ def test_what_is_there_passes(there: dict[Key, Found]) -> None:
 
 def test_truth_is_kept_in_a_file(there: dict[Key, Found], tmp_path: Path) -> None:
     """What was saved says the same."""
-    ExpectedResults.of(blocks(WORK)).save(tmp_path / "truth.npz")
+    ExpectedResults.from_blocks(blocks(WORK)).save(tmp_path / "truth.npz")
     ExpectedResults.load(tmp_path / "truth.npz").check("numpy", there)
 
 
@@ -66,12 +66,12 @@ def test_a_wrong_figure_is_refused(there: dict[Key, Found], change: Callable[[Fo
     """One wrong figure of one node in one window is refused, with its place."""
     there[KEY] = change(there[KEY])
     with pytest.raises(WrongResultError, match=rf"^peer, stream 1, window 0, node n2: .*{said}"):
-        ExpectedResults.of(blocks(WORK)).check("peer", there)
+        ExpectedResults.from_blocks(blocks(WORK)).check("peer", there)
 
 
 def test_a_window_that_is_missing_is_refused(there: dict[Key, Found]) -> None:
     """Fewer windows of nodes than there are, or another one in place of one, are refused."""
-    truth = ExpectedResults.of(blocks(WORK))
+    truth = ExpectedResults.from_blocks(blocks(WORK))
     found = there.pop(KEY)
     with pytest.raises(WrongResultError, match=re.escape("peer found 15 windows of nodes, there are 16")):
         truth.check("peer", there)
@@ -90,6 +90,6 @@ def test_a_print_knows_no_order() -> None:
 
 def test_every_lag_has_its_brackets() -> None:
     """For each lag and quantile there is a least and a most."""
-    truth = ExpectedResults.of(blocks(WORK))
+    truth = ExpectedResults.from_blocks(blocks(WORK))
     assert truth.lags.shape == (16, len(LAGS), len(QUANTILES), 2)
     assert (truth.lags[..., 0] <= truth.lags[..., 1]).all()

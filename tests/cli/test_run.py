@@ -320,7 +320,7 @@ def test_a_stream_delivers_what_waits_and_once_tells_nobody(
 
 
 def test_what_a_batch_has_committed_is_delivered_and_told(capsys: Captured) -> None:
-    """The courier is woken first."""
+    """The dispatcher is woken first."""
     woken: list[str] = []
     run._on_commit(
         lambda: woken.append(capsys.readouterr().err), [replace(build_conclusion().result, verdict=Verdict.CLEAN)]
@@ -367,7 +367,7 @@ def test_a_stream_that_fails_notes_no_stop(ready: Workspace, monkeypatch: pytest
 
 
 def test_what_is_logged_goes_to_stderr(ready: Workspace, capsys: Captured) -> None:
-    """What a courier has to say too; stdout is for data."""
+    """What a dispatcher has to say too; stdout is for data."""
     engine = dialect.create_engine(ready.store_url)
     schema.prepare_store(engine)
     put(engine, notification(), channels=("old",))

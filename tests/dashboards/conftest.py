@@ -1,4 +1,4 @@
-"""What tests of pages share: Streamlit looks through the installed packages once."""
+"""Fixtures of tests of pages: Streamlit scans the installed packages once."""
 
 from __future__ import annotations
 

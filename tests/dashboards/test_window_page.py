@@ -246,7 +246,7 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
         (folder := tmp_path / str(HOSTILE.index(name))).mkdir()
         one = window(3, stream=name, names=HOSTILE, lost={HOSTILE[0]: 1}, reasons=(f"{name}: silent",))
         engine = fill(store_url(folder), one)
-        lost = tuple(LostIds.of(ids_from_bytes(pack_ids(7))) for _ in HOSTILE)
+        lost = tuple(LostIds.from_ids(ids_from_bytes(pack_ids(7))) for _ in HOSTILE)
         changed = {f"{name}.seen": [1, 2], "reasons": [[name], []]}
         made = build_conclusion()._replace(result=one, tally=empty_tally(chain(*HOSTILE)), lost=lost, changed=changed)
         write_conclusions(engine, made)

@@ -117,7 +117,7 @@ class PaperDemo:
         self.faults = faults
         self.delivered: list[bytes] = []
         self._clock = PaperClock()
-        self.probes = {node: PaperProbe(self._clock, faults.of(node).skew_s) for node in self.nodes}
+        self.probes = {node: PaperProbe(self._clock, faults.select_node(node).skew_s) for node in self.nodes}
 
     def send(self, numbers: Iterable[int], every_us: int = 1_000_000) -> None:
         """Create messages and see them through."""
@@ -143,7 +143,7 @@ class PaperDemo:
         steps: dict[str, NodeStep] = {}
         hop = PaperHop(self._deliver)
         for node in reversed(self.nodes):
-            own = self.faults.of(node)
+            own = self.faults.select_node(node)
             steps[node] = NodeStep(
                 probe=self.probes[node],
                 truth=stack.enter_context(closing(TruthLog(self.layout.truth_log(node)))),
@@ -163,7 +163,7 @@ class PaperDemo:
     def _hop(self, step: NodeStep) -> Callable[[FlightMessage], None]:
         def take(message: FlightMessage) -> None:
             self._clock.us += HOP_US
-            step.take(message)
+            step.receive_message(message)
 
         return take
 

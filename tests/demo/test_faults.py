@@ -76,4 +76,4 @@ def test_nodes_that_cannot_tell_all_are_blurred() -> None:
     faults = Faults(0, {"norm": NodeFaults(probe_drop_ratio=0.1), "router": MIXED}, (Kill("ingest", 5.0),))
     assert faults.blurred == {"norm", "ingest"}
     assert faults.killed == {"ingest"}
-    assert faults.of("connector") == NodeFaults()
+    assert faults.select_node("connector") == NodeFaults()

@@ -110,7 +110,9 @@ def test_what_is_done_to_messages_may_end() -> None:
     """With the first message that is made later; without the flag it never does."""
     faults = Faults(0, {"router": NodeFaults(drop_ratio=0.02)})
     assert add_healing(faults, None, 500.0, run_s=60.0) == faults
-    assert add_healing(faults, 10.5, 500.0, run_s=None).of("router") == NodeFaults(drop_ratio=0.02, healed_from=5_250)
+    assert add_healing(faults, 10.5, 500.0, run_s=None).select_node("router") == NodeFaults(
+        drop_ratio=0.02, healed_from=5_250
+    )
     with pytest.raises(FaultError) as raised:
         add_healing(faults, 60.0, 500.0, run_s=60.0)
     assert str(raised.value) == "--heal-after 60: faults end before the run does, at 60 s"

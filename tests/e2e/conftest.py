@@ -1,4 +1,4 @@
-"""What tests in a browser share: one Chromium and one dashboard a file, over the place that the file lays out."""
+"""Fixtures of tests in a browser: one Chromium, and one dashboard per file over the store that the file sets up."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What strangers send, made up by atheris: each target runs in a process of its own, which a crash may take with it."""
+"""Fuzz targets for foreign input, by atheris: each runs in a process of its own, which a crash may end."""

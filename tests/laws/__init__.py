@@ -1,1 +1,1 @@
-"""What holds for every input; hypothesis writes the cases."""
+"""Property tests: laws that hold for every input; hypothesis writes the cases."""

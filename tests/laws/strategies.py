@@ -1,4 +1,4 @@
-"""What the laws of the kernel draw: pathways of every form, and what probes saw of messages on them."""
+"""Strategies for the laws of the kernel: pathways of every form, and observations of messages on them."""
 
 from __future__ import annotations
 

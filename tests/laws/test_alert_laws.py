@@ -47,7 +47,7 @@ def run(
         for minute in batch:
             memory.count(minute)
         decision = evaluate(rules, batch, standing, at(now), memory)
-        standing = decision.standing
+        standing = decision.snapshot
         said += decision.notifications
     return standing, said
 
@@ -100,7 +100,7 @@ def test_what_is_not_known_fires_no_alert_of_loss(found: list[WindowInput]) -> N
 def test_what_is_not_known_ends_no_alert_of_loss(found: list[WindowInput], until: int) -> None:
     """However long it lasts."""
     memory = Memory()
-    before = evaluate(LOSS, found, AlertSnapshot(), at(31), memory).standing
+    before = evaluate(LOSS, found, AlertSnapshot(), at(31), memory).snapshot
     blind = [
         window_input(minute, stream=stream, verdict=Verdict.UNKNOWN, known=1_000)
         for minute in range(31, until)

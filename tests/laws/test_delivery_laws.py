@@ -145,14 +145,14 @@ def test_whatever_receivers_do_all_is_delivered_once_they_recover(
         clock = ManualClock(at(100))
         receivers = {"pager": Moody(clock, again_after_s=60), "chat": Moody(clock)}
         receivers["pager"].script, receivers["chat"].script = list(of_pager), list(of_chat)
-        courier = Dispatcher(engine, Routing(receivers), clock)
+        dispatcher = Dispatcher(engine, Routing(receivers), clock)
         opened: set[str] = set()
         for what, stream in found:
-            courier = played(engine, courier, clock, receivers, opened, what, stream)
+            dispatcher = played(engine, dispatcher, clock, receivers, opened, what, stream)
         # More than the longest wait, so often that the last script is over.
         for _ in range(60):
             clock.advance(601)
-            courier = stepped(engine, courier, clock, receivers)
+            dispatcher = stepped(engine, dispatcher, clock, receivers)
         with engine.begin() as connection:
             standing = set(alert_state.read_snapshot(connection).incidents)
         last = {("pager", "standing"), ("pager", "sent"), ("chat", "sent")}
@@ -164,14 +164,14 @@ def test_whatever_receivers_do_all_is_delivered_once_they_recover(
 
 def played(
     engine: Engine,
-    courier: Dispatcher,
+    dispatcher: Dispatcher,
     clock: ManualClock,
     receivers: dict[str, Moody],
     opened: set[str],
     what: str,
     stream: str,
 ) -> Dispatcher:
-    """Do one thing, and let the courier carry what is due."""
+    """Do one thing, and let the dispatcher carry what is due."""
     if what == "begin":
         opened.add(stream)
         put(engine, notification(stream=stream), channels=("pager", "chat"))
@@ -179,18 +179,18 @@ def played(
         opened.discard(stream)
         put(engine, notification(Event.RESOLVED, stream), channels=("pager", "chat"))
     elif what == "restart":
-        courier = Dispatcher(engine, Routing(receivers), clock)
+        dispatcher = Dispatcher(engine, Routing(receivers), clock)
     clock.advance({"wait": 7, "long wait": 400}.get(what, 0))
-    return stepped(engine, courier, clock, receivers)
+    return stepped(engine, dispatcher, clock, receivers)
 
 
-def stepped(engine: Engine, courier: Dispatcher, clock: ManualClock, receivers: dict[str, Moody]) -> Dispatcher:
-    """Let the courier carry what is due; another one begins where it is killed."""
+def stepped(engine: Engine, dispatcher: Dispatcher, clock: ManualClock, receivers: dict[str, Moody]) -> Dispatcher:
+    """Let the dispatcher carry what is due; another one begins where it is killed."""
     try:
-        courier.step()
+        dispatcher.deliver_due()
     except Killed:
         return Dispatcher(engine, Routing(receivers), clock)
-    return courier
+    return dispatcher
 
 
 def in_order(heard: Iterable[tuple[int, Delivery]]) -> None:

@@ -103,7 +103,9 @@ def test_batches_and_their_order_change_nothing(most: int, batches: list[Batch],
         parts = [(1, whole.taken(np.array([place]))) for place in range(4)]
         assert journeys.join_journeys(parts).pack() == whole.pack()
         chosen = np.array([True, False, True, True])
-        assert [whole.taken(chosen).of(place) for place in range(3)] == [whole.of(place) for place in (0, 2, 3)]
+        assert [whole.taken(chosen).read_stamps(place) for place in range(3)] == [
+            whole.read_stamps(place) for place in (0, 2, 3)
+        ]
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, journeys.MAX_STAMPS])
@@ -118,7 +120,7 @@ def test_every_stamp_is_told(most: int, batches: list[Batch]) -> None:
                 for node, probe, stamps in batches for stamp in stamps if stamp[0] == place
             )  # fmt: skip
             order = ("node", "probe", "event_time_us", "lag_in_us", "lag_out_us", "outcome", "reason")
-            count, stamps = found.of(place)
+            count, stamps = found.read_stamps(place)
             kept = Counter(tuple(one[name] for name in order) for one in stamps)
             assert count == told.total()
             assert kept <= told

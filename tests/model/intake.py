@@ -1,4 +1,4 @@
-"""What is done with a batch before it may touch a window: duplicate, implausible, too late, or in its window."""
+"""Checks of a batch before it counts in a window: duplicate, implausible, too late, or in its window."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What a team calls a message, and the sixteen bytes that stand for it on the wire."""
+"""Message ids as texts, and the sixteen bytes that represent them on the wire."""
 
 import hashlib
 import struct

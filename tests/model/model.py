@@ -1,4 +1,4 @@
-"""What `hopwatch run --once` and then `hopwatch report --json` must say of a spool directory, by sets of ids."""
+"""Expected output of `hopwatch run --once` and `hopwatch report --json` for a spool directory, by sets of ids."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

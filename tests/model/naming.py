@@ -1,4 +1,4 @@
-"""How an id is shown: as its owners gave it, as far as the batches tell."""
+"""Display of an id: in the form that its owners used, as far as the batches tell."""
 
 import hashlib
 import uuid

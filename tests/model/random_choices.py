@@ -1,4 +1,4 @@
-"""What a scenario is made of, and the seeded dice that every choice in it is thrown with."""
+"""Parts of a scenario, and the seeded random choices that it is made with."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What could not be read, and whose it may have been: SEMANTICS.md, "What is set aside"."""
+"""Records that could not be read, and the instances that they may be of: SEMANTICS.md, "What is set aside"."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -81,7 +81,7 @@ def test_a_tally_of_a_store_from_before_ids_had_names_is_read() -> None:
     lost = found.lost(1, NEVER_US)
     assert lost.message_ids.tobytes() == id_bytes(1) + id_bytes(2)
     assert lost.names.kinds.tolist() == [WireIdKind.UNKNOWN] * 2
-    assert lost.journeys.of(1) == (0, [])
+    assert lost.journeys.read_stamps(1) == (0, [])
     assert pack_tally(found) == packed
 
 

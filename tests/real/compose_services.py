@@ -1,4 +1,4 @@
-"""What docker-compose.yml says, run without Docker: commands, environment and files, at a real broker and database."""
+"""Services of docker-compose.yml, run without Docker with a real broker and database: commands, environment, files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the decision to the page, through a real store, courier, channel and Alertmanager: none missed, none twice."""
+"""From decision to page, through a real store, dispatcher, channel and Alertmanager: none missed, none twice."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def posted(engine: Engine, pages: Paging, streams: tuple[str, ...] = ("orders",)
     post = Post(build_rules(ONLY_LOSS, streams, path), engine=engine)
     pager = Pager(post.clock, works=channel(pages.server.url))
     post.receivers["pager"] = pager
-    post.courier.carriers["pager"].channel = pager
+    post.dispatcher.workers["pager"].channel = pager
     return post
 
 
@@ -112,7 +112,7 @@ def test_flapping_pages_a_bounded_number_of_times(engine: Engine, pages: Paging)
     assert len(pages.told()) <= len(news)
 
 
-def test_a_courier_that_is_killed_behind_a_send_opens_no_second_incident(
+def test_a_dispatcher_that_is_killed_behind_a_send_opens_no_second_incident(
     engine: Engine, pages: Paging, tmp_path: Path
 ) -> None:
     """``kill -9`` once Alertmanager has it, and nobody has noted that: it is sent again, and pages nobody again."""

@@ -53,6 +53,8 @@ BANNED_NAMES: Final = frozenset(
     """.split()  # noqa: SIM905 - as above
 )
 """Names that say nothing where they are called from another module."""
+BANNED_METHODS: Final = frozenset({"heed", "let_go", "look", "of", "one", "take", "told"})
+"""Names of public methods that say nothing where they are called: verbs without an object, and prepositions."""
 CLAUSES: Final = re.compile(r"(What|Who|Whom|Whose|Which|How|Whether|When|Where|Why|That)\b")
 PAGES: Final = frozenset({"getting_started"})
 """Modules of pages, which are named as their titles are."""
@@ -91,6 +93,20 @@ def names(tree: ast.Module) -> Iterator[str]:
                 yield name
 
 
+def public_methods(tree: ast.Module) -> Iterator[str]:
+    """Yield the public methods and properties that the classes of a module define, as ``Class.method``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            for member in node.body:
+                if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef) and not member.name.startswith("_"):
+                    yield f"{node.name}.{member.name}"
+
+
+def banned_methods(tree: ast.Module) -> list[str]:
+    """Return the public methods of a module whose names are banned."""
+    return [name for name in public_methods(tree) if name.rpartition(".")[2] in BANNED_METHODS]
+
+
 def is_noun(module: str) -> bool:
     """Return whether a module's name may be one: its last word is no participle and no adverb that is listed."""
     if module in PAGES:
@@ -120,6 +136,27 @@ def test_no_name_says_nothing() -> None:
     assert [f"{path}: {name}" for path, tree in trees() for name in names(tree) if name in BANNED_NAMES] == []
 
 
+def test_no_method_says_nothing() -> None:
+    """Public methods are searchable too."""
+    assert [f"{path}: {name}" for path, tree in trees() for name in banned_methods(tree)] == []
+
+
+def test_a_banned_method_is_found() -> None:
+    """A planted one is found, as a method, a property or a class method; private ones and functions are not."""
+    planted = """
+class Ledger:
+    def told(self): ...
+    @property
+    def one(self): ...
+    @classmethod
+    async def of(cls): ...
+    def _take(self): ...
+    def take_in(self): ...
+def look(): ...
+"""
+    assert banned_methods(ast.parse(planted)) == ["Ledger.told", "Ledger.one", "Ledger.of"]
+
+
 def test_bounds_and_rates_are_named_alike() -> None:
     """A bound is MAX_ or MIN_, a rate has _PER_."""
     odd = re.compile(r"_?(MOST|LEAST)_|[A-Z]_A_[A-Z]|[A-Z]_AN_[A-Z]")
@@ -139,6 +176,29 @@ def test_docstrings_begin_with_a_noun_or_an_imperative() -> None:
     """No docstring begins with a clause for a noun: a reader learns at its first word what a thing is or does."""
     found = (docstring for path, tree in trees() for docstring in docstrings(path, tree))
     assert [where for where, text in found if CLAUSES.match(text)] == []
+
+
+def clause_modules(root: Path) -> list[str]:
+    """Return the modules below a folder whose docstrings begin with a clause for a noun."""
+    texts = {path: ast.get_docstring(ast.parse(path.read_text())) or "" for path in sorted(root.rglob("*.py"))}
+    return [str(path.relative_to(root)) for path, text in texts.items() if CLAUSES.match(text)]
+
+
+def test_modules_of_tests_begin_with_a_noun() -> None:
+    """Docstrings of modules of tests begin as those of the product do."""
+    assert clause_modules(ROOT / "tests") == []
+
+
+def test_a_clause_is_found(tmp_path: Path) -> None:
+    """A planted one is found; a noun phrase and a module without a docstring are not."""
+    texts = {
+        "clause": '"""What tests share."""',
+        "noun": '"""Fixtures of tests."""',
+        "none": "from pathlib import Path",
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    assert clause_modules(tmp_path) == ["clause.py"]
 
 
 @pytest.mark.parametrize(("module", "holds"), [("routing", True), ("kept", False), ("outbox", True), ("folded", False)])

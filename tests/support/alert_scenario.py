@@ -50,7 +50,7 @@ class Play:
     due: list[tuple[float, WindowInput]] = field(default_factory=list)
     wants: list[Want] = field(default_factory=list)
     memory: Memory = field(default_factory=Memory)
-    standing: AlertSnapshot = field(default_factory=AlertSnapshot)
+    snapshot: AlertSnapshot = field(default_factory=AlertSnapshot)
     said: list[tuple[float, Notification]] = field(default_factory=list)
 
     def push(self, first: int, last: int | None = None, **fields: Any) -> Self:  # noqa: ANN401 - the fields of a window
@@ -99,8 +99,8 @@ class Play:
         self.due = [(when, minute) for when, minute in self.due if when > moment]
         for minute in now:
             self.memory.count(minute)
-        decision = evaluate(self.rules, now, self.standing, at(moment), self.memory)
-        self.standing = decision.standing
+        decision = evaluate(self.rules, now, self.snapshot, at(moment), self.memory)
+        self.snapshot = decision.snapshot
         self.said += [(moment, one) for one in decision.notifications]
 
     def told(self, key: str) -> Notification:

@@ -58,7 +58,7 @@ def build_conclusion(
     """Return a conclusion: of an empty window if none is given; ``lost`` are packed ids by node."""
     tally = tally or empty_tally(PATHWAY)
     result = result or conclude_window(PATHWAY, WindowStage("orders", START_US, status), tally, NO_BOOKS)
-    lost_ids = tuple(LostIds.of(ids_from_bytes((lost or {}).get(node, b""))) for node in PATHWAY.nodes)
+    lost_ids = tuple(LostIds.from_ids(ids_from_bytes((lost or {}).get(node, b""))) for node in PATHWAY.nodes)
     return Conclusion(result, tally, lost_ids, is_settled=True, books=b"books", changed=changed)
 
 

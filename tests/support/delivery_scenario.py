@@ -22,7 +22,7 @@ from tests.support.windows import START_US, at
 
 @dataclass
 class Post(Play):
-    """A play whose notifications go through a store and a courier to receivers; ``routes`` names those of all news."""
+    """A play whose notifications go through a store and a dispatcher to receivers; ``routes`` are theirs."""
 
     engine: Engine = field(kw_only=True)
     routes: tuple[str, ...] = ("pager",)
@@ -34,7 +34,7 @@ class Post(Play):
         """Set up a receiver for every name."""
         self.receivers = {name: Receiver(self.clock) for name in (*self.routes, *self.fallbacks.values())}
         ways = Routing(self.receivers, lambda _: self.routes, self.fallbacks)
-        self.courier = Dispatcher(self.engine, ways, self.clock)
+        self.dispatcher = Dispatcher(self.engine, ways, self.clock)
 
     @property
     def pager(self) -> Receiver:
@@ -67,16 +67,16 @@ class Post(Play):
 
     def step(self, moment: float) -> None:
         """End one micro-batch at a moment, in the store, and carry what is due."""
-        before, said = self.standing, len(self.said)
+        before, said = self.snapshot, len(self.said)
         super().step(moment)
         news = [one for _, one in self.said[said:]]
         with self.engine.execution_options(writes=True).begin() as connection:
-            alert_state.write_snapshot(connection, before, self.standing)
+            alert_state.write_snapshot(connection, before, self.snapshot)
             outbox.enqueue(connection, news, [self.routes for _ in news])
         self.carry(moment)
 
     def carry(self, moment: float) -> None:
         """Carry what is due at a moment, unless a receiver that hangs has taken longer already."""
         self.clock.advance(max(0.0, (at(moment) - self.clock.now_us()) / 1e6))
-        while self.courier.step():
+        while self.dispatcher.deliver_due():
             pass

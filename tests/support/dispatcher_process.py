@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 
 def run(engine: Engine, file: Path, dies_at: int, *alertmanager: str) -> int:
-    """Run a courier's process until it is killed, or nothing is due; return how it ended."""
+    """Run a dispatcher's process until it is killed, or nothing is due; return how it ended."""
     url = engine.url.render_as_string(hide_password=False)
     command = [
         sys.executable,

@@ -1,4 +1,4 @@
-"""What tests of probes share: the drops that records tell of."""
+"""Drops that records report, for tests of probes."""
 
 from __future__ import annotations
 

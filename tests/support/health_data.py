@@ -1,4 +1,4 @@
-"""What is wrong in a store, made to measure: probe instances, incidents, outliers, records set aside."""
+"""Stores with problems for tests: probe instances, incidents, outliers, records set aside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page of metrics says, looked up by name and labels."""
+"""Samples of a page of metrics, looked up by name and labels."""
 
 from __future__ import annotations
 

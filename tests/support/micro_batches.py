@@ -150,5 +150,5 @@ def run_once(
         folders = () if spool_dir is None else spool.list_folders(spool_dir)
         windows = micro_batch.absorb_rows(connection, ledger, out, NEVER_US, folders=folders)
         for _ in micro_batch.conclude_windows(connection, ledger, windows, NEVER_US):
-            ledger.let_go()
+            ledger.release_memory()
         writer.drop_all_tallies(connection)

@@ -1,4 +1,4 @@
-"""What it takes to hold the monitor against the slow reference model: one configuration, comparable reports."""
+"""Comparison of the monitor with the slow reference model: one configuration, comparable reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store says while a test waits: looked at here, as the start of a program takes longer than the look."""
+"""Reports of a store while a test waits: read in this process, as a program takes longer to start than to read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shipped for Prometheus, Grafana and autoscalers, as tests read it."""
+"""Readers of the files shipped for Prometheus, Grafana and autoscalers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a tap is tested: on a clock set by hand, in a moment, with all that it tells written down."""
+"""Test bench of a tap: a manual clock, no waits, and a log of all that it reports."""
 
 from __future__ import annotations
 

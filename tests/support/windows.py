@@ -108,20 +108,20 @@ class Memory:
             self.minutes[stream, objective, start_us] = counts
         (bad_us.add if counts is not None and counts.bad else bad_us.discard)(start_us)
 
-    def counts(self, stream: str, objective: str, from_us: int, to_us: int) -> ObjectiveCounts:
+    def sum_counts(self, stream: str, objective: str, from_us: int, to_us: int) -> ObjectiveCounts:
         """Return the sums over the windows that start in a range."""
         kept = (self.minutes.get((stream, objective, us)) for us in range(from_us, to_us, WINDOW_US))
         found = [counts for counts in kept if counts]
         return ObjectiveCounts(sum(one.total for one in found), sum(one.bad for one in found))
 
-    def last_bad_us(self, stream: str, objective: str) -> int | None:
+    def find_last_bad_us(self, stream: str, objective: str) -> int | None:
         """Return the start of the newest window in which a message was bad."""
         return max(self.bad_us.get((stream, objective), ()), default=None)
 
-    def set_aside(self, from_us: int, to_us: int) -> int:
+    def count_set_aside(self, from_us: int, to_us: int) -> int:
         """Return how many records arrived in a range that could not be read."""
         return sum(from_us <= arrival_us < to_us for arrival_us in self.arrivals_us)
 
-    def last_window_us(self, stream: str) -> int | None:
+    def find_last_window_us(self, stream: str) -> int | None:
         """Return the start of the newest window."""
         return self.last_us.get(stream)

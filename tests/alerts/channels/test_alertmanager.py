@@ -93,7 +93,7 @@ def test_alertmanager_wants_it_again_until_it_is_over() -> None:
 
 @given(NOTIFICATIONS, NOTIFICATIONS)
 def test_the_labels_are_of_the_incident_and_not_of_its_moment(one: Notification, other: Notification) -> None:
-    """Whatever it says later, of the same incident they are the same; an end does not lie before its beginning."""
+    """All notifications of an incident have the same labels, and an end is never before its beginning."""
     later = replace(other, labels=one.labels, kind=one.kind)
     first, second = (alertmanager.build_alert(delivery(told), NOW_US, MINUTE_US, {}) for told in (one, later))
     assert first["labels"] == second["labels"]
@@ -166,7 +166,7 @@ channel.close()
 
 
 def test_a_process_does_not_wait_for_an_alertmanager_that_hangs() -> None:
-    """What is being sent when it ends is sent again by the next one; a container that lingers is killed."""
+    """A process ends while its posts to Alertmanager hang."""
     with receiving(hangs) as one, receiving(hangs) as other:
         command = [sys.executable, "-c", ENDS, one.url(), other.url()]
         with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=ROOT) as process:

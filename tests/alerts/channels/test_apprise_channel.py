@@ -69,7 +69,7 @@ def test_all_services_have_to_take_it() -> None:
 
 
 def test_no_url_is_said_or_logged(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever a plugin logs or raises: URLs hold secrets."""
+    """No URL is in an error or a log, whatever a plugin logs or raises: URLs hold secrets."""
     logging.getLogger("apprise").setLevel(logging.DEBUG)
     with caplog.at_level(logging.INFO), receiving(answers(500)) as bad:
         url = f"json://127.0.0.1:{bad.port}/T0P-5ECRET"

@@ -68,7 +68,7 @@ def test_a_notification_goes_to_whoever_cares(tmp_path: Path) -> None:
 
 
 def test_what_takes_over_is_never_switched_off(tmp_path: Path) -> None:
-    """Of a fallback that is, its own takes over."""
+    """A disabled fallback is replaced by its own fallback."""
     made = channels(
         tmp_path,
         a=SLACK + 'fallback = "b"',
@@ -118,7 +118,7 @@ def test_a_file_that_is_gone_when_channels_open_is_told(tmp_path: Path) -> None:
 
 
 def test_two_installations_share_a_receiver() -> None:
-    """What one says ends nothing of the other's: other keys, other alerts; without names they would be one."""
+    """Two installations have distinct keys and alerts, so that neither ends an incident of the other."""
     key = "R0utingKey-of-32-characters-long"
     tables: dict[str, AnyChannel] = {}
     with receiving(answers(202)) as receiver:

@@ -48,7 +48,7 @@ def post(receiver: Receiver, poster: Poster | None = None) -> Outcome:
     ],
 )
 def test_an_answer_is_told_with_whose_it_is(behaviour: Behaviour, expected: Outcome) -> None:
-    """Of the URL only the host: its path may be a secret."""
+    """An error names the host of the URL alone, as its path may be a secret."""
     with receiving(behaviour) as receiver:
         place = receiver.url("")
         if isinstance(expected, Failure):
@@ -95,7 +95,7 @@ def test_connections_that_break_are_failures_that_pass() -> None:
 
 
 def test_an_answer_that_is_none_is_a_failure_that_passes() -> None:
-    """What speaks no HTTP is not what is meant, today."""
+    """A receiver that speaks no HTTP is a temporary failure."""
     with receiving(lambda sock, _: sock.sendall(b"220 mail.example ESMTP\r\n\r\n")) as receiver:
         answer = post(receiver)
     assert isinstance(answer, Failure)
@@ -140,14 +140,14 @@ def test_no_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_nothing_is_sent_where_nobody_receives_alerts(host: str, is_at: str, why: str) -> None:
-    """However the address is written."""
+    """A refused address is refused in every notation."""
     answer = Poster(SHORT_S).post(f"http://{host}/", b"", {}, 0)
     name = host.strip("[]")
     assert answer == Failure(f"http://{host} cannot be reached: {name} is {is_at}, {why}: nothing is sent there")
 
 
 def test_a_name_that_changes_its_mind_leads_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is resolved once, and what is connected to is what was looked at."""
+    """A name is resolved once, and the checked address is the one that is connected to."""
     asked: list[str] = []
 
     def resolve(host: str, port: int, **_: object) -> list[tuple[object, ...]]:

@@ -14,7 +14,7 @@ NOW_US = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204])
 def test_a_good_answer_takes_it(status: int) -> None:
-    """Whatever it says."""
+    """A 2xx status is accepted with any body."""
     assert parse_response("x", status, "no") == Accepted()
 
 

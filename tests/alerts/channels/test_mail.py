@@ -86,7 +86,7 @@ def test_the_text_may_be_one_s_own() -> None:
 
 @pytest.mark.parametrize("tls", ["starttls", "implicit"])
 def test_a_password_goes_through_tls(tls: str, tmp_path: Path) -> None:
-    """Of a server whose certificate is verified."""
+    """A password is sent only over TLS, to a server whose certificate is verified."""
     file = certificate(tmp_path)
     told = {"tls": tls, "username": "me", "password": PASSWORD}
     with taking_mail(context=server_tls(file), implicit=tls == "implicit") as box:
@@ -148,7 +148,7 @@ def test_a_server_that_says_too_much_is_not_heard_out(command: str) -> None:
 
 
 def test_a_server_that_is_not_there_is_tried_again() -> None:
-    """Nor is mail brought where nobody takes any."""
+    """A server that cannot be reached, or whose address is refused, is a temporary failure."""
     with taking_mail() as box:
         pass
     assert of(box).send(delivery(), NOW_US) == Failure(
@@ -176,8 +176,8 @@ def titled() -> Mail:
 
 @given(NOTIFICATIONS)
 def test_no_name_gets_out_of_its_place(told: Notification) -> None:
-    """Whatever it is made of: the headers are ours, one line each, and the bounds hold."""
-    mail = titled()._mail(delivery(told), NOW_US)
+    """Headers stay ours, one line each and within bounds, for any characters in names."""
+    mail = titled()._build_mail(delivery(told), NOW_US)
     parsed = email.message_from_bytes(mail.as_bytes(), policy=default)
     assert [name for name in parsed if name in {"Bcc", "Cc"}] == []
     assert len(parsed.get_all("To", [])) == 1

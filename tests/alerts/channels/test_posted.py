@@ -70,7 +70,7 @@ def test_pagerduty_is_told_the_end_by_the_key() -> None:
 
 @given(NOTIFICATIONS)
 def test_pagerduty_s_bounds_hold(told: Notification) -> None:
-    """Of key, summary and event; keys that differ stay different."""
+    """Key, summary and event stay within PagerDuty's bounds, and distinct keys stay distinct."""
     event = pagerduty.build_event(told)
     assert len(event["dedup_key"]) <= pagerduty.MAX_KEY
     assert pagerduty.build_dedup_key(told.key + "x" * 300) != pagerduty.build_dedup_key(told.key + "y" * 300)
@@ -99,10 +99,10 @@ def test_slack_is_told_a_headline_and_a_text() -> None:
 
 @given(NOTIFICATIONS)
 def test_no_name_calls_anybody_in_slack(told: Notification) -> None:
-    """Whatever it is made of; and Slack's bounds hold."""
+    """No name becomes a mention in Slack, and Slack's bounds hold."""
     with_template = "{{ summary }} {{ labels.team }} {% for a in alerts %}{{ a.node }}{% endfor %}"
     for template in ("", with_template):
-        message = somewhere(template)._message(delivery(told))
+        message = somewhere(template)._build_message(delivery(told))
         text = message["blocks"][1]["text"]["text"]
         assert 0 < len(text) <= slack.MAX_TEXT
         assert "<" not in text + message["text"]

@@ -32,7 +32,7 @@ SECOND_US: Final = 1_000_000
 
 @pytest.mark.parametrize(("fields", "now"), AMENDED.values(), ids=AMENDED)
 def test_an_alert_says_that_its_window_was_amended(fields: dict[str, Any], now: str) -> None:
-    """It goes on, as nobody has shown that all is well, without figures; that is no news."""
+    """The alert goes on without figures, as recovery is not shown, and the update is no news."""
     play = Play(build_rules(ONLY_LOSS)).push(10, lost={"b": 447}).amend(12.5, 10, **fields)
     play.want(11, 11.1, FIRING, LOSS).run(15)
     told = play.told(LOSS)
@@ -112,7 +112,7 @@ KINDS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
 
 @pytest.mark.parametrize(("kind", "more", "bad"), [(kind, *case) for kind, case in KINDS.items()], ids=KINDS)
 def test_alerts_of_other_kinds_say_it_too(kind: str, more: str, bad: dict[str, Any]) -> None:
-    """Whatever a rule reads, a window that is UNKNOWN now is not told with the figures of before."""
+    """For every kind of rule a window that is UNKNOWN now loses its earlier figures."""
     text = f'[alerts]\ndefaults = false\n[[alerts.rules]]\nkind = "{kind}"\nseverity = "page"\nfor = "1m"\n{more}\n'
     play = Play(build_rules(text)).push(10, **bad).amend(12.5, 10, verdict=Verdict.UNKNOWN)
     play.want(11, 11.1, FIRING, f"{kind}/page/orders").run(13)
@@ -135,7 +135,7 @@ def test_an_alert_has_the_figures_of_a_window_as_it_is_now(versions: list[tuple[
         play.amend(moment, minute, **fields)
         last[at(minute)] = lost
         play.step(moment)
-        for incident in play.standing.incidents.values():
+        for incident in play.snapshot.incidents.values():
             assert incident.notification is not None
             for alert in incident.notification.alerts:
                 now = last[alert.window_start_us]
@@ -148,7 +148,7 @@ def test_a_state_of_a_version_before_is_read() -> None:
     """It has the newest bad reading alone, with one value less."""
     play = Play(build_rules(ONLY_LOSS)).push(10, lost={"b": 20}).push(11, lost={"b": 447}).want(11, 11.1, FIRING, LOSS)
     play.run(13)
-    (state,) = [state for series, state in play.standing.states.items() if series.node == "b"]
+    (state,) = [state for series, state in play.snapshot.states.items() if series.node == "b"]
     text = state_json.format_state(state)
     assert state_json.parse_state(state.series, text) == state
     told = json.loads(text)

@@ -42,7 +42,7 @@ TABLE: Final = {
 
 @pytest.mark.parametrize(("readings", "phases", "bads", "goods"), TABLE.values(), ids=TABLE)
 def test_where_it_stands_behind_every_window(readings: str, phases: str, bads: list[int], goods: list[int]) -> None:
-    """Of a rule that waits for two bad windows, and for three good ones."""
+    """The phase after each window of a rule that fires after two bad windows and ends after three good ones."""
     state = AlertState(SERIES)
     found = []
     for minute, reading in enumerate(readings):
@@ -120,7 +120,7 @@ def test_a_state_is_spent_when_it_can_say_nothing_more() -> None:
     assert not is_expired(over, at(0) + FLAP_MEMORY_US)
     assert is_expired(AlertState(SERIES), at(0))
     for kept in (
-        replace(over, told_as="loss/page/orders"),
+        replace(over, incident_key="loss/page/orders"),
         replace(over, run=AlertEpisode(Phase.PENDING)),
         replace(over, marks={at(0): True}),
     ):

@@ -208,7 +208,7 @@ def test_bad_messages_of_a_lag_objective_are_those_over_the_target() -> None:
 
 
 def test_bad_messages_of_a_loss_objective_are_those_surely_lost() -> None:
-    """Of all that is known; what nobody knows counts in neither."""
+    """Bad are the messages surely lost, out of all that are known."""
     stream, objective = build_rules().streams["orders"], Objective(0.001)
     assert burn_rate.count_window(objective, stream, window_input(0, lost={"b": 7})) == ObjectiveCounts(1_000, 7)
     assert burn_rate.count_window(objective, stream, window_input(0, lost={"b": 7}, verdict=Verdict.UNKNOWN)) is None

@@ -57,7 +57,7 @@ def test_what_breaks_during_a_storm_or_soon_after_five_others_is_of_it() -> None
 
 
 def test_a_ticket_stands_for_no_page() -> None:
-    """What was told as a ticket is told again when it pages; a page stands for both."""
+    """A page is notified beside a ticket of the same problem; a page covers both."""
     rules = build_rules(
         ONLY_LOSS + 'severity = "ticket"\n[[alerts.rules]]\nname = "hard"\nkind = "loss"\nthreshold = 0.1\n'
     )
@@ -93,7 +93,7 @@ def test_an_outlier_is_told_only_where_nothing_else_is() -> None:
 
 
 def test_alerts_of_other_subjects_are_told_beside_each_other() -> None:
-    """What is lost says nothing of what is late."""
+    """An alert of loss does not cover one of lag."""
     rules = build_rules(
         ONLY_LOSS + '[[alerts.rules]]\nkind = "lag"\nthreshold = "1s"\nfor = "1m"\nlabels = { team = "payments" }\n'
     )

@@ -1,4 +1,4 @@
-"""A courier's process whose receiver is a file, and which is killed right after that has heard something.
+"""A dispatcher's process whose receiver is a file, and which is killed right after that has heard something.
 
 ``python -m tests.alerts.delivery.dying_dispatcher STORE_URL FILE DIES_AT [ALERTMANAGER_URL]``: every delivery is a line
 of the file, and a post to that Alertmanager; after the line of that number the process kills itself, before anything is
@@ -53,6 +53,6 @@ if __name__ == "__main__":
     store_url, name, dies_at, *urls = sys.argv[1:]
     before = Alertmanager("pager", AlertmanagerChannel.model_validate({"urls": urls})) if urls else None
     deadly = Deadly(Path(name), int(dies_at), before)
-    courier = Dispatcher(dialect.create_engine(store_url), Routing({"pager": deadly}), SystemClock())
-    while courier.step():
+    dispatcher = Dispatcher(dialect.create_engine(store_url), Routing({"pager": deadly}), SystemClock())
+    while dispatcher.deliver_due():
         pass

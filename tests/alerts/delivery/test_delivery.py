@@ -155,7 +155,7 @@ def test_flapping_is_heard_a_bounded_number_of_times(period: int, store: Engine)
 
 
 def test_a_heartbeat_is_sent_only_while_the_watermark_moves(store: Engine) -> None:
-    """Once a minute; a monitor that stands still is silent, however long its courier lives."""
+    """Once a minute; a monitor that stands still is silent, however long its dispatcher lives."""
     post = Post(build_rules("[[alerts.rules]]\nkind = 'heartbeat'\n[alerts]\ndefaults = false\n"), engine=store)
     post.pager.again_after_s = 60
     post.push(0, 30).run(10)
@@ -204,9 +204,9 @@ def test_an_alert_does_not_run_out_while_its_channel_is_tried_again(resend: str,
 
     put(store, *[notification(stream=stream) for stream in (*STREAMS, "fees")], channels=("am",))
     with receiving(behave) as receiver:
-        courier = Dispatcher(store, Routing({"am": open_alertmanager(receiver, resend=resend)}), clock)
+        dispatcher = Dispatcher(store, Routing({"am": open_alertmanager(receiver, resend=resend)}), clock)
         while clock.now_us() < at(14):
-            courier.step()
+            dispatcher.deliver_due()
             clock.advance(1)
     for stream in (*STREAMS, "fees"):
         heard = [(now_us, ends_us) for now_us, of, ends_us in taken if of == stream]

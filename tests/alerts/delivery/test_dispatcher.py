@@ -1,4 +1,4 @@
-"""Tests of the courier: what it sends, what it notes of it, and that nothing it meets holds a page up."""
+"""Tests of the dispatcher: what it sends, what it notes of it, and that nothing it meets holds a page up."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def many(number: int) -> list[Notification]:
 def test_what_is_due_is_sent_and_noted(engine: Engine, clock: ManualClock, pager: Receiver) -> None:
     """Once, in order."""
     put(engine, notification(), RESOLVED)
-    courier = Dispatcher(engine, Routing({"pager": pager}), clock)
-    assert [receipt.outcome for _ in range(3) for receipt in courier.step()] == [Accepted(), Accepted()]
+    dispatcher = Dispatcher(engine, Routing({"pager": pager}), clock)
+    assert [receipt.outcome for _ in range(3) for receipt in dispatcher.deliver_due()] == [Accepted(), Accepted()]
     assert [delivery.notification.event for _, delivery in pager.heard] == [Event.FIRING, Event.RESOLVED]
     assert states(engine) == {("pager", "sent"): 2}
 
 
 def test_nothing_is_sent_within_a_transaction(engine: Engine, clock: ManualClock) -> None:
-    """Whoever writes to the store while a channel is at it does not wait."""
+    """Other writers to the store do not wait while a channel sends."""
 
     class Busy(Receiver):
         def send(self, delivery: Delivery, now_us: int) -> Outcome:
@@ -77,7 +77,7 @@ def test_nothing_is_sent_within_a_transaction(engine: Engine, clock: ManualClock
             return super().send(delivery, now_us)
 
     put(engine, notification())
-    Dispatcher(engine, Routing({"pager": Busy(clock)}), clock).step()
+    Dispatcher(engine, Routing({"pager": Busy(clock)}), clock).deliver_due()
     assert states(engine) == {("pager", "sent"): 1}
 
 
@@ -87,15 +87,15 @@ def test_what_was_sent_and_could_not_be_noted_is_noted_first(
     """It is not sent again by the process that sent it; nothing else is sent before."""
     hold = Losable()
     put(engine, *many(2))
-    courier = Dispatcher(engine, Routing({"pager": pager}), clock, hold)
-    courier.look()
+    dispatcher = Dispatcher(engine, Routing({"pager": pager}), clock, hold)
+    dispatcher.find_due_channels()
     hold.lost_after = 1
     for _ in range(3):
         with pytest.raises(StoreTakenError):
-            courier.step()
+            dispatcher.deliver_due()
     assert len(pager.heard) == 1
     hold.lost_after = None
-    courier.step()
+    dispatcher.deliver_due()
     assert [delivery.number for _, delivery in pager.heard] == [1, 2]
     assert states(engine) == {("pager", "sent"): 2}
 
@@ -119,14 +119,14 @@ class Losable:
 def test_nothing_is_sent_from_a_store_that_is_another_monitor_s(
     engine: Engine, clock: ManualClock, pager: Receiver
 ) -> None:
-    """Who has taken it delivers what is in it."""
+    """The monitor that holds the store delivers its outbox."""
     hold = Losable()
     put(engine, notification())
-    courier = Dispatcher(engine, Routing({"pager": pager}), clock, hold)
-    courier.look()
+    dispatcher = Dispatcher(engine, Routing({"pager": pager}), clock, hold)
+    dispatcher.find_due_channels()
     hold.lost_after = 0
     with pytest.raises(StoreTakenError, match="another monitor writes to the store here"):
-        courier.step()
+        dispatcher.deliver_due()
     assert pager.asked == []
 
 
@@ -138,8 +138,8 @@ def test_a_fault_of_a_channel_is_a_failure(engine: Engine, clock: ManualClock, l
             raise ValueError(f"https://hooks.example/s3cret {delivery.number} {now_us}")
 
     put(engine, notification(), channels=("broken", "pager"))
-    courier = Dispatcher(engine, Routing({"broken": Broken(clock), "pager": Receiver(clock)}), clock)
-    courier.step()
+    dispatcher = Dispatcher(engine, Routing({"broken": Broken(clock), "pager": Receiver(clock)}), clock)
+    dispatcher.deliver_due()
     ((_, told),) = [
         (one["channel"], one) for one in cli_json.query_history_json(engine, None, None, 9)[0]["channels"][:1]
     ]
@@ -155,9 +155,9 @@ def test_a_channel_that_fails_is_told_once(
     """And once that it does not any more."""
     fails(pager, ERROR, at(103))
     put(engine, notification())
-    courier = Dispatcher(engine, Routing({"pager": pager}), clock)
+    dispatcher = Dispatcher(engine, Routing({"pager": pager}), clock)
     for _ in range(60):
-        courier.step()
+        dispatcher.deliver_due()
         clock.advance(5)
     assert [(one["log_level"], one["event"]) for one in log] == [
         ("warning", "a channel has not taken a notification"),
@@ -172,7 +172,7 @@ def test_a_channel_that_is_down_is_asked_three_times_a_round(
     """So a hundred that wait cost half a minute of a receiver that hangs, not a quarter of an hour."""
     fails(pager, TIMEOUT, takes_s=10)
     put(engine, *many(100))
-    receipts = Dispatcher(engine, Routing({"pager": pager}), clock).step()
+    receipts = Dispatcher(engine, Routing({"pager": pager}), clock).deliver_due()
     assert len(pager.asked) == 3
     assert [receipt.is_sent for receipt in receipts].count(False) == 97
     assert {(receipt.delivery.tries, receipt.delivery.number > 3) for receipt in receipts[3:]} == {(0, True)}
@@ -182,7 +182,7 @@ def test_a_channel_that_is_down_is_asked_three_times_a_round(
 
 
 def test_a_few_that_always_fail_stand_in_nobody_s_way(engine: Engine, clock: ManualClock) -> None:
-    """Whichever they are: the order changes with every try, and what is new goes first."""
+    """New deliveries go first, and the order of the others changes with every try."""
 
     class Picky(Receiver):
         def send(self, delivery: Delivery, now_us: int) -> Outcome:
@@ -194,9 +194,9 @@ def test_a_few_that_always_fail_stand_in_nobody_s_way(engine: Engine, clock: Man
 
     pager = Picky(clock)
     put(engine, *many(40))
-    courier = Dispatcher(engine, Routing({"pager": pager}), clock)
+    dispatcher = Dispatcher(engine, Routing({"pager": pager}), clock)
     for _ in range(30):
-        courier.step()
+        dispatcher.deliver_due()
         clock.advance(5)
     assert len(pager.heard) == 35
 
@@ -206,14 +206,14 @@ def test_a_channel_that_asks_to_be_left_alone_is(engine: Engine, clock: ManualCl
     mail = Receiver(clock)
     fails(pager, replace(BUSY, wait_s=300.0), at(100.5))
     put(engine, *many(5))
-    courier = Dispatcher(engine, Routing({"pager": pager, "mail": mail}, fallbacks={"pager": "mail"}), clock)
-    while courier.step():
+    dispatcher = Dispatcher(engine, Routing({"pager": pager, "mail": mail}, fallbacks={"pager": "mail"}), clock)
+    while dispatcher.deliver_due():
         clock.advance(10)
         put(engine, notification(stream="late")) if clock.now_us() < at(100.3) else None
     assert len(pager.asked) == 1
     assert len(mail.heard) == 6
     clock.advance(320)
-    courier.step()
+    dispatcher.deliver_due()
     assert len(pager.heard) == 6
 
 
@@ -223,15 +223,15 @@ def test_what_is_refused_for_good_is_told_as_an_error(
     """A person has to look, if there is no second channel."""
     fails(pager, WRONG)
     put(engine, notification())
-    courier = Dispatcher(engine, Routing({"pager": pager}), clock)
-    courier.step()
+    dispatcher = Dispatcher(engine, Routing({"pager": pager}), clock)
+    dispatcher.deliver_due()
     assert states(engine) == {("pager", "dead"): 1}
     assert (log[-1]["log_level"], log[-1]["event"], log[-1]["why"]) == (
         "error",
         "a notification is given up: look at the channel",
         "HTTP 400",
     )
-    assert courier.figures() == {
+    assert dispatcher.collect_figures() == {
         "pager": ChannelFigures(attempts=1, failed=1, given_up=1, waiting=1, oldest_waiting_us=at(5))
     }
 
@@ -240,11 +240,11 @@ def test_what_fails_for_a_day_is_given_up(store: Engine, clock: ManualClock, pag
     """Not before, and its end is tried as long again: it is never given up before its beginning."""
     fails(pager, REFUSED)
     put(store, notification(), RESOLVED)
-    courier = Dispatcher(store, Routing({"pager": pager}), clock)
+    dispatcher = Dispatcher(store, Routing({"pager": pager}), clock)
     given_up: list[tuple[int, int]] = []
     for _ in range(1_100):
-        courier.step()
-        if len(given_up) != courier.figures()["pager"].given_up:
+        dispatcher.deliver_due()
+        if len(given_up) != dispatcher.collect_figures()["pager"].given_up:
             given_up.append((clock.now_us(), len(pager.asked)))
         clock.advance(290)
     assert [asked for _, asked in given_up] == [retry_policy.MAX_TRIES, 2 * retry_policy.MAX_TRIES]
@@ -256,27 +256,27 @@ def test_a_clock_that_is_put_forward_gives_nothing_up(engine: Engine, clock: Man
     """Nor does one that is put back hold anything up."""
     fails(pager, ERROR, at(101))
     put(engine, notification())
-    courier = Dispatcher(engine, Routing({"pager": pager}), clock)
-    courier.step()
+    dispatcher = Dispatcher(engine, Routing({"pager": pager}), clock)
+    dispatcher.deliver_due()
     clock.advance(10 * 365 * 86_400)
     pager.spells = [Spell(clock.now_us(), FOR_EVER_US, ERROR)]
-    courier.step()
+    dispatcher.deliver_due()
     assert (len(pager.asked), states(engine)) == (2, {("pager", "waiting"): 1})
     clock.advance(-9 * 365 * 86_400)
     pager.spells.clear()
-    courier.step()
+    dispatcher.deliver_due()
     assert states(engine) == {("pager", "sent"): 1}
 
 
 def test_a_channel_that_is_not_configured_any_more_is_given_up(
     engine: Engine, clock: ManualClock, log: list[dict[str, str]]
 ) -> None:
-    """With what is open sent through those that are; told once, and never looked at again."""
+    """Deliveries for a removed channel are given up and logged once; open incidents go through the others."""
     put(engine, *many(3), channels=("old",))
     pager = Receiver(clock)
-    courier = Dispatcher(engine, Routing({"pager": pager}, lambda _: ("pager",)), clock)
+    dispatcher = Dispatcher(engine, Routing({"pager": pager}, lambda _: ("pager",)), clock)
     for _ in range(3):
-        courier.step()
+        dispatcher.deliver_due()
     assert states(engine) == {("old", "dead"): 3, ("pager", "sent"): 3}
     assert [(one["log_level"], one["event"], one["channel"], one["known"]) for one in log] == [
         ("error", "what waits for a channel is given up: no channel of this name is configured", "old", "pager")
@@ -287,7 +287,7 @@ def test_a_channel_that_is_not_configured_any_more_is_given_up(
 
 
 def test_a_new_channel_is_told_of_what_is_open(engine: Engine, clock: ManualClock) -> None:
-    """Also of what was told so long ago that it is pruned; nothing of what is over, and nothing twice."""
+    """A new channel gets every open incident once, also one whose history is pruned, and no ended one."""
     put(engine, notification(), notification(stream="refunds"), notification(stream="trades"))
     put(engine, notification(Event.RESOLVED, "refunds"))
     for number in (1, 2, 3, 4):
@@ -297,9 +297,9 @@ def test_a_new_channel_is_told_of_what_is_open(engine: Engine, clock: ManualCloc
                 connection.execute(delete(tables.alert_history).where(tables.alert_history.c.number == number))
     for expected in (["loss/page/orders", "loss/page/trades"], []):
         pager = Receiver(clock)
-        courier = Dispatcher(engine, Routing({"pager": pager}, lambda _: ("pager", "unknown")), clock)
+        dispatcher = Dispatcher(engine, Routing({"pager": pager}, lambda _: ("pager", "unknown")), clock)
         for _ in range(3):
-            courier.step()
+            dispatcher.deliver_due()
         assert sorted(delivery.notification.key for _, delivery in pager.heard) == expected
 
 
@@ -309,50 +309,50 @@ def test_what_was_given_up_is_tried_anew_by_a_monitor_that_starts(
     """As the channel's settings may be corrected meanwhile; not what is over."""
     fails(pager, WRONG)
     put(engine, notification(), notification(stream="refunds"), notification(Event.RESOLVED, "refunds"))
-    Dispatcher(engine, Routing({"pager": pager}, lambda _: ("pager",)), clock).step()
+    Dispatcher(engine, Routing({"pager": pager}, lambda _: ("pager",)), clock).deliver_due()
     again = Receiver(clock)
-    courier = Dispatcher(engine, Routing({"pager": again}, lambda _: ("pager",)), clock)
-    courier.step()
-    courier.step()
+    dispatcher = Dispatcher(engine, Routing({"pager": again}, lambda _: ("pager",)), clock)
+    dispatcher.deliver_due()
+    dispatcher.deliver_due()
     assert again.opened == {"loss/page/orders": 1}
     assert (states(engine)["pager", "sent"], len(again.asked)) == (2, 2)
 
 
 def test_a_fallback_that_is_not_configured_is_none(engine: Engine, clock: ManualClock, pager: Receiver) -> None:
-    """Nothing is put where nobody takes it."""
+    """No row is enqueued for a fallback that is not configured."""
     fails(pager, WRONG)
     put(engine, notification())
-    Dispatcher(engine, Routing({"pager": pager}, fallbacks={"pager": "nobody"}), clock).step()
+    Dispatcher(engine, Routing({"pager": pager}, fallbacks={"pager": "nobody"}), clock).deliver_due()
     assert states(engine) == {("pager", "dead"): 1}
 
 
 def test_channels_that_stand_in_for_each_other_end(engine: Engine, clock: ManualClock) -> None:
-    """What is handed over is not handed back."""
+    """A notification that was handed over is not handed back."""
     ways = {name: fails(Receiver(clock), WRONG) for name in ("pager", "mail")}
     put(engine, notification())
-    courier = Dispatcher(engine, Routing(ways, fallbacks={"pager": "mail", "mail": "pager"}), clock)
-    while courier.step():
+    dispatcher = Dispatcher(engine, Routing(ways, fallbacks={"pager": "mail", "mail": "pager"}), clock)
+    while dispatcher.deliver_due():
         pass
     assert states(engine) == {("pager", "dead"): 1, ("mail", "dead"): 1}
-    assert courier.figures()["mail"].handed_over == 0
+    assert dispatcher.collect_figures()["mail"].handed_over == 0
 
 
 def test_what_each_channel_did_is_counted(engine: Engine, clock: ManualClock, pager: Receiver) -> None:
     """Plain numbers, as of the last look; a snapshot does not change."""
     fails(pager, REFUSED, at(100.5))
     put(engine, *many(2), channels=("pager", "chat"))
-    courier = Dispatcher(engine, Routing({"pager": pager, "chat": Receiver(clock)}), clock)
-    courier.step()
-    courier.look()
-    first = courier.figures()
+    dispatcher = Dispatcher(engine, Routing({"pager": pager, "chat": Receiver(clock)}), clock)
+    dispatcher.deliver_due()
+    dispatcher.find_due_channels()
+    first = dispatcher.collect_figures()
     assert first == {
         "chat": ChannelFigures(attempts=2, taken=2),
         "pager": ChannelFigures(attempts=2, failed=2, waiting=2, oldest_waiting_us=at(5)),
     }
     clock.advance(60)
-    courier.step()
-    courier.look()
-    assert courier.figures()["pager"] == ChannelFigures(attempts=4, failed=2, taken=2)
+    dispatcher.deliver_due()
+    dispatcher.find_due_channels()
+    assert dispatcher.collect_figures()["pager"] == ChannelFigures(attempts=4, failed=2, taken=2)
     assert first["pager"].attempts == 2
 
 
@@ -360,8 +360,8 @@ def test_a_heartbeat_that_is_refused_goes_on(engine: Engine, clock: ManualClock,
     """A dead-man's switch that gave up would be dead itself."""
     fails(pager, WRONG, at(110))
     put(engine, notification(kind=AlertKind.HEARTBEAT))
-    courier = Dispatcher(engine, Routing({"pager": pager}), clock)
+    dispatcher = Dispatcher(engine, Routing({"pager": pager}), clock)
     for _ in range(200):
-        courier.step()
+        dispatcher.deliver_due()
         clock.advance(5)
     assert (len(pager.heard), states(engine)) == (1, {("pager", "sent"): 1})

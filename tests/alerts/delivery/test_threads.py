@@ -1,4 +1,4 @@
-"""Tests of the courier's threads: channels do not hold each other up, nothing gets out, and a stop has an end."""
+"""Tests of the dispatcher's threads: channels do not hold each other up, nothing gets out, and a stop has an end."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def opened() -> Gate:
 
 @contextmanager
 def running(engine: Engine, **channels: Gate) -> Iterator[DispatchThreads]:
-    """Yield a courier that runs on a store."""
+    """Yield a dispatcher that runs on a store."""
     with threads.run_dispatcher(
         engine.url.render_as_string(hide_password=False), Routing(channels), MemoryLock()
     ) as one:
@@ -75,18 +75,18 @@ def test_a_channel_that_hangs_holds_up_no_other(engine: Engine) -> None:
     """Each has a thread; what hangs is delivered when it does not any more."""
     stuck, well = Gate(), opened()
     put(engine, notification(), channels=("stuck", "well"))
-    with running(engine, stuck=stuck, well=well) as courier:
+    with running(engine, stuck=stuck, well=well) as dispatcher:
         until(is_sent(engine, "well"), "the delivery", PATIENCE_S)
         assert stuck.is_asked.wait(PATIENCE_S)
         assert stuck.heard == []
         put(engine, notification(stream="more"), channels=("stuck", "well"))
-        courier.wake()
+        dispatcher.wake()
         until(is_sent(engine, "well", 2), "the second delivery", PATIENCE_S)
         stuck.is_open.set()
         until(is_sent(engine, "stuck", 2), "the deliveries that hung", PATIENCE_S)
     assert stuck.is_closed
     assert well.is_closed
-    assert courier.figures()["well"].taken == 2
+    assert dispatcher.collect_figures()["well"].taken == 2
 
 
 def test_a_note_waits_for_the_job_s_transaction(engine: Engine) -> None:
@@ -107,10 +107,12 @@ def test_what_a_commit_has_put_is_sent_when_it_is_told(store: Engine, monkeypatc
     """Without waiting for the next look."""
     monkeypatch.setattr(threads, "POLL_S", 1_000.0)
     gate = opened()
-    with running(store, pager=gate) as courier:
-        until(lambda: not courier._woken.is_set() and courier._courier._has_begun, "the first look", PATIENCE_S)
+    with running(store, pager=gate) as dispatcher:
+        until(
+            lambda: not dispatcher._woken.is_set() and dispatcher._dispatcher._has_begun, "the first look", PATIENCE_S
+        )
         put(store, notification())
-        courier.wake()
+        dispatcher.wake()
         until(is_sent(store, "pager"), "the delivery", PATIENCE_S)
 
 
@@ -118,8 +120,8 @@ def test_what_is_due_at_a_stop_is_sent(store: Engine, monkeypatch: pytest.Monkey
     """The last micro-batch may have put it a moment before."""
     monkeypatch.setattr(threads, "POLL_S", 1_000.0)
     gate = opened()
-    with running(store, pager=gate) as courier:
-        until(lambda: courier._courier._has_begun, "the first look", PATIENCE_S)
+    with running(store, pager=gate) as dispatcher:
+        until(lambda: dispatcher._dispatcher._has_begun, "the first look", PATIENCE_S)
         put(store, notification(), notification(stream="more"))
     assert sorted(gate.heard) == ["loss/page/more", "loss/page/orders"]
 
@@ -128,14 +130,14 @@ def test_a_stop_waits_for_no_receiver_that_hangs(store: Engine) -> None:
     """It has a deadline; what was not noted is sent again by the next monitor."""
     gate = Gate()
     put(store, notification())
-    courier = DispatchThreads(Dispatcher(store, Routing({"pager": gate}), SystemClock()), SystemClock())
-    courier.start()
+    dispatcher = DispatchThreads(Dispatcher(store, Routing({"pager": gate}), SystemClock()), SystemClock())
+    dispatcher.start()
     assert gate.is_asked.wait(PATIENCE_S)
-    courier.stop(patience_s=0.1)
-    assert any(worker.is_alive() for worker in courier._workers)
+    dispatcher.stop(patience_s=0.1)
+    assert any(worker.is_alive() for worker in dispatcher._workers)
     assert states(store) == {("pager", "waiting"): 1}
     gate.is_open.set()
-    for worker in courier._workers:
+    for worker in dispatcher._workers:
         worker.join(PATIENCE_S)
 
 
@@ -163,7 +165,7 @@ class Failing(MemoryLock):
 def test_a_store_that_fails_is_told_once(
     error: Exception, told: str, store: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever it raises; it is asked again, and what waited is delivered."""
+    """A failing store is logged once and polled again, and waiting deliveries are sent."""
     monkeypatch.setattr(threads, "POLL_S", 0.01)
     put(store, notification())
     with capture_logs() as log:

@@ -38,7 +38,7 @@ def only(engine: Engine, now_us: int = NOW_US) -> Delivery:
 
 
 def test_what_is_put_is_due_at_once_for_every_channel(engine: Engine) -> None:
-    """Whatever the wall clock says; in order of numbers and channels."""
+    """New rows are due at once by any clock, in order of numbers and channels."""
     put(engine, notification(), notification(stream="refunds"), channels=("pager", "chat"))
     found = query_due(engine, 0)
     assert [(one.number, one.channel) for one in found] == [(1, "chat"), (1, "pager"), (2, "chat"), (2, "pager")]
@@ -98,7 +98,7 @@ def test_what_failed_is_tried_again_later(engine: Engine) -> None:
 
 
 def test_a_beginning_is_not_overtaken_by_its_end(engine: Engine) -> None:
-    """While the first cannot be sent the second waits: nobody misses a page because it was over soon."""
+    """The resolved notification waits until the firing one is sent."""
     put(engine, notification())
     mark_failed(engine, only(engine), "down", NOW_US + 600)
     put(engine, RESOLVED, notification(stream="refunds"))
@@ -110,7 +110,7 @@ def test_a_beginning_is_not_overtaken_by_its_end(engine: Engine) -> None:
 
 
 def test_what_is_newer_stands_in_for_what_could_not_be_sent(engine: Engine) -> None:
-    """However often an alert comes and goes while a receiver is down, two rows a key and channel wait at most."""
+    """At most two rows per key and channel wait, however often an alert fires and ends while a receiver is down."""
     for _ in range(50):
         put(engine, notification(), RESOLVED)
     put(engine, notification())
@@ -119,7 +119,7 @@ def test_what_is_newer_stands_in_for_what_could_not_be_sent(engine: Engine) -> N
 
 
 def test_what_is_refused_is_given_up(engine: Engine) -> None:
-    """What comes behind it is sent all the same."""
+    """A delivery that is given up does not block the next one."""
     put(engine, notification(), RESOLVED)
     mark_dead(engine, only(engine), "400 no such route")
     assert only(engine).notification == RESOLVED
@@ -137,7 +137,7 @@ def test_another_channel_takes_over_once(engine: Engine) -> None:
 
 
 def test_an_end_that_waits_is_handed_over_with_its_beginning(engine: Engine) -> None:
-    """Whoever hears of a beginning hears of its end; what was superseded meanwhile stays where it is."""
+    """A fallback gets the firing notification with its resolved one; superseded rows stay."""
     put(engine, notification(), RESOLVED)
     begun = only(engine)
     assert enqueue_fallback(engine, begun, "mail")
@@ -149,7 +149,7 @@ def test_an_end_that_waits_is_handed_over_with_its_beginning(engine: Engine) -> 
 
 
 def test_what_is_handed_over_late_opens_nothing_that_is_over(engine: Engine) -> None:
-    """Who took over has heard of the end already: what has grown before it would open the incident there for ever."""
+    """No growth is handed over after the end, as it would open the incident at the fallback for ever."""
     put(engine, notification())
     enqueue_fallback(engine, only(engine), "mail")
     put(engine, notification(total=7), RESOLVED)
@@ -197,7 +197,7 @@ def test_who_was_told_of_a_beginning_is_told_of_its_end(engine: Engine) -> None:
 
 
 def test_an_end_that_was_given_up_is_told_when_its_channel_is_back(engine: Engine) -> None:
-    """Whoever has heard of the beginning; not one that has not, and not once there is something newer."""
+    """A resolved notification is retried at channels that had the firing one, unless a newer one exists."""
     put(engine, notification(), notification(stream="refunds"))
     begun, refused = query_due(engine, NOW_US)
     mark_sent(engine, begun)

@@ -55,7 +55,7 @@ def test_a_probe_says_goodbye_behind_the_last_message(tmp_path: Path) -> None:
     """What leaves while the process ends is stamped out and written down."""
     settings = settings_in(tmp_path)
     with open_step(settings, dict, LateHop(works=True)) as step:
-        step.take(FlightMessage(message_id(0), 0, time.time_ns() // 1_000, {}))
+        step.receive_message(FlightMessage(message_id(0), 0, time.time_ns() // 1_000, {}))
     layout = Layout(settings.path)
     assert count_actions(layout.truth_log("norm"), NodeAction.HANDED_ON) == 1
     _, observed, bye = read_spool(layout)
@@ -65,6 +65,6 @@ def test_a_probe_says_goodbye_behind_the_last_message(tmp_path: Path) -> None:
 def test_a_link_that_fails_ends_the_process_with_its_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line, and the exit code of a dependency that is down."""
     with pytest.raises(SystemExit) as ended, open_step(settings_in(tmp_path), dict, LateHop(works=False)) as step:
-        step.take(FlightMessage(message_id(0), 0, NOON_US, {}))
+        step.receive_message(FlightMessage(message_id(0), 0, NOON_US, {}))
     assert ended.value.code == 3
     assert capsys.readouterr().err == "the topic norm is gone\n"

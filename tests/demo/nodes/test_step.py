@@ -62,7 +62,7 @@ def test_every_fate_is_stamped_and_written_down(
 ) -> None:
     """A message that passes is worked on and handed on; one that is stopped or dropped is not."""
     bench = StepBench(tmp_path, faults)
-    bench.step.take(FlightMessage(message_id(0), 0, NOON_US, {"carrier": "UA"}))
+    bench.step.receive_message(FlightMessage(message_id(0), 0, NOON_US, {"carrier": "UA"}))
     assert bench.stamped == stamped
     assert bench.deeds() == deeds
     assert [message.flight for message in bench.handed_on] == [{"carrier": "UA", "worked": True}] * handed_on
@@ -81,7 +81,7 @@ def test_delayed_messages_leave_in_order_when_they_are_due(tmp_path: Path) -> No
     assert bench.step.wait_s is None
     for number in range(3):
         bench.clock.us = NOON_US + number * 500_000
-        bench.step.take(FlightMessage(message_id(number), number, bench.clock.us, {}))
+        bench.step.receive_message(FlightMessage(message_id(number), number, bench.clock.us, {}))
     assert bench.stamped == ["in"] * 3
     assert bench.step.wait_s == pytest.approx(1.0)
     bench.clock.us = NOON_US + 2_500_001
@@ -94,7 +94,7 @@ def test_delayed_messages_leave_in_order_when_they_are_due(tmp_path: Path) -> No
 def test_a_delayed_message_is_not_handed_on_in_the_truth_before_it_is(tmp_path: Path) -> None:
     """Until its time is over nothing is written of a message that is held: a kill would lose it."""
     bench = StepBench(tmp_path, NodeFaults(delay_s=2.0))
-    bench.step.take(FlightMessage(message_id(0), 0, NOON_US, {}))
+    bench.step.receive_message(FlightMessage(message_id(0), 0, NOON_US, {}))
     assert bench.deeds() == {}
     bench.clock.us += 2_000_001
     bench.step.release()
@@ -124,7 +124,7 @@ def test_a_message_is_stamped_out_once_it_has_left(tmp_path: Path) -> None:
     """Until then nothing is written of it, and it may come again."""
     hop = SlowHop()
     bench = StepBench(tmp_path, NodeFaults(), hop)
-    bench.step.take(FlightMessage(message_id(0), 0, NOON_US, {}))
+    bench.step.receive_message(FlightMessage(message_id(0), 0, NOON_US, {}))
     bench.step.release()
     assert (bench.stamped, bench.deeds(), bench.step.done_count) == (["in"], {}, 0)
     hop.kept.popleft()()
@@ -136,7 +136,7 @@ def test_messages_are_done_up_to_the_first_that_has_not_left(tmp_path: Path) -> 
     hop = SlowHop()
     bench = StepBench(tmp_path, NodeFaults(duplicate_ratio=1), hop)
     for number in range(2):
-        bench.step.take(FlightMessage(message_id(number), number, NOON_US, {}))
+        bench.step.receive_message(FlightMessage(message_id(number), number, NOON_US, {}))
     counts = [bench.step.done_count]
     for place in (3, 0, 0, 0):
         hop.kept.rotate(-place)
@@ -149,5 +149,5 @@ def test_messages_are_done_up_to_the_first_that_has_not_left(tmp_path: Path) -> 
 def test_what_stops_here_is_done_at_once(tmp_path: Path) -> None:
     """Unless one before it is still held."""
     bench = StepBench(tmp_path, NodeFaults(drop_ratio=1))
-    bench.step.take(FlightMessage(message_id(0), 0, NOON_US, {}))
+    bench.step.receive_message(FlightMessage(message_id(0), 0, NOON_US, {}))
     assert bench.step.done_count == 1

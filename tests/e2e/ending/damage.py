@@ -1,4 +1,4 @@
-"""What may happen to segments after they were written."""
+"""Damage to segments after they were written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process takes its time for when it ends: to be imported before any probe, and so done after its end."""
+"""Slow work at the end of a process: imported before any probe, and so run after the probe's end."""
 
 from __future__ import annotations
 

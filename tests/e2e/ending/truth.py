@@ -1,4 +1,4 @@
-"""What really became of messages: written by the processes themselves before each stamp, without a buffer."""
+"""Log of the true outcome of messages: written by the processes before each stamp, without a buffer."""
 
 from __future__ import annotations
 

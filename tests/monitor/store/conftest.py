@@ -1,4 +1,4 @@
-"""What tests of the store share: an empty one, in either database."""
+"""Fixtures of tests of the store: an empty one, in either database."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ LIVE_WINDOWS: Final = 64
 
 def written(connection: Connection, ledger: Ledger, results: Sequence[WindowResult]) -> list[Conclusion]:
     """Write windows as a micro-batch does, the newest of which can still change; return what is said of them."""
-    nobody = tuple(LostIds.of(ids_from_bytes(b"")) for _ in NODES)
+    nobody = tuple(LostIds.from_ids(ids_from_bytes(b"")) for _ in NODES)
     made = [Conclusion(one, empty_tally(PATHWAY), nobody, True, b"", None) for one in results]  # noqa: FBT003 - is_settled
     writer.write_conclusions(connection, made, 0)
     said = outliers.detect_outliers(connection, ledger, made)
@@ -161,7 +161,7 @@ def test_a_process_that_is_started_before_any_memory_is_kept_finds_the_same(engi
     """As where windows can be amended for days: who comes next begins where the first one did, not a day ago."""
     chance = random.Random(10)
     results = [minute(number, chance) for number in range(1_600)]
-    nobody = tuple(LostIds.of(ids_from_bytes(b"")) for _ in NODES)
+    nobody = tuple(LostIds.from_ids(ids_from_bytes(b"")) for _ in NODES)
     made = [Conclusion(one, empty_tally(PATHWAY), nobody, True, b"", None) for one in results]  # noqa: FBT003 - is_settled
     ledger = Ledger(STREAM_CONFIGS)
     for first, last in ((0, 800), (800, 1_590), (1_590, 1_600)):
@@ -177,7 +177,7 @@ def test_the_past_is_taken_up_a_few_windows_at_a_time(engine: Engine) -> None:
     """A day of a pipeline with a thousand nodes, with digests, would be gigabytes."""
     digest = tdigest.build(np.arange(2_000))
     tally = replace(empty_tally(PATHWAY), lags=tuple(NodeLags(digest, digest, digest) for _ in NODES))
-    chance, nobody = random.Random(11), tuple(LostIds.of(ids_from_bytes(b"")) for _ in NODES)
+    chance, nobody = random.Random(11), tuple(LostIds.from_ids(ids_from_bytes(b"")) for _ in NODES)
     made = [Conclusion(minute(number, chance), tally, nobody, True, b"", None) for number in range(1_000)]  # noqa: FBT003
     with engine.execution_options(writes=True).begin() as connection:
         writer.write_conclusions(connection, made, 0)
@@ -211,7 +211,7 @@ def test_a_store_of_before_begins_with_its_last_day(engine: Engine) -> None:
     """Of windows that were written before anybody looked, a day's enter when the next one comes."""
     chance = random.Random(9)
     results = [minute(number, chance) for number in range(1_600)]
-    nobody = tuple(LostIds.of(ids_from_bytes(b"")) for _ in NODES)
+    nobody = tuple(LostIds.from_ids(ids_from_bytes(b"")) for _ in NODES)
     made = [Conclusion(one, empty_tally(PATHWAY), nobody, True, b"", None) for one in results[:-1]]  # noqa: FBT003
     with engine.execution_options(writes=True).begin() as connection:
         writer.write_conclusions(connection, made, 0)
@@ -251,14 +251,14 @@ def test_the_stream_whose_values_reach_back_the_farthest_comes_first(engine: Eng
 def test_what_is_judged_once_and_for_all_keeps_no_values(engine: Engine) -> None:
     """The findings are those of a run that keeps them, and nothing grows with the windows."""
     results = spiked()
-    ledger, nobody = Ledger(STREAM_CONFIGS), tuple(LostIds.of(ids_from_bytes(b"")) for _ in NODES)
+    ledger, nobody = Ledger(STREAM_CONFIGS), tuple(LostIds.from_ids(ids_from_bytes(b"")) for _ in NODES)
     with engine.execution_options(writes=True).begin() as connection:
         for first in range(0, len(results), 50):
             piece = results[first : first + 50]
             made = [Conclusion(one, empty_tally(PATHWAY), nobody, True, b"", None) for one in piece]  # noqa: FBT003 - is_settled
             writer.write_conclusions(connection, made, 0)
             outliers.detect_outliers(connection, ledger, made)
-            ledger.let_go()
+            ledger.release_memory()
     expected, shelf = straight(results)
     assert ledger.watched["orders"].values == {}
     assert ledger.watched["orders"].states.tobytes() == expected.states.tobytes()

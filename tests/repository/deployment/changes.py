@@ -1,4 +1,4 @@
-"""What can be wrong with a deployment: one thing changed each, and all that the rules then tell."""
+"""Faults of a deployment: one change each, and all problems that the rules then report."""
 
 from __future__ import annotations
 
