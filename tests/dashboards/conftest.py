@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine
 from streamlit.components.v2 import manifest_scanner
 
-from tests.dashboards.stores import build_windows, fill, store_url
+from tests.support.dashboard_stores import build_windows, fill, store_url
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 from hopwatch.display.loss_table import LossCell, build_loss_rows
 from hopwatch.monitor.results import Quantiles, node_from_json
-from tests.alerts.windows import window
+from tests.support.windows import window
 
 PARTS = ("p50", "max")
 

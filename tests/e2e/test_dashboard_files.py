@@ -14,8 +14,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from hopwatch.cli.main import main
 from hopwatch.monitor.results import Verdict, WindowResult
 from tests.e2e.browser import new_page
-from tests.examples import soak_after
 from tests.support.dashboard_stores import fill
+from tests.support.examples import soak_after
 from tests.support.windows import lag, window
 from tests.support.workspace import Workspace
 

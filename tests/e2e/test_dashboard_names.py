@@ -7,8 +7,8 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.examples import soak_after
 from tests.support.dashboard_stores import build_windows, fill
+from tests.support.examples import soak_after
 from tests.support.windows import lag
 from tests.support.workspace import Workspace
 

@@ -12,8 +12,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.browser import HEAT, SEEN_WITHIN_MS, cell_at, dashboard, new_page
-from tests.examples import soak_after
 from tests.support.dashboard_stores import fill
+from tests.support.examples import soak_after
 from tests.support.windows import window
 from tests.support.workspace import Workspace
 

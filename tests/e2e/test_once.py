@@ -10,8 +10,8 @@ import pytest
 from hopwatch.monitor.spark import job
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import reader
-from tests.examples import soak_after
 from tests.model import model, scenario
+from tests.support.examples import soak_after
 from tests.support.model_comparison import comparable, prepared_store, rules_of
 
 if TYPE_CHECKING:

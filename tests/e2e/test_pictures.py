@@ -14,8 +14,8 @@ from playwright.sync_api import Browser, expect
 
 from tests.e2e import picture_store
 from tests.e2e.browser import chromium, dashboard
-from tests.examples import soak_after
 from tests.repository import ROOT
+from tests.support.examples import soak_after
 
 WANTED: Final = "PICTURES"
 """The variable that asks for the pictures in docs/images: tests themselves leave the repository as it is."""

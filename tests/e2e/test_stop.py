@@ -17,7 +17,7 @@ import pytest
 
 from hopwatch.monitor.settings import load
 from hopwatch.monitor.store import dialect, instances, schema
-from tests.examples import soak_after
+from tests.support.examples import soak_after
 from tests.support.spool_traffic import config
 
 PATIENCE_S = 240

@@ -13,11 +13,11 @@ from sqlalchemy import Engine
 
 from servers.process import until
 from tests.alerts.conftest import prepared
-from tests.examples import soak_after
 from tests.support.alert_scenario import build_rules
 from tests.support.channel import ERROR
 from tests.support.delivery_scenario import Post
 from tests.support.dispatcher_process import run
+from tests.support.examples import soak_after
 from tests.support.http_receiver import Receiver as Other
 from tests.support.http_receiver import answers, certificate, closes, hangs, receiving, server_tls
 from tests.support.loss_rules import ONLY_LOSS

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from hopwatch.monitor.spark.sources import segment_log, spool
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import fencing
-from tests.examples import soak_after
+from tests.support.examples import soak_after
 from tests.support.file_permissions import without_root
 from tests.support.spool import write_segment
 
