@@ -12,7 +12,7 @@ from hopwatch.dashboards.queries.report import StreamReport
 from hopwatch.dashboards.views import loss, loss_table, series, step_marks, texts
 from hopwatch.dashboards.views.step_marks import StepResult
 from hopwatch.monitor.kernel.naming import HASH_SUFFIX
-from hopwatch.monitor.outliers.series_tracker import OutlierFinding
+from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.results import RollUp, Verdict, WindowResult
 from hopwatch.monitor.texts.escaping import escape_line
 

@@ -13,7 +13,7 @@ from hopwatch.monitor.stream_config import StreamConfig
 
 @dataclass(frozen=True, slots=True)
 class StoredPathway:
-    """What the tallies of a stream depend on: its pathway, and the number of shards that a window is split over."""
+    """Pathway of a stream and the number of shards that a window is split over: its tallies depend on both."""
 
     pathway: Pathway
     shards: int

@@ -19,8 +19,8 @@ from hopwatch.alerts.events import AlertKind, Event, Notification
 from hopwatch.alerts.storage import alert_state, history_queries, outbox
 from hopwatch.monitor.micro_batch import BatchFollower
 from hopwatch.monitor.outliers.explanation import Explanation
+from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 from hopwatch.monitor.store import tables
 from tests.alerts.play import build_rules
 from tests.micro_batches import MicroBatches

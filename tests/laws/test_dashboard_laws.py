@@ -27,8 +27,8 @@ from hopwatch.dashboards.views import (
 from hopwatch.dashboards.views.address import FoldState, HeatMeasure, PageAddress, PageName, RangePreset, Zone
 from hopwatch.dashboards.views.colours import LIGHT
 from hopwatch.monitor.outliers.explanation import Explanation
+from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 from hopwatch.monitor.results import Verdict, WindowResult
 from tests.alerts.windows import lag, window
 from tests.examples import examples

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hopwatch.monitor.outliers import state
-from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.outliers.series_tracker import FindingChanges, Ints, OutlierFinding, SeriesTracker
+from hopwatch.monitor.outliers.findings import FindingChanges, OutlierFinding
+from hopwatch.monitor.outliers.quantities import Ints, Quantity
+from hopwatch.monitor.outliers.series_tracker import SeriesTracker
 from hopwatch.monitor.outliers.state import States
 from hopwatch.monitor.outliers.window_values import TRACKED_QUANTITIES, extract_values
 from hopwatch.monitor.results import Quantiles, Verdict, WindowResult
