@@ -17,7 +17,7 @@ from hopwatch.alerts.storage import alert_state, outbox
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import naming
 from hopwatch.monitor.kernel.naming import Names
-from hopwatch.monitor.outliers.series_tracker import OutlierFinding
+from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.results import NodeResult
 from hopwatch.monitor.texts.escaping import escape_line
 from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US

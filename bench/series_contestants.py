@@ -21,10 +21,12 @@ from bench import windows
 from bench.contestant import Json
 from bench.truth import WrongResultError
 from bench.windows import START_US, Dice, Fleet
+from hopwatch.monitor import outlier_detection
 from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
 from hopwatch.monitor.kernel.tally import empty_tally
 from hopwatch.monitor.outliers import state
-from hopwatch.monitor.outliers.series_tracker import Ints, SeriesTracker
+from hopwatch.monitor.outliers.quantities import Ints
+from hopwatch.monitor.outliers.series_tracker import SeriesTracker
 from hopwatch.monitor.outliers.state import States
 from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.store import dialect, outliers, schema, tables
@@ -134,7 +136,7 @@ class Watch:
                 key = {"stream": stream, "before_us": START_US}
                 rows = [key | {"place": place, "states": packed} for place in range(len(nodes))]
                 connection.execute(dialect.upsert(connection, tables.outlier_states), rows)
-                self.ledger.watched[stream] = outliers.resume_series(connection, stream, nodes)
+                self.ledger.watched[stream] = outlier_detection.resume_series(connection, stream, nodes)
 
     def next(self) -> list[WindowResult]:
         """Return the next window of each stream."""
@@ -149,7 +151,7 @@ class Watch:
         """Let windows enter, and return how long that took in ms."""
         nothing = empty_tally(self._rules.pathway)
         made = [Conclusion(one, nothing, (), is_settled=True, books=b"", changed=None) for one in results]
-        return self._timed(lambda connection: outliers.detect_outliers(connection, self.ledger, made))
+        return self._timed(lambda connection: outlier_detection.detect_outliers(connection, self.ledger, made))
 
     def strike(self) -> None:
         """Let one node be far from what it was in the next window.
@@ -168,7 +170,7 @@ class Watch:
         for stream in self._paths:
             self.ledger.live[stream] = {START_US + HOUR_US: LiveWindow()}
         return sum(
-            self._timed(lambda connection: outliers.save_states(connection, self.ledger))
+            self._timed(lambda connection: outlier_detection.save_series(connection, self.ledger))
             for _ in range(len(self._paths))
         )
 

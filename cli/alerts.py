@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,14 +17,13 @@ from hopwatch.alerts.delivery import trial
 from hopwatch.alerts.events import Severity, unqualify_key
 from hopwatch.alerts.storage.history import Acknowledgement
 from hopwatch.cli import console
+from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
 from hopwatch.cli.report import FINDING_EXIT_CODE, parse_moment_us
-from hopwatch.monitor import settings
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, DependencyError
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import dialect, schema
 
-Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
 command = typer.Typer(help="List and acknowledge alerts, and test channels.", no_args_is_help=True)
@@ -37,7 +35,7 @@ def _alerts() -> None:
 
 
 @command.command("list")
-def list_(config: Config = Path("hopwatch.toml"), *, as_json: AsJson = False) -> None:
+def list_(config: Config = DEFAULT_CONFIG, *, as_json: AsJson = False) -> None:
     """Show the open incidents.
 
     And alerts that are pending, and the heartbeats.
@@ -57,7 +55,7 @@ def list_(config: Config = Path("hopwatch.toml"), *, as_json: AsJson = False) ->
 @command.command()
 def ack(
     key: Annotated[str, typer.Argument(metavar="KEY", help="The incident, as alerts list shows it.")],
-    config: Config = Path("hopwatch.toml"),
+    config: Config = DEFAULT_CONFIG,
     by: Annotated[str, typer.Option("--by", help="Who acknowledges it; the current user by default.")] = "",
     note: Annotated[str, typer.Option("--note", help="What others should know.")] = "",
     *,
@@ -68,7 +66,7 @@ def ack(
     for text in (who, note):
         if not text.isprintable():
             raise ConfigurationError(f"--by and --note are one line of printable text, got {text!r:.80}")
-    chosen = settings.load(config, flags={}, environ=os.environ)
+    chosen = load_settings(config, has_alerts=True)
     key = unqualify_key(key, chosen.alerts.installation)
     asked = Acknowledgement(who, SystemClock().now_us(), note)
     first = cli_json.acknowledge_incident(_open_engine(chosen.store.url), key, asked)
@@ -86,7 +84,7 @@ def ack(
 
 @command.command()
 def history(
-    config: Config = Path("hopwatch.toml"),
+    config: Config = DEFAULT_CONFIG,
     key: Annotated[str | None, typer.Option("--key", help="Only this incident.")] = None,
     from_time: Annotated[str | None, typer.Option("--from", help="From this moment on, ISO 8601.")] = None,
     most: Annotated[int, typer.Option("--most", min=1, max=cli_json.MAX_SHOWN, help="At most so many.")] = 50,
@@ -97,7 +95,7 @@ def history(
 
     And the delivery to each channel.
     """
-    chosen = settings.load(config, flags={}, environ=os.environ)
+    chosen = load_settings(config, has_alerts=True)
     own = None if key is None else unqualify_key(key, chosen.alerts.installation)
     told = cli_json.query_history_json(_open_engine(chosen.store.url), own, parse_moment_us("--from", from_time), most)
     if as_json:
@@ -114,7 +112,7 @@ def history(
 
 @command.command("test")
 def send_test(
-    config: Config = Path("hopwatch.toml"),
+    config: Config = DEFAULT_CONFIG,
     channel: Annotated[str | None, typer.Option("--channel", help="Only this channel; all without it.")] = None,
     severity: Annotated[Severity, typer.Option("--severity", help="How urgent the test is.")] = Severity.PAGE,
     hold: Annotated[
@@ -129,7 +127,7 @@ def send_test(
     severities and streams they are for. An Alertmanager tells its receivers only of what outlasts its group_wait: hold
     the test for longer.
     """
-    chosen = settings.load(config, flags={}, environ=os.environ)
+    chosen = load_settings(config, has_alerts=True)
     people = routing.open_routing(chosen)
     try:
         results = trial.send_trial(_select_channels(people, channel), severity, SystemClock(), hold)
@@ -188,7 +186,7 @@ def _print_line(line: str) -> None:
 
 
 def _open_store(config: Path) -> Engine:
-    return _open_engine(settings.load(config, flags={}, environ=os.environ).store.url)
+    return _open_engine(load_settings(config, has_alerts=True).store.url)
 
 
 def _open_engine(url: str) -> Engine:

@@ -6,7 +6,6 @@ All output passes here. Names, ids and reasons are untrusted: their control char
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from collections.abc import Iterable, MutableMapping
@@ -16,6 +15,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
+from hopwatch.cli.configuration import read_variable
 from hopwatch.monitor.texts.escaping import escape_json, escape_line, escape_lines
 
 PIPED_WIDTH: Final = 120
@@ -89,5 +89,5 @@ def _build_console(*, to_stderr: bool) -> Console:
 
 
 def _read_piped_width() -> int:
-    asked = os.environ.get("COLUMNS", "")
+    asked = read_variable("COLUMNS")
     return int(asked) if re.fullmatch("[1-9][0-9]{0,5}", asked) else PIPED_WIDTH

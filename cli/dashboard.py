@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import Annotated, Final
@@ -10,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from hopwatch.cli import console
-from hopwatch.monitor import settings
+from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
 from hopwatch.monitor.errors import ConfigurationError, SettingsError
 from hopwatch.monitor.settings import Settings
 
@@ -20,7 +19,7 @@ PATH: Final = re.compile(r"[A-Za-z0-9/_-]*")
 
 
 def command(
-    config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = Path("hopwatch.toml"),
+    config: Config = DEFAULT_CONFIG,
     port: Annotated[int, typer.Option("--port", min=1, max=65_535, help="Where to listen.")] = PORT,
     host: Annotated[str, typer.Option("--host", help="The address to listen at; this machine's own alone.")] = HOST,
     base_path: Annotated[
@@ -54,9 +53,9 @@ def _load_settings(config: Path) -> Settings:
         ConfigurationError: the file cannot be read.
     """
     try:
-        return settings.load(config, flags={}, environ=os.environ)
+        return load_settings(config, has_alerts=True)
     except SettingsError:
-        chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
+        chosen = load_settings(config)
     told = "hopwatch: [alerts] is wrong, and [alerts] dashboard no origin; hopwatch pathway check says what is wrong"
     console.stderr().print(told)
     return chosen

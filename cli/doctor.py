@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Final
@@ -12,13 +11,12 @@ from rich.text import Text
 
 from hopwatch.cli import console
 from hopwatch.cli.checks import Finding, Level, run_checks
-from hopwatch.monitor import settings
+from hopwatch.cli.configuration import DEFAULT_CONFIG, load_settings
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import DependencyError
 from hopwatch.monitor.texts.escaping import escape_line
 
 FINDING_EXIT_CODE: Final = 1
-DEFAULT_CONFIG: Final = Path("hopwatch.toml")
 _STYLES: Final = {Level.OK: "green", Level.NOTE: "cyan", Level.WARN: "yellow", Level.FAIL: "bold red"}
 
 
@@ -39,7 +37,7 @@ def command(
     is of something that may be as it was meant.
     """
     path = config or (DEFAULT_CONFIG if DEFAULT_CONFIG.exists() else None)
-    chosen = settings.load(path, flags={}, environ=os.environ)
+    chosen = load_settings(path, has_alerts=True)
     found = []
     for finding in run_checks(path, chosen, SystemClock(), allow_weak=allow_weak):
         found.append(finding)

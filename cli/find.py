@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +12,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from hopwatch.cli import console, find_batch
+from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
 from hopwatch.cli.wide_tables import print_wide_table
 from hopwatch.display.texts import format_lag
 from hopwatch.monitor import settings
@@ -30,7 +29,7 @@ def command(
     message_id: Annotated[
         str | None, typer.Argument(metavar="ID", help="A UUID, 32 hexadecimal digits, a number or a text.")
     ] = None,
-    config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = Path("hopwatch.toml"),
+    config: Config = DEFAULT_CONFIG,
     stream: Annotated[str | None, typer.Option("--stream", help="Only this stream.")] = None,
     ids_from: Annotated[
         str | None,
@@ -44,7 +43,7 @@ def command(
         raise ConfigurationError("one id is looked for, or those of --ids-from FILE: name one of the two")
     if not message_id and ids_from is None:
         raise ConfigurationError("the id is empty: name one, as the message was given it")
-    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
+    chosen = load_settings(config)
     chosen.check_stream(stream)
     if message_id is None:
         find_batch.find_ids(chosen, str(ids_from), stream, as_json=as_json)

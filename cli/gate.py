@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from hopwatch.cli import console, signals
-from hopwatch.monitor import settings
+from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, TransportError
 
@@ -37,7 +36,7 @@ command = typer.Typer(
 @command.callback()
 def gate(
     context: typer.Context,
-    config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = Path("hopwatch.toml"),
+    config: Config = DEFAULT_CONFIG,
     port: Annotated[int, typer.Option("--port", min=1, max=65_535, help="Where to listen.")] = PORT,
     host: Annotated[str, typer.Option("--host", help="The address to listen at; this machine's own alone.")] = HOST,
     health_port: Annotated[
@@ -47,7 +46,7 @@ def gate(
 ) -> None:
     """Serve the gate for events and the schema registry, see /openapi.json; Confluent's clients can use it."""
     if context.invoked_subcommand is None:
-        found = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
+        found = load_settings(config)
         _serve(found, host, port, health_port)
 
 

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 
+from hopwatch.cli.configuration import read_variable
 from hopwatch.monitor.errors import FAULT_EXIT_CODE, DependencyError, HopwatchError, SeriesError, SettingsError
 from hopwatch.monitor.texts import validation
 from hopwatch.monitor.texts.escaping import escape_lines
@@ -106,7 +106,7 @@ def _format_usage_error(error: _UsageError) -> str:
 def _save_traceback(error: Exception) -> str:
     """Save the traceback to a file and return its name; return the traceback itself with HOPWATCH_DEBUG=1."""
     trace = "".join(traceback.format_exception(error))
-    if os.environ.get("HOPWATCH_DEBUG") != "1":
+    if read_variable("HOPWATCH_DEBUG") != "1":
         try:
             with tempfile.NamedTemporaryFile("w", prefix="hopwatch-fault-", suffix=".txt", delete=False) as file:
                 file.write(trace)

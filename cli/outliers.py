@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,15 +10,16 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from hopwatch.cli import console
+from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
 from hopwatch.cli.report import parse_range_us
-from hopwatch.monitor import csv_series, settings
+from hopwatch.monitor import csv_series
 from hopwatch.monitor.csv_series import CsvSeries
 from hopwatch.monitor.errors import ConfigurationError, SeriesError
 from hopwatch.monitor.outliers import detector, state
 from hopwatch.monitor.outliers.detector import Scores
 from hopwatch.monitor.outliers.explanation import Explanation, explain
+from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import dialect, outliers, schema
 
@@ -65,7 +65,7 @@ def score(
 
 @command.command("list")
 def list_(  # noqa: PLR0913 - one a flag
-    config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = Path("hopwatch.toml"),
+    config: Config = DEFAULT_CONFIG,
     stream: Annotated[str | None, typer.Option("--stream", help="Only this stream.")] = None,
     from_time: Annotated[str | None, typer.Option("--from", help="Windows from this moment on, ISO 8601.")] = None,
     to_time: Annotated[str | None, typer.Option("--to", help="Windows that start before this moment.")] = None,
@@ -77,7 +77,7 @@ def list_(  # noqa: PLR0913 - one a flag
 
     Outliers of final windows; what was only noticed with --notices.
     """
-    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
+    chosen = load_settings(config)
     chosen.check_stream(stream)
     from_us, to_us = parse_range_us(from_time, to_time)
     schema.require_store(chosen.store.url)

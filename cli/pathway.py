@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from hopwatch.cli.configuration import load_streams
 from hopwatch.cli.console import emit_json, stdout
 from hopwatch.monitor.errors import SettingsError
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.settings import load_with_streams
 
 command = typer.Typer(help="Check a configuration, and draw its pathways.", no_args_is_help=True)
 
@@ -33,7 +32,7 @@ def check(
     Each thing that is wrong with its file, line and key. Exits with 2 when something is wrong.
     """
     try:
-        settings = load_with_streams(file, flags={}, environ=os.environ, named_by="")
+        settings = load_streams(file, named_by="")
     except SettingsError as error:
         if as_json:
             problems = [asdict(problem) for problem in error.problems]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -11,7 +10,7 @@ import typer
 from rich.table import Table
 
 from hopwatch.cli import console
-from hopwatch.monitor import settings
+from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
 from hopwatch.monitor.errors import ConfigurationError, TransportError
 from hopwatch.monitor.results import format_iso
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 FINDING_EXIT_CODE: Final = 1
 MAX_LISTED: Final = 100
 
-Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 Stream = Annotated[str, typer.Option("--stream", help="The stream, one of [gate.streams].")]
 Reason = Annotated[str | None, typer.Option("--reason", help="Only those with this text in a reason.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
@@ -40,7 +38,7 @@ def _quarantine() -> None:
 @command.command("list")
 def list_(
     stream: Stream,
-    config: Config = Path("hopwatch.toml"),
+    config: Config = DEFAULT_CONFIG,
     *,
     reason: Reason = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="So many at most, the newest.")] = MAX_LISTED,
@@ -74,7 +72,7 @@ def list_(
 def show_rejected(
     event: Id,
     stream: Stream,
-    config: Config = Path("hopwatch.toml"),
+    config: Config = DEFAULT_CONFIG,
     *,
     data: Annotated[bool, typer.Option("--data", help="The event alone, byte for byte as it was sent.")] = False,
     as_json: AsJson = False,
@@ -102,7 +100,7 @@ def replay(  # noqa: PLR0913 - one parameter a flag
     events: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The ids of the events.")] = None,
     *,
     stream: Stream,
-    config: Config = Path("hopwatch.toml"),
+    config: Config = DEFAULT_CONFIG,
     every: Annotated[bool, typer.Option("--all", help="All that were rejected.")] = False,
     reason: Reason = None,
     data: Annotated[
@@ -136,7 +134,7 @@ def replay(  # noqa: PLR0913 - one parameter a flag
 
 
 def _load_settings(config: Path, stream: str) -> Settings:
-    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
+    chosen = load_settings(config)
     if stream not in chosen.gate.streams:
         names = ", ".join(chosen.gate.streams) or "none"
         raise ConfigurationError(f"--stream names {stream!r:.80}, [gate.streams] has: {names}")

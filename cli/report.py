@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -14,7 +13,7 @@ from sqlalchemy import Engine
 
 from hopwatch import __version__
 from hopwatch.cli import console, loss_table, rollup_table
-from hopwatch.monitor import settings
+from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.results import format_iso
@@ -33,7 +32,7 @@ class RollupPeriod(StrEnum):
 
 
 def command(  # noqa: PLR0913 - one a flag
-    config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = Path("hopwatch.toml"),
+    config: Config = DEFAULT_CONFIG,
     stream: Annotated[str | None, typer.Option("--stream", help="Only this stream.")] = None,
     from_time: Annotated[str | None, typer.Option("--from", help="Windows from this moment on, ISO 8601.")] = None,
     to_time: Annotated[str | None, typer.Option("--to", help="Windows that start before this moment.")] = None,
@@ -51,7 +50,7 @@ def command(  # noqa: PLR0913 - one a flag
     ] = None,
 ) -> None:
     """Show the loss and lag of each window and node, or of each hour or day."""
-    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
+    chosen = load_settings(config)
     chosen.check_stream(stream)
     from_us, to_us = parse_range_us(from_time, to_time)
     schema.require_store(chosen.store.url)

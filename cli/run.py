@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Callable, Sequence
@@ -18,7 +17,8 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from hopwatch.cli import console, metrics_server, signals
 from hopwatch.cli.checks import alerts as reach
-from hopwatch.monitor import java, settings
+from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_streams
+from hopwatch.monitor import java
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, DependencyError, HopwatchError, StoreError
 from hopwatch.monitor.results import WindowResult, format_iso
@@ -41,7 +41,7 @@ RETRIES_PER_MESSAGE: Final = 12
 
 
 def command(
-    config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = Path("hopwatch.toml"),
+    config: Config = DEFAULT_CONFIG,
     *,
     once: Annotated[bool, typer.Option("--once", help="Read all that is there, make it final, and stop.")] = False,
     workdir: Annotated[Path | None, typer.Option("--workdir", help="Folder for checkpoint, log and scratch.")] = None,
@@ -54,7 +54,7 @@ def command(
     if once and begin_anew:
         raise ConfigurationError("--once keeps no checkpoint and empties its own store: leave --begin-anew out")
     flags = {"monitor": {"workdir": None if workdir is None else str(workdir), "master": master}}
-    chosen = settings.load_with_streams(config, flags=flags, environ=os.environ)
+    chosen = load_streams(config, flags=flags)
     java.require_java()
     from hopwatch.alerts import rule_config
     from hopwatch.alerts.batch_hook import AlertHook

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from enum import StrEnum
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 from rich.table import Table
 
 from hopwatch.cli import console
-from hopwatch.monitor import settings
+from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.store import dialect
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 FINDING_EXIT_CODE: Final = 1
 
-Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 Subject = Annotated[str, typer.Option("--subject", help="The subject.")]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="An Avro schema, JSON.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
@@ -48,7 +46,7 @@ def _schema() -> None:
 
 @command.command("list")
 def list_(
-    config: Config = Path("hopwatch.toml"),
+    config: Config = DEFAULT_CONFIG,
     *,
     subject: Annotated[str | None, typer.Option("--subject", help="Only this one, all of its versions.")] = None,
     as_json: AsJson = False,
@@ -98,7 +96,7 @@ def _version_to_row(subject: str, entry: SubjectVersion, level: CompatibilityLev
 
 
 @command.command()
-def register(file: File, subject: Subject, config: Config = Path("hopwatch.toml"), *, as_json: AsJson = False) -> None:
+def register(file: File, subject: Subject, config: Config = DEFAULT_CONFIG, *, as_json: AsJson = False) -> None:
     """Make a schema the newest version of a subject.
 
     It ends with 1 and each field that is in the way if readers would break.
@@ -125,7 +123,7 @@ def register(file: File, subject: Subject, config: Config = Path("hopwatch.toml"
 
 
 @command.command()
-def check(file: File, subject: Subject, config: Config = Path("hopwatch.toml"), *, as_json: AsJson = False) -> None:
+def check(file: File, subject: Subject, config: Config = DEFAULT_CONFIG, *, as_json: AsJson = False) -> None:
     """Check whether a schema would be accepted.
 
     Nothing is registered. It ends with 1 and each field that is in the way if readers would break.
@@ -150,7 +148,7 @@ def check(file: File, subject: Subject, config: Config = Path("hopwatch.toml"), 
 def restore(
     version: Annotated[int, typer.Argument(metavar="VERSION", min=1, help="The version that is to be the newest.")],
     subject: Subject,
-    config: Config = Path("hopwatch.toml"),
+    config: Config = DEFAULT_CONFIG,
     *,
     as_json: AsJson = False,
 ) -> None:
@@ -175,7 +173,7 @@ def restore(
 def level(
     subject: Subject,
     to: Annotated[str | None, typer.Argument(metavar="[LEVEL]", help="The level; without it, it is shown.")] = None,
-    config: Config = Path("hopwatch.toml"),
+    config: Config = DEFAULT_CONFIG,
     *,
     as_json: AsJson = False,
 ) -> None:
@@ -198,7 +196,7 @@ def level(
 @command.command()
 def diff(  # noqa: PLR0913 - one parameter a flag
     subject: Subject,
-    config: Config = Path("hopwatch.toml"),
+    config: Config = DEFAULT_CONFIG,
     *,
     old: Annotated[int | None, typer.Option("--from", min=1, help="A version; the one before by default.")] = None,
     new: Annotated[int | None, typer.Option("--to", min=1, help="A version; the latest by default.")] = None,
@@ -253,7 +251,7 @@ def diff(  # noqa: PLR0913 - one parameter a flag
 def generate(
     language: Annotated[Language, typer.Argument(help="What the module is written in.")],
     subject: Subject,
-    config: Config = Path("hopwatch.toml"),
+    config: Config = DEFAULT_CONFIG,
     *,
     version: Annotated[int | None, typer.Option("--version", min=1, help="The latest by default.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="The file; stdout without it.")] = None,
@@ -340,7 +338,7 @@ def _open_registry(config: Path, *, is_made: bool) -> Registry:
     from hopwatch.gate.registry.subjects import Registry
     from hopwatch.monitor.store.subjects import SubjectStore
 
-    url = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS).store.url
+    url = load_settings(config).store.url
     engine = dialect.create_engine(url)
     if is_made:
         store_schema.prepare_store(engine)

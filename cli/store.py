@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,14 +10,12 @@ from sqlalchemy import Engine
 
 from hopwatch.alerts.storage import retention as alerts_retention
 from hopwatch.cli import console
-from hopwatch.monitor import settings
+from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
 from hopwatch.monitor.clock import Clock, SystemClock
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.settings import durations
 from hopwatch.monitor.store import dialect, retention, schema
-
-Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 
 command = typer.Typer(help="Migrate and prune the store.", no_args_is_help=True)
 
@@ -30,12 +26,12 @@ def _store() -> None:
 
 
 @command.command()
-def migrate(config: Config = Path("hopwatch.toml")) -> None:
+def migrate(config: Config = DEFAULT_CONFIG) -> None:
     """Migrate the store to the schema version of this program.
 
     In one transaction, while no monitor runs. A missing store is created.
     """
-    url = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS).store.url
+    url = load_settings(config).store.url
     with dialect.translate_errors(url), dialect.lock_store(url):
         found, now = schema.migrate_store(dialect.create_engine(url))
     name = dialect.redact_url(url)
@@ -49,7 +45,7 @@ def migrate(config: Config = Path("hopwatch.toml")) -> None:
 @command.command()
 def prune(
     keep: Annotated[str, typer.Option("--keep", help="How long windows are kept: 30d, 12h.")],
-    config: Config = Path("hopwatch.toml"),
+    config: Config = DEFAULT_CONFIG,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
@@ -60,7 +56,7 @@ def prune(
     as report --by shows them.
     """
     keep_us = _parse_keep_us(keep)
-    chosen = settings.load(config, flags={}, environ=os.environ)
+    chosen = load_settings(config, has_alerts=True)
     url = chosen.store.url
     schema.require_store(url)
     engine, clock = dialect.create_engine(url), SystemClock()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from hopwatch.cli import console, signals
+from hopwatch.cli.configuration import load_streams
 from hopwatch.monitor.errors import ConfigurationError, TapDownError
 from hopwatch.probes.contract.limits import NAME_PATTERN
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
@@ -238,11 +238,10 @@ def parse_allowed_nodes(config: Path | None, allow: Sequence[str]) -> frozenset[
         found.add(NodeName(stream, node))
     if config is not None:
         try:
-            from hopwatch.monitor import settings
+            streams = load_streams(config).streams
         except ImportError as error:
             told = f"--config needs hopwatch[monitor], of which {error.name} is missing"
             raise ConfigurationError(f"{told}: install it, or name each node with --allow") from None
-        streams = settings.load_with_streams(config, flags={}, environ=os.environ).streams
         found |= {NodeName(stream, node) for stream, of in streams.items() for node in of.pathway.nodes}
     return frozenset(found)
 

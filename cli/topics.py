@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hopwatch.cli import console
-from hopwatch.monitor import settings, topics
+from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
+from hopwatch.monitor import topics
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.settings import Settings
 from hopwatch.probes.contract.kafka import KafkaPlace
@@ -19,7 +18,6 @@ FINDING_EXIT_CODE = 1
 
 command = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
-Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 AllowWeak = Annotated[
     bool, typer.Option("--allow-weak", help="Take a topic that loses data when a broker dies, or soon.")
 ]
@@ -32,7 +30,7 @@ def _topics() -> None:
 
 @command.command()
 def create(  # noqa: PLR0913 - what a topic is made of
-    config: Config = Path("hopwatch.toml"),
+    config: Config = DEFAULT_CONFIG,
     *,
     partitions: Annotated[int, typer.Option(min=1, help="Over how many partitions instances are spread.")] = (
         topics.PARTITIONS
@@ -46,7 +44,7 @@ def create(  # noqa: PLR0913 - what a topic is made of
 
     It has the broker's time of arrival, and takes the largest batch of a probe.
     """
-    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
+    chosen = load_settings(config)
     place = _require_topic(chosen)
     _check_numbers(replication, min_insync, allow_weak=allow_weak)
     topics.create_topic(
@@ -67,13 +65,13 @@ def create(  # noqa: PLR0913 - what a topic is made of
 
 @command.command()
 def check(
-    config: Config = Path("hopwatch.toml"),
+    config: Config = DEFAULT_CONFIG,
     *,
     allow_weak: AllowWeak = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Say what is wrong with the topic, and how to mend it. Exit 1 when something is."""
-    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
+    chosen = load_settings(config)
     place = _require_topic(chosen)
     topic = topics.describe_topic(place, chosen.transport.access)
     all_found = [topics.missing_topic_problem(place)] if topic is None else list(topics.find_problems(place, topic))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hopwatch.cli import console, signals
+from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
 from hopwatch.cli.tap import NoIdText
 from hopwatch.gate.framing import ValueFraming
-from hopwatch.monitor import settings
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, TransportError
 from hopwatch.monitor.store import dialect
@@ -47,7 +45,7 @@ def _validate() -> None:
 @command.command("kafka")
 def kafka(  # noqa: PLR0913 - one parameter a flag
     *,
-    config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = Path("hopwatch.toml"),
+    config: Config = DEFAULT_CONFIG,
     stream: Annotated[str, typer.Option("--stream", help="The stream, one of [gate.streams].")],
     source: Annotated[str, typer.Option("--from", metavar="URL", help="The topic: kafka://HOST:PORT/TOPIC.")],
     group: Annotated[str, typer.Option("--group", help="The consumer group; those of one group share the topic.")],
@@ -74,7 +72,7 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     as_json: Annotated[bool, typer.Option("--json", help="At the end, the counts as one JSON object.")] = False,
 ) -> None:
     """Validate a topic: copy what is valid, set aside the rest."""
-    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
+    chosen = load_settings(config)
     around = RunContext(_print_message)
     with signals.stop_on_signals(around.stop), _translate_errors():
         outputs, brokers = _check_outputs(chosen, stream, source)

@@ -13,7 +13,7 @@ from hopwatch.demo.entrance.rejections import compare_rejections as rejection_li
 from hopwatch.demo.faults import Faults
 from hopwatch.demo.measurements import Json, Measurements, parse_start_us
 from hopwatch.demo.node_comparison import compare_node, count_excess, format_excess, surely_lost_ids
-from hopwatch.demo.nodes import GATE
+from hopwatch.demo.stream import GATE
 from hopwatch.demo.truth import NodeAction, Truth, split_ids
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hopwatch.demo.entrance.outlets import GateOutlets
-from hopwatch.demo.nodes import STREAM, format_path
+from hopwatch.demo.stream import STREAM, format_path
 
 TRANSIT_S: Final = 20
 SETTLE_S: Final = 15

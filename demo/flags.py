@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from hopwatch.demo.faults import MALFORMED_RATIO, Faults, Kill, NodeFaults
-from hopwatch.demo.nodes import GATE, NODES
+from hopwatch.demo.stream import GATE, NODES
 from hopwatch.monitor.errors import ConfigurationError
 
 RATIO_FLAGS: Final = {

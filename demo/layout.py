@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hopwatch.demo.configuration import format_configuration
 from hopwatch.demo.entrance.outlets import GateOutlets
-from hopwatch.demo.nodes import GATE, GATED_NODES, NODES
+from hopwatch.demo.stream import GATE, GATED_NODES, NODES
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.store import dialect, schema
 

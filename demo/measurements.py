@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from hopwatch.demo.nodes import NODES, STREAM
+from hopwatch.demo.stream import NODES, STREAM
 
 MAX_STORED_LOST_IDS: Final = 10_000
 """Lost ids that the store keeps for a node and window; more are counted only."""

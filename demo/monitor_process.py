@@ -10,8 +10,8 @@ from typing import Final, Self
 
 from hopwatch.demo.layout import Layout
 from hopwatch.demo.measurements import Json, Measurements
-from hopwatch.demo.nodes import NODES, STREAM
 from hopwatch.demo.pipeline import PACKAGES, read_last_line
+from hopwatch.demo.stream import NODES, STREAM
 from hopwatch.monitor.errors import HopwatchError
 from hopwatch.monitor.store import dialect, reader, schema
 

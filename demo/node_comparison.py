@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hopwatch.demo.comparison_line import ComparisonLine, expect_at_most, expect_equal, expect_within, format_difference
 from hopwatch.demo.faults import Faults
 from hopwatch.demo.measurements import Measurements
-from hopwatch.demo.nodes import GATE
+from hopwatch.demo.stream import GATE
 from hopwatch.demo.truth import NodeAction, Truth, split_ids
 
 SHIFT_TOLERANCE_S: Final = 0.5

@@ -16,9 +16,9 @@ from hopwatch.demo.entrance.settings import SenderSettings
 from hopwatch.demo.faults import Faults
 from hopwatch.demo.layout import Layout
 from hopwatch.demo.links.run_links import Links
-from hopwatch.demo.nodes import GATE, NODES, SENDER
 from hopwatch.demo.nodes.settings import NodeSettings
 from hopwatch.demo.ports import hold_port
+from hopwatch.demo.stream import GATE, NODES, SENDER
 from hopwatch.monitor.errors import DependencyError, HopwatchError
 
 RESTART_AFTER_S: Final = 3.0

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from hopwatch.demo.layout import Layout
-from hopwatch.demo.nodes import NODES
+from hopwatch.demo.stream import NODES
 from hopwatch.demo.truth import count_entries
 
 GATED_SAMPLES: Final = 5

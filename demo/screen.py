@@ -13,7 +13,7 @@ from rich.text import Text
 
 from hopwatch.demo.comparison_line import ComparisonLine
 from hopwatch.demo.measurements import Json, is_final
-from hopwatch.demo.nodes import NODES
+from hopwatch.demo.stream import NODES
 from hopwatch.demo.table import build_comparison_table, build_window_table, format_window_cells, format_window_line
 
 PLAIN_STATUS_EVERY_S: Final = 10.0

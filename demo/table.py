@@ -13,7 +13,7 @@ from rich.text import Text
 
 from hopwatch.demo.comparison_line import ComparisonLine
 from hopwatch.demo.measurements import Json, is_final
-from hopwatch.demo.nodes import GATE, NODES
+from hopwatch.demo.stream import GATE, NODES
 from hopwatch.display import texts
 from hopwatch.monitor.texts import loss_bounds
 

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from sqlalchemy import Connection
 
+from hopwatch.monitor import outlier_detection
 from hopwatch.monitor.accounting import holes
 from hopwatch.monitor.accounting.holes import NOTHING_PLANNED, PlannedRead
 from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
@@ -16,7 +17,7 @@ from hopwatch.monitor.accounting.unheard_instances import SpoolFolder
 from hopwatch.monitor.payloads import NOT_LANDED, FactSheet, OffsetRun, SetAside
 from hopwatch.monitor.results import CommittedBatch, Status, WindowResult
 from hopwatch.monitor.row_kinds import FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, TALLY_ROW
-from hopwatch.monitor.store import fencing, outliers, reader, rollups, undeclared_names, writer
+from hopwatch.monitor.store import fencing, reader, rollups, undeclared_names, writer
 from hopwatch.monitor.store.past import PackedTallies, StoredPast
 from hopwatch.monitor.stream_config import StreamConfig
 
@@ -112,7 +113,7 @@ def write_micro_batch(  # noqa: PLR0913, PLR0917 - what came, what was to be rea
         if follower is not None:
             noted += [note for conclusion in piece if (note := follower.note(conclusion)) is not None]
     forget_windows(connection, ledger, watermark_us)
-    outliers.save_states(connection, ledger)
+    outlier_detection.save_series(connection, ledger)
     if not windows:
         # Where there is nothing to judge, there is time.
         roll_up_hours(connection, ledger)
@@ -190,7 +191,7 @@ def conclude_windows(
     conclusions = ledger.conclude(tallied.keys(), watermark_us, StoredPast(connection, ledger.rules, tallied))
     while piece := list(islice(conclusions, CONCLUSIONS_PER_WRITE)):
         writer.write_conclusions(connection, piece, watermark_us)
-        yield outliers.detect_outliers(connection, ledger, piece)
+        yield outlier_detection.detect_outliers(connection, ledger, piece)
 
 
 def forget_windows(connection: Connection, ledger: Ledger, watermark_us: int) -> None:

@@ -28,6 +28,7 @@ from hopwatch.probes.backlog import MAX_BYTES, MAX_LIGHT_CHARS, weigh_call
 from hopwatch.probes.clock import Clock, SystemClock
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import MAX_CAUSE_CHARS, MAX_REASON_CHARS
+from hopwatch.probes.environment import SINK_VARIABLE, read_sink_url
 from hopwatch.probes.errors import ProbeError
 from hopwatch.probes.event_times import EventTime
 from hopwatch.probes.instance import ProbeInstance
@@ -38,7 +39,6 @@ from hopwatch.probes.sinks import Sink, open_sink
 from hopwatch.probes.sinks.kafka import KafkaSink
 from hopwatch.probes.sinks.spool import SpoolSink
 
-SINK_VARIABLE: Final = "HOPWATCH_SINK"
 MAX_STAMPS: Final = 200_000
 """Stamps that wait for the sender at most, about 40 MB; those of arrays count individually."""
 MAX_AGE_S: Final = 86_400.0
@@ -141,7 +141,7 @@ class Probe:
         self._waking, self._is_dormant, self._is_waking = threading.RLock(), False, False
         self._disable()
         try:
-            sink = sink if sink is not None else os.environ.get(SINK_VARIABLE) or None
+            sink = sink if sink is not None else read_sink_url()
             self._settings = ProbeSettings(
                 stream, node, sink, probe, labels or {}, flush_every_s, heartbeat_every_s, most_stamps, most_bytes,
                 announce_within_s, max_age_s, close_on_sigterm, clock,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hopwatch.alerts.storage.history import HistoryEntry, OpenIncident, UnnotifiedAlert
-from hopwatch.monitor.outliers.series_tracker import OutlierFinding
+from hopwatch.monitor.outliers.findings import OutlierFinding
 
 
 @dataclass(frozen=True, slots=True)

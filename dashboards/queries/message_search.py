@@ -86,7 +86,7 @@ class MessagePathsQuery:
         return tuple(
             MessagePath(
                 query_graph(connection, stream),
-                tuple(reader.read_stamp_sides(connection, stream)),
+                reader.read_pathway(connection, stream).stamps,
                 WindowQuery(stream, start_us).run(connection),
                 None if is_kept_for_ever or terms is None else terms.kept_until_us(start_us),
             )

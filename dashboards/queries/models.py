@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hopwatch.monitor.outliers.series_tracker import OutlierFinding
+from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.results import RollUp, Status, Verdict, WindowResult
 from hopwatch.monitor.texts.read_progress import ReadProgress
 

@@ -110,6 +110,6 @@ def query_running_from_us(connection: Connection, stream: str, step_us: int) -> 
 
 def query_graph(connection: Connection, stream: str) -> Graph:
     """Return the pathway of a stream as the store's own rules have it; empty of one that it does not know."""
-    nodes, groups = reader.read_pathway(connection, stream)
-    edges = [Edge(source, target, len(targets) == 1) for source, *targets in groups for target in targets]
-    return Graph(tuple(nodes), tuple(edges))
+    pathway = reader.read_pathway(connection, stream)
+    edges = [Edge(group.source, target, group.is_must) for group in pathway.groups for target in group.targets]
+    return Graph(pathway.nodes, tuple(edges))

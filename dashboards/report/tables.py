@@ -13,7 +13,7 @@ from hopwatch.dashboards.views import series
 from hopwatch.display import loss, loss_table, step_marks, texts
 from hopwatch.display.step_marks import StepResult
 from hopwatch.monitor.kernel.naming import HASH_SUFFIX
-from hopwatch.monitor.outliers.series_tracker import OutlierFinding
+from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.results import RollUp, Verdict, WindowResult
 from hopwatch.monitor.texts.escaping import escape_line
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from hopwatch.display import texts
 from hopwatch.display.colours import Mark
+from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 
 OUTLIER: Final = Mark("OUTLIER", "◆", "rare enough to alert on", "unknown")
 NOTICE: Final = Mark("NOTICE", "◇", "noticed, but not rare enough to alert on", "idle")

@@ -2,6 +2,6 @@
 
     sender ──JSON──► hopwatch gate ──Avro──► spool or topic ──► ingest ──► …
 
-``events.py`` has the event and its schema, ``event_sender.py`` the sender, and ``spool_inlet.py`` and
-``topic_inlet.py`` read the accepted events for ingest.
+``events.py`` has the event and its schema, ``event_sender.py`` the sender; the inlets in ``links/`` read the accepted
+events for ingest.
 """

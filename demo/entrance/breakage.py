@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from hopwatch.demo.faults import draw_chance
-from hopwatch.demo.nodes import GATE
+from hopwatch.demo.stream import GATE
 
 Item = dict[str, Any]
 """An event as it is posted: id, time and data."""

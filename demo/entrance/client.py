@@ -10,7 +10,7 @@ from http.client import HTTPConnection, HTTPException
 from typing import Any, Final, NamedTuple
 
 from hopwatch.demo.entrance.breakage import Item
-from hopwatch.demo.links import LinkError
+from hopwatch.demo.link import LinkError
 
 HOST: Final = "127.0.0.1"
 ANSWERS_WITHIN_S: Final = 30.0

@@ -12,9 +12,9 @@ from hopwatch.demo.entrance.client import GateAnswer, GateAwayError
 from hopwatch.demo.entrance.events import SCHEMA, SUBJECT, build_item
 from hopwatch.demo.entrance.rejections import Rejections
 from hopwatch.demo.faults import Dice, FaultAction
-from hopwatch.demo.links import LinkError
-from hopwatch.demo.nodes import STREAM
+from hopwatch.demo.link import LinkError
 from hopwatch.demo.records import FlightMessage, wall_clock_us
+from hopwatch.demo.stream import STREAM
 from hopwatch.demo.truth import NodeAction, TruthLog
 
 MAX_EVENTS: Final = 500

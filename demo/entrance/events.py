@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import fastavro
 
-from hopwatch.demo.links import LinkError
-from hopwatch.demo.nodes import STREAM
+from hopwatch.demo.link import LinkError
 from hopwatch.demo.records import FlightMessage
+from hopwatch.demo.stream import STREAM
 from hopwatch.probes.contract.envelope import MARKER
 
 WHOLE: Final = ("year", "month", "day", "distance", "hour", "minute")

@@ -12,7 +12,7 @@ from typing import Final
 from hopwatch.demo.comparison_line import ComparisonLine, expect_equal
 from hopwatch.demo.entrance.breakage import Breakage
 from hopwatch.demo.entrance.client import GateAnswer
-from hopwatch.demo.nodes import GATE
+from hopwatch.demo.stream import GATE
 
 NOTHING: Final = "nothing wrong"
 """Name of the kind of events that were not broken."""

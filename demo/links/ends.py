@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from hopwatch.demo.links import LinkInlet, LinkOutlet
+from hopwatch.demo.link import LinkInlet, LinkOutlet
 from hopwatch.demo.links.sockets import SocketInlet, SocketOutlet
 from hopwatch.demo.links.topics import TopicInlet, TopicOutlet
 
@@ -35,7 +35,7 @@ class SocketEnds:
     def inlet(self) -> LinkInlet:
         """Return the end that messages come from."""
         if self.events:
-            from hopwatch.demo.entrance.spool_inlet import GateSpoolInlet  # noqa: PLC0415 - needs the gate's packages
+            from hopwatch.demo.links.gate_spool_inlet import GateSpoolInlet  # noqa: PLC0415 - needs the gate's packages
 
             return GateSpoolInlet(Path(self.events))
         return SocketInlet(socket.socket(fileno=self.listen_fd))
@@ -66,7 +66,7 @@ class TopicEnds:
             LinkError: no broker says how far this node has come.
         """
         if self.is_gated:
-            from hopwatch.demo.entrance.topic_inlet import GateTopicInlet  # noqa: PLC0415 - as above
+            from hopwatch.demo.links.gate_topic_inlet import GateTopicInlet  # noqa: PLC0415 - as above
 
             return GateTopicInlet.open(self.brokers, self.inlet_topic)
         return TopicInlet.open(self.brokers, self.inlet_topic)

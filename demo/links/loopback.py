@@ -8,7 +8,7 @@ from typing import Self
 
 from hopwatch.demo.entrance.outlets import SPOOL, GateOutlets
 from hopwatch.demo.links.ends import LOOPBACK, SocketEnds
-from hopwatch.demo.nodes import NODES, next_node
+from hopwatch.demo.stream import NODES, next_node
 
 
 class SocketLinks:

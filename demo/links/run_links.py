@@ -11,7 +11,7 @@ from typing import Final, Protocol, Self
 from hopwatch.demo.entrance.outlets import GateOutlets, build_spool_outlets
 from hopwatch.demo.links.ends import Ends, TopicEnds
 from hopwatch.demo.links.loopback import SocketLinks
-from hopwatch.demo.nodes import NODES, next_node
+from hopwatch.demo.stream import NODES, next_node
 from hopwatch.monitor import settings, topics
 from hopwatch.monitor.errors import HopwatchError, TransportError
 from hopwatch.probes.contract.kafka import SCHEME, KafkaAccess, KafkaPlace

@@ -16,7 +16,7 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
-from hopwatch.demo.links import LinkError
+from hopwatch.demo.link import LinkError
 
 MAX_UNACKNOWLEDGED: Final = 256
 MAX_FRAME_BYTES: Final = 1024 * 1024

@@ -20,7 +20,7 @@ from typing import Any, Final, Self, cast
 import stamina
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from hopwatch.demo.links import LinkError
+from hopwatch.demo.link import LinkError
 from hopwatch.probes.sinks.kafka import read_access
 
 MAX_MESSAGES: Final = 500

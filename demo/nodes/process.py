@@ -11,8 +11,8 @@ from typing import Final
 
 from hopwatch.demo.faults import Dice
 from hopwatch.demo.layout import Layout
-from hopwatch.demo.links import LinkError, LinkOutlet
-from hopwatch.demo.node_probe import open_probe
+from hopwatch.demo.link import LinkError, LinkOutlet
+from hopwatch.demo.nodes.node_probe import open_probe
 from hopwatch.demo.nodes.settings import NodeSettings
 from hopwatch.demo.nodes.step import Hop, NodeStep
 from hopwatch.demo.records import Flight, FlightMessage, pack_message, unpack_message

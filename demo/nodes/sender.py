@@ -12,9 +12,9 @@ from hopwatch.demo.entrance.rejections import Rejections
 from hopwatch.demo.entrance.settings import SenderSettings
 from hopwatch.demo.faults import Dice
 from hopwatch.demo.layout import Layout
-from hopwatch.demo.links import LinkError
-from hopwatch.demo.nodes import GATE
+from hopwatch.demo.link import LinkError
 from hopwatch.demo.nodes.ingest import create_messages, parse_flight
+from hopwatch.demo.stream import GATE
 from hopwatch.demo.truth import TruthLog
 
 POST_EVERY_S: Final = 0.1

@@ -32,7 +32,8 @@ from hopwatch.monitor.kernel.books import (
 from hopwatch.monitor.kernel.tally import LostIds, Tally, empty_tally, merge_tallies
 from hopwatch.monitor.kernel.verdict import MAX_NAMED, NodeBooks, WindowStage, conclude_window
 from hopwatch.monitor.kernel.window import WindowPolicy, window_starts
-from hopwatch.monitor.outliers.series_tracker import OutlierFinding, SeriesTracker
+from hopwatch.monitor.outliers.findings import OutlierFinding
+from hopwatch.monitor.outliers.series_tracker import SeriesTracker
 from hopwatch.monitor.payloads import FactSheet, SetAside
 from hopwatch.monitor.results import Status, WindowResult
 from hopwatch.monitor.stream_config import StreamConfig

@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.figures import lag_fields, quantiles_of, ratio
 from hopwatch.monitor.kernel.tally import NodeLags
+from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import NodeRollUp, RollUp, Verdict, WindowResult
 
 COUNTS: Final = (
@@ -33,6 +34,11 @@ class PathwayShape:
 
     is_terminal: tuple[bool, ...]
     is_one_sided: tuple[bool, ...]
+
+    @classmethod
+    def from_pathway(cls, pathway: Pathway) -> PathwayShape:
+        """Return the properties of all nodes of a pathway."""
+        return cls(tuple(pathway.terminals.tolist()), tuple(side != "both" for side in pathway.stamps))
 
     def select_places(self, places: Sequence[int]) -> PathwayShape:
         """Return it for some of the nodes."""

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hopwatch.monitor.outliers import detector, state
-from hopwatch.monitor.outliers.explanation import Explanation, explain
-from hopwatch.monitor.outliers.quantities import Floats, Quantity
+from hopwatch.monitor.outliers.explanation import explain
+from hopwatch.monitor.outliers.findings import FindingChanges, OutlierFinding, Retraction
+from hopwatch.monitor.outliers.quantities import Floats, Ints, Quantity
 from hopwatch.monitor.outliers.state import States
 from hopwatch.monitor.outliers.window_values import TRACKED_QUANTITIES, extract_values, scale_values
 from hopwatch.monitor.results import WindowResult
@@ -26,32 +27,7 @@ from hopwatch.probes.contract.limits import WINDOW_US
 GAP, USUAL, NOTICED, OUTLIER, HELD = range(5)
 """Signs of a series in a window; ``HELD`` is a gap in an episode that is an outlier."""
 
-Ints = NDArray[np.int64]
 Signs = NDArray[np.uint8]
-
-
-class OutlierFinding(NamedTuple):
-    """A window in which an episode of a series begins, or becomes an outlier."""
-
-    window_start_us: int
-    node: str
-    is_outlier: bool
-    why: Explanation
-
-
-class Retraction(NamedTuple):
-    """Retraction of the findings of a series from a window on."""
-
-    node: str
-    quantity: Quantity
-    from_us: int
-
-
-class FindingChanges(NamedTuple):
-    """Changes of findings by some windows: retracted ones, and new ones."""
-
-    erased: list[Retraction]
-    findings: list[OutlierFinding]
 
 
 class SavedMemory(Protocol):

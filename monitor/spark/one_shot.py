@@ -14,7 +14,7 @@ from hopwatch.monitor.kernel.tally import NEVER_US
 from hopwatch.monitor.payloads import Claims, pack_tally
 from hopwatch.monitor.row_kinds import CLAIMS_ROW, CLOCK_ROW, TALLY_ROW
 from hopwatch.monitor.spark import claim_reader
-from hopwatch.monitor.spark.rows import KEY_COLUMNS, TALLIED_COLUMNS
+from hopwatch.monitor.spark.rows import KEY_COLUMNS, TALLIED_COLUMNS, TALLIED_SCHEMA
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.limits import WINDOW_US
 
@@ -24,21 +24,9 @@ if TYPE_CHECKING:
 WATERMARK_US = NEVER_US
 """In ``--once`` all time has passed."""
 
-_TALLIED_SCHEMA = pa.schema(
-    [
-        ("kind", pa.string()),
-        ("stream", pa.string()),
-        ("window_start_ms", pa.int64()),
-        ("shard", pa.int32()),
-        ("watermark_us", pa.int64()),
-        ("last_first_sighting_us", pa.int64()),
-        ("payload", pa.binary()),
-    ]
-)
-
 
 def tally_rows(decoded: DataFrame, rules: Mapping[str, StreamConfig]) -> DataFrame:
-    """Return one row a window shard with its tally, and the rows that pass by; columns of TALLIED."""
+    """Return one row a window shard with its tally, and the rows that pass by, by ``TALLIED_SCHEMA``."""
     return decoded.groupBy(*KEY_COLUMNS).applyInArrow(build_tallier(rules), TALLIED_COLUMNS)
 
 
@@ -49,13 +37,13 @@ def build_tallier(rules: Mapping[str, StreamConfig]) -> Callable[[pa.Table], pa.
         kind, stream, start_ms, shard = (group.column(name)[0].as_py() for name in KEY_COLUMNS)
         payloads = group.column("payload").to_pylist()
         if kind == CLOCK_ROW:
-            return _TALLIED_SCHEMA.empty_table()
+            return TALLIED_SCHEMA.empty_table()
         if kind != CLAIMS_ROW:
             return _build_table((kind, "", 0, 0, WATERMARK_US, 0, payload) for payload in payloads)
         of_stream = rules[stream]
         claims = [Claims.unpack(payload) for payload in payloads]
         if not any(claim.observations for claim in claims):
-            return _TALLIED_SCHEMA.empty_table()
+            return TALLIED_SCHEMA.empty_table()
         tally = claim_reader.tally_claims(
             of_stream.pathway, claims, start_ms * 1_000 + WINDOW_US, shard, of_stream.shards
         )
@@ -68,6 +56,6 @@ def build_tallier(rules: Mapping[str, StreamConfig]) -> Callable[[pa.Table], pa.
 def _build_table(rows: Iterator[tuple[object, ...]] | list[tuple[object, ...]]) -> pa.Table:
     columns = [list(column) for column in zip(*rows, strict=True)]
     return pa.table(
-        [pa.array(column, field.type) for column, field in zip(columns, _TALLIED_SCHEMA, strict=True)],
-        schema=_TALLIED_SCHEMA,
+        [pa.array(column, field.type) for column, field in zip(columns, TALLIED_SCHEMA, strict=True)],
+        schema=TALLIED_SCHEMA,
     )

@@ -11,11 +11,22 @@ import pyarrow as pa
 DECODED_COLUMNS: Final = "kind string, stream string, window_start_ms long, shard int, clock timestamp, payload binary"
 """Columns of the decoder's rows."""
 
-TALLIED_COLUMNS: Final = (
-    "kind string, stream string, window_start_ms long, shard int, "
-    "watermark_us long, last_first_sighting_us long, payload binary"
+TALLIED_SCHEMA: Final = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("stream", pa.string()),
+        ("window_start_ms", pa.int64()),
+        ("shard", pa.int32()),
+        ("watermark_us", pa.int64()),
+        ("last_first_sighting_us", pa.int64()),
+        ("payload", pa.binary()),
+    ]
 )
 """Columns of the job's output: tallies of window shards, and all rows that need no state."""
+
+_SPARK_TYPES: Final = {pa.string(): "string", pa.int64(): "long", pa.int32(): "int", pa.binary(): "binary"}
+TALLIED_COLUMNS: Final = ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in TALLIED_SCHEMA)
+"""The same columns in the words of Spark."""
 
 KEY_COLUMNS: Final = ("kind", "stream", "window_start_ms", "shard")
 ROWS_PER_BATCH: Final = 256

@@ -18,6 +18,7 @@ from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.payloads import Claims, join_payloads, pack_tally, split_payloads
 from hopwatch.monitor.row_kinds import CLAIMS_ROW, TALLY_ROW, TICK_ROW
 from hopwatch.monitor.spark import claim_reader
+from hopwatch.monitor.spark.rows import TALLIED_SCHEMA
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.limits import WINDOW_US
 
@@ -35,10 +36,8 @@ MIN_GROWTH: Final = 1.5
 MAX_TALLY_WAIT_US: Final = 20_000_000
 """Time that claims wait for a tally at most."""
 
-_OUTPUT_ROW: Final = Row(
-    "kind", "stream", "window_start_ms", "shard", "watermark_us", "last_first_sighting_us", "payload"
-)
-"""Makes a row with the columns of TALLIED."""
+_OUTPUT_ROW: Final = Row(*TALLIED_SCHEMA.names)
+"""Makes a row with the columns of the job's output."""
 _STATE_COLUMNS: Final = "claims binary, claimed long, tallied long"
 
 

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Engine
 
 from hopwatch.monitor.errors import CheckpointError, StoreError
 from hopwatch.monitor.store import dialect, schema, writer
+from hopwatch.monitor.store.stored_pathway import StoredPathway, decode_pathways, encode_pathways
 from hopwatch.monitor.store.writer import read_value, set_values
 from hopwatch.monitor.stream_config import StreamConfig
 
@@ -44,7 +45,7 @@ def begin_once(connection: Connection, rules: Mapping[str, StreamConfig]) -> Non
     """
     check_once(connection)
     writer.clear_results(connection)
-    set_values(connection, {"query_id": ONCE, "rules": _encode_rules(rules), _RUN: ONCE})
+    set_values(connection, {"query_id": ONCE, "rules": encode_pathways(_to_stored(rules)), _RUN: ONCE})
 
 
 def begin_anew(engine: Engine, checkpoint: Path) -> int:
@@ -110,7 +111,7 @@ def _check_consistency(
     connection: Connection, checkpoint: Path, rules: Mapping[str, StreamConfig], transport: str
 ) -> None:
     wrote, last = read_value(connection, "query_id"), int(read_value(connection, "batch_id") or _NO_BATCH)
-    kept = json.loads(read_value(connection, "rules") or "{}")
+    kept = decode_pathways(read_value(connection, "rules"))
     was = read_value(connection, "transport")
     name = dialect.redact_url(connection.engine.url)
     if wrote == ONCE:
@@ -144,8 +145,8 @@ def register_batch(
     if read_value(connection, "query_id") == query and int(read_value(connection, "batch_id") or _NO_BATCH) >= batch_id:
         return False
     # A stream that was removed from the configuration stays known: it may come back while its windows are kept.
-    known = json.loads(read_value(connection, "rules") or "{}") | json.loads(_encode_rules(rules))
-    now = {"query_id": query, "batch_id": str(batch_id), "rules": json.dumps(known, sort_keys=True)}
+    known = decode_pathways(read_value(connection, "rules")) | _to_stored(rules)
+    now = {"query_id": query, "batch_id": str(batch_id), "rules": encode_pathways(known)}
     set_values(connection, now | ({"transport": transport} if transport else {}))
     return True
 
@@ -168,26 +169,17 @@ def read_query_id(checkpoint: Path) -> str:
         raise CheckpointError(f"{what}: put it and the store aside to begin anew") from None
 
 
-def _refuse_changed_rules(kept: Mapping[str, object], rules: Mapping[str, StreamConfig]) -> None:
+def _refuse_changed_rules(kept: Mapping[str, StoredPathway], rules: Mapping[str, StreamConfig]) -> None:
     """Refuse changed nodes, arrows or shards of a stream: the tallies of open windows depend on them."""
-    now = json.loads(_encode_rules(rules))
+    now = _to_stored(rules)
     for stream in kept:
         if stream in now and now[stream] != kept[stream]:
             what = f"the stream {stream!r} had another path, stamps or shards when the store was begun"
             raise StoreError(f"{what}: give it a new name, or begin with a new store and workdir")
 
 
-def _encode_rules(rules: Mapping[str, StreamConfig]) -> str:
-    encoded = {
-        stream: [
-            of_stream.pathway.nodes,
-            [[group.source, *group.targets] for group in of_stream.pathway.groups],
-            of_stream.pathway.stamps,
-            of_stream.shards,
-        ]
-        for stream, of_stream in rules.items()
-    }
-    return json.dumps(encoded, sort_keys=True)
+def _to_stored(rules: Mapping[str, StreamConfig]) -> dict[str, StoredPathway]:
+    return {stream: StoredPathway.from_config(config) for stream, config in rules.items()}
 
 
 def _newest_complete_batch(checkpoint: Path, log: str, lines: int) -> int:

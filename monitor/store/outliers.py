@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from sqlalchemy import Connection, Engine, RowMapping, Select, bindparam, delete, func, select, tuple_
 
-from hopwatch.monitor.accounting.ledger import Conclusion, Ledger
 from hopwatch.monitor.outliers import state
 from hopwatch.monitor.outliers.explanation import Explanation, SurpriseReason
-from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.outliers.series_tracker import FindingChanges, Ints, OutlierFinding, Retraction, SeriesTracker
+from hopwatch.monitor.outliers.findings import FindingChanges, OutlierFinding, Retraction
+from hopwatch.monitor.outliers.quantities import Ints, Quantity
 from hopwatch.monitor.outliers.state import States
-from hopwatch.monitor.outliers.window_values import TRACKED_QUANTITIES, extract_values
-from hopwatch.monitor.store import dialect, reader, schema, tables
-from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
-from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.monitor.outliers.window_values import TRACKED_QUANTITIES
+from hopwatch.monitor.store import dialect, schema, tables
 
-LOOKBACK_US: Final = DAY_US
-"""Span of past windows that a series without a stored state starts from."""
-
-_NEVER_US: Final = 2**63 - 1
 _NO_NODE: Final = -1
 """Place of the row that only holds the start of a stream, until the first states are stored."""
 
@@ -59,60 +52,19 @@ class StoredSeries:
         return None if before_us is None else int(before_us)
 
 
-def detect_outliers(connection: Connection, ledger: Ledger, conclusions: Sequence[Conclusion]) -> list[Conclusion]:
-    """Run the detector over newly written final windows, and write its findings.
-
-    Returns the conclusions, with the outliers of their nodes.
-    """
-    for stream in dict.fromkeys(conclusion.result.stream for conclusion in conclusions):
-        results = [one.result for one in conclusions if one.result.stream == stream and one.result.status.is_final]
-        if not results:
-            continue
-        came = {result.window_start_us for result in results}
-        if stream not in ledger.watched:
-            ledger.watched[stream] = resume_series(connection, stream, ledger.rules[stream].pathway.nodes, came)
-        news = ledger.watched[stream].enter(results, StoredSeries(connection, stream))
-        write_changes(connection, stream, news)
-    return [_with_findings(ledger, conclusion) for conclusion in conclusions]
+def save_states(connection: Connection, stream: str, before_us: int, states: States) -> None:
+    """Save the states of all series of a stream as they were before a whole hour."""
+    of_nodes = states.reshape(-1, len(TRACKED_QUANTITIES))
+    key = {"stream": stream, "before_us": before_us}
+    rows = [key | {"place": place, "states": state.to_bytes(own)} for place, own in enumerate(of_nodes)]
+    connection.execute(dialect.upsert(connection, tables.outlier_states), rows)
+    connection.execute(delete(tables.outlier_states).where(_states.stream == stream, _states.place == _NO_NODE))
 
 
-def save_states(connection: Connection, ledger: Ledger) -> None:
-    """Save the series states of one stream, at the newest hour before which no window can change.
-
-    The stream with the oldest values in memory comes first.
-    """
-    for stream, watched in sorted(ledger.watched.items(), key=lambda one: min(one[1].values, default=_NEVER_US)):
-        oldest_us = min(ledger.live.get(stream, ()), default=watched.newest_us + WINDOW_US)
-        hour_us = oldest_us // HOUR_US * HOUR_US
-        if min(watched.values, default=hour_us) < hour_us:
-            kept = watched.base_at(hour_us, StoredSeries(connection, stream))
-            of_nodes = kept.reshape(len(watched.nodes), len(TRACKED_QUANTITIES))
-            key = {"stream": stream, "before_us": hour_us}
-            rows = [key | {"place": place, "states": state.to_bytes(own)} for place, own in enumerate(of_nodes)]
-            connection.execute(dialect.upsert(connection, tables.outlier_states), rows)
-            connection.execute(delete(tables.outlier_states).where(_states.stream == stream, _states.place == _NO_NODE))
-            return
-
-
-def resume_series(
-    connection: Connection, stream: str, nodes: tuple[str, ...], came: Collection[int] = ()
-) -> SeriesTracker:
-    """Rebuild the series of a stream up to the windows in ``came``, which are written already."""
-    kept = StoredSeries(connection, stream)
-    base_us = kept.before_us()
-    if base_us is None:
-        newest_us = reader.read_newest_final_us(connection, stream)
-        base_us = 0 if newest_us is None else max(0, newest_us - LOOKBACK_US)
-        # A monitor that starts before any state is stored starts at the same time as this one.
-        begun = {"stream": stream, "place": _NO_NODE, "before_us": base_us, "states": b""}
-        connection.execute(dialect.upsert(connection, tables.outlier_states), [begun])
-    watched = SeriesTracker(nodes, base_us)
-    results = reader.read_final_windows(connection, stream, base_us)
-    values = {
-        result.window_start_us: extract_values(result) for result in results if result.window_start_us not in came
-    }
-    watched.take_up(values, list(_read_latest_outliers(connection, stream, base_us)), kept)
-    return watched
+def save_start(connection: Connection, stream: str, start_us: int) -> None:
+    """Save where the series of a stream start, until their first states are stored."""
+    row = {"stream": stream, "place": _NO_NODE, "before_us": start_us, "states": b""}
+    connection.execute(dialect.upsert(connection, tables.outlier_states), [row])
 
 
 def write_changes(connection: Connection, stream: str, news: FindingChanges) -> None:
@@ -145,6 +97,16 @@ def read_findings(connection: Connection, stream: str, from_us: int, to_us: int)
     return [_parse_finding(row) for row in connection.execute(_in_range(stream, from_us, to_us)).mappings()]
 
 
+def read_latest_outliers(connection: Connection, stream: str, before_us: int) -> Iterator[OutlierFinding]:
+    """Yield the latest outlier of each series before a time."""
+    chosen = (_outliers.stream == stream) & _outliers.is_outlier & (_outliers.window_start_us < before_us)
+    latest = select(_outliers.node, _outliers.quantity, func.max(_outliers.window_start_us)).where(chosen)
+    key = tuple_(_outliers.node, _outliers.quantity, _outliers.window_start_us)
+    wanted = select(tables.outliers).where(chosen, key.in_(latest.group_by(_outliers.node, _outliers.quantity)))
+    for row in connection.execute(wanted).mappings():
+        yield _parse_finding(row)
+
+
 def read_newest_findings(
     connection: Connection, stream: str | None, span_us: tuple[int, int], most: int, *, is_all: bool
 ) -> tuple[int, list[tuple[str, OutlierFinding]]]:
@@ -165,23 +127,6 @@ def _in_range(stream: str | None, from_us: int | None, to_us: int | None) -> Sel
     wanted = wanted if stream is None else wanted.where(_outliers.stream == stream)
     wanted = wanted if from_us is None else wanted.where(_outliers.window_start_us >= from_us)
     return wanted if to_us is None else wanted.where(_outliers.window_start_us < to_us)
-
-
-def _with_findings(ledger: Ledger, conclusion: Conclusion) -> Conclusion:
-    result = conclusion.result
-    if not result.status.is_final:
-        return conclusion
-    return conclusion._replace(outliers=ledger.watched[result.stream].said(result.window_start_us))
-
-
-def _read_latest_outliers(connection: Connection, stream: str, before_us: int) -> Iterator[OutlierFinding]:
-    """Yield the latest outlier of each series before a time."""
-    chosen = (_outliers.stream == stream) & _outliers.is_outlier & (_outliers.window_start_us < before_us)
-    latest = select(_outliers.node, _outliers.quantity, func.max(_outliers.window_start_us)).where(chosen)
-    key = tuple_(_outliers.node, _outliers.quantity, _outliers.window_start_us)
-    wanted = select(tables.outliers).where(chosen, key.in_(latest.group_by(_outliers.node, _outliers.quantity)))
-    for row in connection.execute(wanted).mappings():
-        yield _parse_finding(row)
 
 
 def _to_parameters(erased: Retraction) -> dict[str, Any]:

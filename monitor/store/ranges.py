@@ -5,7 +5,6 @@ Per-step figures are read only for the nodes that are shown, however many a stre
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
@@ -47,16 +46,16 @@ def read_range(connection: Connection, where: RangeQuery, chosen: NodeSelector, 
 
     The total covers final windows only, its percentiles come from merged digests. ``kept`` caches partial sums.
     """
-    rules = reader.read_rules(connection, where.stream)
-    if not rules:
+    stored = reader.read_stored_pathways(connection).get(where.stream)
+    if stored is None:
         return RangeResult((), None)
-    shape = rollups.parse_shape(rules)
-    source = CachedStream(connection, where.stream, f"{connection.engine.url} {json.dumps(rules)}", kept)
+    shape = PathwayShape.from_pathway(stored.pathway)
+    source = CachedStream(connection, where.stream, f"{connection.engine.url} {stored.to_json()}", kept)
     live_us = rollups.read_live_hours(connection, where.stream)
     sums = _sum_plan(source, plan_range(where.from_us, where.to_us, where.step_us, live_us))
     whole = _build_total(source, shape, where.from_us, sums) if sums else None
     names = chosen(whole)
-    places = frozenset(place for place, name in enumerate(rules[0]) if name in names)
+    places = frozenset(place for place, name in enumerate(stored.pathway.nodes) if name in names)
     span = connection, where.stream, where.from_us, where.to_us
     if where.step_us < HOUR_US:
         return RangeResult(tuple(reader.read_windows(*span, places)), whole)

@@ -16,9 +16,11 @@ from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, BatchRun, Book, ImplausibleSpan, InstanceCounts
 from hopwatch.monitor.kernel.rollup import SpanPart
 from hopwatch.monitor.kernel.tally import NodeLags, Tally
+from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import SetAside, unpack_tally
 from hopwatch.monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult, format_iso, window_to_json
 from hopwatch.monitor.store import dialect, lost_messages, schema, tables, undeclared_names
+from hopwatch.monitor.store.stored_pathway import StoredPathway, decode_pathways
 from hopwatch.monitor.store.tables import NODE_LAGS, QUANTILE_FIELDS, TALLY_FIELDS
 from hopwatch.probes.contract.limits import MONITOR_STREAM
 
@@ -349,32 +351,22 @@ def read_tallies(connection: Connection, stream: str, start_us: int) -> list[Tal
     return [unpack_tally(row.parcel) for row in connection.execute(wanted.order_by(column.shard))]
 
 
-def read_pathway(connection: Connection, stream: str) -> tuple[list[str], list[list[int]]]:
-    """Return the nodes of a stream in their order, and its arrows as [source, target…] by their places.
-
-    Both are empty for an unknown stream.
-    """
-    nodes, groups, *_ = read_rules(connection, stream) or ([], [])
-    return nodes, groups
+def read_stored_pathways(connection: Connection) -> dict[str, StoredPathway]:
+    """Query the pathways of all streams that this store was ever configured with."""
+    return decode_pathways(
+        connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == "rules")).scalar()
+    )
 
 
-def read_rules(connection: Connection, stream: str) -> list[Any]:
-    """Query the stored rules of a stream: nodes, arrows, stamped sides and number of shards; empty if unknown."""
-    kept = connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == "rules")).scalar()
-    found: list[Any] = json.loads(kept or "{}").get(stream, [])
-    return found
-
-
-def read_stamp_sides(connection: Connection, stream: str) -> list[str]:
-    """Query the sides that each node of a stream stamps, ``both``, ``in`` or ``out``; empty if unknown."""
-    _, _, stamped, *_ = read_rules(connection, stream) or ([], [], [])
-    return list(stamped)
+def read_pathway(connection: Connection, stream: str) -> Pathway:
+    """Query the pathway that a stream was last tallied by; it has no nodes for an unknown stream."""
+    stored = read_stored_pathways(connection).get(stream)
+    return Pathway((), (), ()) if stored is None else stored.pathway
 
 
 def read_stream_names(connection: Connection, stream: str | None) -> list[str]:
     """Query the streams that this store was ever configured with, those without data included."""
-    configured = connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == "rules")).scalar()
-    names = {*json.loads(configured or "{}"), *connection.execute(select(tables.streams.c.stream)).scalars()}
+    names = {*read_stored_pathways(connection), *connection.execute(select(tables.streams.c.stream)).scalars()}
     return sorted(name for name in names if name != MONITOR_STREAM and stream in (None, name))
 
 

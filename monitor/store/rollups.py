@@ -8,7 +8,7 @@ only for the mark.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import fields
 from hashlib import blake2b
 from typing import Any, Final
@@ -143,15 +143,6 @@ def read_live_hours(connection: Connection, stream: str) -> list[int]:
     return list(connection.execute(found).scalars())
 
 
-def parse_shape(rules: Sequence[Any]) -> PathwayShape:
-    """Parse the stored rules of a stream into the shape of its pathway."""
-    nodes, groups, stamps, _ = rules
-    sources = {group[0] for group in groups}
-    return PathwayShape(
-        tuple(place not in sources for place in range(len(nodes))), tuple(side != "both" for side in stamps)
-    )
-
-
 def _build_stale_hours(
     connection: Connection, stream: str, from_us: int | None, to_us: int | None
 ) -> Iterator[tuple[int, SpanPart[RollUp]]]:
@@ -173,7 +164,7 @@ def _build_hour(connection: Connection, shape: PathwayShape, stream: str, hour_u
 
 
 def _read_shape(connection: Connection, stream: str) -> PathwayShape:
-    return parse_shape(reader.read_rules(connection, stream))
+    return PathwayShape.from_pathway(reader.read_pathway(connection, stream))
 
 
 def _is_frozen(connection: Connection, stream: str, hour_us: int) -> bool:

@@ -77,6 +77,27 @@ def _counts(*names: str) -> Iterator[Column[int]]:
     return (Column(name, BigInteger, nullable=False) for name in names)
 
 
+def _node_counts() -> Iterator[Column[Any]]:
+    """Yield the columns of a node that a window and a span begin with."""
+    yield Column("place", Integer, primary_key=True, autoincrement=False)
+    yield Column("node", ExactText(), nullable=False)
+    yield from _counts("expected", "seen", "arrived", "departed", "filtered", "rejected")
+    yield from _counts("lost_in_transit", "lost_inside", "lost_after", "loss", "loss_lower")
+    yield Column("loss_upper", BigInteger)
+    yield Column("loss_ratio", Float(53))
+    yield from _counts(
+        "in_flight", "unobserved", "orphans", "duplicates_in", "duplicates_out", "lag_negative", "dropped"
+    )
+
+
+def _node_lags() -> Iterator[Column[Any]]:
+    """Yield the columns of a node's lags: figures, and the digests that they are of."""
+    for name in NODE_LAGS:
+        yield from _lag(name)
+    yield Column("process_duration_p95_us", BigInteger)
+    yield from (Column(f"{name}_digest", LargeBinary, nullable=False) for name in NODE_LAGS)
+
+
 def _window_key() -> Iterator[Column[object]]:
     yield Column("stream", ExactText(), primary_key=True)
     yield Column("window_start_us", BigInteger, primary_key=True, autoincrement=False)
@@ -122,17 +143,9 @@ node_windows: Final = Table(
     "node_windows",
     metadata,
     *_window_key(),
-    Column("place", Integer, primary_key=True, autoincrement=False),
-    Column("node", ExactText(), nullable=False),
-    *_counts("expected", "seen", "arrived", "departed", "filtered", "rejected"),
-    *_counts("lost_in_transit", "lost_inside", "lost_after", "loss", "loss_lower"),
-    Column("loss_upper", BigInteger),
-    Column("loss_ratio", Float(53)),
-    *_counts("in_flight", "unobserved", "orphans", "duplicates_in", "duplicates_out", "lag_negative", "dropped"),
+    *_node_counts(),
     Column("coverage", Float(53)),
-    *(column for name in NODE_LAGS for column in _lag(name)),
-    Column("process_duration_p95_us", BigInteger),
-    *(Column(f"{name}_digest", LargeBinary, nullable=False) for name in NODE_LAGS),
+    *_node_lags(),
     Column("slowest", Text, comment="JSON: the slowest messages as they are reported; null where they were not kept"),
 )
 
@@ -287,16 +300,8 @@ node_rollups: Final = Table(
     "node_rollups",
     metadata,
     *_span_key(),
-    Column("place", Integer, primary_key=True, autoincrement=False),
-    Column("node", ExactText(), nullable=False),
-    *_counts("expected", "seen", "arrived", "departed", "filtered", "rejected"),
-    *_counts("lost_in_transit", "lost_inside", "lost_after", "loss", "loss_lower"),
-    Column("loss_upper", BigInteger),
-    Column("loss_ratio", Float(53)),
-    *_counts("in_flight", "unobserved", "orphans", "duplicates_in", "duplicates_out", "lag_negative", "dropped"),
-    *(column for name in NODE_LAGS for column in _lag(name)),
-    Column("process_duration_p95_us", BigInteger),
-    *(Column(f"{name}_digest", LargeBinary, nullable=False) for name in NODE_LAGS),
+    *_node_counts(),
+    *_node_lags(),
 )
 
 stale_hours: Final = Table(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -11,6 +10,7 @@ from hopwatch.probes.clock import Clock
 from hopwatch.probes.contract.kafka import SCHEME as KAFKA
 from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.contract.segment import SCHEME as SPOOL
+from hopwatch.probes.environment import read_variables
 from hopwatch.probes.sinks.kafka import KafkaSink, read_access
 from hopwatch.probes.sinks.spool import SpoolSink
 
@@ -34,7 +34,7 @@ class Sink(Protocol):
         """Settle within this time, as far as possible, and release all resources."""
 
 
-def open_sink(url: str, instance: str, clock: Clock | None = None, environ: Mapping[str, str] = os.environ) -> Sink:
+def open_sink(url: str, instance: str, clock: Clock | None = None) -> Sink:
     """Open the sink of a URL for one probe instance; Kafka credentials are read from the environment.
 
     Raises:
@@ -45,5 +45,5 @@ def open_sink(url: str, instance: str, clock: Clock | None = None, environ: Mapp
         # A host may change its working directory later; the spool stays in its folder.
         return SpoolSink(Path(url.removeprefix(SPOOL)).absolute(), instance, clock)
     if url.startswith(KAFKA):
-        return KafkaSink(KafkaPlace.parse(url), instance, clock, access=read_access(environ))
+        return KafkaSink(KafkaPlace.parse(url), instance, clock, access=read_access(read_variables()))
     raise ValueError(f"a sink is spool:FOLDER or kafka://HOST:PORT/TOPIC, got {url[:80]!r}")

@@ -7,8 +7,8 @@ import socket
 
 from hopwatch import Probe
 from hopwatch.probes.clock import Clock
+from hopwatch.probes.environment import SINK_VARIABLE, read_sink_url
 from hopwatch.probes.errors import ProbeError
-from hopwatch.probes.probe import SINK_VARIABLE
 from hopwatch.probes.sinks import Sink, open_sink
 from hopwatch.probes.sinks.kafka import KafkaSink
 from hopwatch.probes.sinks.spool import SpoolSink
@@ -23,7 +23,7 @@ def find_sink_url(sink: str | None) -> str:
     Raises:
         TapUsageError: there is none.
     """
-    url = sink or os.environ.get(SINK_VARIABLE)
+    url = sink or read_sink_url()
     if not url:
         raise TapUsageError(f"there is no sink: name one with --sink, such as spool:./var/spool, or in {SINK_VARIABLE}")
     return url

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import Future
 from typing import Any, Final, cast
 
@@ -10,6 +9,7 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace, describe_error
+from hopwatch.probes.environment import read_variables
 from hopwatch.probes.sinks.kafka import read_access
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
@@ -52,7 +52,7 @@ class SourceTopic:
             self.place = KafkaPlace.parse(url)
             if url.removeprefix("kafka://").rstrip("/") == self.place.brokers:
                 raise ValueError(f"it names no topic, got {url!r:.80}")  # noqa: TRY301 - one sentence for all
-            let_in = (access or read_access(os.environ)).for_librdkafka(self.place.brokers)
+            let_in = (access or read_access(read_variables())).for_librdkafka(self.place.brokers)
             common = {**let_in, "log_level": 0}
             self.consumer = Consumer(
                 common

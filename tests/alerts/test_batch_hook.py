@@ -17,8 +17,8 @@ from hopwatch.alerts.decision.inputs import ObjectiveCounts
 from hopwatch.alerts.events import AlertKind, Event, Notification
 from hopwatch.alerts.storage import alert_state, history_queries, outbox
 from hopwatch.monitor.outliers.explanation import Explanation
+from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 from hopwatch.monitor.store import tables
 from tests.support.alert_batches import BEFORE_AMENDED, alerting, play, rules
 from tests.support.batch_traffic import traffic

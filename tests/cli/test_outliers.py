@@ -14,8 +14,8 @@ import pytest
 from bench.noises import DAY, MONDAY_US
 from hopwatch.cli.main import main
 from hopwatch.monitor.outliers.explanation import Explanation, SurpriseReason
+from hopwatch.monitor.outliers.findings import FindingChanges, OutlierFinding
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.outliers.series_tracker import FindingChanges, OutlierFinding
 from hopwatch.monitor.store import dialect, outliers, schema
 from tests.support.spool import START_US
 from tests.support.workspace import Workspace

@@ -26,8 +26,8 @@ from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.gate.request_bodies import SentEvent
 from hopwatch.monitor import settings
 from hopwatch.monitor.outliers.explanation import Explanation, SurpriseReason
+from hopwatch.monitor.outliers.findings import FindingChanges, OutlierFinding
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.outliers.series_tracker import FindingChanges, OutlierFinding
 from hopwatch.monitor.store import dialect, outliers, schema, tables
 from hopwatch.probes.contract.batch import WireIdKind
 from hopwatch.probes.contract.id_texts import join_texts

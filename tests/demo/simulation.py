@@ -16,9 +16,9 @@ from hopwatch.demo.entrance.outlets import build_spool_outlets
 from hopwatch.demo.faults import Dice, Faults
 from hopwatch.demo.layout import Layout, create_layout
 from hopwatch.demo.measurements import Measurements
-from hopwatch.demo.nodes import STREAM
 from hopwatch.demo.nodes.step import NodeStep
 from hopwatch.demo.records import FlightMessage
+from hopwatch.demo.stream import STREAM
 from hopwatch.demo.truth import Truth, TruthLog
 
 NOON_US = 1_700_000_040_000_000

@@ -16,7 +16,7 @@ from hopwatch.demo.comparison import compare
 from hopwatch.demo.comparison_line import ComparisonLine
 from hopwatch.demo.entrance.rejections import Rejection
 from hopwatch.demo.faults import Faults, Kill, NodeFaults
-from hopwatch.demo.nodes import NODES
+from hopwatch.demo.stream import NODES
 from hopwatch.demo.truth import NodeAction
 from tests.demo.simulation import PaperDemo
 from tests.support.examples import examples

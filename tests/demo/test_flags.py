@@ -6,7 +6,7 @@ import pytest
 
 from hopwatch.demo.faults import Faults, Kill, NodeFaults
 from hopwatch.demo.flags import FaultError, add_healing, parse_faults
-from hopwatch.demo.nodes import NODES
+from hopwatch.demo.stream import NODES
 
 
 def test_flags_become_faults() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hopwatch.demo.configuration import SETTLE_S, TRANSIT_S
 from hopwatch.demo.entrance.outlets import build_spool_outlets
 from hopwatch.demo.layout import Layout, StoreInUseError, WorkdirError, check_store, create_layout, default_folder
-from hopwatch.demo.nodes import NODES, STREAM
+from hopwatch.demo.stream import NODES, STREAM
 from hopwatch.monitor import settings
 from hopwatch.monitor.settings.alerting import LossRule
 from hopwatch.monitor.settings.channels import AlertmanagerChannel

@@ -11,7 +11,7 @@ import pytest
 from hopwatch.demo.layout import Layout, create_layout
 from hopwatch.demo.measurements import select_windows
 from hopwatch.demo.monitor_process import MonitorDiedError, MonitorProcess, StoredResults
-from hopwatch.demo.nodes import NODES
+from hopwatch.demo.stream import NODES
 from hopwatch.monitor.store import dialect, schema
 
 SLEEPER = "print('up', flush=True)\nimport signal\nsignal.pause()"

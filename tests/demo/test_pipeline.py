@@ -18,12 +18,13 @@ from hopwatch.demo.faults import Faults, Kill, NodeFaults
 from hopwatch.demo.layout import Layout, create_layout
 from hopwatch.demo.links.loopback import SocketLinks
 from hopwatch.demo.links.run_links import Links
-from hopwatch.demo.nodes import NODES
 from hopwatch.demo.pipeline import RESTART_AFTER_S, NodeDiedError, Pipeline, read_last_line
+from hopwatch.demo.stream import NODES
 from hopwatch.demo.truth import NodeAction, Truth, count_entries, split_ids
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.limits import NOT_STAMPED
 from tests.demo.hand_clock import HandClock
+from tests.demo.nodes.test_node_probe import read_spool
 from tests.demo.spool_reader import read_spool
 
 PATIENCE_S = 120.0

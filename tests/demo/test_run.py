@@ -19,10 +19,10 @@ from hopwatch.demo.faults import Faults, Kill, NodeFaults
 from hopwatch.demo.interrupts import Interrupts
 from hopwatch.demo.links.ends import SocketEnds
 from hopwatch.demo.measurements import Json, Measurements, parse_start_us
-from hopwatch.demo.nodes import NODES
 from hopwatch.demo.options import RunOptions
 from hopwatch.demo.run import OVERDUE_S, DemoRun, open_links, write_comparison
 from hopwatch.demo.screen import Screen
+from hopwatch.demo.stream import NODES
 from hopwatch.monitor.errors import HopwatchError
 from tests.demo.hand_clock import HandClock
 from tests.demo.simulation import NOON_US, PaperDemo, honest_report

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from hopwatch.demo.comparison_line import ComparisonLine
-from hopwatch.demo.nodes import GATED_NODES
+from hopwatch.demo.stream import GATED_NODES
 from hopwatch.demo.table import (
     build_comparison_table,
     build_headings,

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.demo.nodes import NODES
+from hopwatch.demo.stream import NODES
 from hopwatch.demo.truth import (
     ENTRY_BYTES,
     CreatedMessage,

@@ -15,8 +15,8 @@ from hopwatch.demo.faults import Faults, Kill, NodeFaults
 from hopwatch.demo.layout import Layout, create_layout
 from hopwatch.demo.links.run_links import build_links
 from hopwatch.demo.measurements import Measurements
-from hopwatch.demo.nodes import STREAM
 from hopwatch.demo.pipeline import Pipeline
+from hopwatch.demo.stream import STREAM
 from hopwatch.demo.truth import Truth, count_entries
 from hopwatch.monitor import settings
 from hopwatch.monitor.store import dialect, reader, schema

@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from hopwatch.demo.comparison_line import ComparisonLine
-from hopwatch.demo.nodes import NODES
+from hopwatch.demo.stream import NODES
 from servers.kafka import Kafka
 from tests.e2e.kills import killed
 

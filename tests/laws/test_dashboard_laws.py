@@ -19,8 +19,8 @@ from hopwatch.dashboards.views.address import FoldState, HeatMeasure, PageAddres
 from hopwatch.display import loss_table, step_marks, texts
 from hopwatch.display.colours import LIGHT
 from hopwatch.monitor.outliers.explanation import Explanation
+from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 from hopwatch.monitor.results import Verdict, WindowResult
 from tests.support.conclusions import window_results
 from tests.support.examples import examples

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
+from hopwatch.monitor import outlier_detection
 from hopwatch.monitor.kernel.window import AHEAD_US
 from hopwatch.monitor.store import outliers, reader
 from hopwatch.monitor.stream_config import StreamConfig
@@ -96,6 +97,6 @@ def _memory(store: Engine, rules: Mapping[str, StreamConfig]) -> dict[str, bytes
     """Return what the series of each stream are remembered by, as a process that is started now takes them up."""
     with store.begin() as connection:
         return {
-            stream: outliers.resume_series(connection, stream, of_stream.pathway.nodes).states.tobytes()
+            stream: outlier_detection.resume_series(connection, stream, of_stream.pathway.nodes).states.tobytes()
             for stream, of_stream in rules.items()
         }

@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 from hopwatch import Probe
+from hopwatch.probes.environment import SINK_VARIABLE
 from hopwatch.probes.errors import ProbeError
-from hopwatch.probes.probe import SINK_VARIABLE
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, observations
 
 BAD_ARGUMENTS = [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hopwatch.demo.links import LinkError
+from hopwatch.demo.link import LinkError
 from hopwatch.demo.links.topics import TopicInlet, TopicOutlet
 from hopwatch.gate import quarantine
 from hopwatch.gate.outlets import OutletError

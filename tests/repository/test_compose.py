@@ -14,7 +14,7 @@ import pytest
 
 from hopwatch.cli.main import main
 from hopwatch.demo.configuration import format_configuration
-from hopwatch.demo.nodes import NODES
+from hopwatch.demo.stream import NODES
 from hopwatch.monitor import topics
 from hopwatch.monitor.spark import job
 from tests.repository import ROOT

@@ -18,8 +18,8 @@ from hopwatch.monitor.accounting.holes import Hole
 from hopwatch.monitor.kernel.books import BatchRun as Batches
 from hopwatch.monitor.kernel.books import Book, InstanceCounts
 from hopwatch.monitor.outliers.explanation import Explanation, SurpriseReason
+from hopwatch.monitor.outliers.findings import FindingChanges, OutlierFinding
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.outliers.series_tracker import FindingChanges, OutlierFinding
 from hopwatch.monitor.payloads import SetAside
 from hopwatch.monitor.store import outliers, writer
 from hopwatch.monitor.store.writer import Changes

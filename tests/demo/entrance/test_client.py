@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hopwatch.demo.entrance.client import HOST, GateAnswer, GateAwayError, GateClient
-from hopwatch.demo.links import LinkError
+from hopwatch.demo.link import LinkError
 
 ARRIVED = "2023-11-14T22:14:00.000001Z"
 ARRIVED_US = 1_700_000_040_000_001

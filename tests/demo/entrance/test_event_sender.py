@@ -14,7 +14,7 @@ from hopwatch.demo.entrance.event_sender import MAX_EVENTS, PATIENCE_S, RETRY_S,
 from hopwatch.demo.entrance.events import SCHEMA, build_item
 from hopwatch.demo.entrance.rejections import Rejections, read_rejections
 from hopwatch.demo.faults import Dice, NodeFaults
-from hopwatch.demo.links import LinkError
+from hopwatch.demo.link import LinkError
 from hopwatch.demo.records import FlightMessage
 from hopwatch.demo.truth import NodeAction, Truth, TruthLog, split_ids
 from tests.demo.entrance.memory_gate import ENTERED, NOT_WRITTEN, PaperGate

@@ -11,7 +11,7 @@ import pytest
 
 from hopwatch.demo.entrance.breakage import BREAKAGES, choose_breakage
 from hopwatch.demo.entrance.events import SCHEMA, build_item, pack_event, unpack_event
-from hopwatch.demo.links import LinkError
+from hopwatch.demo.link import LinkError
 from hopwatch.demo.nodes.ingest import parse_flight
 from hopwatch.demo.records import FlightMessage, create_message, read_flights
 from hopwatch.gate.codec import Codec

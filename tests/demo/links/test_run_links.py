@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from hopwatch.demo.entrance.spool_inlet import GateSpoolInlet
 from hopwatch.demo.links import run_links
 from hopwatch.demo.links.ends import SocketEnds, TopicEnds
+from hopwatch.demo.links.gate_spool_inlet import GateSpoolInlet
 from hopwatch.demo.links.loopback import SocketLinks
 from hopwatch.demo.links.run_links import TopicLinks, build_links
-from hopwatch.demo.nodes import NODES
+from hopwatch.demo.stream import NODES
 from hopwatch.monitor.errors import SettingsError, TransportError
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 

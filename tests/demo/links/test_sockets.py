@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.demo.links import LinkError
+from hopwatch.demo.link import LinkError
 from hopwatch.demo.links.sockets import MAX_FRAME_BYTES, MAX_UNACKNOWLEDGED, SocketInlet, SocketOutlet, split_frames
 
 WAIT_S = 10.0

@@ -8,7 +8,7 @@ import pytest
 import stamina
 from confluent_kafka import KafkaError
 
-from hopwatch.demo.links import LinkError
+from hopwatch.demo.link import LinkError
 from hopwatch.demo.links.topics import COMMIT_EVERY_S, MAX_MESSAGES
 from tests.demo.hand_clock import HandClock
 from tests.demo.links.memory_broker import PaperBroker

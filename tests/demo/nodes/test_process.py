@@ -10,12 +10,13 @@ import pytest
 
 from hopwatch.demo.faults import NodeFaults
 from hopwatch.demo.layout import Layout, create_layout
-from hopwatch.demo.links import LinkError
+from hopwatch.demo.link import LinkError
 from hopwatch.demo.links.ends import SocketEnds
 from hopwatch.demo.nodes.process import open_step
 from hopwatch.demo.nodes.settings import NodeSettings
 from hopwatch.demo.records import FlightMessage
 from hopwatch.demo.truth import NodeAction, count_actions
+from tests.demo.nodes.test_node_probe import read_spool
 from tests.demo.simulation import NOON_US, message_id
 from tests.demo.spool_reader import read_spool
 

@@ -11,8 +11,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hopwatch.monitor.outliers.findings import FindingChanges
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.outliers.series_tracker import FindingChanges, SeriesTracker
+from hopwatch.monitor.outliers.series_tracker import SeriesTracker
 from hopwatch.monitor.outliers.window_values import extract_values
 from hopwatch.monitor.results import Verdict, WindowResult
 from hopwatch.monitor.store.rollups import HOUR_US

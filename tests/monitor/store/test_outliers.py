@@ -11,13 +11,15 @@ from typing import Any, Final
 import numpy as np
 from sqlalchemy import Connection, Engine, delete, select
 
+from hopwatch.monitor import outlier_detection
 from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.masks import ids_from_bytes
 from hopwatch.monitor.kernel.tally import LostIds, NodeLags, empty_tally
 from hopwatch.monitor.outliers import state
+from hopwatch.monitor.outliers.findings import FindingChanges
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.outliers.series_tracker import FindingChanges, SeriesTracker
+from hopwatch.monitor.outliers.series_tracker import SeriesTracker
 from hopwatch.monitor.results import Status, Verdict, WindowResult
 from hopwatch.monitor.store import fencing, outliers, reader, retention, tables, writer
 from hopwatch.monitor.store.rollups import HOUR_US
@@ -34,13 +36,13 @@ def written(connection: Connection, ledger: Ledger, results: Sequence[WindowResu
     nobody = tuple(LostIds.from_ids(ids_from_bytes(b"")) for _ in NODES)
     made = [Conclusion(one, empty_tally(PATHWAY), nobody, True, b"", None) for one in results]  # noqa: FBT003 - is_settled
     writer.write_conclusions(connection, made, 0)
-    said = outliers.detect_outliers(connection, ledger, made)
+    said = outlier_detection.detect_outliers(connection, ledger, made)
     newest_us = max(result.window_start_us for result in results)
     live = ledger.live.setdefault("orders", {})
     live |= {newest_us - number * 60_000_000: LiveWindow() for number in range(LIVE_WINDOWS)}
     for start_us in [start_us for start_us in live if start_us <= newest_us - LIVE_WINDOWS * 60_000_000]:
         del live[start_us]
-    outliers.save_states(connection, ledger)
+    outlier_detection.save_series(connection, ledger)
     return said
 
 
@@ -168,7 +170,7 @@ def test_a_process_that_is_started_before_any_memory_is_kept_finds_the_same(engi
         ledger = replace(ledger, watched={})
         with engine.execution_options(writes=True).begin() as connection:
             writer.write_conclusions(connection, made[first:last], 0)
-            outliers.detect_outliers(connection, ledger, made[first:last])
+            outlier_detection.detect_outliers(connection, ledger, made[first:last])
     expected, _ = straight(results)
     assert ledger.watched["orders"].states.tobytes() == expected.states.tobytes()
 
@@ -200,7 +202,7 @@ def test_nothing_is_said_of_an_episode_whose_figures_are_gone(engine: Engine) ->
     in_pieces(engine, results[:1_710])
     with engine.execution_options(writes=True).begin() as connection:
         connection.execute(delete(tables.outliers))
-        watched = outliers.resume_series(connection, "orders", NODES)
+        watched = outlier_detection.resume_series(connection, "orders", NODES)
         watched.told.clear()
         ledger = Ledger(STREAM_CONFIGS, watched={"orders": watched})
         (said,) = written(connection, ledger, results[1_710:1_711])
@@ -244,7 +246,7 @@ def test_the_stream_whose_values_reach_back_the_farthest_comes_first(engine: Eng
             ledger.watched[stream].enter(results, outliers.StoredSeries(connection, stream))
     for expected in (["trades"], ["refunds", "trades"], ["orders", "refunds", "trades"]):
         with engine.execution_options(writes=True).begin() as connection:
-            outliers.save_states(connection, ledger)
+            outlier_detection.save_series(connection, ledger)
         assert sorted({row[0] for row in kept(engine)}) == expected
 
 
@@ -257,7 +259,7 @@ def test_what_is_judged_once_and_for_all_keeps_no_values(engine: Engine) -> None
             piece = results[first : first + 50]
             made = [Conclusion(one, empty_tally(PATHWAY), nobody, True, b"", None) for one in piece]  # noqa: FBT003 - is_settled
             writer.write_conclusions(connection, made, 0)
-            outliers.detect_outliers(connection, ledger, made)
+            outlier_detection.detect_outliers(connection, ledger, made)
             ledger.release_memory()
     expected, shelf = straight(results)
     assert ledger.watched["orders"].values == {}

@@ -16,7 +16,7 @@ from bench import windows
 from bench.month import concluded
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.rollup import roll_up
+from hopwatch.monitor.kernel.rollup import PathwayShape, roll_up
 from hopwatch.monitor.memo import Memo
 from hopwatch.monitor.results import RollUp, Status
 from hopwatch.monitor.store import fencing, ranges, reader, rollups, schema, writer
@@ -88,7 +88,7 @@ def read(engine: Engine, where: RangeQuery, kept: Memo | None = None) -> RangeRe
 def the_slow_way(engine: Engine, from_us: int, to_us: int) -> RollUp | None:
     """Return the whole of a range of all of its windows, one by one."""
     with schema.open_snapshot(engine) as connection:
-        shape = rollups.parse_shape(reader.read_rules(connection, "orders"))
+        shape = PathwayShape.from_pathway(reader.read_pathway(connection, "orders"))
         parts = reader.read_parts(connection, "orders", from_us, to_us)
     return roll_up(shape, "orders", from_us, parts).figures if parts else None
 

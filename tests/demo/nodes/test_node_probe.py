@@ -9,9 +9,9 @@ from pathlib import Path
 from hopwatch.demo.faults import NodeFaults
 from hopwatch.demo.layout import create_layout
 from hopwatch.demo.links.ends import SocketEnds
-from hopwatch.demo.node_probe import LossySink, SkewedClock, open_probe
-from hopwatch.demo.nodes import STREAM
+from hopwatch.demo.nodes.node_probe import LossySink, SkewedClock, open_probe
 from hopwatch.demo.nodes.settings import NodeSettings
+from hopwatch.demo.stream import STREAM
 from hopwatch.demo.truth import NodeAction, TruthLog, count_actions, count_entries
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import encode

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hopwatch.demo.entrance.events import pack_event
-from hopwatch.demo.entrance.spool_inlet import GateSpoolInlet
-from hopwatch.demo.links import LinkError
+from hopwatch.demo.link import LinkError
+from hopwatch.demo.links.gate_spool_inlet import GateSpoolInlet
 from hopwatch.gate.records import EnteredRecord
 from hopwatch.probes.contract.segment import MAGIC, encode_frame
 from tests.support.examples import examples

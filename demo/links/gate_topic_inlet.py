@@ -5,7 +5,7 @@ from __future__ import annotations
 from confluent_kafka import Message
 
 from hopwatch.demo.entrance import events
-from hopwatch.demo.links import LinkError
+from hopwatch.demo.link import LinkError
 from hopwatch.demo.links.topics import TopicInlet
 from hopwatch.probes import message_headers
 

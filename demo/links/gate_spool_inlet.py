@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from hopwatch.demo.entrance import events
-from hopwatch.demo.links import LinkError
+from hopwatch.demo.link import LinkError
 from hopwatch.gate.codec import EnvelopeError
 from hopwatch.gate.records import EnteredRecord
 from hopwatch.probes.contract.segment import SEGMENT_SUFFIX, read_frames

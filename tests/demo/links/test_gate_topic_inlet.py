@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hopwatch.demo.entrance.events import pack_event
-from hopwatch.demo.entrance.topic_inlet import GateTopicInlet
-from hopwatch.demo.links import LinkError
+from hopwatch.demo.link import LinkError
+from hopwatch.demo.links.gate_topic_inlet import GateTopicInlet
 from tests.demo.links.memory_broker import PaperBroker, PaperConsumer, PaperMessage
 
 Headers = list[tuple[str, bytes]]

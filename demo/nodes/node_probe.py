@@ -10,9 +10,9 @@ from contextlib import closing, contextmanager
 from hopwatch import Probe
 from hopwatch.demo.faults import draw_chance
 from hopwatch.demo.layout import Layout
-from hopwatch.demo.nodes import STREAM
 from hopwatch.demo.nodes.settings import NodeSettings
 from hopwatch.demo.records import wall_clock_us
+from hopwatch.demo.stream import STREAM
 from hopwatch.demo.truth import NodeAction, TruthLog
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.sinks import Sink, open_sink

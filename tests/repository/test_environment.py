@@ -1,0 +1,45 @@
+"""Tests of the environment: it enters each program in one module, and everything else gets values."""
+
+from __future__ import annotations
+
+import ast
+from typing import Final
+
+from tests.repository.test_words import trees
+
+READERS: Final = {
+    "cli/configuration.py": "the commands: settings and the variables of a terminal",
+    "probes/environment.py": "services that embed a probe, and taps",
+    "dashboards/app.py": "Streamlit runs it in a process of its own",
+    "demo/links/run_links.py": "the demo creates topics before its nodes use them, with the access of the monitor",
+    "demo/links/topics.py": "a demo's node is a process of its own, with the access that probes have",
+    "monitor/java.py": "JAVA_HOME is whatever Spark's own scripts find there",
+    "monitor/spark/session.py": "Spark takes its Python and its workers' variables from its process alone",
+}
+"""The only modules that name the environment of the process, each with its reason."""
+GATES: Final = frozenset({"environ", "environb", "getenv", "getenvb", "putenv"})
+
+
+def readers() -> set[str]:
+    """Return the modules of the product that name the environment in code; measures are programs of their own."""
+    found = set()
+    for path, tree in trees():
+        attributes = {
+            node.attr
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os"
+        }
+        imported = {
+            alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and node.module == "os"
+            for alias in node.names
+        }
+        if (attributes | imported) & GATES and path.parts[0] != "bench":
+            found.add(path.as_posix())
+    return found
+
+
+def test_the_environment_enters_in_few_places() -> None:
+    """A module that is not in the list gets a mapping or a value; one that no longer reads it leaves the list."""
+    assert readers() == set(READERS)
