@@ -20,6 +20,7 @@ from hopwatch.gate.topic_source import MAX_RECORDS, TopicSource
 from hopwatch.gate.transactions import OutputRecord, TransactionalWriter
 from hopwatch.probes.message_headers import MessageIdentity
 from hopwatch.probes.metrics.account import VALIDATOR_OUTCOMES, Account, Outcome, Output, Receipt, RefusalReason
+from hopwatch.probes.once_per_cause import OncePerCause
 from hopwatch.probes.taps.context import RunContext
 
 REPORT_EVERY_S: Final = 10.0
@@ -151,14 +152,13 @@ class Validator:
 
     def _check_record(self, record: TopicRecord, arrived_us: int) -> CheckedEvent:
         """Check a record; wait for the registry while its schema is not cached."""
-        is_told = False
+        reported = OncePerCause()
         while True:
             try:
                 return self._checker.check(record, arrived_us)
             except SchemaStoreError as error:
-                if not is_told:
+                if reported.is_new():
                     self._context.report(f"{error}: waiting for it, nothing is lost")
-                    is_told = True
                 if self._context.stop.wait(RETRY_S):
                     raise StoppedError from None
 
