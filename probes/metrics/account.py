@@ -1,4 +1,4 @@
-"""Account of what a component was given and what became of it: received = emitted + dropped + refused + in flight."""
+"""Account of a component, of all that it is given: received = emitted + dropped + refused + in flight."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Self
 
 
-class Outcome(StrEnum):
-    """What became of an event, or of a request, that was received."""
+class Settlement(StrEnum):
+    """Outcome of an event, or of a request, that was received."""
 
     EMITTED = "emitted"
     DROPPED = "dropped"
@@ -21,7 +21,7 @@ class Outcome(StrEnum):
 
 
 class Output(StrEnum):
-    """Where an event went."""
+    """Place that an event went to."""
 
     STREAM = "stream"
     QUARANTINE = "quarantine"
@@ -29,14 +29,14 @@ class Output(StrEnum):
 
 
 class DropReason(StrEnum):
-    """Why nothing was done with an event or a request; taps have those of their messages beside these."""
+    """Reason for which nothing was done with an event or a request; taps have others of their own."""
 
     REPEAT = "repeat"
     NO_ANSWER = "no_answer"
 
 
 class RefusalReason(StrEnum):
-    """Why an event was given back to whoever has it: it may be sent, or read, again."""
+    """Reason for which an event was given back to whoever has it: it may be sent, or read, again."""
 
     BUSY = "busy"
     BATCH = "batch"
@@ -46,36 +46,36 @@ class RefusalReason(StrEnum):
     INTERRUPTED = "interrupted"
 
 
-OutcomeLabel = tuple[Outcome, str]
-"""An outcome, and its output, reason or status code."""
+OutcomeLabel = tuple[Settlement, str]
+"""A settlement, and its output, reason or status code."""
 
 GATE_OUTCOMES: tuple[OutcomeLabel, ...] = (
-    (Outcome.EMITTED, Output.STREAM),
-    (Outcome.EMITTED, Output.QUARANTINE),
-    (Outcome.DROPPED, DropReason.REPEAT),
-    (Outcome.REFUSED, RefusalReason.BUSY),
-    (Outcome.REFUSED, RefusalReason.BATCH),
-    (Outcome.REFUSED, RefusalReason.REJECTED),
-    (Outcome.REFUSED, RefusalReason.NOT_WRITTEN),
-    (Outcome.REFUSED, RefusalReason.INTERRUPTED),
+    (Settlement.EMITTED, Output.STREAM),
+    (Settlement.EMITTED, Output.QUARANTINE),
+    (Settlement.DROPPED, DropReason.REPEAT),
+    (Settlement.REFUSED, RefusalReason.BUSY),
+    (Settlement.REFUSED, RefusalReason.BATCH),
+    (Settlement.REFUSED, RefusalReason.REJECTED),
+    (Settlement.REFUSED, RefusalReason.NOT_WRITTEN),
+    (Settlement.REFUSED, RefusalReason.INTERRUPTED),
 )
 VALIDATOR_OUTCOMES: tuple[OutcomeLabel, ...] = (
-    (Outcome.EMITTED, Output.STREAM),
-    (Outcome.EMITTED, Output.QUARANTINE),
-    (Outcome.REFUSED, RefusalReason.NOT_WRITTEN),
-    (Outcome.REFUSED, RefusalReason.INTERRUPTED),
+    (Settlement.EMITTED, Output.STREAM),
+    (Settlement.EMITTED, Output.QUARANTINE),
+    (Settlement.REFUSED, RefusalReason.NOT_WRITTEN),
+    (Settlement.REFUSED, RefusalReason.INTERRUPTED),
 )
 TAP_OUTCOMES: tuple[OutcomeLabel, ...] = (
-    (Outcome.EMITTED, Output.STAMPS),
-    (Outcome.REFUSED, RefusalReason.NOT_WRITTEN),
+    (Settlement.EMITTED, Output.STAMPS),
+    (Settlement.REFUSED, RefusalReason.NOT_WRITTEN),
 )
-REQUEST_OUTCOMES: tuple[OutcomeLabel, ...] = ((Outcome.ANSWERED, "200"), (Outcome.DROPPED, DropReason.NO_ANSWER))
+REQUEST_OUTCOMES: tuple[OutcomeLabel, ...] = ((Settlement.ANSWERED, "200"), (Settlement.DROPPED, DropReason.NO_ANSWER))
 HTTP_TAP_OUTCOMES: tuple[OutcomeLabel, ...] = (
-    (Outcome.EMITTED, Output.STAMPS),
-    (Outcome.REFUSED, RefusalReason.REJECTED),
-    (Outcome.REFUSED, RefusalReason.UNKNOWN_NODE),
-    (Outcome.REFUSED, RefusalReason.NOT_WRITTEN),
-    (Outcome.REFUSED, RefusalReason.INTERRUPTED),
+    (Settlement.EMITTED, Output.STAMPS),
+    (Settlement.REFUSED, RefusalReason.REJECTED),
+    (Settlement.REFUSED, RefusalReason.UNKNOWN_NODE),
+    (Settlement.REFUSED, RefusalReason.NOT_WRITTEN),
+    (Settlement.REFUSED, RefusalReason.INTERRUPTED),
 )
 
 
@@ -91,7 +91,7 @@ class AccountSnapshot:
         """Number of those whose outcome is open."""
         return self.received - sum(self.settled.values())
 
-    def total(self, outcome: Outcome, label: str | None = None) -> int:
+    def total(self, outcome: Settlement, label: str | None = None) -> int:
         """Return the number with an outcome, of all its labels or of one."""
         return sum(count for (of, named), count in self.settled.items() if of is outcome and label in (None, named))
 
@@ -117,17 +117,17 @@ class Account:
 
     def emit(self, count: int, output: Output) -> None:
         """Settle as acknowledged by where it went."""
-        self.settle(count, Outcome.EMITTED, output)
+        self.settle(count, Settlement.EMITTED, output)
 
     def drop(self, count: int, reason: StrEnum) -> None:
         """Settle as passed over: nobody is asked to send it again."""
-        self.settle(count, Outcome.DROPPED, reason)
+        self.settle(count, Settlement.DROPPED, reason)
 
     def refuse(self, count: int, reason: RefusalReason) -> None:
         """Settle as given back to whoever has it."""
-        self.settle(count, Outcome.REFUSED, reason)
+        self.settle(count, Settlement.REFUSED, reason)
 
-    def settle(self, count: int, outcome: Outcome, label: str) -> None:
+    def settle(self, count: int, outcome: Settlement, label: str) -> None:
         """Settle so many with an outcome; none is no news."""
         if count:
             with self._lock:
@@ -141,7 +141,7 @@ class Account:
 
 @dataclass(slots=True)
 class Receipt:
-    """What one call received; whatever it has neither settled nor handed on when it ends counts as interrupted.
+    """Receipt of one call; whatever it has neither settled nor handed on when it ends counts as interrupted.
 
     Used by one thread.
     """
