@@ -73,9 +73,9 @@ def test_the_account_of_a_validator_balances(batches: list[tuple[list[bool], str
     checked = cast("Any", SimpleNamespace(event_id=b"", event_us=0, is_stale=False, reason="odd"))
     parts = [cast("Any", one) for one in (topics, None, topics, stamping)]
     validator = Validator(*parts[:3], stamping=parts[3], around=RunContext(print))
-    validator._check_message = lambda message, arrived_us: of_validator._CheckedRecord(  # type: ignore[method-assign]
-        checked, cast("bool", message), cast("Any", None)
-    )
+    record = of_validator._CheckedRecord
+    check = cast("Any", lambda message, _: record(checked, message, cast("Any", None)))
+    validator._check_message = check  # type: ignore[method-assign]
     for messages, end in batches:
         run(validator, topics, messages, end)
     account = validator.account.snapshot()
