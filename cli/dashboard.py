@@ -8,10 +8,13 @@ from typing import Annotated, Final
 
 import typer
 
-from hopwatch.cli import console
+from hopwatch.cli import console, metrics_server
 from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
+from hopwatch.cli.metrics_server import MetricsListen
 from hopwatch.monitor.errors import ConfigurationError, SettingsError
 from hopwatch.monitor.settings import Settings
+from hopwatch.probes.metrics.account import REQUEST_OUTCOMES, Account, ComponentAccounts
+from hopwatch.probes.metrics.catalog import DASHBOARD
 
 PORT: Final = 8501
 HOST: Final = "127.0.0.1"
@@ -25,6 +28,7 @@ def command(
     base_path: Annotated[
         str, typer.Option("--base-path", metavar="/PATH", help="Below which path of its host a proxy shows it.")
     ] = "",
+    metrics_listen: MetricsListen = None,
 ) -> None:
     """Show the dashboard in a browser: which stream is unhealthy, where, and since when."""
     chosen = _load_settings(config)
@@ -42,7 +46,14 @@ def command(
     # Without a host there is no own URL.
     said = (own if host else "", login.url if login else "", chosen.alerts.dashboard, *chosen.dashboard.origins)
     console.stderr().print(f"hopwatch: the dashboard is at {where}/, Ctrl-C ends it")
-    server.serve(config, place, tuple(filter(None, said)), base_path=below, login=login)
+    accounts = ComponentAccounts(DASHBOARD, requests=Account(REQUEST_OUTCOMES))
+    with metrics_server.serve_accounts(metrics_listen, lambda: accounts, _print_message):
+        opened_at = tuple(filter(None, said))
+        server.serve(config, place, opened_at, base_path=below, login=login, requests=accounts.requests)
+
+
+def _print_message(what: str) -> None:
+    console.stderr().print(f"hopwatch: {what}")
 
 
 def _load_settings(config: Path) -> Settings:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from hopwatch.cli import console, signals
+from hopwatch.cli import console, metrics_server, signals
 from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
+from hopwatch.cli.metrics_server import MetricsListen
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, TransportError
 
@@ -34,7 +35,7 @@ command = typer.Typer(
 
 
 @command.callback()
-def gate(
+def gate(  # noqa: PLR0913, PLR0917 - one parameter a flag
     context: typer.Context,
     config: Config = DEFAULT_CONFIG,
     port: Annotated[int, typer.Option("--port", min=1, max=65_535, help="Where to listen.")] = PORT,
@@ -43,11 +44,12 @@ def gate(
         int | None,
         typer.Option("--health-port", min=1, max=65_535, help="Where health is served too, and nothing else."),
     ] = None,
+    metrics_listen: MetricsListen = None,
 ) -> None:
     """Serve the gate for events and the schema registry, see /openapi.json; Confluent's clients can use it."""
     if context.invoked_subcommand is None:
         found = load_settings(config)
-        _serve(found, host, port, health_port)
+        _serve(found, host, port, health_port, metrics_listen)
 
 
 @command.command("token")
@@ -66,7 +68,7 @@ def token(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON obje
     out.print(f'for [gate.producers.NAME] tokens = [...]: "{digest}"')
 
 
-def _serve(chosen: Settings, host: str, port: int, health_port: int | None) -> None:
+def _serve(chosen: Settings, host: str, port: int, health_port: int | None, metrics_listen: str | None) -> None:
     from hopwatch.cli.gate_builder import build_gate, open_registry
     from hopwatch.gate.app import build_app
     from hopwatch.gate.outlets import OutletError
@@ -87,7 +89,10 @@ def _serve(chosen: Settings, host: str, port: int, health_port: int | None) -> N
     told = f"hopwatch: the gate is at {listening.url}, which {asks}; Ctrl-C ends it"
     for said in _find_rule_errors(registry, made):
         words.print(f"hopwatch: {said}")
-    with signals.stop_on_signals(stop):
+    metrics = metrics_server.serve_accounts(
+        metrics_listen, made.accounts, lambda said: words.print(f"hopwatch: {said}")
+    )
+    with signals.stop_on_signals(stop), metrics:
         served = build_app(registry, made)
         serve_app(served, listening, stop, lambda: words.print(told))
 

@@ -1,22 +1,38 @@
-"""Metrics endpoint of ``hopwatch run``; wired here, because only commands know both results and alerts."""
+"""Metrics endpoints of commands; wired here, because only commands know both results and alerts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Final
 
+import typer
+
+from hopwatch import __version__
 from hopwatch.cli import console
 from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.errors import ConfigurationError, DependencyError
+from hopwatch.probes.contract.addresses import ListenAddress, parse_listen_address
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from prometheus_client import CollectorRegistry
     from sqlalchemy import Engine
 
     from hopwatch.monitor.metrics.snapshot import StoreSnapshot
     from hopwatch.monitor.settings import Settings
     from hopwatch.monitor.spark.job import JobContext
     from hopwatch.monitor.stream_config import StreamConfig
+    from hopwatch.probes.metrics.account import ComponentAccounts
+    from hopwatch.probes.metrics.server import MetricsServer
+
+FLAG: Final = "--metrics-listen"
+MetricsListen = Annotated[
+    str | None,
+    typer.Option(FLAG, metavar="HOST:PORT", help="Where GET /metrics is served, for scrapers alone: nobody is asked."),
+]
 
 
 @contextmanager
@@ -30,9 +46,11 @@ def serve_metrics(place: JobContext, chosen: Settings) -> Iterator[JobContext]:
     if chosen.metrics.listen is None:
         yield place
         return
+    import structlog
+
+    from hopwatch.monitor.metrics.exposition import build_registry
     from hopwatch.monitor.metrics.folding import plan_folding
     from hopwatch.monitor.metrics.recorder import MetricsRecorder
-    from hopwatch.monitor.metrics.server import PATH, MetricsServer
     from hopwatch.monitor.metrics.store_poller import StorePoller
     from hopwatch.monitor.store import dialect, figures, schema
 
@@ -43,18 +61,75 @@ def serve_metrics(place: JobContext, chosen: Settings) -> Iterator[JobContext]:
         begins = figures.read_starting_point(connection, place.rules)
     nodes = {stream: of.pathway.nodes for stream, of in place.rules.items()}
     of_all = MetricsRecorder(place.rules, plan_folding(nodes, chosen.metrics.most_series), clock, begins)
-    host, port = chosen.metrics.listen
-    server = MetricsServer(host, port, of_all.known)
+    log = structlog.get_logger("hopwatch")
+
+    def report(why: str) -> None:
+        log.error("the page of metrics cannot be made", why=why)
+
+    server = _open_server(chosen.metrics.listen, build_registry(of_all.known), report, "[metrics] listen")
     reading = StorePoller(lambda: _read_figures(engine, place.rules, clock.now_us()), of_all.read, clock)
     reading.start()
     server.start()
-    console.stderr().print(f"hopwatch: metrics are at http://{f'[{host}]' if ':' in host else host}:{port}{PATH}")
+    console.stderr().print(f"hopwatch: {_announce(chosen.metrics.listen)}")
     try:
         yield replace(place, observer=of_all.committed)
     finally:
         reading.stop()
         server.close()
         engine.dispose()
+
+
+@contextmanager
+def serve_accounts(
+    listen: str | None, build_accounts: Callable[[], ComponentAccounts], report: Callable[[str], None]
+) -> Iterator[None]:
+    """Serve the accounts of a component while the block runs, if an address is given.
+
+    Raises:
+        ConfigurationError: it is no address.
+        DependencyError: the address is not available.
+    """
+    if listen is None:
+        yield
+        return
+    try:
+        address = parse_listen_address(listen)
+    except ValueError as error:
+        raise ConfigurationError(f"{FLAG}: {error}") from None
+    from hopwatch.probes.metrics.catalog import COMPONENT_METRICS
+    from hopwatch.probes.metrics.exposition import build_registry
+    from hopwatch.probes.metrics.samples import build_samples
+
+    registry = build_registry(COMPONENT_METRICS, lambda: build_samples(build_accounts(), __version__))
+    server = _open_server(address, registry, lambda why: report(f"the page of metrics cannot be made: {why}"), FLAG)
+    server.start()
+    report(_announce(address))
+    try:
+        yield
+    finally:
+        server.close()
+
+
+def _open_server(
+    address: ListenAddress, registry: CollectorRegistry, report: Callable[[str], None], said_by: str
+) -> MetricsServer:
+    """Open the server at an address that a key or a flag has said.
+
+    Raises:
+        DependencyError: the address is not available.
+    """
+    from hopwatch.probes.metrics.server import MetricsAddressError, MetricsServer
+
+    try:
+        return MetricsServer(*address, registry, report)
+    except MetricsAddressError as error:
+        raise DependencyError(f"{error}; name another place in {said_by}, or leave it out") from None
+
+
+def _announce(address: ListenAddress) -> str:
+    from hopwatch.probes.metrics.server import PATH
+
+    return f"metrics are at http://{address}{PATH}"
 
 
 def _read_figures(engine: Engine, rules: Mapping[str, StreamConfig], now_us: int) -> StoreSnapshot:

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from hopwatch.cli import console, signals
+from hopwatch.cli import console, metrics_server, signals
 from hopwatch.cli.configuration import load_streams
+from hopwatch.cli.metrics_server import MetricsListen
 from hopwatch.monitor.errors import ConfigurationError, TapDownError
 from hopwatch.probes.contract.limits import NAME_PATTERN
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
+from hopwatch.probes.metrics.account import ComponentAccounts
+from hopwatch.probes.metrics.catalog import JSONL_TAP, KAFKA_TAP
 from hopwatch.probes.taps.avro import AvroFraming
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
@@ -79,6 +82,7 @@ def jsonl(  # noqa: PLR0913 - one parameter a flag
     ignore_bad: IgnoreBad = False,
     no_id_text: NoIdText = False,
     bye: Bye = False,
+    metrics_listen: MetricsListen = None,
     as_json: AsJson = False,
 ) -> None:
     """Stamp each line of a file of JSON as it is written, or of a pipe."""
@@ -107,7 +111,9 @@ def jsonl(  # noqa: PLR0913 - one parameter a flag
         _print_message(f"the event time is at {time_path} of each line, written in {time_unit}")
         if not is_piped and kept is None:
             _print_message("without --state a restart begins at the file's end: what is written until then goes unseen")
-        with _closing_probe(stamping, around, as_json=as_json, bye=lambda: bye or source.is_over):
+        accounts = ComponentAccounts(JSONL_TAP, {stream: stamping.account})
+        metrics = metrics_server.serve_accounts(metrics_listen, lambda: accounts, _print_message)
+        with _closing_probe(stamping, around, as_json=as_json, bye=lambda: bye or source.is_over), metrics:
             JsonLinesTap(source, reader, stamping, around, kept).run()
 
 
@@ -142,6 +148,7 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     ignore_bad: IgnoreBad = False,
     no_id_text: NoIdText = False,
     bye: Bye = False,
+    metrics_listen: MetricsListen = None,
     as_json: AsJson = False,
 ) -> None:
     """Stamp each message of a topic, as one of a consumer group.
@@ -173,7 +180,9 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
         stamping = TapStamper(opened, stamp, around, are_bad_messages=not ignore_bad)
         _print_message(f"following {topic.place} as one of the group {group}, stamps go to {find_sink_url(sink)}")
         _print_message(f"the event time is {time_spot.describe(time_unit)}")
-        with _closing_probe(stamping, around, as_json=as_json, bye=lambda: bye):
+        accounts = ComponentAccounts(KAFKA_TAP, {stream: stamping.account})
+        metrics = metrics_server.serve_accounts(metrics_listen, lambda: accounts, _print_message)
+        with _closing_probe(stamping, around, as_json=as_json, bye=lambda: bye), metrics:
             KafkaTap(topic, reader, stamping, around).run()
 
 
@@ -192,6 +201,7 @@ def http(  # noqa: PLR0913 - one parameter a flag
     ] = None,
     no_id_text: NoIdText = False,
     bye: Bye = False,
+    metrics_listen: MetricsListen = None,
     as_json: AsJson = False,
 ) -> None:
     """Stamp what is posted to /v1/observations, see /openapi.json."""
@@ -209,7 +219,8 @@ def http(  # noqa: PLR0913 - one parameter a flag
             _print_message("any name of a node is taken: --config or --allow say which there are")
         try:
             listening = f"listening on http://{host}:{port}, without authentication"
-            serve_app(build_app(intake), ServerAddress(host, port), around.stop, lambda: _print_message(listening))
+            with metrics_server.serve_accounts(metrics_listen, intake.accounts, _print_message):
+                serve_app(build_app(intake), ServerAddress(host, port), around.stop, lambda: _print_message(listening))
         finally:
             intake.close(bye=bye)
             refused = intake.books.refused_requests

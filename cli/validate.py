@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hopwatch.cli import console, signals
+from hopwatch.cli import console, metrics_server, signals
 from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
+from hopwatch.cli.metrics_server import MetricsListen
 from hopwatch.cli.tap import NoIdText
 from hopwatch.gate.framing import ValueFraming
 from hopwatch.monitor.clock import SystemClock
@@ -17,6 +18,8 @@ from hopwatch.monitor.errors import ConfigurationError, TransportError
 from hopwatch.monitor.store import dialect
 from hopwatch.probes.contract.kafka import SCHEME as KAFKA
 from hopwatch.probes.contract.kafka import KafkaPlace
+from hopwatch.probes.metrics.account import ComponentAccounts
+from hopwatch.probes.metrics.catalog import VALIDATOR
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
 from hopwatch.probes.values import TimeUnit
@@ -69,6 +72,7 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
         bool, typer.Option("--from-start", help="A new group begins at the topic's start, not at its end.")
     ] = False,
     no_id_text: NoIdText = False,
+    metrics_listen: MetricsListen = None,
     as_json: Annotated[bool, typer.Option("--json", help="At the end, the counts as one JSON object.")] = False,
 ) -> None:
     """Validate a topic: copy what is valid, set aside the rest."""
@@ -92,9 +96,12 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
         _print_message(
             f"{where}: what may enter {stream} goes to {outputs.validated}, what may not to {outputs.rejected}"
         )
+        accounts = ComponentAccounts(VALIDATOR, {stream: validator.account})
+        metrics = metrics_server.serve_accounts(metrics_listen, lambda: accounts, _print_message)
         validator.stamping.start()
         try:
-            validator.run()
+            with metrics:
+                validator.run()
         finally:
             # Without a bye the monitor knows that some stamps may be missing.
             validator.stamping.close(bye=not validator.is_in_doubt)

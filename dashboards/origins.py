@@ -16,6 +16,7 @@ import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hopwatch.monitor.settings.dashboard import parse_origin
+from hopwatch.probes.once_per_cause import OncePerCause
 
 MAX_WARNED: Final = 16
 """Most refused origins that are logged, once each: a client can invent any number of them."""
@@ -35,7 +36,7 @@ class OriginMiddleware:
         self._app = app
         self._allowed = {parse_origin(url) for url in urls}
         self._machine_names = {_LOCAL, socket.gethostname().lower()}
-        self._warned: set[str] = set()
+        self._warned = OncePerCause(MAX_WARNED)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or refuse it."""
@@ -66,8 +67,7 @@ class OriginMiddleware:
 
     def _warn(self, origin: str) -> None:
         shown = f"{origin:.{MAX_SHOWN}}"
-        if shown not in self._warned and len(self._warned) < MAX_WARNED:
-            self._warned.add(shown)
+        if self._warned.is_new(shown):
             advice = "if people open the dashboard there, add it to [dashboard] origins"
             _log.warning("a page of another origin was refused", origin=shown, advice=advice)
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from hopwatch.monitor.errors import DependencyError
 from hopwatch.monitor.settings.dashboard import LoginSettings
+from hopwatch.probes.metrics.account import Account
 
 APP: Final = Path(__file__).with_name("app.py")
 REQUIRED_PACKAGES: Final = ("streamlit", "uvicorn")
@@ -58,17 +59,19 @@ def open_socket(host: str, port: int) -> socket.socket:
     return place
 
 
-def serve(
+def serve(  # noqa: PLR0913 - what a flag or a key each says
     config: Path,
     place: socket.socket,
     opened_at: Iterable[str] = (),
     *,
     base_path: str = "",
     login: LoginSettings | None = None,
+    requests: Account | None = None,
 ) -> None:
     """Serve the dashboard over the store of a configuration; return when SIGINT or SIGTERM ends it.
 
-    It is below ``base_path`` of its host. ``opened_at`` are URLs at which people open it beside this machine's own.
+    It is below ``base_path`` of its host. ``opened_at`` are URLs at which people open it beside this machine's own;
+    ``requests`` keeps their account.
     """
     import streamlit as st  # noqa: PLC0415 - a second, and of use here alone
     import uvicorn  # noqa: PLC0415
@@ -78,6 +81,7 @@ def serve(
     from hopwatch.dashboards.connections import BoundedHttpProtocol  # noqa: PLC0415
     from hopwatch.dashboards.origins import OriginMiddleware  # noqa: PLC0415
     from hopwatch.dashboards.static_cache import StaticCacheMiddleware  # noqa: PLC0415
+    from hopwatch.probes.http.request_count import RequestCountMiddleware  # noqa: PLC0415
 
     host, port, *_ = place.getsockname()
     secrets = login_page.build_secrets(login) if login is not None else None
@@ -87,7 +91,8 @@ def serve(
         flags["server.cookieSecret"] = secrets[login_page.AUTH]["cookie_secret"]
     bootstrap.load_config_options({name.replace(".", "_"): value for name, value in flags.items()})
     sys.argv = [str(APP), str(config.absolute())]
-    app = OriginMiddleware(StaticCacheMiddleware(st.App(APP, secrets=secrets)), opened_at)
+    guarded = OriginMiddleware(StaticCacheMiddleware(st.App(APP, secrets=secrets)), opened_at)
+    app = RequestCountMiddleware(guarded, requests or Account())
     served = uvicorn.Config(
         app,
         http=BoundedHttpProtocol,

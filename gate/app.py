@@ -23,6 +23,7 @@ from hopwatch.probes.http import handlers
 from hopwatch.probes.http.handlers import HealthAnswer
 from hopwatch.probes.http.limits import BODY_METHODS, App, BodyLimit, LimitMiddleware, Limits, Scope
 from hopwatch.probes.http.problems import MAX_FAULTS, Fault, HttpProblem, json_pointer
+from hopwatch.probes.http.request_count import RequestCountMiddleware
 
 MAX_REQUESTS: Final = 1_024
 """Maximum number of concurrent requests; most of them wait for a transport and cost only the memory of their bodies."""
@@ -84,9 +85,8 @@ def build_app(registry: Registry, gate: Gate | None = None, limits: Limits | Non
 
     api.add_exception_handler(confluent.ConfluentError, _on_refusal)
     api.add_exception_handler(RequestValidationError, _on_invalid)
-    return AuthenticationMiddleware(
-        LimitMiddleware(api, limits or Limits(MAX_BODY_BYTES, MAX_REQUESTS), _body_limit), producers
-    )
+    limited = LimitMiddleware(api, limits or Limits(MAX_BODY_BYTES, MAX_REQUESTS), _body_limit)
+    return RequestCountMiddleware(AuthenticationMiddleware(limited, producers), gate.requests)
 
 
 def _body_limit(scope: Scope) -> BodyLimit:

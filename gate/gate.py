@@ -14,6 +14,8 @@ from hopwatch.gate.outlets import Outlet, OutletError
 from hopwatch.gate.producers import Producers
 from hopwatch.probes.clock import Clock
 from hopwatch.probes.http.problems import HttpProblem
+from hopwatch.probes.metrics.account import REQUEST_OUTCOMES, Account, ComponentAccounts
+from hopwatch.probes.metrics.catalog import GATE
 
 FRESH_NS: Final = 1_000_000_000
 """Period for which the result of the transport check is cached, in ns."""
@@ -25,8 +27,13 @@ class Gate:
     def __init__(self, intakes: Mapping[str, EventIntake], clock: Clock, producers: Producers | None = None) -> None:
         """Take the entrances and their producers; nothing runs before :meth:`lifespan`."""
         self.intakes, self.clock, self.producers = dict(intakes), clock, producers or Producers()
+        self.requests = Account(REQUEST_OUTCOMES)
         self._lock = Lock()
         self._checked_ns, self._fault = -FRESH_NS - 1, ""
+
+    def accounts(self) -> ComponentAccounts:
+        """Return the accounts of its requests, and of the events of each stream."""
+        return ComponentAccounts(GATE, {stream: of.account for stream, of in self.intakes.items()}, self.requests)
 
     def check_outlets(self) -> None:
         """Check that every transport can be written to.

@@ -20,6 +20,7 @@ from hopwatch.gate.rules import Action, Claims
 from hopwatch.gate.stamper import GateStamper
 from hopwatch.probes.clock import Clock
 from hopwatch.probes.http.problems import MAX_FAULTS, Fault, HttpProblem
+from hopwatch.probes.metrics.account import GATE_OUTCOMES, Account, DropReason, Output, Receipt, RefusalReason
 
 MIN_REMEMBERED: Final = 250_000
 """Minimum number of recent events per stream for which a repeat is recognized."""
@@ -100,6 +101,7 @@ class EventIntake:
         """Take the parts."""
         self.stream, self.subject, self.policy = entrance.stream, entrance.subject, entrance.policy
         self.outlet, self.rejected, self.stamping = outlet, rejected, stamping
+        self.account = Account(GATE_OUTCOMES)
         self._clock = clock
         self._waiting = 0
         self._recent: RecentMap[bytes, _KnownEvent | _KnownEventTuple] = RecentMap(MIN_REMEMBERED)
@@ -116,30 +118,41 @@ class EventIntake:
         Raises:
             HttpProblem: without ``each``, one of them was refused, or not written or kept; or too many requests wait.
         """
+        with self.account.open_receipt(len(sent)) as receipt:
+            return await self._accept_unless_busy(sent, codec, producer, receipt, each=each, keeps=keeps)
+
+    async def _accept_unless_busy(  # noqa: PLR0913 - those of accept
+        self, sent: Sequence[SentEvent], codec: Codec, producer: str, receipt: Receipt, *, each: bool, keeps: bool
+    ) -> list[EventResult]:
         if self._waiting >= MAX_WAITING:
+            receipt.refuse(len(sent), RefusalReason.BUSY)
             told = f"{MAX_WAITING} requests wait for the transport of {self.stream} already: come again"
             raise HttpProblem(HTTPStatus.SERVICE_UNAVAILABLE, "busy", told)
         self._waiting += 1
         try:
-            return await self._accept(sent, codec, producer, each=each, keeps=keeps)
+            return await self._accept(sent, codec, producer, receipt, each=each, keeps=keeps)
         finally:
             self._waiting -= 1
 
-    async def _accept(
-        self, sent: Sequence[SentEvent], codec: Codec, producer: str, *, each: bool, keeps: bool
+    async def _accept(  # noqa: PLR0913 - those of accept
+        self, sent: Sequence[SentEvent], codec: Codec, producer: str, receipt: Receipt, *, each: bool, keeps: bool
     ) -> list[EventResult]:
         arrived_us = self._clock.wall_ns() // 1_000
         new: dict[bytes, _NewEvent] = {}
         looked = [self._check_event(one, codec, new, arrived_us) for one in sent]
         bad = [one for one in looked if one.known.status >= EventStatus.TAKEN_ID]
-        keeping = self._write_rejected(bad, arrived_us, producer) if bad and keeps else None
+        keeping = self._write_rejected(bad, arrived_us, producer, receipt) if bad and keeps else None
+        if not keeps:
+            receipt.refuse(len(bad), RefusalReason.REJECTED)
         if bad and not each:
+            receipt.refuse(len(looked) - len(bad), RefusalReason.BATCH)
             for one in new.values():
                 rules.release_claims(one.claims)
             if keeping is not None and (unkept := await asyncio.shield(keeping)):
                 raise _not_kept_problem(len(unkept))
             raise _refusal_problem([one.known for one in bad], len(looked))
-        self._write_new(new, producer, keeps=keeps)
+        receipt.drop(len(looked) - len(bad) - len(new), DropReason.REPEAT)
+        self._write_new(new, producer, receipt, keeps=keeps)
         for writing in {one.known.writing for one in looked if one.known.writing is not None}:
             await asyncio.shield(writing)
         unkept = frozenset() if keeping is None else await asyncio.shield(keeping)
@@ -181,16 +194,20 @@ class EventIntake:
         found = self._recent.get(event_id)
         return _KnownEvent(*found) if isinstance(found, tuple) else found
 
-    def _write_new(self, new: Mapping[bytes, _NewEvent], producer: str, *, keeps: bool) -> None:
+    def _write_new(self, new: Mapping[bytes, _NewEvent], producer: str, receipt: Receipt, *, keeps: bool) -> None:
         """Write the new events, and remember each from now on."""
         for event_id, one in new.items():
             if keeps or one.known.status is EventStatus.ENTERED:
                 self._recent.put(event_id, one.known)
-        self._write([one for one in new.values() if one.known.status is EventStatus.ENTERED], self.outlet, producer)
+        held = [one for one in new.values() if one.known.status is EventStatus.HELD]
+        entered = [one for one in new.values() if one.known.status is EventStatus.ENTERED]
+        self._write(entered, self.outlet, producer, receipt)
         if keeps:
-            self._write([one for one in new.values() if one.known.status is EventStatus.HELD], self.rejected, producer)
+            self._write(held, self.rejected, producer, receipt)
+        else:
+            receipt.refuse(len(held), RefusalReason.REJECTED)
 
-    def _write(self, new: Sequence[_NewEvent], outlet: Outlet, producer: str) -> None:
+    def _write(self, new: Sequence[_NewEvent], outlet: Outlet, producer: str, receipt: Receipt) -> None:
         """Hand events to the transport; a repeat of one of them waits for the same write."""
         if not new:
             return
@@ -198,6 +215,7 @@ class EventIntake:
         writing: asyncio.Future[None] = loop.create_future()
         for one in new:
             one.known.writing = writing
+        receipt.hand_on(len(new))
         try:
             leaving = [self._build_outgoing(one, producer) for one in new]
             outlet.write(leaving, lambda failed: loop.call_soon_threadsafe(self._on_written, new, writing, failed))
@@ -215,7 +233,7 @@ class EventIntake:
 
     def _on_written(self, new: Sequence[_NewEvent], writing: asyncio.Future[None], failed: frozenset[bytes]) -> None:
         """Complete a write: forget the events that failed, release the waiting requests, and stamp the rest."""
-        written = []
+        written: list[_NewEvent] = []
         for one in new:
             event_id, known = one.judged.event_id, one.known
             if event_id in failed:
@@ -226,6 +244,7 @@ class EventIntake:
             known.writing = None
             if known.status is EventStatus.ENTERED and not known.faults:
                 self._recent.put(event_id, (known.sent_hash, known.content_hash, known.schema, known.arrived_us))
+        self.account.refuse(len(new) - len(written), RefusalReason.NOT_WRITTEN)
         if not writing.done():
             writing.set_result(None)
         self._stamp(written)
@@ -237,12 +256,14 @@ class EventIntake:
                 self._stamp_rejected(judged, known.arrived_us)
             else:
                 entered.append(judged)
+        self.account.emit(len(entered), Output.STREAM)
+        self.account.emit(len(written) - len(entered), Output.QUARANTINE)
         if entered:
             ids_, times_us = [one.event_id for one in entered], [one.event_us for one in entered]
             self.stamping.stamp_entered(ids_, times_us, written[0].known.arrived_us, self._clock.wall_ns() // 1_000)
 
     def _write_rejected(
-        self, bad: Sequence[_RequestEvent], arrived_us: int, producer: str
+        self, bad: Sequence[_RequestEvent], arrived_us: int, producer: str, receipt: Receipt
     ) -> asyncio.Future[frozenset[bytes]]:
         """Write refused events to quarantine and stamp them; the future returns the ids of those that failed."""
         refused, leaving = [], []
@@ -258,11 +279,14 @@ class EventIntake:
         keeping: asyncio.Future[frozenset[bytes]] = loop.create_future()
 
         def settle(unkept: frozenset[bytes]) -> None:
-            for one in refused:
-                if one.event_id not in unkept:
-                    self._stamp_rejected(one, arrived_us)
+            kept = [one for one in refused if one.event_id not in unkept]
+            self.account.emit(len(kept), Output.QUARANTINE)
+            self.account.refuse(len(refused) - len(kept), RefusalReason.NOT_WRITTEN)
+            for one in kept:
+                self._stamp_rejected(one, arrived_us)
             keeping.set_result(unkept)
 
+        receipt.hand_on(len(refused))
         try:
             self.rejected.write(leaving, lambda failed: loop.call_soon_threadsafe(settle, failed))
         except OutletError:

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
+from hopwatch.probes.once_per_cause import OncePerCause
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.topic import get_kafka_error
 
@@ -53,7 +54,7 @@ class KafkaRetry:
 
     def __init__(self, around: RunContext) -> None:
         """Begin without an outage."""
-        self._context, self._is_reported, self._stopped_s = around, False, 0.0
+        self._context, self._reported, self._stopped_s = around, OncePerCause(), 0.0
 
     def call(self, call: Callable[[], T]) -> T:
         """Call until it succeeds, and return the result.
@@ -77,8 +78,7 @@ class KafkaRetry:
         Raises:
             StoppedError: the stop was requested too long ago.
         """
-        if not self._is_reported:
-            self._is_reported = True
+        if self._reported.is_new():
             self._context.report(f"the calls to the brokers fail: {what.str()}: retrying, nothing is lost")
         if not self._context.stop.wait(RETRY_S):
             return
@@ -90,8 +90,7 @@ class KafkaRetry:
 
     def reset(self) -> None:
         """Report the end of an outage."""
-        if self._is_reported:
-            self._is_reported = False
+        if self._reported.rearm():
             self._context.report("the brokers answer again")
 
 

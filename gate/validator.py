@@ -19,12 +19,14 @@ from hopwatch.gate.stamper import GateStamper
 from hopwatch.gate.topic_source import MAX_RECORDS, TopicSource
 from hopwatch.gate.transactions import OutputRecord, TransactionalWriter
 from hopwatch.probes.message_headers import MessageIdentity
+from hopwatch.probes.metrics.account import VALIDATOR_OUTCOMES, Account, Output, Receipt, RefusalReason, Settlement
+from hopwatch.probes.once_per_cause import OncePerCause
 from hopwatch.probes.taps.context import RunContext
 
 REPORT_EVERY_S: Final = 10.0
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class ValidatorCounts:
     """Counts of records read, validated and rejected; quarantined records count as rejected."""
 
@@ -61,10 +63,19 @@ class Validator:
         self._source, self._checker, self._writer = source, validating, turns
         self.stamping, self._context = stamping, around
         self._max_records = MAX_RECORDS
-        self.counts = ValidatorCounts()
+        self.account = Account(VALIDATOR_OUTCOMES)
         self._reported, self._reported_s = str(self.counts), around.monotonic_s()
         self.is_in_doubt = False
         """Whether it ended without knowing if its last transaction was committed, and so without its stamps."""
+
+    @property
+    def counts(self) -> ValidatorCounts:
+        """Counts of the records that were written and committed."""
+        parts = self.account.snapshot()
+        validated = parts.total(Settlement.EMITTED, Output.STREAM)
+        return ValidatorCounts(
+            parts.total(Settlement.EMITTED), validated, parts.total(Settlement.EMITTED, Output.QUARANTINE)
+        )
 
     def run(self) -> None:
         """Run until a stop is requested.
@@ -89,11 +100,14 @@ class Validator:
         arrived_us = self._context.wall_us()
         for message in self._source.read_history(messages):
             self._check_message(message, arrived_us)
-        looked = [self._check_message(message, arrived_us) for message in messages]
-        if looked:
-            self._write(looked, messages, arrived_us)
+        with self.account.open_receipt(len(messages)) as receipt:
+            looked = [self._check_message(message, arrived_us) for message in messages]
+            if looked:
+                self._write(looked, messages, arrived_us, receipt)
 
-    def _write(self, looked: Sequence[_CheckedRecord], messages: Sequence[Message], arrived_us: int) -> None:
+    def _write(
+        self, looked: Sequence[_CheckedRecord], messages: Sequence[Message], arrived_us: int, receipt: Receipt
+    ) -> None:
         read = self._source.find_next_offsets(messages)
         self.is_in_doubt = True
         if not self._writer.write([one.output for one in looked], read, self._source.group_metadata()):
@@ -103,10 +117,14 @@ class Validator:
                 self.is_in_doubt = False
                 # The batch may have been too large for the timeout.
                 self._max_records = max(1, self._max_records // 2)
+                receipt.refuse(len(looked), RefusalReason.NOT_WRITTEN)
                 return
         self.is_in_doubt = False
         self._max_records = min(MAX_RECORDS, 2 * self._max_records)
         self._source.mark_done(read)
+        entered = sum(one.may_enter for one in looked)
+        receipt.emit(entered, Output.STREAM)
+        receipt.emit(len(looked) - entered, Output.QUARANTINE)
         self._stamp(looked, arrived_us)
 
     def _stamp(self, looked: Sequence[_CheckedRecord], arrived_us: int) -> None:
@@ -119,9 +137,6 @@ class Validator:
             if not may_enter:
                 booked_us = arrived_us if judged.is_stale else judged.event_us
                 self.stamping.stamp_rejected(judged.event_id, booked_us, arrived_us, judged.reason)
-        self.counts.read += len(looked)
-        self.counts.validated += len(entered)
-        self.counts.rejected += len(looked) - len(entered)
 
     def _check_message(self, message: Message, arrived_us: int) -> _CheckedRecord:
         """Check a message, and claim its unique values from then on."""
@@ -139,14 +154,13 @@ class Validator:
 
     def _check_record(self, record: TopicRecord, arrived_us: int) -> CheckedEvent:
         """Check a record; wait for the registry while its schema is not cached."""
-        is_told = False
+        reported = OncePerCause()
         while True:
             try:
                 return self._checker.check(record, arrived_us)
             except SchemaStoreError as error:
-                if not is_told:
+                if reported.is_new():
                     self._context.report(f"{error}: waiting for it, nothing is lost")
-                    is_told = True
                 if self._context.stop.wait(RETRY_S):
                     raise StoppedError from None
 

@@ -25,6 +25,7 @@ from hopwatch.probes.contract.envelope import decode, encode
 from hopwatch.probes.contract.limits import MONITOR_STREAM, WINDOW_MS, WINDOW_US
 from hopwatch.probes.drop_counts import DropCounts
 from hopwatch.probes.instance import ProbeInstance
+from hopwatch.probes.once_per_cause import OncePerCause
 from hopwatch.probes.packing import BATCH_OBSERVATIONS, PackedBatch
 from hopwatch.probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, POSSIBLE_WINDOW, Refusals, Stamp, StampArrays
 from hopwatch.probes.sinks import Sink
@@ -86,7 +87,7 @@ class Sender:
         self.dropped_total = 0
         self._examples: dict[str, str] = {}
         self._causes: set[str] = set()
-        self._logged_causes: set[str] = set()
+        self._logged = OncePerCause()
         self.seq = 0
         self.complete_through_us = instance.epoch_us
         # The moment up to which a tap has read its source; None for a probe that stamps live messages.
@@ -447,9 +448,8 @@ class Sender:
     def _log_causes(self) -> None:
         """Log each cause of drops once, so that the service's log shows that something is wrong."""
         with self._lock:
-            new = self._causes - self._logged_causes
-            self._logged_causes |= new
-        for cause in sorted(new):
+            new = [cause for cause in sorted(self._causes) if self._logged.is_new(cause)]
+        for cause in new:
             who, got = self.instance, f"; got {self._examples[cause]}" if cause in self._examples else ""
             why = self.backlog.faults.get(cause) or _CAUSE_HINTS.get(cause, cause)
             _log.warning("a probe of %s at %s drops observations: %s%s", who.stream, who.node, why, got)

@@ -17,6 +17,7 @@ from hopwatch.alerts.storage import outbox
 from hopwatch.alerts.storage.outbox import ChannelBacklog
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.store.dialect import StoreLock
+from hopwatch.probes.once_per_cause import OncePerCause
 
 UNKNOWN_CHANNEL: Final = "no channel of this name is configured"
 
@@ -45,7 +46,7 @@ class Dispatcher:
         }
         self._waiting: Mapping[str, ChannelBacklog] = {}
         self._has_begun = False
-        self._unknown: set[str] = set()
+        self._unknown = OncePerCause()
 
     def deliver_due(self) -> list[DeliveryResult]:
         """Deliver what is due now, one channel after the other; return the result of each delivery.
@@ -76,10 +77,9 @@ class Dispatcher:
     def _give_up(self, names: Iterable[str]) -> None:
         """Give up deliveries for channels that are no longer configured."""
         for name in names:
-            if name not in self._unknown:
+            if self._unknown.is_new(name):
                 known = ", ".join(self.workers) or "none"
                 log.error("what waits for a channel is given up: " + UNKNOWN_CHANNEL, channel=name, known=known)
-            self._unknown.add(name)
             for delivery in outbox.query_due(self._engine, self._clock.now_us(), channel=name):
                 self.writer.write(partial(outbox.mark_dead, self._engine, delivery, UNKNOWN_CHANNEL))
 

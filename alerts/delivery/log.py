@@ -11,6 +11,7 @@ from contextlib import suppress
 import structlog
 
 from hopwatch.monitor.errors import HopwatchError
+from hopwatch.probes.once_per_cause import OncePerCause
 
 _log = structlog.get_logger("hopwatch")
 
@@ -45,17 +46,15 @@ class FailureLog:
 
     def __init__(self, subject: str) -> None:
         """Name what it is."""
-        self._subject, self._is_failing = subject, False
+        self._subject, self._failing = subject, OncePerCause()
 
     def log_failure(self, raised: Exception) -> None:
         """Log the failure, if it worked before."""
-        if not self._is_failing:
+        if self._failing.is_new():
             why = str(raised) if isinstance(raised, HopwatchError) else describe_fault(raised)
             warning("alerts wait, nothing is lost", what=self._subject, why=why)
-        self._is_failing = True
 
     def log_recovery(self) -> None:
         """Log the recovery, if it failed before."""
-        if self._is_failing:
+        if self._failing.rearm():
             info("alerts are delivered again", what=self._subject)
-        self._is_failing = False

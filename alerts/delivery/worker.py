@@ -19,6 +19,7 @@ from hopwatch.alerts.delivery.store_writer import StoreWriter
 from hopwatch.alerts.storage import outbox
 from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.clock import Clock
+from hopwatch.probes.once_per_cause import OncePerCause
 
 MAX_CONSECUTIVE_FAILURES: Final = 3
 """After so many failures in a row the channel counts as down: the other due notifications are not tried."""
@@ -61,7 +62,7 @@ class ChannelWorker:
     """Result that could not be recorded yet, and when it was sent."""
     _pause: tuple[int, int, str] | None = None
     """Start and end of the wait that the receiver asked for, and its reason."""
-    _is_failing: bool = False
+    _failing: OncePerCause = field(default_factory=OncePerCause)
 
     def deliver_due(self, is_over: Callable[[], bool] = lambda: False) -> list[DeliveryResult]:
         """Deliver what is due now, up to a hundred; stops early once ``is_over``. Returns the result of each.
@@ -113,11 +114,10 @@ class ChannelWorker:
     def _log_change(self, outcome: Outcome) -> None:
         """Log once that a channel fails, and once that it works again."""
         if isinstance(outcome, Accepted):
-            if self._is_failing:
+            if self._failing.rearm():
                 log.info("a channel takes notifications again", channel=self.name)
-        elif not self._is_failing:
+        elif self._failing.is_new():
             log.warning("a channel has not taken a notification", channel=self.name, why=outcome.why)
-        self._is_failing = isinstance(outcome, Failure)
 
     def _count(self, result: DeliveryResult) -> None:
         is_taken = isinstance(result.outcome, Accepted)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from hopwatch.monitor.metrics.metric import Label, Metric, MetricType
 from hopwatch.monitor.results import Verdict
+from hopwatch.probes.metrics.metric import Label, Metric, MetricType
 
 STREAM: Final = Label("stream")
 NODE: Final = Label("node")

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopwatch.monitor.metrics import catalog
-from hopwatch.monitor.metrics.metric import Metric
 from hopwatch.monitor.results import UNINFORMATIVE, NodeResult, Verdict, WindowResult
 from hopwatch.monitor.stream_config import StreamConfig
+from hopwatch.probes.metrics.metric import Metric
 
 Int64s = NDArray[np.int64]
 _Result = TypeVar("_Result")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hopwatch.monitor.metrics.catalog import MONITOR_METRICS, NODE_METRICS, STREAM_METRICS
-from hopwatch.monitor.metrics.metric import Metric
+from hopwatch.probes.metrics.metric import Metric
 
 
 def _count_series(metrics: Iterable[Metric]) -> int:

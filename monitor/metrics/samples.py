@@ -8,9 +8,9 @@ from typing import Final, TypeVar
 
 from hopwatch.monitor.metrics import catalog
 from hopwatch.monitor.metrics.counters import NODE_COLUMNS, STREAM_COLUMNS
-from hopwatch.monitor.metrics.metric import MAX_OPEN_SERIES, Metric, Sample
 from hopwatch.monitor.metrics.snapshot import MetricsSnapshot
 from hopwatch.monitor.results import OTHER, UNINFORMATIVE, NodeResult, Quantiles, Verdict, WindowResult
+from hopwatch.probes.metrics.metric import MAX_OPEN_SERIES, Metric, Sample
 
 RECENT_US: Final = 600_000_000
 """For how long after it was due to be judged the newest final window is shown, by the watermark."""

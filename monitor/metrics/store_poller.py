@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.metrics.snapshot import StoreSnapshot
+from hopwatch.probes.once_per_cause import OncePerCause
 
 POLL_EVERY_S: Final = 15.0
 """As often as Prometheus commonly scrapes."""
@@ -35,13 +36,14 @@ class StorePoller:
 
     def run(self) -> None:
         """Read until it is stopped, at once and then every ``EVERY_S``."""
-        is_told = False
+        logged = OncePerCause()
         while True:
             figures, why = self._try()
             self.take(figures)
-            if why and not is_told:
+            if not why:
+                logged.rearm()
+            elif logged.is_new():
                 _log.warning("the store cannot be read for metrics", why=why)
-            is_told = bool(why)
             if self.clock.wait(POLL_EVERY_S, self._stop):
                 return
 

@@ -26,6 +26,7 @@ from granian.server.embed import Server
 from hopwatch.probes.http.connections import ConnectionLimiter
 from hopwatch.probes.http.limits import App, Receive, Scope, Send, send_problem
 from hopwatch.probes.http.problems import HttpProblem
+from hopwatch.probes.once_per_cause import OncePerCause
 
 HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz"})
 MAX_HEALTH_CONNECTIONS: Final = 64
@@ -169,7 +170,7 @@ class ErrorMiddleware:
     def __init__(self, app: App) -> None:
         """Stand before an app."""
         self._app = app
-        self._logged: set[str] = set()
+        self._logged = OncePerCause()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run a request; an error ends it."""
@@ -180,8 +181,7 @@ class ErrorMiddleware:
                 raise
             at = traceback.extract_tb(error.__traceback__)[-1]
             told = f"{type(error).__name__} at {at.filename}:{at.lineno}"
-            if told not in self._logged:
-                self._logged.add(told)
+            if self._logged.is_new(told):
                 _log.error("a request failed by a fault of Hopwatch's own, %s: please report it", told)
 
 

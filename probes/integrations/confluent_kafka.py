@@ -20,6 +20,7 @@ from confluent_kafka import Consumer, Message, Producer, SerializingProducer
 
 from hopwatch.probes import Probe, message_headers
 from hopwatch.probes.clock import Clock, SystemClock
+from hopwatch.probes.once_per_cause import OncePerCause
 from hopwatch.probes.sinks import Sink
 
 UNMARKED: Final = "unmarked message"
@@ -81,7 +82,7 @@ class _Instrumented:
         self._client: Any = client
         self.hopwatch_probe = probe
         self._ignores = ignores
-        self._logged_causes: set[str] = set()
+        self._logged = OncePerCause()
 
     @property  # type: ignore[misc]  # read-only here, so that isinstance goes by the client
     def __class__(self) -> type:
@@ -107,8 +108,7 @@ class _Instrumented:
         if cause == UNMARKED and self._ignores:
             return
         self.hopwatch_probe.missed(cause)
-        if cause not in self._logged_causes:
-            self._logged_causes.add(cause)
+        if self._logged.is_new(cause):
             _log.warning("an instrumented client of confluent-kafka cannot stamp a message: %s", why)
 
 

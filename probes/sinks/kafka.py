@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from hopwatch.probes.clock import Clock, SystemClock
 from hopwatch.probes.contract.kafka import SECRETS, KafkaAccess, KafkaPlace, describe_error, read_secret
 from hopwatch.probes.contract.limits import MAX_RECORD_BYTES
+from hopwatch.probes.once_per_cause import OncePerCause
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer
@@ -71,7 +72,7 @@ class KafkaSink:
         self._failed: list[bytes] = []
         self._failed_s = float("-inf")
         self._has_given_up = False
-        self._logged: set[str] = set()
+        self._logged = OncePerCause()
 
     def check(self) -> None:
         """Check that the topic can be reached.
@@ -173,8 +174,7 @@ class KafkaSink:
 
     def _log_once(self, reason: str, why: str) -> None:
         """Log each reason of a failure once, keyed by ``reason``: the client's own words hold durations and counts."""
-        if reason not in self._logged:
-            self._logged.add(reason)
+        if self._logged.is_new(reason):
             _log.warning("the topic %s %s", self.place, why)
 
     def _now_s(self) -> float:

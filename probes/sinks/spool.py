@@ -23,6 +23,7 @@ from hopwatch.probes.contract.segment import (
     encode_frame,
     folder_name,
 )
+from hopwatch.probes.once_per_cause import OncePerCause
 
 SEGMENT_AGE_S: Final = 1.0
 MAX_BYTES: Final = 256 * 1024 * 1024
@@ -61,7 +62,7 @@ class SpoolSink:
         self._is_whole = True
         self.unpublished: list[Path] = []
         """Segments with synced records that could not be published."""
-        self._logged: set[str] = set()
+        self._logged = OncePerCause()
 
     def check(self) -> None:
         """Create the folder, and a temporary file in it.
@@ -154,8 +155,7 @@ class SpoolSink:
 
     def _log_once(self, why: str) -> None:
         """Log each reason of a refusal once."""
-        if why not in self._logged:
-            self._logged.add(why)
+        if self._logged.is_new(why):
             _log.warning("the spool %s %s", self.folder, why)
 
     def _now_s(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from hopwatch.probes.once_per_cause import OncePerCause
 from hopwatch.probes.sinks import Sink
 from hopwatch.probes.sinks.spool import SpoolSink
 from hopwatch.probes.taps.context import RunContext
@@ -19,7 +20,7 @@ class BlockingSink:
     def __init__(self, sink: Sink, around: RunContext) -> None:
         """Wrap a sink."""
         self._sink, self._context = sink, around
-        self._is_waiting = False
+        self._waiting = OncePerCause()
         self.is_settled = True
         self.has_lost = False
         """True if stamps are lost for good, so that only a restart stamps those messages again."""
@@ -27,17 +28,15 @@ class BlockingSink:
     def send(self, record: bytes) -> bool:
         """Send a record, however long it takes; False if the tap stops before."""
         while not self._sink.send(record):
-            if not self._is_waiting:
+            if self._waiting.is_new():
                 self._context.report("the sink takes nothing: reading no further until it does")
-            self._is_waiting = True
             if self._context.stop.wait(RETRY_S):
                 # One more try, because the wait may have ended early.
                 is_taken = self._sink.send(record)
                 self.has_lost |= not is_taken
                 return is_taken
-        if self._is_waiting:
+        if self._waiting.rearm():
             self._context.report("the sink takes records again")
-        self._is_waiting = False
         return True
 
     def failed(self) -> Sequence[bytes]:

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from hopwatch import Probe
+from hopwatch.probes.metrics.account import TAP_OUTCOMES, Account, Output, RefusalReason
 from hopwatch.probes.taps.blocking_sink import BlockingSink
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.documents import SkippedMessage, StampableMessage
@@ -34,6 +35,7 @@ class TapStamper:
         """Take a probe and its sink; ``are_bad_messages``: count unreadable input as messages, and so as drops."""
         self.probe, self._sink = opened
         self.tally = TapTally()
+        self.account = Account(TAP_OUTCOMES)
         self._stamp_many = self.probe.arrived_many if side is StampSide.IN else self.probe.departed_many
         self._context, self._are_bad_messages = around, are_bad_messages
         self._untimed = UntimedMessages()
@@ -48,7 +50,7 @@ class TapStamper:
                 seen.append(one)
                 self._count_missed(self._untimed.add_good(one.event_us))
                 continue
-            self.tally.bad[one.reason] += 1
+            self._count_bad(one.reason, 1)
             if one.event_us is None:
                 self._count_untimed(one.reason, 1)
             else:
@@ -57,14 +59,20 @@ class TapStamper:
         if seen:
             message_ids, events_us = zip(*seen, strict=True)
             self._stamp_many(message_ids, np.array(events_us, np.int64))
+            self.account.receive(len(seen))
             self.tally.stamped += len(seen)
             self._unsettled += len(seen)
 
     def count_bad(self, reason: SkipReason, count: int) -> None:
         """Count unreadable messages; for the monitor they are drops of this node, and so never losses."""
-        self.tally.bad[reason] += count
+        self._count_bad(reason, count)
         self._count_untimed(reason, count)
         self._count_missed(self._untimed.flush(self._context.wall_us()))
+
+    def _count_bad(self, reason: SkipReason, count: int) -> None:
+        self.tally.bad[reason] += count
+        self.account.receive(count)
+        self.account.drop(count, reason)
 
     def _count_untimed(self, reason: SkipReason, count: int) -> None:
         self._untimed.add_bad(reason, count)
@@ -98,10 +106,13 @@ class TapStamper:
         # Ignore the result of flush: it is False after drops, and bad messages are drops.
         self.probe.flush(SETTLE_S)
         if self._sink.has_lost:
+            self.account.refuse(self._unsettled, RefusalReason.NOT_WRITTEN)
+            self._unsettled = 0
             raise TapSourceError(
                 "the sink could not keep what was stamped last: see to it and start again; the last position that was "
                 "kept is before that"
             )
         if self._sink.is_settled:
+            self.account.emit(self._unsettled, Output.STAMPS)
             self._unsettled = 0
         return self._sink.is_settled

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace, describe_error
 from hopwatch.probes.environment import read_variables
+from hopwatch.probes.once_per_cause import OncePerCause
 from hopwatch.probes.sinks.kafka import read_access
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
@@ -47,7 +48,7 @@ class SourceTopic:
         self._context = around
         self._is_reached = False
         self._errors: list[KafkaError] = []
-        self._reported_codes: set[int] = set()
+        self._reported = OncePerCause()
         try:
             self.place = KafkaPlace.parse(url)
             if url.removeprefix("kafka://").rstrip("/") == self.place.brokers:
@@ -131,8 +132,7 @@ class SourceTopic:
         if error.fatal() or error.code() in _FINAL:
             raise TapSourceError(f"the topic {self.place} cannot be read any more: {error.str()}: start again")
         # By code, as the text holds durations and counts.
-        if error.code() not in self._reported_codes:
-            self._reported_codes.add(error.code())
+        if self._reported.is_new(str(error.code())):
             self._context.report(
                 f"the topic {self.place} has trouble: {describe_error(error.str(), self.place.brokers)}: trying on"
             )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from hopwatch.monitor.metrics import catalog
-from hopwatch.monitor.metrics.metric import Metric, MetricType
+from hopwatch.probes.metrics.metric import Metric, MetricType
 
 OF_A_SCRAPE: Final = frozenset({"job", "instance"})
 """Labels that Prometheus adds itself."""

@@ -24,7 +24,6 @@ from hopwatch.demo.truth import NodeAction, Truth, count_entries, split_ids
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.limits import NOT_STAMPED
 from tests.demo.hand_clock import HandClock
-from tests.demo.nodes.test_node_probe import read_spool
 from tests.demo.spool_reader import read_spool
 
 PATIENCE_S = 120.0

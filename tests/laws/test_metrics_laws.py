@@ -9,11 +9,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.monitor.metrics.metric import MetricType
 from hopwatch.monitor.metrics.recorder import MetricsRecorder
 from hopwatch.monitor.metrics.samples import build_samples
 from hopwatch.monitor.results import CommittedBatch, Quantiles, Status, Verdict, WindowResult
 from hopwatch.monitor.settings.metrics import MIN_SERIES
+from hopwatch.probes.metrics.metric import MetricType
 from tests.support.metrics_page import STORE_SNAPSHOT, make_recorder, samples_of
 from tests.support.windows import at, window
 

@@ -12,10 +12,11 @@ from typing import Any, Final
 import pytest
 
 from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.metrics.exposition import build_registry
 from hopwatch.monitor.metrics.recorder import MetricsRecorder
-from hopwatch.monitor.metrics.server import MetricsServer
 from hopwatch.monitor.results import CommittedBatch, Quantiles, Verdict, WindowResult
 from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.probes.metrics.server import MetricsServer
 from servers.process import until
 from servers.prometheus import Prometheus, promtool
 from tests.support import shipped_files
@@ -44,7 +45,7 @@ def commit(of: MetricsRecorder, *results: WindowResult) -> None:
 @contextmanager
 def served(of: MetricsRecorder) -> Iterator[MetricsServer]:
     """Yield a server of what is measured."""
-    server = MetricsServer("127.0.0.1", 0, of.known)
+    server = MetricsServer("127.0.0.1", 0, build_registry(of.known), print)
     server.start()
     try:
         yield server

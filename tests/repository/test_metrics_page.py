@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 import pytest
@@ -10,11 +11,12 @@ import pytest
 from hopwatch.alerts.events import AlertKind
 from hopwatch.monitor.metrics import catalog
 from hopwatch.monitor.metrics.folding import MONITOR_SERIES, SERIES_PER_NODE, SERIES_PER_STREAM
-from hopwatch.monitor.metrics.metric import Metric
 from hopwatch.monitor.metrics.samples import RECENT_US
-from hopwatch.monitor.metrics.server import CUT_AFTER_S, MAX_CONNECTIONS, MAX_PER_ADDRESS
 from hopwatch.monitor.metrics.store_poller import POLL_EVERY_S
 from hopwatch.monitor.results import OTHER
+from hopwatch.probes.metrics.catalog import COMPONENT_METRICS
+from hopwatch.probes.metrics.metric import Metric
+from hopwatch.probes.metrics.server import CUT_AFTER_S, MAX_CONNECTIONS, MAX_PER_ADDRESS
 from tests.repository import ROOT
 from tests.support.shipped_files import ALERTS
 
@@ -32,15 +34,19 @@ def row(metric: Metric) -> str:
     return f"| `{metric.name}` | {metric.type} | {', '.join(labels)} | {metric.help} |"
 
 
-def table() -> list[str]:
-    """Return the table of all metrics, as the page has it."""
-    return ["| metric | type | labels | meaning |", "|---|---|---|---|", *map(row, catalog.ALL_METRICS)]
+def table(metrics: Iterable[Metric]) -> list[str]:
+    """Return the table of metrics, as the page has it."""
+    return ["| metric | type | labels | meaning |", "|---|---|---|---|", *map(row, metrics)]
 
 
-def test_the_table_is_that_of_the_declarations() -> None:
+@pytest.mark.parametrize(
+    ("title", "metrics"),
+    [("All metrics of the monitor", catalog.ALL_METRICS), ("All metrics of the entrances", COMPONENT_METRICS)],
+)
+def test_the_table_is_that_of_the_declarations(title: str, metrics: tuple[Metric, ...]) -> None:
     """Row for row; where it is not, this prints the one to put there."""
-    told = PAGE.partition("\n## All metrics\n\n")[2].splitlines()
-    assert told == table(), "\n".join(table())
+    told = PAGE.partition(f"\n## {title}\n\n")[2].partition("\n\n")[0].splitlines()
+    assert told == table(metrics), "\n".join(table(metrics))
 
 
 def test_numbers_on_the_page_are_those_of_the_program() -> None:
@@ -62,7 +68,9 @@ def test_numbers_on_the_page_are_those_of_the_program() -> None:
 @pytest.mark.parametrize("page", [PAGE, AUTOSCALING], ids=["METRICS", "AUTOSCALING"])
 def test_metrics_and_files_that_are_named_are_there(page: str) -> None:
     """By their whole names."""
-    known = {metric.name for metric in catalog.ALL_METRICS} | {"hopwatch_node_lag_in_p95_seconds"}
+    known = {metric.name for metric in (*catalog.ALL_METRICS, *COMPONENT_METRICS)} | {
+        "hopwatch_node_lag_in_p95_seconds"
+    }
     assert set(re.findall(r"\bhopwatch_[a-z0-9_]+\b", page)) <= known
     for path in re.findall(r"\]\(([^)#:]+)\)", page):
         assert (ROOT / "docs" / path).exists(), path

@@ -17,6 +17,7 @@ from hopwatch.probes.http import handlers
 from hopwatch.probes.http.handlers import HealthAnswer
 from hopwatch.probes.http.limits import App, LimitMiddleware, Limits
 from hopwatch.probes.http.problems import HttpProblem
+from hopwatch.probes.http.request_count import RequestCountMiddleware
 from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.taps.http.accounting import NOTE, AccountingMiddleware
 from hopwatch.probes.taps.http.bodies import ObservationsBody
@@ -127,7 +128,8 @@ def build_app(intake: ObservationIntake, limits: Limits | None = None) -> App:
 
     handlers.add_handlers(api, f"observations go to POST {PATH}")
     api.add_exception_handler(TapSourceError, _on_source)
-    return AccountingMiddleware(LimitMiddleware(api, limits or Limits()), intake.books)
+    counted = AccountingMiddleware(LimitMiddleware(api, limits or Limits()), intake.books)
+    return RequestCountMiddleware(counted, intake.requests)
 
 
 def _build_partial_answer(posted: PostedBody) -> dict[str, Any]:

@@ -16,6 +16,15 @@ from hopwatch.probes import id_columns
 from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import Outcome as WireOutcome
 from hopwatch.probes.contract.limits import MONITOR_STREAM, NOT_STAMPED
+from hopwatch.probes.metrics.account import (
+    HTTP_TAP_OUTCOMES,
+    REQUEST_OUTCOMES,
+    Account,
+    ComponentAccounts,
+    Output,
+    RefusalReason,
+)
+from hopwatch.probes.metrics.catalog import HTTP_TAP
 from hopwatch.probes.packing import NO_TEXT, Columns, PackedBatch, pack_batches
 from hopwatch.probes.sender import UNDELIVERED
 from hopwatch.probes.sinks import Sink
@@ -54,6 +63,11 @@ class ObservationIntake:
         self._sending = threading.Lock()
         self.books = Books(sink, self._name, around, allowed)
         self.observations = self.records = 0
+        self.account, self.requests = Account(HTTP_TAP_OUTCOMES), Account(REQUEST_OUTCOMES)
+
+    def accounts(self) -> ComponentAccounts:
+        """Return the accounts of its requests, and of the observations of all streams together."""
+        return ComponentAccounts(HTTP_TAP, {"": self.account}, self.requests)
 
     def observe(self, data: bytes) -> PostedBody:
         """Send the valid observations of a body, and return the parsed body.
@@ -62,16 +76,22 @@ class ObservationIntake:
             RefusalProblem: none is valid, the sink refuses them, the node is not allowed, or there are too many.
         """
         posted = parse_body(data)
-        try:
-            sender = self.books.sender(posted.node)
-        except RefusalProblem as refusal:
-            refusal.refused = posted.all_refused
-            raise
-        if not sender.offer(lambda now_us: pack_observations(posted.observations, now_us, id_text=self._id_text)):
-            raise self._build_full_error(
-                "send them again: what of them was taken before will count twice", posted.all_refused
-            )
-        self.observations += len(posted.observations)
+        good = len(posted.observations)
+        with self.account.open_receipt(good + len(posted.bad_positions)) as receipt:
+            receipt.refuse(len(posted.bad_positions), RefusalReason.REJECTED)
+            try:
+                sender = self.books.sender(posted.node)
+            except RefusalProblem as refusal:
+                refusal.refused = posted.all_refused
+                receipt.refuse(good, _name_reason(refusal))
+                raise
+            if not sender.offer(lambda now_us: pack_observations(posted.observations, now_us, id_text=self._id_text)):
+                receipt.refuse(good, RefusalReason.NOT_WRITTEN)
+                raise self._build_full_error(
+                    "send them again: what of them was taken before will count twice", posted.all_refused
+                )
+            receipt.emit(good, Output.STAMPS)
+        self.observations += good
         return posted
 
     def forward_record(self, record: bytes) -> int:
@@ -83,26 +103,33 @@ class ObservationIntake:
         refused = RefusedObservations(
             untimed=estimate_max_count(len(record)), is_record=record[:1] == bytes([envelope.MARKER])
         )
+        count = 0
         try:
             view = envelope.read_record(record)
-            refused = _count_record(view)
+            refused, count = _count_record(view), view.count
             envelope.check_values(record, view)
         except envelope.RecordError as error:
+            self._refuse_record(count, RefusalReason.REJECTED)
             raise RefusalProblem(
                 HTTPStatus.UNPROCESSABLE_ENTITY, f"record-{error.reason}", str(error), refused=refused
             ) from None
         if view.stream == MONITOR_STREAM:
+            self._refuse_record(count, RefusalReason.UNKNOWN_NODE)
             told = f"{MONITOR_STREAM} is the monitor's own stream"
             raise RefusalProblem(HTTPStatus.UNPROCESSABLE_ENTITY, "record-bad_name", told)
         try:
             self.books.check_allowed(NodeName(view.stream, view.node))
         except RefusalProblem as refusal:
             refusal.refused = refused
+            self._refuse_record(count, RefusalReason.UNKNOWN_NODE)
             raise
-        with self._sending:
-            is_taken = self._records.send(record)
-        if not is_taken:
-            raise self._build_full_error("send it again", refused)
+        with self.account.open_receipt(count) as receipt:
+            with self._sending:
+                is_taken = self._records.send(record)
+            if not is_taken:
+                receipt.refuse(count, RefusalReason.NOT_WRITTEN)
+                raise self._build_full_error("send it again", refused)
+            receipt.emit(count, Output.STAMPS)
         self.books.note_forwarded(NodeName(view.stream, view.node))
         self.records += 1
         return view.count
@@ -140,10 +167,19 @@ class ObservationIntake:
             self.books.send_unstamped(self._records)
             self._records.close(CLOSE_S)
 
+    def _refuse_record(self, count: int, reason: RefusalReason) -> None:
+        with self.account.open_receipt(count) as receipt:
+            receipt.refuse(count, reason)
+
     def _build_full_error(self, advice: str, refused: RefusedObservations) -> RefusalProblem:
         self._refused_s = self._context.monotonic_s()
         told = f"the sink takes nothing now: {advice}"
         return RefusalProblem(HTTPStatus.SERVICE_UNAVAILABLE, "sink-full", told, refused=refused)
+
+
+def _name_reason(refusal: RefusalProblem) -> RefusalReason:
+    is_down = refusal.status is HTTPStatus.SERVICE_UNAVAILABLE
+    return RefusalReason.NOT_WRITTEN if is_down else RefusalReason.UNKNOWN_NODE
 
 
 def _count_record(view: envelope.RecordView) -> RefusedObservations:

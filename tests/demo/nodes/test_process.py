@@ -16,7 +16,6 @@ from hopwatch.demo.nodes.process import open_step
 from hopwatch.demo.nodes.settings import NodeSettings
 from hopwatch.demo.records import FlightMessage
 from hopwatch.demo.truth import NodeAction, count_actions
-from tests.demo.nodes.test_node_probe import read_spool
 from tests.demo.simulation import NOON_US, message_id
 from tests.demo.spool_reader import read_spool
 

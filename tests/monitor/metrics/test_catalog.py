@@ -7,7 +7,7 @@ import re
 import pytest
 
 from hopwatch.monitor.metrics import catalog
-from hopwatch.monitor.metrics.metric import MAX_OPEN_SERIES, Label, Metric, MetricType
+from hopwatch.probes.metrics.metric import MAX_OPEN_SERIES, Label, Metric, MetricType
 
 
 def test_every_metric_is_in_one_list_once() -> None:

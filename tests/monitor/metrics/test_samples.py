@@ -9,12 +9,12 @@ import pytest
 
 from hopwatch import __version__
 from hopwatch.monitor.metrics import catalog
-from hopwatch.monitor.metrics.metric import MAX_OPEN_SERIES
 from hopwatch.monitor.metrics.recorder import MetricsRecorder
 from hopwatch.monitor.metrics.samples import build_samples
 from hopwatch.monitor.metrics.snapshot import AlertFigures, InitialState, StoreFigures
 from hopwatch.monitor.results import OTHER, CommittedBatch, Quantiles, Verdict, WindowResult
 from hopwatch.monitor.settings.metrics import MIN_SERIES
+from hopwatch.probes.metrics.metric import MAX_OPEN_SERIES
 from tests.support.metrics_page import STORE_SNAPSHOT, make_recorder, sample_value, samples_of
 from tests.support.windows import at, window
 

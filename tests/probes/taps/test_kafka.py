@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.kafka import KafkaPlace
+from hopwatch.probes.once_per_cause import OncePerCause
 from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.taps.kafka import KafkaTap
 from hopwatch.probes.taps.messages import MessageReader
@@ -120,7 +121,7 @@ def tap(group: Group, ends: dict[int, int] | None = None) -> KafkaTap:
 
     topic = object.__new__(SourceTopic)
     topic.place, topic.consumer, topic._context = KafkaPlace("broker:9092", "orders"), group, group.place.around
-    topic._reported_codes = set()
+    topic._reported = OncePerCause()
     topic.request_end_offsets = ask  # type: ignore[method-assign]
     return KafkaTap(topic, MessageReader(), group.place.stamping, group.place.around)
 

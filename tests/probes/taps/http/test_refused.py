@@ -228,7 +228,7 @@ def test_what_was_sent_away_and_does_not_come_again_counts(
 
 def test_a_request_too_many_is_waited_for(tap: Asked) -> None:
     """Nobody has looked into it, so that it may be of any node."""
-    tap.app._app._limits = Limits(max_requests=0)  # type: ignore[attr-defined]
+    tap.app._app._app._limits = Limits(max_requests=0)  # type: ignore[attr-defined]
     assert tap.ask("POST", json=GOOD).status_code == 503
     size_bytes = len(httpx.Request("POST", "http://tap", json=GOOD).content)
     tap.clock.advance(pending_resends.RESEND_WAIT_S)

@@ -19,13 +19,9 @@ from socketserver import TCPServer
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import structlog
-from prometheus_client import MetricsHandler
+from prometheus_client import CollectorRegistry, MetricsHandler
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from hopwatch.monitor.errors import DependencyError
-from hopwatch.monitor.metrics.exposition import build_registry
-from hopwatch.monitor.metrics.snapshot import MetricsSnapshot
 from hopwatch.probes.contract.addresses import identify_owner
 
 PATH: Final = "/metrics"
@@ -39,7 +35,9 @@ POLL_S: Final = 0.25
 ROOT_PAGE: Final = f'<!doctype html><title>Hopwatch</title><a href="{PATH}">{PATH}</a>\n'.encode()
 """Page at the root, with a link to the metrics for people who open the port in a browser."""
 
-_log = structlog.get_logger("hopwatch")
+
+class MetricsAddressError(OSError):
+    """Address at which metrics cannot be served."""
 
 
 class _Handler(MetricsHandler):
@@ -88,24 +86,29 @@ class MetricsServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(
-        self, host: str, port: int, known: Callable[[], MetricsSnapshot], cut_after_s: float = CUT_AFTER_S
+        self,
+        host: str,
+        port: int,
+        registry: CollectorRegistry,
+        report: Callable[[str], None],
+        cut_after_s: float = CUT_AFTER_S,
     ) -> None:
-        """Take the port; 0 is one that is free.
+        """Take the port; 0 is one that is free. ``report`` takes errors of Hopwatch's own while the page is made.
 
         Raises:
-            DependencyError: it cannot be had.
+            MetricsAddressError: it cannot be had.
         """
+        self._report = report
         self._free, self._cut_after_s = threading.BoundedSemaphore(MAX_CONNECTIONS), cut_after_s
         self._is_closing = threading.Event()
         self._of_owner: Counter[str] = Counter()
         self._counting = threading.Lock()
-        handler = type("Handler", (_Handler,), {"registry": build_registry(known)})
+        handler = type("Handler", (_Handler,), {"registry": registry})
         try:
             self.address_family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
             super().__init__((host, port), handler)
         except OSError as error:
-            what = f"metrics cannot be served at {host}:{port}: {error.strerror}"
-            raise DependencyError(f"{what}; name another place in [metrics] listen, or leave it out") from None
+            raise MetricsAddressError(f"metrics cannot be served at {host}:{port}: {error.strerror}") from None
 
     @property
     def port(self) -> int:
@@ -155,10 +158,10 @@ class MetricsServer(ThreadingHTTPServer):
             self._of_owner += Counter({identify_owner(client_address[0]): change})
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401, ARG002 - the library's
-        """Log nothing of a client that has gone or was cut; log an error of our own."""
+        """Log nothing of a client that has gone or was cut; report an error of our own."""
         error = sys.exception()
         if not isinstance(error, OSError):
-            _log.error("the page of metrics cannot be made", why=repr(error))
+            self._report(repr(error))
 
 
 def _cut_connection(request: socket.socket) -> None:

@@ -11,11 +11,10 @@ from typing import Final
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
-from structlog.testing import capture_logs
 
-from hopwatch.monitor.errors import DependencyError
-from hopwatch.monitor.metrics.server import MAX_CONNECTIONS, MAX_PER_ADDRESS, MetricsServer
+from hopwatch.monitor.metrics.exposition import build_registry
 from hopwatch.monitor.metrics.snapshot import MetricsSnapshot
+from hopwatch.probes.metrics.server import MAX_CONNECTIONS, MAX_PER_ADDRESS, MetricsAddressError, MetricsServer
 from tests.support.metrics_page import STORE_SNAPSHOT, make_recorder
 
 OPENMETRICS: Final = {"Accept": "application/openmetrics-text; version=1.0.0; charset=utf-8"}
@@ -30,9 +29,11 @@ def known() -> MetricsSnapshot:
 
 
 @contextmanager
-def serving(what: Callable[[], MetricsSnapshot] = known, cut_after_s: float = 10.0) -> Iterator[MetricsServer]:
+def serving(
+    what: Callable[[], MetricsSnapshot] = known, cut_after_s: float = 10.0, report: Callable[[str], None] = print
+) -> Iterator[MetricsServer]:
     """Yield a server that answers."""
-    server = MetricsServer("127.0.0.1", 0, what, cut_after_s)
+    server = MetricsServer("127.0.0.1", 0, build_registry(what), report, cut_after_s)
     server.start()
     try:
         yield server
@@ -188,34 +189,32 @@ def test_a_client_that_goes_away_is_no_fault_and_a_page_that_cannot_be_made_is_o
             raise fault
         return known()
 
-    with capture_logs() as logs, serving(sometimes) as server:
+    reported: list[str] = []
+    with serving(sometimes, report=reported.append) as server:
         with socket.create_connection(("127.0.0.1", server.port)) as gone:
             gone.sendall(b"GET /metr")
         with pytest.raises(http.client.HTTPException):
             ask(server)
         assert ask(server)[0] == 200
-    assert logs == [{"event": "the page of metrics cannot be made", "why": "ValueError('odd')", "log_level": "error"}]
+    assert reported == ["ValueError('odd')"]
 
 
 def test_a_port_that_is_taken_is_told() -> None:
-    """With the key that names it."""
-    with serving() as server, pytest.raises(DependencyError) as caught:
-        MetricsServer("127.0.0.1", server.port, known)
-    assert str(caught.value) == (
-        f"metrics cannot be served at 127.0.0.1:{server.port}: Address already in use; "
-        "name another place in [metrics] listen, or leave it out"
-    )
+    """With the address and the reason."""
+    with serving() as server, pytest.raises(MetricsAddressError) as caught:
+        MetricsServer("127.0.0.1", server.port, build_registry(known), print)
+    assert str(caught.value) == f"metrics cannot be served at 127.0.0.1:{server.port}: Address already in use"
 
 
 def test_an_address_that_is_not_ours_is_told() -> None:
     """Before anything is served."""
-    with pytest.raises(DependencyError, match=r"^metrics cannot be served at 192\.0\.2\.1:9464: "):
-        MetricsServer("192.0.2.1", 9464, known)
+    with pytest.raises(MetricsAddressError, match=r"^metrics cannot be served at 192\.0\.2\.1:9464: "):
+        MetricsServer("192.0.2.1", 9464, build_registry(known), print)
 
 
 def test_the_other_loopback_is_one_too() -> None:
     """IPv6 needs another kind of socket."""
-    server = MetricsServer("::1", 0, known)
+    server = MetricsServer("::1", 0, build_registry(known), print)
     server.start()
     with socket.create_connection(("::1", server.port)) as one:
         one.sendall(b"HEAD /metrics HTTP/1.0\r\n\r\n")

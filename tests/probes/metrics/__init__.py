@@ -1,0 +1,1 @@
+"""Tests of what the programs that are spoken to by HTTP share."""
