@@ -17,9 +17,9 @@ from hopwatch.cli.main import main
 from hopwatch.monitor.errors import DependencyError
 from hopwatch.probes.metrics.account import ComponentAccounts
 from hopwatch.probes.taps.http.intake import ObservationIntake
-from tests.cli.workspace import Workspace
-from tests.gate.gate_client import CHEAP, AtEntrance, post, put
-from tests.real.servers.process import free_ports
+from servers.process import free_ports
+from tests.support.gate_client import CHEAP, AtEntrance, post, put
+from tests.support.workspace import Workspace
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 

@@ -20,7 +20,7 @@ from hopwatch.probes.metrics.account import (
     Settlement,
 )
 from hopwatch.probes.metrics.catalog import GATE, IN_FLIGHT_EVENTS, RECEIVED_EVENTS
-from tests.gate.gate_client import CHEAP, GOOD, KNOWN, AtEntrance, post
+from tests.support.gate_client import CHEAP, GOOD, KNOWN, AtEntrance, post
 
 SETTLEMENTS = [
     *((Settlement.EMITTED, label) for label in Output),
