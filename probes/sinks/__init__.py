@@ -11,7 +11,8 @@ from hopwatch.probes.clock import Clock
 from hopwatch.probes.contract.kafka import SCHEME as KAFKA
 from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.contract.segment import SCHEME as SPOOL
-from hopwatch.probes.sinks.kafka import KafkaSink, read_access
+from hopwatch.probes.kafka.client import read_access
+from hopwatch.probes.sinks.kafka import KafkaSink
 from hopwatch.probes.sinks.spool import SpoolSink
 
 
