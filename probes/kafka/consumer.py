@@ -1,4 +1,4 @@
-"""What a Kafka consumer hands over besides records: ends of partitions, and records behind a wanted end."""
+"""Messages of a Kafka consumer: records up to a wanted end, and the messages that are ends of partitions."""
 
 from __future__ import annotations
 
