@@ -118,7 +118,7 @@ class ClosedSink(MemorySink):
 
 def test_a_sink_that_can_tell_is_asked_by_a_strict_probe_alone() -> None:
     """One without ``check`` counts as fine."""
-    with pytest.raises(ProbeError, match="^the cupboard is locked$"):
+    with pytest.raises(ProbeError, match=r"^the cupboard is locked$"):
         Probe(**arguments(sink=ClosedSink()), strict=True)
     for sink, strict in ((ClosedSink(), False), (MemorySink(), True)):
         with Probe(**arguments(sink=sink), strict=strict, clock=ManualClock()) as probe:

@@ -16,8 +16,8 @@ from hopwatch.probes import id_columns
 from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import Outcome as WireOutcome
 from hopwatch.probes.contract.limits import MONITOR_STREAM, NOT_STAMPED
+from hopwatch.probes.drop_ledger import UNDELIVERED
 from hopwatch.probes.packing import NO_TEXT, Columns, PackedBatch, pack_batches
-from hopwatch.probes.sender import UNDELIVERED
 from hopwatch.probes.sinks import Sink, check_sink
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.errors import TapSourceError
