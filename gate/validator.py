@@ -117,8 +117,7 @@ class Validator:
         )
         for judged, may_enter, _ in looked:
             if not may_enter:
-                booked_us = arrived_us if judged.is_stale else judged.event_us
-                self.stamping.stamp_rejected(judged.event_id, booked_us, arrived_us, judged.reason)
+                self.stamping.stamp_rejected(judged, arrived_us)
         self.counts.read += len(looked)
         self.counts.validated += len(entered)
         self.counts.rejected += len(looked) - len(entered)

@@ -110,7 +110,7 @@ class DropLedger:
         with self._lock:
             self._counts.remove(told)
 
-    def log_causes(self, faults: Mapping[str, str]) -> None:
+    def log_causes(self, faults: Mapping[str, str | None]) -> None:
         """Log each cause of drops once, so that the service's log shows that something is wrong."""
         with self._lock:
             new = self._causes - self._logged_causes
