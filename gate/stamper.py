@@ -16,11 +16,9 @@ from hopwatch.probes.contract.limits import MAX_REASON_CHARS
 from hopwatch.probes.instance import ProbeInstance
 from hopwatch.probes.probe import CLOSE_S, MAX_STAMPS, QUEUE_FULL
 from hopwatch.probes.recorder import Stamp, StampArrays, StampKind
-from hopwatch.probes.sender import Sender
+from hopwatch.probes.sender import FLUSH_EVERY_S, HEARTBEAT_EVERY_S, Sender
 from hopwatch.probes.sinks import Sink
 
-FLUSH_EVERY_S: Final = 2.0
-HEARTBEAT_EVERY_S: Final = 10.0
 MIN_ARRAY_EVENTS: Final = 16
 """Minimum number of events stamped as an array: joining many small arrays costs more than single stamps."""
 

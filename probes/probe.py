@@ -32,7 +32,7 @@ from hopwatch.probes.errors import ProbeError
 from hopwatch.probes.event_times import EventTime
 from hopwatch.probes.instance import ProbeInstance
 from hopwatch.probes.recorder import MessageId, Refusals, Stamp, StampArrays, StampKind
-from hopwatch.probes.sender import ANNOUNCE_WITHIN_S, Sender
+from hopwatch.probes.sender import ANNOUNCE_WITHIN_S, FLUSH_EVERY_S, HEARTBEAT_EVERY_S, Sender
 from hopwatch.probes.settings import ProbeSettings
 from hopwatch.probes.sinks import Sink, check_sink, open_sink
 
@@ -95,8 +95,8 @@ class Probe:
         probe: str | None = None,
         labels: dict[str, str] | None = None,
         strict: bool = False,
-        flush_every_s: float = 2.0,
-        heartbeat_every_s: float = 10.0,
+        flush_every_s: float = FLUSH_EVERY_S,
+        heartbeat_every_s: float = HEARTBEAT_EVERY_S,
         most_stamps: int = MAX_STAMPS,
         most_bytes: int = MAX_BYTES,
         announce_within_s: float = ANNOUNCE_WITHIN_S,

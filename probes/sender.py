@@ -31,6 +31,10 @@ from hopwatch.probes.sinks import Sink
 
 ANNOUNCE_WITHIN_S: Final = 1.0
 """Default time that a start waits for the transport to accept the hello."""
+FLUSH_EVERY_S: Final = 2.0
+"""Default interval at which stamps are sent."""
+HEARTBEAT_EVERY_S: Final = 10.0
+"""Default interval after which an instance says that it is alive, if it has sent nothing else."""
 TICK_S: Final = 0.5
 """Interval of the sink's periodic work when nothing else is due."""
 NEVER_US: Final = 2**62

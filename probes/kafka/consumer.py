@@ -1,10 +1,14 @@
-"""Messages of a Kafka consumer: records up to a wanted end, and the messages that are ends of partitions."""
+"""Messages of a Kafka consumer: records up to a wanted end, ends of partitions, and the time of a record."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from confluent_kafka import KafkaError, Message
+
+_NO_TIME_MS: Final = -1
+"""Kafka's timestamp of a record without one."""
 
 
 def is_partition_end(error: KafkaError | None) -> bool:
@@ -23,3 +27,9 @@ def take_until(messages: Iterable[Message], left: dict[int, int]) -> Iterator[Me
             yield message
         if is_partition_end(error) or (error is None and offset + 1 >= left.get(number, 0)):
             left.pop(number, None)
+
+
+def read_recorded_us(message: Message) -> int | None:
+    """Return a record's own timestamp, by its producer or broker, µs since 1970; None without one."""
+    kind, found_ms = message.timestamp()
+    return found_ms * 1_000 if kind and found_ms != _NO_TIME_MS else None

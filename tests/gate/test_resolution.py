@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hopwatch.gate.avro_body import ResolutionError, UnreadableError
-from hopwatch.gate.codec import PREFIX_BYTES, Codec
+from hopwatch.gate.codec import Codec
 from hopwatch.gate.registry.compatibility import is_readable
 from hopwatch.gate.resolution import Resolution
+from hopwatch.probes.avro_reader import PREFIX_BYTES
 from tests.examples import examples
 from tests.gate.registry.schemas import FIRST, SCHEMAS, SECOND, Json, changed, record, schema
 from tests.gate.test_codec import with_event

@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.probes.kafka.consumer import is_partition_end, take_until
+from hopwatch.probes.kafka.consumer import is_partition_end, read_recorded_us, take_until
 
 RECORD = cast("Any", Message)
 """Its stub knows of no arguments."""
@@ -42,3 +42,9 @@ def test_the_end_of_a_partition_ends_it_and_trouble_does_not() -> None:
     left = {0: 9, 1: 9}
     messages = [RECORD(topic="t", partition=0, offset=4, error=END), RECORD(topic="t", partition=1, error=TROUBLE)]
     assert (list(take_until(messages, left)), left) == ([], {1: 9})
+
+
+def test_a_record_may_have_no_time_of_its_own() -> None:
+    """Kafka says so by its kind, or by -1."""
+    for stamp, us in (((1, 7), 7_000), ((2, 0), 0), ((0, 7), None), ((1, -1), None)):
+        assert read_recorded_us(RECORD(topic="t", timestamp=stamp)) == us
