@@ -16,8 +16,7 @@ from pydantic_core import SchemaValidator, ValidationError
 
 from hopwatch.gate.json_reader import build_validator
 from hopwatch.gate.registry.avro_schema import Schema
-from hopwatch.probes import avro_reader
-from hopwatch.probes.avro_reader import PREFIX_BYTES
+from hopwatch.probes.avro_reader import PREFIX_BYTES, read_value
 from hopwatch.probes.contract.envelope import MARKER
 from hopwatch.probes.http.problems import MAX_FAULTS, Fault, json_pointer
 
@@ -105,7 +104,7 @@ def decode_envelope(record: bytes, avro: Any, expected: str, noun: str) -> Any: 
         EnvelopeError: the body is too short or too long.
     """
     try:
-        return avro_reader.read_value(record, PREFIX_BYTES, avro, expected, noun)
+        return read_value(record, PREFIX_BYTES, avro, expected, noun)
     except ValueError as error:
         raise EnvelopeError(str(error)) from None
 

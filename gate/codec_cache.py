@@ -42,7 +42,7 @@ class LatestCodecs:
 
     def __init__(self, registry: Registry, clock: Clock) -> None:
         """Begin with an empty cache."""
-        self._registry, self._clock = registry, clock
+        self._registry, self._now_ns = registry, clock.monotonic_ns
         self._latest: dict[str, _Latest] = {}
         self._by_number: dict[int, Codec] = {}
 
@@ -54,7 +54,7 @@ class LatestCodecs:
     def find_fresh(self, subject: str) -> Codec | None:
         """Return the cached codec unless it is too old."""
         found = self._latest.get(subject)
-        return found.codec if found is not None and self._clock.monotonic_ns() - found.asked_ns < FRESH_NS else None
+        return found[0] if found is not None and self._now_ns() - found[1] < FRESH_NS else None
 
     def get(self, subject: str) -> Codec:
         """Return the codec of the latest version.
@@ -63,8 +63,10 @@ class LatestCodecs:
             UnknownError: the subject has no schema.
             SchemaStoreError: none is cached, and the store is down.
         """
-        if (fresh := self.find_fresh(subject)) is not None:
-            return fresh
+        # As find_fresh, without a call: a validator comes here twice a record.
+        found = self._latest.get(subject)
+        if found is not None and self._now_ns() - found[1] < FRESH_NS:
+            return found[0]
         try:
             return self.load(subject)
         except SchemaStoreError:
@@ -80,7 +82,7 @@ class LatestCodecs:
             UnknownError: the subject has no schema.
             SchemaStoreError: the store is down.
         """
-        asked_ns = self._clock.monotonic_ns()
+        asked_ns = self._now_ns()
         codec = self.build(self._registry.entry(subject).schema)
         found = self._latest.get(subject)
         # An answer that came late must not replace that of a later question.
@@ -90,7 +92,7 @@ class LatestCodecs:
 
     def renew(self, subject: str) -> None:
         """Count the cached codec as fresh from now on."""
-        self._latest[subject] = self._latest[subject]._replace(asked_ns=self._clock.monotonic_ns())
+        self._latest[subject] = self._latest[subject]._replace(asked_ns=self._now_ns())
 
     def build(self, kept: StoredSchema) -> Codec:
         """Return the codec of a schema, built once."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import fastavro
 import fastavro.schema
 import orjson
 
-from hopwatch.probes import avro_reader
 from hopwatch.probes.avro_lint import lint
-from hopwatch.probes.avro_reader import CONFLUENT, CONFLUENT_BYTES
+from hopwatch.probes.avro_reader import CONFLUENT, CONFLUENT_BYTES, read_value
 from hopwatch.probes.contract.envelope import MARKER
 from hopwatch.probes.taps.errors import TapUsageError
 
@@ -53,7 +52,7 @@ class AvroValues:
         self._prefix = self._build_prefix(framing)
         self._body_start = CONFLUENT_BYTES if framing is AvroFraming.CONFLUENT else len(self._prefix)
 
-    def decode(self, value: bytes) -> object:
+    def decode(self, value: bytes) -> Any:  # noqa: ANN401 - what the schema says
         """Decode a value.
 
         Raises:
@@ -61,8 +60,7 @@ class AvroValues:
         """
         if not value.startswith(self._prefix) or len(value) < self._body_start:
             raise ValueError(f"a value starts with {self._prefix.hex()}, got {value[: len(self._prefix)].hex()}")
-        found: object = avro_reader.read_value(value, self._body_start, self._schema, "a value of the schema", "value")
-        return found
+        return read_value(value, self._body_start, self._schema, "a value of the schema", "value")
 
     def _build_prefix(self, framing: AvroFraming) -> bytes:
         if framing is AvroFraming.FINGERPRINT:
