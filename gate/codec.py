@@ -16,11 +16,10 @@ from pydantic_core import SchemaValidator, ValidationError
 
 from hopwatch.gate.json_reader import build_validator
 from hopwatch.gate.registry.avro_schema import Schema
+from hopwatch.probes.avro_reader import PREFIX_BYTES, read_value
 from hopwatch.probes.contract.envelope import MARKER
 from hopwatch.probes.http.problems import MAX_FAULTS, Fault, json_pointer
 
-FINGERPRINT_BYTES: Final = 32
-PREFIX_BYTES: Final = 1 + FINGERPRINT_BYTES
 _LOGICAL_KEYS: Final = frozenset({"logicalType", "precision", "scale"})
 
 
@@ -104,15 +103,10 @@ def decode_envelope(record: bytes, avro: Any, expected: str, noun: str) -> Any: 
     Raises:
         EnvelopeError: the body is too short or too long.
     """
-    body = io.BytesIO(record)
-    body.seek(PREFIX_BYTES)
     try:
-        value = fastavro.schemaless_reader(body, avro, None)
-    except Exception as error:  # noqa: BLE001 - untrusted bytes may raise anything there
-        raise EnvelopeError(f"{expected} was expected: {error!s:.100}") from None
-    if body.tell() != len(record):
-        raise EnvelopeError(f"{len(record) - body.tell()} bytes follow the {noun}")
-    return value
+        return read_value(record, PREFIX_BYTES, avro, expected, noun)
+    except ValueError as error:
+        raise EnvelopeError(str(error)) from None
 
 
 def parse_fingerprint(record: bytes) -> bytes:

@@ -1,10 +1,10 @@
-"""Cache of the codecs of a subject: one for its latest schema, or for the version that a request names."""
+"""Caches of codecs: the latest schema of a subject, or the version that a request names."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from anyio import CapacityLimiter, Lock, move_on_after, to_thread
 
@@ -27,15 +27,89 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class CodecCache:
-    """Codecs by subject; one that is cached is still served while the schema store is down."""
+class _Latest(NamedTuple):
+    """Codec of the latest version, and when the registry was asked for it."""
+
+    codec: Codec
+    asked_ns: int
+
+
+class LatestCodecs:
+    """Codecs of the latest versions of subjects, fresh for a second each; from any thread.
+
+    One that is cached is still served while the schema store is down.
+    """
 
     def __init__(self, registry: Registry, clock: Clock) -> None:
         """Begin with an empty cache."""
-        self._registry, self._clock = registry, clock
-        self._latest: dict[str, tuple[Codec, int]] = {}
-        self._by_fingerprint: dict[tuple[str, bytes], Codec] = {}
+        self._registry, self._now_ns = registry, clock.monotonic_ns
+        self._latest: dict[str, _Latest] = {}
         self._by_number: dict[int, Codec] = {}
+
+    def find(self, subject: str) -> Codec | None:
+        """Return the cached codec, however old."""
+        found = self._latest.get(subject)
+        return None if found is None else found.codec
+
+    def find_fresh(self, subject: str) -> Codec | None:
+        """Return the cached codec unless it is too old."""
+        found = self._latest.get(subject)
+        return found[0] if found is not None and self._now_ns() - found[1] < FRESH_NS else None
+
+    def get(self, subject: str) -> Codec:
+        """Return the codec of the latest version.
+
+        Raises:
+            UnknownError: the subject has no schema.
+            SchemaStoreError: none is cached, and the store is down.
+        """
+        # As find_fresh, without a call: a validator comes here twice a record.
+        found = self._latest.get(subject)
+        if found is not None and self._now_ns() - found[1] < FRESH_NS:
+            return found[0]
+        try:
+            return self.load(subject)
+        except SchemaStoreError:
+            if (stale := self.find(subject)) is None:
+                raise
+            self.renew(subject)
+            return stale
+
+    def load(self, subject: str) -> Codec:
+        """Ask the registry for the latest version, whether one is cached or not.
+
+        Raises:
+            UnknownError: the subject has no schema.
+            SchemaStoreError: the store is down.
+        """
+        asked_ns = self._now_ns()
+        codec = self.build(self._registry.entry(subject).schema)
+        found = self._latest.get(subject)
+        # An answer that came late must not replace that of a later question.
+        if found is None or found.asked_ns <= asked_ns:
+            self._latest[subject] = _Latest(codec, asked_ns)
+        return codec
+
+    def renew(self, subject: str) -> None:
+        """Count the cached codec as fresh from now on."""
+        self._latest[subject] = self._latest[subject]._replace(asked_ns=self._now_ns())
+
+    def build(self, kept: StoredSchema) -> Codec:
+        """Return the codec of a schema, built once."""
+        codec = self._by_number.get(kept.number)
+        if codec is None:
+            codec = Codec(Schema.parse(kept.text))
+            _make_room(self._by_number)[kept.number] = codec
+        return codec
+
+
+class CodecCache:
+    """Codecs by subject for an event loop, which never waits long for the schema store if it knows an earlier one."""
+
+    def __init__(self, registry: Registry, clock: Clock) -> None:
+        """Begin with an empty cache."""
+        self._registry, self._latest = registry, LatestCodecs(registry, clock)
+        self._by_fingerprint: dict[tuple[str, bytes], Codec] = {}
         self._lock = Lock()
         self._threads = CapacityLimiter(THREADS)
 
@@ -47,35 +121,26 @@ class CodecCache:
         """
         if fingerprint is not None:
             return await self._load_version(subject, fingerprint)
-        found = self._latest.get(subject)
-        if found is not None and self._clock.monotonic_ns() - found[1] < FRESH_NS:
-            return found[0]
-        if found is None:
+        if (fresh := self._latest.find_fresh(subject)) is not None:
+            return fresh
+        stale = self._latest.find(subject)
+        if stale is None:
             async with self._lock:
                 return await self._load_latest(subject)
         # A store that hangs must not block events whose schema is cached.
         with move_on_after(WAIT_S):
             async with self._lock:
                 return await self._load_latest(subject)
-        self._latest[subject] = found[0], self._clock.monotonic_ns()
-        return found[0]
+        self._latest.renew(subject)
+        return stale
 
     async def _load_latest(self, subject: str) -> Codec:
-        found = self._latest.get(subject)
-        now_ns = self._clock.monotonic_ns()
-        if found is not None and now_ns - found[1] < FRESH_NS:
-            return found[0]
         try:
-            entry = await self._run_in_thread(lambda: self._registry.entry(subject))
-            codec = await self._build_codec(entry.schema)
+            return await self._run_in_thread(lambda: self._latest.get(subject))
         except SchemaStoreError as error:
-            if found is None:
-                raise _store_down_problem(error) from None
-            codec = found[0]
+            raise _store_down_problem(error) from None
         except UnknownError:
             raise _no_schema_problem(subject) from None
-        self._latest[subject] = codec, now_ns
-        return codec
 
     async def _load_version(self, subject: str, fingerprint: bytes) -> Codec:
         if (found := self._by_fingerprint.get((subject, fingerprint))) is not None:
@@ -89,15 +154,9 @@ class CodecCache:
             raise _no_schema_problem(subject, fingerprint) from None
         if all(entry.schema != kept for entry in entries):
             raise _no_schema_problem(subject, fingerprint)
-        codec = await self._build_codec(kept)
+        codec = await self._run_in_thread(lambda: self._latest.build(kept))
         _make_room(self._by_fingerprint)[subject, fingerprint] = codec
         return codec
-
-    async def _build_codec(self, kept: StoredSchema) -> Codec:
-        if kept.number not in self._by_number:
-            codec = await self._run_in_thread(lambda: Codec(Schema.parse(kept.text)))
-            _make_room(self._by_number)[kept.number] = codec
-        return self._by_number[kept.number]
 
     async def _run_in_thread(self, act: Callable[[], V]) -> V:
         return await to_thread.run_sync(act, limiter=self._threads, abandon_on_cancel=True)

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from hopwatch.gate import ids, rules
 from hopwatch.gate.codec import Codec, SchemaMismatchError
+from hopwatch.gate.records import RejectedRecord
 from hopwatch.gate.request_bodies import MAX_EVENT_BYTES, SentEvent
 from hopwatch.gate.rules import Action, EventRule, RuleEvent
 from hopwatch.probes.contract.limits import ID_BYTES
@@ -56,6 +57,20 @@ class CheckedEvent(NamedTuple):
         """Faults of the event in one short text."""
         first = self.reasons[0]
         return f"{first.place or '/'} {first.detail}"
+
+    def build_rejected(self, stream: str, producer: str, arrived_us: int, *, is_held: bool) -> RejectedRecord:
+        """Return the rejected record to write to quarantine; data that is too long is cut."""
+        return RejectedRecord(
+            stream,
+            self.event_id,
+            self.stated_us,
+            arrived_us,
+            producer,
+            self.sent.data[:MAX_EVENT_BYTES],
+            self.reasons,
+            is_held=is_held,
+            owns_id=self.owns_id,
+        )
 
     def _relative_place(self, place: str) -> str:
         if self.sent.data_place and place.startswith(self.sent.data_place):

@@ -10,10 +10,9 @@ from hopwatch.gate.registry.avro_schema import Schema, logical_type
 from hopwatch.gate.rules import FieldPath
 from hopwatch.probes.contract.ids import TextId
 from hopwatch.probes.http.problems import json_pointer
-from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
-from hopwatch.probes.values import IdFormat, TimeUnit, build_id_reader, build_time_reader
+from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER, read_id, read_time
+from hopwatch.probes.values import TimeUnit, build_time_reader
 
-_READ_ID: Final = build_id_reader(IdFormat.AUTO)
 T = TypeVar("T")
 _UNITS: Final = {"millis": TimeUnit.MS, "micros": TimeUnit.US}
 
@@ -46,12 +45,12 @@ class RecordFields:
             MissingFieldError: there is no valid one.
         """
         if self.id_path is not None:
-            return _read_at(self.id_path, value, _READ_ID, "id")
+            return _read_at(self.id_path, value, read_id, "id")
         found = headers.get(ID_HEADER)
         if found is None:
             return TextId.from_text(where)
         try:
-            return _READ_ID(found)
+            return read_id(found)
         except ValueError as error:
             raise MissingFieldError(f"the header {ID_HEADER}: {error}") from None
 
@@ -74,7 +73,7 @@ class RecordFields:
         if found is None:
             raise MissingFieldError(f"it has no event time: no header {TIME_HEADER}")
         try:
-            return build_time_reader(TimeUnit.US)(found)
+            return read_time(found)
         except ValueError as error:
             raise MissingFieldError(f"the header {TIME_HEADER}: {error}") from None
 

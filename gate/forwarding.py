@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from confluent_kafka import Message
 
 from hopwatch.gate import ids
@@ -11,9 +9,8 @@ from hopwatch.gate.outlets.kafka import ARRIVED_HEADER
 from hopwatch.gate.record_checks import MAX_METADATA_BYTES, TopicRecord
 from hopwatch.gate.transactions import KafkaHeaders
 from hopwatch.probes import message_headers
+from hopwatch.probes.kafka.consumer import read_recorded_us
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER, MessageIdentity
-
-_NO_TIME_MS: Final = -1
 
 
 def build_record(message: Message) -> TopicRecord:
@@ -21,11 +18,9 @@ def build_record(message: Message) -> TopicRecord:
     headers = _read_headers(message)
     key, value = message.key(), message.value()
     beside = len(key or b"") + sum(len(name) + len(one or b"") for name, one in headers)
-    kind, found_ms = message.timestamp()
-    recorded_us = found_ms * 1_000 if kind and found_ms != _NO_TIME_MS else None
     where = f"{message.topic()}/{message.partition()}/{message.offset()}"
     # The last of two headers of one name counts: a producer that sets the identity again appends it.
-    return TopicRecord(where, None if value is None else bytes(value), dict(headers), recorded_us, beside)
+    return TopicRecord(where, None if value is None else bytes(value), dict(headers), read_recorded_us(message), beside)
 
 
 def select_key(message: Message, record: TopicRecord) -> bytes | None:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from hopwatch.gate.codec import PREFIX_BYTES
+from hopwatch.probes.avro_reader import CONFLUENT, CONFLUENT_BYTES, PREFIX_BYTES
 from hopwatch.probes.contract.envelope import MARKER
-
-CONFLUENT: Final = 0
-"""First byte of a value from Confluent's serializers; the number of its schema follows in four bytes, big-endian."""
-_NUMBER_END: Final = 5
 
 SchemaRef = bytes | int
 """Reference to a schema: its fingerprint, or its number in the registry."""
@@ -48,9 +44,11 @@ def parse_frame(value: bytes, framing: ValueFraming) -> FramedValue | None:
                 )
             return FramedValue(value[1:PREFIX_BYTES], PREFIX_BYTES)
         case ValueFraming.CONFLUENT:
-            if len(value) < _NUMBER_END or value[0] != CONFLUENT:
-                raise ValueError(f"a value begins with 00 and the number of a schema, got {value[:_NUMBER_END].hex()}")
-            return FramedValue(int.from_bytes(value[1:_NUMBER_END]), _NUMBER_END)
+            if len(value) < CONFLUENT_BYTES or value[0] != CONFLUENT:
+                raise ValueError(
+                    f"a value begins with 00 and the number of a schema, got {value[:CONFLUENT_BYTES].hex()}"
+                )
+            return FramedValue(int.from_bytes(value[1:CONFLUENT_BYTES]), CONFLUENT_BYTES)
         case _:
             return None
 

@@ -14,8 +14,7 @@ from hopwatch.gate.codec import Codec
 from hopwatch.gate.event_checks import CheckedEvent, EventPolicy
 from hopwatch.gate.outlets import OutgoingRecord, Outlet, OutletError
 from hopwatch.gate.recent_map import RecentMap
-from hopwatch.gate.records import RejectedRecord
-from hopwatch.gate.request_bodies import MAX_EVENT_BYTES, SentEvent
+from hopwatch.gate.request_bodies import SentEvent
 from hopwatch.gate.rules import Action, Claims
 from hopwatch.gate.stamper import GateStamper
 from hopwatch.probes.clock import Clock
@@ -228,7 +227,7 @@ class EventIntake:
         judged, known, _ = new
         record = judged.record
         if known.status is EventStatus.HELD:
-            record = self._build_rejected(judged, known.arrived_us, producer, is_held=True).encode()
+            record = judged.build_rejected(self.stream, producer, known.arrived_us, is_held=True).encode()
         return OutgoingRecord(judged.event_id, judged.event_us, known.arrived_us, record)
 
     def _on_written(self, new: Sequence[_NewEvent], writing: asyncio.Future[None], failed: frozenset[bytes]) -> None:
@@ -253,7 +252,7 @@ class EventIntake:
         entered = []
         for judged, known, _ in written:
             if known.status is EventStatus.HELD:
-                self._stamp_rejected(judged, known.arrived_us)
+                self.stamping.stamp_rejected(judged, known.arrived_us)
             else:
                 entered.append(judged)
         self.account.emit(len(entered), Output.STREAM)
@@ -273,7 +272,7 @@ class EventIntake:
             owns_id = judged.owns_id and known.status is not EventStatus.TAKEN_ID
             one = judged._replace(faults=known.faults, owns_id=owns_id)
             refused.append(one)
-            record = self._build_rejected(one, arrived_us, producer).encode()
+            record = one.build_rejected(self.stream, producer, arrived_us, is_held=False).encode()
             leaving.append(OutgoingRecord(one.event_id, one.event_us, arrived_us, record))
         loop = asyncio.get_running_loop()
         keeping: asyncio.Future[frozenset[bytes]] = loop.create_future()
@@ -283,7 +282,7 @@ class EventIntake:
             self.account.emit(len(kept), Output.QUARANTINE)
             self.account.refuse(len(refused) - len(kept), RefusalReason.NOT_WRITTEN)
             for one in kept:
-                self._stamp_rejected(one, arrived_us)
+                self.stamping.stamp_rejected(one, arrived_us)
             keeping.set_result(unkept)
 
         receipt.hand_on(len(refused))
@@ -292,26 +291,6 @@ class EventIntake:
         except OutletError:
             settle(frozenset(one.event_id for one in refused))
         return keeping
-
-    def _stamp_rejected(self, judged: CheckedEvent, arrived_us: int) -> None:
-        booked_us = arrived_us if judged.is_stale else judged.event_us
-        self.stamping.stamp_rejected(judged.event_id, booked_us, arrived_us, judged.reason)
-
-    def _build_rejected(
-        self, one: CheckedEvent, arrived_us: int, producer: str, *, is_held: bool = False
-    ) -> RejectedRecord:
-        data = one.sent.data[:MAX_EVENT_BYTES]
-        return RejectedRecord(
-            self.stream,
-            one.event_id,
-            one.stated_us,
-            arrived_us,
-            producer,
-            data,
-            one.reasons,
-            is_held=is_held,
-            owns_id=one.owns_id,
-        )
 
 
 def _build_result(looked: _RequestEvent, unkept: Container[bytes]) -> EventResult:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -15,7 +15,7 @@ from hopwatch.probes.contract.kafka import SCHEME as KAFKA
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from hopwatch.probes.contract.segment import OPEN_SUFFIX, SEGMENT_SUFFIX, read_frames
 from hopwatch.probes.contract.segment import SCHEME as SPOOL
-from hopwatch.probes.sinks.kafka import describe_exception
+from hopwatch.probes.kafka.client import ask_topic, build_client_config, describe_kafka_error
 
 _READ_TIMEOUT_S: Final = 10.0
 _MAX_MESSAGES: Final = 1_000
@@ -84,45 +84,32 @@ def _read_topic(place: KafkaPlace, access: KafkaAccess) -> Iterator[bytes]:
     """Yield all values from the beginning of a topic to its current end."""
     from confluent_kafka import Consumer, KafkaException, TopicPartition  # noqa: PLC0415 - a spool does not need it
 
+    from hopwatch.probes.kafka.consumer import take_until  # noqa: PLC0415 - as above
+
     consumer = Consumer(
         {
-            **access.for_librdkafka(place.brokers),
+            **build_client_config(place.brokers, access),
             "group.id": "hopwatch-quarantine",
             "enable.auto.commit": False,
             "enable.partition.eof": False,
-            "log_level": 0,
         }
     )
     try:
-        topic = consumer.list_topics(place.topic, timeout=_READ_TIMEOUT_S).topics[place.topic]
+        topic = ask_topic(consumer, place.topic, _READ_TIMEOUT_S)
         if topic.error is not None:
-            raise QuarantineError(f"the topic {place.topic} cannot be read: {topic.error.str()}")
+            raise QuarantineError(f"the topic {place.topic} cannot be read: {describe_kafka_error(topic.error)}")
         parts = [TopicPartition(place.topic, number) for number in topic.partitions]
         bounds = {part.partition: consumer.get_watermark_offsets(part, timeout=_READ_TIMEOUT_S) for part in parts}
         left = {number: high for number, (low, high) in bounds.items() if high > low}
         consumer.assign([TopicPartition(place.topic, number, bounds[number][0]) for number in left])
         while left:
-            yield from _take_values(consumer.consume(_MAX_MESSAGES, _READ_TIMEOUT_S), left, place)
+            messages = consumer.consume(_MAX_MESSAGES, _READ_TIMEOUT_S)
+            if not messages:
+                raise QuarantineError(f"the topic {place} cannot be read: nothing came for {_READ_TIMEOUT_S:g} s")
+            if fault := next(filter(None, (message.error() for message in messages)), None):
+                raise QuarantineError(f"the topic {place} cannot be read: {describe_kafka_error(fault)}")
+            yield from (message.value() or b"" for message in take_until(messages, left))
     except KafkaException as error:
-        raise QuarantineError(f"the topic {place} cannot be read: {describe_exception(error)}") from None
+        raise QuarantineError(f"the topic {place} cannot be read: {describe_kafka_error(error)}") from None
     finally:
         consumer.close()
-
-
-def _take_values(messages: Sequence[object], left: dict[int, int], place: KafkaPlace) -> Iterator[bytes]:
-    from confluent_kafka import Message  # noqa: PLC0415 - as above
-
-    if not messages:
-        raise QuarantineError(f"the topic {place} cannot be read: nothing came for {_READ_TIMEOUT_S:g} s")
-    for message in messages:
-        if not isinstance(message, Message):
-            continue
-        if (error := message.error()) is not None:
-            raise QuarantineError(f"the topic {place} cannot be read: {error.str()}")
-        partition, offset = message.partition(), message.offset()
-        if partition is None or offset is None:
-            continue
-        if offset < left.get(partition, 0):
-            yield message.value() or b""
-        if offset + 1 >= left.get(partition, 0):
-            left.pop(partition, None)

@@ -88,18 +88,9 @@ class RecordChecker:
         )
 
     def build_rejected(self, judged: CheckedEvent, record: TopicRecord, now_us: int) -> RejectedRecord:
-        """Return the rejected record to write to quarantine; data that is too long is cut."""
-        return RejectedRecord(
-            self.stream,
-            judged.event_id,
-            judged.stated_us,
-            now_us,
-            record.location,
-            judged.sent.data,
-            judged.faults,
-            is_held=judged.action is Action.QUARANTINE,
-            owns_id=judged.owns_id,
-        )
+        """Return the rejected record to write to quarantine; its location stands for its producer."""
+        is_held = judged.action is Action.QUARANTINE
+        return judged.build_rejected(self.stream, record.location, now_us, is_held=is_held)
 
     def _decode_value(self, record: TopicRecord) -> tuple[Any, Codec]:
         """Return the value of a record, and the codec that writes it.

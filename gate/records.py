@@ -11,8 +11,9 @@ from typing import Any, Final
 import fastavro
 import orjson
 
-from hopwatch.gate.codec import FINGERPRINT_BYTES, PREFIX_BYTES, EnvelopeError, decode_envelope, encode_envelope
+from hopwatch.gate.codec import EnvelopeError, decode_envelope, encode_envelope
 from hopwatch.gate.registry.avro_schema import Schema
+from hopwatch.probes.avro_reader import FINGERPRINT_BYTES, PREFIX_BYTES
 from hopwatch.probes.contract.envelope import MARKER
 from hopwatch.probes.http.problems import Fault
 

@@ -6,15 +6,14 @@ from typing import Final
 
 from hopwatch.gate.avro_body import ResolutionError
 from hopwatch.gate.codec import Codec
+from hopwatch.gate.codec_cache import LatestCodecs
 from hopwatch.gate.framing import SchemaRef
 from hopwatch.gate.registry.avro_schema import Schema
-from hopwatch.gate.registry.schema_store import SchemaStoreError, StoredSchema
+from hopwatch.gate.registry.schema_store import StoredSchema
 from hopwatch.gate.registry.subjects import Registry
 from hopwatch.gate.resolution import Resolution
 from hopwatch.probes.clock import Clock
 
-FRESH_NS: Final = 1_000_000_000
-"""Period for which the latest version is cached, in ns."""
 MAX_WRITERS: Final = 256
 
 
@@ -23,11 +22,10 @@ class ResolutionCache:
 
     def __init__(self, registry: Registry, subject: str, clock: Clock) -> None:
         """Begin with an empty cache."""
-        self._registry, self.subject, self._clock = registry, subject, clock
+        self._registry, self.subject, self._latest = registry, subject, LatestCodecs(registry, clock)
         self._writers: dict[SchemaRef, Schema] = {}
         self._resolutions: dict[SchemaRef, Resolution | ResolutionError] = {}
         self._codec: Codec | None = None
-        self._number, self._asked_ns = 0, 0
 
     def get_codec(self) -> Codec:
         """Return the codec of the latest version.
@@ -36,13 +34,11 @@ class ResolutionCache:
             UnknownError: the subject has no schema.
             SchemaStoreError: none is cached, and the registry is down.
         """
-        if self._codec is None or self._clock.monotonic_ns() - self._asked_ns >= FRESH_NS:
-            try:
-                return self._load_latest()
-            except SchemaStoreError:
-                if self._codec is None:
-                    raise
-        return self._codec
+        codec = self._latest.get(self.subject)
+        if codec is not self._codec:
+            self._codec = codec
+            self._resolutions.clear()
+        return codec
 
     def get_resolution(self, writer: SchemaRef) -> tuple[Resolution, Codec]:
         """Return the resolution of a writer's schema against the latest version, and the codec of that version.
@@ -56,7 +52,7 @@ class ResolutionCache:
         if schema is None:
             schema = Schema.parse(self._find_schema(writer).text)
             # A new writer's schema may come with a new latest version.
-            self._load_latest()
+            self._latest.load(self.subject)
             if len(self._writers) >= MAX_WRITERS:
                 self._writers.clear()
                 self._resolutions.clear()
@@ -72,14 +68,6 @@ class ResolutionCache:
         if isinstance(found, ResolutionError):
             raise ResolutionError(str(found), *found.path)
         return found, codec
-
-    def _load_latest(self) -> Codec:
-        kept = self._registry.entry(self.subject).schema
-        if self._codec is None or kept.number != self._number:
-            self._codec, self._number = Codec(Schema.parse(kept.text)), kept.number
-            self._resolutions.clear()
-        self._asked_ns = self._clock.monotonic_ns()
-        return self._codec
 
     def _find_schema(self, writer: SchemaRef) -> StoredSchema:
         if isinstance(writer, bytes):

@@ -8,9 +8,9 @@ from typing import Final, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
+from hopwatch.probes.kafka.client import describe_kafka_error, get_kafka_error
 from hopwatch.probes.once_per_cause import OncePerCause
 from hopwatch.probes.taps.context import RunContext
-from hopwatch.probes.taps.topic import get_kafka_error
 
 ANSWER_TIMEOUT_S: Final = 5.0
 """Timeout of one call; after it the call is retried."""
@@ -79,7 +79,8 @@ class KafkaRetry:
             StoppedError: the stop was requested too long ago.
         """
         if self._reported.is_new():
-            self._context.report(f"the calls to the brokers fail: {what.str()}: retrying, nothing is lost")
+            told = f"the calls to the brokers fail: {describe_kafka_error(what)}: retrying, nothing is lost"
+            self._context.report(told)
         if not self._context.stop.wait(RETRY_S):
             return
         self._stopped_s = self._stopped_s or self._context.monotonic_s()

@@ -9,17 +9,16 @@ from typing import Final
 
 import numpy as np
 
+from hopwatch.gate.event_checks import CheckedEvent
 from hopwatch.probes import id_columns, recorder
 from hopwatch.probes.clock import Clock
 from hopwatch.probes.contract.limits import MAX_REASON_CHARS
 from hopwatch.probes.instance import ProbeInstance
 from hopwatch.probes.probe import CLOSE_S, MAX_STAMPS, QUEUE_FULL
 from hopwatch.probes.recorder import Stamp, StampArrays, StampKind
-from hopwatch.probes.sender import Sender
+from hopwatch.probes.sender import FLUSH_EVERY_S, HEARTBEAT_EVERY_S, Sender
 from hopwatch.probes.sinks import Sink
 
-FLUSH_EVERY_S: Final = 2.0
-HEARTBEAT_EVERY_S: Final = 10.0
 MIN_ARRAY_EVENTS: Final = 16
 """Minimum number of events stamped as an array: joining many small arrays costs more than single stamps."""
 
@@ -52,9 +51,11 @@ class GateStamper:
             if not self.sender.append_many(stamps, MAX_STAMPS):
                 self.sender.drop(recorder.refuse_array(times, at_ns, QUEUE_FULL))
 
-    def stamp_rejected(self, event_id: bytes, event_us: int, arrived_us: int, reason: str) -> None:
-        """Stamp a rejected event."""
-        self._append(Stamp(StampKind.REJECTED, event_id, event_us, arrived_us * 1_000, _clean_reason(reason)))
+    def stamp_rejected(self, event: CheckedEvent, arrived_us: int) -> None:
+        """Stamp a rejected event; one that is too old counts in the window of its arrival, as its own is closed."""
+        booked_us = arrived_us if event.is_stale else event.event_us
+        reason = _clean_reason(event.reason)
+        self._append(Stamp(StampKind.REJECTED, event.event_id, booked_us, arrived_us * 1_000, reason))
 
     def _append(self, stamp: Stamp) -> None:
         if self.sender.waiting < MAX_STAMPS:

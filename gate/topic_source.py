@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from hopwatch.gate.retry import ANSWER_TIMEOUT_S, KafkaRetry, StoppedError
 from hopwatch.gate.uniqueness_replay import UniquenessReplay
+from hopwatch.probes.kafka.client import ask_topic, describe_kafka_error
+from hopwatch.probes.kafka.consumer import is_partition_end
 from hopwatch.probes.taps.context import RunContext
-from hopwatch.probes.taps.errors import TapSourceError
-from hopwatch.probes.taps.topic import SourceTopic, get_kafka_error
+from hopwatch.probes.taps.topic import SourceTopic
 
 POLL_S: Final = 0.2
 """Maximum wait of one poll for records."""
@@ -57,11 +58,7 @@ class TopicSource:
             TapSourceError: the topic cannot be read.
             StoppedError: a stop was requested while the brokers did not answer.
         """
-        try:
-            messages = self._consumer.consume(most, POLL_S)
-        except KafkaException as error:
-            told = f"the topic {self._topic.place} cannot be read any more: {get_kafka_error(error).str()}: start again"
-            raise TapSourceError(told) from None
+        messages = self._topic.poll(most, POLL_S)
         return self._drop_repeats([message for message in messages if self._is_record(message)])
 
     def read_history(self, messages: Sequence[Message]) -> Iterator[Message]:
@@ -103,7 +100,7 @@ class TopicSource:
         error = message.error()
         if error is None:
             return message.partition() in self._next_offsets
-        if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - public in all but name
+        if not is_partition_end(error):
             self._topic.report_error(error)
         return False
 
@@ -127,9 +124,8 @@ class TopicSource:
             self._consumer.seek(TopicPartition(self._topic.place.topic, number, offset))
         except KafkaException as error:
             # The partition was assigned to another member, which goes on at the committed offset.
-            self._context.report(
-                f"partition {number} of {self._topic.place} was reassigned: {get_kafka_error(error).str()}"
-            )
+            told = f"partition {number} of {self._topic.place} was reassigned: {describe_kafka_error(error)}"
+            self._context.report(told)
             self._next_offsets.pop(number, None)
 
     def _read_committed(self, numbers: Sequence[int]) -> dict[int, int]:
@@ -149,8 +145,7 @@ class TopicSource:
     def _find_start_offsets(self, numbers: Sequence[int]) -> dict[int, int]:
         """Return the start offset of each partition; those of a new group are committed before anything is read."""
         topic = self._topic.place.topic
-        told = self._retry.call(lambda: self._consumer.list_topics(topic, ANSWER_TIMEOUT_S))
-        every = list(told.topics[topic].partitions)
+        every = self._retry.call(lambda: ask_topic(self._consumer, topic, ANSWER_TIMEOUT_S)).partitions
         committed = self._read_committed(sorted({*every, *numbers}))
         begins, new = {}, []
         for number in numbers:

@@ -8,16 +8,23 @@ import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from hopwatch.gate.outlets import MAX_WAITING_BYTES
 from hopwatch.gate.retry import ANSWER_TIMEOUT_S, KafkaRetry
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
-from hopwatch.probes.sinks.kafka import build_producer_config, describe_exception
+from hopwatch.probes.kafka.client import (
+    Config,
+    ask_topic,
+    build_client_config,
+    build_producer_config,
+    describe_kafka_error,
+    get_kafka_error,
+)
+from hopwatch.probes.kafka.producer import ReplaceableProducer
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
-from hopwatch.probes.taps.topic import get_kafka_error
 
 TRANSACTION_TIMEOUT_S: Final = 10.0
 """Timeout of a transaction, in s. After a kill, the open transaction blocks read_committed consumers and the group for
@@ -73,7 +80,7 @@ class TransactionalWriter:
         self.outputs = outputs
         self._place = KafkaPlace(brokers, outputs.validated)
         self._access, self._group, self._retry = access, group, patience
-        self._producer: Producer | None = None
+        self._client = ReplaceableProducer(self._build_config, _log)
         self._delivery_errors: list[tuple[KafkaError, str]] = []
 
     def check(self, cluster: str) -> None:
@@ -83,21 +90,18 @@ class TransactionalWriter:
             TapSourceError: no broker answers, or a topic does not exist.
             TapUsageError: they are in another cluster.
         """
-        config: dict[str, Any] = {
-            **self._access.for_librdkafka(self._place.brokers),
-            "log_level": 0,
-        }
-        asking = Producer(config)
+        asking = Producer(build_client_config(self._place.brokers, self._access))
         for topic in self.outputs:
             where = f"the topic {topic} at {self._place.brokers}"
             try:
-                found = asking.list_topics(topic, timeout=ANSWER_TIMEOUT_S)
+                found = ask_topic(asking, topic, ANSWER_TIMEOUT_S)
             except KafkaException as error:
                 raise TapSourceError(
-                    f"{where} cannot be reached: {describe_exception(error)}: check address and access"
+                    f"{where} cannot be reached: {describe_kafka_error(error)}: check address and access"
                 ) from None
-            if (fault := found.topics[topic].error) is not None:
-                raise TapSourceError(f"{where} cannot be written: {fault.str()}: create it, then start again")
+            if found.error is not None:
+                what = describe_kafka_error(found.error)
+                raise TapSourceError(f"{where} cannot be written: {what}: create it, then start again")
             if found.cluster_id != cluster:
                 raise TapUsageError(f"{where} is in another cluster than --from: a transaction lies within one")
 
@@ -127,24 +131,27 @@ class TransactionalWriter:
         self._discard_producer()
 
     def _get_producer(self) -> Producer:
-        if self._producer is None:
-            timeout_ms = int(TRANSACTION_TIMEOUT_S * 1_000)
-            # A random id for each producer, so that none has to be configured; the group's generation fences an earlier
-            # owner of a partition (KIP-447).
-            config = build_producer_config(self._place, self._access, MAX_WAITING_BYTES) | {
-                "client.id": "hopwatch-validate",
-                "transactional.id": f"{self._group}.hopwatch.{uuid.uuid4()}",
-                "transaction.timeout.ms": timeout_ms,
-                "message.timeout.ms": timeout_ms,
-                "linger.ms": 5,
-                "retry.backoff.ms": 20,
-                "compression.type": "lz4",
-                # As Java's clients do it, so that a key stays with its partition number where the counts are equal.
-                "partitioner": "murmur2_random",
-            }
-            self._producer = Producer(config, logger=_log)
-            self._producer.init_transactions(ANSWER_TIMEOUT_S)
-        return self._producer
+        if self._client.current is not None:
+            return self._client.current
+        producer = self._client.get()
+        producer.init_transactions(ANSWER_TIMEOUT_S)
+        return producer
+
+    def _build_config(self) -> Config:
+        timeout_ms = int(TRANSACTION_TIMEOUT_S * 1_000)
+        # A random id for each producer, so that none has to be configured; the group's generation fences an earlier
+        # owner of a partition (KIP-447).
+        return build_producer_config(self._place, self._access, MAX_WAITING_BYTES) | {
+            "client.id": "hopwatch-validate",
+            "transactional.id": f"{self._group}.hopwatch.{uuid.uuid4()}",
+            "transaction.timeout.ms": timeout_ms,
+            "message.timeout.ms": timeout_ms,
+            "linger.ms": 5,
+            "retry.backoff.ms": 20,
+            "compression.type": "lz4",
+            # As Java's clients do it, so that a key stays with its partition number where the counts are equal.
+            "partitioner": "murmur2_random",
+        }
 
     def _produce(self, producer: Producer, out: OutputRecord) -> None:
         while True:
@@ -177,29 +184,27 @@ class TransactionalWriter:
             TapSourceError: the next transaction would fail too.
             StoppedError: a stop was requested.
         """
-        if self._producer is not None and not self._delivery_errors and last.code() in _PERMANENT_ERRORS:
+        producer = self._client.current
+        if producer is not None and not self._delivery_errors and last.code() in _PERMANENT_ERRORS:
             # The transaction may fail before the delivery callback of the record that caused it.
-            self._producer.poll(_POLL_S)
+            producer.poll(_POLL_S)
         for error, where in (*self._delivery_errors[:1], (last, f"the group {self._group}")):
             if (code := error.code()) in _PERMANENT_ERRORS:
                 self._discard_producer()
-                what = KafkaError(code).str()
+                what = describe_kafka_error(KafkaError(code))
                 raise TapSourceError(f"{where} cannot be written: {what}: {_PERMANENT_ERRORS[code]}, then start again")
         try:
-            if self._producer is None or last.retriable() or not last.txn_requires_abort():
+            if producer is None or last.retriable() or not last.txn_requires_abort():
                 raise KafkaException(last)  # noqa: TRY301 - the same end
-            self._producer.abort_transaction(ANSWER_TIMEOUT_S)
+            producer.abort_transaction(ANSWER_TIMEOUT_S)
         except KafkaException:
             self._discard_producer()
         if last.code() not in _REBALANCE_ERRORS:
             self._retry.back_off(last)
 
     def _discard_producer(self) -> None:
-        producer, self._producer = self._producer, None
-        if producer is not None:
-            with suppress(KafkaException):
-                producer.purge()
-                producer.flush(1.0)
+        with suppress(KafkaException):
+            self._client.discard()
 
 
 def _send_offsets(producer: Producer, read: Sequence[TopicPartition], group_metadata: object) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 
 from hopwatch.gate.retry import ANSWER_TIMEOUT_S, KafkaRetry, StoppedError
+from hopwatch.probes.kafka.consumer import take_until
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.topic import SourceTopic
 
@@ -61,10 +62,4 @@ class UniquenessReplay:
         while left:
             if self._context.stop.is_set():
                 raise StoppedError
-            for message in reader.consume(MAX_RECORDS, POLL_S):
-                error, number, offset = message.error(), message.partition() or 0, message.offset() or 0
-                if error is None and offset < left.get(number, 0):
-                    yield message
-                is_end = error is not None and error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001 - public in all but name
-                if is_end or (error is None and offset + 1 >= left.get(number, 0)):
-                    left.pop(number, None)
+            yield from take_until(reader.consume(MAX_RECORDS, POLL_S), left)

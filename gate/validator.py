@@ -135,8 +135,7 @@ class Validator:
         )
         for judged, may_enter, _ in looked:
             if not may_enter:
-                booked_us = arrived_us if judged.is_stale else judged.event_us
-                self.stamping.stamp_rejected(judged.event_id, booked_us, arrived_us, judged.reason)
+                self.stamping.stamp_rejected(judged, arrived_us)
 
     def _check_message(self, message: Message, arrived_us: int) -> _CheckedRecord:
         """Check a message, and claim its unique values from then on."""

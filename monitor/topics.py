@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from hopwatch.monitor.errors import ConfigurationError, TransportError
-from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace, describe_error
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from hopwatch.probes.contract.limits import MAX_RECORD_BYTES
+from hopwatch.probes.kafka.client import ask_topic, build_client_config, describe_kafka_error, get_kafka_error
 
 PARTITIONS: Final = 6
 REPLICATION: Final = 3
@@ -73,7 +74,7 @@ def describe_topic(place: KafkaPlace, access: KafkaAccess) -> TopicDescription |
     """
     admin, trouble = _open_admin(place, access)
     try:
-        found = admin.list_topics(place.topic, timeout=TIMEOUT_S).topics[place.topic]
+        found = ask_topic(admin, place.topic, TIMEOUT_S)
         if found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return None
         _raise_error(found.error)
@@ -177,14 +178,14 @@ def create_topic(  # noqa: PLR0913 - what a topic is made of
         (answer,) = admin.create_topics([asked], request_timeout=TIMEOUT_S).values()
         answer.result()
     except KafkaException as error:
-        code = _kafka_error(error).code()
+        code = get_kafka_error(error).code()
         if code == KafkaError.TOPIC_ALREADY_EXISTS:
             if not _is_as_wanted(describe_topic(place, access), wanted):
                 raise ConfigurationError(there_already) from None
             return
         if code in (KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.INVALID_PARTITIONS, KafkaError.INVALID_CONFIG):
             refused = f"the brokers do not take {partitions} partitions with replication {replication}"
-            what = f"{refused}: {_kafka_error(error).str()}"
+            what = f"{refused}: {describe_kafka_error(error)}"
             raise ConfigurationError(f"{what}{_advise_fewer_replicas(admin, replication, min_insync)}") from None
         raise _unreachable_error(place, admin, error, trouble) from None
 
@@ -239,14 +240,14 @@ def delete_topics(places: Sequence[KafkaPlace], access: KafkaAccess, groups: Seq
         try:
             answer.result()
         except KafkaException as error:
-            if _kafka_error(error).code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND):
+            if get_kafka_error(error).code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND):
                 raise _unreachable_error(places[0], admin, error, trouble) from None
 
 
 def _has_no_coordinator(reader: Future[None]) -> bool:
     """Return whether the brokers have no consumer groups yet, because no client has read from them."""
     error = reader.exception()
-    return isinstance(error, KafkaException) and _kafka_error(error).code() in _NO_COORDINATOR
+    return isinstance(error, KafkaException) and get_kafka_error(error).code() in _NO_COORDINATOR
 
 
 def _raise_error(error: KafkaError | None) -> None:
@@ -254,21 +255,10 @@ def _raise_error(error: KafkaError | None) -> None:
         raise KafkaException(error)
 
 
-def _kafka_error(error: KafkaException) -> KafkaError:
-    """Return what an exception is about."""
-    return cast("KafkaError", error.args[0])
-
-
 def _open_admin(place: KafkaPlace, access: KafkaAccess) -> tuple[AdminClient, list[KafkaError]]:
     """Return a client, and the list in which it writes down what it has trouble with."""
     trouble: list[KafkaError] = []
-    config = {
-        **access.for_librdkafka(place.brokers),
-        "client.id": "hopwatch",
-        "log_level": 0,
-        "error_cb": trouble.append,
-    }
-    return AdminClient(config), trouble
+    return AdminClient(build_client_config(place.brokers, access, "hopwatch") | {"error_cb": trouble.append}), trouble
 
 
 def _unreachable_error(
@@ -277,7 +267,7 @@ def _unreachable_error(
     # What the client waited for in vain says less than what it met on the way.
     admin.poll(0)
     met = sorted(trouble, key=lambda one: one.code() == KafkaError._ALL_BROKERS_DOWN)  # noqa: SLF001 - its public name
-    why = describe_error(next(iter(met), _kafka_error(error)).str(), place.brokers)
+    why = describe_kafka_error(next(iter(met), get_kafka_error(error)), place.brokers)
     advice = "check the address, that a broker runs there, and what [transport.kafka] says of access; then try again"
     return TransportError(f"the Kafka brokers {place.brokers} cannot be reached: {why}; {advice}")
 

@@ -14,6 +14,11 @@ ID_HEADER: Final = "hopwatch-id"
 TIME_HEADER: Final = "hopwatch-time"
 """Header of the event time, as text: µs since 1970."""
 
+read_id: Final = build_id_reader(IdFormat.AUTO)
+"""Return the id in the value of its header, 16 bytes; a ValueError if there is none."""
+read_time: Final = build_time_reader(TimeUnit.US)
+"""Return the event time in the value of its header, µs since 1970; a ValueError if there is none."""
+
 HeadersLike = Mapping[str, object] | Iterable[tuple[str, object]]
 """Headers as Kafka clients take and return them: names may repeat, values are bytes, text or None."""
 
@@ -40,7 +45,7 @@ def parse_headers(headers: HeadersLike | None) -> MessageIdentity | None:
         return None
     if len(found) == 1:
         raise ValueError(f"a message is marked by {ID_HEADER} and {TIME_HEADER}, got {next(iter(found))} alone")
-    return MessageIdentity(_READ_ID(found[ID_HEADER]), _READ_TIME(found[TIME_HEADER]))
+    return MessageIdentity(read_id(found[ID_HEADER]), read_time(found[TIME_HEADER]))
 
 
 def build_headers(now_us: int) -> tuple[MessageIdentity, list[tuple[str, bytes]]]:
@@ -58,7 +63,3 @@ def generate_id(now_us: int) -> bytes:
     chance = getrandbits(74)
     high = (now_us // 1_000) << 16 | 0x7000 | chance >> 62
     return UuidId((high << 64 | 0x8000_0000_0000_0000 | chance & (1 << 62) - 1).to_bytes(16))
-
-
-_READ_ID: Final = build_id_reader(IdFormat.AUTO)
-_READ_TIME: Final = build_time_reader(TimeUnit.US)

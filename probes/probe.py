@@ -33,11 +33,9 @@ from hopwatch.probes.errors import ProbeError
 from hopwatch.probes.event_times import EventTime
 from hopwatch.probes.instance import ProbeInstance
 from hopwatch.probes.recorder import MessageId, Refusals, Stamp, StampArrays, StampKind
-from hopwatch.probes.sender import ANNOUNCE_WITHIN_S, Sender
+from hopwatch.probes.sender import ANNOUNCE_WITHIN_S, FLUSH_EVERY_S, HEARTBEAT_EVERY_S, Sender
 from hopwatch.probes.settings import ProbeSettings
-from hopwatch.probes.sinks import Sink, open_sink
-from hopwatch.probes.sinks.kafka import KafkaSink
-from hopwatch.probes.sinks.spool import SpoolSink
+from hopwatch.probes.sinks import Sink, check_sink, open_sink
 
 MAX_STAMPS: Final = 200_000
 """Stamps that wait for the sender at most, about 40 MB; those of arrays count individually."""
@@ -97,8 +95,8 @@ class Probe:
         probe: str | None = None,
         labels: dict[str, str] | None = None,
         strict: bool = False,
-        flush_every_s: float = 2.0,
-        heartbeat_every_s: float = 10.0,
+        flush_every_s: float = FLUSH_EVERY_S,
+        heartbeat_every_s: float = HEARTBEAT_EVERY_S,
         most_stamps: int = MAX_STAMPS,
         most_bytes: int = MAX_BYTES,
         announce_within_s: float = ANNOUNCE_WITHIN_S,
@@ -161,8 +159,8 @@ class Probe:
         name = asked.name or f"{socket.gethostname()}-{os.getpid()}"
         who = ProbeInstance(asked.stream, asked.node, name, self._wall_ns() // 1_000, dict(asked.labels))
         sink = open_sink(asked.sink, who.name, asked.clock) if isinstance(asked.sink, str) else asked.sink
-        if self.strict and isinstance(sink, SpoolSink | KafkaSink):
-            sink.check()
+        if self.strict:
+            check_sink(sink)
         sender = Sender(
             who, sink, asked.clock, flush_every_s=asked.flush_every_s, heartbeat_every_s=asked.heartbeat_every_s,
             queue=queue, max_age_us=asked.max_age_us,

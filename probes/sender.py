@@ -18,47 +18,31 @@ from dataclasses import replace
 from typing import Final
 
 from hopwatch.probes import lifecycle
-from hopwatch.probes.backlog import UNRECORDABLE, Backlog
+from hopwatch.probes.backlog import Backlog
 from hopwatch.probes.clock import Clock
 from hopwatch.probes.contract.batch import Batch, BatchKind, Drop
 from hopwatch.probes.contract.envelope import decode, encode
 from hopwatch.probes.contract.limits import MONITOR_STREAM, WINDOW_MS, WINDOW_US
-from hopwatch.probes.drop_counts import DropCounts
+from hopwatch.probes.drop_ledger import HOLE_US, SINK_REFUSED, UNDELIVERED, UNSENDABLE, DropLedger
 from hopwatch.probes.instance import ProbeInstance
-from hopwatch.probes.once_per_cause import OncePerCause
 from hopwatch.probes.packing import BATCH_OBSERVATIONS, PackedBatch
-from hopwatch.probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, POSSIBLE_WINDOW, Refusals, Stamp, StampArrays
+from hopwatch.probes.recorder import Stamp, StampArrays
 from hopwatch.probes.sinks import Sink
 
 ANNOUNCE_WITHIN_S: Final = 1.0
 """Default time that a start waits for the transport to accept the hello."""
+FLUSH_EVERY_S: Final = 2.0
+"""Default interval at which stamps are sent."""
+HEARTBEAT_EVERY_S: Final = 10.0
+"""Default interval after which an instance says that it is alive, if it has sent nothing else."""
 TICK_S: Final = 0.5
 """Interval of the sink's periodic work when nothing else is due."""
-HOLE_US: Final = 300_000_000
-"""Length of a hole for drops in unknown windows: as far as windows may be ahead of the clock.
-
-The end of a hole waits for so long, too, so that a probe that keeps losing count makes few holes. A monitor waits twice
-as long for stamps of a silent instance.
-"""
 NEVER_US: Final = 2**62
 """Later than any moment."""
-MAX_CAUSES: Final = 1_000
-"""Causes of drops that are logged, at most; a host may pass a new one with each message."""
 LAST_TRIES: Final = 2
 """Tries of the last flush."""
 RELEASE_S: Final = 1.0
 """Time that a sink has to close after its patience has run out."""
-SINK_REFUSED: Final = "sink refused"
-UNSENDABLE: Final = "unsendable"
-UNDELIVERED: Final = "undelivered"
-
-_CAUSE_HINTS: Final = {
-    BAD_EVENT_TIME: "an event time is an aware datetime or int µs since 1970; strict=True raises at the call",
-    BAD_MESSAGE_ID: "a message id is a UUID, 16 bytes, an int or a str; strict=True raises at the call",
-    SINK_REFUSED: "its sink is full or cannot be written",
-    UNDELIVERED: "its sink took them, and the transport then refused them for good",
-    UNRECORDABLE: "a message id or an event time raised an error of its own; strict=True raises at the call",
-}
 _log = logging.getLogger("hopwatch.probe")
 
 
@@ -81,13 +65,7 @@ class Sender:
         self.flush_every_ns, self.heartbeat_every_ns = int(flush_every_s * 1e9), int(heartbeat_every_s * 1e9)
         self.backlog = Backlog(queue, max_age_us)
         self.queue = self.backlog.queue
-        self.drops = DropCounts()
-        # The end of the hole that the books need; and whether drops went uncounted since it was computed.
-        self._hole_until_us, self._has_lost_count = 0, False
-        self.dropped_total = 0
-        self._examples: dict[str, str] = {}
-        self._causes: set[str] = set()
-        self._logged = OncePerCause()
+        self.drops = DropLedger(instance, clock)
         self.seq = 0
         self.complete_through_us = instance.epoch_us
         # The moment up to which a tap has read its source; None for a probe that stamps live messages.
@@ -97,8 +75,6 @@ class Sender:
         self._flushed_ns = self._sent_ns = clock.monotonic_ns()
         # Held while records are sent, which may take long; the host waits for it only in flush and close.
         self._sending = threading.RLock()
-        # Held for a few instructions only, by the host too.
-        self._lock = threading.RLock()
         self._wake = threading.Event()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -113,6 +89,11 @@ class Sender:
     def waiting(self) -> int:
         """Return the number of waiting stamps; those of arrays count individually."""
         return self.backlog.waiting
+
+    @property
+    def dropped_total(self) -> int:
+        """Return the number of all observations that were dropped."""
+        return self.drops.total
 
     def start(self, announce_within_s: float = ANNOUNCE_WITHIN_S) -> None:
         """Start the thread, and wait at most ``announce_within_s`` until the transport has the hello.
@@ -169,13 +150,11 @@ class Sender:
 
     def leave_hole(self) -> None:
         """Skip the next sequence number: observations of now are missing and cannot be counted."""
-        with self._lock:
-            # Behind what is completed, so that the next moment that is completed is behind a hole.
-            self._hole_until_us = max(self._hole_until_us, self.complete_through_us + 1, self._wall_us())
+        self.drops.leave_hole(self.complete_through_us)
 
     def lose_count(self) -> None:
         """Ask for a hole: observations of unknown windows were dropped and not counted."""
-        self._has_lost_count = True
+        self.drops.lose_count()
 
     def append_many(self, stamps: StampArrays, most: int) -> bool:
         """Queue arrays; False if more than ``most`` stamps would wait, or their ids would take too many bytes.
@@ -190,30 +169,7 @@ class Sender:
 
     def drop(self, refusals: Mapping[tuple[int, str], int]) -> None:
         """Count observations that will never be sent: numbers by (window start in ms, cause)."""
-        with self._lock:
-            try:
-                self._count_drops(refusals)
-                self.dropped_total += sum(count for (_, cause), count in refusals.items() if cause != POSSIBLE_WINDOW)
-                if len(self._causes) < MAX_CAUSES:
-                    self._causes.update(cause for _, cause in refusals if cause != POSSIBLE_WINDOW)
-                if isinstance(refusals, Refusals):
-                    self._examples |= refusals.examples
-            except Exception:  # noqa: BLE001 - memory may be short; what is not counted is a hole in the books
-                self._has_lost_count = True
-
-    def _count_drops(self, drops: Mapping[tuple[int, str], int]) -> None:
-        """Add drops to the report; those without room count in the last completed window, where a hole begins."""
-        through_us = max(self.complete_through_us, self.instance.epoch_us)
-        if not self.drops.add(drops, through_us // WINDOW_US * WINDOW_MS):
-            self._has_lost_count = True
-
-    def _find_hole_end_us(self) -> int:
-        """Return the end of the hole that the books need; it begins at the last completed moment."""
-        with self._lock:
-            if self._has_lost_count:
-                self._hole_until_us = max(self.complete_through_us, self.instance.epoch_us, self._wall_us()) + HOLE_US
-                self._has_lost_count = False
-            return self._hole_until_us
+        self.drops.drop(refusals, self.complete_through_us)
 
     def wake(self) -> None:
         """Wake the thread for a step now."""
@@ -263,9 +219,9 @@ class Sender:
             is_asked = closing is not None or bool(self.drops)
             if closing is BatchKind.BYE or (is_asked and not has_told_all):
                 # While a hole lasts, a bye would complete windows ahead of it.
-                is_bye = closing is BatchKind.BYE and moment_us >= self._find_hole_end_us()
+                is_bye = closing is BatchKind.BYE and moment_us >= self.drops.find_hole_end_us(self.complete_through_us)
                 self._send_empty(BatchKind.BYE if is_bye else BatchKind.HEARTBEAT, moment_us)
-            self._log_causes()
+            self.drops.log_causes(self.backlog.faults)
 
     def offer(self, pack: Callable[[int], Iterable[PackedBatch]]) -> bool:
         """Send observations that others have stamped; False at the first batch that the sink refuses.
@@ -281,7 +237,7 @@ class Sender:
             for packed in offered[:-1]:
                 if self._send(self._build_observations(packed, self.complete_through_us, ())) is not None:
                     return False
-            told, is_all = self._next_drops()
+            told, is_all = self.drops.next_drops()
             through_us = moment_us if is_all and self.backlog.is_settled else self.complete_through_us
             return all(
                 self._send(self._build_observations(packed, through_us, told)) is None for packed in offered[-1:]
@@ -384,7 +340,8 @@ class Sender:
         """Count stamps that could not be packed."""
         refused = self.backlog.refused
         if self.backlog.has_lost_count:
-            self._has_lost_count, self.backlog.has_lost_count = True, False
+            self.drops.lose_count()
+            self.backlog.has_lost_count = False
         while refused:
             self.drop(refused[0])
             refused.popleft()
@@ -396,7 +353,7 @@ class Sender:
             self._send_first(self.complete_through_us, ())
         if not packed:
             return False
-        told, is_all = self._next_drops()
+        told, is_all = self.drops.next_drops()
         return self._send_first(moment_us if is_all else self.complete_through_us, told) and is_all
 
     def _send_first(self, through_us: int, told: tuple[Drop, ...]) -> bool:
@@ -426,7 +383,7 @@ class Sender:
         """Send records without observations until all drops are reported; the last one carries the moment."""
         is_all = False
         while not is_all:
-            told, is_all = self._next_drops()
+            told, is_all = self.drops.next_drops()
             through_us = moment_us if is_all else self.complete_through_us
             if self._send(self._build_batch(kind if is_all else BatchKind.HEARTBEAT, through_us, told)) is not None:
                 return
@@ -437,32 +394,17 @@ class Sender:
             try:
                 self._count_one_failed(decode(record))
             except Exception:  # noqa: BLE001 - one record must not keep the others from being counted
-                self._has_lost_count = True
+                self.drops.lose_count()
 
     def _count_one_failed(self, batch: Batch) -> None:
         self.drop({(batch.window_start_ms, UNDELIVERED): batch.count} if batch.count else {})
-        # The drops in such a record have to be reported again; they were counted when they were dropped.
-        with self._lock:
-            self._count_drops({(drop.window_start_ms, drop.cause): drop.count for drop in batch.drops})
-
-    def _log_causes(self) -> None:
-        """Log each cause of drops once, so that the service's log shows that something is wrong."""
-        with self._lock:
-            new = [cause for cause in sorted(self._causes) if self._logged.is_new(cause)]
-        for cause in new:
-            who, got = self.instance, f"; got {self._examples[cause]}" if cause in self._examples else ""
-            why = self.backlog.faults.get(cause) or _CAUSE_HINTS.get(cause, cause)
-            _log.warning("a probe of %s at %s drops observations: %s%s", who.stream, who.node, why, got)
-
-    def _next_drops(self) -> tuple[tuple[Drop, ...], bool]:
-        """Return the drops for the next record, and whether these are all."""
-        with self._lock:
-            told = self.drops.next_drops()
-            return told, len(told) == len(self.drops)
+        self.drops.report_again(batch.drops, self.complete_through_us)
 
     def _build_batch(self, kind: BatchKind, through_us: int, told: tuple[Drop, ...]) -> Batch:
         who, sent_at_us = self.instance, self._wall_us()
-        seq = self.seq + (self.complete_through_us < min(through_us, self._find_hole_end_us()))
+        seq = self.seq + (
+            self.complete_through_us < min(through_us, self.drops.find_hole_end_us(self.complete_through_us))
+        )
         return Batch(
             who.probe, who.epoch_us, seq, kind, who.stream, who.node, sent_at_us // WINDOW_US * WINDOW_MS,
             sent_at_us, through_us, drops=told, labels=who.labels,
@@ -486,8 +428,7 @@ class Sender:
             return SINK_REFUSED
         self.seq, self.complete_through_us, self._sent_ns = batch.seq + 1, batch.complete_through_us, sent_ns
         try:
-            with self._lock:
-                self.drops.remove(batch.drops)
+            self.drops.remove(batch.drops)
         except Exception:  # noqa: BLE001 - the record is sent; drops that are reported twice hide no loss
             _log.warning("a probe may tell drops twice", exc_info=True)
         return None
@@ -497,7 +438,11 @@ class Sender:
         before_us, wall_us = self.complete_through_us, min(self._wall_us(), self._until_us)
         bounds_us = [us for us in (wall_us, self._caught_up_us, self._held_us) if us is not None]
         moment_us = max(before_us, min(bounds_us))
-        return before_us if moment_us < min(self._find_hole_end_us(), before_us + HOLE_US) else moment_us
+        return (
+            before_us
+            if moment_us < min(self.drops.find_hole_end_us(self.complete_through_us), before_us + HOLE_US)
+            else moment_us
+        )
 
     def _wall_us(self) -> int:
         return self.clock.wall_ns() // 1_000

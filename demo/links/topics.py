@@ -21,7 +21,7 @@ import stamina
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from hopwatch.demo.link import LinkError
-from hopwatch.probes.sinks.kafka import read_access
+from hopwatch.probes.kafka.client import Config, build_client_config, describe_kafka_error, read_access
 
 MAX_MESSAGES: Final = 500
 """Messages received at once."""
@@ -63,7 +63,7 @@ class TopicOutlet:
             if error is None:
                 then()
             else:
-                self._refusal = self._refusal or error.str()
+                self._refusal = self._refusal or describe_kafka_error(error)
 
         self._producer.produce(self._topic, payload, on_delivery=heard)
         self._producer.poll(0)
@@ -163,7 +163,7 @@ class TopicInlet:
 
     def _taken(self, message: Message) -> bytes:
         if (error := message.error()) is not None:
-            raise self._broken(error.str())
+            raise self._broken(describe_kafka_error(error))
         offset = cast("int", message.offset())  # every message that was read has one
         self._next = offset + 1
         self._open.append(offset)
@@ -182,22 +182,17 @@ class TopicInlet:
         try:
             return stamina.RetryingCaller(attempts=None, timeout=PATIENCE_S)(KafkaException, ask, *what, **how)
         except KafkaException as error:
-            raise self._broken(cast("KafkaError", error.args[0]).str()) from None
+            raise self._broken(describe_kafka_error(error)) from None
 
     def _broken(self, why: str) -> LinkError:
         return LinkError(f"the topic {self._topic} cannot be read: {why}; {ADVICE}")
 
 
-def _client_settings(brokers: str) -> dict[str, Any]:
+def _client_settings(brokers: str) -> Config:
     """Return what reader and writer have in common; who they are stands in the environment, as it does for probes."""
-    return {
-        **read_access(os.environ).for_librdkafka(brokers),
-        "client.id": "hopwatch-demo",
-        "log_level": 0,
-        "error_cb": _log_error,
-    }
+    return build_client_config(brokers, read_access(os.environ), "hopwatch-demo") | {"error_cb": _log_error}
 
 
 def _log_error(error: KafkaError) -> None:
     """Write down what goes wrong in the background, most of which the client mends by itself."""
-    sys.stderr.write(f"{error.str()}\n")
+    sys.stderr.write(f"{describe_kafka_error(error)}\n")

@@ -7,13 +7,21 @@ import threading
 from collections.abc import Sequence
 from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from hopwatch.gate import ids
 from hopwatch.gate.outlets import MAX_WAITING_BYTES, OutgoingRecord, OutletError, WriteCallback
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.probes.kafka.client import (
+    BrokersError,
+    Config,
+    TopicError,
+    build_producer_config,
+    check_topic,
+    describe_kafka_error,
+)
+from hopwatch.probes.kafka.producer import ReplaceableProducer
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
-from hopwatch.probes.sinks.kafka import build_producer_config, describe_exception
 
 ARRIVED_HEADER: Final = "hopwatch-arrived"
 """Header with the arrival time at the gate: text, µs since 1970."""
@@ -36,7 +44,7 @@ class _Delivery:
     def on_delivery(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
             self._failed.append(ids.parse_uuid((message.key() or b"").decode()))
-            _log.warning("the topic %s did not take an event: %s", message.topic(), error.str())
+            _log.warning("the topic %s did not take an event: %s", message.topic(), describe_kafka_error(error))
         self._waiting -= 1
         if not self._waiting:
             self._done(frozenset(self._failed))
@@ -65,9 +73,9 @@ class KafkaOutlet:
         self._write_ms = int(write_s * 1_000)
         self._waiting_bytes = 0
         self._lock = threading.Lock()
-        self._has_given_up = False
         self._stop = threading.Event()
-        self._producer = self._build_producer()
+        self._client = ReplaceableProducer(self._build_config, _log)
+        self._producer = self._client.get()
         self._poller = threading.Thread(target=self._poll_until_stopped, name="hopwatch-gate-kafka", daemon=True)
         self._poller.start()
 
@@ -83,7 +91,7 @@ class KafkaOutlet:
         size = sum(len(one.record) for one in leaving)
         if self._waiting_bytes + size > self._max_waiting_bytes:
             raise OutletError(f"{self._waiting_bytes:,} bytes wait for the brokers {self.place.brokers} already")
-        if self._has_given_up:
+        if self._client.has_given_up:
             raise OutletError(f"the client for {self.place.brokers} had a fatal error, and is being replaced")
         with self._lock:
             self._waiting_bytes += size
@@ -105,7 +113,7 @@ class KafkaOutlet:
             try:
                 produce(topic, one.record, key, on_delivery=heard, headers=headers)
             except (BufferError, KafkaException) as error:
-                _log.warning("the topic %s cannot be written: %s", topic, describe_exception(error))
+                _log.warning("the topic %s cannot be written: %s", topic, describe_kafka_error(error))
                 delivery.on_refused(one.event_id)
 
     def check(self) -> None:
@@ -115,48 +123,41 @@ class KafkaOutlet:
             OutletError: no broker answers, or the topic does not exist.
         """
         try:
-            topic = self._producer.list_topics(self.place.topic, timeout=_CHECK_TIMEOUT_S).topics[self.place.topic]
-        except KafkaException as error:
-            what = f"the brokers {self.place.brokers} cannot be reached: {describe_exception(error)}"
-            raise OutletError(f"{what}: check the address, and what [transport.kafka] says of access") from None
-        if topic.error is not None:
-            raise OutletError(f"the topic {self.place.topic} cannot be written: {topic.error.str()}: create it")
+            check_topic(self._producer, self.place, _CHECK_TIMEOUT_S)
+        except BrokersError as error:
+            raise OutletError(f"{error}: check the address, and what [transport.kafka] says of access") from None
+        except TopicError as error:
+            raise OutletError(f"{error}: create it") from None
 
     def close(self) -> None:
         """Wait until each record is acknowledged, refused or timed out."""
         self._producer.flush(self._write_ms / 1_000)
         self._stop.set()
         self._poller.join()
+        self._client.discard()
 
-    def _build_producer(self) -> Producer:
-        config = build_producer_config(self.place, self._access, self._max_waiting_bytes) | {
+    def _build_config(self) -> Config:
+        return build_producer_config(self.place, self._access, self._max_waiting_bytes) | {
             "client.id": "hopwatch-gate",
             "linger.ms": LINGER_MS,
             "message.timeout.ms": self._write_ms,
             "queue.buffering.max.messages": 0,
             "compression.type": "lz4",
-            "error_cb": self._on_error,
         }
-        return Producer(config, logger=_log)
 
     def _replace_producer(self) -> None:
         """Replace a client after a fatal error; its pending records fail."""
-        given_up, self._producer = self._producer, self._build_producer()
-        self._has_given_up = False
-        given_up.purge()
-        given_up.flush(1.0)
-
-    def _on_error(self, error: KafkaError) -> None:
-        self._has_given_up = self._has_given_up or error.fatal()
+        self._client.discard()
+        self._producer = self._client.get()
 
     def _poll_until_stopped(self) -> None:
         while not self._stop.is_set():
             self._producer.poll(_POLL_S)
-            if self._has_given_up:
+            if self._client.has_given_up:
                 try:
                     self._replace_producer()
                 except KafkaException as error:
                     _log.warning(
-                        "no client for the topic %s can be created: %s", self.place.topic, describe_exception(error)
+                        "no client for the topic %s can be created: %s", self.place.topic, describe_kafka_error(error)
                     )
                     self._stop.wait(_RETRY_S)

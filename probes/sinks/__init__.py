@@ -11,12 +11,17 @@ from hopwatch.probes.contract.kafka import SCHEME as KAFKA
 from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.contract.segment import SCHEME as SPOOL
 from hopwatch.probes.environment import read_variables
-from hopwatch.probes.sinks.kafka import KafkaSink, read_access
+from hopwatch.probes.kafka.client import read_access
+from hopwatch.probes.sinks.kafka import KafkaSink
 from hopwatch.probes.sinks.spool import SpoolSink
 
 
 class Sink(Protocol):
-    """Interface of a transport."""
+    """Interface of a transport.
+
+    A sink may have more: ``check()``, which raises an OSError if records cannot be written (:func:`check_sink`), and
+    ``loses_unsettled = True``, if records that it cannot settle are lost (:func:`loses_unsettled`).
+    """
 
     def send(self, record: bytes) -> bool:
         """Accept a record; False if the sink refuses it, and then keeps nothing of it."""
@@ -32,6 +37,22 @@ class Sink(Protocol):
 
     def close(self, patience_s: float = 0.0) -> None:
         """Settle within this time, as far as possible, and release all resources."""
+
+
+def check_sink(sink: Sink) -> None:
+    """Check that records can be written to a sink; one without ``check()`` counts as fine.
+
+    Raises:
+        OSError: they cannot.
+    """
+    check = getattr(sink, "check", None)
+    if callable(check):
+        check()
+
+
+def loses_unsettled(sink: Sink) -> bool:
+    """Return whether records that a sink could not settle are lost; otherwise they are only late."""
+    return bool(getattr(sink, "loses_unsettled", False))
 
 
 def open_sink(url: str, instance: str, clock: Clock | None = None) -> Sink:

@@ -37,6 +37,9 @@ _log = logging.getLogger("hopwatch.probe")
 class SpoolSink:
     """Sink that writes the segments of one probe instance below ``root``."""
 
+    loses_unsettled: Final = True
+    """A segment that cannot be published is deleted."""
+
     def __init__(
         self,
         root: Path,

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import io
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import fastavro
 import fastavro.schema
 import orjson
 
 from hopwatch.probes.avro_lint import lint
+from hopwatch.probes.avro_reader import CONFLUENT, CONFLUENT_BYTES, read_value
+from hopwatch.probes.contract.envelope import MARKER
 from hopwatch.probes.taps.errors import TapUsageError
 
 MAX_SCHEMA_BYTES: Final = 256 * 1024
-MARKER: Final = b"\x81"
-MAGIC: Final = b"\x00"
-_ID_BYTES: Final = 4
 
 
 class AvroFraming(StrEnum):
@@ -52,9 +50,9 @@ class AvroValues:
         except Exception as error:  # noqa: BLE001 - a library of parsers may raise anything, and all of it is the file's
             raise TapUsageError(f"the schema {file} cannot be used: {error!s:.200}") from None
         self._prefix = self._build_prefix(framing)
-        self._body_start = len(self._prefix) + (_ID_BYTES if framing is AvroFraming.CONFLUENT else 0)
+        self._body_start = CONFLUENT_BYTES if framing is AvroFraming.CONFLUENT else len(self._prefix)
 
-    def decode(self, value: bytes) -> object:
+    def decode(self, value: bytes) -> Any:  # noqa: ANN401 - what the schema says
         """Decode a value.
 
         Raises:
@@ -62,18 +60,10 @@ class AvroValues:
         """
         if not value.startswith(self._prefix) or len(value) < self._body_start:
             raise ValueError(f"a value starts with {self._prefix.hex()}, got {value[: len(self._prefix)].hex()}")
-        body = io.BytesIO(value)
-        body.seek(self._body_start)
-        try:
-            found: object = fastavro.schemaless_reader(body, self._schema, None)
-        except Exception as error:  # noqa: BLE001 - foreign bytes may raise anything there
-            raise ValueError(f"a value of the schema was expected: {error!s:.100}") from None
-        if body.tell() != len(value):
-            raise ValueError(f"{len(value) - body.tell()} bytes follow the value")
-        return found
+        return read_value(value, self._body_start, self._schema, "a value of the schema", "value")
 
     def _build_prefix(self, framing: AvroFraming) -> bytes:
         if framing is AvroFraming.FINGERPRINT:
             canonical = fastavro.schema.to_parsing_canonical_form(self._schema)
-            return MARKER + bytes.fromhex(fastavro.schema.fingerprint(canonical, "SHA-256"))
-        return MAGIC if framing is AvroFraming.CONFLUENT else b""
+            return bytes([MARKER]) + bytes.fromhex(fastavro.schema.fingerprint(canonical, "SHA-256"))
+        return bytes([CONFLUENT]) if framing is AvroFraming.CONFLUENT else b""

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hopwatch.probes.once_per_cause import OncePerCause
-from hopwatch.probes.sinks import Sink
-from hopwatch.probes.sinks.spool import SpoolSink
+from hopwatch.probes.sinks import Sink, loses_unsettled
 from hopwatch.probes.taps.context import RunContext
 
 RETRY_S: Final = 0.5
@@ -52,8 +51,7 @@ class BlockingSink:
     def settle(self, patience_s: float) -> bool:
         """Settle the sink; a spool that cannot has lost records."""
         self.is_settled = self._sink.settle(patience_s)
-        if not self.is_settled and isinstance(self._sink, SpoolSink):
-            self.has_lost = True
+        self.has_lost |= not self.is_settled and loses_unsettled(self._sink)
         return self.is_settled
 
     def close(self, patience_s: float = 0.0) -> None:

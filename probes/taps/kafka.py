@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
+from hopwatch.probes.kafka.client import describe_kafka_error
+from hopwatch.probes.kafka.consumer import is_partition_end
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.end_offsets import EndOffsets
-from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.taps.jsonl import RETRY_S
 from hopwatch.probes.taps.messages import MessageReader
 from hopwatch.probes.taps.stamper import TapStamper
 from hopwatch.probes.taps.tally import TallyReporter
-from hopwatch.probes.taps.topic import SourceTopic, get_kafka_error
+from hopwatch.probes.taps.topic import SourceTopic
 
 POLL_S: Final = 0.2
 """Time that one poll waits for messages."""
@@ -61,11 +62,7 @@ class KafkaTap:
 
     def step(self) -> None:
         """Poll and stamp new messages."""
-        try:
-            messages = self._consumer.consume(MAX_MESSAGES, POLL_S)
-        except KafkaException as error:
-            told = f"the topic {self._topic.place} cannot be read any more: {get_kafka_error(error).str()}: start again"
-            raise TapSourceError(told) from None
+        messages = self._topic.poll(MAX_MESSAGES, POLL_S)
         progress: dict[int, int] = {}
         to_stamp = [message for message in messages if self._is_stampable(message, progress)]
         self._stamping.stamp_messages(map(self._reader.read, to_stamp))
@@ -81,7 +78,7 @@ class KafkaTap:
     def _is_stampable(self, message: Message, progress: dict[int, int]) -> bool:
         """Return whether this is a message of an assigned partition; note its next offset in ``progress``."""
         error, partition, offset = message.error(), message.partition() or 0, message.offset() or 0
-        is_end = error is not None and error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001 - public in all but name
+        is_end = is_partition_end(error)
         if error is not None and not is_end:
             self._topic.report_error(error)
             return False
@@ -111,7 +108,7 @@ class KafkaTap:
         except KafkaException as error:
             # The present owner of the partitions stamps uncommitted messages again.
             self._context.report(
-                f"the group of {self._topic.place} took no commit: {get_kafka_error(error).str()}: trying on"
+                f"the group of {self._topic.place} took no commit: {describe_kafka_error(error)}: trying on"
             )
             return
         self._committed |= news

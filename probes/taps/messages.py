@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from hopwatch.probes import message_headers
+from hopwatch.probes.kafka.consumer import read_recorded_us
 from hopwatch.probes.taps.avro import AvroValues
 from hopwatch.probes.taps.documents import SkippedMessage, StampableMessage, find_value, parse_path
 from hopwatch.probes.taps.errors import TapUsageError
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 MAX_VALUE_BYTES: Final = 1024 * 1024
 """Maximum size of a value that is parsed."""
-_NO_TIME_MS: Final = -1
-"""Kafka's timestamp of a record without one."""
 
 
 class FieldSource(StrEnum):
@@ -154,5 +153,5 @@ class MessageReader:
 
 
 def _read_record_time(message: Message) -> int | None:
-    kind, stamp_ms = message.timestamp()
-    return check_event_us(stamp_ms * 1_000) if kind and stamp_ms != _NO_TIME_MS else None
+    recorded_us = read_recorded_us(message)
+    return None if recorded_us is None else check_event_us(recorded_us)

@@ -9,9 +9,7 @@ from hopwatch import Probe
 from hopwatch.probes.clock import Clock
 from hopwatch.probes.environment import SINK_VARIABLE, read_sink_url
 from hopwatch.probes.errors import ProbeError
-from hopwatch.probes.sinks import Sink, open_sink
-from hopwatch.probes.sinks.kafka import KafkaSink
-from hopwatch.probes.sinks.spool import SpoolSink
+from hopwatch.probes.sinks import Sink, check_sink, open_sink
 from hopwatch.probes.taps.blocking_sink import BlockingSink
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
@@ -44,16 +42,6 @@ def open_checked_sink(url: str, instance: str, clock: Clock) -> Sink:
     except OSError as error:
         raise TapSourceError(f"the sink {url} cannot be written: {error}: see to it and start again") from None
     return sink
-
-
-def check_sink(sink: Sink) -> None:
-    """Check that records can be written to a sink.
-
-    Raises:
-        OSError: they cannot.
-    """
-    if isinstance(sink, SpoolSink | KafkaSink):
-        sink.check()
 
 
 def open_probe(

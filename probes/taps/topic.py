@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace, describe_error
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from hopwatch.probes.environment import read_variables
+from hopwatch.probes.kafka.client import (
+    ask_topic,
+    build_client_config,
+    describe_kafka_error,
+    get_kafka_error,
+    read_access,
+)
 from hopwatch.probes.once_per_cause import OncePerCause
-from hopwatch.probes.sinks.kafka import read_access
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
 
@@ -53,8 +59,7 @@ class SourceTopic:
             self.place = KafkaPlace.parse(url)
             if url.removeprefix("kafka://").rstrip("/") == self.place.brokers:
                 raise ValueError(f"it names no topic, got {url!r:.80}")  # noqa: TRY301 - one sentence for all
-            let_in = (access or read_access(read_variables())).for_librdkafka(self.place.brokers)
-            common = {**let_in, "log_level": 0}
+            common = build_client_config(self.place.brokers, access or read_access(read_variables()))
             self.consumer = Consumer(
                 common
                 | {
@@ -75,7 +80,7 @@ class SourceTopic:
         except ValueError as error:
             raise TapUsageError(f"--from: {error}") from None
         except KafkaException as error:
-            raise TapUsageError(f"--from: the clients cannot be made: {get_kafka_error(error).str()}") from None
+            raise TapUsageError(f"--from: the clients cannot be made: {describe_kafka_error(error)}") from None
         except OSError as error:
             raise TapSourceError(f"a secret for {url} cannot be read: {error}") from None
 
@@ -87,18 +92,29 @@ class SourceTopic:
         """
         where = f"{self.place.topic} at {self.place.brokers}"
         try:
-            found = self.consumer.list_topics(self.place.topic, timeout=ANSWER_S).topics[self.place.topic]
+            found = ask_topic(self.consumer, self.place.topic, ANSWER_S)
         except KafkaException as error:
             # Background errors of the client come with the next poll, and explain more than a time-out.
             self.consumer.poll(LISTEN_S)
             heard = min((*self._errors, get_kafka_error(error)), key=_vagueness)
-            why = describe_error(heard.str(), self.place.brokers)
+            why = describe_kafka_error(heard, self.place.brokers)
             advice = "check the address, HOPWATCH_TRANSPORT__KAFKA__… and the brokers, then start again"
             raise TapSourceError(f"the topic {where} cannot be reached: {why}: {advice}") from None
         if found.error is not None:
             advice = "check the name, or make the topic, then start again"
-            raise TapSourceError(f"the topic {where} cannot be read: {found.error.str()}: {advice}")
+            raise TapSourceError(f"the topic {where} cannot be read: {describe_kafka_error(found.error)}: {advice}")
         self._is_reached = True
+
+    def poll(self, most: int, timeout_s: float) -> list[Message]:
+        """Return new messages, and the ends of partitions and errors as messages, too.
+
+        Raises:
+            TapSourceError: the topic cannot be read.
+        """
+        try:
+            return self.consumer.consume(most, timeout_s)
+        except KafkaException as error:
+            raise self._broken_error(error) from None
 
     def open_reader(self) -> Consumer:
         """Open another consumer, which joins no group, reads assigned partitions, and reports their ends."""
@@ -111,11 +127,10 @@ class SourceTopic:
             TapSourceError: no broker answers.
         """
         try:
-            return str(self.consumer.list_topics(self.place.topic, timeout=ANSWER_S).cluster_id)
+            return ask_topic(self.consumer, self.place.topic, ANSWER_S).cluster_id
         except KafkaException as error:
-            raise TapSourceError(
-                f"the brokers {self.place.brokers} do not answer: {get_kafka_error(error).str()}"
-            ) from None
+            told = f"the brokers {self.place.brokers} do not answer: {describe_kafka_error(error)}"
+            raise TapSourceError(told) from None
 
     def request_end_offsets(self, partitions: list[int]) -> dict[int, Future[Any]]:
         """Request the current end offsets of partitions; the answers come as futures."""
@@ -130,12 +145,16 @@ class SourceTopic:
             TapSourceError: the client cannot recover from it.
         """
         if error.fatal() or error.code() in _FINAL:
-            raise TapSourceError(f"the topic {self.place} cannot be read any more: {error.str()}: start again")
+            raise self._broken_error(error)
         # By code, as the text holds durations and counts.
         if self._reported.is_new(str(error.code())):
             self._context.report(
-                f"the topic {self.place} has trouble: {describe_error(error.str(), self.place.brokers)}: trying on"
+                f"the topic {self.place} has trouble: {describe_kafka_error(error, self.place.brokers)}: trying on"
             )
+
+    def _broken_error(self, error: KafkaError | KafkaException) -> TapSourceError:
+        what = describe_kafka_error(error)
+        return TapSourceError(f"the topic {self.place} cannot be read any more: {what}: start again")
 
     def _on_error(self, error: KafkaError) -> None:
         """Handle background errors of the client."""
@@ -149,8 +168,3 @@ def _vagueness(error: KafkaError) -> int:
     if error.code() in _REFUSED:
         return 0
     return 2 if error.code() == KafkaError._ALL_BROKERS_DOWN else 1  # noqa: SLF001 - public in all but name
-
-
-def get_kafka_error(error: KafkaException) -> KafkaError:
-    """Return the KafkaError of an exception."""
-    return cast("KafkaError", error.args[0])

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hopwatch.gate.codec import PREFIX_BYTES, Codec, EnvelopeError, SchemaMismatchError, parse_fingerprint
+from hopwatch.gate.codec import Codec, EnvelopeError, SchemaMismatchError, parse_fingerprint
 from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.gate.registry.compatibility import is_readable
+from hopwatch.probes.avro_reader import PREFIX_BYTES
 from hopwatch.probes.http.problems import Fault
 from tests.gate.events import with_event
 from tests.support.examples import examples

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hopwatch.gate.codec import PREFIX_BYTES, Codec
+from hopwatch.gate.codec import Codec
 from hopwatch.gate.event_checks import CheckedEvent, EventPolicy
 from hopwatch.gate.fields import RecordFields
 from hopwatch.gate.framing import ValueFraming
@@ -21,6 +21,7 @@ from hopwatch.gate.registry.subjects import Registry
 from hopwatch.gate.request_bodies import MAX_EVENT_BYTES
 from hopwatch.gate.resolution_cache import ResolutionCache
 from hopwatch.gate.rules import Action, Enumeration, EventRule, FieldPath, Freshness, NumberRange, Required
+from hopwatch.probes.avro_reader import PREFIX_BYTES
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
 from hopwatch.probes.values import TimeUnit

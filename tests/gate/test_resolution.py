@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hopwatch.gate.avro_body import ResolutionError, UnreadableError
-from hopwatch.gate.codec import PREFIX_BYTES, Codec
+from hopwatch.gate.codec import Codec
 from hopwatch.gate.registry.compatibility import is_readable
 from hopwatch.gate.resolution import Resolution
+from hopwatch.probes.avro_reader import PREFIX_BYTES
 from tests.gate.events import with_event
 from tests.support.examples import examples
 from tests.support.schemas import FIRST, SCHEMAS, SECOND, Json, changed, record, schema

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from hopwatch.gate.avro_body import ResolutionError
+from hopwatch.gate.codec_cache import FRESH_NS
 from hopwatch.gate.registry.compatibility import CompatibilityLevel
 from hopwatch.gate.registry.schema_store import SchemaStoreError
 from hopwatch.gate.registry.subjects import Registry, UnknownError
-from hopwatch.gate.resolution_cache import FRESH_NS, MAX_WRITERS, ResolutionCache
+from hopwatch.gate.resolution_cache import MAX_WRITERS, ResolutionCache
 from hopwatch.testing import ManualClock
 from tests.support.schema_store import MemoryShelf
 from tests.support.schemas import FIRST, SECOND, record, schema

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from hopwatch.gate import retry
 from hopwatch.gate.retry import KafkaRetry, StoppedError
+from hopwatch.probes.contract.kafka import describe_error
 from hopwatch.probes.taps.context import RunContext
 
 PASSING = [KafkaError._TRANSPORT, KafkaError.OFFSET_NOT_AVAILABLE, KafkaError.UNSTABLE_OFFSET_COMMIT]
@@ -34,7 +35,7 @@ def test_what_passes_is_waited_for_and_told_once(code: int) -> None:
     patience, codes = KafkaRetry(RunContext(heard.append)), iter([code] * 3)
     assert patience.call(lambda: failing(codes)) == "done"
     patience.reset()
-    what = KafkaError(code).str()
+    what = describe_error(KafkaError(code).str())
     assert heard == [
         f"the calls to the brokers fail: {what}: retrying, nothing is lost", "the brokers answer again",
     ]  # fmt: skip

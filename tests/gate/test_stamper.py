@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 
 from hopwatch.gate import ids, stamper
+from hopwatch.gate.event_checks import CheckedEvent
 from hopwatch.gate.fields import RecordFields
+from hopwatch.gate.request_bodies import SentEvent
+from hopwatch.gate.rules import Action
 from hopwatch.gate.stamper import MIN_ARRAY_EVENTS, GateStamper
 from hopwatch.probes.contract.batch import WireIdKind
 from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.http.problems import Fault
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation, observations
 from tests.support.drops import drops
 
@@ -59,12 +63,26 @@ def test_the_ids_of_events_are_uuids_and_places_are_texts(sink: MemorySink, coun
     assert batches[WireIdKind.TEXT].id_texts.decode() == "".join(f"orders/0/{number}" for number in range(count))
 
 
+def rejected(reason: str) -> CheckedEvent:
+    """Return an event that is rejected for a reason."""
+    sent = SentEvent(None, None, b"{}")
+    return CheckedEvent(sent, bytes(16), EPOCH_US, b"", Action.REJECT, (Fault("/a", reason),))
+
+
 def test_a_reason_is_cut_to_what_the_wire_takes(sink: MemorySink) -> None:
     """Half a surrogate pair too."""
     one = GateStamper("orders", "gate", sink, ManualClock())
-    one.stamp_rejected(bytes(16), EPOCH_US, EPOCH_US + 5, "\ud800" + "x" * 90)
+    one.stamp_rejected(rejected("\ud800" + "x" * 90), EPOCH_US + 5)
     one.sender.flush()
-    assert observations(sink) == [Observation(bytes(16), EPOCH_US, EPOCH_US + 5, None, 2, "?" + "x" * 63)]
+    assert observations(sink) == [Observation(bytes(16), EPOCH_US, EPOCH_US + 5, None, 2, "/a ?" + "x" * 60)]
+
+
+def test_an_event_that_is_too_old_counts_in_the_window_of_its_arrival(sink: MemorySink) -> None:
+    """Its own window is closed."""
+    one = GateStamper("orders", "gate", sink, ManualClock())
+    one.stamp_rejected(rejected("old")._replace(is_stale=True), EPOCH_US + 5)
+    one.sender.flush()
+    assert observations(sink) == [Observation(bytes(16), EPOCH_US + 5, EPOCH_US + 5, None, 2, "/a old")]
 
 
 @pytest.mark.parametrize("count", [1, 100])
@@ -76,7 +94,7 @@ def test_what_finds_no_room_is_counted(sink: MemorySink, monkeypatch: pytest.Mon
         one.stamp_entered(
             [number.to_bytes(16, "big") for number in range(count)], [EPOCH_US] * count, EPOCH_US, EPOCH_US
         )
-    one.stamp_rejected(bytes(16), EPOCH_US, EPOCH_US, "x")
+    one.stamp_rejected(rejected("x"), EPOCH_US)
     one.sender.flush()
     stamps = sum((said.in_us is not None) + (said.out_us is not None) for said in observations(sink))
     assert stamps + sum(drop.count for drop in drops(sink.records)) == 4 * count + 1

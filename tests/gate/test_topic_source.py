@@ -27,8 +27,8 @@ class Client:
     def __init__(self, looks: Iterator[list[Message]]) -> None:
         """Take what there is."""
         self.place, self.consumer, self._looks = KafkaPlace("127.0.0.1:1", "t"), self, looks
-        self.topics = {"t": self}
-        self.partitions = PARTITIONS
+        self.topics, self.cluster_id = {"t": self}, "c"
+        self.partitions, self.error = dict.fromkeys(PARTITIONS), None
 
     def subscribe(self, _: list[str], assigned: Assigned, *__: object) -> None:
         """Deal out all partitions at once."""
@@ -52,7 +52,7 @@ class Client:
     def incremental_assign(self, _: list[TopicPartition]) -> None:
         """Read them."""
 
-    def consume(self, *_: object) -> list[Message]:
+    def poll(self, *_: object) -> list[Message]:
         """Hand over the next."""
         return next(self._looks)
 

@@ -51,25 +51,26 @@ def away(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
     came.set()
 
 
-def turns_with(client: Client, around: RunContext) -> TransactionalWriter:
-    """Return turns that have a client already."""
-    turns = TransactionalWriter(
+def turns_with(client: Client, around: RunContext, monkeypatch: pytest.MonkeyPatch) -> TransactionalWriter:
+    """Return turns whose next producer is this client."""
+    monkeypatch.setattr("confluent_kafka.Producer", lambda *_, **__: client)
+    return TransactionalWriter(
         "127.0.0.1:9", OutputTopics("good", "bad"), KafkaAccess(), group="g", patience=KafkaRetry(around)
     )
-    turns._producer = client  # type: ignore[assignment]  # it has the calls that are made
-    return turns
 
 
 RECORD = OutputRecord("good", b"{}", None, [])
 
 
-def test_a_client_that_never_answers_is_given_up(away: Event, around: RunContext) -> None:
+def test_a_client_that_never_answers_is_given_up(
+    away: Event, around: RunContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The turn has failed, nothing is committed, and the next one has another client."""
     client = Client(away.wait)
-    turns = turns_with(client, around)
+    turns = turns_with(client, around, monkeypatch)
     assert turns.write([RECORD], [], object()) is False
     assert "commit_transaction" not in client.calls
-    assert turns._producer is None
+    assert turns._client.current is None
 
 
 def test_a_stop_is_heeded_while_a_client_never_answers(
@@ -78,12 +79,14 @@ def test_a_stop_is_heeded_while_a_client_never_answers(
     """Once the brokers were waited for as long as a stop allows."""
     monkeypatch.setattr(retry, "STOP_GRACE_S", -1.0)
     around.stop.set()
-    turns = turns_with(Client(away.wait), around)
+    turns = turns_with(Client(away.wait), around, monkeypatch)
     with pytest.raises(StoppedError):
         turns.write([RECORD], [], object())
 
 
-def test_what_a_client_says_is_what_a_turn_failed_by(away: Event, around: RunContext) -> None:
+def test_what_a_client_says_is_what_a_turn_failed_by(
+    away: Event, around: RunContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is told from the thread that asked."""
     del away
 
@@ -91,12 +94,13 @@ def test_what_a_client_says_is_what_a_turn_failed_by(away: Event, around: RunCon
         raise KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
 
     with pytest.raises(Exception, match="let this client read and commit as its group"):
-        turns_with(Client(fail), around).write([RECORD], [], object())
+        turns_with(Client(fail), around, monkeypatch).write([RECORD], [], object())
 
 
-def test_a_client_that_answers_commits(away: Event, around: RunContext) -> None:
+def test_a_client_that_answers_commits(away: Event, around: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """In order: the records, how far was read, the commit."""
     del away
     client = Client(lambda: None)
-    assert turns_with(client, around).write([RECORD], [], object()) is True
-    assert client.calls == ["begin_transaction", "produce", "send_offsets_to_transaction", "commit_transaction"]
+    assert turns_with(client, around, monkeypatch).write([RECORD], [], object()) is True
+    opening = ["init_transactions", "begin_transaction"]
+    assert client.calls == [*opening, "produce", "send_offsets_to_transaction", "commit_transaction"]

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from hopwatch.monitor.outliers import state
-from hopwatch.monitor.outliers.series_tracker import FindingChanges, Ints, OutlierFinding, SeriesTracker
+from hopwatch.monitor.outliers.findings import FindingChanges, OutlierFinding
+from hopwatch.monitor.outliers.quantities import Ints
+from hopwatch.monitor.outliers.series_tracker import SeriesTracker
 from hopwatch.monitor.outliers.state import States
 from hopwatch.monitor.outliers.window_values import TRACKED_QUANTITIES
 from hopwatch.monitor.results import Quantiles, WindowResult

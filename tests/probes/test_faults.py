@@ -11,13 +11,14 @@ import pytest
 from hopwatch.probes import Probe, sender
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.drop_ledger import DropLedger
 from hopwatch.probes.sender import Sender
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink
 from tests.support.fault_injection import raising
 
-FUNCTIONS: Final = [(Sender, name) for name, _ in inspect.getmembers(Sender, inspect.isfunction)] + [
-    (sender, name) for name, of in inspect.getmembers(sender, inspect.isfunction) if of.__module__ == sender.__name__
-]
+FUNCTIONS: Final = [
+    (owner, name) for owner in (Sender, DropLedger) for name, _ in inspect.getmembers(owner, inspect.isfunction)
+] + [(sender, name) for name, of in inspect.getmembers(sender, inspect.isfunction) if of.__module__ == sender.__name__]
 """All that there are, so that a new one is among them."""
 TIMES: Final = [1, 1_000_000]
 PROPERTIES: Final = ["waiting"]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from hopwatch.probes import Probe, sender
+from hopwatch.probes import Probe, drop_ledger
 from hopwatch.probes.backlog import MAX_LIGHT_CHARS, Backlog, weigh_call
 from hopwatch.probes.recorder import Stamp, StampArrays
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, observations
@@ -119,13 +119,13 @@ def test_causes_that_a_host_makes_up_are_bounded(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So many are logged; all are counted."""
-    monkeypatch.setattr(sender, "MAX_CAUSES", 10)
+    monkeypatch.setattr(drop_ledger, "MAX_CAUSES", 10)
     with Probe("orders", "router", MemorySink(), clock=ManualClock()) as probe, caplog.at_level(logging.WARNING):
         for number in range(100):
             probe.missed(f"cause {number}")
         probe.flush()
         assert probe._sender is not None
-        assert len(probe._sender._causes) == 10
+        assert len(probe._sender.drops._causes) == 10
         assert probe.dropped == 100
     assert len([one for one in caplog.records if "cause" in one.getMessage()]) == 10
 

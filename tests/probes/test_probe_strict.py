@@ -108,6 +108,24 @@ def test_without_a_sink_a_probe_is_a_twin_that_does_nothing(
     assert (len(probe._queue), probe.dropped, threading.active_count()) == (0, 0, threads)
 
 
+class ClosedSink(MemorySink):
+    """A sink of a team, which can tell that it takes nothing."""
+
+    def check(self) -> None:
+        """Say so."""
+        raise OSError("the cupboard is locked")
+
+
+def test_a_sink_that_can_tell_is_asked_by_a_strict_probe_alone() -> None:
+    """One without ``check`` counts as fine."""
+    with pytest.raises(ProbeError, match=r"^the cupboard is locked$"):
+        Probe(**arguments(sink=ClosedSink()), strict=True)
+    for sink, strict in ((ClosedSink(), False), (MemorySink(), True)):
+        with Probe(**arguments(sink=sink), strict=strict, clock=ManualClock()) as probe:
+            probe.arrived(1, EPOCH_US)
+        assert len(observations(sink)) == 1
+
+
 def test_the_environment_may_name_the_sink(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A service is embedded once and told where to send when it is deployed; a sink that is given goes first."""
     monkeypatch.setenv(SINK_VARIABLE, f"spool:{tmp_path}")

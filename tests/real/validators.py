@@ -17,9 +17,10 @@ import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from hopwatch.cli.main import main
-from hopwatch.gate.codec import PREFIX_BYTES, Codec
+from hopwatch.gate.codec import Codec
 from hopwatch.gate.records import RejectedRecord, decode_rejected
 from hopwatch.gate.retry import KafkaRetry
+from hopwatch.probes.avro_reader import PREFIX_BYTES
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
 from hopwatch.probes.taps.context import RunContext
 from servers.kafka import Kafka

@@ -10,6 +10,7 @@ from unittest.mock import patch
 from hopwatch.probes import id_columns, packing, recorder, sender
 from hopwatch.probes.backlog import Backlog
 from hopwatch.probes.drop_counts import DropCounts
+from hopwatch.probes.drop_ledger import DropLedger
 from hopwatch.probes.sender import Sender
 
 UNDER_A_FLUSH: Final[tuple[tuple[Any, str], ...]] = (
@@ -46,8 +47,11 @@ UNDER_A_FLUSH: Final[tuple[tuple[Any, str], ...]] = (
     (DropCounts, "remove"),
     (DropCounts, "__len__"),
     (Sender, "flush"),
-    (Sender, "_count_drops"),
-    (Sender, "_find_hole_end_us"),
+    (DropLedger, "_count"),
+    (DropLedger, "find_hole_end_us"),
+    (DropLedger, "report_again"),
+    (DropLedger, "remove"),
+    (DropLedger, "_wall_us"),
     (Sender, "_find_complete_us"),
     (Sender, "_send_leftover"),
     (Sender, "_send_packed"),
@@ -59,8 +63,8 @@ UNDER_A_FLUSH: Final[tuple[tuple[Any, str], ...]] = (
     (Sender, "_count_one_failed"),
     (Sender, "_build_observations"),
     (Sender, "_build_batch"),
-    (Sender, "_next_drops"),
-    (Sender, "_log_causes"),
+    (DropLedger, "next_drops"),
+    (DropLedger, "log_causes"),
     (Sender, "_send"),
     (Sender, "_wall_us"),
     (Sender, "tick"),

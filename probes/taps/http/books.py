@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Final
 
 from hopwatch.probes.instance import ProbeInstance
-from hopwatch.probes.sender import Sender
+from hopwatch.probes.sender import FLUSH_EVERY_S, HEARTBEAT_EVERY_S, Sender
 from hopwatch.probes.sinks import Sink
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.errors import TapSourceError
@@ -25,8 +25,6 @@ IDLE_S: Final = 60.0
 MAX_FORWARDED_NODES: Final = 64
 """Nodes that are remembered because records of their own probes are forwarded here."""
 CLOSE_S: Final = 2.0
-FLUSH_EVERY_S: Final = 2.0
-HEARTBEAT_EVERY_S: Final = 10.0
 
 
 class Books:

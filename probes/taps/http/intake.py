@@ -16,6 +16,7 @@ from hopwatch.probes import id_columns
 from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import Outcome as WireOutcome
 from hopwatch.probes.contract.limits import MONITOR_STREAM, NOT_STAMPED
+from hopwatch.probes.drop_ledger import UNDELIVERED
 from hopwatch.probes.metrics.account import (
     HTTP_TAP_OUTCOMES,
     REQUEST_OUTCOMES,
@@ -26,9 +27,7 @@ from hopwatch.probes.metrics.account import (
 )
 from hopwatch.probes.metrics.catalog import HTTP_TAP
 from hopwatch.probes.packing import NO_TEXT, Columns, PackedBatch, pack_batches
-from hopwatch.probes.sender import UNDELIVERED
-from hopwatch.probes.sinks import Sink
-from hopwatch.probes.taps import startup
+from hopwatch.probes.sinks import Sink, check_sink
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.taps.http.bodies import PostedObservation, PostedStamp
@@ -143,7 +142,7 @@ class ObservationIntake:
         if self._context.monotonic_s() - self._refused_s < UNAVAILABLE_S:
             raise TapSourceError(f"the sink {self._url} took nothing just now: it is full, or cannot be written")
         try:
-            startup.check_sink(self._records)
+            check_sink(self._records)
         except OSError as error:
             raise TapSourceError(f"the sink {self._url} cannot be written: {error}") from None
 

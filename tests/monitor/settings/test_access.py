@@ -10,7 +10,7 @@ import pytest
 from hopwatch.monitor.errors import SettingsError
 from hopwatch.monitor.settings import load
 from hopwatch.probes.contract.kafka import KafkaAccess
-from hopwatch.probes.sinks.kafka import read_access
+from hopwatch.probes.kafka.client import read_access
 
 PREFIX = "HOPWATCH_TRANSPORT__KAFKA__"
 USER = 'security_protocol = "SASL_SSL"\nsasl_mechanism = "PLAIN"\nsasl_username = "me"\n'

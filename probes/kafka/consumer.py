@@ -1,0 +1,35 @@
+"""Messages of a Kafka consumer: records up to a wanted end, ends of partitions, and the time of a record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from confluent_kafka import KafkaError, Message
+
+_NO_TIME_MS: Final = -1
+"""Kafka's timestamp of a record without one."""
+
+
+def is_partition_end(error: KafkaError | None) -> bool:
+    """Return whether the error of a message says that its partition has been read to its end."""
+    return error is not None and error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001 - public in all but name
+
+
+def take_until(messages: Iterable[Message], left: dict[int, int]) -> Iterator[Message]:
+    """Yield the records before the end offsets in ``left``; a partition that has been read that far is removed there.
+
+    Errors are skipped.
+    """
+    for message in messages:
+        error, number, offset = message.error(), message.partition() or 0, message.offset() or 0
+        if error is None and offset < left.get(number, 0):
+            yield message
+        if is_partition_end(error) or (error is None and offset + 1 >= left.get(number, 0)):
+            left.pop(number, None)
+
+
+def read_recorded_us(message: Message) -> int | None:
+    """Return a record's own timestamp, by its producer or broker, µs since 1970; None without one."""
+    kind, found_ms = message.timestamp()
+    return found_ms * 1_000 if kind and found_ms != _NO_TIME_MS else None

@@ -1,0 +1,1 @@
+"""Tests of what Kafka's clients share."""
