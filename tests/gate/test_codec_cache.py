@@ -10,8 +10,8 @@ from hopwatch.gate.codec_cache import FRESH_NS, LatestCodecs
 from hopwatch.gate.registry.schema_store import SchemaStoreError, SubjectVersion
 from hopwatch.gate.registry.subjects import Registry, UnknownError
 from hopwatch.testing import ManualClock
-from tests.gate.registry.memory_store import MemoryShelf
-from tests.gate.registry.schemas import FIRST, SECOND, schema
+from tests.support.schema_store import MemoryShelf
+from tests.support.schemas import FIRST, SECOND, schema
 
 FRESH_S = FRESH_NS / 1e9
 
