@@ -88,7 +88,7 @@ def test_an_incident_is_one_alert_from_its_beginning_to_its_end(stack: ExitStack
         assert sender.send(replace(FIRING, alerts=(worse,), total=round_)) == Accepted(again_after_s=60.0)
     (one,) = server.alerts()
     assert one["labels"] == LABELS | {"alertname": "HopwatchLoss", "kind": "loss"}
-    assert (one["annotations"]["node"], one["annotations"]["observed"]) == ("n29", "29.00%")
+    assert (one["annotations"]["node"], one["annotations"]["observed"]) == ("n29", "29.0%")
     assert one["startsAt"] == "2026-01-01T00:00:00.000Z"
     listed = json.loads(amtool("--alertmanager.url", server.url, "alert", "query", "-o", "json").stdout)
     assert [found["labels"] for found in listed] == [one["labels"]]

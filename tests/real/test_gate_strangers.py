@@ -179,7 +179,7 @@ def test_clients_show_a_certificate_and_a_token(tmp_path: Path) -> None:
             client.headers["authorization"] = f"Bearer {TOKEN}"
             assert client.put(f"{url}/subjects/orders/schemas", json=ORDER).status_code == 201
             assert put(url, client) == 201
-    assert f"the gate is at {url}/, which asks for tokens" in (tmp_path / "said").read_text("utf-8")
+    assert f"the gate is at {url}/, which needs a token" in (tmp_path / "said").read_text("utf-8")
 
 
 TLS: Final = '[gate.tls]\ncertificate = "{0}.pem"\nkey = "{0}.key"\nclient_ca = "ca.pem"\n'
