@@ -27,21 +27,24 @@ settings.register_profile("search", deadline=None, max_examples=SOAK)
 
 
 LONGEST: Final = (
-    "test_kafka_job.py",
+    "test_documented.py",
     "test_kafka_faults.py",
     "test_brokers_die.py",
-    "test_postgres_faults.py",
-    "test_paging.py",
-    "test_cluster.py",
+    "test_liars.py",
     "test_validate.py",
-    "test_validate_away.py",
-    "test_demo_kills.py",
-    "test_demo_kafka.py",
-    "test_killed.py",
-    "test_demo.py",
     "test_compose_alerts.py",
     "test_gate_faults.py",
-    "test_dashboard_demo.py",
+    "test_taps.py",
+    "test_postgres_faults.py",
+    "test_demo.py",
+    "test_segment_log.py",
+    "test_killed.py",
+    "test_topics.py",
+    "test_sink.py",
+    "test_kafka_job.py",
+    "test_cluster.py",
+    "test_demo_kafka.py",
+    "test_paging.py",
 )
 """Files that take minutes each: they begin first, in this order, so that none of them is left alone at the end."""
 

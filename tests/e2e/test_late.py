@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hopwatch.probes.contract import segment
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import decode
@@ -22,6 +24,7 @@ OF_ITS_HISTORY = ("status", "revision", "recovered")
 """What tells a window that was amended from one that never had to be."""
 
 
+@pytest.mark.soak  # laws amend windows by default
 def test_ten_per_cent_that_come_late_amend_their_windows(tmp_path: Path) -> None:
     """Judged without them, no more counts as surely lost than was; then all counts are exact, and recovered = late."""
     segments = traffic(seed=5, minutes=MINUTES)

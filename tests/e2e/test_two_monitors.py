@@ -50,6 +50,7 @@ def left_of(jobs: list[Job]) -> Job:
     return left
 
 
+@pytest.mark.soak  # the next one has two monitors by default
 def test_two_that_begin_at_once_count_nothing_twice(
     segments: list[Segment], expected: dict[str, Any], tmp_path: Path
 ) -> None:

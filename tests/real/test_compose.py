@@ -8,6 +8,8 @@ import time
 import uuid
 from pathlib import Path
 
+import pytest
+
 from hopwatch import Probe
 from servers.process import until
 from tests.real import compose_services
@@ -25,6 +27,7 @@ def test_every_property_of_the_broker_is_one() -> None:
     assert set(compose_services.properties()) - known == set()
 
 
+@pytest.mark.soak  # test_compose_alerts.py starts all services by default
 def test_the_services_come_up_one_after_the_other(broker: Broker, services: Services, tmp_path: Path) -> None:
     """The topic is made once; the monitor gets healthy, sees what comes by the published port, and is missed later."""
     first, second = services.run("topic"), services.run("topic")

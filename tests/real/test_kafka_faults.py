@@ -119,6 +119,7 @@ def test_a_topic_that_was_made_anew_is_refused(kafka: Kafka, tmp_path: Path) -> 
     monitor.stop()
 
 
+@pytest.mark.soak  # laws deliver twice by default
 def test_a_batch_that_is_delivered_twice_counts_once(kafka: Kafka, tmp_path: Path) -> None:
     """Told by its instance and number, in whatever partition the copy is."""
     kafka.create_topic("twice", 2)

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from servers.kafka import Kafka
 from tests.real.monitor_process import DYING, Monitor, differences, lost_at, minute_of, windows_of
 from tests.real.program_folder import Workplace
@@ -18,6 +20,7 @@ KILLS: Final = (2, 20)
 """How often the job is killed, as a rule and with --soak, each a start of Spark."""
 
 
+@pytest.mark.soak  # test_killed.py kills a job, and test_checkpoint.py replays a batch of Kafka, by default
 def test_a_driver_that_is_killed_reports_what_an_undisturbed_one_does(
     kafka: Kafka, tmp_path: Path, times: Callable[[int, int], int]
 ) -> None:
