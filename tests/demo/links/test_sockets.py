@@ -124,6 +124,17 @@ def test_a_sender_that_hangs_up_is_followed_by_the_next(listener: socket.socket)
         outlet.close()
 
 
+def test_a_stranger_is_hung_up_on(listener: socket.socket) -> None:
+    """A client of another protocol, as of a server that had the port before, keeps no sender from being served."""
+    with closing(SocketInlet(listener)) as inlet, socket.create_connection(listener.getsockname()) as stranger:
+        stranger.sendall(struct.pack(">I", 64) + b"a request of Kafka")
+        outlet = SocketOutlet(listener.getsockname())
+        outlet.send(b"next", nothing)
+        assert receive(inlet, 1) == [b"next"]
+        assert stranger.recv(1) == b""
+        outlet.close()
+
+
 def test_nobody_at_the_address_is_an_error(listener: socket.socket) -> None:
     """Where no socket listens the sender says so at once; in the demo one always does."""
     address = listener.getsockname()
