@@ -16,6 +16,7 @@ PACKAGES: Final = ("src/hopwatch", "bench", "servers")
 FORBIDDEN: Final = [
     ("hopwatch.monitor", "hopwatch.alerts"),
     ("hopwatch.monitor.accounting.ledger", "hopwatch.monitor.store"),
+    ("hopwatch.demo.stream", "hopwatch.demo.pipeline"),
     ("hopwatch.probes", "pyspark"),
     ("hopwatch.probes.sinks", "hopwatch.probes.taps"),
     ("hopwatch.monitor", "hopwatch.probes"),
@@ -24,6 +25,7 @@ FORBIDDEN: Final = [
     ("hopwatch.monitor.kernel", "datetime"),
     ("hopwatch.monitor.metrics.samples", "time"),
     ("hopwatch.monitor.store", "pyspark"),
+    ("hopwatch.monitor.store", "hopwatch.monitor.outlier_detection"),
     ("hopwatch.demo", "hopwatch.probes.contract"),
     ("hopwatch.alerts.decision.evaluation", "sqlalchemy"),
     ("hopwatch.alerts.delivery.retry_policy", "time"),

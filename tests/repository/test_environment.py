@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Final
 
-from tests.repository.test_words import trees
+from tests.repository.modules import trees
 
 READERS: Final = {
     "cli/configuration.py": "the commands: settings and the variables of a terminal",

@@ -12,25 +12,7 @@ from typing import Final
 import pytest
 
 from tests.repository import ROOT
-
-PACKAGES: Final = (
-    "probes",
-    "gate",
-    "monitor",
-    "alerts",
-    "display",
-    "dashboards",
-    "cli",
-    "demo",
-    "bench",
-    "src/hopwatch",
-)
-MODULES: Final = sorted(
-    path
-    for package in PACKAGES
-    for path in (ROOT / package).rglob("*.py")
-    if not path.is_symlink() and "versions" not in path.parts
-)
+from tests.repository.modules import trees
 
 NOUNS_IN_ING: Final = frozenset(
     """
@@ -63,12 +45,6 @@ ONE_CONCEPT: Final = {
     "SystemClock": "the clock of the machine, for each of the two",
 }
 """Class names that stand twice because they are one concept, with the reason."""
-
-
-def trees() -> Iterator[tuple[Path, ast.Module]]:
-    """Yield every module of the product, parsed, by its path in the repository."""
-    for path in MODULES:
-        yield path.relative_to(ROOT), ast.parse(path.read_text())
 
 
 def public_classes() -> dict[str, list[str]]:

@@ -1,0 +1,35 @@
+"""Modules of the product and of its benches, parsed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tests.repository import ROOT
+
+PACKAGES: Final = (
+    "probes",
+    "gate",
+    "monitor",
+    "alerts",
+    "display",
+    "dashboards",
+    "cli",
+    "demo",
+    "bench",
+    "src/hopwatch",
+)
+MODULES: Final = sorted(
+    path
+    for package in PACKAGES
+    for path in (ROOT / package).rglob("*.py")
+    if not path.is_symlink() and "versions" not in path.parts
+)
+
+
+def trees() -> Iterator[tuple[Path, ast.Module]]:
+    """Yield every module of the product, parsed, by its path in the repository."""
+    for path in MODULES:
+        yield path.relative_to(ROOT), ast.parse(path.read_text())
