@@ -36,7 +36,7 @@ class Message:
 class Client:
     """Producer that acknowledges nothing, and reports what it has as failed once it is purged."""
 
-    def __init__(self, config: dict[str, Any], **_: object) -> None:
+    def __init__(self, config: dict[str, Any]) -> None:
         """Take the callback of errors."""
         self.on_error: Callable[[KafkaError], object] = config["error_cb"]
         self.waiting: list[tuple[bytes, Callable[[KafkaError, Message], object]]] = []
@@ -64,9 +64,12 @@ class Client:
 def clients(monkeypatch: pytest.MonkeyPatch) -> list[Client]:
     """Return the clients that are made."""
     made: list[Client] = []
-    monkeypatch.setattr(
-        "confluent_kafka.Producer", lambda *args, **more: made.append(Client(*args, **more)) or made[-1]
-    )
+
+    def make(config: dict[str, Any], **_: object) -> Client:
+        made.append(Client(config))
+        return made[-1]
+
+    monkeypatch.setattr("confluent_kafka.Producer", make)
     return made
 
 
