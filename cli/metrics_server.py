@@ -103,8 +103,8 @@ def serve_accounts(
     registry = build_registry(COMPONENT_METRICS, lambda: build_samples(build_accounts(), __version__))
     server = _open_server(address, registry, lambda why: report(f"the page of metrics cannot be made: {why}"), FLAG)
     server.start()
-    report(_announce(address))
     try:
+        report(_announce(address))
         yield
     finally:
         server.close()

@@ -26,6 +26,8 @@ class Memo:
         """Keep at most so many values."""
         self._lock = threading.Lock()
         self._slots: LRUCache[Hashable, _Slot] = LRUCache(max_entries)
+        # What is being built takes no place of a value, as it may fail.
+        self._unbuilt: dict[Hashable, _Slot] = {}
 
     def get_or_build(self, key: Hashable, build: Callable[[], Value]) -> Value:
         """Return the value of a key, or build it; other threads that want the same wait for it.
@@ -33,11 +35,22 @@ class Memo:
         A build that raises leaves nothing behind: the next caller builds again.
         """
         with self._lock:
-            slot = self._slots.setdefault(key, _Slot())
+            slot = self._slots.get(key) or self._unbuilt.setdefault(key, _Slot())
         with slot.lock:
             if not slot.is_built:
-                slot.value, slot.is_built = build(), True
+                try:
+                    slot.value, slot.is_built = build(), True
+                finally:
+                    self._keep(key, slot)
             return cast("Value", slot.value)
+
+    def _keep(self, key: Hashable, slot: _Slot) -> None:
+        """Give a value its place once it is built, unless another one was put there meanwhile."""
+        with self._lock:
+            if self._unbuilt.get(key) is slot:
+                del self._unbuilt[key]
+            if slot.is_built and key not in self._slots:
+                self._slots[key] = slot
 
     def get(self, key: Hashable) -> Any:  # noqa: ANN401 - values of any type
         """Return the value of a key; None if there is none yet."""

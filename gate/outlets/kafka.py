@@ -91,7 +91,9 @@ class KafkaOutlet:
         size = sum(len(one.record) for one in leaving)
         if self._waiting_bytes + size > self._max_waiting_bytes:
             raise OutletError(f"{self._waiting_bytes:,} bytes wait for the brokers {self.place.brokers} already")
-        if self._client.has_given_up:
+        # In this order: a client that is current after the last one was given up is the next one.
+        has_given_up, producer = self._client.has_given_up, self._client.current
+        if has_given_up or producer is None:
             raise OutletError(f"the client for {self.place.brokers} had a fatal error, and is being replaced")
         with self._lock:
             self._waiting_bytes += size
@@ -102,7 +104,7 @@ class KafkaOutlet:
             done(failed)
 
         delivery = _Delivery(len(leaving), told)
-        produce, topic, heard = self._producer.produce, self.place.topic, delivery.on_delivery
+        produce, topic, heard = producer.produce, self.place.topic, delivery.on_delivery
         for one in leaving:
             key = ids.format_uuid(one.event_id).encode()
             headers: list[tuple[str, str | bytes]] = [

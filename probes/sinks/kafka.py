@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from hopwatch.probes.clock import Clock, SystemClock
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
-from hopwatch.probes.kafka.client import Config, build_producer_config, check_topic, describe_kafka_error
+from hopwatch.probes.kafka.client import (
+    BrokersError,
+    Config,
+    build_producer_config,
+    check_topic,
+    describe_kafka_error,
+)
 from hopwatch.probes.kafka.producer import ReplaceableProducer
 from hopwatch.probes.once_per_cause import OncePerCause
 
@@ -53,12 +59,17 @@ class KafkaSink:
         """Check that the topic can be reached.
 
         Raises:
-            OSError: confluent-kafka is not installed, no broker answers, or the topic does not exist.
+            OSError: confluent-kafka is not installed, no client can be made, no broker answers, or the topic does not
+                exist.
         """
         try:
             producer = self._client.get()
         except ModuleNotFoundError as error:
             raise OSError(f"the topic {self.place} cannot be written: {describe_kafka_error(error)}") from None
+        except _import_exception() as error:
+            # Such as of a file with certificates that is not there.
+            told = f"the brokers {self.place.brokers} cannot be reached: {describe_kafka_error(error)}"
+            raise BrokersError(told) from None
         check_topic(producer, self.place, _CHECK_S)
 
     def send(self, record: bytes) -> bool:

@@ -178,3 +178,16 @@ def test_a_page_that_cannot_be_made_is_told() -> None:
     ):
         scrape(port)
     assert said[1:] == ["the page of metrics cannot be made: ValueError('odd')"]
+
+
+def test_the_port_is_free_where_its_address_cannot_be_told() -> None:
+    """As on a terminal that is gone: the command ends, and holds nothing."""
+    (port,) = free_ports(1)
+
+    def fail(_: str) -> None:
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError), metrics_server.serve_accounts(f"127.0.0.1:{port}", dict, fail):  # type: ignore[arg-type]  # never asked
+        pass
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))

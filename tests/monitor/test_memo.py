@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -72,3 +73,17 @@ def test_what_is_put_replaces_what_was_there() -> None:
     for value in (1, 2):
         memo.put("a", value)
         assert memo.get("a") == value
+
+
+def test_builds_that_fail_drive_no_value_out() -> None:
+    """Only what was built takes a place."""
+    memo = Memo(2)
+    assert [memo.get_or_build(key, lambda: 1) for key in ("a", "b")] == [1, 1]
+
+    def fail() -> int:
+        raise ValueError
+
+    for key in range(5):
+        with suppress(ValueError):
+            memo.get_or_build(key, fail)
+    assert [memo.get("a"), memo.get("b")] == [1, 1]
