@@ -7,7 +7,9 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from confluent_kafka import OFFSET_END, KafkaError, KafkaException, TopicPartition
@@ -21,6 +23,17 @@ JAVA: Final = ("java", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"
 CLASS_PATH: Final = ("-cp", f"{JARS}/*")
 ARCHIVE: Final = "broker"
 """The name of the archive of a broker's classes, beside that of Spark's."""
+BOOTSTRAP: Final = "bootstrap.checkpoint"
+IDENTITY: Final = "meta.properties"
+BROKER_TO_FORMAT: Final = """\
+process.roles=broker,controller
+node.id=1
+listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093
+controller.listener.names=CONTROLLER
+controller.quorum.voters=1@127.0.0.1:9093
+log.dirs={folder}/data
+"""
+"""The least that the tool which formats a broker's storage wants to know."""
 LOG_APPEND: Final = {"message.timestamp.type": "LogAppendTime", "max.message.bytes": "5242880"}
 """What a topic of observations needs."""
 
@@ -141,10 +154,10 @@ class Kafka:
         place.mkdir(parents=True)
         properties = place / "server.properties"
         properties.write_text("".join(f"{name}={value}\n" for name, value in self._properties(number).items()), "utf-8")
-        command = [*self.java, "kafka.tools.StorageTool", "format", "-t", self._cluster, "-c", str(properties)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise ServerError(f"a broker's storage cannot be made: {done.stdout}{done.stderr}")
+        data = Path(self._properties(number)["log.dirs"])
+        data.mkdir()
+        (data / BOOTSTRAP).write_bytes(_bootstrap())
+        (data / IDENTITY).write_text(f"version=1\ncluster.id={self._cluster}\nnode.id={number + 1}\n", "utf-8")
 
     def _properties(self, number: int) -> dict[str, str]:
         port, controller = self.ports[number], self._controllers[number]
@@ -168,3 +181,17 @@ class Kafka:
 
     def _place(self, number: int) -> Path:
         return self.folder / f"broker-{number + 1}"
+
+
+@cache
+def _bootstrap() -> bytes:
+    """Return the first records of a cluster's metadata, the same for all; a JVM writes them once a process."""
+    with TemporaryDirectory() as folder:
+        properties = Path(folder) / "server.properties"
+        properties.write_text(BROKER_TO_FORMAT.format(folder=folder), "utf-8")
+        tool = [*JAVA, *archive.java_flags(ARCHIVE), *CLASS_PATH, "kafka.tools.StorageTool"]
+        command = [*tool, "format", "-t", uuid.uuid4().hex[:22], "-c", str(properties)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ServerError(f"a broker's storage cannot be made: {done.stdout}{done.stderr}")
+        return (Path(folder) / "data" / BOOTSTRAP).read_bytes()

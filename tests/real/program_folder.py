@@ -46,6 +46,10 @@ class Workplace:
             timeout=PATIENCE_S, check=False,
         )  # fmt: skip
 
+    def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Call the program in this process, where what it says is the point, not that it is a program."""
+        return called(*arguments, folder=self.folder, environ=self.environ)
+
     def python(self, code: str, **environ: str) -> subprocess.CompletedProcess[str]:
         """Run some Python as a program of its own, with more variables in its environment."""
         return subprocess.run(
@@ -65,7 +69,7 @@ class Workplace:
 
     def report(self) -> dict[str, Any]:
         """Return ``hopwatch report --json``."""
-        done = called("report", "--json", folder=self.folder, environ=self.environ)
+        done = self.call("report", "--json")
         assert done.returncode == 0, done.stderr
         told: dict[str, Any] = json.loads(done.stdout)
         return told

@@ -11,6 +11,7 @@ from typing import Final
 
 import httpx
 import orjson
+import pytest
 
 from hopwatch.gate.codec import Codec
 from hopwatch.gate.registry.avro_schema import Schema
@@ -92,6 +93,7 @@ def test_a_gate_that_is_killed_loses_nothing_that_it_acknowledged(
     check(kafka, "gate-killed", producers)
 
 
+@pytest.mark.soak  # test_brokers_die.py kills brokers, and tests/gate has answers of 503, by default
 def test_brokers_that_die_take_nothing_that_was_acknowledged(three_brokers: Kafka, tmp_path: Path) -> None:
     """One of three, then two, which is below min ISR: what is not taken is 503, sent again, and then it is there."""
     with under_load(tmp_path, three_brokers, "gate-brokers") as (_, producers):

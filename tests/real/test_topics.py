@@ -21,7 +21,7 @@ def test_a_topic_is_made_and_will_do(kafka: Kafka, tmp_path: Path) -> None:
     """One broker is weak, and has to be asked for; made once, it is there already."""
     work = Workplace(tmp_path, kafka.url("made"))
     flags = ("--partitions", "3", "--replication", "1", "--min-insync", "1")
-    refused = work.run("topics", "create", *flags)
+    refused = work.call("topics", "create", *flags)
     assert (refused.returncode, refused.stderr) == (
         2,
         (
@@ -29,7 +29,7 @@ def test_a_topic_is_made_and_will_do(kafka: Kafka, tmp_path: Path) -> None:
             "replication 3 and min.insync.replicas 2 does not: pass --allow-weak if that will do\n"
         ),
     )
-    made = work.run("topics", "create", *flags, "--allow-weak")
+    made = work.call("topics", "create", *flags, "--allow-weak")
     assert (made.returncode, made.stderr) == (
         0,
         (
@@ -40,14 +40,14 @@ def test_a_topic_is_made_and_will_do(kafka: Kafka, tmp_path: Path) -> None:
             "with it\n"
         ),
     )
-    again = work.run("topics", "create", *flags, "--allow-weak")
+    again = work.call("topics", "create", *flags, "--allow-weak")
     what = "hopwatch: the topic made is there already: 'hopwatch topics check' says whether it will do\n"
     assert (again.returncode, again.stderr) == (2, what)
-    checked = work.run("topics", "check", "--allow-weak")
+    checked = work.call("topics", "check", "--allow-weak")
     said = made.stderr.splitlines(keepends=True)[1:]
     will_do = "the topic made will do: 3 partitions, replication 1\n"
     assert (checked.returncode, checked.stdout) == (0, "".join([*said, will_do]))
-    strict, lenient = work.run("topics", "check", "--json"), work.run("topics", "check", "--json", "--allow-weak")
+    strict, lenient = work.call("topics", "check", "--json"), work.call("topics", "check", "--json", "--allow-weak")
     told, allowed = json.loads(strict.stdout), json.loads(lenient.stdout)
     assert (strict.returncode, told["partitions"], len(told["problems"]), told["allowed"]) == (1, 3, 2, [])
     assert all(problem["is_weak"] for problem in told["problems"])
@@ -58,9 +58,9 @@ def test_a_topic_is_made_and_will_do(kafka: Kafka, tmp_path: Path) -> None:
 def test_doctor_warns_of_a_weak_topic_unless_it_is_to_be_weak(kafka: Kafka, tmp_path: Path) -> None:
     """A finding, exit 1, with what to do; taken with --allow-weak it is all well, and still told."""
     work = Workplace(tmp_path, kafka.url("doctored"))
-    made = work.run("topics", "create", "--replication", "1", "--min-insync", "1", "--allow-weak")
+    made = work.call("topics", "create", "--replication", "1", "--min-insync", "1", "--allow-weak")
     assert made.returncode == 0
-    warned, taken = work.run("doctor"), work.run("doctor", "--allow-weak")
+    warned, taken = work.call("doctor"), work.call("doctor", "--allow-weak")
     what = "the topic doctored has replication 1: a broker that dies takes data along"
     assert warned.returncode == 1
     assert f"WARN transport  {what}\n" in warned.stdout
@@ -68,7 +68,7 @@ def test_doctor_warns_of_a_weak_topic_unless_it_is_to_be_weak(kafka: Kafka, tmp_
     assert taken.returncode == 0
     assert f"weak, and allowed: {what}" in taken.stdout
     kafka.create_topic("small", config={topics.TIMESTAMPS: topics.LOG_APPEND, "max.message.bytes": "1000"})
-    small = Workplace(tmp_path / "small", kafka.url("small")).run("doctor", "--allow-weak")
+    small = Workplace(tmp_path / "small", kafka.url("small")).call("doctor", "--allow-weak")
     assert small.returncode == 3
     assert "FAIL transport  the topic small takes messages of 1000 bytes" in small.stdout
 
@@ -78,7 +78,7 @@ def test_no_flag_takes_a_topic_that_probes_cannot_write(kafka: Kafka, tmp_path: 
     url = kafka.url("tiny")
     kafka.create_topic("tiny", config={topics.TIMESTAMPS: topics.LOG_APPEND, "max.message.bytes": "1000"})
     work = Workplace(tmp_path, url)
-    done = work.run("topics", "check", "--allow-weak")
+    done = work.call("topics", "check", "--allow-weak")
     what = "wrong: the topic tiny takes messages of 1000 bytes, and a larger batch of a probe is lost: mend it with"
     assert done.returncode == 1
     assert f"{what} 'kafka-configs.sh --bootstrap-server {kafka.bootstrap}" in done.stdout
@@ -95,12 +95,12 @@ def test_no_flag_takes_a_topic_that_probes_cannot_write(kafka: Kafka, tmp_path: 
 def test_more_replicas_than_brokers_are_refused(kafka: Kafka, tmp_path: Path) -> None:
     """In the broker's own words, and with the flags that it takes."""
     work = Workplace(tmp_path, kafka.url("wide"))
-    done = work.run("topics", "create")
+    done = work.call("topics", "create")
     assert done.returncode == 2
     assert done.stderr.startswith("hopwatch: the brokers do not take 6 partitions with replication 3: ")
     remedy = "--replication 1 --min-insync 1 --allow-weak"
     assert done.stderr.endswith(f" there is 1 broker: pass {remedy}, or start more\n")
-    assert work.run("topics", "create", *remedy.split()).returncode == 0
+    assert work.call("topics", "create", *remedy.split()).returncode == 0
 
 
 def test_a_number_that_the_brokers_refuse_for_another_reason_is_told_without_that_remedy(kafka: Kafka) -> None:
@@ -113,7 +113,7 @@ def test_a_number_that_the_brokers_refuse_for_another_reason_is_told_without_tha
 def test_a_topic_that_would_take_no_record_is_not_made(tmp_path: Path) -> None:
     """More acknowledgements than copies: the flags that can be are told, and no broker is asked."""
     work = Workplace(tmp_path, "kafka://127.0.0.1:1/t")
-    done = work.run("topics", "create", "--allow-weak", "--replication", "1")
+    done = work.call("topics", "create", "--allow-weak", "--replication", "1")
     assert (done.returncode, done.stderr) == (
         2,
         (
@@ -134,7 +134,7 @@ def test_a_topic_without_the_brokers_time_is_refused_with_the_command_that_mends
         f"mend it with 'kafka-configs.sh --bootstrap-server {kafka.bootstrap} --entity-type topics --entity-name "
         "createtime --alter --add-config message.timestamp.type=LogAppendTime'"
     )
-    checked = work.run("topics", "check", "--allow-weak")
+    checked = work.call("topics", "check", "--allow-weak")
     assert (checked.returncode, checked.stdout.splitlines()[0]) == (1, f"wrong: {expected}")
     for flags in ((), ("--once",)):
         done = work.run("run", *flags)
@@ -160,7 +160,7 @@ def test_a_topic_that_is_not_there_is_named_with_the_command_that_makes_it(kafka
     told = f"the topic nowhere is not on {kafka.bootstrap}: make it with 'hopwatch topics create', or correct"
     done = work.run("run")
     assert (done.returncode, done.stderr) == (3, f"hopwatch: {told} [transport] url\n")
-    checked = work.run("topics", "check")
+    checked = work.call("topics", "check")
     assert (checked.returncode, checked.stdout) == (1, f"wrong: {told} [transport] url\n")
 
 
@@ -191,7 +191,7 @@ def test_topics_of_brokers_that_are_down_are_not_deleted() -> None:
 
 def test_a_spool_is_no_topic(tmp_path: Path) -> None:
     """Exit 2: there is nothing to make or to check."""
-    done = Workplace(tmp_path, "spool:./spool").run("topics", "check")
+    done = Workplace(tmp_path, "spool:./spool").call("topics", "check")
     assert done.returncode == 2
     assert done.stderr.startswith("hopwatch: [transport] url is 'spool:")
     assert done.stderr.endswith('which is no topic: name one, "kafka://HOST:PORT/TOPIC"\n')
