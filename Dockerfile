@@ -21,6 +21,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY src src
 COPY probes probes
 COPY gate gate
+COPY deliver deliver
 COPY monitor monitor
 COPY alerts alerts
 COPY display display

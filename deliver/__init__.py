@@ -1,0 +1,1 @@
+"""Delivery of a topic's messages to HTTP receivers, with retries."""
