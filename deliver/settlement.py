@@ -21,7 +21,8 @@ class Settlement(NamedTuple):
 
     ``message`` carries the tries that were made. ``status`` is the last answer's, 0 without one; ``reason`` is empty
     for a delivered message; ``body`` is the beginning of the answer that rejected it. ``until_us``, µs since 1970, is
-    the earliest next try of a deferred message, 0 for others; ``finished_us`` is the moment of the last answer.
+    the earliest next try of a deferred message, 0 for others, and ``tier`` the number of its retry topic, from 0;
+    ``finished_us`` is the moment of the last answer.
     """
 
     message: DeliveryMessage
@@ -31,3 +32,4 @@ class Settlement(NamedTuple):
     reason: str = ""
     body: bytes = b""
     until_us: int = 0
+    tier: int = 0

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import Final
 
 from hopwatch.alerts.channels.channel import Accepted, Failure, Outcome
+from hopwatch.probes.http import retry_after as retry_after_header
 
 MAX_WAIT_S: Final = 600.0
 """Longest wait that a receiver may ask for: a page is useless a day later."""
@@ -36,14 +35,5 @@ def parse_response(who: str, status: int, reason: str, retry_after: str = "", no
 
 def parse_retry_after_s(retry_after: str, now_us: int) -> float | None:
     """Parse a ``Retry-After`` header into seconds, at most ``MAX_WAIT_S``; none if it cannot be parsed."""
-    text = retry_after.strip()
-    if text.isascii() and text.isdigit():
-        # Only the first digits count: int() of a very long text is slow, and refused.
-        return min(float(text[:9]), MAX_WAIT_S)
-    try:
-        when = parsedate_to_datetime(text)
-    except (ValueError, IndexError, OverflowError):
-        return None
-    if when.tzinfo is None:
-        when = when.replace(tzinfo=UTC)
-    return min(max(when.timestamp() - now_us / 1e6, 0.0), MAX_WAIT_S)
+    wait_s = retry_after_header.parse_retry_after_s(retry_after, now_us)
+    return None if wait_s is None else min(wait_s, MAX_WAIT_S)

@@ -1,0 +1,1 @@
+"""Tests of the delivery of messages to receivers."""
