@@ -56,7 +56,8 @@ def open_registry(chosen: Settings) -> Registry:
 def build_stamping(chosen: Settings, stream: str, *, id_text: bool = True) -> GateStamper:
     """Build the stamping of events at the entrance of a stream, into the configured transport."""
     node = chosen.gate.streams[stream].node
-    return GateStamper(stream, node, _open_sink(chosen, f"{stream}.{node}"), SystemClock(), id_text=id_text)
+    sink = open_stamp_sink(chosen, f"{stream}.{node}.gate-{os.getpid()}")
+    return GateStamper(stream, node, sink, SystemClock(), id_text=id_text)
 
 
 def build_entrance(chosen: Settings, stream: str) -> GateStream:
@@ -98,10 +99,10 @@ def _build_check(said: AnyRule) -> RuleCheck:
             return rules.Uniqueness(field, said.within_us)
 
 
-def _open_sink(chosen: Settings, instance: str) -> Sink:
-    """Open the sink of the gate's own stamps; for Kafka with the monitor's access."""
+def open_stamp_sink(chosen: Settings, instance: str) -> Sink:
+    """Open the sink of a command's own stamps; for Kafka with the monitor's access."""
     clock, place = SystemClock(), chosen.transport.kafka_place
-    named = f"{instance}.gate-{os.getpid()}.{clock.wall_ns()}"
+    named = f"{instance}.{clock.wall_ns()}"
     if place is None:
         return open_sink(chosen.transport.url, named, clock)
     return KafkaSink(place, named, clock, access=chosen.transport.access)

@@ -16,7 +16,7 @@ from hopwatch.monitor.errors import ConfigurationError, DependencyError
 from hopwatch.probes.contract.addresses import ListenAddress, parse_listen_address
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from prometheus_client import CollectorRegistry
     from sqlalchemy import Engine
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hopwatch.monitor.spark.job import JobContext
     from hopwatch.monitor.stream_config import StreamConfig
     from hopwatch.probes.metrics.account import ComponentAccounts
+    from hopwatch.probes.metrics.metric import Sample
     from hopwatch.probes.metrics.server import MetricsServer
 
 FLAG: Final = "--metrics-listen"
@@ -81,9 +82,12 @@ def serve_metrics(place: JobContext, chosen: Settings) -> Iterator[JobContext]:
 
 @contextmanager
 def serve_accounts(
-    listen: str | None, build_accounts: Callable[[], ComponentAccounts], report: Callable[[str], None]
+    listen: str | None,
+    build_accounts: Callable[[], ComponentAccounts],
+    report: Callable[[str], None],
+    build_more: Callable[[], Iterable[Sample]] = tuple,
 ) -> Iterator[None]:
-    """Serve the accounts of a component while the block runs, if an address is given.
+    """Serve the accounts of a component, and more samples that it has, while the block runs, if an address is given.
 
     Raises:
         ConfigurationError: it is no address.
@@ -100,7 +104,11 @@ def serve_accounts(
     from hopwatch.probes.metrics.exposition import build_registry
     from hopwatch.probes.metrics.samples import build_samples
 
-    registry = build_registry(COMPONENT_METRICS, lambda: build_samples(build_accounts(), __version__))
+    def collect_samples() -> Iterator[Sample]:
+        yield from build_samples(build_accounts(), __version__)
+        yield from build_more()
+
+    registry = build_registry(COMPONENT_METRICS, collect_samples)
     server = _open_server(address, registry, lambda why: report(f"the page of metrics cannot be made: {why}"), FLAG)
     server.start()
     try:

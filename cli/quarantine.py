@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 from rich.table import Table
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 FINDING_EXIT_CODE: Final = 1
 MAX_LISTED: Final = 100
 
-Stream = Annotated[str, typer.Option("--stream", help="The stream, one of [gate.streams].")]
+Stream = Annotated[str | None, typer.Option("--stream", help="The stream, one of [gate.streams].")]
+Delivery = Annotated[
+    str | None, typer.Option("--delivery", metavar="NAME", help="Instead of it: the delivery, one of [deliver.NAME].")
+]
 Reason = Annotated[str | None, typer.Option("--reason", help="Only those with this text in a reason.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id of the event, as the list has it.")]
@@ -36,8 +40,9 @@ def _quarantine() -> None:
 
 
 @command.command("list")
-def list_(
-    stream: Stream,
+def list_(  # noqa: PLR0913 - one parameter a flag
+    stream: Stream = None,
+    delivery: Delivery = None,
     config: Config = DEFAULT_CONFIG,
     *,
     reason: Reason = None,
@@ -45,17 +50,18 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List the events that are rejected still."""
-    chosen = _load_settings(config, stream)
-    found = _filter_by_reason(_read_rejected(chosen, stream), reason)
+    origin = _find_origin(config, stream, delivery)
+    found = _filter_by_reason(_read_rejected(origin), reason)
     if as_json:
         console.emit_json(
-            {"stream": stream, "rejected": len(found), "events": [_event_to_json(one) for one in found[-limit:]]}
+            {**origin.as_json, "rejected": len(found), "events": [_event_to_json(one) for one in found[-limit:]]}
         )
         return
     if not found:
-        console.stderr().print(f"no event of {stream} is rejected{'' if reason is None else f' for {reason!r:.80}'}")
+        told = "" if reason is None else f" for {reason!r:.80}"
+        console.stderr().print(f"no event of {origin.name} is rejected{told}")
         return
-    table = Table(title=f"{len(found):,} rejected of {stream}")
+    table = Table(title=f"{len(found):,} rejected of {origin.name}")
     for name in ("id", "arrived", "producer", "held", "bytes", "reasons"):
         table.add_column(name, overflow="fold", no_wrap=name in {"id", "arrived", "bytes"})
     for one in found[-limit:]:
@@ -69,16 +75,17 @@ def list_(
 
 
 @command.command("show")
-def show_rejected(
+def show_rejected(  # noqa: PLR0913 - one parameter a flag
     event: Id,
-    stream: Stream,
+    stream: Stream = None,
+    delivery: Delivery = None,
     config: Config = DEFAULT_CONFIG,
     *,
     data: Annotated[bool, typer.Option("--data", help="The event alone, byte for byte as it was sent.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show one of them: why it was rejected, and what was sent."""
-    (one,) = _select_events(_read_rejected(_load_settings(config, stream), stream), [event])
+    (one,) = _select_events(_read_rejected(_find_origin(config, stream, delivery)), [event])
     if data:
         console.emit_bytes(one.data)
         return
@@ -99,7 +106,8 @@ def show_rejected(
 def replay(  # noqa: PLR0913 - one parameter a flag
     events: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The ids of the events.")] = None,
     *,
-    stream: Stream,
+    stream: Stream = None,
+    delivery: Delivery = None,
     config: Config = DEFAULT_CONFIG,
     every: Annotated[bool, typer.Option("--all", help="All that were rejected.")] = False,
     reason: Reason = None,
@@ -111,26 +119,74 @@ def replay(  # noqa: PLR0913 - one parameter a flag
     """Send rejected events in again, as they were.
 
     They keep their ids and event times; what enters is listed no more. The same schema and rules are asked as the gate
-    asks them. Exit code 1 if one of them may not enter still.
+    asks them. What a delivery rejected goes to its retrier, which sends it at once. Exit code 1 if one of them may not
+    enter still.
     """
     if (bool(events) + every + (reason is not None)) != 1:
         raise ConfigurationError("name the events: ids, --all, or --reason TEXT, one of these")
     if data is not None and (events is None or len(events) != 1):
         raise ConfigurationError("--data is what one event is to be: name its id, and no other")
-    chosen = _load_settings(config, stream)
-    found = _read_rejected(chosen, stream)
+    origin = _find_origin(config, stream, delivery)
+    found = _read_rejected(origin)
     wanted = _select_events(found, events) if events else _filter_by_reason(found, reason)
-    outcomes = _replay_events(chosen, stream, wanted, None if data is None else _read_file(data))
-    refused = [(one, outcome) for one, outcome in zip(wanted, outcomes, strict=True) if outcome.status != 201]  # noqa: PLR2004 - as HTTP has it
-    entered, told = len(wanted) - len(refused), [_refusal_to_json(one, of) for one, of in refused]
+    told = _replay_wanted(origin, wanted, None if data is None else _read_file(data))
+    entered = len(wanted) - len(told)
     if as_json:
-        console.emit_json({"stream": stream, "replayed": entered, "refused": told})
+        console.emit_json({**origin.as_json, "replayed": entered, "refused": told})
     else:
         for why in told:
             console.stderr().print(f"{why['id']} may not enter: {'; '.join(why['reasons'])}")
-        console.stdout().print(f"{entered:,} of {len(wanted):,} events of {stream} entered")
-    if refused:
+        console.stdout().print(f"{entered:,} of {len(wanted):,} events of {origin.name} entered")
+    if told:
         raise typer.Exit(FINDING_EXIT_CODE)
+
+
+class _Origin(NamedTuple):
+    """Place of rejected events: that of a stream's gate, or of a delivery."""
+
+    settings: Settings
+    name: str
+    url: str
+    is_delivery: bool
+
+    @property
+    def as_json(self) -> dict[str, str]:
+        """The stream or the delivery, as JSON has it."""
+        return {"delivery" if self.is_delivery else "stream": self.name}
+
+
+def _find_origin(config: Path, stream: str | None, delivery: str | None) -> _Origin:
+    """Return the place of the rejected events that the flags name.
+
+    Raises:
+        ConfigurationError: they name none or two, or one that is not there.
+    """
+    if (stream is None) == (delivery is None):
+        raise ConfigurationError("name the origin: --stream of [gate.streams], or --delivery of [deliver.NAME]")
+    if stream is not None:
+        chosen = _load_settings(config, stream)
+        return _Origin(chosen, stream, chosen.gate.streams[stream].rejected_url(stream), is_delivery=False)
+    chosen = load_settings(config)
+    name = delivery or ""
+    if name not in chosen.deliver:
+        names = ", ".join(chosen.deliver) or "none"
+        raise ConfigurationError(f"--delivery names {name!r:.80}, [deliver] has: {names}")
+    return _Origin(chosen, name, chosen.deliver[name].rejected_url(), is_delivery=True)
+
+
+def _replay_wanted(origin: _Origin, wanted: Sequence[RejectedRecord], data: bytes | None) -> list[dict[str, Any]]:
+    """Replay events, and return those that are refused, as JSON."""
+    if origin.is_delivery:
+        from hopwatch.cli.delivery_builder import replay_rejected
+
+        refused = replay_rejected(origin.settings, origin.name, wanted, data)
+        return [_refusal_to_json(one, HTTPStatus.UNPROCESSABLE_ENTITY, [why]) for one, why in refused]
+    outcomes = _replay_events(origin.settings, origin.name, wanted, data)
+    return [
+        _refusal_to_json(one, outcome.status, [f"{fault.place or '/'}: {fault.detail}" for fault in outcome.faults])
+        for one, outcome in zip(wanted, outcomes, strict=True)
+        if outcome.status != HTTPStatus.CREATED
+    ]
 
 
 def _load_settings(config: Path, stream: str) -> Settings:
@@ -141,11 +197,12 @@ def _load_settings(config: Path, stream: str) -> Settings:
     return chosen
 
 
-def _read_rejected(chosen: Settings, stream: str) -> list[RejectedRecord]:
+def _read_rejected(origin: _Origin) -> list[RejectedRecord]:
     from hopwatch.gate.quarantine import QuarantineError, read_rejected
 
     try:
-        return read_rejected(chosen.gate.streams[stream].rejected_url(stream), chosen.transport.access)
+        access = origin.settings.transport.access
+        return read_rejected(origin.url, access, origin.name if origin.is_delivery else None)
     except QuarantineError as error:
         raise TransportError(str(error)) from None
 
@@ -207,8 +264,8 @@ def _event_to_json(one: RejectedRecord) -> dict[str, Any]:
     }
 
 
-def _refusal_to_json(one: RejectedRecord, outcome: EventResult) -> dict[str, Any]:
+def _refusal_to_json(one: RejectedRecord, status: int, reasons: Sequence[str]) -> dict[str, Any]:
     from hopwatch.gate import ids
 
-    reasons = [f"{fault.place or '/'}: {fault.detail}" for fault in outcome.faults] or ["it was not written"]
-    return {"id": ids.format_uuid(one.event_id), "status": int(outcome.status), "reasons": reasons}
+    told = list(reasons) or ["it was not written"]
+    return {"id": ids.format_uuid(one.event_id), "status": int(status), "reasons": told}

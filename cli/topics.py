@@ -46,7 +46,7 @@ def create(  # noqa: PLR0913 - what a topic is made of
     """
     chosen = load_settings(config)
     place = _require_topic(chosen)
-    _check_numbers(replication, min_insync, allow_weak=allow_weak)
+    check_numbers(replication, min_insync, allow_weak=allow_weak)
     topics.create_topic(
         place,
         chosen.transport.access,
@@ -60,7 +60,7 @@ def create(  # noqa: PLR0913 - what a topic is made of
     words.print(f"made the topic {place.topic}: {told}, {topics.TIMESTAMPS}={topics.LOG_APPEND}", soft_wrap=True)
     made = topics.TopicDescription(partitions, replication, topics.build_config(min_insync, retention_hours))
     for problem in topics.find_problems(place, made):
-        words.print(_format_allowed(problem), soft_wrap=True)
+        words.print(format_allowed(problem), soft_wrap=True)
 
 
 @command.command()
@@ -75,7 +75,7 @@ def check(
     place = _require_topic(chosen)
     topic = topics.describe_topic(place, chosen.transport.access)
     all_found = [topics.missing_topic_problem(place)] if topic is None else list(topics.find_problems(place, topic))
-    found = [_with_allow_flag(problem) for problem in all_found if not (allow_weak and problem.is_weak)]
+    found = [with_allow_flag(problem) for problem in all_found if not (allow_weak and problem.is_weak)]
     allowed = [problem for problem in all_found if allow_weak and problem.is_weak]
     if as_json:
         console.emit_json(
@@ -90,7 +90,7 @@ def check(
     for problem in found if not as_json else ():
         console.stdout().print(f"{'weak' if problem.is_weak else 'wrong'}: {problem}", soft_wrap=True)
     for problem in allowed if not as_json else ():
-        console.stdout().print(_format_allowed(problem), soft_wrap=True)
+        console.stdout().print(format_allowed(problem), soft_wrap=True)
     if found:
         raise typer.Exit(FINDING_EXIT_CODE)
     if topic is not None and not as_json:
@@ -98,7 +98,7 @@ def check(
         console.stdout().print(f"the topic {place.topic} will do: {told}")
 
 
-def _check_numbers(replication: int, min_insync: int, *, allow_weak: bool) -> None:
+def check_numbers(replication: int, min_insync: int, *, allow_weak: bool) -> None:
     """Check that a topic with these numbers accepts records, and is not weak unless that is allowed.
 
     Raises:
@@ -116,12 +116,13 @@ def _check_numbers(replication: int, min_insync: int, *, allow_weak: bool) -> No
         raise ConfigurationError(f"{what} acknowledged, {least} does not: pass --allow-weak if that will do")
 
 
-def _with_allow_flag(problem: topics.TopicProblem) -> topics.TopicProblem:
+def with_allow_flag(problem: topics.TopicProblem) -> topics.TopicProblem:
     """Add the flag --allow-weak to the advice of a weak topic."""
     return replace(problem, advice=f"{problem.advice}, or pass --allow-weak") if problem.is_weak else problem
 
 
-def _format_allowed(problem: topics.TopicProblem) -> str:
+def format_allowed(problem: topics.TopicProblem) -> str:
+    """Return the line about a weak topic that was allowed."""
     return f"weak, and allowed: {problem.message}"
 
 

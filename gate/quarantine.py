@@ -1,4 +1,7 @@
-"""Read rejected events back from their topic or spool, without those that were replayed since."""
+"""Read rejected events back from their topic or spool, without those that were replayed since.
+
+A topic may have messages that deliveries rejected, too: a header with the name of the delivery tells them apart.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hopwatch.gate import records
 from hopwatch.gate.codec import EnvelopeError
@@ -17,6 +20,11 @@ from hopwatch.probes.contract.segment import OPEN_SUFFIX, SEGMENT_SUFFIX, read_f
 from hopwatch.probes.contract.segment import SCHEME as SPOOL
 from hopwatch.probes.kafka.client import ask_topic, build_client_config, describe_kafka_error
 
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+DELIVERY_HEADER: Final = "hopwatch-delivery"
+"""Header of a rejected message: the name of the delivery that rejected it."""
 _READ_TIMEOUT_S: Final = 10.0
 _MAX_MESSAGES: Final = 1_000
 
@@ -25,15 +33,18 @@ class QuarantineError(Exception):
     """Rejected events cannot be read; the message says why."""
 
 
-def read_rejected(url: str, access: KafkaAccess) -> list[RejectedRecord]:
+def read_rejected(url: str, access: KafkaAccess, delivery: str | None = None) -> list[RejectedRecord]:
     """Return the rejected events that were not replayed since, the oldest first, each id once.
 
-    Records of other formats are skipped: the topic may have had another use before.
+    Records of other formats are skipped: the topic may have had another use before. With ``delivery`` the messages that
+    this delivery rejected are returned, else the events that no delivery did.
 
     Raises:
         QuarantineError: the topic or the folder cannot be read.
     """
-    return filter_replayed(_read_topic(KafkaPlace.parse(url), access) if url.startswith(KAFKA) else _read_spool(url))
+    if not url.startswith(KAFKA):
+        return filter_replayed(_read_spool(url))
+    return filter_replayed(one.value() or b"" for one in read_messages(KafkaPlace.parse(url), access, delivery))
 
 
 def filter_replayed(found: Iterable[bytes]) -> list[RejectedRecord]:
@@ -80,18 +91,28 @@ def _read_open_segments(root: Path) -> list[bytes]:
     return found
 
 
-def _read_topic(place: KafkaPlace, access: KafkaAccess) -> Iterator[bytes]:
-    """Yield all values from the beginning of a topic to its current end."""
+def read_messages(place: KafkaPlace, access: KafkaAccess, delivery: str | None) -> Iterator[Message]:
+    """Yield all records from the beginning of a topic to its current end, of one delivery or of none.
+
+    Raises:
+        QuarantineError: the topic cannot be read.
+    """
+    name = None if delivery is None else delivery.encode()
+    yield from (one for one in _read_topic(place, access) if dict(one.headers() or ()).get(DELIVERY_HEADER) == name)
+
+
+def _read_topic(place: KafkaPlace, access: KafkaAccess) -> Iterator[Message]:
     from confluent_kafka import Consumer, KafkaException, TopicPartition  # noqa: PLC0415 - a spool does not need it
 
-    from hopwatch.probes.kafka.consumer import take_until  # noqa: PLC0415 - as above
+    from hopwatch.probes.kafka.consumer import is_partition_end, take_until  # noqa: PLC0415 - as above
 
     consumer = Consumer(
         {
             **build_client_config(place.brokers, access),
             "group.id": "hopwatch-quarantine",
             "enable.auto.commit": False,
-            "enable.partition.eof": False,
+            # Behind the last record there may be marks of transactions, which no client hands over.
+            "enable.partition.eof": True,
         }
     )
     try:
@@ -106,9 +127,10 @@ def _read_topic(place: KafkaPlace, access: KafkaAccess) -> Iterator[bytes]:
             messages = consumer.consume(_MAX_MESSAGES, _READ_TIMEOUT_S)
             if not messages:
                 raise QuarantineError(f"the topic {place} cannot be read: nothing came for {_READ_TIMEOUT_S:g} s")
-            if fault := next(filter(None, (message.error() for message in messages)), None):
+            errors = (error for message in messages if (error := message.error()) is not None)
+            if fault := next((error for error in errors if not is_partition_end(error)), None):
                 raise QuarantineError(f"the topic {place} cannot be read: {describe_kafka_error(fault)}")
-            yield from (message.value() or b"" for message in take_until(messages, left))
+            yield from take_until(messages, left)
     except KafkaException as error:
         raise QuarantineError(f"the topic {place} cannot be read: {describe_kafka_error(error)}") from None
     finally:

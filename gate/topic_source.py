@@ -7,14 +7,14 @@ so is each one after a transaction that failed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import Final
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from hopwatch.gate.retry import ANSWER_TIMEOUT_S, KafkaRetry, StoppedError
+from hopwatch.gate.retry import KafkaRetry, StoppedError
+from hopwatch.gate.start_offsets import find_start_offsets, read_committed
 from hopwatch.gate.uniqueness_replay import UniquenessReplay
-from hopwatch.probes.kafka.client import ask_topic, describe_kafka_error
+from hopwatch.probes.kafka.client import describe_kafka_error
 from hopwatch.probes.kafka.consumer import is_partition_end
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.topic import SourceTopic
@@ -90,7 +90,8 @@ class TopicSource:
         Raises:
             StoppedError: a stop was requested while the brokers did not answer.
         """
-        committed = self._read_committed(list(self._next_offsets))
+        found = read_committed(self._consumer, self._retry, self._topic.place.topic, list(self._next_offsets))
+        committed = {number: one.offset for number, one in found.items()}
         for number, offset in committed.items():
             self._next_offsets[number] = offset
             self._seek(number, offset)
@@ -128,45 +129,17 @@ class TopicSource:
             self._context.report(told)
             self._next_offsets.pop(number, None)
 
-    def _read_committed(self, numbers: Sequence[int]) -> dict[int, int]:
-        asked = [TopicPartition(self._topic.place.topic, number) for number in numbers]
-        found = self._retry.call(lambda: self._consumer.committed(asked, ANSWER_TIMEOUT_S)) if asked else []
-        return {one.partition: one.offset for one in found if one.offset >= 0}
-
     def _on_assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        topic, numbers = self._topic.place.topic, [one.partition for one in partitions]
         try:
-            begins = self._find_start_offsets([one.partition for one in partitions])
+            found = find_start_offsets(
+                consumer, self._retry, topic, numbers, from_start=self._from_start, report=self._context.report
+            )
         except StoppedError:
-            begins = {}
-        topic = self._topic.place.topic
+            found = {}
+        begins = {number: one.offset for number, one in found.items()}
         self._next_offsets |= begins
         consumer.incremental_assign([TopicPartition(topic, number, offset) for number, offset in begins.items()])
-
-    def _find_start_offsets(self, numbers: Sequence[int]) -> dict[int, int]:
-        """Return the start offset of each partition; those of a new group are committed before anything is read."""
-        topic = self._topic.place.topic
-        every = self._retry.call(lambda: ask_topic(self._consumer, topic, ANSWER_TIMEOUT_S)).partitions
-        committed = self._read_committed(sorted({*every, *numbers}))
-        begins, new = {}, []
-        for number in numbers:
-            at = TopicPartition(topic, number)
-            low, high = self._retry.call(lambda at=at: self._read_watermarks(at))  # type: ignore[misc]
-            if number not in committed:
-                # A partition added to a topic that the group already reads is read from its beginning.
-                begins[number] = low if self._from_start or committed else high
-                new.append(TopicPartition(topic, number, begins[number]))
-                continue
-            begins[number] = max(low, committed[number])
-            if low > committed[number]:
-                self._context.report(f"{low - committed[number]:,} records of {at.topic}/{number} had aged out unread")
-        if new:
-            # It fails after another rebalance, and then this callback is called again.
-            with suppress(KafkaException):
-                self._retry.call(lambda: self._consumer.commit(offsets=new, asynchronous=False))
-        return begins
-
-    def _read_watermarks(self, at: TopicPartition) -> tuple[int, int]:
-        return self._consumer.get_watermark_offsets(at, ANSWER_TIMEOUT_S)
 
     def _on_revoked(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         """Forget revoked partitions: no transaction is open, and their next owner goes on at the committed offset."""

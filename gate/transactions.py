@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
@@ -70,15 +70,26 @@ class OutputTopics(NamedTuple):
     rejected: str
 
 
-class TransactionalWriter:
+Topics = TypeVar("Topics", bound=tuple[str, ...])
+"""Output topics of a writer: a tuple of their names, such as :class:`OutputTopics`."""
+
+
+class TransactionalWriter(Generic[Topics]):
     """Transactional producer; replaced when fenced."""
 
-    def __init__(
-        self, brokers: str, outputs: OutputTopics, access: KafkaAccess, *, group: str, patience: KafkaRetry
+    def __init__(  # noqa: PLR0913 - what a client is made of
+        self,
+        brokers: str,
+        outputs: Topics,
+        access: KafkaAccess,
+        *,
+        group: str,
+        patience: KafkaRetry,
+        client_id: str = "hopwatch-validate",
     ) -> None:
         """Take the parts; nothing is connected yet."""
-        self.outputs = outputs
-        self._place = KafkaPlace(brokers, outputs.validated)
+        self.outputs, self._client_id = outputs, client_id
+        self._place = KafkaPlace(brokers, outputs[0])
         self._access, self._group, self._retry = access, group, patience
         self._client = ReplaceableProducer(self._build_config, _log)
         self._delivery_errors: list[tuple[KafkaError, str]] = []
@@ -106,7 +117,9 @@ class TransactionalWriter:
                 raise TapUsageError(f"{where} is in another cluster than --from: a transaction lies within one")
 
     def write(self, outs: Sequence[OutputRecord], read: Sequence[TopicPartition], group_metadata: object) -> bool:
-        """Write records and the offsets read in one transaction; return False if it failed or its outcome is unknown.
+        """Write records and the offsets read in one transaction, records alone without a group.
+
+        Return False if it failed or its outcome is unknown.
 
         Raises:
             TapSourceError: only an operator can fix it.
@@ -118,7 +131,8 @@ class TransactionalWriter:
             producer.begin_transaction()
             for out in outs:
                 self._produce(producer, out)
-            _send_offsets(producer, read, group_metadata)
+            if group_metadata is not None:
+                _send_offsets(producer, read, group_metadata)
             producer.commit_transaction(ANSWER_TIMEOUT_S)
         except KafkaException as error:
             self._abort(get_kafka_error(error))
@@ -142,7 +156,7 @@ class TransactionalWriter:
         # A random id for each producer, so that none has to be configured; the group's generation fences an earlier
         # owner of a partition (KIP-447).
         return build_producer_config(self._place, self._access, MAX_WAITING_BYTES) | {
-            "client.id": "hopwatch-validate",
+            "client.id": self._client_id,
             "transactional.id": f"{self._group}.hopwatch.{uuid.uuid4()}",
             "transaction.timeout.ms": timeout_ms,
             "message.timeout.ms": timeout_ms,

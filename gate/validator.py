@@ -17,7 +17,7 @@ from hopwatch.gate.retry import RETRY_S, StoppedError
 from hopwatch.gate.rules import Action, Uniqueness
 from hopwatch.gate.stamper import GateStamper
 from hopwatch.gate.topic_source import MAX_RECORDS, TopicSource
-from hopwatch.gate.transactions import OutputRecord, TransactionalWriter
+from hopwatch.gate.transactions import OutputRecord, OutputTopics, TransactionalWriter
 from hopwatch.probes.message_headers import MessageIdentity
 from hopwatch.probes.metrics.account import VALIDATOR_OUTCOMES, Account, Output, Receipt, RefusalReason, Settlement
 from hopwatch.probes.once_per_cause import OncePerCause
@@ -54,7 +54,7 @@ class Validator:
         self,
         source: TopicSource,
         validating: RecordChecker,
-        turns: TransactionalWriter,
+        turns: TransactionalWriter[OutputTopics],
         *,
         stamping: GateStamper,
         around: RunContext,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
@@ -106,12 +106,17 @@ def find_problems(place: KafkaPlace, topic: TopicDescription) -> Iterator[TopicP
     if in_sync > topic.replication:
         what = f"{name} has {_INSYNC}={in_sync} and replication {topic.replication}, and takes no record"
         yield TopicProblem(what, _advise_alter(place, _INSYNC, str(min(MIN_INSYNC, topic.replication))))
-    yield from _find_weaknesses(place, topic, in_sync)
+    yield from find_weaknesses(place, topic)
 
 
-def _find_weaknesses(place: KafkaPlace, topic: TopicDescription, in_sync: int) -> Iterator[TopicProblem]:
-    """Yield what costs data on a bad day."""
-    name = f"the topic {place.topic}"
+def find_weaknesses(
+    place: KafkaPlace, topic: TopicDescription, least_ms: int = MIN_RETENTION_MS
+) -> Iterator[TopicProblem]:
+    """Yield the problems by which a topic of any kind loses data on a bad day.
+
+    ``least_ms`` is the time for which it has to keep records, in ms.
+    """
+    name, in_sync = f"the topic {place.topic}", int(topic.config.get(_INSYNC, "1"))
     if topic.replication < REPLICATION:
         what = f"{name} has replication {topic.replication}: a broker that dies takes data along"
         yield TopicProblem(what, f"make it with replication {REPLICATION}", is_weak=True)
@@ -123,8 +128,8 @@ def _find_weaknesses(place: KafkaPlace, topic: TopicDescription, in_sync: int) -
         yield TopicProblem(what, _advise_alter(place, _INSYNC, str(MIN_INSYNC)) if is_enough else again, is_weak=True)
     kept_ms = int(topic.config.get(_RETENTION, "-1"))
     # A negative one is no limit.
-    if 0 <= kept_ms < MIN_RETENTION_MS:
-        what = f"{name} keeps records for {kept_ms / 1_000:,.10g} s: a monitor that is down for longer misses some"
+    if 0 <= kept_ms < least_ms:
+        what = f"{name} keeps records for {kept_ms / 1_000:,.10g} s: a reader that is down for longer misses some"
         yield TopicProblem(what, _advise_alter(place, _RETENTION, str(RETENTION_HOURS * 3_600_000)), is_weak=True)
 
 
@@ -158,8 +163,9 @@ def create_topic(  # noqa: PLR0913 - what a topic is made of
     replication: int = REPLICATION,
     min_insync: int = MIN_INSYNC,
     retention_hours: int = RETENTION_HOURS,
+    config: Mapping[str, str] | None = None,
 ) -> None:
-    """Make the topic.
+    """Make the topic; one of observations, without ``config``.
 
     A client sends its request again where the answer is late, and then hears that the topic exists: it is the one it
     asked for where there was none before.
@@ -172,7 +178,7 @@ def create_topic(  # noqa: PLR0913 - what a topic is made of
     if describe_topic(place, access) is not None:
         raise ConfigurationError(there_already)
     admin, trouble = _open_admin(place, access)
-    wanted = TopicDescription(partitions, replication, build_config(min_insync, retention_hours))
+    wanted = TopicDescription(partitions, replication, dict(config or build_config(min_insync, retention_hours)))
     try:
         asked = NewTopic(place.topic, partitions, replication, config=wanted.config)
         (answer,) = admin.create_topics([asked], request_timeout=TIMEOUT_S).values()

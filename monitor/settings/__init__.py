@@ -99,7 +99,8 @@ def _load(
     file = from_file(path, named_by) if path else Layer()
     flag = from_flags(flags)
     streams = [name for layer in (flag, file) for name in _table_names(layer, "streams")]
-    environment = from_environ(environ, streams, _table_names(file, "alerts", "channels"))
+    channels, deliveries = _table_names(file, "alerts", "channels"), _table_names(file, "deliver")
+    environment = from_environ(environ, streams, channels, deliveries)
     has_streams = bool(streams or _table_names(environment, "streams"))
     said = [(flag.values, here), (environment.values, here), (file.values, base), (DEFAULTS, base)]
     layers = [resolve_paths(_without_tables(values, without), around) for values, around in said]

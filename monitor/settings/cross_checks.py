@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import InitErrorDetails
 
 from hopwatch.monitor.pathway import Pathway, PathwayError
-from hopwatch.monitor.settings import alerting, channels, gate, locations
+from hopwatch.monitor.settings import alerting, channels, deliver, gate, locations
 from hopwatch.monitor.settings.toml_lines import Key
 
 Part = TypeVar("Part")
@@ -27,14 +27,17 @@ _CHANNEL: Final[TypeAdapter[channels.AnyChannel]] = TypeAdapter(
 _ENTRANCE: Final = TypeAdapter(gate.EntranceSettings)
 _GATE_RULE: Final[TypeAdapter[gate.AnyRule]] = TypeAdapter(Annotated[gate.AnyRule, Field(discriminator="kind")])
 _PRODUCER: Final = TypeAdapter(gate.ProducerSettings)
+_DELIVERY: Final = TypeAdapter(deliver.DeliverySettings)
 
 
 def find_mismatches(values: Mapping[str, Any]) -> list[InitErrorDetails]:
     """Find mismatches between tables in merged raw settings, valid or not."""
     streams = {name: _parse_nodes(said) for name, said in _get_table(values, "streams").items()}
     found = [*_check_alerts(_get_table(values, "alerts"), streams)]
-    found += _check_gate(_get_table(values, "gate"), streams, _get_table(values, "transport").get("url"))
-    return found
+    url = _parse_transport(_get_table(values, "transport").get("url"))
+    found += _check_gate(_get_table(values, "gate"), streams, url)
+    deliveries = _validate_each(_DELIVERY, _get_table(values, "deliver"))
+    return [*found, *_prefix_keys("deliver", deliver.check_deliveries(deliveries, streams, url))]
 
 
 def _check_alerts(
@@ -49,19 +52,23 @@ def _check_alerts(
 
 
 def _check_gate(
-    said: Mapping[str, Any], streams: Mapping[str, tuple[str, ...] | None], transport: object
+    said: Mapping[str, Any], streams: Mapping[str, tuple[str, ...] | None], transport: str | None
 ) -> Iterator[InitErrorDetails]:
     every = _get_table(said, "streams")
     subjects = [of.get("subject") or name if isinstance(of, Mapping) else name for name, of in every.items()]
-    try:
-        url = locations.parse_transport_url(transport)
-    except ValueError:
-        url = None
-    yield from _prefix_keys("gate", gate.check_entrances(_validate_each(_ENTRANCE, every), streams, url))
+    entrances = _validate_each(_ENTRANCE, every)
+    yield from _prefix_keys("gate", gate.check_entrances(entrances, streams, transport))
     yield from _prefix_keys("gate", gate.check_gate_rules(_validate_list(_GATE_RULE, said.get("rules")), subjects))
     yield from _prefix_keys(
         "gate", gate.check_producers(_validate_each(_PRODUCER, _get_table(said, "producers")), list(every))
     )
+
+
+def _parse_transport(said: object) -> str | None:
+    try:
+        return locations.parse_transport_url(said)
+    except ValueError:
+        return None
 
 
 def _prefix_keys(table: str, found: list[InitErrorDetails]) -> Iterator[InitErrorDetails]:

@@ -16,11 +16,12 @@ PREFIX: Final = "HOPWATCH_"
 NESTING: Final = "__"
 KAFKA: Final = ("transport", "kafka")
 CHANNELS: Final = ("alerts", "channels")
+DELIVER: Final = ("deliver",)
 LOGIN: Final = ("dashboard", "login")
 TEXT_KEYS: Final = frozenset(
     {"bearer_token", "headers", "password", "routing_key", "secret", "template", "title", "url", "username"}
 )
-"""Keys of channels whose variables are always text, never TOML."""
+"""Keys of channels and deliveries whose variables are always text, never TOML."""
 _SYNTAX_ERROR: Final = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 
 
@@ -80,16 +81,20 @@ def from_flags(flags: Mapping[str, Any]) -> Layer:
     return Layer(values, {key: (f"--{str(key[-1]).replace('_', '-')}", None) for key, _ in given})
 
 
-def from_environ(environ: Mapping[str, str], streams: Iterable[str], channels: Iterable[str] = ()) -> Layer:
+def from_environ(
+    environ: Mapping[str, str], streams: Iterable[str], channels: Iterable[str] = (), deliveries: Iterable[str] = ()
+) -> Layer:
     """Build a layer from environment variables, such as ``HOPWATCH_STORE__URL`` for ``url`` of ``[store]``.
 
     A value is parsed as TOML if it is valid TOML, else it is text; values of ``[transport.kafka]``, which probes read
-    too, of ``[dashboard.login]`` and of secret keys of channels are always text. ``streams`` and ``channels`` are the
-    names known so far: a variable spells them in capitals, with ``_`` for all other characters than letters and
-    digits. Variables without ``__`` are not settings: other programs have some with the same prefix.
+    too, of ``[dashboard.login]`` and of secret keys of channels and deliveries are always text. ``streams``,
+    ``channels`` and ``deliveries`` are the names known so far: a variable spells them in capitals, with ``_`` for all
+    other characters than letters and digits. Variables without ``__`` are not settings: other programs have some with
+    the same prefix.
     """
     known = {_to_variable(stream): stream for stream in streams}
     named = {_to_variable(channel): channel for channel in channels}
+    delivering = {_to_variable(delivery): delivery for delivery in deliveries}
     values: dict[str, Any] = {}
     sources: dict[Key, tuple[str, int | None]] = {}
     for variable in sorted(environ):
@@ -102,6 +107,9 @@ def from_environ(environ: Mapping[str, str], streams: Iterable[str], channels: I
             key = ("streams", rest[0], *(part.lower() for part in rest[1:]))
         elif first == "ALERTS" and rest[0] == "CHANNELS" and len(rest) > 1:
             key = ("alerts", "channels", named.get(rest[1], rest[1].lower()), *(part.lower() for part in rest[2:]))
+        elif first == "DELIVER":
+            rest[0] = delivering.get(rest[0], rest[0].lower())
+            key = ("deliver", rest[0], *(part.lower() for part in rest[1:]))
         else:
             key = tuple(part.lower() for part in (first, *rest))
         text = environ[variable]
@@ -116,7 +124,9 @@ def _to_variable(name: str) -> str:
 
 def _is_text(key: Key) -> bool:
     """Return whether the value of a key is always text: a secret of digits is not a number."""
-    return key[:-1] in (KAFKA, LOGIN) or (key[:2] == CHANNELS and bool(set(key[3:4]) & TEXT_KEYS))
+    if key[:2] == CHANNELS or key[:1] == DELIVER:
+        return bool(set(key[3:4] if key[:2] == CHANNELS else key[2:3]) & TEXT_KEYS)
+    return key[:-1] in (KAFKA, LOGIN)
 
 
 def _parse_value(text: str) -> object:

@@ -128,8 +128,8 @@ def parse_folder(value: object) -> Path:
 def resolve_paths(layer: Mapping[str, Any], base: Path) -> dict[str, Any]:
     """Resolve the relative paths of a layer from ``base``.
 
-    Secrets of Kafka, channels and the login have two forms, a key and a file: see :func:`kafka.reset_other_form` and
-    :func:`secrets.reset_other_form`.
+    Secrets of Kafka, channels, deliveries and the login have two forms, a key and a file: see
+    :func:`kafka.reset_other_form` and :func:`secrets.reset_other_form`.
     """
     anchored_layer = {name: dict(table) if isinstance(table, Mapping) else table for name, table in layer.items()}
     for table, key, scheme in (
@@ -150,6 +150,9 @@ def resolve_paths(layer: Mapping[str, Any], base: Path) -> dict[str, Any]:
     channels = alerts.get("channels") if isinstance(alerts, dict) else None
     if isinstance(channels, Mapping):
         anchored_layer["alerts"]["channels"] = {name: _resolve_secrets(table, base) for name, table in channels.items()}
+    deliveries = anchored_layer.get("deliver")
+    if isinstance(deliveries, dict):
+        anchored_layer["deliver"] = {name: _resolve_secrets(table, base) for name, table in deliveries.items()}
     if isinstance(anchored_layer.get("gate"), dict):
         anchored_layer["gate"] = gate.resolve_paths(anchored_layer["gate"], base)
     transport = anchored_layer.get("transport")

@@ -27,6 +27,7 @@ from hopwatch.monitor.results import OTHER
 from hopwatch.monitor.settings import cross_checks, error_details
 from hopwatch.monitor.settings.alerting import AlertsSettings
 from hopwatch.monitor.settings.dashboard import DashboardSettings
+from hopwatch.monitor.settings.deliver import DeliveryName, DeliverySettings
 from hopwatch.monitor.settings.fields import Duration, PositiveDuration, PositiveInt, Ratio, as_tuple
 from hopwatch.monitor.settings.gate import GateSettings
 from hopwatch.monitor.settings.kafka import KafkaSettings
@@ -213,6 +214,7 @@ class Settings(BaseSettings):
     metrics: MetricsSettings = MetricsSettings()
     dashboard: DashboardSettings = DashboardSettings()
     gate: GateSettings = GateSettings()
+    deliver: Mapping[DeliveryName, DeliverySettings] = {}
 
     def __init__(self, *layers: Mapping[str, Any]) -> None:
         """Merge the layers, the first wins key by key.

@@ -12,9 +12,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from hopwatch.monitor.errors import Problem
-from hopwatch.monitor.settings import channels, gate
+from hopwatch.monitor.settings import channels, deliver, gate
 from hopwatch.monitor.settings.alerting import KINDS, AlertsSettings, BurnWindow
 from hopwatch.monitor.settings.dashboard import DashboardSettings, LoginSettings
+from hopwatch.monitor.settings.deliver import DeliverySettings
 from hopwatch.monitor.settings.gate import EntranceSettings, GateSettings, ProducerSettings, TlsSettings
 from hopwatch.monitor.settings.kafka import KafkaSettings
 from hopwatch.monitor.settings.layers import Layer
@@ -28,6 +29,7 @@ from hopwatch.probes.contract.kafka import SECRETS
 _MODELS: Final[dict[str | int, type[BaseModel]]] = {
     "alerts": AlertsSettings,
     "dashboard": DashboardSettings,
+    "deliver": DeliverySettings,
     "gate": GateSettings,
     "metrics": MetricsSettings,
     "monitor": MonitorSettings,
@@ -60,6 +62,7 @@ _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _MISSING_MESSAGES: Final[dict[str | int, str]] = {
     "streams": 'a stream has a path, such as path = "a -> b -> c"',
     "dashboard": "this is required",
+    "deliver": "this is required",
     "gate": "this is required",
     "alerts": 'a window has all four of these: { rate = 14.4, long = "1h", short = "5m", severity = "page" }',
 }
@@ -120,9 +123,11 @@ def _unknown_key_message(key: Key) -> str:
 
 
 def _is_secret(key: Key) -> bool:
-    """Return whether the value of a key is or contains a secret; a whole channel does."""
+    """Return whether the value of a key is or contains a secret; a whole channel does, and a whole delivery."""
     if key[:2] == _CHANNELS_KEY:
         return len(key) <= len(_CHANNELS_KEY) + 2 or bool(set(key[4:]) & channels.SECRET_KEYS)
+    if key[0] == "deliver":
+        return len(key) <= 2 or bool(set(key[2:]) & deliver.SECRET_KEYS)  # noqa: PLR2004 - table and name
     return bool(set(key) & _SECRET_KEYS) or key == ("dashboard", "login")
 
 

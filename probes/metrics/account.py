@@ -26,6 +26,8 @@ class Output(StrEnum):
     STREAM = "stream"
     QUARANTINE = "quarantine"
     STAMPS = "stamps"
+    RECEIVER = "receiver"
+    RETRY = "retry"
 
 
 class DropReason(StrEnum):
@@ -63,6 +65,12 @@ VALIDATOR_OUTCOMES: tuple[OutcomeLabel, ...] = (
     (Settlement.EMITTED, Output.STREAM),
     (Settlement.EMITTED, Output.QUARANTINE),
     (Settlement.REFUSED, RefusalReason.NOT_WRITTEN),
+    (Settlement.REFUSED, RefusalReason.INTERRUPTED),
+)
+DELIVERY_OUTCOMES: tuple[OutcomeLabel, ...] = (
+    (Settlement.EMITTED, Output.RECEIVER),
+    (Settlement.EMITTED, Output.QUARANTINE),
+    (Settlement.EMITTED, Output.RETRY),
     (Settlement.REFUSED, RefusalReason.INTERRUPTED),
 )
 TAP_OUTCOMES: tuple[OutcomeLabel, ...] = (

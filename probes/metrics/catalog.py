@@ -14,11 +14,12 @@ JSONL_TAP: Final = "jsonl_tap"
 KAFKA_TAP: Final = "kafka_tap"
 HTTP_TAP: Final = "http_tap"
 DASHBOARD: Final = "dashboard"
+DELIVERY: Final = "delivery"
 
-COMPONENT: Final = Label("component", (GATE, VALIDATOR, JSONL_TAP, KAFKA_TAP, HTTP_TAP, DASHBOARD))
+COMPONENT: Final = Label("component", (GATE, VALIDATOR, JSONL_TAP, KAFKA_TAP, HTTP_TAP, DASHBOARD, DELIVERY))
 STREAM: Final = Label("stream")
 WITH_REQUESTS: Final = Label("component", (GATE, HTTP_TAP, DASHBOARD))
-WITH_EVENTS: Final = Label("component", (GATE, VALIDATOR, JSONL_TAP, KAFKA_TAP, HTTP_TAP))
+WITH_EVENTS: Final = Label("component", (GATE, VALIDATOR, JSONL_TAP, KAFKA_TAP, HTTP_TAP, DELIVERY))
 
 BUILD: Final = Metric(
     "hopwatch_component_build_info",
@@ -35,7 +36,7 @@ RECEIVED_EVENTS: Final = Metric(
 EMITTED_EVENTS: Final = Metric(
     "hopwatch_component_emitted_events_total",
     MetricType.COUNTER,
-    "Events that the transport has, by where they went: into the stream, into quarantine, or as stamps.",
+    "Events that are where they went: in the stream, in quarantine, as stamps, at a receiver, or in a retry topic.",
     (WITH_EVENTS, STREAM, Label("output", tuple(Output))),
 )
 DROPPED_EVENTS: Final = Metric(
@@ -81,6 +82,60 @@ IN_FLIGHT_REQUESTS: Final = Metric(
     (WITH_REQUESTS,),
 )
 
+ATTEMPT_RESULTS: Final = (
+    "accepted", "partial", "rejected", "too-large", "rate-limited", "failed", "timeout", "broken", "unreachable",
+    "cancelled",
+)  # fmt: skip
+"""Results of a request of a delivery; the last one was given up when its process ended."""
+BREAKER_STATES: Final = ("closed", "open", "half-open")
+BATCH_BOUNDS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
+ROUND_TRIP_BOUNDS_S: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+INFINITY: Final = "+Inf"
+NAME: Final = Label("delivery")
+
+DELIVERY_REQUESTS: Final = Metric(
+    "hopwatch_delivery_requests_total",
+    MetricType.COUNTER,
+    "Requests that ended, by their result; one of a batch in which some messages were refused is partial.",
+    (NAME, Label("result", ATTEMPT_RESULTS)),
+)
+DELIVERY_BATCH: Final = Metric(
+    "hopwatch_delivery_batch_messages",
+    MetricType.HISTOGRAM,
+    "Messages of a request.",
+    (NAME, Label("le", (*map(str, BATCH_BOUNDS), INFINITY))),
+)
+DELIVERY_ROUND_TRIP: Final = Metric(
+    "hopwatch_delivery_round_trip_seconds",
+    MetricType.HISTOGRAM,
+    "Time from the start of a request to its answer, or to its failure.",
+    (NAME, Label("le", (*map(str, ROUND_TRIP_BOUNDS_S), INFINITY))),
+)
+DELIVERY_IN_FLIGHT: Final = Metric(
+    "hopwatch_delivery_in_flight_requests", MetricType.GAUGE, "Requests that are under way.", (NAME,)
+)
+DELIVERY_BREAKER: Final = Metric(
+    "hopwatch_delivery_breaker_state",
+    MetricType.GAUGE,
+    "1 for the state of the circuit breaker, 0 for the others; while it is open nothing is sent.",
+    (NAME, Label("state", BREAKER_STATES)),
+)
+DELIVERY_PAUSED: Final = Metric(
+    "hopwatch_delivery_paused", MetricType.GAUGE, "1 while the delivery is paused, else 0.", (NAME,)
+)
+DELIVERY_RETRY_BACKLOG: Final = Metric(
+    "hopwatch_delivery_retry_backlog_messages",
+    MetricType.GAUGE,
+    "Messages that wait in the retry topics, by offsets: the marks that Kafka writes after transactions count, too.",
+    (NAME,),
+)
+DELIVERY_RETRY_AGE: Final = Metric(
+    "hopwatch_delivery_retry_age_seconds",
+    MetricType.GAUGE,
+    "Time since the first request of the oldest message in the retry topics; 0 if there is none.",
+    (NAME,),
+)
+
 COMPONENT_METRICS: Final = (
     BUILD,
     RECEIVED_EVENTS,
@@ -92,4 +147,12 @@ COMPONENT_METRICS: Final = (
     ANSWERED_REQUESTS,
     DROPPED_REQUESTS,
     IN_FLIGHT_REQUESTS,
+    DELIVERY_REQUESTS,
+    DELIVERY_BATCH,
+    DELIVERY_ROUND_TRIP,
+    DELIVERY_IN_FLIGHT,
+    DELIVERY_BREAKER,
+    DELIVERY_PAUSED,
+    DELIVERY_RETRY_BACKLOG,
+    DELIVERY_RETRY_AGE,
 )

@@ -45,7 +45,6 @@ def _sample_name(sample: Sample) -> str:
 
 
 def _sample_labels(sample: Sample) -> dict[str, str]:
-    if sample.metric.type is MetricType.HISTOGRAM and sample.suffix != "_bucket":
-        return {}
-    names = (label.name for label in sample.metric.labels)
+    has_bounds = sample.metric.type is not MetricType.HISTOGRAM or sample.suffix == "_bucket"
+    names = (label.name for label in sample.metric.labels if has_bounds or label.name != "le")
     return dict(zip(names, sample.labels, strict=True))

@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from hopwatch.probes.environment import read_variables
 from hopwatch.probes.kafka.client import (
+    Config,
     ask_topic,
     build_client_config,
     describe_kafka_error,
@@ -42,10 +43,19 @@ _LATEST: Final[OffsetSpec] = OffsetSpec.latest()
 class SourceTopic:
     """Kafka topic with a consumer that commits nothing by itself."""
 
-    def __init__(
-        self, url: str, group: str, around: RunContext, *, from_start: bool, access: KafkaAccess | None = None
+    def __init__(  # noqa: PLR0913 - what a client is made of
+        self,
+        url: str,
+        group: str,
+        around: RunContext,
+        *,
+        from_start: bool,
+        access: KafkaAccess | None = None,
+        more: Config | None = None,
     ) -> None:
         """Make the clients, without connecting yet; without ``access`` credentials come from the environment.
+
+        ``more`` are settings of the consumer that go over those here, under librdkafka's names.
 
         Raises:
             TapUsageError: the URL, the group or the credentials are invalid.
@@ -74,6 +84,7 @@ class SourceTopic:
                     "partition.assignment.strategy": "cooperative-sticky",
                     "enable.partition.eof": True,
                 }
+                | (more or {})
             )
             self._admin = AdminClient(common)
             self._common = common | {"group.id": group}

@@ -51,7 +51,9 @@ def away(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
     came.set()
 
 
-def turns_with(client: Client, around: RunContext, monkeypatch: pytest.MonkeyPatch) -> TransactionalWriter:
+def turns_with(
+    client: Client, around: RunContext, monkeypatch: pytest.MonkeyPatch
+) -> TransactionalWriter[OutputTopics]:
     """Return turns whose next producer is this client."""
     monkeypatch.setattr("confluent_kafka.Producer", lambda *_, **__: client)
     return TransactionalWriter(

@@ -67,13 +67,13 @@ def test_a_topic_as_it_is_made_will_do() -> None:
         ),
         (
             {"retention.ms": "60000"},
-            "the topic t keeps records for 60 s: a monitor that is down for longer misses some",
+            "the topic t keeps records for 60 s: a reader that is down for longer misses some",
             WEAK,
             "retention.ms=604800000",
         ),
         (
             {"retention.ms": "3599999"},
-            "the topic t keeps records for 3,599.999 s: a monitor that is down for longer misses some",
+            "the topic t keeps records for 3,599.999 s: a reader that is down for longer misses some",
             WEAK,
             "retention.ms=604800000",
         ),

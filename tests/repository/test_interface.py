@@ -17,6 +17,7 @@ from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles, RollUp, 
 from hopwatch.monitor.settings import DEFAULTS, MonitorSettings, StoreSettings, StreamSettings, TransportSettings
 from hopwatch.monitor.settings.alerting import AlertsSettings
 from hopwatch.monitor.settings.dashboard import DashboardSettings, LoginSettings
+from hopwatch.monitor.settings.deliver import DeliverySettings
 from hopwatch.monitor.settings.durations import parse_duration_us
 from hopwatch.monitor.settings.gate import EntranceSettings, ProducerSettings, TlsSettings
 from hopwatch.monitor.settings.kafka import KafkaSettings
@@ -44,17 +45,21 @@ def test_every_key_is_listed_with_its_default() -> None:
         ("gate.streams.NAME", EntranceSettings),
         ("gate.producers.NAME", ProducerSettings),
         ("gate.tls", TlsSettings),
+        ("deliver.NAME", DeliverySettings),
     )
     for table, model in tables:
         for name, field in model.model_fields.items():
             if name in {"kafka", "login"}:
                 continue
-            default = ", ".join(field.default) or "[]" if isinstance(field.default, tuple) else str(field.default)
+            default = (
+                ", ".join(map(str, field.default)) or "[]" if isinstance(field.default, tuple) else str(field.default)
+            )
             value = "required" if field.is_required() else default
             expected.setdefault(f"[{table}] {field.alias or name}", value)
     # Durations are kept in µs.
     spans = {key: told for key, told in LISTED.items() if told and told[0].isdigit() and told[-1] in "smh"}
-    assert LISTED | {key: str(parse_duration_us(told)) for key, told in spans.items()} == expected
+    in_us = {key: ", ".join(str(parse_duration_us(span)) for span in told.split(", ")) for key, told in spans.items()}
+    assert LISTED | in_us == expected
 
 
 @pytest.mark.parametrize("record", [WindowResult, NodeResult, Quantiles, InstanceCounts, RollUp, NodeRollUp])

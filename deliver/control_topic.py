@@ -1,0 +1,130 @@
+"""Control topic of deliveries: a compacted topic that keeps which of them are paused, one record a name.
+
+A pause lasts until it is ended, over restarts of all processes, and each process of a delivery hears of it within a
+second. A record without a value ends the pause of its name.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import orjson
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, Producer, TopicPartition
+
+from hopwatch.probes.clock import Clock, SystemClock
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.probes.kafka.client import ask_topic, build_client_config, build_producer_config, describe_kafka_error
+from hopwatch.probes.kafka.consumer import is_partition_end
+from hopwatch.probes.taps.errors import TapSourceError
+
+CONTROL_TOPIC: Final = "hopwatch.deliveries"
+ANSWER_S: Final = 10.0
+_POLL_S: Final = 0.2
+_MAX_MESSAGES: Final = 1_000
+_MAX_BYTES: Final = 1_048_576
+
+
+class Pause(NamedTuple):
+    """Pause of a delivery: the moment of the command, µs since 1970."""
+
+    since_us: int
+
+
+def encode_pause(pause: Pause) -> bytes:
+    """Return the value of a record in the control topic."""
+    return orjson.dumps({"state": "paused", "since_us": pause.since_us})
+
+
+def decode_pause(value: bytes | None) -> Pause | None:
+    """Return the pause that a value says; None if it ends one, or cannot be read."""
+    try:
+        said = orjson.loads(value or b"null")
+    except orjson.JSONDecodeError:
+        return None
+    since_us = said.get("since_us") if isinstance(said, dict) and said.get("state") == "paused" else None
+    return Pause(since_us) if isinstance(since_us, int) else None
+
+
+class ControlReader:
+    """Reader of the control topic; it joins no group, and begins at the topic's start."""
+
+    def __init__(self, brokers: str, access: KafkaAccess, clock: Clock | None = None) -> None:
+        """Make the client, without connecting yet."""
+        config = {"group.id": "hopwatch-deliveries", "enable.auto.commit": False, "enable.partition.eof": True}
+        self._brokers, self._clock = brokers, clock or SystemClock()
+        self._consumer = Consumer(build_client_config(brokers, access, "hopwatch-deliver") | config)
+        self._pauses: dict[str, Pause] = {}
+        self._unread: set[int] = set()
+
+    @property
+    def pauses(self) -> dict[str, Pause]:
+        """Pauses by the names of deliveries, as of the last read."""
+        return dict(self._pauses)
+
+    def open(self) -> None:
+        """Read the topic to its present end.
+
+        Raises:
+            TapSourceError: it is not there, or the brokers do not answer.
+        """
+        where = f"the topic {CONTROL_TOPIC} at {self._brokers}"
+        try:
+            answer = ask_topic(self._consumer, CONTROL_TOPIC, ANSWER_S)
+            if answer.error is not None:
+                raise KafkaException(answer.error)  # noqa: TRY301 - the same end
+            self._unread = set(answer.partitions)
+            starts = [TopicPartition(CONTROL_TOPIC, number, OFFSET_BEGINNING) for number in answer.partitions]
+            self._consumer.assign(starts)
+            end_ns = self._clock.monotonic_ns() + int(ANSWER_S * 1e9)
+            while self._unread and self._clock.monotonic_ns() < end_ns:
+                self.read_changes(_POLL_S)
+        except KafkaException as error:
+            what = describe_kafka_error(error, self._brokers)
+            raise TapSourceError(f"{where} cannot be read: {what}: 'hopwatch deliver create-topics' makes it") from None
+        if self._unread:
+            raise TapSourceError(f"{where} cannot be read: nothing came for {ANSWER_S:g} s: check the brokers")
+
+    def read_changes(self, timeout_s: float) -> None:
+        """Read what was written since; errors of brokers that are away pass, and the pauses stay as they are."""
+        for message in self._consumer.consume(_MAX_MESSAGES, timeout_s):
+            error = message.error()
+            if error is None:
+                self._take_record(message)
+            elif is_partition_end(error):
+                self._unread.discard(message.partition() or 0)
+
+    def close(self) -> None:
+        """Close the client."""
+        self._consumer.close()
+
+    def _take_record(self, message: Message) -> None:
+        name = (message.key() or b"").decode("utf-8", "replace")
+        pause = decode_pause(message.value())
+        if pause is None:
+            self._pauses.pop(name, None)
+        else:
+            self._pauses[name] = pause
+
+
+def write_pause(brokers: str, access: KafkaAccess, name: str, pause: Pause | None) -> None:
+    """Write the pause of a delivery, or its end; returns once the brokers have it.
+
+    Raises:
+        TapSourceError: they do not take it.
+    """
+    failures: list[str] = []
+
+    def on_delivery(error: object, _: object) -> None:
+        if error is not None:
+            failures.append(str(error))
+
+    place = KafkaPlace(brokers, CONTROL_TOPIC)
+    producer = Producer(build_producer_config(place, access, _MAX_BYTES) | {"message.timeout.ms": int(ANSWER_S * 1e3)})
+    value = None if pause is None else encode_pause(pause)
+    producer.produce(CONTROL_TOPIC, value, name.encode(), on_delivery=on_delivery)
+    left = producer.flush(ANSWER_S + 1)
+    if left or failures:
+        what = failures[0] if failures else "no answer"
+        raise TapSourceError(
+            f"the topic {place} cannot be written: {what}: 'hopwatch deliver create-topics' makes it, if it is missing"
+        )

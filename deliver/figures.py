@@ -1,0 +1,108 @@
+"""Figures of a delivery for the page of metrics: requests, batches, round trips, circuit breaker and retry backlog."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+from hopwatch.deliver.answers import AttemptResult
+from hopwatch.deliver.circuit_breaker import BreakerState
+from hopwatch.deliver.message import DeliveryMessage
+from hopwatch.probes.metrics import catalog
+from hopwatch.probes.metrics.metric import Metric, Sample
+
+CANCELLED = "cancelled"
+
+
+class FigureHistogram:
+    """Histogram of observed values by upper bounds, which they may reach."""
+
+    def __init__(self, metric: Metric, bounds: Sequence[float]) -> None:
+        """Begin empty."""
+        self._metric, self._bounds = metric, bounds
+        self._counts, self._sum = [0] * (len(bounds) + 1), 0.0
+
+    def add(self, value: float) -> None:
+        """Count a value."""
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self._sum += value
+
+    def build_samples(self, name: str) -> Iterator[Sample]:
+        """Yield the samples of the delivery of this name."""
+        limits = self._metric.labels[-1].values
+        for limit, count in zip(limits, accumulate(self._counts), strict=True):
+            yield Sample(self._metric, (name, limit), count, "_bucket")
+        yield Sample(self._metric, (name,), sum(self._counts), "_count")
+        yield Sample(self._metric, (name,), self._sum, "_sum")
+
+
+class DeliveryFigures:
+    """Observer of one delivery that counts for the page of metrics; thread-safe."""
+
+    def __init__(self, name: str) -> None:
+        """Begin with nothing."""
+        self.name = name
+        self._lock = threading.Lock()
+        self._results: Counter[str] = Counter(dict.fromkeys(catalog.ATTEMPT_RESULTS, 0))
+        self._batches = FigureHistogram(catalog.DELIVERY_BATCH, catalog.BATCH_BOUNDS)
+        self._round_trips = FigureHistogram(catalog.DELIVERY_ROUND_TRIP, catalog.ROUND_TRIP_BOUNDS_S)
+        self._in_flight, self._breaker = 0, BreakerState.CLOSED
+        self._is_paused = False
+        self._backlog: tuple[int, float] | None = None
+
+    def record_request(self, events: int, size_bytes: int) -> None:
+        """Count a request that begins."""
+        del size_bytes
+        with self._lock:
+            self._in_flight += 1
+            self._batches.add(events)
+
+    def record_result(self, events: int, result: AttemptResult, round_trip_s: float) -> None:
+        """Count a request that ends."""
+        del events
+        with self._lock:
+            self._in_flight -= 1
+            self._results[result.value] += 1
+            self._round_trips.add(round_trip_s)
+
+    def record_cancellation(self) -> None:
+        """Count a request that was given up."""
+        with self._lock:
+            self._in_flight -= 1
+            self._results[CANCELLED] += 1
+
+    def record_breaker_state(self, state: BreakerState) -> None:
+        """Keep the state of the circuit breaker."""
+        self._breaker = state
+
+    def record_wait(self, messages: Sequence[DeliveryMessage], until_us: int) -> None:
+        """Leave messages that wait in hand to the account, where they are in flight."""
+
+    def record_in_hand(self, messages: int, size_bytes: int) -> None:
+        """Leave messages in hand to the account, where they are in flight."""
+
+    def record_pause(self, *, is_paused: bool) -> None:
+        """Keep whether the delivery is paused."""
+        self._is_paused = is_paused
+
+    def record_backlog(self, waiting: int, age_s: float) -> None:
+        """Keep the backlog of the retry topics, and the age of its oldest message."""
+        self._backlog = waiting, age_s
+
+    def build_samples(self) -> Iterator[Sample]:
+        """Yield all samples; those of the backlog once it was read."""
+        with self._lock:
+            for result, count in self._results.items():
+                yield Sample(catalog.DELIVERY_REQUESTS, (self.name, result), count)
+            yield from self._batches.build_samples(self.name)
+            yield from self._round_trips.build_samples(self.name)
+            yield Sample(catalog.DELIVERY_IN_FLIGHT, (self.name,), self._in_flight)
+        for state in BreakerState:
+            yield Sample(catalog.DELIVERY_BREAKER, (self.name, state.value), int(state is self._breaker))
+        yield Sample(catalog.DELIVERY_PAUSED, (self.name,), int(self._is_paused))
+        if self._backlog is not None:
+            yield Sample(catalog.DELIVERY_RETRY_BACKLOG, (self.name,), self._backlog[0])
+            yield Sample(catalog.DELIVERY_RETRY_AGE, (self.name,), self._backlog[1])

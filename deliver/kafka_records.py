@@ -1,0 +1,190 @@
+"""Records of Kafka as messages to deliver, and settled messages as records: rejected, or waiting for a retry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import orjson
+
+from hopwatch.deliver.message import DeliveryMessage, SourcePosition
+from hopwatch.deliver.retry_topics import (
+    RETRY_HEADERS,
+    DeliveryTopics,
+    RecordHeaders,
+    RetryState,
+    build_retry_headers,
+    parse_retry_headers,
+)
+from hopwatch.deliver.settlement import Ending, Settlement
+from hopwatch.gate.quarantine import DELIVERY_HEADER
+from hopwatch.gate.records import RejectedRecord
+from hopwatch.gate.transactions import OutputRecord
+from hopwatch.probes.contract.ids import TextId
+from hopwatch.probes.http.problems import Fault
+from hopwatch.probes.kafka.consumer import read_recorded_us
+from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER, read_id
+from hopwatch.probes.taps.documents import find_value, parse_path
+from hopwatch.probes.values import IdFormat, TimeUnit, build_id_reader, build_time_reader
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+MAX_REJECTED_BYTES: Final = 768 * 1024
+"""Bytes of a rejected message that are kept: with its reasons the record fits into a topic with default settings."""
+MAX_BODY_CHARS: Final = 500
+"""Characters of the receiver's answer that are kept as a reason."""
+MAX_DETAIL_CHARS: Final = 300
+_read_json_id: Final = build_id_reader(IdFormat.AUTO)
+_read_header_time: Final = build_time_reader(TimeUnit.US)
+
+
+class PoisonError(ValueError):
+    """Record that cannot be delivered: it has no value, or an id or event time that cannot be read."""
+
+
+class HeldRecord(NamedTuple):
+    """Record in hand: its message, its id as it is stamped, and its headers as they came."""
+
+    message: DeliveryMessage
+    stamp_id: bytes
+    headers: RecordHeaders
+    until_us: int = 0
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordParser:
+    """Parser of records: ids and event times are in headers, or in JSON values at these paths.
+
+    Raises:
+        TapUsageError: a path is invalid.
+    """
+
+    topics: DeliveryTopics
+    id_path: str = ""
+    time_path: str = ""
+    unit: TimeUnit = TimeUnit.US
+
+    def __post_init__(self) -> None:
+        """Check the paths."""
+        for path in filter(None, (self.id_path, self.time_path)):
+            parse_path(path)
+
+    def parse(self, message: Message, now_us: int) -> HeldRecord:
+        """Return the record of a message; one that cannot be delivered has a fault, an id and a time all the same."""
+        position = SourcePosition(message.topic() or "", message.partition() or 0, message.offset() or 0)
+        headers: RecordHeaders = list(message.headers() or ())
+        is_retry = self.topics.is_retry(position.topic)
+        state = parse_retry_headers(headers) if is_retry else RetryState()
+        recorded_us = read_recorded_us(message)
+        text = "/".join(map(str, position))
+        found_id, event_us, fault = (text, TextId.from_text(text)), recorded_us or now_us, ""
+        try:
+            value = message.value()
+            if value is None:
+                raise PoisonError("the record has no value, and there is nothing to send")  # noqa: TRY301 - one of three
+            found_id, event_us = self._read_identity(dict(headers), value, found_id, event_us)
+        except PoisonError as error:
+            value, fault = message.value(), str(error)
+        delivered = DeliveryMessage(
+            position,
+            found_id[0],
+            event_us,
+            message.key(),
+            value or b"",
+            tuple((name, _to_bytes(said)) for name, said in headers if not (is_retry and name in RETRY_HEADERS)),
+            state.tries,
+            state.first_sent_us,
+        )
+        return HeldRecord(delivered, found_id[1], headers, state.until_us, fault)
+
+    def _read_identity(
+        self, headers: dict[str, str | bytes], value: bytes, place_id: tuple[str, bytes], event_us: int
+    ) -> tuple[tuple[str, bytes], int]:
+        """Return id and event time of a record; without headers its place and its own time stand for them.
+
+        Raises:
+            PoisonError: one of them is there, or should be, and cannot be read.
+        """
+        document = _parse_json(value) if self.id_path or self.time_path else None
+        found_id: object = headers.get(ID_HEADER)
+        found_time: object = headers.get(TIME_HEADER)
+        read_time = _read_header_time
+        if self.id_path:
+            found_id = find_value(document, parse_path(self.id_path))
+        if self.time_path:
+            found_time, read_time = find_value(document, parse_path(self.time_path)), build_time_reader(self.unit)
+        identity = place_id
+        if found_id is not None or self.id_path:
+            identity = _read_id(found_id, self.id_path)
+        if found_time is None and not self.time_path:
+            return identity, event_us
+        try:
+            return identity, read_time(found_time)
+        except ValueError as error:
+            where = f"the value at {self.time_path}" if self.time_path else f"the header {TIME_HEADER}"
+            raise PoisonError(f"{where}: {error!s:.{MAX_DETAIL_CHARS}}") from None
+
+
+def _read_id(found: object, path: str) -> tuple[str, bytes]:
+    where = f"the value at {path}" if path else f"the header {ID_HEADER}"
+    try:
+        wire = _read_json_id(found) if path else read_id(found)
+    except ValueError as error:
+        raise PoisonError(f"{where}: {error!s:.{MAX_DETAIL_CHARS}}") from None
+    return _to_bytes(found).decode("utf-8") if isinstance(found, bytes | str) else str(found), wire
+
+
+def _parse_json(value: bytes) -> object:
+    try:
+        return orjson.loads(value)
+    except ValueError:
+        raise PoisonError("the value is not JSON, where id or event time are to be") from None
+
+
+def _to_bytes(value: bytes | str | None) -> bytes:
+    return value.encode() if isinstance(value, str) else value or b""
+
+
+def build_retry_record(settlement: Settlement, held: HeldRecord, topics: DeliveryTopics) -> OutputRecord:
+    """Return the record of a deferred message, for the retry topic of its tier."""
+    message = settlement.message
+    tier = topics.tiers[settlement.tier]
+    state = RetryState(message.tries, message.first_sent_us, settlement.until_us)
+    headers = build_retry_headers(held.headers, state, held.message.message_id, held.message.event_us)
+    return OutputRecord(tier.topic, held.message.value, held.message.key, headers)
+
+
+def build_rejected_record(
+    settlement: Settlement, held: HeldRecord, topics: DeliveryTopics, *, stream: str, name: str
+) -> OutputRecord:
+    """Return the record of a rejected message, in the format of the gate's quarantine.
+
+    Its place in the topic stands for its producer. Key and headers go along, with the name of the delivery.
+    """
+    message = held.message
+    reasons = [Fault("", settlement.reason[:MAX_DETAIL_CHARS])]
+    body = settlement.body.decode("utf-8", "replace").strip()
+    if body:
+        reasons.append(Fault("", f"the receiver's answer: {body[:MAX_BODY_CHARS]}"))
+    if len(message.value) > MAX_REJECTED_BYTES:
+        reasons.append(Fault("", f"of {len(message.value):,} bytes the first {MAX_REJECTED_BYTES:,} are kept"))
+    rejected = RejectedRecord(
+        stream=stream,
+        event_id=bytes(held.stamp_id),
+        event_us=message.event_us,
+        arrived_us=settlement.finished_us,
+        producer="/".join(map(str, message.position)),
+        data=message.value[:MAX_REJECTED_BYTES],
+        reasons=tuple(reasons),
+        owns_id=not held.fault,
+    )
+    headers = build_retry_headers(held.headers, RetryState(), message.message_id, message.event_us)
+    kept = [one for one in headers if one[0] not in RETRY_HEADERS and one[0] != DELIVERY_HEADER]
+    return OutputRecord(topics.rejected, rejected.encode(), message.key, [*kept, (DELIVERY_HEADER, name)])
+
+
+def reject_poison(held: HeldRecord, now_us: int) -> Settlement:
+    """Return the settlement of a record that cannot be delivered."""
+    return Settlement(held.message, Ending.REJECTED, now_us, reason=held.fault)

@@ -1,0 +1,155 @@
+"""Settlement of messages in Kafka: rejected and waiting records, and the offsets, in one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Final
+
+from confluent_kafka import TopicPartition
+
+from hopwatch.deliver.assignment import Assignment, PartitionKey, SettledRecord
+from hopwatch.deliver.kafka_records import build_rejected_record, build_retry_record
+from hopwatch.deliver.kafka_source import DeliverySource
+from hopwatch.deliver.retry_topics import DeliveryTopics
+from hopwatch.deliver.settlement import Ending, Settlement
+from hopwatch.deliver.stamper import DeliveryStamper
+from hopwatch.gate.retry import STOP_GRACE_S, KafkaRetry, StoppedError
+from hopwatch.gate.start_offsets import StartOffset, read_committed
+from hopwatch.gate.transactions import OutputRecord, TransactionalWriter
+from hopwatch.probes.metrics.account import Account, Output, RefusalReason
+from hopwatch.probes.taps.context import RunContext
+
+REBALANCE_S: Final = 0.1
+"""Wait before a transaction that failed is tried again; a rebalance may be under way."""
+_NEVER: Final = Event()
+_OUTPUTS: Final = {
+    Ending.DELIVERED: Output.RECEIVER,
+    Ending.REJECTED: Output.QUARANTINE,
+    Ending.DEFERRED: Output.RETRY,
+}
+
+
+class KafkaSettlementSink:
+    """Sink of settlements: durable together, or not at all.
+
+    Settlements of partitions that were revoked meanwhile are dropped: their next owner reads the messages again.
+    """
+
+    def __init__(  # noqa: PLR0913 - its parts
+        self,
+        stream: str,
+        name: str,
+        topics: DeliveryTopics,
+        *,
+        source: DeliverySource,
+        assignment: Assignment,
+        writer: TransactionalWriter[tuple[str, ...]],
+        stamper: DeliveryStamper,
+        account: Account,
+        retry: KafkaRetry,
+        around: RunContext,
+    ) -> None:
+        """Take the parts."""
+        self._stream, self._name, self._topics = stream, name, topics
+        self._source, self._assignment, self._writer, self._stamper = source, assignment, writer, stamper
+        self.account, self._retry, self._context = account, retry, around
+        self._thread = ThreadPoolExecutor(1, "hopwatch-deliver-settle")
+        self._committed: dict[PartitionKey, tuple[int, str]] = {}
+        """Last committed offset and metadata of each partition that this process committed."""
+        self._tries_after_stop = 0
+        self.is_in_doubt = False
+        """Whether it ended without knowing if its last transaction was committed, and so without its stamps."""
+
+    async def settle(self, settlements: Sequence[Settlement]) -> None:
+        """Write what was rejected or deferred and the offsets, in one transaction; stamp what was settled.
+
+        Raises:
+            TapSourceError: a topic or the group cannot be written until an operator fixes it.
+            StoppedError: a stop was requested, and the brokers did not answer.
+        """
+        await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, self._settle, list(settlements)))
+
+    async def close(self) -> None:
+        """Close the client, after what is under way."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._writer.close)
+        self._thread.shutdown(wait=False)
+
+    def _settle(self, settlements: Sequence[Settlement]) -> None:
+        settled = self._assignment.settle_records(settlements)
+        for one in settled:
+            # The receiver has acknowledged it, whoever settles it in the end.
+            if one.settlement.ending is Ending.DELIVERED:
+                self._stamper.stamp_settled(one)
+        written = self._write(settled)
+        for one in written:
+            if one.settlement.ending is not Ending.DELIVERED:
+                self._stamper.stamp_settled(one)
+            self.account.emit(1, _OUTPUTS[one.settlement.ending])
+        self.account.refuse(len(settled) - len(written), RefusalReason.INTERRUPTED)
+
+    def _write(self, settled: Sequence[SettledRecord]) -> Sequence[SettledRecord]:
+        """Write in one transaction, again and again until it is committed; return what was written."""
+        while True:
+            with self._source.write_lock:
+                mine = self._assignment.filter_assigned(settled)
+                if not mine:
+                    return mine
+                offsets = self._assignment.find_offsets(mine)
+                self.is_in_doubt = True
+                records = [record for one in mine if (record := self._build_record(one)) is not None]
+                is_written = self._writer.write(records, offsets, self._source.get_group_metadata())
+            if is_written or self._is_committed(offsets):
+                self.is_in_doubt = False
+                self._committed |= {(one.topic, one.partition): (one.offset, one.metadata or "") for one in offsets}
+                return mine
+            self.is_in_doubt = False
+            self._await_rebalance()
+
+    def _await_rebalance(self) -> None:
+        """Wait before the next try.
+
+        Raises:
+            StoppedError: a stop was requested, and the group finds no rest.
+        """
+        self._tries_after_stop += self._context.stop.is_set()
+        if self._tries_after_stop * REBALANCE_S > STOP_GRACE_S:
+            raise StoppedError
+        _NEVER.wait(REBALANCE_S)
+
+    def _build_record(self, settled: SettledRecord) -> OutputRecord | None:
+        match settled.settlement.ending:
+            case Ending.REJECTED:
+                return build_rejected_record(
+                    settled.settlement, settled.held, self._topics, stream=self._stream, name=self._name
+                )
+            case Ending.DEFERRED:
+                return build_retry_record(settled.settlement, settled.held, self._topics)
+            case Ending.DELIVERED:
+                return None
+
+    def _is_committed(self, offsets: Sequence[TopicPartition]) -> bool:
+        """Return whether a transaction whose answer was lost was committed all the same.
+
+        Nobody else commits while the partitions are assigned here. Where a commit would change nothing, as its metadata
+        has room for no more, it cannot be told, and is written again: rather twice than never.
+        """
+        asked = [one for one in offsets if self._committed.get((one.topic, one.partition)) != _describe(one)]
+        if not asked:
+            return False
+        for topic in {one.topic for one in asked}:
+            wanted = {one.partition: _describe(one) for one in asked if one.topic == topic}
+            found = read_committed(self._source.consumer, self._retry, topic, sorted(wanted))
+            if any(_describe_start(found.get(number)) != said for number, said in wanted.items()):
+                return False
+        return True
+
+
+def _describe(one: TopicPartition) -> tuple[int, str]:
+    return one.offset, one.metadata or ""
+
+
+def _describe_start(start: StartOffset | None) -> tuple[int, str]:
+    return (-1, "") if start is None else (start.committed, start.metadata)

@@ -1,0 +1,102 @@
+"""Retry topics of a delivery: their names, and the headers that a waiting message carries.
+
+A message that is deferred goes to the retry topic of its tier, with its key, value and headers unchanged, and with
+three headers that say how often it was sent, when first, and the earliest time of its next try. It holds up those
+behind it in its partition until its time has come, so that all of a topic wait equally long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
+
+TRIES_HEADER: Final = "hopwatch-tries"
+"""Header of the number of requests that carried the message, as text."""
+FIRST_SENT_HEADER: Final = "hopwatch-first-sent"
+"""Header of the time of the first request, as text: µs since 1970."""
+UNTIL_HEADER: Final = "hopwatch-not-before"
+"""Header of the earliest time of the next try, as text: µs since 1970."""
+RETRY_HEADERS: Final = frozenset({TRIES_HEADER, FIRST_SENT_HEADER, UNTIL_HEADER})
+REJECTED_SUFFIX: Final = ".rejected"
+_UNITS_US: Final = (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1_000))
+_MAX_DIGITS: Final = 18
+
+RecordHeaders = list[tuple[str, str | bytes]]
+"""Headers of a record, as Kafka's client takes and returns them."""
+
+
+class RetryTier(NamedTuple):
+    """Retry topic and the wait of its messages, in µs."""
+
+    topic: str
+    wait_us: int
+
+
+class DeliveryTopics(NamedTuple):
+    """Topics of one delivery: its source, that of rejected messages, and the retry topics by their waits."""
+
+    source: str
+    rejected: str
+    tiers: tuple[RetryTier, ...] = ()
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Topics that the delivery writes."""
+        return (self.rejected, *(tier.topic for tier in self.tiers))
+
+    def is_retry(self, topic: str) -> bool:
+        """Return whether a topic is one of the retry topics."""
+        return any(tier.topic == topic for tier in self.tiers)
+
+
+class RetryState(NamedTuple):
+    """State of a message that waited in a retry topic; times are µs since 1970, 0 for none."""
+
+    tries: int = 0
+    first_sent_us: int = 0
+    until_us: int = 0
+
+
+def build_topics(source: str, name: str, waits_us: Iterable[int], rejected: str = "") -> DeliveryTopics:
+    """Return the topics of the delivery of this name, such as ``orders.billing.retry.30s``."""
+    tiers = (RetryTier(f"{source}.{name}.retry.{format_wait(wait_us)}", wait_us) for wait_us in waits_us)
+    return DeliveryTopics(source, rejected or source + REJECTED_SUFFIX, tuple(tiers))
+
+
+def format_wait(wait_us: int) -> str:
+    """Return a wait as the configuration writes it, in the largest unit that fits: ``30s``, ``5m``, ``1h``."""
+    unit, span_us = next((one for one in _UNITS_US if wait_us % one[1] == 0), _UNITS_US[-1])
+    return f"{wait_us // span_us}{unit}"
+
+
+def build_retry_headers(headers: RecordHeaders, state: RetryState, message_id: str, event_us: int) -> RecordHeaders:
+    """Return the headers of a message in a retry topic: its own, and its state.
+
+    Its id and event time are added where it has none, since its place in the topic and its own time change.
+    """
+    own = [one for one in headers if one[0] not in RETRY_HEADERS]
+    names = {name for name, _ in own}
+    identity = ((ID_HEADER, message_id), (TIME_HEADER, str(event_us)))
+    own += [(name, value) for name, value in identity if name not in names]
+    return [
+        *own,
+        (TRIES_HEADER, str(state.tries)),
+        (FIRST_SENT_HEADER, str(state.first_sent_us)),
+        (UNTIL_HEADER, str(state.until_us)),
+    ]
+
+
+def parse_retry_headers(headers: RecordHeaders) -> RetryState:
+    """Return the state that a message's headers carry; what is absent or no number is 0.
+
+    A message whose state cannot be read is tried at once, as one that is sent for the first time.
+    """
+    found = {name: value for name, value in headers if name in RETRY_HEADERS}
+    return RetryState(*(_read_number(found.get(name)) for name in (TRIES_HEADER, FIRST_SENT_HEADER, UNTIL_HEADER)))
+
+
+def _read_number(value: bytes | str | None) -> int:
+    text = value.decode("ascii", "replace") if isinstance(value, bytes) else value or ""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS else 0

@@ -1,0 +1,42 @@
+"""Stamps of a delivery: arrival when a message is polled, departure when the receiver has acknowledged it."""
+
+from __future__ import annotations
+
+from hopwatch.deliver.assignment import SettledRecord
+from hopwatch.deliver.kafka_records import HeldRecord
+from hopwatch.deliver.settlement import Ending
+from hopwatch.probes.contract.limits import MAX_REASON_CHARS
+from hopwatch.probes.probe import Probe
+
+
+class DeliveryStamper:
+    """Stamps the messages of one delivery at its node; never waits, and counts what it has to drop."""
+
+    def __init__(self, probe: Probe) -> None:
+        """Take the probe, which accepts event times of any age: a delivery may be behind."""
+        self._probe = probe
+
+    def stamp_polled(self, held: HeldRecord) -> None:
+        """Stamp the arrival of a message, once: not when it comes back from a retry topic."""
+        self._probe.arrived(held.stamp_id, held.message.event_us)
+
+    def stamp_settled(self, settled: SettledRecord) -> None:
+        """Stamp how a message ended in this process."""
+        match settled.settlement.ending:
+            case Ending.DELIVERED:
+                self._probe.departed(settled.held.stamp_id, settled.held.message.event_us)
+            case Ending.REJECTED:
+                self._stamp_rejected(settled)
+            case Ending.DEFERRED:
+                self._stamp_deferred(settled)
+
+    def close(self, *, bye: bool) -> None:
+        """Send the remaining stamps, and the bye, which declares that the stamps of this instance are complete."""
+        self._probe.close(bye=bye)
+
+    def _stamp_rejected(self, settled: SettledRecord) -> None:
+        reason = settled.settlement.reason[:MAX_REASON_CHARS]
+        self._probe.rejected(settled.held.stamp_id, settled.held.message.event_us, reason)
+
+    def _stamp_deferred(self, settled: SettledRecord) -> None:
+        """Leave a deferred message with its arrival: it is under way until it is delivered or rejected."""

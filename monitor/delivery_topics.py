@@ -1,0 +1,86 @@
+"""Topics of deliveries: what has to be there, what is wrong with it, and how missing ones are made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from hopwatch.monitor import topics
+from hopwatch.monitor.topics import TopicDescription, TopicProblem
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
+
+DAY_MS: Final = 86_400_000
+_CLEANUP: Final = "cleanup.policy"
+_RETENTION: Final = "retention.ms"
+_INSYNC: Final = "min.insync.replicas"
+
+
+class TopicNeed(NamedTuple):
+    """Topic that a delivery needs.
+
+    ``least_ms`` is the time for which it has to keep records. One that a delivery writes can be made by a command; of
+    its ``source`` its owner knows what it is to be. ``is_compacted`` is the topic that keeps the pauses.
+    """
+
+    place: KafkaPlace
+    delivery: str
+    least_ms: int = topics.MIN_RETENTION_MS
+    is_source: bool = False
+    is_compacted: bool = False
+
+
+def find_problems(need: TopicNeed, access: KafkaAccess) -> Iterator[TopicProblem]:
+    """Yield the problems of a topic that a delivery needs, those that no flag allows first.
+
+    Raises:
+        TransportError: no broker answers, or none lets us in.
+    """
+    found = topics.describe_topic(need.place, access)
+    if found is None:
+        what = f"the topic {need.place.topic} is not on {need.place.brokers}"
+        advice = f"make it with 'hopwatch deliver create-topics {need.delivery}'"
+        if need.is_source:
+            advice = f"make it, or correct from of [deliver.{need.delivery}]"
+        yield TopicProblem(what, advice, is_readable=False)
+        return
+    yield from _find_cleanup_problems(need, found)
+    yield from topics.find_weaknesses(need.place, found, 0 if need.is_compacted else need.least_ms)
+
+
+def _find_cleanup_problems(need: TopicNeed, found: TopicDescription) -> Iterator[TopicProblem]:
+    cleanup = found.config.get(_CLEANUP, "delete")
+    name = f"the topic {need.place.topic} has {_CLEANUP}={cleanup}"
+    if need.is_compacted and "delete" in cleanup:
+        yield TopicProblem(f"{name}, and pauses in it would age out", "make it anew, or set it to compact")
+    if not need.is_compacted and not need.is_source and "compact" in cleanup:
+        yield TopicProblem(f"{name}, which deletes messages that wait", "set it to delete")
+
+
+class TopicNumbers(NamedTuple):
+    """Numbers that a topic is made with."""
+
+    partitions: int
+    replication: int
+    min_insync: int
+    retention_hours: int
+
+
+def create_missing(need: TopicNeed, access: KafkaAccess, numbers: TopicNumbers) -> bool:
+    """Make a topic that a delivery writes, if it is missing; return whether it was.
+
+    Raises:
+        ConfigurationError: the brokers do not take these numbers.
+        TransportError: no broker answers, or none lets us in.
+    """
+    if need.is_source or topics.describe_topic(need.place, access) is not None:
+        return False
+    kept_ms = max(numbers.retention_hours * 3_600_000, need.least_ms)
+    kept = {_CLEANUP: "compact"} if need.is_compacted else {_CLEANUP: "delete", _RETENTION: str(kept_ms)}
+    topics.create_topic(
+        need.place,
+        access,
+        partitions=numbers.partitions,
+        replication=numbers.replication,
+        config=kept | {_INSYNC: str(numbers.min_insync)},
+    )
+    return True

@@ -1,0 +1,273 @@
+"""``hopwatch deliver`` on a real broker, to receivers that fail: each message ends delivered or rejected, once."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path as Folder
+from typing import Final
+
+import orjson
+import pytest
+
+from hopwatch.cli.main import main
+from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.contract.ids import id_bytes
+from servers.kafka import Kafka
+from servers.process import PATIENCE_S, until
+from tests.real.deliveries import PARTITIONS, RUN, DeliveryPlace
+from tests.real.receivers import Answer, HttpSink
+from tests.support.probe_host import ROOT, rows, spooled
+
+Build = Callable[..., tuple[DeliveryPlace, HttpSink]]
+IDS: Final = [f"m{number}" for number in range(200)]
+
+
+@pytest.fixture
+def build(kafka: Kafka, request: pytest.FixtureRequest, tmp_path: Folder) -> Iterator[Build]:
+    """Yield a function that makes a delivery of the test's own, and its receiver."""
+    with ExitStack() as stack:
+
+        def make(answer: Answer | None = None, *keys: str) -> tuple[DeliveryPlace, HttpSink]:
+            receiver = stack.enter_context(HttpSink(answer).serving())
+            topic = str(request.node.name).replace("[", "-").replace("]", "")[:120]
+            place = DeliveryPlace(kafka, topic, tmp_path, receiver.url, *keys)
+            place.create_topics()
+            return place, receiver
+
+        yield make
+
+
+def test_all_is_delivered_and_stamped(build: Build) -> None:
+    """Once, in batches; nothing waits any more, its stamps are complete, and the next process sends nothing again."""
+    place, receiver = build()
+    place.send(IDS)
+    with place.running() as process:
+        until(lambda: len(receiver.acknowledged) == len(IDS), f"all is delivered: {place.said()}")
+        place.await_drained()
+        counts = place.stop(process)
+    assert counts == {"polled": len(IDS), "delivered": len(IDS), "rejected": 0, "deferred": 0}
+    assert set(receiver.acknowledged.values()) == {1}
+    assert max(receiver.batches) > 10
+    assert [batches[-1].kind for batches in spooled(place.spool).values()] == [BatchKind.BYE]
+    stamped = [row for batches in spooled(place.spool).values() for row in rows(batches)]
+    assert {row.message_id for row in stamped} == {id_bytes(one) for one in IDS}
+    with place.running() as process:
+        until(lambda: place.said().count("delivering ") == 2, "it runs again")
+        place.send(["later"])
+        until(lambda: "later" in receiver.acknowledged, "it goes on")
+        place.stop(process)
+    assert set(receiver.acknowledged.values()) == {1}
+
+
+def test_what_a_receiver_refuses_is_rejected_once(build: Build) -> None:
+    """With its status, the answer and its place; it is stamped so, sent once, and what is behind it goes on."""
+    place, receiver = build(lambda ids, _: 404 if "bad" in ids else 200, "batch = 1")
+    place.send(["a", "bad", "b"], partition=0)
+    with place.running() as process:
+        until(lambda: len(receiver.acknowledged) == 2, "the others are delivered")
+        until(lambda: "bad" in place.rejected(), "it is rejected")
+        place.await_drained()
+        assert place.stop(process) == {"polled": 3, "delivered": 2, "rejected": 1, "deferred": 0}
+    assert receiver.statuses["bad"] == [404]
+    one = place.rejected()["bad"]
+    assert [fault.detail for fault in one.reasons] == ["HTTP 404 Not Found", "the receiver's answer: refused here"]
+    assert (one.stream, one.producer, one.data) == ("orders", f"{place.topic}/0/1", b'{"order":"bad"}')
+    (record,) = place.read(f"{place.topic}.rejected")
+    assert record.key() == b"bad"
+    assert {"team": b"blue", "hopwatch-delivery": b"billing"}.items() <= dict(record.headers() or []).items()
+    stamped = [row for batches in spooled(place.spool).values() for row in rows(batches) if row.outcome == 2]
+    assert {row.message_id for row in stamped} == {id_bytes("bad")}
+
+
+def test_what_fails_for_a_while_comes_back_through_retry_topics(build: Build) -> None:
+    """After two tries it waits; the retrier sends it when its time has come, and its headers say how often it was."""
+    place, receiver = build(lambda _, before: 500 if before < 5 else 200, "batch = 1", "parallel = 1")
+    place.send(["late"])
+    with place.running() as process, place.running("retrier") as retrier:
+        until(lambda: "late" in receiver.acknowledged, f"it is delivered in the end: {place.said()}")
+        place.await_drained()
+        assert place.stop(process) == {"polled": 1, "delivered": 0, "rejected": 0, "deferred": 1}
+        assert place.stop(retrier) == {"polled": 2, "delivered": 1, "rejected": 0, "deferred": 1}
+    assert receiver.statuses["late"] == [500] * 5 + [200]
+    (first,) = place.read(f"{place.topic}.billing.retry.1s")
+    (second,) = place.read(f"{place.topic}.billing.retry.3s")
+    for waited, tries in ((first, b"2"), (second, b"4")):
+        headers = dict(waited.headers() or [])
+        assert (headers["hopwatch-tries"], headers["team"], waited.key()) == (tries, b"blue", b"late")
+    assert dict(first.headers() or [])["hopwatch-first-sent"] == dict(second.headers() or [])["hopwatch-first-sent"]
+    assert place.rejected() == {}
+    sides = [row for batches in spooled(place.spool).values() for row in rows(batches)]
+    assert sum(row.in_us is not None for row in sides) == 1
+    assert sum(row.out_us is not None for row in sides) == 1
+
+
+def test_what_fails_for_too_long_is_rejected_as_expired(build: Build) -> None:
+    """By the retrier, after the last try."""
+    place, receiver = build(lambda *_: 503, 'max_age = "2s"')
+    place.send(["old"])
+    with place.running() as process, place.running("retrier") as retrier:
+        until(lambda: "old" in place.rejected(), f"it is given up: {place.said()}")
+        place.await_drained()
+        place.stop(process)
+        place.stop(retrier)
+    assert place.rejected()["old"].reasons[0].detail.startswith("expired: HTTP 503")
+    assert receiver.acknowledged == {}
+
+
+def test_poison_is_set_aside(build: Build) -> None:
+    """No value, a bad event time, no JSON: each is rejected with its reason, never sent, and blocks nothing."""
+    place, receiver = build()
+    place.send(["empty"], partition=0)
+    place.producer.produce(place.topic, None, headers=[("hopwatch-id", "gone")], partition=0)
+    place.send(["untimed"], partition=0, headers=[("hopwatch-id", "untimed"), ("hopwatch-time", "soon")])
+    place.send(["text"], b"no JSON", partition=0)
+    place.send(["last"], partition=0)
+    with place.running() as process:
+        until(lambda: "last" in receiver.acknowledged, "what is behind them is delivered")
+        until(lambda: len(place.rejected()) == 3, "they are rejected")
+        place.await_drained()
+        assert place.stop(process) == {"polled": 5, "delivered": 2, "rejected": 3, "deferred": 0}
+    told = {one: record.reasons[0].detail for one, record in place.rejected().items()}
+    assert told["gone"] == "the record has no value, and there is nothing to send"
+    assert told["untimed"].startswith("the header hopwatch-time: ")
+    assert told["text"].startswith("the value is no JSON")
+    assert set(receiver.acknowledged) == {"empty", "last"}
+
+
+def test_killed_under_load_nothing_is_lost(build: Build) -> None:
+    """SIGKILL five times while a fifth of the requests fails: each message ends delivered, or rejected once."""
+    chance = random.Random(18)
+    every = [f"k{number}" for number in range(20_000)]
+    bad = {one for one in every if int(one[1:]) % 200 == 7}
+
+    def answer(ids: list[str], _: int) -> int:
+        if bad.intersection(ids):
+            return 422
+        return 200 if chance.random() > 0.2 else chance.choice([500, 503, 0])
+
+    place, receiver = build(answer, "batch = 1", "parallel = 64")
+    sender = threading.Thread(target=place.send, args=(every,))
+    sender.start()
+    kills = 0
+    with place.running("retrier") as retrier:
+        while kills < 5:
+            with place.running() as process:
+                seen = receiver.requests
+                until(lambda seen=seen: receiver.requests > seen + 1_500, "it delivers")  # type: ignore[misc]
+                process.kill()
+                kills += 1
+        sender.join()
+        with place.running() as process:
+            until(
+                lambda: set(receiver.acknowledged) | place.rejected().keys() == set(every),
+                f"each has an end: {place.said()[-2_000:]}",
+                patience_s=180,
+            )
+            place.await_drained()
+            place.stop(process)
+        place.stop(retrier)
+    assert set(receiver.acknowledged) & bad == set()
+    assert place.rejected().keys() == bad
+    # Sent again is at most what was under way, or not settled yet, when a process was killed.
+    assert sum(len(receiver.statuses[one]) - 1 for one in bad) <= kills * 64
+
+
+def test_two_processes_share_the_partitions(build: Build) -> None:
+    """Both deliver; the second one takes over some, and nothing is sent twice but what was under way."""
+    place, receiver = build(None, "batch = 5")
+    with place.running() as first:
+        place.send([f"one{number}" for number in range(100)])
+        until(lambda: len(receiver.acknowledged) == 100, "the first delivers all")
+        with place.running() as second:
+            until(lambda: len(place.shared()) == 2 and all(place.shared()), "both have partitions")
+            place.send([f"two{number}" for number in range(300)])
+            until(lambda: len(receiver.acknowledged) == 400, "all is delivered")
+            place.await_drained()
+            counts = [place.stop(one) for one in (second, first)]
+    assert all(one["delivered"] for one in counts)
+    assert sum(one["delivered"] for one in counts) == 400
+    assert set(receiver.acknowledged.values()) == {1}
+
+
+def test_missing_topics_are_told_with_what_makes_them(build: Build) -> None:
+    """One line each, exit code 3; the message topic is its owner's."""
+    place, _ = build()
+    for topic, advice in (
+        (f"{place.topic}.billing.retry.1s", "make it with 'hopwatch deliver create-topics billing'"),
+        (f"{place.topic}.rejected", "make it with 'hopwatch deliver create-topics billing'"),
+        (place.topic, "make it, or correct from of [deliver.billing]"),
+    ):
+        place.kafka.delete_topic(topic)
+        with place.running() as process:
+            assert process.wait(PATIENCE_S) == 3
+        last = place.said().splitlines()[-1]
+        assert last == f"hopwatch: the topic {topic} is not on {place.kafka.bootstrap}: {advice}"
+
+
+def test_a_weak_topic_is_refused_unless_it_is_allowed(build: Build) -> None:
+    """As a topic of observations is: one copy, one that acknowledges."""
+    place, _ = build()
+    asked = [*RUN, "--config", str(place.config)]
+    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    assert done.returncode == 3
+    told = f"hopwatch: the topic {place.topic} has replication 1: a broker that dies takes data along: make it with"
+    assert done.stderr.startswith(f"{told} replication 3, or pass --allow-weak")
+
+
+def test_a_paused_delivery_takes_nothing_until_it_goes_on(build: Build) -> None:
+    """Over a restart, too; drained, it is paused and nothing waits."""
+    place, receiver = build()
+    asked = ["--config", str(place.config)]
+    with place.running() as process:
+        place.send(["before"])
+        until(lambda: "before" in receiver.acknowledged, "it delivers")
+        assert main(["deliver", "pause", "billing", *asked]) == 0
+        until(lambda: "billing is paused" in place.said(), "it hears of the pause")
+        place.send(["meanwhile"])
+        assert place.listed()["paused_since"] is not None
+        place.stop(process)
+    with place.running() as process:
+        until(lambda: place.said().count("billing is paused") == 2, "it is paused still")
+        until(lambda: sum(map(len, place.shared())) == PARTITIONS, "it has the partitions")
+        assert place.listed()["lag"] == 1
+        assert "meanwhile" not in receiver.acknowledged
+        assert main(["deliver", "resume", "billing", *asked]) == 0
+        until(lambda: "meanwhile" in receiver.acknowledged, "it goes on")
+        assert main(["deliver", "drain", "billing", *asked]) == 0
+        until(lambda: place.said().count("billing is paused") == 3, "it is paused once it is drained")
+        found = place.listed()
+        assert (found["lag"], found["retries"], found["paused_since"] is not None) == (0, 0, True)
+        place.stop(process)
+    assert main(["deliver", "resume", "billing", *asked]) == 0
+
+
+def test_what_was_rejected_is_listed_and_replayed(build: Build, capsys: pytest.CaptureFixture[str]) -> None:
+    """Once the receiver takes it: by the retrier, with its key and headers, and listed no more; poison is refused."""
+    takes = threading.Event()
+    place, receiver = build(lambda ids, _: 200 if takes.is_set() or "bad" not in ids else 410)
+    place.send(["bad"])
+    place.send(["odd"], b"no JSON", headers=[("hopwatch-id", "odd"), ("hopwatch-time", "soon")])
+    asked = ["--config", str(place.config), "--delivery", "billing"]
+    with place.running() as process:
+        until(lambda: len(place.rejected()) == 2, "both are rejected")
+        place.stop(process)
+    capsys.readouterr()
+    assert main(["quarantine", "list", *asked, "--json"]) == 0
+    assert orjson.loads(capsys.readouterr().out)["rejected"] == 2
+    takes.set()
+    assert main(["quarantine", "replay", "--all", *asked, "--json"]) == 1
+    told = orjson.loads(capsys.readouterr().out)
+    assert (told["delivery"], told["replayed"], len(told["refused"])) == ("billing", 1, 1)
+    assert "could not be read: let its sender send it again" in told["refused"][0]["reasons"][0]
+    with place.running("retrier") as retrier:
+        until(lambda: "bad" in receiver.acknowledged, f"it is delivered: {place.said()}")
+        place.await_drained()
+        place.stop(retrier)
+    (waited,) = place.read(f"{place.topic}.billing.retry.1s")
+    assert (waited.key(), dict(waited.headers() or [])["team"]) == (b"bad", b"blue")
+    assert main(["quarantine", "list", *asked, "--json"]) == 0
+    assert orjson.loads(capsys.readouterr().out)["rejected"] == 1
