@@ -19,7 +19,7 @@ from hopwatch.gate.stamper import GateStamper
 from hopwatch.gate.topic_source import MAX_RECORDS, TopicSource
 from hopwatch.gate.transactions import OutputRecord, TransactionalWriter
 from hopwatch.probes.message_headers import MessageIdentity
-from hopwatch.probes.metrics.account import VALIDATOR_OUTCOMES, Account, Output, Receipt, RefusalReason, Settlement
+from hopwatch.probes.metrics.account import VALIDATOR_OUTCOMES, Account, EventOutcome, Output, Receipt, RefusalReason
 from hopwatch.probes.once_per_cause import OncePerCause
 from hopwatch.probes.taps.context import RunContext
 
@@ -72,9 +72,9 @@ class Validator:
     def counts(self) -> ValidatorCounts:
         """Counts of the records that were written and committed."""
         parts = self.account.snapshot()
-        validated = parts.total(Settlement.EMITTED, Output.STREAM)
+        validated = parts.total(EventOutcome.EMITTED, Output.STREAM)
         return ValidatorCounts(
-            parts.total(Settlement.EMITTED), validated, parts.total(Settlement.EMITTED, Output.QUARANTINE)
+            parts.total(EventOutcome.EMITTED), validated, parts.total(EventOutcome.EMITTED, Output.QUARANTINE)
         )
 
     def run(self) -> None:
