@@ -288,8 +288,10 @@ class EventIntake:
         receipt.hand_on(len(refused))
         try:
             self.rejected.write(leaving, lambda failed: loop.call_soon_threadsafe(settle, failed))
-        except OutletError:
+        except Exception as error:
             settle(frozenset(one.event_id for one in refused))
+            if not isinstance(error, OutletError):
+                raise
         return keeping
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from hopwatch.gate import ids, intake
 from hopwatch.probes.contract.batch import Outcome
+from hopwatch.probes.metrics.account import RefusalReason, Settlement
 from tests.support.gate_client import CHEAP, EVENTS, GOOD, KNOWN, AtEntrance, post, put
 from tests.support.schemas import record
 from tests.support.tap_client import told
@@ -74,6 +75,19 @@ def test_a_transport_that_breaks_is_told_and_nobody_waits_for_ever(gate: AtEntra
     assert put(gate, event_id).status_code == 500
     gate.outlet.write = write  # type: ignore[method-assign]
     assert put(gate, event_id).status_code == 201
+
+
+def test_a_quarantine_that_breaks_leaves_no_event_in_flight(gate: AtEntrance) -> None:
+    """A fault of our own in the quarantine is 500, and the account counts the event as not written."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("a fault")
+
+    gate.rejected.write = broken  # type: ignore[method-assign,assignment]
+    assert put(gate, gate.new_id(), {}).status_code == 500
+    account = gate.intake.account.snapshot()
+    assert (account.received, account.in_flight) == (1, 0)
+    assert account.total(Settlement.REFUSED, RefusalReason.NOT_WRITTEN) == 1
 
 
 def test_a_repeat_is_known_before_its_time_and_its_schema_are_looked_at(gate: AtEntrance) -> None:
