@@ -22,7 +22,6 @@ from hopwatch.monitor.store.past import PackedTallies, StoredPast
 from hopwatch.monitor.stream_config import StreamConfig
 
 CONCLUSIONS_PER_WRITE: Final = 200
-EARLIEST_US: Final = -(2**63)
 LATEST_US: Final = 2**63 - 1
 HOURS_PER_BATCH: Final = 1
 """Hours that one micro-batch rolls up: one takes up to 250 ms, and readers work without it until then."""
