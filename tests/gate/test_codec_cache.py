@@ -71,7 +71,7 @@ def test_a_codec_is_asked_for_once_a_second_and_built_once() -> None:
 
 
 def test_an_outage_is_asked_about_once_a_second_too() -> None:
-    """What is known serves; who knows nothing is told."""
+    """In an outage a cached codec serves and the store is asked once a second; without one the error is raised."""
     kept = Kept()
     first = kept.latest.get("orders")
     kept.shelf.down = "the store is locked"

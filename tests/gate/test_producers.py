@@ -126,7 +126,7 @@ WRITES: Final = [
 
 @pytest.mark.parametrize(("method", "path", "body"), WRITES, ids=[f"{one[0]} {one[1]}" for one in WRITES])
 def test_the_schemas_of_others_are_not_a_producers(method: str, path: str, body: Any) -> None:  # noqa: ANN401 - JSON
-    """Who is kept to his streams changes those of their subjects alone; he may read all of them."""
+    """A producer with streams of his own may change their subjects alone, and read all of them."""
     bills = Producer("other", hashed(OTHER), frozenset({"bills"}), subjects=frozenset({"bills", "x"}))
     gate = AtEntrance(producers=[Producer("shop", hashed(OLD)), bills], schema=None)
     assert gate.ask("PUT", "/subjects/orders/schemas", ORDER, headers=bearer(OLD)).status_code == 201
