@@ -101,7 +101,7 @@ def test_a_scrape_between_two_steps_balances() -> None:
 
 
 def test_an_error_of_our_own_is_in_the_account(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What its request had is interrupted, and nothing stays in flight."""
+    """Events of a request that failed by an internal error count as interrupted, and none stays in flight."""
     gate = AtEntrance()
 
     def fail(*_: object) -> None:

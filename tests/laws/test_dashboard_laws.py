@@ -112,7 +112,7 @@ def test_a_url_opens_what_it_was_made_of(looked_at: PageAddress) -> None:
     )
 )
 def test_any_query_string_is_an_address(query: dict[str, str]) -> None:
-    """What makes no sense is told and left out; what is left is read again as it is."""
+    """Parts of a query string without meaning are reported and left out; the rest is read again as it is."""
     read, _ = address.parse_address(query)
     assert address.parse_address(address.format_address(read)) == (read, ())
 
