@@ -65,7 +65,7 @@ def test_without_java_one_line_says_how_to_get_it(machine: Path, target: str) ->
 
 @pytest.mark.parametrize(("version", "major"), [("1.8.0_392", "1"), ("11.0.2", "11"), ("16", "16")])
 def test_an_old_java_is_told_by_its_version(machine: Path, version: str, major: str) -> None:
-    """What was found stands in the line."""
+    """The error about an old Java has the version that was found."""
     _program(machine, "java", f"echo 'openjdk version \"{version}\" 2023-10-17' >&2")
     code, said = _make(machine, "java")
     assert code != 0
