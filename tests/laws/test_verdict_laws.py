@@ -109,7 +109,7 @@ class Window:
 
     @property
     def lost(self) -> int:
-        """Return the true number of lost messages: what would be missing with every stamp reported."""
+        """Return the true number of lost messages, as if every stamp were reported."""
         nodes = range(len(self.pathway.nodes))
         told = [[truth.stamps.get(node, "-") for node in nodes] for truth in self.truths]
         return replace(self, told=told, accounts=["c" for _ in nodes]).concluded().lost
