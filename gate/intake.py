@@ -125,7 +125,7 @@ class EventIntake:
     ) -> list[EventResult]:
         if self._waiting >= MAX_WAITING:
             receipt.refuse(len(sent), RefusalReason.BUSY)
-            told = f"{MAX_WAITING} requests wait for the transport of {self.stream} already: come again"
+            told = f"{MAX_WAITING} requests wait for the transport of {self.stream} already: retry later"
             raise HttpProblem(HTTPStatus.SERVICE_UNAVAILABLE, "busy", told)
         self._waiting += 1
         try:

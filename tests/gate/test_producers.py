@@ -87,8 +87,8 @@ def test_who_sent_is_kept_beside_what_was_rejected(gate: AtEntrance) -> None:
 @pytest.mark.parametrize(
     ("producer", "detail"),
     [
-        (Producer("shop", hashed(OLD), events_per_second=3), "shop may send 3 events a second: come again"),
-        (Producer("shop", hashed(OLD), bytes_per_second=200), "shop may send 200 bytes a second: come again"),
+        (Producer("shop", hashed(OLD), events_per_second=3), "shop may send 3 events a second: retry later"),
+        (Producer("shop", hashed(OLD), bytes_per_second=200), "shop may send 200 bytes a second: retry later"),
     ],
 )
 def test_more_than_a_quota_comes_later(producer: Producer, detail: str) -> None:

@@ -169,7 +169,7 @@ def test_who_comes_too_late_all_the_time_is_told() -> None:
 
     shelf.before_writing = before
     with pytest.raises(
-        SchemaStoreError, match="others registered versions of 'orders' 100 times meanwhile: come again"
+        SchemaStoreError, match="others registered versions of 'orders' 100 times meanwhile: retry later"
     ):
         registry.register("orders", schema(record({"name": "z", "type": "int", "default": 0})))
 
