@@ -31,7 +31,7 @@ def restore_ledger(connection: Connection, rules: Mapping[str, StreamConfig]) ->
     """Return the ledger as it was last saved in the store."""
     ledger = Ledger(rules)
     ledger.holes = list(reader.read_holes(connection))
-    ledger.take_up(reader.read_books(connection))
+    ledger.restore_books(reader.read_books(connection))
     ledger.ranges = {stream: span for stream, span in reader.read_stream_ranges(connection).items() if stream in rules}
     for stream in ledger.ranges:
         ledger.live[stream] = {}
