@@ -124,7 +124,7 @@ def test_lost_ids_are_those_of_the_model(case: Case, before_us: int) -> None:
 
 @given(windows())
 def test_slowest_messages_are_those_of_the_model(case: Case) -> None:
-    """Whenever they were sighted: of each node those with the greatest lags at departure."""
+    """The slowest messages of each node have the greatest lags at departure, in any order of sighting."""
     model = as_model(case.drawn, case.observations)
     expected = [
         sorted(((-lag_us, message_id) for message_id, lag_us in model.at[node].slowest_us.items()))[:MAX_SLOWEST_IDS]

@@ -96,7 +96,7 @@ for number in range(3):
 
 
 def test_many_threads_begin_one_instance_in_a_child(tmp_path: Path) -> None:
-    """Whichever stamps first begins it, the others wait for that, and all that they stamped is sent."""
+    """The first thread to stamp begins the instance, the others wait, and all stamps are sent."""
     script = """
 pid = os.fork()
 if not pid:

@@ -171,7 +171,7 @@ SERVERS = {
 
 @pytest.mark.parametrize("missing", [None, *SERVERS])
 def test_each_server_of_the_tests_is_looked_for_by_itself(machine: Path, missing: str | None) -> None:
-    """Whichever one is not there, whoever is no root is told how to install it; with all of them there is no word."""
+    """Each missing server is named with how to install it for users other than root; with all, nothing is printed."""
     assert list(Path("/usr/lib/postgresql").glob("*/bin/initdb")), "apt-get install postgresql"
     _program(machine, "id", "echo 1000")
     found = shutil.which("ls")

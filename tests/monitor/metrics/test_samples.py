@@ -111,7 +111,7 @@ def test_an_idle_window_has_no_ratio() -> None:
 
 
 def test_the_newest_final_window_is_shown() -> None:
-    """Whichever came last; an older one that is amended changes no gauge."""
+    """The gauges are those of the newest window; amending an older one changes none."""
     of = after(window(1, lost={"b": 20}), window(0, lost={"b": 500}))
     assert sample_value(of, "hopwatch_stream_loss_ratio", stream="orders", bound="lower") == 0.02
     assert sample_value(of, "hopwatch_newest_final_window_timestamp_seconds", stream="orders") == at(1) / 1e6

@@ -65,7 +65,7 @@ def test_without_a_file_the_defaults_are_here(tmp_path: Path, monkeypatch: pytes
 def test_paths_of_the_file_and_defaults_are_relative_to_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wherever one stands, a file with relative paths means the same places, also when it is named relatively."""
+    """Relative paths in a file mean the same places from any current folder, also if its own name is relative."""
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc" / "hopwatch.toml").write_text('[transport]\nurl = "spool:../spool"\n')
     monkeypatch.chdir(tmp_path)

@@ -69,7 +69,7 @@ URLS = {
 
 @pytest.mark.parametrize(("url", "name"), URLS.items())
 def test_a_store_is_named_without_its_password(url: str, name: str) -> None:
-    """Wherever in the URL it stands."""
+    """The password is hidden in any place of the URL."""
     assert dialect.redact_url(url) == name
 
 

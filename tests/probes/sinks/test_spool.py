@@ -191,7 +191,7 @@ _pwrite = os.pwrite
 def test_a_record_that_was_half_written_is_cut_off(
     sink: SpoolSink, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:
-    """Wherever the disk is full, magic included, the segment holds what was taken and nothing else."""
+    """A segment has exactly the records that were accepted, wherever the disk was full, in the magic too."""
     disk = Disk(room)
     monkeypatch.setattr(os, "pwrite", disk.pwrite)
     sent = [b"record one", b"record two"]
