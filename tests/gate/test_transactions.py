@@ -87,7 +87,7 @@ def test_a_stop_is_heeded_while_a_client_never_answers(
 def test_what_a_client_says_is_what_a_turn_failed_by(
     away: Event, around: RunContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is told from the thread that asked."""
+    """The error of a client is the cause of a transaction's failure, from the thread that asked."""
     del away
 
     def fail() -> None:

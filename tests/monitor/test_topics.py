@@ -142,7 +142,7 @@ def create_twice_asked(monkeypatch: pytest.MonkeyPatch, *found: TopicDescription
 def test_what_a_request_that_was_sent_again_finds_is_ours(
     found: TopicDescription | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was not there before, and is as it was asked for, or so new that no broker describes it."""
+    """A topic that a repeated request finds counts as made by it, if it is as requested or not described yet."""
     create_twice_asked(monkeypatch, None, found)
 
 
