@@ -9,7 +9,7 @@ import pytest
 
 from hopwatch.gate import ids, intake
 from hopwatch.probes.contract.batch import Outcome
-from hopwatch.probes.metrics.account import RefusalReason, Settlement
+from hopwatch.probes.metrics.account import EventOutcome, RefusalReason
 from tests.support.gate_client import CHEAP, EVENTS, GOOD, KNOWN, AtEntrance, post, put
 from tests.support.schemas import record
 from tests.support.tap_client import told
@@ -87,7 +87,7 @@ def test_a_quarantine_that_breaks_leaves_no_event_in_flight(gate: AtEntrance) ->
     assert put(gate, gate.new_id(), {}).status_code == 500
     account = gate.intake.account.snapshot()
     assert (account.received, account.in_flight) == (1, 0)
-    assert account.total(Settlement.REFUSED, RefusalReason.NOT_WRITTEN) == 1
+    assert account.total(EventOutcome.REFUSED, RefusalReason.NOT_WRITTEN) == 1
 
 
 def test_a_repeat_is_known_before_its_time_and_its_schema_are_looked_at(gate: AtEntrance) -> None:

@@ -1,27 +1,26 @@
 """Laws of the account of a component: received = emitted + dropped + refused + in flight, and nothing stays there."""
 
 from __future__ import annotations
-from hopwatch.gate import ids
-from hopwatch.probes.metrics import samples
-from hopwatch.probes.metrics.account import Account
-from hopwatch.probes.metrics.account import ComponentAccounts
-from hopwatch.probes.metrics.account import DropReason
-from hopwatch.probes.metrics.account import EventOutcome
-from hopwatch.probes.metrics.account import GATE_OUTCOMES
-from hopwatch.probes.metrics.account import Output
-from hopwatch.probes.metrics.account import RefusalReason
-from hopwatch.probes.metrics.catalog import GATE
-from hopwatch.probes.metrics.catalog import IN_FLIGHT_EVENTS
-from hopwatch.probes.metrics.catalog import RECEIVED_EVENTS
+
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.gate_client import AtEntrance
-from tests.support.gate_client import CHEAP
-from tests.support.gate_client import GOOD
-from tests.support.gate_client import KNOWN
-from tests.support.gate_client import post
-from typing import Any
-import pytest
+
+from hopwatch.gate import ids
+from hopwatch.probes.metrics import samples
+from hopwatch.probes.metrics.account import (
+    GATE_OUTCOMES,
+    Account,
+    ComponentAccounts,
+    DropReason,
+    EventOutcome,
+    Output,
+    RefusalReason,
+)
+from hopwatch.probes.metrics.catalog import GATE, IN_FLIGHT_EVENTS, RECEIVED_EVENTS
+from tests.support.gate_client import CHEAP, GOOD, KNOWN, AtEntrance, post
 
 SETTLEMENTS = [
     *((EventOutcome.EMITTED, label) for label in Output),
