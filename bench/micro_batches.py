@@ -48,9 +48,9 @@ class BatchSpans(NamedTuple):
 def decide(folder: Path, streams: int, nodes: int, history: int, broken: int = 60) -> Json:
     """Run micro-batches: all is well, all is well behind a lost message, all nodes break and stay broken."""
     play = Play(engine_at(folder), Fleet(streams, nodes))
-    play.remember(history)
+    play.fill_budgets(history)
     told = {WELL: play.summarise_rounds([play.batch(play.well) for _ in range(ROUNDS)], pages=0)}
-    play.scar()
+    play.lose_messages()
     told[SCARRED] = play.summarise_rounds([play.batch(play.well) for _ in range(ROUNDS)], pages=0)
     told[STRUCK] = play.summarise_rounds([play.batch(play.lossy)], pages=1)
     play.catch_up(play.lossy, broken - 1 - ROUNDS)
@@ -101,12 +101,12 @@ class Play:
         ]
         self.well, self.lossy = made
 
-    def remember(self, minutes: int) -> None:
+    def fill_budgets(self, minutes: int) -> None:
         """Fill the budgets with minutes in which nothing was lost."""
         with self._engine.execution_options(writes=True).begin() as connection:
             _remember(connection, list(self._rules), minutes, bad=0)
 
-    def scar(self) -> None:
+    def lose_messages(self) -> None:
         """Let one message of each stream be lost some minutes ago."""
         column = tables.objective_minutes.c
         struck = column.window_start_us == self._start_us - AGO * WINDOW_US

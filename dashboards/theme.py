@@ -7,8 +7,6 @@ from typing import Any, Final
 from hopwatch.dashboards.views.pathway import MAX_CLOSE_COLUMNS, MAX_COLUMNS
 from hopwatch.display.colours import DARK, LIGHT, Palette, build_css_variables
 
-FONT: Final = "Inter, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
-
 COLUMN_PX: Final = 115
 CLOSE_COLUMN_PX: Final = 48
 """Minimum widths of a pathway's column: with figures, and with names alone."""

@@ -53,8 +53,8 @@ def run_feed(wishes: RunOptions, console: Console) -> int:
     check_observations(wishes.sink_url)
     layout = create_layout(wishes.folder, wishes.sink_url, gate=links.gate)
     with Interrupts() as interrupts, Screen(console) as screen:
-        screen.say(f"files of this run: {layout.folder}")
-        screen.say(f"the probes write to {wishes.sink_url}, for a monitor that runs elsewhere")
+        screen.print_line(f"files of this run: {layout.folder}")
+        screen.print_line(f"the probes write to {wishes.sink_url}, for a monitor that runs elsewhere")
         with open_links(links, screen), Pipeline(layout, links, wishes.faults, wishes.rate_per_s) as pipeline:
             demo = DemoRun(wishes, layout, pipeline, RemoteMonitor(), RemoteMonitor(), screen, interrupts)
             demo.produce()

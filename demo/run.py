@@ -95,7 +95,7 @@ class DemoRun:
             if end_s is None and self.wishes.run_s is not None and self._has_messages():
                 end_s = self.now_s() + self.wishes.run_s
             for words in self.pipeline.watch():
-                self.screen.say(words)
+                self.screen.print_line(words)
             if self._is_due("status", STATUS_EVERY_S):
                 self._status = progress.status()
             self._tick(self._status)
@@ -133,7 +133,7 @@ class DemoRun:
     def _tick(self, status: str) -> None:
         self.monitor.check()
         for words in self.news():
-            self.screen.say(words)
+            self.screen.print_line(words)
         if self._is_due("report", REPORT_EVERY_S) and (report := self.results.report()) is not None:
             self._windows = select_windows(report)
         self.screen.show(status, self._windows)
@@ -165,8 +165,8 @@ def run_demo(wishes: RunOptions, console: Console) -> int:
     layout = create_layout(wishes.folder, links.observations_url, wishes.store_url, wishes.alertmanager_url, links.gate)
     results = StoredResults(layout.store_url, layout.nodes)
     with Interrupts() as interrupts, Screen(console, nodes=layout.nodes) as screen:
-        screen.say(f"files of this run: {layout.folder}")
-        screen.say(f"what the monitor says: {layout.log('monitor')}")
+        screen.print_line(f"files of this run: {layout.folder}")
+        screen.print_line(f"what the monitor says: {layout.log('monitor')}")
         with (
             open_links(links, screen),
             Pipeline(layout, links, wishes.faults, wishes.rate_per_s) as pipeline,
@@ -177,13 +177,13 @@ def run_demo(wishes: RunOptions, console: Console) -> int:
             demo.produce()
             truth = Truth(layout.truth_logs()) if demo.drain() else None
             finished = truth is not None and demo.await_final(truth.last_window_us)
-            screen.say("stopping the monitor")
+            screen.print_line("stopping the monitor")
             monitor.stop()
     code = write_comparison(
         wishes, truth if finished else None, results, screen, rejections.read_rejections(layout.rejections)
     )
     if wishes.dashboard_port is not None:
-        screen.say(dashboard.later)
+        screen.print_line(dashboard.later)
     return code
 
 
@@ -193,11 +193,11 @@ def open_links(links: Links, screen: Screen) -> Iterator[None]:
     try:
         with links:
             if links.words:
-                screen.say(links.words)
+                screen.print_line(links.words)
             yield
     finally:
         if links.left_behind:
-            screen.say(links.left_behind)
+            screen.print_line(links.left_behind)
 
 
 def write_comparison(
@@ -211,17 +211,17 @@ def write_comparison(
     measured = results.measured()
     if measured is None or truth is None:
         screen.conclude(measured.windows if measured else [], [])
-        screen.say("not compared: not every window is final")
+        screen.print_line("not compared: not every window is final")
         return 1
     lines = compare(wishes.faults, truth, measured, is_reliable=bool(wishes.brokers), rejections=rejected)
     screen.conclude(measured.windows, lines)
     for words in rejections.describe_rejections(rejected):
-        screen.say(words)
+        screen.print_line(words)
     differing = [line for line in lines if not line.holds]
     if differing:
-        screen.say(f"injected and measured differ in {len(differing)} of {len(lines)} lines")
+        screen.print_line(f"injected and measured differ in {len(differing)} of {len(lines)} lines")
         return 1
-    screen.say(_describe_agreement(wishes.faults))
+    screen.print_line(_describe_agreement(wishes.faults))
     return 0
 
 

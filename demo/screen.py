@@ -46,7 +46,7 @@ class Screen:
         if self._live:
             self._live.stop()
 
-    def say(self, words: str) -> None:
+    def print_line(self, words: str) -> None:
         """Write a line that stays."""
         self._console.print(words)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final, NamedTuple, TypeVar
@@ -44,6 +45,7 @@ class LatestCodecs:
         """Begin with an empty cache."""
         self._registry, self._now_ns = registry, clock.monotonic_ns
         self._latest: dict[str, _Latest] = {}
+        self._changing = threading.Lock()
         self._by_number: dict[int, Codec] = {}
 
     def find(self, subject: str) -> Codec | None:
@@ -84,15 +86,20 @@ class LatestCodecs:
         """
         asked_ns = self._now_ns()
         codec = self.build(self._registry.entry(subject).schema)
-        found = self._latest.get(subject)
-        # An answer that came late must not replace that of a later question.
-        if found is None or found.asked_ns <= asked_ns:
-            self._latest[subject] = _Latest(codec, asked_ns)
+        with self._changing:
+            found = self._latest.get(subject)
+            # An answer that came late must not replace that of a later question.
+            if found is None or found.asked_ns <= asked_ns:
+                self._latest[subject] = _Latest(codec, asked_ns)
         return codec
 
     def renew(self, subject: str) -> None:
         """Count the cached codec as fresh from now on."""
-        self._latest[subject] = self._latest[subject]._replace(asked_ns=self._now_ns())
+        now_ns = self._now_ns()
+        # Another thread may have loaded a newer codec meanwhile: that one is renewed, never replaced.
+        with self._changing:
+            found = self._latest[subject]
+            self._latest[subject] = found._replace(asked_ns=max(found.asked_ns, now_ns))
 
     def build(self, kept: StoredSchema) -> Codec:
         """Return the codec of a schema, built once."""

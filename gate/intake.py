@@ -125,7 +125,7 @@ class EventIntake:
     ) -> list[EventResult]:
         if self._waiting >= MAX_WAITING:
             receipt.refuse(len(sent), RefusalReason.BUSY)
-            told = f"{MAX_WAITING} requests wait for the transport of {self.stream} already: come again"
+            told = f"{MAX_WAITING} requests wait for the transport of {self.stream} already: retry later"
             raise HttpProblem(HTTPStatus.SERVICE_UNAVAILABLE, "busy", told)
         self._waiting += 1
         try:
@@ -288,8 +288,10 @@ class EventIntake:
         receipt.hand_on(len(refused))
         try:
             self.rejected.write(leaving, lambda failed: loop.call_soon_threadsafe(settle, failed))
-        except OutletError:
+        except Exception as error:
             settle(frozenset(one.event_id for one in refused))
+            if not isinstance(error, OutletError):
+                raise
         return keeping
 
 

@@ -137,7 +137,7 @@ class Producers:
                 1, math.ceil(self._limiter.get_window_stats(item, producer.name, what).reset_time - time.time())
             )
             more = {"retry-after": str(min(again_s, QUOTA_PERIOD_S))}
-            raise HttpProblem(HTTPStatus.TOO_MANY_REQUESTS, "over-quota", f"{told}: come again", extra_headers=more)
+            raise HttpProblem(HTTPStatus.TOO_MANY_REQUESTS, "over-quota", f"{told}: retry later", extra_headers=more)
 
 
 class AuthenticationMiddleware:

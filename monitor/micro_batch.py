@@ -22,7 +22,6 @@ from hopwatch.monitor.store.past import PackedTallies, StoredPast
 from hopwatch.monitor.stream_config import StreamConfig
 
 CONCLUSIONS_PER_WRITE: Final = 200
-EARLIEST_US: Final = -(2**63)
 LATEST_US: Final = 2**63 - 1
 HOURS_PER_BATCH: Final = 1
 """Hours that one micro-batch rolls up: one takes up to 250 ms, and readers work without it until then."""
@@ -32,7 +31,7 @@ def restore_ledger(connection: Connection, rules: Mapping[str, StreamConfig]) ->
     """Return the ledger as it was last saved in the store."""
     ledger = Ledger(rules)
     ledger.holes = list(reader.read_holes(connection))
-    ledger.take_up(reader.read_books(connection))
+    ledger.restore_books(reader.read_books(connection))
     ledger.ranges = {stream: span for stream, span in reader.read_stream_ranges(connection).items() if stream in rules}
     for stream in ledger.ranges:
         ledger.live[stream] = {}

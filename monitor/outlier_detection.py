@@ -71,7 +71,7 @@ def resume_series(
     values = {
         result.window_start_us: extract_values(result) for result in results if result.window_start_us not in came
     }
-    watched.take_up(values, list(outliers.read_latest_outliers(connection, stream, base_us)), stored)
+    watched.restore_windows(values, list(outliers.read_latest_outliers(connection, stream, base_us)), stored)
     return watched
 
 
@@ -79,4 +79,4 @@ def _with_findings(ledger: Ledger, conclusion: Conclusion) -> Conclusion:
     result = conclusion.result
     if not result.status.is_final:
         return conclusion
-    return conclusion._replace(outliers=ledger.watched[result.stream].said(result.window_start_us))
+    return conclusion._replace(outliers=ledger.watched[result.stream].find_outliers(result.window_start_us))

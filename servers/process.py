@@ -15,6 +15,10 @@ from pathlib import Path
 
 PATIENCE_S = 240.0
 LOOK_S = 0.05
+"""Pause between two looks at first."""
+LATER_LOOK_SHARE = 0.1
+"""Pause between two looks later, as a share of the time waited so far: a look may cost a process or a report."""
+MAX_LOOK_S = 2.0
 
 
 class ServerError(Exception):
@@ -51,11 +55,12 @@ def until(is_so: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) 
     Raises:
         ServerError: it is not after ``patience_s``.
     """
-    give_up_s = time.monotonic() + patience_s
+    begun_s = time.monotonic()
     while not is_so():
-        if time.monotonic() > give_up_s:
+        waited_s = time.monotonic() - begun_s
+        if waited_s > patience_s:
             raise ServerError(f"{what}: not after {patience_s} s")
-        time.sleep(LOOK_S)
+        time.sleep(min(max(LOOK_S, waited_s * LATER_LOOK_SHARE), MAX_LOOK_S))
 
 
 def answers(port: int) -> bool:

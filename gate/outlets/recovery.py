@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from hopwatch.probes.contract.segment import MAGIC, OPEN_SUFFIX, SEGMENT_SUFFIX, read_frames
-from hopwatch.probes.sinks.spool import sync_folder
+from hopwatch.probes.folder_sync import sync_folder
 
 LOCK_NAME: Final = "gate.lock"
 """Lock file in the folder of each running gate; the kernel releases the lock after a kill."""

@@ -129,7 +129,7 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
         409: "the schema would break readers, or its fingerprint is taken by another one",
         413: "the body is too large",
         422: "the request is invalid",
-        429: "the producer has sent more than his quota: come again after Retry-After",
+        429: "the producer has sent more than his quota: retry after the time in Retry-After",
         503: "the store is down, or too many requests came at once",
     }.items()
 }

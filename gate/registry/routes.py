@@ -36,8 +36,8 @@ _DESCRIPTIONS: Final = {
     409: "the schema would break readers, or its fingerprint is taken by another one: see conflicts",
     413: "the body is too large",
     422: "the body is not JSON, not an Avro schema, or a schema that would harm a decoder; or the path is invalid",
-    429: "the producer has sent more than his quota: come again after Retry-After",
-    503: "the store is down, or too many requests came at once: come again after Retry-After",
+    429: "the producer has sent more than his quota: retry after the time in Retry-After",
+    503: "the store is down, or too many requests came at once: retry after the time in Retry-After",
 }
 _BODY: Final[dict[str, Any]] = {"requestBody": {"required": True, "content": {"application/json": {"schema": AVRO}}}}
 

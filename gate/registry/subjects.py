@@ -128,7 +128,7 @@ class Registry:
                     return Registration(
                         subject, _add_version(shelf, subject, kept), parse_stored(kept.text), is_new=True
                     )
-        raise SchemaStoreError(f"others registered versions of {subject!r} {MAX_TRIES} times meanwhile: come again")
+        raise SchemaStoreError(f"others registered versions of {subject!r} {MAX_TRIES} times meanwhile: retry later")
 
     def restore(self, subject: str, version: int) -> Registration:
         """Add an older version of a subject again as the newest, without a compatibility check.

@@ -149,7 +149,7 @@ class Ledger:
         """Return whether the node of an instance is declared, or its stream has no rules."""
         return key[0] not in self.rules or key[1] in self.rules[key[0]].pathway.nodes
 
-    def take_up(self, books: Iterable[Book]) -> None:
+    def restore_books(self, books: Iterable[Book]) -> None:
         """Take the books that were kept."""
         for book in books:
             self._put(book)

@@ -41,7 +41,7 @@ class SavedMemory(Protocol):
 class SeriesTracker:
     """The series of one stream: ``values`` and ``signs`` by the start of their window, ``states`` behind the newest.
 
-    ``told`` are the latest findings that made an episode an outlier, by the place of their series, in order of time.
+    ``findings`` are the latest findings that made an episode an outlier, by the place of their series, in time order.
     """
 
     nodes: tuple[str, ...]
@@ -49,7 +49,7 @@ class SeriesTracker:
     values: dict[int, Floats] = field(default_factory=dict)
     signs: dict[int, Signs] = field(default_factory=dict)
     states: States = field(init=False)
-    told: dict[int, list[OutlierFinding]] = field(default_factory=dict)
+    findings: dict[int, list[OutlierFinding]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Begin with series of which nothing has been seen."""
@@ -82,12 +82,12 @@ class SeriesTracker:
             news.findings.extend(self._enter_one(self.states, every, start_us))
         return news
 
-    def take_up(self, values: Mapping[int, Floats], told: Sequence[OutlierFinding], kept: SavedMemory) -> None:
+    def restore_windows(self, values: Mapping[int, Floats], told: Sequence[OutlierFinding], kept: SavedMemory) -> None:
         """Enter the windows since the kept memory, all of which have entered before; ``told`` is what was before it."""
         places = {node: place for place, node in enumerate(self.nodes)}
         for finding in sorted(told, key=lambda finding: finding.window_start_us):
             row = places[finding.node] * len(TRACKED_QUANTITIES) + TRACKED_QUANTITIES.index(finding.why.quantity)
-            self.told.setdefault(row, []).append(finding)
+            self.findings.setdefault(row, []).append(finding)
         self.values = {start_us: values[start_us] for start_us in sorted(values)}
         self.signs = {start_us: np.zeros(self.count, np.uint8) for start_us in self.values}
         self._rerun(np.arange(self.count), kept)
@@ -99,7 +99,7 @@ class SeriesTracker:
             detector.score_in_place(states, every, self._moments(every, start_us), scale_values(self.values[start_us]))
             del self.values[start_us], self.signs[start_us]
         self.base_us = hour_us
-        self.told = {row: _findings_since(found, hour_us) for row, found in self.told.items()}
+        self.findings = {row: _findings_since(found, hour_us) for row, found in self.findings.items()}
         return states
 
     def release_memory(self) -> None:
@@ -108,10 +108,10 @@ class SeriesTracker:
         self.values.clear()
         self.signs.clear()
 
-    def said(self, start_us: int) -> dict[str, tuple[OutlierFinding, ...]]:
-        """Return what is said of each node in a window: its outliers, or none; of a node without values nothing.
+    def find_outliers(self, start_us: int) -> dict[str, tuple[OutlierFinding, ...]]:
+        """Return the outliers of each node in a window, if any; a node without values is left out.
 
-        An outlier is said in every window of its episode. Where its figures are kept no more nothing is said either.
+        An outlier is in every window of its episode, as long as its figures are kept.
         """
         if start_us not in self.signs:
             return {}
@@ -121,13 +121,13 @@ class SeriesTracker:
         found: dict[str, tuple[OutlierFinding, ...]] = {}
         for place in np.flatnonzero(is_odd | is_well).tolist():
             rows = np.flatnonzero(signs[place] == OUTLIER) + place * len(TRACKED_QUANTITIES)
-            told = [self._told_at(row, start_us) for row in rows.tolist()]
+            told = [self._findings_at(row, start_us) for row in rows.tolist()]
             if all(told):
                 found[self.nodes[place]] = tuple(finding for of_row in told for finding in of_row)
         return found
 
-    def _told_at(self, row: int, start_us: int) -> list[OutlierFinding]:
-        return [finding for finding in self.told.get(row, ()) if finding.window_start_us <= start_us][-1:]
+    def _findings_at(self, row: int, start_us: int) -> list[OutlierFinding]:
+        return [finding for finding in self.findings.get(row, ()) if finding.window_start_us <= start_us][-1:]
 
     def _enter_again(self, came: Mapping[int, Floats], kept: SavedMemory) -> FindingChanges:
         """Take the values of windows that entered before, and find anew what has changed by them."""
@@ -140,7 +140,7 @@ class SeriesTracker:
             differs = (now != then) & ~(np.isnan(now) & np.isnan(then))
             if start_us not in self.values:
                 # A gap between windows may lie in an episode that has been told.
-                differs[[row for row, found in self.told.items() if found]] = True
+                differs[[row for row, found in self.findings.items() if found]] = True
             self.values[start_us] = values
             self.signs.setdefault(start_us, np.zeros(self.count, np.uint8))
             if differs.any():
@@ -151,7 +151,7 @@ class SeriesTracker:
         if not len(rows):
             return FindingChanges([], [])
         for row in rows.tolist():
-            self.told[row] = [one for one in self.told.get(row, ()) if one.window_start_us < self.base_us]
+            self.findings[row] = [one for one in self.findings.get(row, ()) if one.window_start_us < self.base_us]
         findings = self._rerun(rows, kept)
         erased = [Retraction(*self._series(row), from_us) for row in rows.tolist()]
         return FindingChanges(erased, [finding for finding in findings if finding.window_start_us >= from_us])
@@ -178,7 +178,7 @@ class SeriesTracker:
             why = explain(quantity, shown, scores, at)
             findings.append(OutlierFinding(start_us, node, bool(scores.outlier[at]), why))
             if scores.outlier[at]:
-                self.told.setdefault(row, []).append(findings[-1])
+                self.findings.setdefault(row, []).append(findings[-1])
         return findings
 
     def _series(self, row: int) -> tuple[str, Quantity]:

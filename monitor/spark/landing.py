@@ -26,6 +26,7 @@ from hopwatch.monitor.spark.segment_accumulator import SegmentAccumulator, find_
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope, segment
 from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.folder_sync import sync_folder
 
 LOG_APPEND_TIME: Final = 1
 """Kafka's mark of a timestamp that the broker gave."""
@@ -196,12 +197,3 @@ def _discard(one: _OffsetRange) -> None:
     if one.file is not None:
         one.file.close()
         Path(one.file.name).unlink(missing_ok=True)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a new name durable."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -171,7 +171,7 @@ def _too_large_problem(most: BodyLimit) -> HttpProblem:
 
 
 def _busy_problem(why: str) -> HttpProblem:
-    return HttpProblem(HTTPStatus.SERVICE_UNAVAILABLE, "busy", f"{why}: come again")
+    return HttpProblem(HTTPStatus.SERVICE_UNAVAILABLE, "busy", f"{why}: retry later")
 
 
 def _not_gzip_problem(why: str) -> HttpProblem:

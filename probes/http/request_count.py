@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any, Final
 
-from hopwatch.probes.metrics.account import Account, DropReason, Settlement
+from hopwatch.probes.metrics.account import Account, DropReason, EventOutcome
 
 if TYPE_CHECKING:
     # The dashboard counts requests too, and has none of what the limits are made of.
@@ -40,7 +40,7 @@ class RequestCountMiddleware:
             await self._app(scope, receive, note)
         finally:
             if status:
-                self._account.settle(1, Settlement.ANSWERED, str(status))
+                self._account.settle(1, EventOutcome.ANSWERED, str(status))
             else:
                 self._account.drop(1, DropReason.NO_ANSWER)
 

@@ -1,17 +1,18 @@
 """Account of a component, of all that it is given: received = emitted + dropped + refused + in flight."""
 
 from __future__ import annotations
-
-import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field
 from enum import StrEnum
 from types import TracebackType
 from typing import Self
+import threading
 
 
-class Settlement(StrEnum):
+class EventOutcome(StrEnum):
     """Outcome of an event, or of a request, that was received."""
 
     EMITTED = "emitted"
@@ -48,24 +49,24 @@ class RefusalReason(StrEnum):
     INTERRUPTED = "interrupted"
 
 
-OutcomeLabel = tuple[Settlement, str]
+OutcomeLabel = tuple[EventOutcome, str]
 """A settlement, and its output, reason or status code."""
 
 GATE_OUTCOMES: tuple[OutcomeLabel, ...] = (
-    (Settlement.EMITTED, Output.STREAM),
-    (Settlement.EMITTED, Output.QUARANTINE),
-    (Settlement.DROPPED, DropReason.REPEAT),
-    (Settlement.REFUSED, RefusalReason.BUSY),
-    (Settlement.REFUSED, RefusalReason.BATCH),
-    (Settlement.REFUSED, RefusalReason.REJECTED),
-    (Settlement.REFUSED, RefusalReason.NOT_WRITTEN),
-    (Settlement.REFUSED, RefusalReason.INTERRUPTED),
+    (EventOutcome.EMITTED, Output.STREAM),
+    (EventOutcome.EMITTED, Output.QUARANTINE),
+    (EventOutcome.DROPPED, DropReason.REPEAT),
+    (EventOutcome.REFUSED, RefusalReason.BUSY),
+    (EventOutcome.REFUSED, RefusalReason.BATCH),
+    (EventOutcome.REFUSED, RefusalReason.REJECTED),
+    (EventOutcome.REFUSED, RefusalReason.NOT_WRITTEN),
+    (EventOutcome.REFUSED, RefusalReason.INTERRUPTED),
 )
 VALIDATOR_OUTCOMES: tuple[OutcomeLabel, ...] = (
-    (Settlement.EMITTED, Output.STREAM),
-    (Settlement.EMITTED, Output.QUARANTINE),
-    (Settlement.REFUSED, RefusalReason.NOT_WRITTEN),
-    (Settlement.REFUSED, RefusalReason.INTERRUPTED),
+    (EventOutcome.EMITTED, Output.STREAM),
+    (EventOutcome.EMITTED, Output.QUARANTINE),
+    (EventOutcome.REFUSED, RefusalReason.NOT_WRITTEN),
+    (EventOutcome.REFUSED, RefusalReason.INTERRUPTED),
 )
 DELIVERY_OUTCOMES: tuple[OutcomeLabel, ...] = (
     (Settlement.EMITTED, Output.RECEIVER),
@@ -74,16 +75,19 @@ DELIVERY_OUTCOMES: tuple[OutcomeLabel, ...] = (
     (Settlement.REFUSED, RefusalReason.INTERRUPTED),
 )
 TAP_OUTCOMES: tuple[OutcomeLabel, ...] = (
-    (Settlement.EMITTED, Output.STAMPS),
-    (Settlement.REFUSED, RefusalReason.NOT_WRITTEN),
+    (EventOutcome.EMITTED, Output.STAMPS),
+    (EventOutcome.REFUSED, RefusalReason.NOT_WRITTEN),
 )
-REQUEST_OUTCOMES: tuple[OutcomeLabel, ...] = ((Settlement.ANSWERED, "200"), (Settlement.DROPPED, DropReason.NO_ANSWER))
+REQUEST_OUTCOMES: tuple[OutcomeLabel, ...] = (
+    (EventOutcome.ANSWERED, "200"),
+    (EventOutcome.DROPPED, DropReason.NO_ANSWER),
+)
 HTTP_TAP_OUTCOMES: tuple[OutcomeLabel, ...] = (
-    (Settlement.EMITTED, Output.STAMPS),
-    (Settlement.REFUSED, RefusalReason.REJECTED),
-    (Settlement.REFUSED, RefusalReason.UNKNOWN_NODE),
-    (Settlement.REFUSED, RefusalReason.NOT_WRITTEN),
-    (Settlement.REFUSED, RefusalReason.INTERRUPTED),
+    (EventOutcome.EMITTED, Output.STAMPS),
+    (EventOutcome.REFUSED, RefusalReason.REJECTED),
+    (EventOutcome.REFUSED, RefusalReason.UNKNOWN_NODE),
+    (EventOutcome.REFUSED, RefusalReason.NOT_WRITTEN),
+    (EventOutcome.REFUSED, RefusalReason.INTERRUPTED),
 )
 
 
@@ -99,7 +103,7 @@ class AccountSnapshot:
         """Number of those whose outcome is open."""
         return self.received - sum(self.settled.values())
 
-    def total(self, outcome: Settlement, label: str | None = None) -> int:
+    def total(self, outcome: EventOutcome, label: str | None = None) -> int:
         """Return the number with an outcome, of all its labels or of one."""
         return sum(count for (of, named), count in self.settled.items() if of is outcome and label in (None, named))
 
@@ -125,17 +129,17 @@ class Account:
 
     def emit(self, count: int, output: Output) -> None:
         """Settle as acknowledged by where it went."""
-        self.settle(count, Settlement.EMITTED, output)
+        self.settle(count, EventOutcome.EMITTED, output)
 
     def drop(self, count: int, reason: StrEnum) -> None:
         """Settle as passed over: nobody is asked to send it again."""
-        self.settle(count, Settlement.DROPPED, reason)
+        self.settle(count, EventOutcome.DROPPED, reason)
 
     def refuse(self, count: int, reason: RefusalReason) -> None:
         """Settle as given back to whoever has it."""
-        self.settle(count, Settlement.REFUSED, reason)
+        self.settle(count, EventOutcome.REFUSED, reason)
 
-    def settle(self, count: int, outcome: Settlement, label: str) -> None:
+    def settle(self, count: int, outcome: EventOutcome, label: str) -> None:
         """Settle so many with an outcome; none is no news."""
         if count:
             with self._lock:

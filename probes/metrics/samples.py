@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from hopwatch.probes.metrics import catalog
-from hopwatch.probes.metrics.account import AccountSnapshot, ComponentAccounts, Settlement
+from hopwatch.probes.metrics.account import AccountSnapshot, ComponentAccounts, EventOutcome
 from hopwatch.probes.metrics.metric import Metric, Sample
 
 _EVENTS: Final = {
-    Settlement.EMITTED: catalog.EMITTED_EVENTS,
-    Settlement.DROPPED: catalog.DROPPED_EVENTS,
-    Settlement.REFUSED: catalog.REFUSED_EVENTS,
+    EventOutcome.EMITTED: catalog.EMITTED_EVENTS,
+    EventOutcome.DROPPED: catalog.DROPPED_EVENTS,
+    EventOutcome.REFUSED: catalog.REFUSED_EVENTS,
 }
-_REQUESTS: Final = {Settlement.ANSWERED: catalog.ANSWERED_REQUESTS, Settlement.DROPPED: catalog.DROPPED_REQUESTS}
+_REQUESTS: Final = {EventOutcome.ANSWERED: catalog.ANSWERED_REQUESTS, EventOutcome.DROPPED: catalog.DROPPED_REQUESTS}
 
 
 def build_samples(accounts: ComponentAccounts, version: str) -> Iterator[Sample]:
@@ -33,7 +33,7 @@ def build_samples(accounts: ComponentAccounts, version: str) -> Iterator[Sample]
 
 
 def _settled_samples(
-    metrics: Mapping[Settlement, Metric], labels: tuple[str, ...], parts: AccountSnapshot
+    metrics: Mapping[EventOutcome, Metric], labels: tuple[str, ...], parts: AccountSnapshot
 ) -> Iterator[Sample]:
     for (outcome, label), count in parts.settled.items():
         yield Sample(metrics[outcome], (*labels, str(label)), count)

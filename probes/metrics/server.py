@@ -139,19 +139,31 @@ class MetricsServer(ThreadingHTTPServer):
                 self.shutdown_request(request)
                 return
         self._count(client_address, 1)
-        super().process_request(request, client_address)
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:
+            # No thread can start: its slot is free again, and the library reports the error and cuts the connection.
+            self._release(client_address)
+            raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - the library's
         """Answer, within the time that a connection has."""
         cut = threading.Timer(self._cut_after_s, _cut_connection, (request,))
         cut.daemon = True
-        cut.start()
         try:
+            cut.start()
             super().process_request_thread(request, client_address)
+        except RuntimeError:
+            # No thread can start for the timer, and without it a connection has no end.
+            self.handle_error(request, client_address)
+            self.shutdown_request(request)
         finally:
             cut.cancel()
-            self._count(client_address, -1)
-            self._free.release()
+            self._release(client_address)
+
+    def _release(self, client_address: tuple[str, int]) -> None:
+        self._count(client_address, -1)
+        self._free.release()
 
     def _count(self, client_address: tuple[str, int], change: int) -> None:
         with self._counting:

@@ -23,6 +23,7 @@ from hopwatch.probes.contract.segment import (
     encode_frame,
     folder_name,
 )
+from hopwatch.probes.folder_sync import sync_folder
 from hopwatch.probes.once_per_cause import OncePerCause
 
 SEGMENT_AGE_S: Final = 1.0
@@ -222,12 +223,3 @@ def measure_folder(folder: Path) -> int:
                 with suppress(FileNotFoundError):
                     total += entry.stat().st_size
     return total
-
-
-def sync_folder(folder: Path) -> None:
-    """Make new names in a folder durable."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

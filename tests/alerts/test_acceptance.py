@@ -183,7 +183,7 @@ def test_what_cannot_be_read_is_told() -> None:
 
 
 def test_the_heartbeat_fires_from_the_first_batch_and_never_ends() -> None:
-    """It is news once; its content moves on with the watermark, so that a stopped monitor is told from a quiet one."""
+    """The heartbeat is news once, and its content moves on with the watermark."""
     play = Play().push(0, 9).run(10)
     beats = [one for _, one in play.said if one.key == "heartbeat/ticket/*"]
     assert [one.is_news for one in beats] == [True] + [False] * 10

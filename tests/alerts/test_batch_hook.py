@@ -108,7 +108,7 @@ def test_what_is_remembered_is_read_back_as_it_was(engine: Engine, tmp_path: Pat
 
 
 def test_a_page_whose_windows_are_amended_to_unknown_says_so(engine: Engine, tmp_path: Path) -> None:
-    """However often its transaction is killed; nothing that is open or to be sent calls the messages lost."""
+    """After any kill, open and unsent alerts of windows amended to unknown no longer call messages lost."""
     play(MicroBatches(STREAM_CONFIGS, engine, follower=alerting()), tmp_path, crash_after_store=True)
     with engine.begin() as connection:
         (page,) = [one for one in history_queries.query_open_incidents(connection) if one.notification.key == PAGE]

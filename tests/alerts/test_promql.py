@@ -36,7 +36,7 @@ def test_what_is_not_is_noticed(query: str, expected: str) -> None:
 
 
 def test_metrics_of_a_query_are_found() -> None:
-    """However deep they stand in it."""
+    """Metrics are found at any depth of a query."""
     assert metrics("sum(rate(hopwatch_records_total[5m])) / hopwatch_store_up") == {
         "hopwatch_records_total",
         "hopwatch_store_up",

@@ -53,7 +53,7 @@ def test_defaults(name: str, threshold: float, for_windows: int, keep_windows: i
 
 
 def test_the_monitor_s_own_rules_are_of_no_stream() -> None:
-    """What is set aside looks back ten minutes; the heartbeat has nothing to look at."""
+    """The rule on records set aside looks back ten minutes, and the heartbeat has no period."""
     assert (parse_rule("", "set_aside").thresholds, parse_rule("", "set_aside").over_us) == ({"": 0.0}, 10 * MINUTE_US)
     assert parse_rule("", "heartbeat").thresholds == {"": 0.0}
 

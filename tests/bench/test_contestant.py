@@ -12,7 +12,7 @@ from bench.contestant import CORES, ContestantError, run
 
 
 def test_a_contestant_is_called_on_two_cores_and_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It gets its arguments and a folder of its own; its memory is seen, and the folder goes."""
+    """A contestant gets its arguments and a folder of its own; its memory is measured, and the folder deleted."""
     monkeypatch.setattr(contestant, "LOOK_S", 0.0)
     ran = run("tests.bench.contestants:tells", tmp_path, much="a lot")
     assert ran.result == {"much": "a lot", "is_folder": True, "cores": min(CORES, os.cpu_count() or 1)}

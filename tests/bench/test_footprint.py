@@ -16,7 +16,7 @@ MEGABYTE = 1024 * 1024
 
 
 def test_the_peak_keeps_the_most_that_was_seen(tmp_path: Path) -> None:
-    """What is let go of stays in the peak, of memory and of disk."""
+    """The peak keeps the largest memory and disk that were seen, also after they were freed."""
     peak, kept = Footprint(), tmp_path / "kept"
     kept.write_bytes(bytes(MEGABYTE))
     held = os.urandom(64 * MEGABYTE)

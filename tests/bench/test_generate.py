@@ -39,7 +39,7 @@ def test_parquet_holds_the_same_rows(little: GeneratedWork) -> None:
 
 
 def test_work_is_made_once(tmp_path: Path) -> None:
-    """What is there is taken; it is made anew where Parquet is asked for and was not made."""
+    """Existing work is reused, and made anew if Parquet is asked for and was not made."""
     work = Work(4_000)
     first = generate_work(work, tmp_path)
     stamp = first.manifest.stat().st_mtime_ns
@@ -56,7 +56,7 @@ def test_a_folder_that_spark_does_not_take_is_refused(tmp_path: Path, name: str)
 
 
 def test_a_disk_that_is_too_small_is_refused(tmp_path: Path) -> None:
-    """What is free, what is needed and what to do are told."""
+    """The error says how much disk is free, how much is needed, and what to do."""
     said = (
         r"GB free, the bench needs 1,000,000\.0 GB: name a larger disk with --scratch, or measure fewer --observations$"
     )
@@ -66,7 +66,7 @@ def test_a_disk_that_is_too_small_is_refused(tmp_path: Path) -> None:
 
 
 def test_parquet_needs_disk_too() -> None:
-    """What is needed grows with the observations, and with what is made of each."""
+    """The bytes needed grow with the observations, and with Parquet."""
     few, many = Work(4_000), Work(4_000_000)
     assert bytes_needed(many, with_parquet=False) > bytes_needed(few, with_parquet=False)
     extra = bytes_needed(many, with_parquet=True) - bytes_needed(many, with_parquet=False)

@@ -78,7 +78,7 @@ def test_each_folder_is_scored_at_the_threshold_of_the_others(data: Path, scorer
 
 
 def test_moved_scores_keep_their_order(tmp_path: Path) -> None:
-    """What was at the threshold is at zero, to the digits that are written."""
+    """Moved scores keep their order: the threshold is zero, to the digits that are written."""
     written, moved = tmp_path / "one.csv", tmp_path / "moved" / "one.csv"
     pd.DataFrame({"timestamp": ["a", "b", "c"], "score": [3.7611, 3.7612, 0.0]}).to_csv(written, index=False)
     nab.move(written, moved, 3.7612)

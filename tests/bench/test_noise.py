@@ -22,7 +22,7 @@ def struck(count: int) -> Iterator[Floats]:
 
 
 def test_counts_are_a_series_and_its_time() -> None:
-    """However many there are."""
+    """Counts are those of a week of the series, for any number of weeks."""
     for count in (1, 2):
         told = noise.count_outliers(struck(count), weeks=1)
         assert told["outliers_a_week"] == 1

@@ -30,7 +30,7 @@ def segments(little: GeneratedWork) -> list[Path]:
 
 
 def test_our_store_holds_what_is_there(little: GeneratedWork, engine: Engine) -> None:
-    """What the monitor makes of the spool agrees with the truth, all final and without a hole."""
+    """The monitor's results on the spool equal the truth, all final and without a hole."""
     run_once(engine, rules(little.work), segments(little))
     check_store(engine, little.work, little.truth())
 

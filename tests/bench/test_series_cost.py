@@ -89,7 +89,7 @@ def test_ratios_are_over_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 
 def test_a_chain_of_nodes_that_lose_adds_up() -> None:
-    """What a node has seen is what the next expects; what is lost is the sum of what they lose."""
+    """Each node expects as many as the one before it has seen, and the losses of nodes add up."""
     made = window("s0", ("a", "b", "c"), START_US, np.random.default_rng(1), is_lossy=True)
     assert [node.expected for node in made.nodes[1:]] == [node.seen for node in made.nodes[:-1]]
     assert made.lost == sum(node.loss for node in made.nodes) == made.known - made.delivered

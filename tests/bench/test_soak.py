@@ -18,7 +18,7 @@ RATES = st.floats(-1e6, 1e6)
 
 @given(RATES, RATES)
 def test_a_straight_line_has_its_slope(first: float, slope_per_h: float) -> None:
-    """Whatever came in the warm-up."""
+    """The slope of a straight line is found, whatever the samples of the warm-up are."""
     samples = [SoakSample(at_s, {"x: memory, MB": first + slope_per_h * at_s / 3_600}) for at_s in range(0, 3_601, 60)]
     odd = [
         one if one.at_s >= 3_600 * WARM_UP_RATIO else SoakSample(one.at_s, {"x: memory, MB": 1e9}) for one in samples

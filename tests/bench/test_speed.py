@@ -30,7 +30,7 @@ def test_a_peer_has_a_line_with_what_it_took(
 
 
 def test_a_peer_that_finds_something_else_has_no_line(little: GeneratedWork, tmp_path: Path) -> None:
-    """Where a window's file is missing, there is an error that says what differs instead of a rate."""
+    """A peer with another result is an error that says what differs, without a rate."""
     (duck,) = [peer for peer in PEERS if peer.who == "DuckDB"]
     (tmp_path / "parquet").mkdir()
     (tmp_path / "parquet" / "00000.parquet").symlink_to(little.parquet(0))

@@ -36,6 +36,6 @@ def test_a_terminal_gets_all_steps_with_their_time() -> None:
 
 
 def test_an_error_passes() -> None:
-    """What goes wrong in a step is not swallowed."""
+    """An error in a step is raised on."""
     with pytest.raises(KeyError):
         shown(is_terminal=True, error=KeyError)

@@ -38,7 +38,7 @@ def test_what_is_there_passes(there: dict[Key, Found]) -> None:
 
 
 def test_truth_is_kept_in_a_file(there: dict[Key, Found], tmp_path: Path) -> None:
-    """What was saved says the same."""
+    """A truth that was saved and loaded accepts the same results."""
     ExpectedResults.from_blocks(blocks(WORK)).save(tmp_path / "truth.npz")
     ExpectedResults.load(tmp_path / "truth.npz").check("numpy", there)
 

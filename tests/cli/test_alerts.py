@@ -110,7 +110,7 @@ def test_an_incident_is_taken_on_by_the_first(watched: Workspace, capsys: Captur
 
 
 def test_an_incident_that_came_again_is_taken_on_anew(watched: Workspace, capsys: Captured) -> None:
-    """Who took on the one before, under the same key, is done with it."""
+    """An acknowledgement ends with its incident; a later one under the same key needs its own."""
     assert alerts(watched, "ack", PAGE, "--by", "ann") == 0
     engine = dialect.create_engine(watched.store_url)
     incidents = tables.alert_incidents
@@ -123,7 +123,7 @@ def test_an_incident_that_came_again_is_taken_on_anew(watched: Workspace, capsys
 
 
 def test_the_heartbeat_is_shown_apart(watched: Workspace, capsys: Captured) -> None:
-    """It says that all is well, and is no incident: behind the others, on a line of its own."""
+    """A heartbeat is no incident: it comes after the others, on a line of its own."""
     assert alerts(watched, "list", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert [one["key"] for one in told["heartbeats"]] == ["heartbeat/ticket/*"]
@@ -159,7 +159,7 @@ def test_who_takes_it_on_is_the_user(watched: Workspace, capsys: Captured, monke
 
 
 def test_a_heartbeat_is_not_taken_on(watched: Workspace, capsys: Captured) -> None:
-    """It says that all is well: there is nothing to acknowledge, and nothing is noted."""
+    """A heartbeat cannot be acknowledged, and nothing is noted."""
     assert alerts(watched, "ack", "heartbeat/ticket/*", "--by", "ann") == 2
     assert capsys.readouterr().err == (
         "hopwatch: 'heartbeat/ticket/*' is the heartbeat, which stands while all is well, "
@@ -190,7 +190,7 @@ def test_a_key_may_be_as_a_receiver_shows_it(
 
 
 def test_what_would_steer_a_terminal_is_refused(watched: Workspace, capsys: Captured) -> None:
-    """Whatever is noted is shown to others."""
+    """A note with control characters is refused, as others are shown it."""
     assert alerts(watched, "ack", PAGE, "--note", "\x1b[2J") == 2
     assert capsys.readouterr().err == "hopwatch: --by and --note are one line of printable text, got '\\x1b[2J'\n"
 
@@ -221,7 +221,7 @@ def test_what_was_told_is_kept(watched: Workspace, capsys: Captured) -> None:
 
 
 def test_how_a_channel_failed_is_shown(watched: Workspace, capsys: Captured) -> None:
-    """How often, and how the last time."""
+    """A failed delivery is shown with its number of tries and its last error."""
     engine = dialect.create_engine(watched.store_url)
     for delivery in outbox.query_due(engine, 0, channel="pager"):
         outbox.mark_failed(engine, delivery, "HTTP 503", 0)
@@ -243,7 +243,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, **outcomes: Outcome) -> dict[str, Re
 def test_a_test_goes_through_all_channels(
     workspace: Workspace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says that it is one, begins and ends, and is an incident of its own; no store is needed, and none made."""
+    """A test goes to all channels as an incident of its own, begins and ends, and needs no store."""
     workspace.configure()
     receivers = opened(monkeypatch, chat=Accepted(), pager=Accepted())
     assert alerts(workspace, "test", "--severity", "ticket") == 0

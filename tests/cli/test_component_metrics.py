@@ -80,7 +80,7 @@ def test_the_gate_accounts_for_events_and_requests() -> None:
 
 
 def test_the_page_is_at_no_port_of_the_gate() -> None:
-    """Who may send events may not read figures of all streams."""
+    """The gate's port has no page of metrics, as senders may not read figures of all streams."""
     assert AtEntrance().ask("GET", "/metrics").status_code == 404
 
 

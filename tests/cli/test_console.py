@@ -63,7 +63,7 @@ def test_a_text_for_a_file_keeps_its_lines(capsys: pytest.CaptureFixture[str]) -
 def test_bytes_are_exact_for_a_program_and_a_text_on_a_terminal(
     capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is no UTF-8 is shown byte by byte there."""
+    """Bytes are exact in a pipe; on a terminal, those that are no UTF-8 are shown as escapes."""
     console.emit_bytes(b"\x1b[2J\xff\n")
     assert capfdbinary.readouterr().out == b"\x1b[2J\xff\n"
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
@@ -107,7 +107,7 @@ def test_json_says_what_it_was_given_without_controls(value: object) -> None:
 
 
 def test_json_is_one_value_with_a_line_end(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is written can be read back, letters of all alphabets as they are."""
+    """JSON is one value with a line end, and letters of all alphabets stay as they are."""
     console.emit_json({"node": "größe", "ratio": None})
     out = capsys.readouterr().out
     assert json.loads(out) == {"node": "größe", "ratio": None}

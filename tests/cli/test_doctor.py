@@ -144,7 +144,7 @@ def test_alerts_that_somebody_hears_are_well(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_where_no_rule_is_in_force_nobody_need_be_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It was asked for."""
+    """A configuration without alerts is in order without channels."""
     place = Workspace(tmp_path).configure(CONFIGURATION + "[alerts]\nenabled = false\n").watch(*one_of_ten_lost())
     assert place.run("doctor") == 0
     assert "OK   alerts     no rule is in force: nothing is notified\n" in capsys.readouterr().out
@@ -257,7 +257,7 @@ def test_where_nothing_was_read_it_is_said(workspace: Workspace, capsys: pytest.
 
 
 def test_a_stream_of_which_nothing_was_read_is_named(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where others have windows."""
+    """A stream without windows is named in a note where others have windows."""
     workspace.configure(CONFIGURATION + '[streams.bills]\npath = "a -> b"\n').watch(*one_of_ten_lost())
     assert data_of(workspace, capsys) == [
         ("NOTE", "bills has no window: no message of it was read, so that nothing is known of its loss and lag")
@@ -274,7 +274,7 @@ def data_of(place: Workspace, capsys: pytest.CaptureFixture[str]) -> list[tuple[
 
 
 def test_data_that_is_in_order_is_said_to_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where a loss is a loss, and nothing hides one."""
+    """Data of a stream is in order if nothing was set aside, dropped or out of place."""
     place = Workspace(tmp_path).configure().watch(*one_of_ten_lost())
     told = "nothing was set aside or dropped in the last hour, and no message was seen out of place"
     assert data_of(place, capsys) == [("OK", told)]

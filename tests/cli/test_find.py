@@ -183,7 +183,7 @@ def test_a_message_that_may_be_lost_inside_a_node_was_not_seen_leaving(workspace
 
 
 def test_a_message_that_was_lost_at_a_branch_was_seen_leaving(workspace: Workspace, capsys: Captured) -> None:
-    """It left a, and neither of the ways behind it has seen it."""
+    """A message lost at a branch left the first node, and was seen at none of those behind it."""
     workspace.configure(workspace.config.read_text().replace("a -> b", "a -> b | c"))
     told = closing_batches(seq=1, nodes=("a", "b")), closing_batches(seq=1, nodes=("c",))
     workspace.watch(

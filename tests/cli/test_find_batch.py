@@ -137,7 +137,7 @@ def test_thousands_of_ids_are_looked_for_at_once(workspace: Workspace, capsys: C
 
 
 def test_memory_has_a_bound(watched: Workspace, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is beyond it is told to be left out."""
+    """Messages beyond the bound are left out, and the output says so."""
     monkeypatch.setattr(fates, "MAX_MESSAGES", 1)
     watched.run("find", "--ids-from", str(_file(watched, "order-1\norder-2\n")))
     assert "ask for fewer ids at once" in capsys.readouterr().err
@@ -168,7 +168,7 @@ def test_a_file_that_cannot_be_says_why(
 
 
 def test_no_id_is_no_id(watched: Workspace, capsys: Captured) -> None:
-    """It would be looked for as the hash of an empty text, and found nowhere."""
+    """An empty id is refused with exit code 2."""
     assert watched.run("find", "") == 2
     assert capsys.readouterr().err == "hopwatch: the id is empty: name one, as the message was given it\n"
 

@@ -211,7 +211,7 @@ def test_folders_that_are_there_need_no_word(file: Path, capsys: Captured) -> No
 
 @pytest.mark.usefixtures("piped")
 def test_a_stream_of_one_node_is_taken_with_a_word(file: Path, capsys: Captured) -> None:
-    """It can be meant: between its two stamps a node loses, too. A slip would show as no loss for ever."""
+    """A stream of one node is configured, and a note says which loss it cannot show."""
     (file.parent / "var" / "spool").mkdir(parents=True)
     assert run(file, "--stream", "x=a -> b", "--stream", "bills=a") == 0
     assert [line for line in notes(capsys.readouterr().err) if line] == [
@@ -224,7 +224,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 
 @given(st.dictionaries(TEXTS, st.lists(TEXTS, min_size=1, max_size=3), min_size=1, max_size=3), TEXTS, TEXTS)
 def test_what_is_written_says_what_was_asked(chains: dict[str, list[str]], transport: str, store: str) -> None:
-    """Whatever characters it has, TOML reads it back."""
+    """The written configuration is read back as it was asked for, whatever characters it has."""
     told = tomllib.loads(init.format_configuration(chains, transport, store))
     assert (told["transport"]["url"], told["store"]["url"]) == (transport, store)
     paths = {name: of["path"] if isinstance(of["path"], list) else [of["path"]] for name, of in told["streams"].items()}

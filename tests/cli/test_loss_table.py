@@ -124,7 +124,7 @@ def test_several_windows_are_listed_and_the_last_is_drawn() -> None:
 
 
 def test_what_is_still_coming_in_is_listed_and_not_drawn() -> None:
-    """It would look healed, below a loss: the newest window that was judged is told in full."""
+    """A window that is still open is listed, and the newest judged window is drawn."""
     lossy = window(verdict="LOSSY", lost=3, loss_ratio=0.3)
     coming = window(window_start="2026-01-01T00:01:00Z", status="OPEN", verdict=None, known=4, delivered=2)
     text = drawn(told(lossy, coming))
@@ -134,7 +134,7 @@ def test_what_is_still_coming_in_is_listed_and_not_drawn() -> None:
 
 
 def test_a_minute_in_which_nothing_happened_is_listed_and_not_drawn() -> None:
-    """What is drawn is the last window with messages; one without is drawn when there is no other."""
+    """The last window with messages is drawn; one without is drawn if there is no other."""
     idle = window(known=0, delivered=0, verdict="IDLE", window_start="2026-01-01T00:01:00Z")
     assert "orders  2026-01-01 00:00Z  FINAL  CLEAN" in drawn(told(window(), idle))
     assert "orders  2026-01-01 00:01Z  FINAL  IDLE" in drawn(told(idle))
@@ -170,7 +170,7 @@ def test_a_moment_that_is_past_is_promised_to_nobody() -> None:
 
 
 def test_a_window_of_no_stream_that_is_configured_or_of_no_year_says_no_time() -> None:
-    """Who knows no terms, or a clock that was broken, can promise nothing."""
+    """A window without a configured stream or a valid year has no time at which it is final."""
     assert "final at" not in drawn(told(window(status="OPEN"), stream="gone"))
     assert "final at" not in drawn(told(window(status="OPEN", window_start="253402300800000000 µs since 1970")))
     assert "final at" not in drawn(told(window(status="OPEN", window_start="9999-12-31T23:59:00Z")))
@@ -187,7 +187,7 @@ def test_five_lost_ids_of_a_node_are_told() -> None:
 
 
 def test_ids_of_what_is_not_known_to_be_lost_are_missing() -> None:
-    """Where the lower bound of a node's loss is less than the loss; without ids there is no line."""
+    """Ids of a node whose loss is not sure are shown as missing, and without ids there is no line."""
     unsure = node("b", loss=7, loss_lower=0, loss_upper=None, lost_ids=["x"])
     text = drawn(told(window(node("a", loss=3), unsure, verdict="UNKNOWN")))
     assert "missing at b, 1 of 7:\n    x\n" in text
@@ -217,7 +217,7 @@ def test_slowest_messages_are_told_where_it_took_longest() -> None:
 
 
 def test_slowest_messages_of_equal_nodes_are_those_of_the_last() -> None:
-    """It is told once, and nothing where nothing was kept or nothing left; a node may have no time inside."""
+    """The slowest messages of equal nodes are shown once, for the last; without kept messages nothing is shown."""
     text = drawn(told(window(node("a", **lags(7, 3, "x")), node("b", **lags(7, 3, "y")))))
     assert text.count("slowest at") == text.count("slowest at b, by lag out:\n    7 µs  y\n") == 1
     assert "slowest" not in drawn(told(window(node("a", **lags(7, 3)), node("b", lag_out_us=LAG, inside_us=LAG))))
@@ -231,7 +231,7 @@ def test_end_to_end_lag_is_told_by_its_quantiles() -> None:
 
 
 def test_end_to_end_adds_up_in_words() -> None:
-    """What was stopped stands between what was delivered and what was lost; zeroes are left out."""
+    """Messages that were stopped stand between those delivered and those lost; zeroes are left out."""
     text = drawn(told(window(known=1_010, filtered=1, rejected=2, in_flight=3, recovered=4, lost=5, loss_ratio=None)))
     counts = "10 delivered, 1 filtered, 2 rejected, 3 in flight, 4 recovered, 5 lost (\u2013)"
     assert f"end to end: 1,010 known, {counts}" in text

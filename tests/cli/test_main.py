@@ -124,7 +124,7 @@ def test_who_asks_for_nothing_gets_the_help(arguments: list[str], capsys: pytest
 
 @pytest.mark.parametrize("name", ["", *commands.COMMANDS])
 def test_no_line_of_a_list_of_commands_is_cut(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """What a command does is told in the width of a terminal."""
+    """Descriptions of commands fit the width of a terminal."""
     assert main([*name.split(), "--help"]) == 0
     _, _, listed = capsys.readouterr().out.partition("Commands:")
     assert "..." not in listed
@@ -178,7 +178,7 @@ def test_interrupted_while_a_command_is_imported_is_130(monkeypatch: pytest.Monk
 def test_a_package_that_is_not_installed_is_named(
     ended_by: Callable[[BaseException], int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Who installed the probes only is told what else to install."""
+    """The error for a missing package names the extra to install."""
     assert ended_by(ModuleNotFoundError("No module named 'pyspark'", name="pyspark.sql")) == DependencyError.exit_code
     told = "hopwatch: the Python package 'pyspark.sql' is not installed: pip install 'hopwatch[monitor,demo]'\n"
     assert capsys.readouterr().err == told

@@ -93,7 +93,7 @@ def test_a_configuration_without_streams_is_a_problem(file: Path, capsys: pytest
 
 
 def test_variables_count(file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the monitor would run with is what is checked, so a wrong variable is told."""
+    """Environment variables are checked as the monitor would use them."""
     file.write_text(GOOD)
     monkeypatch.setenv("HOPWATCH_STREAMS__ORDERS__SHARDS", "0")
     assert main(["pathway", "check", str(file)]) == 2

@@ -186,7 +186,7 @@ def test_those_with_a_reason_are_sent_together(place: Place, capsys: Captured) -
 
 
 def test_what_has_no_id_or_time_of_its_own_does_not_enter(place: Place, capsys: Captured) -> None:
-    """It would enter as something that it is not; nor does another event under an id that entered."""
+    """Events without an id or time of their own are refused, and so are others under an id that entered."""
     own = ids.format_uuid(generate_id(time.time_ns() // 1_000))
     sent = [
         SentEvent("order-7", time.time_ns() // 1_000, orjson.dumps(GOOD)),
@@ -217,7 +217,7 @@ def test_what_is_held_is_not_hidden_by_another_event_under_its_id(place: Place, 
 
 
 def test_an_old_event_keeps_its_time(place: Place, capsys: Captured) -> None:
-    """It is as old when it is sent in again, and enters once it may be."""
+    """An old event keeps its time when it is replayed, and enters once its age is allowed."""
     then_us = time.time_ns() // 1_000 - 72 * 3_600 * 1_000_000
     place.send_all([SentEvent(ids.format_uuid(generate_id(then_us)), None, orjson.dumps(GOOD))])
     assert place.run("replay", "--all") == 1

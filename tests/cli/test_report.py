@@ -320,7 +320,7 @@ def test_what_nobody_can_know_is_held_against_nobody(workspace: Workspace, capsy
 
 
 def test_drops_of_a_probe_are_no_sure_loss(workspace: Workspace) -> None:
-    """They raise the upper bound alone."""
+    """Drops of a probe raise the upper bound of loss alone."""
     drops = (Drop(START_MS, 5, "queue full"),)
     workspace.watch(observation_batch([1], drops=drops), observation_batch([1], "b"), *closing_batches(seq=1))
     assert workspace.run("report", "--fail-on-loss", "0") == 0

@@ -130,7 +130,7 @@ def test_without_java_nothing_is_started(
 
 
 def test_once_tells_of_a_spool_that_is_not_there(workspace: Workspace, capsys: Captured) -> None:
-    """It reads what is there, and a folder that is not there is rather misspelt."""
+    """With ``--once`` a missing spool is an error with the path."""
     assert refusal(workspace, capsys, 3, "--once") == (
         f"the spool {workspace.folder}/spool is a folder that probes write to, got nothing: "
         "start a probe with this sink, or correct [transport] url"
@@ -141,7 +141,7 @@ def test_once_tells_of_a_spool_that_is_not_there(workspace: Workspace, capsys: C
 def test_a_stream_that_starts_before_the_first_probe_makes_the_spool_and_waits(
     workspace: Workspace, capsys: Captured
 ) -> None:
-    """It says so before Spark starts, with the sink that a probe needs; the folder is made as a probe makes it."""
+    """A stream that starts before its first probe makes the spool as a probe would, and says which sink to use."""
     workspace.run("run")
     (workspace.folder / "a-probe's").mkdir()
     assert (workspace.folder / "spool").stat().st_mode == (workspace.folder / "a-probe's").stat().st_mode
@@ -211,7 +211,7 @@ def test_a_spool_that_cannot_be_made_is_told(workspace: Workspace, capsys: Captu
 
 @pytest.mark.parametrize("flags", FORMS, ids=str)
 def test_a_spool_that_is_a_file_is_told(flags: list[str], workspace: Workspace, capsys: Captured) -> None:
-    """Whatever is in it."""
+    """A spool that is a file is an error, whatever is in it."""
     (workspace.folder / "spool").write_text("HWSP1\n")
     assert "is a folder that probes write to, got a file" in refusal(workspace, capsys, 3, *flags)
 
@@ -231,7 +231,7 @@ def test_a_spool_that_cannot_be_written_is_told(open_folder: Path, capsys: Captu
 
 @pytest.mark.parametrize("flags", FORMS, ids=str)
 def test_a_second_monitor_is_refused(flags: list[str], ready: Workspace, capsys: Captured) -> None:
-    """It starts nothing while the first one holds the store."""
+    """A second monitor exits with an error while the first one holds the store."""
     with dialect.lock_store(ready.store_url):
         told = refusal(ready, capsys, 3, *flags)
     assert told == (
@@ -355,7 +355,7 @@ def test_a_stream_that_ctrl_c_ends_while_spark_starts_notes_it(
 
 
 def test_a_stream_that_fails_notes_no_stop(ready: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was not stopped by anybody."""
+    """A stream that fails is not noted as stopped."""
 
     def fail(*_: object) -> None:
         raise TransportError("the spool is gone")
@@ -367,7 +367,7 @@ def test_a_stream_that_fails_notes_no_stop(ready: Workspace, monkeypatch: pytest
 
 
 def test_what_is_logged_goes_to_stderr(ready: Workspace, capsys: Captured) -> None:
-    """What a dispatcher has to say too; stdout is for data."""
+    """Logs go to stderr, those of a dispatcher too, as stdout is for data."""
     engine = dialect.create_engine(ready.store_url)
     schema.prepare_store(engine)
     put(engine, notification(), channels=("old",))
@@ -397,7 +397,7 @@ def query(**answers: Any) -> Any:  # noqa: ANN401 - a query of Spark's, as far a
 
 
 def test_a_stream_that_runs_raises_nothing(place: job.JobContext) -> None:
-    """It is asked twice a second."""
+    """A running stream raises no error."""
     run._raise_failure(query(), place)
 
 

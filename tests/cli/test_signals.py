@@ -22,7 +22,7 @@ def test_a_signal_sets_the_wish_and_handlers_come_back(number: signal.Signals) -
 
 
 def test_a_signal_in_the_midst_of_another_waits_for_nothing() -> None:
-    """It finds the lock of the event held by the handler that it interrupts, and leaves it alone."""
+    """A signal within the handler of another leaves the held lock of the event alone."""
 
     class Interrupted(Event):
         calls = 0

@@ -123,7 +123,7 @@ def test_brokers_that_do_not_answer_are_told_in_words(
 
 
 def test_a_folder_is_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What to do is another thing than of a file that nobody may read."""
+    """A folder is refused with advice of its own."""
     assert main(["tap", *asked(tmp_path, str(tmp_path))]) == 3
     assert capsys.readouterr().err == f"hopwatch: {tmp_path} cannot be read: Is a directory: name a file\n"
 

@@ -243,7 +243,7 @@ def strings(told: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
 def test_nothing_that_a_stranger_wrote_reaches_a_terminal_raw(
     command: str, given: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
-    """What is printed has no control but line ends, and the text is there to be read."""
+    """Untrusted text is printed without control characters, but for line ends."""
     monkeypatch.setenv("COLUMNS", "1000")
     assert called(command, given) in {0, 1, 2, 3}
     out, err = capsys.readouterr()
@@ -254,7 +254,7 @@ def test_nothing_that_a_stranger_wrote_reaches_a_terminal_raw(
 
 @pytest.mark.parametrize("command", [name for name in CALLS if "--json" in flags(name)])
 def test_json_is_exact_and_steers_no_terminal_either(command: str, given: dict[str, str], capsys: Captured) -> None:
-    """Whoever reads it has what the stranger wrote, letter by letter; C1, DEL and bidi controls are escapes in it."""
+    """JSON has untrusted text letter by letter, with C1, DEL and bidi controls as escapes."""
     called(command, given, "--json")
     out, err = capsys.readouterr()
     assert controls(out + err) == set()

@@ -86,13 +86,13 @@ def test_what_cannot_be_asked_for_exits_with_2(
 def test_outputs_that_cannot_be_exit_with_2(
     registered: Path, capsys: pytest.CaptureFixture[str], to: str, keys: str, told: str
 ) -> None:
-    """They are topics of one cluster."""
+    """Outputs must be topics of one cluster, or the command exits with 2."""
     assert main(asked(registered, to=to, keys=keys)) == 2
     assert capsys.readouterr().err.startswith(f"hopwatch: {told.format(folder=registered)}")
 
 
 def test_a_subject_without_a_schema_exits_with_2(registered: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It says how to register one."""
+    """A subject without a schema is an error that says how to register one."""
     assert main(asked(registered, keys='subject = "others"')) == 2
     told = "the subject 'others' has no schema: register it with hopwatch schema register --subject others FILE"
     assert capsys.readouterr() == ("", f"hopwatch: {told}\n")
@@ -105,7 +105,7 @@ def test_a_store_that_is_not_there_exits_with_3(tmp_path: Path, capsys: pytest.C
 
 
 def test_brokers_that_do_not_answer_exit_with_3(registered: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """When it starts; later on it waits for them."""
+    """At the start, brokers that do not answer are an error with exit code 3."""
     assert main(asked(registered)) == 3
     (line,) = capsys.readouterr().err.splitlines()
     assert "the topic raw at 127.0.0.1:1 cannot be reached: " in line

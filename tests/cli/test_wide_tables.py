@@ -49,7 +49,7 @@ FIGURES = st.lists(st.tuples(NAMES, st.integers(0, 10**12).map("{:,}".format)), 
 
 @given(FIGURES, st.integers(80, 200))
 def test_no_line_is_wider_than_the_terminal(figures: list[tuple[str, str]], width: int) -> None:
-    """However many nodes there are and whatever their names; each figure stands there whole, in every row."""
+    """No line is wider than the terminal, for any nodes, and each figure is whole in every row."""
     lines = drawn(table_of(figures), width)
     assert max(map(cell_len, lines)) <= width
     words = [word for line in lines for word in line.split()]

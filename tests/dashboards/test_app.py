@@ -189,7 +189,7 @@ def test_every_page_says_that_the_monitor_stands_still(page: PageName, tmp_path:
 
 
 def test_hostile_names_are_text_everywhere(tmp_path: Path) -> None:
-    """Whatever a name means to HTML or Markdown, no page takes it for that."""
+    """Names with HTML or Markdown in them are plain text on every page."""
     windows = [one for name in HOSTILE for one in build_windows(3, stream=name, names=HOSTILE, lost={HOSTILE[0]: 5})]
     fill(store_url(tmp_path), *windows)
     over = open_page(store_url(tmp_path))

@@ -134,7 +134,7 @@ def test_an_address_has_so_many_connections() -> None:
 
 
 def test_all_together_have_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever they are."""
+    """All clients together have a bounded number of connections."""
     monkeypatch.setattr(connections, "MAX_CONNECTIONS", 1)
 
     async def run() -> None:

@@ -18,7 +18,7 @@ FIXED = NEWEST | {"from": "2026-01-01T00:10:00Z", "to": "2026-01-01T00:12:00Z"}
 
 @pytest.mark.parametrize("told", ["America", "x" * 5_000, "../etc", "Nowhere/Else", ""])
 def test_a_zone_that_is_none_is_utc(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever a browser tells: a folder of zones, a name that is no file's, nothing."""
+    """Any name that is no time zone is read as UTC."""
     monkeypatch.setattr(st, "context", SimpleNamespace(timezone=told))
     assert context.read_zone(PageAddress(zone=Zone.LOCAL)) is UTC
 

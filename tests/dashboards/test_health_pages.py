@@ -79,7 +79,7 @@ def test_an_empty_store_has_nothing_of_it(page: str, expected: str, tmp_path: Pa
 
 
 def test_what_cannot_be_read_is_told_before_anything_was_read(tmp_path: Path) -> None:
-    """When every record that came is set aside no window is there, and the page says why."""
+    """If every record was set aside, the page says why, though no window is there."""
     engine = fill(store_url(tmp_path), pathways={"orders": chain("a", "b")})
     health_data.write(engine, set_aside=[health_data.record(reason="unknown_schema")])
     told = plain(read_page(open_page(store_url(tmp_path), page="quality")))
@@ -120,7 +120,7 @@ def test_instances_that_need_a_person_come_first(healthy: Engine, tmp_path: Path
 
 
 def test_a_row_tells_books_holes_drops_and_clock(healthy: Engine, tmp_path: Path) -> None:
-    """What was read of what is due, what is missing and where, drops by cause, and how far a clock is ahead."""
+    """The row of an instance has records read and due, gaps, drops by cause, and how far its clock is ahead."""
     tallies = InstanceCounts(62, 2, 6_000, 20, 14, 3)
     health_data.write(healthy, health_data.holed(tallies=tallies, skew_us=4_200_000))
     row = plain(read_page(open_page(store_url(tmp_path), page="probes")))
@@ -144,7 +144,7 @@ def test_one_that_is_silent_is_marked_by_what_the_monitor_has_read(healthy: Engi
 
 
 def test_a_clock_that_is_behind_is_told_from_silence(healthy: Engine, tmp_path: Path) -> None:
-    """It was heard just now, and what it tells is old."""
+    """An instance heard just now with old reports is shown as such, and not as silent."""
     health_data.write(healthy, health_data.book(told_ago_s=120, last_arrival_us=health_data.WATERMARK_US - 3_000_000))
     assert "it was heard 3 s ago, and reported up to 2 min 0 s ago" in read_page(
         open_page(store_url(tmp_path), page="probes")
@@ -185,7 +185,7 @@ def test_thousands_of_instances_are_told_in_parts(healthy: Engine, tmp_path: Pat
 
 
 def test_a_search_that_finds_nothing_says_so(healthy: Engine, tmp_path: Path) -> None:
-    """What means something to a pattern is searched for as it is."""
+    """A search without a result says so, and wildcards are searched for as they are."""
     health_data.write(healthy, health_data.book())
     tested = open_page(store_url(tmp_path), page="probes", find="%")
     assert "no instance has '%'" in read_page(tested).replace("\\", "")
@@ -271,7 +271,7 @@ def test_what_is_not_told_is_there_with_why(healthy: Engine, tmp_path: Path) -> 
 
 
 def test_a_heartbeat_is_no_incident(healthy: Engine, tmp_path: Path) -> None:
-    """It stands as long as all is well."""
+    """A heartbeat is not listed as an incident."""
     key = "heartbeat/ticket/*"
     beat = notification(key=key, kind=AlertKind.HEARTBEAT, rule="heartbeat", severity=Severity.TICKET, alerts=())
     health_data.fire(healthy, beat, channels=("dead-man",))
@@ -313,7 +313,7 @@ def test_one_stream_may_be_looked_at(tmp_path: Path) -> None:
 
 
 def test_what_is_set_aside_is_told_by_reason_with_where_the_bytes_are(healthy: Engine, tmp_path: Path) -> None:
-    """How many in the range and ever, what the reason means, path, position, length and message of the newest."""
+    """Records set aside are listed by reason, with counts, meaning, path, position, length and the newest message."""
     old = [health_data.record(n, arrival_us=at(-300)) for n in range(3)]
     health_data.write(healthy, set_aside=[*old, health_data.record(217)])
     row = plain(read_page(open_page(store_url(tmp_path), page="quality")))
@@ -325,7 +325,7 @@ def test_what_is_set_aside_is_told_by_reason_with_where_the_bytes_are(healthy: E
 
 
 def test_names_that_are_not_declared_are_told_with_the_nearest_and_the_probe(healthy: Engine, tmp_path: Path) -> None:
-    """Whatever the probe is called; of a stream and of a node."""
+    """An undeclared stream or node is listed with the nearest declared name and the probe, as plain text."""
     sent = [SendingInstance("orders", "c", "<b>p</b>", at(0)), SendingInstance("oders", "a", "h-1", at(0))]
     records = [
         health_data.record(n, reason=("unknown_node", "unknown_stream")[n], message="why", sender=one)
@@ -404,7 +404,7 @@ def test_when_the_store_goes_away_the_last_that_was_known_stays(
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_store_that_was_down_from_the_start_is_told(page: str, healthy: Engine, tmp_path: Path) -> None:
-    """What was never read of a page is told, while the others are known."""
+    """A page that was never read says that the store is down, while other pages are known."""
     healthy.dispose()
     now = clock()
     answers = QueryCache(store_url(tmp_path), now)

@@ -77,7 +77,7 @@ def test_figures_of_alerts_have_their_units(number: float, unit: Unit, told: str
     [(Unit.RATIO, 0.01, "at most 1.00%"), (Unit.MINUTES, 15.0, "less than 15 min"), (Unit.SCORE, 0.0, texts.NONE)],
 )
 def test_what_is_expected_is_said(unit: Unit, threshold: float, told: str) -> None:
-    """What is over it, or has lasted so long, fires; of a score the words say it."""
+    """The threshold of an alert is shown in its unit."""
     assert incidents.build_place(alert(unit=unit, threshold=threshold), UTC).expected == told
 
 
@@ -103,7 +103,7 @@ def test_pages_come_before_tickets_and_the_oldest_first() -> None:
 def test_each_end_is_of_one_incident_and_each_that_lasts_is_there(
     said: list[tuple[str, bool]], lasting: set[str]
 ) -> None:
-    """However much of the beginning a range has cut off; none is told twice."""
+    """Each end belongs to one incident, and each incident is listed once, wherever the range begins."""
     told = []
     for number, (key, is_end) in enumerate(said):
         made = notification(key=key, since_us=at(number))

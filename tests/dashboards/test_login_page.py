@@ -53,13 +53,13 @@ def test_who_is_let_in(user: dict[str, Any], told: str) -> None:
 
 
 def test_without_a_list_the_provider_decides() -> None:
-    """Whoever it lets in is let in."""
+    """Without a list, everybody whom the provider lets in is let in."""
     assert explain_refusal({}, ()) == ""
 
 
 @given(st.emails())
 def test_nobody_else_is_let_in(email: str) -> None:
-    """Whatever the address, only those of the list and of its domains come in."""
+    """Only addresses of the list and of its domains are let in."""
     is_theirs = email.lower() == GUEST or email.lower().endswith("@host.example")
     assert (explain_refusal({"email": email}, ALLOWED) == "") is is_theirs
 
@@ -86,7 +86,7 @@ def test_streamlit_is_told_all_that_it_wants(tmp_path: Path) -> None:
 
 
 def test_a_login_that_streamlit_was_not_told_of_is_refused(tmp_path: Path) -> None:
-    """Whoever starts the app another way does not open it to everybody."""
+    """A login of which Streamlit was not told is refused with a configuration error."""
     login_page.check_login(None)
     with pytest.raises(ConfigurationError, match=r"a \[dashboard.login\] that this dashboard was not started with"):
         login_page.check_login(login(tmp_path))

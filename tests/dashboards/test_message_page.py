@@ -55,7 +55,7 @@ def test_without_a_store_it_says_how_to_begin(tmp_path: Path) -> None:
 
 
 def test_without_an_id_it_says_what_one_is(tmp_path: Path) -> None:
-    """Whatever form hopwatch find takes."""
+    """Without an id the page lists the forms of ids."""
     fill(store_url(tmp_path), *build_windows(2))
     assert "An id is a UUID, 32 hexadecimal digits, a number, or the text" in read_page(
         open_page(store_url(tmp_path), page="message")
@@ -82,7 +82,7 @@ def test_a_lost_message_says_where_and_leads_to_its_window(written: str, tmp_pat
 
 
 def test_digits_that_are_a_number_too_are_both(tmp_path: Path) -> None:
-    """What hopwatch find takes them for, each with a journey of its own."""
+    """Digits that are a hexadecimal id and a number, too, are searched for as both."""
     told = read_page(found(watched(tmp_path, observation_batch([10, 16])), f"{16:032x}"))
     assert told.index(f">{16:032x}<") < told.index(f">{10:032x}<")
 
@@ -104,7 +104,7 @@ def test_a_message_that_was_stopped_says_why(outcome: bytes, word: str, tmp_path
 
 
 def test_clocks_that_differ_are_told_and_the_order_is_that_of_the_pathway(tmp_path: Path) -> None:
-    """What lies before the stamp before it is negative, and never 0."""
+    """A stamp before the preceding one has a negative time, and stamps are in the order of the pathway."""
     early = observation_batch([0], "b", lag_in_us=pack_lags(-9_000), lag_out_us=pack_lags(-8_000))
     told = read_page(found(watched(tmp_path, observation_batch([0]), early, *closing_batches(seq=1)), "0"))
     assert "-11.0 ms, clocks differ" in told
@@ -123,7 +123,7 @@ def test_the_journey_of_a_lost_message_outlives_its_segments(tmp_path: Path) -> 
 
 
 def test_of_very_many_stamps_of_a_lost_message_some_are_kept(tmp_path: Path) -> None:
-    """They still say where it was lost, and the page how many there were."""
+    """Of many stamps of a lost message some are kept, and the page says how many there were."""
     alone = {"lag_in_us": pack_lags(1_500), "lag_out_us": b""}
     place = watched(
         tmp_path, observation_batch([9] * 300), observation_batch([9], "b", **alone), *closing_batches(seq=1)
@@ -167,7 +167,7 @@ def test_only_the_named_stream_is_searched(tmp_path: Path) -> None:
 
 
 def test_a_spool_that_is_gone_is_told_and_the_loss_is_shown(tmp_path: Path) -> None:
-    """What cannot be searched hides nothing that can."""
+    """Without its spool a message's loss is shown, with an error about the spool."""
     place = watched(tmp_path)
     shutil.rmtree(tmp_path / "spool")
     tested = found(place, "9")
@@ -177,7 +177,7 @@ def test_a_spool_that_is_gone_is_told_and_the_loss_is_shown(tmp_path: Path) -> N
 
 
 def test_when_the_store_goes_away_the_page_says_so(tmp_path: Path) -> None:
-    """What was found before stays for a moment; then it is told what cannot be searched."""
+    """Without the store the last answer stays for a moment, and then the page says that it cannot be searched."""
     place, now = watched(tmp_path), clock()
     answers = answers_of(place, now)
     run_app(answers, now, page="message", id="9")

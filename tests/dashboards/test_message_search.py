@@ -36,7 +36,7 @@ def searches(place: Workspace, now: ManualClock) -> MessageSearch:
 
 
 def test_a_search_is_made_once_for_a_while(tmp_path: Path) -> None:
-    """What went since is gone when it is made anew; of a lost message the store has the stamps."""
+    """A search is cached for a while, and a later one no longer finds what has gone since."""
     place, now = Workspace(tmp_path).configure().watch(*one_of_ten_lost()), clock()
     made = searches(place, now)
     first = made.find("9", "")
@@ -81,7 +81,7 @@ def test_segments_are_looked_into_newest_first_until_there_is_no_more_time(tmp_p
 
 
 def test_without_a_configuration_nothing_is_searched() -> None:
-    """Which is told; no terms are known then."""
+    """Without a configuration nothing is searched, and the answer says so."""
     made = MessageSearch(None, clock())
     assert made.find("9", "").errors == ("no transport is configured",)
     assert made.window_terms("orders") is None

@@ -109,14 +109,14 @@ def test_pages_of_others_do_not(origin: str, host: str | None) -> None:
 
 @given(st.text(st.characters(max_codepoint=255), max_size=40), st.text(st.characters(max_codepoint=255), max_size=40))
 def test_nothing_that_anybody_says_is_a_fault(origin: str, host: str) -> None:
-    """Whatever stands in both headers, the answer is yes or no."""
+    """Any pair of headers gives yes or no, and no error."""
     assert is_let_in(origin, host) in {True, False}
 
 
 @pytest.mark.parametrize("url", [PUBLIC, PUBLIC + "/", "https://HOPWATCH.example:443/below?stream=orders"])
 @pytest.mark.parametrize("host", ["hopwatch.example", "127.0.0.1:8501", None])
 def test_where_people_open_it_may_be_named(url: str, host: str | None) -> None:
-    """Whatever host a proxy hands on; by its scheme and port, and nothing beside it."""
+    """A configured origin is let in by its scheme, host and port, whatever host a proxy passes on."""
     assert is_let_in(PUBLIC, host, url)
     assert not is_let_in("http://hopwatch.example", host, url)
     assert not is_let_in("https://hopwatch.example:8443", host, url)

@@ -49,7 +49,7 @@ def test_a_clock_that_goes_back_does_not_stop_the_page(tmp_path: Path) -> None:
 
 
 def test_trouble_is_told_with_the_last_answer(tmp_path: Path) -> None:
-    """What was known, when it was read, and what is wrong; and it ends when the store is back."""
+    """While the store fails, the last answer is returned with its time and the error, until the store is back."""
     fill(store_url(tmp_path)).dispose()
     file, now, question = tmp_path / "store.db", clock(), Counted("a")
     answers = QueryCache(store_url(tmp_path), now)
@@ -66,7 +66,7 @@ def test_trouble_is_told_with_the_last_answer(tmp_path: Path) -> None:
 
 
 def test_a_store_that_is_not_there_yet_is_no_trouble(tmp_path: Path) -> None:
-    """It is told apart, and nothing is made by asking."""
+    """A missing store is not an error, and reading it creates no file."""
     answer = QueryCache(store_url(tmp_path), clock()).fetch(Counted("a"))
     assert (answer.value, answer.has_store, answer.error) == (None, False, "")
     assert list(tmp_path.iterdir()) == []

@@ -203,7 +203,7 @@ def test_it_fetches_nothing_and_runs_nothing(tmp_path: Path) -> None:
 
 
 def test_it_needs_no_streamlit(tmp_path: Path) -> None:
-    """What is installed for the monitor is enough."""
+    """A report is written without Streamlit."""
     place = filled(tmp_path, *busy())
     command = [sys.executable, "-c", BARE, "report", "--config", str(place.config), "--html", str(tmp_path / "r.html")]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -62,7 +62,7 @@ def test_small_answers_wait_for_nothing() -> None:
 
 
 def test_all_addresses_are_those_of_both_families() -> None:
-    """Whatever the machine's own default is."""
+    """The socket of ``::`` accepts both families, whatever the machine's default is."""
     with server.open_socket("::", 0) as place:
         assert place.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY) == 0
 
@@ -96,7 +96,7 @@ def test_where_alerts_lead_is_an_origin(
 def test_alerts_that_are_wrong_keep_nobody_from_looking(
     opened_at: list[tuple[str, ...]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What it costs is told."""
+    """With wrong alerts the dashboard starts, and says which origin it lacks."""
     place, port = Workspace(tmp_path).configure(CONFIGURATION + ALERTS + "odd = 1\n"), free_port()
     assert place.run("dashboard", "--port", str(port)) == 0
     assert opened_at == [(f"http://127.0.0.1:{port}",)]
@@ -114,7 +114,7 @@ def test_no_host_is_every_address_and_no_origin(
 
 
 def test_nothing_is_told_to_others_and_no_traceback_to_viewers() -> None:
-    """Whatever a configuration of Streamlit's own says: flags come before it."""
+    """The options send no statistics, and show viewers no traceback."""
     options = theme.build_options()
     assert options["browser.gatherUsageStats"] is False
     assert options["client.showErrorDetails"] == "none"

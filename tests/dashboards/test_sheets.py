@@ -76,7 +76,7 @@ def test_the_heat_map_is_a_row_a_step_and_node(measure: HeatMeasure, column: str
 
 
 def test_the_pathway_is_a_row_a_node_and_a_row_an_edge() -> None:
-    """What is missing on an edge stands in its row, and how much of it is lost; without a window nothing is known."""
+    """The sheet has a row for each node and each edge, with the missing messages of an edge in its row."""
     made = stretch(window(0, lost={"b": 20}))
     rows = read(sheets.build_pathway(made.graph, made.steps[0]))
     assert [(row["kind"], row["node"], row["to_node"], row["missing_messages"]) for row in rows] == [
@@ -126,7 +126,7 @@ def test_no_name_is_a_formula(name: str) -> None:
 
 
 def test_a_file_is_named_after_its_stream_and_chart() -> None:
-    """Whatever the name of the stream means to a file system, nothing of it is left."""
+    """The name of a file has nothing in it that a file system could misread."""
     assert sheets.build_file_name("orders", "lag-in") == "hopwatch-orders-lag-in"
     assert sheets.build_file_name("../../etc/<a b>", "loss") == "hopwatch-..-..-etc-a-b--loss"
     assert len(sheets.build_file_name("x" * 1_000, "loss")) < 100

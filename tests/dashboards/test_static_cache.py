@@ -71,7 +71,7 @@ def test_what_never_changes_is_asked_for_once() -> None:
     ],
 )
 def test_all_else_is_asked_for_each_time(files: Files, path: str, method: str, headers: dict[str, str]) -> None:
-    """What may change, is not whole, is for one browser, or is asked for otherwise than by its one path."""
+    """Other requests and answers than whole static files are passed to the app each time."""
     app = StaticCacheMiddleware(files)
     get(app, path, method, **headers)
     get(app, path, method, **headers)
@@ -79,7 +79,7 @@ def test_all_else_is_asked_for_each_time(files: Files, path: str, method: str, h
 
 
 def test_no_more_is_kept_than_there_is_room_for() -> None:
-    """What does not fit is asked for each time."""
+    """Files beyond the bound are passed to the app each time."""
     files = Files()
     app = StaticCacheMiddleware(files, most_bytes=150)
     for path in ("/a.js", "/b.js", "/a.js", "/b.js"):
@@ -88,7 +88,7 @@ def test_no_more_is_kept_than_there_is_room_for() -> None:
 
 
 def test_a_client_that_does_not_read_holds_little_in_memory() -> None:
-    """What is kept goes out in parts, each when the one before is on its way; an empty answer is one part."""
+    """A cached answer is sent in parts, each after the one before; an empty answer is one part."""
     sizes: list[tuple[int, bool]] = []
 
     async def ask(body: bytes) -> None:
@@ -116,7 +116,7 @@ def test_a_client_that_does_not_read_holds_little_in_memory() -> None:
 
 
 def test_one_answer_at_a_time_is_gathered() -> None:
-    """Whoever asks for the same meanwhile gets it from the app, and leaves nothing in memory."""
+    """One answer is gathered at a time; other requests for it go to the app, and leave nothing in memory."""
     files, begun, gate = Files(), asyncio.Event(), asyncio.Event()
 
     async def slow(scope: Scope, receive: Receive, send: Send) -> None:

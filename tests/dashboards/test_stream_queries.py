@@ -140,7 +140,7 @@ def test_a_few_statements_answer_for_all_streams(tmp_path: Path) -> None:
 
 
 def test_a_range_takes_no_more_statements_than_an_hour(tmp_path: Path) -> None:
-    """However long it is, and asked again it takes fewer."""
+    """A month takes no more statements than an hour, and fewer when it is asked for again."""
     engine = fill(store_url(tmp_path), *build_windows(), *[window(60 * 24 * day) for day in range(1, 6)])
     hour, month = (
         StreamRangeQuery("orders", START_US, START_US + 30 * DAY_US, step_us) for step_us in (60_000_000, HOUR_US)

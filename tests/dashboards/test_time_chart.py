@@ -53,7 +53,7 @@ def test_round_numbers_hold_all_values(low: float, more: float) -> None:
 
 @given(st.integers(0, 4 * 10**15), st.integers(1, 4 * 10**15))
 def test_round_moments_are_few_and_in_the_range(from_us: int, length_us: int) -> None:
-    """However long it is."""
+    """Ticks are few and within the range, whatever its length is."""
     made = axes.build_time_ticks(from_us, from_us + length_us)
     assert len(made) <= axes.MAX_TICKS
     assert all(from_us <= one <= from_us + length_us for one in made)
@@ -183,7 +183,7 @@ def test_a_report_tells_steps_and_cells_without_a_script() -> None:
 
 
 def test_cells_that_look_alike_are_one_shape() -> None:
-    """However many there are: a browser takes long for thousands of elements."""
+    """Cells of one colour are one shape, however many they are."""
     names = tuple(f"n{number}" for number in range(20))
     steps = tuple(window(minute, names=names) for minute in range(60))
     told = StreamRange("orders", Graph(names, ()), steps, 60_000_000, None)

@@ -113,7 +113,7 @@ def test_every_colour_of_text_stands_out_from_its_ground(palette: Palette) -> No
 
 
 def test_verdicts_differ_by_word_and_icon() -> None:
-    """Whoever sees no colour tells them apart."""
+    """Each verdict has a word and an icon of its own."""
     marks = [colours.select_mark(verdict) for verdict in Verdict]
     assert len({one.word for one in marks}) == len({one.icon for one in marks}) == len(Verdict)
     assert [one.word for one in marks] == [verdict.value for verdict in Verdict]
@@ -182,7 +182,7 @@ def row(newest: WindowResult | None, **fields: object) -> overview.StreamRow:
     ],
 )
 def test_a_row_tells_loss_by_its_lower_bound(newest: WindowResult, told: tuple[str, ...]) -> None:
-    """What is unknown is told as unknown, and what may be more is told beside it."""
+    """A row has the lower bound of loss, or unknown, with a note of what may be more."""
     shown = row(newest)
     assert (shown.mark.word, shown.loss_ppm, shown.loss_percent, shown.loss_note) == told
 
@@ -229,14 +229,14 @@ def test_why_nobody_knows_stands_at_the_verdict() -> None:
 
 
 def test_nothing_surely_lost_end_to_end_is_not_loud_because_a_node_lost() -> None:
-    """Where a terminal cannot tell, a node may be LOSSY and the stream's own bounds start at 0."""
+    """The loss end to end is unknown if its lower bound is 0, though a node is LOSSY."""
     surely = {"b": {"loss": 5, "loss_lower": 5, "loss_upper": 5}}
     one = replace(window(0, verdict=Verdict.LOSSY, nodes=surely), lost=5, lost_lower=0, lost_upper=5)
     assert overview.format_loss(one) == (texts.UNKNOWN, "unknown", "at most 0.50%")
 
 
 def test_a_stream_of_which_nothing_is_final_has_no_figures() -> None:
-    """It says what it waits for."""
+    """A stream without a final window has no figures, and a note that says what it waits for."""
     assert row(None).loss_note == "no window is final yet"
     assert row(None, last_us=None).loss_note == "nothing came yet"
     assert {row(None).loss_ppm, row(None).lag, row(None).coverage} == {texts.NONE}
@@ -256,14 +256,14 @@ def test_the_loss_table_is_that_of_the_talk() -> None:
 
 
 def test_a_window_that_is_not_final_has_lost_nothing_yet() -> None:
-    """What is missing is in flight, and no bound is told."""
+    """A window that is not final has messages in flight, and no bounds of loss."""
     told = dict(loss_table.build_figures(without_verdict(window(0, status=Status.OPEN, in_flight=7))))
     assert told["in flight"] == "7"
     assert not {"lost end to end", "surely lost", "at most"} & set(told)
 
 
 def test_no_loss_that_is_seen_is_unknown_where_more_may_be_lost() -> None:
-    """It is never told as 0: neither of a node nor end to end; that nothing was surely lost is told beside it."""
+    """A loss of UNKNOWN windows is shown as unknown, never as 0, with its bounds beside it."""
     blind = window(0, verdict=Verdict.UNKNOWN)
     told = dict(loss_table.build_figures(blind))
     assert (told["lost end to end"], told["of known"]) == ("?, unknown", "?")
@@ -452,7 +452,7 @@ def test_a_minute_that_still_receives_is_not_drawn_as_a_collapse() -> None:
 
 
 def test_an_hour_that_is_not_over_is_not_drawn() -> None:
-    """However many minutes it has; one that is over is, with a gap, alone or the newest."""
+    """An hour that is not over is not drawn, and every other hour is."""
     hours = tuple(rolled_up(at(60 * place), windows) for place, windows in enumerate((60, 50, 30)))
     made = replace(stretch(), steps=hours, step_us=60 * MINUTE_US)
     assert series.select_finished(made) == hours

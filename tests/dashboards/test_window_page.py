@@ -79,7 +79,7 @@ def test_the_first_and_the_last_minute_have_nothing_beside_them(tmp_path: Path) 
 
 
 def test_all_parts_of_a_lossy_minute_are_told(tmp_path: Path) -> None:
-    """What was stopped, surely lost, missing, and recovered, each with its number."""
+    """Each part of a lossy window has its number: stopped, surely lost, missing and recovered."""
     counts: dict[str, Any] = {
         "delivered": 960,
         "filtered": 7,
@@ -143,7 +143,7 @@ def test_lost_ids_are_shown_a_page_at_a_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("search", [f"{142:032x}", f"{142:x}".zfill(6), "142"])
 def test_an_id_is_looked_for_by_its_digits_or_as_it_is_written(search: str, tmp_path: Path) -> None:
-    """What is typed goes into the URL."""
+    """An id is found by its digits or its text, and the search is in the URL."""
     with_lost(tmp_path, range(100, 160))
     tested = shown(tmp_path)
     next(one for one in tested.text_input if one.label == "Look for an id").set_value(search).run()
@@ -160,7 +160,7 @@ def test_an_id_that_was_not_lost_here_is_told(tmp_path: Path) -> None:
 
 
 def test_more_were_lost_than_ids_are_kept(tmp_path: Path) -> None:
-    """Which is told where the ids stand."""
+    """The page says how many messages are missing, and how many of their ids are kept."""
     with_lost(tmp_path, range(100, 103), nodes={"b": {"loss": 20_000}})
     assert "20,000 are missing and 3 ids are kept" in read_page(shown(tmp_path))
 

@@ -59,7 +59,7 @@ def named(packed: Sequence[bytes]) -> tuple[tuple[bytes, str], ...]:
 def test_the_parts_of_the_bar_add_up(
     delivered: int, filtered: int, rejected: int, lost: int, surely: int, in_flight: int, upper: str
 ) -> None:
-    """Whatever a window holds, its parts are the known ones; what nobody knows has no share and no number."""
+    """The parts of the bar add up to the known messages; an unknown part has no share and no number."""
     lower, is_known = lost * surely // 100, upper == "known"
     counts: dict[str, Any] = {
         "delivered": delivered,
@@ -303,7 +303,7 @@ def test_until_when_stamps_are_kept_is_told() -> None:
 
 
 def test_what_was_not_searched_is_told() -> None:
-    """How many segments were looked into, and that the command looks into all; how many windows are older."""
+    """The page says how many segments were searched, and that the command searches all."""
     part = SearchResult(segments=2_000, searched_segments=30)
     assert journey.format_partial_search(part).startswith("Of 2,000 stored segments the newest 30 were searched")
     assert "none of the 30 segments that were searched" in journey.format_nothing_found("7", part)

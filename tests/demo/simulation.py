@@ -30,7 +30,7 @@ HOP_US = 1_000
 
 
 class Stamp(NamedTuple):
-    """What a probe was told of one message."""
+    """Call that a probe got for one message."""
 
     message_id: bytes
     window_us: int

@@ -58,7 +58,7 @@ def test_without_flags_it_runs_healthy_until_ctrl_c(asked: list[RunOptions]) -> 
 
 
 def test_a_gate_breaks_one_event_in_a_hundred(asked: list[RunOptions]) -> None:
-    """They are its faults, and heal with the others; without the flag there is no gate."""
+    """With ``--gate`` one event in a hundred is broken until the faults heal; without it there is no gate."""
     main(["demo", "--gate", "--drop", "router=0.02", "--heal-after", "10", "--workdir", "there"])
     main(["demo"])
     faults = {"gate": NodeFaults(reject_ratio=0.01), "router": NodeFaults(drop_ratio=0.02)}

@@ -61,7 +61,7 @@ node_faults = st.builds(
 @settings(max_examples=examples(25))
 @given(seed=st.integers(0, 99), nodes=st.dictionaries(st.sampled_from(NODES), node_faults))
 def test_an_honest_monitor_agrees_with_the_truth(seed: int, nodes: dict[str, NodeFaults]) -> None:
-    """Whatever faults are switched on together, complete books say exactly what was injected."""
+    """An honest monitor agrees with the truth under any faults."""
     faults = Faults(seed, nodes)
     with TemporaryDirectory() as folder:
         assert differing(faults, paper_demo(Path(folder), faults)) == []
@@ -70,7 +70,7 @@ def test_an_honest_monitor_agrees_with_the_truth(seed: int, nodes: dict[str, Nod
 @settings(max_examples=examples(15))
 @given(seed=st.integers(0, 99), nodes=st.dictionaries(st.sampled_from(NODES), node_faults))
 def test_behind_a_gate_an_honest_monitor_agrees_too(seed: int, nodes: dict[str, NodeFaults]) -> None:
-    """What is rejected there is no loss, and what is injected behind it shows where it was."""
+    """Behind a gate, rejected events are no loss, and injected losses are found at their nodes."""
     faults = Faults(seed, {**nodes, "gate": NodeFaults(reject_ratio=0.1)})
     with TemporaryDirectory() as folder:
         demo = PaperDemo(Path(folder) / "run", faults, has_gate=True)
@@ -234,7 +234,7 @@ RELIABLE = Faults(BLURRED.seed, {"router": NodeFaults(drop_ratio=0.1)}, BLURRED.
 
 
 def test_over_reliable_links_a_kill_takes_nothing(tmp_path: Path) -> None:
-    """What is lost was dropped by wish; duplicates of the killed node may be told in part."""
+    """Over reliable links a kill loses nothing, and the comparison holds."""
     faults = replace(RELIABLE, nodes={**RELIABLE.nodes, "norm": NodeFaults(duplicate_ratio=0.2)})
     demo = paper_demo(tmp_path, faults)
     lines = compare(faults, demo.truth(), demo.measured(hole("norm")), is_reliable=True)
@@ -248,7 +248,7 @@ def test_over_reliable_links_a_kill_takes_nothing(tmp_path: Path) -> None:
 
 
 def test_over_reliable_links_a_loss_by_a_kill_is_caught(tmp_path: Path) -> None:
-    """Whether it really happened, or was only called so."""
+    """Over reliable links a loss by a kill is a difference, whether it is real or only reported."""
     drops = paper_demo(tmp_path / "drops", BLURRED)
     drops.layout.truth_log("norm").unlink()  # nobody says that norm dropped them: so the kill took them
     calls = paper_demo(tmp_path / "calls", RELIABLE)

@@ -79,7 +79,7 @@ def test_it_is_hopwatch_dashboard_over_the_files_of_the_run(layout: Layout, star
 
 
 def test_its_port_is_that_of_the_command() -> None:
-    """Who knows one knows the other."""
+    """The demo's dashboard has the host and port of the command."""
     assert (HOST, dashboard_process.PORT) == (command.HOST, command.PORT)
 
 

@@ -65,7 +65,7 @@ def test_without_faults_all_pass_and_with_all_none_does() -> None:
 
 
 def test_a_node_heals_with_a_message() -> None:
-    """Whatever was done to the messages before it, and whenever they come: from it on all pass."""
+    """A node drops everything before the message with which it heals, and nothing from then on."""
     dice = Dice(0, "norm", NodeFaults(drop_ratio=1.0, healed_from=50))
     fates = {number: dice.fate(number) for number in reversed(range(100))}
     assert {number for number, fate in fates.items() if fate is FaultAction.DROP} == set(range(50))

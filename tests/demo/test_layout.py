@@ -18,7 +18,7 @@ from hopwatch.monitor.store import dialect, schema
 
 
 def test_the_monitor_takes_the_configuration(tmp_path: Path) -> None:
-    """What the demo writes is a good configuration, and it names the places that the demo's processes use."""
+    """The written configuration is valid, and names the places that the demo's processes use."""
     layout = create_layout(tmp_path / "run")
     chosen = settings.load(layout.config, flags={}, environ={})
     assert list(chosen.streams) == [STREAM]
@@ -52,7 +52,7 @@ def test_an_alertmanager_is_told_when_one_is_named(tmp_path: Path) -> None:
 
 
 def test_a_gate_is_configured_where_there_is_one(tmp_path: Path) -> None:
-    """It is the first node, has places of the run to write to, and a rule that some events break."""
+    """A gate is the first node of the configuration, with places in the run and a rule that some events break."""
     layout = create_layout(tmp_path / "run", gate=build_spool_outlets(tmp_path / "run"))
     chosen = settings.load(layout.config, flags={}, environ={})
     assert layout.nodes == tuple(chosen.streams[STREAM].rules.pathway.nodes) == ("gate", *NODES)

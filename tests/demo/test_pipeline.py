@@ -184,7 +184,7 @@ def test_a_gate_that_dies_by_itself_is_told(gated: tuple[Layout, Links]) -> None
 
 @pytest.mark.parametrize(("code", "exit_code"), [(3, 3), (1, 70), (-9, 70)])
 def test_a_link_that_failed_is_a_dependency(code: int, exit_code: int) -> None:
-    """What a node ended with is what the demo ends with, if it tells of a reason."""
+    """The demo ends with the exit code of a node that ended for a known reason."""
     assert NodeDiedError("norm ended", code).exit_code == exit_code
 
 
@@ -199,10 +199,10 @@ def test_a_node_that_fails_on_its_way_out_is_told(layout: Layout, links: Links) 
 
 
 def test_no_process_outlives_the_pipeline(layout: Layout, links: Links) -> None:
-    """Whatever ends the block, all four processes are gone behind it."""
+    """All four processes are gone after the block, whatever error ends it."""
 
     class SomethingElseError(Exception):
-        """What may go wrong elsewhere."""
+        """Error of a test."""
 
     pipeline = Pipeline(layout, links, Faults(), 2000.0)
     with pytest.raises(SomethingElseError), pipeline:

@@ -41,7 +41,7 @@ def test_behind_a_gate_the_rate_is_that_of_several_looks(tmp_path: Path) -> None
 
 
 def test_through_kafka_there_is_no_spool(tmp_path: Path) -> None:
-    """What the probes have sent is the broker's to know."""
+    """Through Kafka the status has no figures of a spool."""
     layout = create_layout(tmp_path / "run", "kafka://h:1/t")
     assert Progress(layout, HandClock()).status() == "pipeline: 0 msg/s through connector"
 

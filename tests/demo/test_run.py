@@ -162,7 +162,7 @@ def test_it_waits_until_the_last_window_is_final(tmp_path: Path) -> None:
 
 
 def test_a_second_ctrl_c_skips_the_wait(tmp_path: Path) -> None:
-    """Whoever cannot wait gets back at once, and the run counts as not finished."""
+    """A second Ctrl-C ends the wait at once, and the run is not finished."""
     run = PaperRun(tmp_path, run_s=None)
     run.at_s = {10.0: run.press_ctrl_c, 20.0: run.press_ctrl_c}
     run.demo.produce()
@@ -205,7 +205,7 @@ def test_before_the_monitor_has_a_store_the_demo_goes_on(tmp_path: Path) -> None
 
 
 def test_a_monitor_that_ends_ends_the_demo(tmp_path: Path) -> None:
-    """What the monitor died of is not swallowed."""
+    """The error with which the monitor ended is raised."""
     run = PaperRun(tmp_path)
     run.ended = HopwatchError("the monitor ended by itself")
     with pytest.raises(HopwatchError, match=r"^the monitor ended by itself$"):
@@ -241,7 +241,7 @@ class PaperLinks:
 
 
 def test_what_links_leave_behind_is_told(tmp_path: Path) -> None:
-    """Whatever ends the run."""
+    """The demo prints which topics it leaves behind, also after an error."""
     run = PaperRun(tmp_path)
     with pytest.raises(HopwatchError), open_links(PaperLinks(), run.demo.screen):
         raise HopwatchError
@@ -256,7 +256,7 @@ def test_agreement_is_exit_code_0(tmp_path: Path) -> None:
 
 
 def test_after_a_kill_agreement_says_how_far_it_goes(tmp_path: Path) -> None:
-    """What the probes could not tell is not claimed to be equal."""
+    """After a kill the last line says how far the agreement goes."""
     faults = Faults(1, DROPS.nodes, (Kill("norm", 40.0),))
     run = PaperRun(tmp_path, faults)
     assert write_comparison(RunOptions(tmp_path, faults), run.paper.truth(), run, run.demo.screen) == 0

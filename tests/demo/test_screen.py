@@ -49,7 +49,7 @@ def test_on_a_terminal_the_table_fills_in() -> None:
     live, file, _ = screen(is_terminal=True)
     with live:
         live.show("pipeline: 1 msg/s", [])
-        live.say("norm is killed")
+        live.print_line("norm is killed")
         live.show("pipeline: 2 msg/s", [window(status="OPEN")])
     text = file.getvalue()
     for part in ("pipeline: 1 msg/s", "norm is killed", "pipeline: 2 msg/s", "03:04", "OPEN"):
@@ -66,7 +66,7 @@ def test_the_end_is_the_table_and_the_comparison() -> None:
 
 
 def test_nothing_to_compare_is_no_comparison() -> None:
-    """Where the truth is not asked, there is no empty table."""
+    """Without the truth no comparison is printed."""
     shown, file, _ = screen(is_terminal=False)
     shown.conclude([window()], [])
     assert "injected" not in file.getvalue()

@@ -60,7 +60,7 @@ def test_without_a_lag_there_is_a_dash_and_long_ones_are_in_seconds() -> None:
 
 
 def test_plain_lines_stand_under_their_headings() -> None:
-    """When piped, every row is one line as wide as the headings."""
+    """In a pipe every row is one line, as wide as the headings."""
     lines = [format_window_line(), format_window_line(format_window_cells(window()))]
     assert len(set(map(len, lines))) == 1
     assert lines[0].split()[-6:] == ["ingest", "router", "norm", "connector", "lag", "p95"]

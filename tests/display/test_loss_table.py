@@ -31,7 +31,7 @@ def test_a_part_of_a_loss_has_its_bounds() -> None:
 
 
 def test_rows_of_a_node_are_those_of_its_json() -> None:
-    """What the terminal reads of ``report --json`` is the node of the store."""
+    """A node read from ``report --json`` equals the node of the store."""
     for node in window(0, lost={"b": 3}).nodes:
         timed = replace(node, inside_us=Quantiles(count=1, min=1, p50=1, p95=1, p99=1, max=1))
         assert node_from_json(asdict(timed) | {"lost_ids": [], "slowest": None}) == timed

@@ -31,7 +31,7 @@ LIVES_S: Final = 600
 
 @dataclass
 class Provider:
-    """What it keeps: its key, and the logins that have begun."""
+    """State of the provider: its key, and the logins that have begun."""
 
     callback_url: str
     issuer: str = ""

@@ -103,7 +103,7 @@ def test_a_person_finds_the_bad_node_by_clicking(place: Workspace, url: str, pag
 
 
 def test_a_drag_chooses_the_range_of_all_charts_and_stays(url: str, page: Page) -> None:
-    """It is in the URL; neither a refresh nor a reload loses it, and a button leads back."""
+    """A chosen range is in the URL, survives a refresh and a reload, and a button leads back."""
     page.goto(f"{url}?stream=orders&node=b")
     drag_across(page, 0.88, 0.96)
     page.wait_for_url(re.compile("from=2026.*to=2026"), timeout=SEEN_WITHIN_MS)

@@ -142,7 +142,7 @@ def test_every_chart_is_a_picture(browser: Browser, url: str, scheme: str) -> No
 
 
 def test_every_chart_is_told_in_words_and_over_time_as_a_table(browser: Browser, url: str) -> None:
-    """What a screen reader says of it is more than a name; a table opens, and stays open."""
+    """Each chart has a text with figures for screen readers, and a table that opens and stays open."""
     page = opened(browser, url)
     for chart in page.locator(CHARTS).all():
         said = chart.evaluate("one => (one.closest('[aria-label]') ?? one.querySelector('[aria-label]')).ariaLabel")
@@ -181,7 +181,7 @@ def test_all_text_stands_out_from_its_ground(browser: Browser, url: str, scheme:
 
 @pytest.mark.parametrize("scheme", soak_after(1, ["light", "dark"]))
 def test_a_report_opens_from_disk_without_scripts(browser: Browser, place: Workspace, scheme: Any) -> None:  # noqa: ANN401 - one of Playwright's words
-    """It asks for nothing but itself, its tables and charts are there, and its text stands out."""
+    """A report from disk requests nothing but itself, and shows its tables, charts and readable text."""
     file = Path(place.folder / f"{scheme}.html")
     assert main(["report", "--config", str(place.config), "--html", str(file)]) == 0
     page = new_page(browser, color_scheme=scheme, viewport={"width": 1280, "height": 900})

@@ -61,7 +61,7 @@ def runs(folder: Path, kills: list[tuple[str, float]], brokers: str = "") -> Map
 
 @pytest.mark.timeout(7_200)
 def test_on_a_spool_a_kill_makes_no_loss_up(tmp_path: Path, kills: list[tuple[str, float]]) -> None:
-    """Whichever node it is, and whenever since its first message."""
+    """No kill of any node, at any moment since its first message, causes a false loss."""
     assert runs(tmp_path, kills) == {}
 
 

@@ -41,7 +41,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, times: Callable[[int, int], 
 
 
 class Told:
-    """What the monitor says of a case, beside what really was."""
+    """Report of the monitor on a case, beside the truth."""
 
     def __init__(self, folder: Path, case: Case) -> None:
         """Run the monitor over all that is there."""

@@ -77,7 +77,7 @@ def _timeless(window: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_all(job: Job, observations: int) -> bool:
-    """Whether all that was sent is in the store, and nothing of it waits to be judged."""
+    """Return whether all that was sent is in the store, and no window has messages in flight."""
     report = reported(job.store_url)
     is_judged = not any(window["in_flight"] for _, window in _windows(report))
     return is_judged and report["accounts"]["observations"] == observations

@@ -75,7 +75,7 @@ def test_what_is_set_aside_leads_to_its_records(place: Workspace, url: str, page
 
 
 def test_a_search_stays_in_the_url_and_over_a_refresh(url: str, page: Page) -> None:
-    """What is typed and not yet asked for stays, too."""
+    """A search is in the URL and survives a refresh, and so does a text that is not yet submitted."""
     page.goto(f"{url}?page=probes")
     rows = page.locator(".hw-signs tbody tr")
     expect(rows).to_have_count(2)

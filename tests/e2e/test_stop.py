@@ -76,7 +76,7 @@ def test_a_job_that_is_stopped_says_so_and_ends_well(
 
 @pytest.mark.parametrize("kill", soak_after(1, [os.killpg, os.kill]))
 def test_a_job_that_is_stopped_while_it_starts_ends_well_too(kill: Callable[[int, int], None], tmp_path: Path) -> None:
-    """Whatever Spark is at then: no fault is told, and nothing but that it stops."""
+    """A job stopped at any moment of its start ends without an error."""
     for after_s in (0.0, 1.5, 3.0):
         with running(tmp_path) as (job, stderr):
             await_line(stderr, "hopwatch: starting Spark")

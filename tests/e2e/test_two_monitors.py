@@ -34,7 +34,7 @@ def counted(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_over(job: Job) -> bool:
-    """Whether a job has ended."""
+    """Return whether a job has ended."""
     assert job.process is not None
     return job.process.poll() is not None
 

@@ -136,7 +136,7 @@ def test_the_csv_has_the_ids_of_the_report(place: Workspace, url: str, page: Pag
 
 
 def test_an_id_is_looked_for_among_the_lost_and_copied(url: str, page: Page) -> None:
-    """What is typed goes into the URL, a refresh keeps it, and what is copied are the ids that are shown."""
+    """A search for a lost id is in the URL and survives a refresh, and the ids that are shown can be copied."""
     page.goto(f"{url}?page=window&stream=orders&window=2026-01-01T00:{LOSSY:02d}:00Z")
     box = page.get_by_label("Look for an id")
     box.fill(str(numbers(LOSSY)[-1]))
@@ -164,7 +164,7 @@ def test_what_was_amended_and_what_was_hidden_is_told(url: str, page: Page) -> N
 
 
 def test_a_pasted_id_shows_its_journey(url: str, page: Page) -> None:
-    """It goes into the URL; one that nobody knows is a line."""
+    """The journey of an id is in its URL, and an unknown id gets a line that says so."""
     page.goto(url)
     page.get_by_role("link", name="Find a message").click()
     box = page.get_by_label("Message id")

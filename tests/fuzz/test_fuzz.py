@@ -18,7 +18,7 @@ SECONDS: Final = int(os.environ.get("FUZZ_SECONDS", "2"))
 @pytest.mark.parametrize("target", ["envelope", "lint"])
 @pytest.mark.timeout(SECONDS + 300)
 def test_whatever_strangers_send_crashes_nothing(target: str, tmp_path: Path) -> None:
-    """It is read, or refused with an error of its own: no other exception, no signal, no 2 GB, no 25 s."""
+    """Any input is read or refused with an error of its own: no other exception, no signal, no 2 GB, no 25 s."""
     run = subprocess.run(
         [
             *(sys.executable, "-m", f"tests.fuzz.{target}", f"-max_total_time={SECONDS}", "-max_len=4096", "-seed=1"),

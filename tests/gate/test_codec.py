@@ -173,7 +173,7 @@ def test_bytes_that_are_no_event_are_refused() -> None:
 
 @given(st.binary(max_size=60))
 def test_no_bytes_raise_anything_else(data: bytes) -> None:
-    """Whatever stands behind the fingerprint."""
+    """Any bytes behind the fingerprint can be decoded or raise an EnvelopeError."""
     with suppress(EnvelopeError):
         CODEC.decode(CODEC._prefix + data)
     with suppress(SchemaMismatchError):

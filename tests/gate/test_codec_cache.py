@@ -34,12 +34,27 @@ class Asked(Registry):
         return found
 
 
+class Interrupted(ManualClock):
+    """A clock at whose next reading something else happens."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        super().__init__()
+        self.meanwhile: Callable[[], object] = int
+
+    def monotonic_ns(self) -> int:
+        """Let it happen, and return the time."""
+        meanwhile, self.meanwhile = self.meanwhile, int
+        meanwhile()
+        return super().monotonic_ns()
+
+
 class Kept:
     """A registry with a subject, and the codecs of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: ManualClock | None = None) -> None:
         """Register the first version."""
-        self.shelf, self.clock = MemoryShelf(), ManualClock()
+        self.shelf, self.clock = MemoryShelf(), clock or ManualClock()
         self.registry = Asked(self.shelf)
         self.registry.register("orders", schema(FIRST))
         self.latest = LatestCodecs(self.registry, self.clock)
@@ -56,7 +71,7 @@ def test_a_codec_is_asked_for_once_a_second_and_built_once() -> None:
 
 
 def test_an_outage_is_asked_about_once_a_second_too() -> None:
-    """What is known serves; who knows nothing is told."""
+    """In an outage a cached codec serves and the store is asked once a second; without one the error is raised."""
     kept = Kept()
     first = kept.latest.get("orders")
     kept.shelf.down = "the store is locked"
@@ -82,6 +97,23 @@ def test_an_answer_that_comes_late_replaces_no_later_one() -> None:
     kept.registry.meanwhile = learn_of_the_second
     assert kept.latest.load("orders").schema == schema(FIRST)
     assert kept.latest.get("orders").schema == schema(SECOND)
+
+
+def test_a_renewal_replaces_no_codec_that_was_loaded_meanwhile() -> None:
+    """A codec that another thread loads while a cached one is renewed stays."""
+    clock = Interrupted()
+    kept = Kept(clock)
+    kept.latest.load("orders")
+
+    def load_the_second() -> None:
+        kept.registry.register("orders", schema(SECOND))
+        kept.latest.load("orders")
+
+    clock.meanwhile = load_the_second
+    kept.latest.renew("orders")
+    found = kept.latest.find("orders")
+    assert found is not None
+    assert found.schema == schema(SECOND)
 
 
 def test_a_subject_without_a_schema_is_told() -> None:

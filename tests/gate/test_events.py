@@ -216,7 +216,7 @@ def test_json_that_is_nested_without_end_is_refused(gate: AtEntrance) -> None:
     ],
 )
 def test_a_field_with_a_default_may_be_left_out(said: Any, default: Any, written: Any) -> None:  # noqa: ANN401 - JSON
-    """It is written as Avro means the default; rules see it as any other value."""
+    """A field left out is written with Avro's default, and rules see it as any other value."""
     schema = record({"name": "a", "type": said, "default": default})
     gate = AtEntrance(EventRule("there", Required(FieldPath.parse("a")), Action.NOTE), schema=schema)
     answer = post(gate, [gate.event({})], each="true").json()
@@ -226,7 +226,7 @@ def test_a_field_with_a_default_may_be_left_out(said: Any, default: Any, written
 
 
 def test_what_is_too_old_for_a_rule_is_rejected_in_the_minute_of_its_arrival() -> None:
-    """That of its event time is over, and nobody looks at it again; what else is rejected stays in its own."""
+    """An event too old for a rule counts under the minute of its arrival; other rejected events under their own."""
     gate = AtEntrance(EventRule("fresh", Freshness(HOUR_US), Action.REJECT), POSITIVE)
     old, bad = gate.event(time=gate.clock.us - 2 * HOUR_US), gate.event({"price": -1, "item": "x"})
     gate.clock.advance(60)

@@ -44,7 +44,7 @@ def test_what_is_framed_otherwise_is_refused(value: bytes, framing: ValueFraming
 
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda one: st.lists(one) | st.dictionaries(st.text(), one)))
 def test_no_json_is_taken_for_anything_else(value: object) -> None:
-    """Whatever it says."""
+    """JSON of any content is not taken for another framing."""
     try:
         said = orjson.dumps(value)
     except TypeError:  # a number that is too long

@@ -42,7 +42,7 @@ def written(value: Any, is_ascii: bool) -> str:  # noqa: ANN401, FBT001 - JSON, 
 
 
 def is_repeated(value: Any) -> bool:  # noqa: ANN401 - as above
-    """Whether a member stands twice, by looking at all of them."""
+    """Return whether any object has a member twice, by looking at all of them."""
     if isinstance(value, Pairs):
         names = [name for name, _ in value]
         return len(set(names)) < len(names) or any(is_repeated(one) for _, one in value)
@@ -51,7 +51,7 @@ def is_repeated(value: Any) -> bool:  # noqa: ANN401 - as above
 
 @given(VALUES, st.booleans(), st.booleans())
 def test_what_stands_twice_is_found_and_nothing_else(value: Any, is_ascii: bool, is_escaped: bool) -> None:  # noqa: ANN401, FBT001 - drawn
-    """However names and texts are written, colons of theirs as escapes too; what is surely single is so."""
+    """Exactly the repeated members are found, however names and texts are written."""
     text = written(value, is_ascii)
     if is_escaped:
         text = text.replace('":"', '"\\u003a"').replace('\\":"', '\\"\\u003A"')
@@ -84,7 +84,7 @@ def test_the_place_of_the_first_is_told(data: bytes, place: str | None) -> None:
 
 @pytest.mark.parametrize("depth", [1, 253, 254, 255, 300, 900, 1_023, 1_100, 5_000])
 def test_no_depth_is_a_fault(depth: int) -> None:
-    """However deep lists lie in each other: what is too deep to be read is for others to refuse."""
+    """JSON of any depth is searched without an error, and JSON that is too deep is refused by others."""
     data = b'{"a":%b%b,"a":1}' % (b"[" * depth, b"]" * depth)
     assert may_have_repeats(data)
     assert find_repeated_member(data) in {"/a", None}
@@ -93,7 +93,7 @@ def test_no_depth_is_a_fault(depth: int) -> None:
 
 
 def test_what_is_too_large_to_enter_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is refused for its size."""
+    """An event that is too large is refused for its size, and not searched."""
     monkeypatch.setattr(json_members, "find_repeated_member", lambda _: pytest.fail("it was searched"))
     data = b'{"a":1,"a":"%b"}' % (b"x" * request_bodies.MAX_EVENT_BYTES)
     (found,) = request_bodies.parse_batch(b'[{"id":"1","data":%b}]' % data)
@@ -130,7 +130,7 @@ def test_an_event_alone_is_held_to_that_too(gate: AtEntrance) -> None:
 
 
 def test_colons_in_texts_are_no_members(gate: AtEntrance) -> None:
-    """However they are written."""
+    """Colons in texts, escaped or not, are not taken for members."""
     assert post(gate, [gate.event({"price": 1, "item": 'a":1,"a":"::'})]).status_code == 201
     escaped = f'[{{"id":"{gate.new_id()}","data":{{"price":1,"item":"\\u003a\\u003A:"}}}}]'
     assert gate.ask("POST", EVENTS, content=escaped, headers=KIND).status_code == 201

@@ -87,8 +87,8 @@ def test_who_sent_is_kept_beside_what_was_rejected(gate: AtEntrance) -> None:
 @pytest.mark.parametrize(
     ("producer", "detail"),
     [
-        (Producer("shop", hashed(OLD), events_per_second=3), "shop may send 3 events a second: come again"),
-        (Producer("shop", hashed(OLD), bytes_per_second=200), "shop may send 200 bytes a second: come again"),
+        (Producer("shop", hashed(OLD), events_per_second=3), "shop may send 3 events a second: retry later"),
+        (Producer("shop", hashed(OLD), bytes_per_second=200), "shop may send 200 bytes a second: retry later"),
     ],
 )
 def test_more_than_a_quota_comes_later(producer: Producer, detail: str) -> None:
@@ -126,7 +126,7 @@ WRITES: Final = [
 
 @pytest.mark.parametrize(("method", "path", "body"), WRITES, ids=[f"{one[0]} {one[1]}" for one in WRITES])
 def test_the_schemas_of_others_are_not_a_producers(method: str, path: str, body: Any) -> None:  # noqa: ANN401 - JSON
-    """Who is kept to his streams changes those of their subjects alone; he may read all of them."""
+    """A producer with streams of his own may change their subjects alone, and read all of them."""
     bills = Producer("other", hashed(OTHER), frozenset({"bills"}), subjects=frozenset({"bills", "x"}))
     gate = AtEntrance(producers=[Producer("shop", hashed(OLD)), bills], schema=None)
     assert gate.ask("PUT", "/subjects/orders/schemas", ORDER, headers=bearer(OLD)).status_code == 201

@@ -91,7 +91,7 @@ def test_every_record_may_enter_or_may_not(drawn: Json, more: bytes) -> None:
 
 @given(st.none() | st.binary(max_size=60) | st.binary(max_size=60).map(lambda one: OLD[:PREFIX_BYTES] + one))
 def test_nothing_that_comes_raises(value: bytes | None) -> None:
-    """Whatever bytes stand there."""
+    """A value of any bytes is checked without an error."""
     assert HELD.check(came(value), EPOCH_US).event_id == id_bytes("7")
 
 
@@ -158,7 +158,7 @@ def test_id_and_time_stand_in_the_value(kind: Json, value: Json, unit: TimeUnit)
 
 
 def test_what_is_not_in_the_value_is_told_with_its_place() -> None:
-    """What has no value has no id and no time either, and one reason is enough."""
+    """Faults name their places in the value; a value that cannot be read has one fault."""
     said = record({"name": "id", "type": ["null", "string"]}, {"name": "at", "type": "string"})
     held = validating(said, fields=RecordFields(FieldPath(("id",)), FieldPath(("at",))))
     found = held.check(came(b'{"id":null,"at":"x"}'), EPOCH_US)
@@ -170,7 +170,7 @@ def test_what_is_not_in_the_value_is_told_with_its_place() -> None:
 
 
 def test_the_records_own_time_may_be_the_event_time() -> None:
-    """Where it has one."""
+    """With ``is_record_time`` the record's timestamp is the event time, and a record without one has a fault."""
     held = validating(FIRST, fields=RecordFields(is_record_time=True))
     assert held.check(came(OLD, {}), EPOCH_US).event_us == EPOCH_US
     assert held.check(came(OLD, {}, recorded_us=None), EPOCH_US).faults[0].detail == "the record has no time"

@@ -9,6 +9,7 @@ import pytest
 
 from hopwatch.gate import ids, intake
 from hopwatch.probes.contract.batch import Outcome
+from hopwatch.probes.metrics.account import EventOutcome, RefusalReason
 from tests.support.gate_client import CHEAP, EVENTS, GOOD, KNOWN, AtEntrance, post, put
 from tests.support.schemas import record
 from tests.support.tap_client import told
@@ -42,7 +43,7 @@ def test_an_id_is_one_event_s_own(gate: AtEntrance) -> None:
 
 @pytest.mark.parametrize("other", [{"price": "x"}, {"price": 2, "item": "x"}])
 def test_of_two_events_under_one_id_the_first_is_the_one(gate: AtEntrance, other: Any) -> None:  # noqa: ANN401 - JSON
-    """What was acknowledged is what is written, whatever the second of them is."""
+    """The first event is acknowledged and written, whatever the second one is."""
     first = gate.event()
     answer = post(gate, [first, {"id": first["id"], "data": other}], each="true")
     assert [one["status"] for one in answer.json()["events"]] in ([201, 422], [201, 409])
@@ -76,6 +77,19 @@ def test_a_transport_that_breaks_is_told_and_nobody_waits_for_ever(gate: AtEntra
     assert put(gate, event_id).status_code == 201
 
 
+def test_a_quarantine_that_breaks_leaves_no_event_in_flight(gate: AtEntrance) -> None:
+    """A fault of our own in the quarantine is 500, and the account counts the event as not written."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("a fault")
+
+    gate.rejected.write = broken  # type: ignore[method-assign,assignment]
+    assert put(gate, gate.new_id(), {}).status_code == 500
+    account = gate.intake.account.snapshot()
+    assert (account.received, account.in_flight) == (1, 0)
+    assert account.total(EventOutcome.REFUSED, RefusalReason.NOT_WRITTEN) == 1
+
+
 def test_a_repeat_is_known_before_its_time_and_its_schema_are_looked_at(gate: AtEntrance) -> None:
     """An event that has grown too old, or whose field has gone, was taken, and is not rejected now."""
     event = gate.event(GOOD | {"item": "z"})
@@ -89,7 +103,7 @@ def test_a_repeat_is_known_before_its_time_and_its_schema_are_looked_at(gate: At
 
 
 def test_another_event_is_another_also_under_another_version(gate: AtEntrance) -> None:
-    """Which version it is read by is the sender's to say, and so no way round."""
+    """An event of a known id is another event under any other version of the schema."""
     event_id = gate.new_id()
     version = gate.ask("GET", "/subjects/orders/schemas/latest").json()["fingerprint"]
     assert put(gate, event_id).status_code == 201
@@ -203,7 +217,7 @@ def test_a_repeat_waits_for_the_first(gate: AtEntrance) -> None:
 
 
 def test_a_client_that_hangs_up_takes_nothing_with_it(gate: AtEntrance) -> None:
-    """What was on its way is known when it is there, and stamped."""
+    """Events of a client that hangs up are written, known and stamped."""
     event_id = gate.new_id()
     gate.outlet.waiting = []
 

@@ -79,6 +79,6 @@ def test_a_body_that_is_no_list_of_events_is_refused(body: bytes, status: int, t
 
 @given(st.binary() | JSON.map(orjson.dumps) | st.lists(JSON).map(orjson.dumps))
 def test_no_body_makes_a_fault(body: bytes) -> None:
-    """It is events, or a problem."""
+    """Any body is parsed as events or raises an HttpProblem."""
     with suppress(HttpProblem):
         assert request_bodies.parse_batch(body)

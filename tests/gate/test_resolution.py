@@ -57,7 +57,7 @@ def test_what_the_reader_wrote_itself_arrives_to_the_byte(drawn: Json) -> None:
 @settings(max_examples=examples(200))
 @given(SCHEMAS.flatmap(lambda said: st.tuples(st.just(said), changed(said))), st.binary(max_size=40))
 def test_no_bytes_raise_anything_else(drawn: Json, data: bytes) -> None:
-    """Whatever stands there, and whether the schemas fit or not."""
+    """Any bytes resolve, or raise a ResolutionError, whether the schemas fit or not."""
     writer, reader = (schema(one) for one in drawn)
     with suppress(ResolutionError):
         Codec(reader).encode_value(Resolution(writer, reader).read(data, 0))

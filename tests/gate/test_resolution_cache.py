@@ -63,7 +63,7 @@ def test_a_writer_that_does_not_fit_is_told_each_time() -> None:
 
 
 def test_what_was_found_serves_on_while_the_registry_is_down() -> None:
-    """What was not is asked for again by whoever needs it."""
+    """A cached resolution serves while the registry is down; one that is not cached raises an error."""
     kept = Kept()
     kept.versions.get_resolution(1)
     kept.shelf.down = "the store is locked"
@@ -86,6 +86,6 @@ def test_writers_have_a_bound() -> None:
 
 
 def test_a_subject_without_a_schema_is_told() -> None:
-    """Whoever starts is to register one."""
+    """A subject without a schema raises an UnknownError."""
     with pytest.raises(UnknownError, match="there is no subject nobody"):
         ResolutionCache(Kept().registry, "nobody", ManualClock()).get_codec()

@@ -102,7 +102,7 @@ def test_a_value_comes_once_within_its_span() -> None:
 
 
 def test_decimals_of_one_value_are_one() -> None:
-    """However many zeros stand behind them."""
+    """Decimals that differ in zeros at their end are one value."""
     check = Uniqueness(PRICE, 60_000_000)
     check.claim(subject({"price": Decimal("12.5")}))
     assert len(list(check.find_faults(subject({"price": Decimal("12.50")}, b"b" * 16)))) == 1

@@ -60,7 +60,7 @@ def test_many_requests_are_synced_together(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_disk_that_cannot_be_synced_acknowledges_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was acknowledged before stays, and what comes later is taken again."""
+    """A write that cannot be synced is not acknowledged; earlier ones stay, and later ones are taken again."""
     outlet = SpoolOutlet(tmp_path, "", SystemClock())
     assert written(outlet, 1) == frozenset()
     fsync = os.fsync
@@ -196,7 +196,7 @@ input()
     ],
 )
 def test_an_open_segment_is_cut_behind_its_last_whole_record(tmp_path: Path, data: bytes, records: int) -> None:
-    """What was not synced may be torn; one without any record goes."""
+    """An open segment is cut behind its last whole record, and deleted if it has none."""
     folder = tmp_path / "gate-1"
     folder.mkdir()
     (folder / "0000000007.open").write_bytes(data)

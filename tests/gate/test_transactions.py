@@ -1,20 +1,21 @@
 """Tests of transactions whose client does not keep its deadlines; real brokers are in tests/real."""
 
 from __future__ import annotations
-
 from collections.abc import Iterator
-from threading import Event
-from typing import Any
-
-import pytest
-from confluent_kafka import KafkaError, KafkaException
-
+from confluent_kafka import KafkaError
+from confluent_kafka import KafkaException
 from hopwatch.gate import retry
 from hopwatch.gate import transactions as room
-from hopwatch.gate.retry import KafkaRetry, StoppedError
-from hopwatch.gate.transactions import OutputRecord, OutputTopics, TransactionalWriter
+from hopwatch.gate.retry import KafkaRetry
+from hopwatch.gate.retry import StoppedError
+from hopwatch.gate.transactions import OutputRecord
+from hopwatch.gate.transactions import OutputTopics
+from hopwatch.gate.transactions import TransactionalWriter
 from hopwatch.probes.contract.kafka import KafkaAccess
 from hopwatch.probes.taps.context import RunContext
+from threading import Event
+from typing import Any
+import pytest
 
 
 class Client:
@@ -89,7 +90,7 @@ def test_a_stop_is_heeded_while_a_client_never_answers(
 def test_what_a_client_says_is_what_a_turn_failed_by(
     away: Event, around: RunContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is told from the thread that asked."""
+    """The error of a client is the cause of a transaction's failure, from the thread that asked."""
     del away
 
     def fail() -> None:

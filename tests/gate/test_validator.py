@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hopwatch.gate import validator as of_validator
 from hopwatch.gate.retry import StoppedError
 from hopwatch.gate.validator import Validator, ValidatorCounts
-from hopwatch.probes.metrics.account import Output, RefusalReason, Settlement
+from hopwatch.probes.metrics.account import EventOutcome, Output, RefusalReason
 from hopwatch.probes.taps.context import RunContext
 
 BATCHES = st.lists(st.tuples(st.lists(st.booleans(), max_size=4), st.sampled_from(["written", "aborted", "stopped"])))
@@ -82,8 +82,8 @@ def test_the_account_of_a_validator_balances(batches: list[tuple[list[bool], str
     ended = {end: [one for messages, of in batches if of == end for one in messages] for _, end in batches}
     written = ended.get("written", [])
     assert (account.received, account.in_flight) == (sum(len(messages) for messages, _ in batches), 0)
-    assert account.total(Settlement.EMITTED, Output.STREAM) == sum(written)
-    assert account.total(Settlement.EMITTED, Output.QUARANTINE) == len(written) - sum(written)
-    assert account.total(Settlement.REFUSED, RefusalReason.NOT_WRITTEN) == len(ended.get("aborted", []))
-    assert account.total(Settlement.REFUSED, RefusalReason.INTERRUPTED) == len(ended.get("stopped", []))
+    assert account.total(EventOutcome.EMITTED, Output.STREAM) == sum(written)
+    assert account.total(EventOutcome.EMITTED, Output.QUARANTINE) == len(written) - sum(written)
+    assert account.total(EventOutcome.REFUSED, RefusalReason.NOT_WRITTEN) == len(ended.get("aborted", []))
+    assert account.total(EventOutcome.REFUSED, RefusalReason.INTERRUPTED) == len(ended.get("stopped", []))
     assert validator.counts == ValidatorCounts(len(written), sum(written), len(written) - sum(written))

@@ -15,17 +15,17 @@ from hopwatch.probes.metrics.account import (
     Account,
     ComponentAccounts,
     DropReason,
+    EventOutcome,
     Output,
     RefusalReason,
-    Settlement,
 )
 from hopwatch.probes.metrics.catalog import GATE, IN_FLIGHT_EVENTS, RECEIVED_EVENTS
 from tests.support.gate_client import CHEAP, GOOD, KNOWN, AtEntrance, post
 
 SETTLEMENTS = [
-    *((Settlement.EMITTED, label) for label in Output),
-    *((Settlement.DROPPED, label) for label in DropReason),
-    *((Settlement.REFUSED, label) for label in RefusalReason),
+    *((EventOutcome.EMITTED, label) for label in Output),
+    *((EventOutcome.DROPPED, label) for label in DropReason),
+    *((EventOutcome.REFUSED, label) for label in RefusalReason),
 ]
 DATA = st.sampled_from([GOOD, {"price": 11, "item": "x"}, {"price": 1, "item": "z"}, {"price": "x"}])
 REQUESTS = st.lists(
@@ -46,9 +46,9 @@ def test_what_is_received_is_settled_or_in_flight(calls: list[tuple[int, list[tu
                 now = min(most, receipt.left)
                 before = account.snapshot().total(outcome, label)
                 match outcome:
-                    case Settlement.EMITTED:
+                    case EventOutcome.EMITTED:
                         receipt.emit(now, Output(label))
-                    case Settlement.DROPPED:
+                    case EventOutcome.DROPPED:
                         receipt.drop(now, DropReason(label))
                     case _:
                         receipt.refuse(now, RefusalReason(label))
@@ -56,7 +56,7 @@ def test_what_is_received_is_settled_or_in_flight(calls: list[tuple[int, list[tu
             assert account.snapshot().in_flight == receipt.left
         assert account.snapshot().in_flight == 0
     parts = account.snapshot()
-    assert parts.received == received == sum(parts.total(outcome) for outcome in Settlement)
+    assert parts.received == received == sum(parts.total(outcome) for outcome in EventOutcome)
 
 
 @given(st.integers(0, 5), st.integers(0, 5))
@@ -66,7 +66,7 @@ def test_what_is_handed_on_stays_in_flight_until_it_is_settled(handed: int, rest
     with account.open_receipt(handed + rest) as receipt:
         receipt.hand_on(handed)
     assert account.snapshot().in_flight == handed
-    assert account.snapshot().total(Settlement.REFUSED, RefusalReason.INTERRUPTED) == rest
+    assert account.snapshot().total(EventOutcome.REFUSED, RefusalReason.INTERRUPTED) == rest
     account.emit(handed, Output.STREAM)
     assert account.snapshot().in_flight == 0
 
@@ -83,9 +83,9 @@ def test_the_account_of_the_gate_balances(requests: list[Any]) -> None:
         sent += len(events)
     parts = gate.intake.account.snapshot()
     assert (parts.received, parts.in_flight) == (sent, 0)
-    assert parts.total(Settlement.EMITTED, Output.STREAM) == len(gate.outlet.left)
-    assert parts.total(Settlement.EMITTED, Output.QUARANTINE) == len(gate.rejected.left)
-    assert parts.total(Settlement.REFUSED, RefusalReason.INTERRUPTED) == 0
+    assert parts.total(EventOutcome.EMITTED, Output.STREAM) == len(gate.outlet.left)
+    assert parts.total(EventOutcome.EMITTED, Output.QUARANTINE) == len(gate.rejected.left)
+    assert parts.total(EventOutcome.REFUSED, RefusalReason.INTERRUPTED) == 0
 
 
 def test_a_scrape_between_two_steps_balances() -> None:
@@ -101,7 +101,7 @@ def test_a_scrape_between_two_steps_balances() -> None:
 
 
 def test_an_error_of_our_own_is_in_the_account(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What its request had is interrupted, and nothing stays in flight."""
+    """Events of a request that failed by an internal error count as interrupted, and none stays in flight."""
     gate = AtEntrance()
 
     def fail(*_: object) -> None:
@@ -110,7 +110,7 @@ def test_an_error_of_our_own_is_in_the_account(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(gate.intake, "_check_event", fail)
     assert post(gate, [gate.event(), gate.event()]).status_code == 500
     parts = gate.intake.account.snapshot()
-    assert (parts.in_flight, parts.total(Settlement.REFUSED, RefusalReason.INTERRUPTED)) == (0, 2)
+    assert (parts.in_flight, parts.total(EventOutcome.REFUSED, RefusalReason.INTERRUPTED)) == (0, 2)
 
 
 def _gate_of(account: Account) -> ComponentAccounts:

@@ -90,7 +90,7 @@ def test_a_batch_that_is_replayed_adds_nothing(found: list[WindowInput]) -> None
 
 @given(each_once)
 def test_what_is_not_known_fires_no_alert_of_loss(found: list[WindowInput]) -> None:
-    """Whatever else its figures say."""
+    """Unknown windows fire no alert of loss, whatever their other figures are."""
     blind = [replace(one, result=replace(one.result, verdict=Verdict.UNKNOWN)) for one in found]
     _, said = run(RULES, [blind])
     assert {one.kind for one in said}.isdisjoint({AlertKind.LOSS, AlertKind.BURN_RATE})
@@ -98,7 +98,7 @@ def test_what_is_not_known_fires_no_alert_of_loss(found: list[WindowInput]) -> N
 
 @given(each_once, st.integers(31, 90))
 def test_what_is_not_known_ends_no_alert_of_loss(found: list[WindowInput], until: int) -> None:
-    """However long it lasts."""
+    """Unknown windows end no alert of loss, however long they last."""
     memory = Memory()
     before = evaluate(LOSS, found, AlertSnapshot(), at(31), memory).snapshot
     blind = [
@@ -156,7 +156,7 @@ def test_where_an_alert_stands_is_a_matter_of_the_last_readings(
 def test_settling_changes_nothing_of_where_an_alert_stands(
     of_rule: AlertRule, found: list[tuple[int, bool]], before: int
 ) -> None:
-    """What cannot change any more is folded; what is kept is text and back."""
+    """Settled states give the same alerts as unsettled ones, also after they were stored as text."""
     state = folded(of_rule, found)
     settled = settle_windows(state, at(before), of_rule)
     assert settled.run == state.run

@@ -51,14 +51,14 @@ class Sent(NamedTuple):
 
     @property
     def fact(self) -> tuple[int, ...]:
-        """What the decoder makes of it."""
+        """Return the fact that the decoder makes of it."""
         through_us = min(self.through_us, self.arrival_us)
         from_us = min(self.window_start_ms * 1_000, self.arrival_us) if self.standing == IMPLAUSIBLE else 0
         return (*self[:2], through_us, *self[3:5], from_us, self.observed, int(self.kind), self.standing)
 
     @property
     def received(self) -> wire.Received:
-        """What the reference model makes of it."""
+        """Return the record that the reference model makes of it."""
         observations = (record.Observation(bytes(16), 0, 0),) * self.observed
         batch = record.Batch(
             *("s", "n", "p", 0, self.seq, self.kind.name, self.window_start_ms, self.sent_at_us, self.through_us),

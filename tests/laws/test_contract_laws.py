@@ -90,7 +90,7 @@ def test_a_record_is_read_in_the_middle_of_a_buffer(batch: Batch, before: bytes,
 
 @given(st.binary() | st.builds(bytes.__add__, st.sampled_from(sorted(PREFIXES.values())), st.binary()))
 def test_random_bytes_raise_nothing_but_a_record_error(record: bytes) -> None:
-    """Whatever comes, behind a good prefix too, is a batch or a RecordError with a short name and a sentence."""
+    """Any bytes, behind a good prefix too, are a batch or a RecordError with a short name and a sentence."""
     refused = refusal(record)
     assert refused is None or (refused.reason.isidentifier() and str(refused))
 
@@ -163,7 +163,7 @@ def test_records_are_walked_as_they_were_framed(records: list[bytes]) -> None:
 
 @given(st.lists(st.binary(min_size=1, max_size=20), min_size=1, max_size=4), st.data())
 def test_a_segment_that_was_cut_yields_its_whole_records(records: list[bytes], data: st.DataObject) -> None:
-    """Whatever is whole before the cut is read; what the cut went through is one torn tail."""
+    """All records before the cut are read, and the one that the cut went through is one torn tail."""
     whole = [segment.encode_frame(record) for record in records]
     length = data.draw(st.integers(0, sum(map(len, whole))))
     cut = segment.MAGIC + b"".join(whole)[:length]
@@ -176,7 +176,7 @@ def test_a_segment_that_was_cut_yields_its_whole_records(records: list[bytes], d
 
 @given(st.binary() | st.binary().map(segment.MAGIC.__add__))
 def test_walking_raises_nothing_and_stays_inside(data: bytes) -> None:
-    """Whatever a file holds, its frames lie within it, one behind the other, and each fault has a sentence."""
+    """The frames of any file lie within it, one behind the other, and each fault has a sentence."""
     frames = list(segment.read_frames(data))
     ends = [0, *(frame.end for frame in frames)]
     assert all(end <= frame.start <= frame.end <= len(data) for end, frame in zip(ends, frames, strict=False))

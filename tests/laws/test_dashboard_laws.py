@@ -112,7 +112,7 @@ def test_a_url_opens_what_it_was_made_of(looked_at: PageAddress) -> None:
     )
 )
 def test_any_query_string_is_an_address(query: dict[str, str]) -> None:
-    """What makes no sense is told and left out; what is left is read again as it is."""
+    """Parts of a query string without meaning are reported and left out; the rest is read again as it is."""
     read, _ = address.parse_address(query)
     assert address.parse_address(address.format_address(read)) == (read, ())
 
@@ -138,7 +138,7 @@ def test_no_range_has_more_steps_than_a_chart_has_points(
 
 @given(st.floats(0, MOST_US / 1e3), st.floats(0, MOST_US / 1e3))
 def test_a_drag_chooses_whole_minutes_that_hold_it(first_ms: float, last_ms: float) -> None:
-    """Whichever way it went."""
+    """A drag in either direction chooses whole minutes around it."""
     from_us, to_us = display_range.parse_drag(first_ms, last_ms)
     assert from_us % 60_000_000 == to_us % 60_000_000 == 0
     assert from_us <= min(first_ms, last_ms) * 1e3 + 1

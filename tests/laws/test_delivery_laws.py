@@ -94,7 +94,7 @@ def test_what_is_not_taken_is_handed_over_in_time(delivery: Delivery, failure: F
 
 @given(st.floats(allow_nan=True, allow_infinity=True))
 def test_what_stands_is_sent_again_within_bounds(asked_s: float) -> None:
-    """Whatever a channel asks for."""
+    """The interval between resends is bounded, whatever a channel asks for."""
     assert retry_policy.MIN_RESEND_S <= retry_policy.resend_interval_s(asked_s) <= retry_policy.MAX_RESEND_S
 
 

@@ -90,7 +90,7 @@ def test_a_window_with_a_drop_is_never_complete(steps: list[tuple[str, object]])
 
 @given(STEPS)
 def test_numbers_are_left_out_for_want_of_room_alone(steps: list[tuple[str, object]]) -> None:
-    """Where every window of a drop has a count of its own, the books have no hole, and a bye ends them."""
+    """If every window of a drop has a count of its own, the numbers have no gap, and a bye ends them."""
     bench, _ = play(steps)
     assert [batch.seq for batch in bench.batches()] == list(range(len(bench.batches())))
     assert bench.batches()[-1].kind is BatchKind.BYE

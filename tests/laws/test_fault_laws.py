@@ -110,7 +110,7 @@ def told_of(batches: list[Batch]) -> Counter[int]:
 
 
 def has_hole(batches: list[Batch]) -> bool:
-    """Whether a number is missing."""
+    """Return whether a number is missing."""
     return [batch.seq for batch in batches] != list(range(len(batches)))
 
 
@@ -160,7 +160,7 @@ def test_a_thousand_stamps_outlive_any_function_that_raises(
 
 @given(st.integers(1, 3), FAULT)
 def test_what_is_offered_completes_a_moment_only_when_all_of_it_was_taken(minutes: int, fault: tuple[Any, ...]) -> None:
-    """Whoever offers observations hears of it where some were not taken, and offers them again before the moment."""
+    """An offered batch completes a moment only if all of it was taken; otherwise it is offered again."""
     (owner, name), error, times, is_done, _ = fault
     bench, is_taken = Bench(), False
     stamps = [Stamp(StampKind.ARRIVED, 1, EPOCH_US + minute * WINDOW_US, EPOCH_US * 1_000) for minute in range(minutes)]

@@ -66,7 +66,7 @@ def test_grouping_is_grouping_by_a_dict(ids: list[bytes]) -> None:
 
 @given(IDS, st.integers(0, 64))
 def test_ids_that_fold_alike_are_told_apart(ids: list[bytes], bits: int) -> None:
-    """However few bits the fold leaves to tell ids by, groups are exact: the ids themselves decide."""
+    """Groups are exact, however few bits the fold leaves to tell ids apart."""
 
     def fold(packed: Ids) -> np.ndarray:
         mixed = packed[:, 0] ^ packed[:, 1]

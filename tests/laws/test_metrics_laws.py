@@ -23,7 +23,7 @@ COUNTS = st.integers(0, 30)
 
 @given(streams=st.integers(1, 90), nodes=st.integers(1, 60), room=st.integers(0, 5_000))
 def test_there_are_never_more_series_than_allowed(streams: int, nodes: int, room: int) -> None:
-    """Whatever the pathways, with every lag and every ratio there; and no two samples are the same series."""
+    """The number of series is bounded for any pathways, and no two samples are the same series."""
     names = tuple(f"n{number}" for number in range(nodes))
     of = make_recorder(
         *(f"s{number}" for number in range(streams)), path=" -> ".join(names), most_series=MIN_SERIES + room
@@ -60,7 +60,7 @@ def _counters(of: MetricsRecorder) -> dict[tuple[str, ...], float]:
 
 @given(drawn=revisions)
 def test_counters_never_fall(drawn: list[tuple[int, int, Verdict]]) -> None:
-    """Whatever a revision takes back."""
+    """Counters never fall, whatever a revision subtracts."""
     of = make_recorder()
     before = _counters(of)
     for result in _windows(drawn):

@@ -63,7 +63,7 @@ def test_many_ids_are_what_each_is(message_ids: list[Any]) -> None:
 
 @given(st.lists(GOOD, max_size=5), st.lists(HOSTILE, min_size=1, max_size=2), st.randoms())
 def test_a_hostile_id_costs_itself_alone(good: list[Any], hostile: list[Any], chance: Any) -> None:  # noqa: ANN401
-    """Whatever its class raises, the others around it are taken, and nothing comes out."""
+    """An id that raises any error is invalid, the others are encoded, and no error gets out."""
     message_ids = [*good, *hostile]
     chance.shuffle(message_ids)
     found = id_columns.encode_ids(message_ids)

@@ -46,7 +46,7 @@ def followed(states: States, moments_us: Ints, values: Floats, row: int = 0) -> 
 
 
 def same(left: Scores, right: Scores, upto: slice = slice(None)) -> bool:
-    """Whether two answers are the same to the bit, as far as ``upto`` of the first."""
+    """Return whether two answers are the same to the bit, up to ``upto`` of the first."""
     names = Scores.__dataclass_fields__
     return all(np.array_equal(getattr(left, one)[upto], getattr(right, one), equal_nan=True) for one in names)
 
@@ -94,7 +94,7 @@ def test_a_stream_of_many_is_a_batch_of_each(
 
 
 def same_every_other(together: Scores, first: int, alone: Scores) -> bool:
-    """Whether every other answer from ``first`` on is that of a series alone."""
+    """Return whether every other answer from ``first`` on is that of a series alone."""
     names = Scores.__dataclass_fields__
     parts = {name: getattr(together, name)[first::2] for name in names}
     return same(Scores(**parts), alone)

@@ -182,7 +182,7 @@ def test_every_stamp_is_told_once_or_counted_as_dropped(calls: list[tuple[str, o
 
 @given(st.lists(ON_A_BAD_ROAD, max_size=30))
 def test_every_refused_observation_is_told_under_its_window(calls: list[tuple[str, object]]) -> None:
-    """What a sink refused, at once or later, is a drop of the window of its event time."""
+    """Each observation that a sink refused, at once or later, is a drop of the window of its event time."""
     host = Host()
     host.play(calls)
     for cause, records in (("sink refused", host.sink.turned_away), ("undelivered", host.sink.undelivered)):

@@ -95,5 +95,5 @@ def test_windows_are_counted_once_and_by_their_verdict(made: Made) -> None:
 
 
 def test_the_shape_is_that_of_the_pathway() -> None:
-    """What the laws are held on is what the store makes of the rules."""
+    """The shape that the laws use is the one that the store makes of the rules."""
     assert tuple(PATHWAY.terminals) == SHAPE.is_terminal

@@ -39,7 +39,7 @@ def test_to_forget_twice_is_to_forget_once(lines: list[str], replayed_from: int,
 def test_to_forget_as_segments_go_is_to_forget_at_the_end(
     lines: list[str], one: int, another: int, gone: set[str], gone_later: set[str]
 ) -> None:
-    """However often a stream is renewed, the same lines are left."""
+    """Removing lines of gone segments in two steps leaves the same lines as in one."""
     early, late = sorted((one, another))
     often = segment_log.remaining_lines(lines, early, gone.__contains__)
     all_gone = gone | gone_later

@@ -72,7 +72,7 @@ def test_every_set_of_a_node_is_as_defined(case: Case) -> None:
 
 @given(windows())
 def test_every_set_end_to_end_is_as_defined(case: Case) -> None:
-    """What became of each message in the end is what the page says."""
+    """The sets of messages end to end are those of the reference model."""
     ids, sets = _classified(case)
     model = as_model(*case)
     assert frozenset(ids) == model.known()

@@ -61,7 +61,7 @@ def documents(draw: st.DrawFn) -> tuple[str, dict[Key, int]]:
 
 @given(documents())
 def test_every_key_has_the_line_on_which_it_was_written(document: tuple[str, dict[Key, int]]) -> None:
-    """However keys and values are written, each table and key is found where it is, and none is left out."""
+    """Each table and key is found on its line, in any notation, and none is left out."""
     text, written = document
     lines = find_key_lines(text)
     assert {key: lines[key] for key in written} == written

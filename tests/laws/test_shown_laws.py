@@ -20,7 +20,7 @@ GIVEN = st.uuids() | st.binary(min_size=16, max_size=16) | st.integers(0, 2**128
 
 @given(GIVEN)
 def test_what_is_shown_is_found(given_id: Any) -> None:  # noqa: ANN401 - any kind of id
-    """Whoever looks for an id as it is shown finds it; a text that was left out too."""
+    """An id is found by the text that shows it, with or without its original text."""
     wire, kind, text = encode_id(given_id)
     assert wire in parse_ids(naming.format_id(wire, kind, text))
     assert wire in parse_ids(naming.format_id(wire, kind))

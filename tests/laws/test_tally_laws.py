@@ -28,7 +28,7 @@ class Case(NamedTuple):
 
     @property
     def first_sightings_us(self) -> dict[int, int]:
-        """When each message was first sighted."""
+        """Return the time at which each message was first sighted."""
         found: dict[int, int] = {}
         for one, arrival_us in zip(self.observations, self.arrivals_us, strict=True):
             found[one.message] = min(arrival_us, found.get(one.message, arrival_us))
@@ -95,7 +95,7 @@ def test_rows_count_messages_by_mask_and_sighting(case: Case) -> None:
 
 @given(windows())
 def test_stamps_and_lags_are_those_of_the_model(case: Case) -> None:
-    """How many stamps there are, how many lags are negative, and the digests of the lags, node by node."""
+    """Numbers of stamps, numbers of negative lags, and digests of lags are those of the model at every node."""
     tally = _of(case, _one_by_one(case))
     model = as_model(case.drawn, case.observations)
     for place, node in enumerate(case.drawn.product.nodes):
@@ -124,7 +124,7 @@ def test_lost_ids_are_those_of_the_model(case: Case, before_us: int) -> None:
 
 @given(windows())
 def test_slowest_messages_are_those_of_the_model(case: Case) -> None:
-    """Whenever they were sighted: of each node those with the greatest lags at departure."""
+    """The slowest messages of each node have the greatest lags at departure, in any order of sighting."""
     model = as_model(case.drawn, case.observations)
     expected = [
         sorted(((-lag_us, message_id) for message_id, lag_us in model.at[node].slowest_us.items()))[:MAX_SLOWEST_IDS]
@@ -179,6 +179,6 @@ def _ends(tally: Tally) -> list[tuple[int, int, int]]:
 
 @given(windows(), st.permutations(range(3)))
 def test_shards_merge_in_any_order(case: Case, order: list[int]) -> None:
-    """Which shard comes first plays no part, to the byte."""
+    """Shards merged in any order give the same bytes."""
     parts = _shards(case, 3)
     assert pack_tally(merge_tallies([parts[place] for place in order])) == pack_tally(merge_tallies(parts))

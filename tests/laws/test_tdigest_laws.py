@@ -151,7 +151,7 @@ def test_cdf_is_the_inverse_of_quantile(values: Values, q: float) -> None:
 
 @given(st.lists(values_of_any_kind, max_size=3))
 def test_stored_digests_come_back(parts: list[Values]) -> None:
-    """What was written is read: the same answers, and the same bytes when written again."""
+    """A stored digest is read with the same answers, and is written again with the same bytes."""
     digest = tdigest.merge([tdigest.build(part) for part in parts])
     again = tdigest.from_bytes(tdigest.to_bytes(digest))
     assert tdigest.to_bytes(again) == tdigest.to_bytes(digest)
@@ -162,7 +162,7 @@ def test_stored_digests_come_back(parts: list[Values]) -> None:
 
 @given(st.lists(small_values, max_size=3))
 def test_dicts_come_back(parts: list[Values]) -> None:
-    """What went out as the package's dict comes back to the byte."""
+    """A digest written as the package's dict is read back to the byte."""
     digest = tdigest.merge([tdigest.build(part) for part in parts])
     assert tdigest.to_bytes(tdigest.from_dict(tdigest.to_dict(digest))) == tdigest.to_bytes(digest)
 

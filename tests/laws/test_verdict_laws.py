@@ -20,7 +20,7 @@ from tests.support.batch_arrays import message_batches
 
 @dataclass
 class Truth:
-    """What happened to one message: what each node stamped of it, and where it was lost."""
+    """Truth about one message: its stamp at each node, and the nodes that lost it."""
 
     stamps: dict[int, str] = field(default_factory=dict)
     lost_at: set[int] = field(default_factory=set)
@@ -75,7 +75,7 @@ class Window:
 
     @property
     def books(self) -> NodeBooks:
-        """What follows from the accounts, the drops with their true number."""
+        """Return the books that follow from the accounts, with the true numbers of drops."""
         having, heard, told, complete = (
             [int(account in kinds) for account in self.accounts] for kinds in ("cdauhs", HEARD, "cdau", "cau")
         )
@@ -104,12 +104,12 @@ class Window:
 
     @property
     def is_known(self) -> bool:
-        """Whether no observation was set aside as implausible or is of a node that is not declared."""
+        """Return whether no observation was set aside as implausible, or is of an undeclared node."""
         return not {"a", "u"} & set(self.accounts)
 
     @property
     def lost(self) -> int:
-        """How many messages were lost: what is missing where every probe told every stamp."""
+        """Return the true number of lost messages, as if every stamp were reported."""
         nodes = range(len(self.pathway.nodes))
         told = [[truth.stamps.get(node, "-") for node in nodes] for truth in self.truths]
         return replace(self, told=told, accounts=["c" for _ in nodes]).concluded().lost
@@ -178,7 +178,7 @@ def test_other_ids_are_no_loss(window: Window, data: st.DataObject) -> None:
 
 @given(windows("cccdhs-"))
 def test_an_upper_bound_end_to_end_holds_all_that_was_lost(window: Window) -> None:
-    """Where the accounts of origins and of nodes at which ways part are told, no more was lost than it says."""
+    """The upper bound of loss end to end, if there is one, is at least the true loss."""
     upper = window.concluded().lost_upper
     assert upper is None or window.lost <= upper
 

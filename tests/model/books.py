@@ -72,7 +72,7 @@ class Instance:
 
     @property
     def last_arrival_us(self) -> int:
-        """When the last batch of it came, readable or not."""
+        """Return when its last batch came, readable or not."""
         return max(self.unread_us, *(one.arrival_us for one in self.sent))
 
     def complete_through_us(self, one: Received) -> int:
@@ -81,12 +81,12 @@ class Instance:
 
     @property
     def last_complete_through_us(self) -> int:
-        """What the batch with the highest number completes."""
+        """Return the moment that the batch with the highest number completes."""
         return self.complete_through_us(self.sent[-1])
 
     @property
     def said_bye(self) -> bool:
-        """Whether the batch with the highest number is a bye."""
+        """Return whether the batch with the highest number is a bye."""
         return self.sent[-1].batch.kind == "BYE"
 
     @property
@@ -96,7 +96,7 @@ class Instance:
 
     @property
     def may_hold_stamps(self) -> Interval:
-        """When stamps may have been made that it never reported; empty after a bye."""
+        """Return the time in which it may have made stamps that it never reported; empty after a bye."""
         silent_us = max(self.epoch_us, self.last_complete_through_us)
         if self.said_bye:
             return silent_us, silent_us - 1
@@ -130,11 +130,11 @@ class Instance:
         )
 
     def heard(self, window: Window) -> bool:
-        """It sent observations of the window, or its life meets [start, end)."""
+        """Return whether it sent observations of the window, or its life meets [start, end)."""
         return window.start_ms in self.touched or meet(self.life, window.minute)
 
     def has_a_say(self, window: Window) -> bool:
-        """It is heard, reported a drop, or lived or may hold stamps at some moment of [start, horizon]."""
+        """Return whether it is heard, reported a drop, or lived or may hold stamps within [start, horizon]."""
         return (
             self.heard(window)
             or self.dropped(window) > 0
@@ -143,7 +143,7 @@ class Instance:
         )
 
     def told(self, window: Window) -> bool:
-        """It has reported up to the horizon, misses no batch that may belong to the window, and none came too late."""
+        """Return whether it reported up to the horizon, and misses or sent late no batch that may be of the window."""
         reported = self.said_bye or self.last_complete_through_us >= window.horizon_us
         return (
             reported and not any(meet(hole, window.judged) for hole in self.holes) and window.start_ms not in self.late
@@ -187,11 +187,11 @@ class Unheard:
         return False
 
     def has_a_say(self, window: Window) -> bool:
-        """It may hold stamps from its epoch on until it is retired."""
+        """Return whether it may hold stamps of the window: from its epoch on until it is retired."""
         return meet((self.since_us, max(self.since_us, self.last_us) + RETIRES_AFTER_US), window.judged)
 
     def told(self, _window: Window) -> bool:
-        """It told nothing."""
+        """Return False: it has reported nothing."""
         return False
 
     complete = told
@@ -205,7 +205,7 @@ class Unheard:
 
 @dataclass(frozen=True, slots=True)
 class NodeBooks:
-    """What a node's instances make of a window."""
+    """Books of a node's instances on a window."""
 
     complete: bool
     bounded: bool

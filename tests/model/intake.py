@@ -49,12 +49,12 @@ class Stream:
         return start_us > one.arrival_us + AHEAD_US or start_us + MINUTE_US < one.arrival_us - self.max_age_us
 
     def too_late(self, one: Received) -> bool:
-        """It came when its window could no longer be amended."""
+        """Return whether it came when its window could no longer be amended."""
         return one.arrival_us > one.window_us + MINUTE_US + self.transit_us + self.settle_us + self.amend_for_us
 
 
 def is_near(one: Received) -> bool:
-    """Whether its window starts less than a day after its arrival; of others nobody notes that they were set aside."""
+    """Return whether its window starts less than a day after its arrival; others are set aside without a window."""
     return one.window_us < one.arrival_us + DAY_US
 
 

@@ -15,7 +15,7 @@ _YEAR_2099_US = 4_070_908_800_000_000
 
 @dataclass(slots=True)
 class Truth:
-    """What really happened to the messages of one stream, whatever the probes saw; ids by window start in µs."""
+    """Truth about the messages of one stream, whatever the probes saw; ids by window start in µs."""
 
     lost_at: dict[tuple[int, str], set[bytes]] = field(default_factory=lambda: defaultdict(set))
 

@@ -34,7 +34,7 @@ def as_text(dice: Dice, number: int) -> Given:
 
 
 class Naming:
-    """How one probe instance tells ids: in which version, UUIDs as bytes or not, texts or their hashes."""
+    """Naming of ids by one probe instance: in which version, UUIDs as bytes or not, texts or their hashes."""
 
     def __init__(self, dice: Dice) -> None:
         """Choose."""

@@ -54,7 +54,7 @@ class Pathway:
 
     @property
     def sends_to_several_places(self) -> bool:
-        """Whether some node sends a message to more than one place."""
+        """Return whether some node sends a message to more than one place."""
         return bool(self.splits)
 
 

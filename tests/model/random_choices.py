@@ -14,7 +14,7 @@ MINUTE_US = 60 * SECOND_US
 
 
 class Fault(StrEnum):
-    """What may go wrong, or merely be unusual."""
+    """Fault or unusual event of a scenario."""
 
     LOST = auto()
     """Messages are lost in transit, inside nodes and after branches."""

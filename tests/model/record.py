@@ -103,13 +103,13 @@ class Observation:
 
     @property
     def passed(self) -> bool:
-        """Whether the node let the message go on."""
+        """Return whether the node let the message go on."""
         return self.outcome == PASSED
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a probe instance sent at once, one object an observation; times in the unit that their name ends in."""
+    """Batch of a probe instance, one object an observation; times in the unit that their name ends in."""
 
     stream: str
     node: str

@@ -19,7 +19,7 @@ _AWKWARD = ("a b", "caf\u00e9", "%41", "x=1", "h#1", "[a]", "_under", "a.seg", "
 
 @dataclass(slots=True)
 class Scenario:
-    """What a directory was made of."""
+    """Scenario of which a directory was made."""
 
     dials: Dials
     streams: dict[str, dict[str, Any]]

@@ -12,7 +12,7 @@ NONE: Ids = frozenset()
 
 @dataclass(slots=True)
 class AtNode:
-    """What was observed at one node: ids by stamp and outcome, lags in µs one a stamp."""
+    """Observations at one node: ids by stamp and outcome, lags in µs one a stamp."""
 
     came: set[bytes] = field(default_factory=set)
     left: set[bytes] = field(default_factory=set)

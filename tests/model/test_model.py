@@ -64,7 +64,7 @@ def _loss_is_shared_out(sets: WindowSets) -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), observations)), st.sampled_from(({}, {"a": "out", "c": "in"})))
 def test_a_chain_shares_out_its_loss(observed: list[tuple[str, Observation]], stamps: dict[str, str]) -> None:
-    """Whatever is observed in a chain, every id lost end to end is lost at exactly one node."""
+    """In a chain, every id lost end to end is lost at exactly one node, whatever is observed."""
     _loss_is_shared_out(WindowSets(parse(CHAIN["path"], stamps), observed))
 
 
@@ -73,7 +73,7 @@ def test_a_chain_shares_out_its_loss(observed: list[tuple[str, Observation]], st
     st.tuples(*[st.sampled_from(WAYS)] * 10),
 )
 def test_a_tree_of_branches_shares_out_its_loss(observed: list[tuple[str, Observation]], ways: tuple[str, ...]) -> None:
-    """Where every message takes one way of each branch, every id lost end to end is lost at exactly one node."""
+    """In a tree of branches, every id lost end to end is lost at exactly one node if messages take one way of each."""
     on_way = [(node, one) for node, one in observed if node in ways[one.message_id[-1]]]
     _loss_is_shared_out(WindowSets(parse(TREE, {"c": "in", "d": "out"}), on_way))
 
@@ -81,7 +81,7 @@ def test_a_tree_of_branches_shares_out_its_loss(observed: list[tuple[str, Observ
 @settings(max_examples=examples(30))
 @given(dials())
 def test_what_is_known_has_one_end(thrown: Dials) -> None:
-    """It is delivered, filtered, rejected or lost; the loss is between its bounds; the accounts add up."""
+    """Each known message is delivered, filtered, rejected or lost; losses are within bounds, and accounts add up."""
     with tempfile.TemporaryDirectory() as directory:
         scenario = generate(thrown, Path(directory))
         found = report(scenario.streams, scenario.spool_dir)
@@ -185,7 +185,7 @@ def test_missed_by_a_probe_is_not_lost(tmp_path: Path) -> None:
 
 
 def test_any_stamp_counts_for_both_at_a_one_sided_node(tmp_path: Path) -> None:
-    """It has arrived and departed, lags both ways, and no time inside."""
+    """At a one-sided node any stamp is an arrival and a departure, with lags both ways and no time inside."""
     hand = SpoolWriter(tmp_path, {"path": "a -> b", "stamps": {"b": "in"}})
     hand.say("b", 0, 30, [Row(1, 5, None), Row(2, None, -7), Row(2, None, -7), Row(3, 4, None, FILTERED)])
     node = hand.window()["nodes"]["b"]

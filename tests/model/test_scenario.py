@@ -46,7 +46,7 @@ def test_every_kind_of_verdict_and_account_turns_up() -> None:
 @settings(max_examples=examples(60))
 @given(dials(without=LYING, grids_us=[1]))
 def test_no_false_loss(thrown: Dials) -> None:
-    """Whatever happens to honest probes and their batches, no more is surely lost than was lost."""
+    """No more is surely lost than was lost, whatever happens to honest probes and their batches."""
     with tempfile.TemporaryDirectory() as directory:
         scenario = generate(thrown, Path(directory))
         found = report(scenario.streams, scenario.spool_dir)

@@ -181,7 +181,7 @@ def test_a_clock_that_is_ahead_completes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("after_s", "late"), [(0, 0), (0.000001, 1)])
 def test_too_late_is_counted_and_leaves_the_account_untold(tmp_path: Path, after_s: float, late: int) -> None:
-    """What comes after the window can no longer be amended is heard, and shows no loss at its node."""
+    """A batch that is too late to amend its window makes the node heard, and shows no loss there."""
     hand = SpoolWriter(tmp_path, PAIR)
     tells_all(hand, "a", 1, 2)
     hand.say("b", 0, 30, passed(1))

@@ -143,7 +143,7 @@ def test_a_tail_is_torn_wherever_it_is_cut(tmp_path: Path, length: int) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"HWSP1", b"HWSP2\n", b"timestamp,value\n"])
 def test_a_file_without_the_magic_is_refused_whole(tmp_path: Path, data: bytes) -> None:
-    """It counts as one record, whatever it holds."""
+    """A file without the magic is set aside as one record, whatever it holds."""
     write_segment(tmp_path / "i" / "0.seg", data, 0)
     assert [one.reason for one in read_spool(tmp_path).set_aside] == ["foreign_file"]
 
@@ -158,7 +158,7 @@ def test_only_whole_segments_are_read(tmp_path: Path) -> None:
 
 
 def test_an_unknown_stream_and_an_unknown_node_are_set_aside(tmp_path: Path) -> None:
-    """They count under their reasons; the monitor's own pulse is known."""
+    """Records of unknown streams and nodes are set aside under their reasons; the monitor's own pulse is known."""
     hand = SpoolWriter(tmp_path, {"path": "a -> b"})
     hand.say("a", 0, 10, passed(1), other={"stream": "nobody"})
     hand.say("c", 0, 10, passed(1))

@@ -41,12 +41,12 @@ class Segment:
 
     @property
     def set_aside(self) -> int:
-        """How many records of it must be set aside: of a file that is none, the whole file."""
+        """Return how many of its records must be set aside: of a file without the magic, one."""
         return sum(one.is_broken for one in self.frames) + bool(self.tail) if self.head == MAGIC else 1
 
     @property
     def content(self) -> bytes:
-        """What the file holds."""
+        """Return the content of the file."""
         return self.head + b"".join(one.data for one in self.frames) + self.tail
 
 

@@ -95,7 +95,7 @@ def test_folders_without_series_are_told(tmp_path: Path) -> None:
 
 
 def test_files_are_found_at_any_depth_in_order(tmp_path: Path) -> None:
-    """Whatever the case of their suffix."""
+    """Files with the suffix in any case are found at any depth, in order."""
     for name in ("b/c/one.CSV", "a.csv", "b/two.csv", "b/notes.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()

@@ -90,7 +90,7 @@ def test_a_java_home_without_java_is_told(folder: Path, monkeypatch: pytest.Monk
 
 
 def test_a_java_that_does_not_answer_is_not_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It tells no version; a file that is no program tells none either."""
+    """A Java that does not answer in time, or is no program, has no version."""
     monkeypatch.setattr(java, "_TIMEOUT_S", 0.05)
     before_s = time.monotonic()
     assert java.read_version(str(put_java(folder, "exec /bin/cat /dev/zero > /dev/null"))) is None

@@ -189,7 +189,7 @@ def judge(connection: Connection, ledger: Ledger, path: Path, watermark_us: int)
 
 
 def test_what_is_forgotten_is_forgotten_in_ledger_and_store(connection: Connection, tmp_path: Path) -> None:
-    """What the window became stays."""
+    """A forgotten window leaves ledger and live tables, and its results stay."""
     ledger = Ledger(STREAM_CONFIGS)
     judge(connection, ledger, write_segment(tmp_path / "s.seg", observation_batch([1])), OVER_US + 1)
     micro_batch.forget_windows(connection, ledger, OVER_US + 1)
@@ -239,7 +239,7 @@ def test_shards_change_no_result(tmp_path: Path) -> None:
 
 
 def test_windows_of_a_stream_that_is_configured_no_more_are_left_alone(engine: Engine, tmp_path: Path) -> None:
-    """They stay in the store as they are, and the ledger knows nothing of them."""
+    """Windows of a stream without configuration stay in the store, and are not in the ledger."""
     with engine.execution_options(writes=True).begin() as connection:
         judge(connection, Ledger(STREAM_CONFIGS), write_segment(tmp_path / "s.seg", observation_batch([1])), at_us(70))
         ledger = micro_batch.restore_ledger(connection, {})

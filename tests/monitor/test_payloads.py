@@ -30,7 +30,7 @@ from tests.support.batch_arrays import passed_batch
 
 @given(st.lists(st.lists(st.binary(max_size=300), max_size=4), max_size=4))
 def test_joined_parcels_come_apart_as_they_were(triggers: list[list[bytes]]) -> None:
-    """However many are added at a time, empty ones too."""
+    """Joined payloads are split into the same parcels, empty ones included."""
     joined = b""
     for parcels in triggers:
         joined += join_payloads(parcels)

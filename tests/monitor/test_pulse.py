@@ -22,7 +22,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def test_a_pulse_is_let_in_as_the_monitor_is(asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What lets it into Kafka comes from the settings, whatever the environment says."""
+    """The pulse uses the Kafka access of the settings, and not that of the environment."""
     monkeypatch.setenv("HOPWATCH_TRANSPORT__KAFKA__SECURITY_PROTOCOL", "SSL")
     pulse.start_pulse("kafka://127.0.0.1:1/t", ACCESS, 3.0)
     sink = asked["sink"]

@@ -122,7 +122,7 @@ def test_of_a_segment_no_more_is_read_than_the_bound(tmp_path: Path) -> None:
 
 
 def test_a_small_segment_takes_little_memory_whatever_the_bound(tmp_path: Path) -> None:
-    """What a topic's segment may hold at most is 2 GiB, and most have a few kilobytes."""
+    """Reading a small segment takes little memory, whatever the bound on its size is."""
     path = write_file(tmp_path / "x.seg", MAGIC + b"1234")
     tracemalloc.start()
     try:

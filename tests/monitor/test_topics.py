@@ -1,17 +1,17 @@
 """Tests of what a topic of observations needs: what is told of one that lacks it, who minds, and what to do."""
 
 from __future__ import annotations
-
 from concurrent.futures import Future
-from unittest.mock import Mock
-
-import pytest
-from confluent_kafka import KafkaError, KafkaException
-
+from confluent_kafka import KafkaError
+from confluent_kafka import KafkaException
 from hopwatch.monitor import topics
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.topics import TopicDescription, find_problems
-from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.monitor.topics import TopicDescription
+from hopwatch.monitor.topics import find_problems
+from hopwatch.probes.contract.kafka import KafkaAccess
+from hopwatch.probes.contract.kafka import KafkaPlace
+from unittest.mock import Mock
+import pytest
 
 PLACE = KafkaPlace("host:9092", "t")
 GOOD = topics.build_config(2, 168)
@@ -142,7 +142,7 @@ def create_twice_asked(monkeypatch: pytest.MonkeyPatch, *found: TopicDescription
 def test_what_a_request_that_was_sent_again_finds_is_ours(
     found: TopicDescription | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was not there before, and is as it was asked for, or so new that no broker describes it."""
+    """A topic that a repeated request finds counts as made by it, if it is as requested or not described yet."""
     create_twice_asked(monkeypatch, None, found)
 
 

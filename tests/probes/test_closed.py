@@ -46,7 +46,7 @@ USES: dict[str, tuple[Callable[[Probe], object], int]] = {
 def test_what_is_stamped_after_the_end_is_counted_and_told_once(
     use: Callable[[Probe], object], count: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """However often, and beside what was dropped before; the transport hears nothing after the bye."""
+    """Stamps after the close are counted, however many, and logged once; the transport hears nothing after the bye."""
     sink = MemorySink()
     probe = Probe("orders", "router", sink, clock=ManualClock())
     probe.missed("before")
@@ -61,7 +61,7 @@ def test_what_is_stamped_after_the_end_is_counted_and_told_once(
 
 
 def test_what_is_stamped_while_a_probe_closes_is_told_with_the_bye() -> None:
-    """It is counted before the last record, so that its minute is not vouched for."""
+    """A stamp made while the probe closes is counted before the last record, so that its minute is not complete."""
 
     class Busy(MemorySink):
         """Has its host stamp while the probe sends what is left."""
@@ -83,7 +83,7 @@ def test_what_is_stamped_while_a_probe_closes_is_told_with_the_bye() -> None:
 def test_a_child_that_closes_its_probe_before_it_stamps_counts_too(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It leaves no instance behind, and what it stamps all the same is counted here."""
+    """A closed probe in a child leaves no instance behind, and counts its stamps as dropped."""
     probe = Probe("orders", "router", f"spool:{tmp_path}")
     probe.close()
     probe.start_anew()  # as in the child of a fork

@@ -27,7 +27,7 @@ def test_drops_are_counted_by_window_and_cause() -> None:
 
 
 def test_what_was_told_is_gone() -> None:
-    """What was counted of it meanwhile is not."""
+    """Drops that were told are removed; those counted meanwhile stay."""
     drops = DropCounts()
     drops.add({(0, "full"): 2, (60_000, "full"): 1}, 0)
     told = drops.next_drops()

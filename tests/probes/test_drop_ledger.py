@@ -44,7 +44,7 @@ def test_a_record_has_as_many_drops_as_it_may(ledger: DropLedger) -> None:
 
 
 def test_a_window_that_is_only_possible_is_no_further_drop(ledger: DropLedger) -> None:
-    """It is reported, so that the window is not complete; the observation was counted where its cause is."""
+    """A possible window is reported and not complete, but is no further drop."""
     ledger.drop({(WINDOW, POSSIBLE_WINDOW): 1, (WINDOW, "bad"): 1}, EPOCH_US)
     assert (len(ledger), ledger.total) == (2, 1)
 

@@ -56,7 +56,7 @@ def test_a_probe_that_ends_at_once_was_there(tmp_path: Path, end: str, stamp: st
     ],
 )
 def test_the_child_of_a_fork_that_ends_at_once_was_there(tmp_path: Path, end: str, stamp: str) -> None:
-    """It announces itself before its first stamp returns."""
+    """A child that ends at once has announced itself before its first stamp returned."""
     ended(tmp_path, f"pid = os.fork()\nif not pid:\n    {stamp}\n    {end}\nos.waitpid(pid, 0)")
     assert [hello_of(batches) for batches in spooled(tmp_path).values()] == [HELLO] * 2
 
@@ -96,7 +96,7 @@ for number in range(3):
 
 
 def test_many_threads_begin_one_instance_in_a_child(tmp_path: Path) -> None:
-    """Whichever stamps first begins it, the others wait for that, and all that they stamped is sent."""
+    """The first thread to stamp begins the instance, the others wait, and all stamps are sent."""
     script = """
 pid = os.fork()
 if not pid:
@@ -119,7 +119,7 @@ assert os.waitpid(pid, 0)[1] == 0
 
 
 def test_a_fork_while_other_threads_stamp_and_send_hangs_nobody(tmp_path: Path) -> None:
-    """Whatever locks were held at the fork, each child stamps and ends; none takes along what was its parent's."""
+    """A child forked under any lock stamps and ends, without the stamps of its parent."""
     script = """
 going_on = True
 def work():

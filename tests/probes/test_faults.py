@@ -53,7 +53,7 @@ def vouched(records: list[bytes]) -> Iterator[Batch]:
 @pytest.mark.parametrize("times", TIMES)
 @pytest.mark.parametrize(("owner", "name"), FUNCTIONS, ids=[name for _, name in FUNCTIONS])
 def test_a_fault_in_any_function_reaches_no_host_and_hides_no_loss(owner: object, name: str, times: int) -> None:
-    """It raises once or always, from before the probe is made or while it works: a bye is said of what all was told."""
+    """An error in any function, once or always, reaches no host, and every stamp is sent or counted."""
     for begins_before in (True, False):
         sink, clock = MemorySink(), ManualClock()
         if begins_before:
@@ -81,7 +81,7 @@ def assert_honest(probe: Probe, records: list[bytes]) -> None:
 
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_a_fault_in_what_is_asked_often_reaches_no_host(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How much waits is asked at each array, and at each step."""
+    """An error in the properties that each call reads reaches no host."""
 
     def fail(_: Sender) -> int:
         raise MemoryError(name)

@@ -40,7 +40,7 @@ def test_greenlets_that_stamp_lose_nothing(tmp_path: Path, host: str, end: str) 
 
 @HOSTS
 def test_the_sender_works_while_greenlets_wait(tmp_path: Path, host: str) -> None:
-    """What was stamped is sent while the host is alive, without being asked for."""
+    """Stamps are sent while greenlets wait, without a flush."""
     wait = """
 give_up_s = time.monotonic() + 50
 while probe._sender.waiting and time.monotonic() < give_up_s:

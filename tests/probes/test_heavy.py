@@ -43,7 +43,7 @@ STAMPS: dict[str, tuple[Callable[[Probe, int], object], int]] = {
 
 @pytest.mark.parametrize(("stamp", "most"), STAMPS.values(), ids=STAMPS)
 def test_long_ids_that_wait_are_bounded(stamp: Callable[[Probe, int], object], most: int) -> None:
-    """What finds no room is dropped and counted, and once what waited is sent there is room again."""
+    """Long ids without room are dropped and counted, and there is room again once those that waited are sent."""
     sink = MemorySink()
     with Probe("orders", "router", sink, clock=ManualClock(), most_bytes=MOST_BYTES) as probe:
         for _ in range(2):
@@ -73,7 +73,7 @@ def test_many_long_ids_cost_what_is_said() -> None:
 
 
 def test_small_ids_are_not_weighed() -> None:
-    """They cost what any stamp does, however little room there is for long ones."""
+    """Small ids are stamped, however little room there is for long ones."""
     sink = MemorySink()
     with Probe("orders", "router", sink, clock=ManualClock(), most_bytes=1) as probe:
         probe.arrived("x" * MAX_LIGHT_CHARS, EPOCH_US)

@@ -56,7 +56,7 @@ def test_a_probe_in_a_spool_can_be_read_when_it_is_made(tmp_path: Path) -> None:
 
 
 def test_a_tap_says_hello_and_completes_nothing(tmp_path: Path) -> None:
-    """What it follows may be older than itself."""
+    """A tap says hello and completes nothing, as its source may be older than itself."""
     probe, _ = open_probe("orders", "router", f"spool:{tmp_path}", RunContext(print))
     ((hello,),) = spooled(tmp_path).values()
     assert (hello.seq, hello.kind, hello.count, hello.complete_through_us) == (0, BatchKind.HEARTBEAT, 0, 0)
@@ -138,7 +138,7 @@ def test_a_sink_that_raises_as_it_is_told_hello_reaches_no_host(
 def test_without_a_thread_a_probe_is_announced_all_the_same(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Where a process may have no more threads, what is stamped waits for a flush or the end."""
+    """Without a thread the hello is sent, and stamps wait for a flush or the end."""
 
     def start(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -156,7 +156,7 @@ def test_without_a_thread_a_probe_is_announced_all_the_same(
 
 
 def test_a_spool_that_recovers_has_the_hello_first(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """It rests for a second after it failed, and then takes what waits in its order."""
+    """A spool that failed takes the hello first, and then the rest in order."""
     clock = ManualClock()
     root = tmp_path / "spool"
     root.write_text("in the way")

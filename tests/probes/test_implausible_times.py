@@ -72,7 +72,7 @@ def test_another_unit_is_a_drop_of_this_minute(
 def test_nanoseconds_are_a_drop_of_this_minute(
     call: Callable[[Probe, datetime | int], None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """They are later than any event time that is believed, and the log says what they look like."""
+    """An event time in ns is a drop of this minute, and the log says what it looks like."""
     sink, dropped = stamped(call, EPOCH_US * 1_000)
     words = f"as an int is µs since 1970, got {EPOCH_US}000, which looks like nanoseconds: divide it by 1,000"
     assert caplog.messages == [f"{BEGINNING} {words}"]
@@ -124,7 +124,7 @@ def test_whoever_reads_what_is_old_takes_any_age(
 
 
 def test_a_full_queue_counts_what_is_implausible_under_now() -> None:
-    """Whatever it is dropped for, an event time of 1970 is of no minute of 1970."""
+    """A drop with an implausible event time counts under the current minute, whatever its cause."""
     sink, clock = MemorySink(), ManualClock()
     with Probe("orders", "router", sink, clock=clock, most_stamps=1) as probe:
         probe.arrived(1, EPOCH_US)
@@ -150,7 +150,7 @@ MOMENTS = st.integers(EPOCH_US, EPOCH_US + 10 * 365 * DAY_US)
 
 @given(MOMENTS, st.sampled_from([1, 1_000, 1_000_000]))
 def test_a_moment_is_known_in_any_unit(moment_us: int, divisor: int) -> None:
-    """What is in µs is taken as it is, what is in ms or s or ns stands for the same moment."""
+    """A moment in µs is taken as it is, and one in ms, s or ns stands for the same moment."""
     assert guess_moments_us(np.array([moment_us // divisor])).tolist() == [moment_us // divisor * divisor]
     assert guess_moments_us(np.array([moment_us * 1_000])).tolist() == [moment_us]
     assert (describe_fault(moment_us // divisor, moment_us, DAY_US) is None) == (divisor == 1)
@@ -165,7 +165,7 @@ def test_one_that_is_refused_counts_as_an_array_of_one(event_us: int, at_us: int
 
 @given(st.integers(0, 2**53), MOMENTS, st.integers(1, 2**53))
 def test_the_words_and_the_arrays_agree(event_us: int, at_us: int, max_age_us: int) -> None:
-    """What an array refuses has words, and what it takes has none but of a unit."""
+    """A time has an error text if, and only if, an array refuses it."""
     is_taken = bool(is_plausible(np.array([event_us]), np.array([at_us]), max_age_us)[0])
     assert is_taken == (at_us - max_age_us <= event_us <= at_us + MAX_AHEAD_US)
     assert is_taken == (describe_fault(event_us, at_us, max_age_us, is_number=False) is None)

@@ -29,7 +29,7 @@ def test_new_marks_are_read_as_what_they_are() -> None:
 
 @given(st.integers(0, 2**53 - 1))
 def test_a_new_id_is_a_uuid_of_version_7(now_us: int) -> None:
-    """It sorts by its millisecond, and no two are alike."""
+    """A new id is a UUID of version 7 with the current millisecond, and ids are unique."""
     made = [uuid.UUID(bytes=message_headers.generate_id(now_us)) for _ in range(10)]
     assert {(one.version, one.variant, one.int >> 80) for one in made} == {(7, uuid.RFC_4122, now_us // 1_000)}
     assert len(set(made)) == 10
@@ -47,12 +47,12 @@ def test_an_id_may_be_a_text_of_the_team_s_own(value: bytes | str, message_id: u
 
 @pytest.mark.parametrize("headers", [None, [], {}, [("trace", b"1"), ("trace", None)]])
 def test_a_message_without_marks_has_none(headers: message_headers.HeadersLike | None) -> None:
-    """Whatever else it carries."""
+    """A message with other headers alone has no marks."""
     assert message_headers.parse_headers(headers) is None
 
 
 def test_the_last_of_two_marks_counts() -> None:
-    """It was put there by who marked the message anew."""
+    """Of two marks the last one counts, as the message was marked anew."""
     found = message_headers.parse_headers([("hopwatch-id", b"old"), AT, ("hopwatch-id", b"new")])
     assert found == message_headers.MessageIdentity(id_bytes("new"), EPOCH_US)
 
@@ -68,13 +68,13 @@ def test_the_last_of_two_marks_counts() -> None:
     ],
 )
 def test_marks_that_cannot_be_read_are_refused(headers: message_headers.HeadersLike, told: str) -> None:
-    """They are neither guessed nor made anew, because other nodes may have read them."""
+    """Marks that cannot be read are refused, as other nodes may have read them."""
     with pytest.raises(ValueError, match=re.escape(told)):
         message_headers.parse_headers(headers)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["hopwatch-id", "hopwatch-time", "x"]), st.none() | st.binary() | st.text())))
 def test_no_headers_raise_anything_else(headers: list[tuple[str, object]]) -> None:
-    """Whatever others write into them."""
+    """Any headers are parsed or raise a ValueError."""
     with suppress(ValueError):
         message_headers.parse_headers(headers)

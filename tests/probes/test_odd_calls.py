@@ -149,7 +149,7 @@ def test_a_lying_kind_of_bytes_is_known_by_its_bytes() -> None:
 def test_a_call_that_nothing_foresaw_costs_itself_alone(
     monkeypatch: pytest.MonkeyPatch, error: type[Exception], odd: int
 ) -> None:
-    """It is looked for by halves, and counted in its own window, arrays too; the moment is complete behind it."""
+    """A call with an unforeseen error is found by halves and counted in its own window; all others are recorded."""
     real = recorder.build_batches
 
     def record(taken: Any, *rest: Any, **more: Any) -> Any:  # noqa: ANN401 - as it is
@@ -175,7 +175,7 @@ def test_a_call_that_nothing_foresaw_costs_itself_alone(
 
 @pytest.mark.parametrize("length", [10**12, 2**62])
 def test_arrays_that_are_too_long_to_be_are_counted(length: int) -> None:
-    """What has no room in memory is told as dropped, in as many as it said, up to what a record can say."""
+    """Arrays without room in memory count as dropped, up to the largest count of a record."""
     sink = MemorySink()
     with Probe("orders", "router", sink, clock=ManualClock()) as probe:
         probe.arrived_many(range(length), [EPOCH_US])
@@ -220,7 +220,7 @@ HOSTILE = dict.fromkeys((f"__{name}__" for name in METHODS.split()), _fail)
 @pytest.mark.parametrize("metaclass", [type, Raising], ids=["", "raising class"])
 @pytest.mark.parametrize("side", ["arrived", "departed", "passing", "filtered", "arrived_many"])
 def test_ids_that_raise_wherever_they_can_cost_themselves_alone(base: type, metaclass: type, side: str) -> None:
-    """Whatever is asked of them; what else was stamped is sent, and the bye vouches for it."""
+    """Ids that raise at every use cost their own stamps only; all others are sent, and the bye is complete."""
     hostile = metaclass("Hostile", (base,), dict(HOSTILE))
     made: Any = base.__new__
     message_id = made(hostile)

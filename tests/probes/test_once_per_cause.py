@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,16 +24,20 @@ def test_a_cause_is_new_once_between_two_rearms(calls: list[str | None]) -> None
             seen.add(cause)
 
 
-def test_causes_without_end_fill_no_log() -> None:
-    """Beyond the bound none is new, until it works again."""
-    once = OncePerCause()
-    assert sum(once.is_new(str(number)) for number in range(2 * MAX_CAUSES)) == MAX_CAUSES
-    assert once.rearm()
-    assert once.is_new("0")
+def test_causes_without_end_fill_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Beyond the bound no cause is new until it works again, and one line of the log says so."""
+    once, line = OncePerCause(), f"{MAX_CAUSES} different causes of a failure were logged; further ones are not logged"
+    for _ in range(2):
+        assert sum(once.is_new(str(number)) for number in range(MAX_CAUSES)) == MAX_CAUSES
+        assert caplog.messages == []
+        assert not any(once.is_new(str(number)) for number in range(2 * MAX_CAUSES))
+        assert caplog.messages == [line]
+        caplog.clear()
+        assert once.rearm()
 
 
 def test_of_threads_with_one_cause_one_logs_it() -> None:
-    """However they come."""
+    """Of threads with one cause at one moment, exactly one logs it."""
     once, begin, new = OncePerCause(), threading.Barrier(8), list[bool]()
 
     def ask() -> None:

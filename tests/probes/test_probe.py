@@ -99,7 +99,7 @@ def test_messages_that_end_here_say_so(probe: Probe, sink: MemorySink) -> None:
 
 
 class Unspeakable:
-    """What a host may pass as a reason: it has no text."""
+    """Reason of a host that has no text."""
 
     def __str__(self) -> str:
         """Fail as a host's own class may."""
@@ -171,7 +171,7 @@ def test_what_finds_no_room_is_counted_by_its_window(probe: Probe, sink: MemoryS
 
 
 def test_closing_says_bye_once(probe: Probe, sink: MemorySink) -> None:
-    """What was stamped is sent; a closed probe takes any call, counts it, and says nothing more."""
+    """Closing sends all stamps and one bye; a closed probe takes any call, counts it, and sends nothing more."""
     probe.arrived(MESSAGE, EPOCH_US)
     probe.arrived(MESSAGE, -1)
     for _ in range(2):
@@ -233,7 +233,7 @@ def test_a_sink_that_raises_never_reaches_the_host(clock: ManualClock) -> None:
 
 
 def test_a_flush_says_whether_all_is_settled(probe: Probe, sink: MemorySink) -> None:
-    """What the sink refuses is dropped and so not settled; with the next flush only that is told."""
+    """A flush returns whether all is settled; stamps that the sink refuses are drops of the next flush."""
     probe.arrived(MESSAGE, EPOCH_US)
     assert probe.flush()
     sink.is_full = True
@@ -265,7 +265,7 @@ def test_a_probe_that_follows_completes_only_what_it_has_caught_up_with(sink: Me
 
 
 def test_a_probe_that_does_not_follow_goes_by_the_clock(probe: Probe, sink: MemorySink, clock: ManualClock) -> None:
-    """Whatever it is told to have caught up with."""
+    """Without ``follows`` a probe completes by the clock, and ``caught_up`` changes nothing."""
     clock.advance(1)
     probe.arrived(MESSAGE, EPOCH_US)
     probe.caught_up(EPOCH_US)
@@ -274,7 +274,7 @@ def test_a_probe_that_does_not_follow_goes_by_the_clock(probe: Probe, sink: Memo
 
 
 def test_a_probe_may_end_without_a_bye(sink: MemorySink, clock: ManualClock) -> None:
-    """What is left is sent, and a heartbeat where the bye would be."""
+    """With ``bye=False`` the rest is sent, and a heartbeat instead of the bye."""
     probe = Probe("orders", "router", sink, clock=clock)
     probe.arrived(MESSAGE, EPOCH_US)
     probe.close(bye=False)

@@ -131,14 +131,14 @@ ZONED = MOMENT.astimezone(timezone(timedelta(hours=5, minutes=30)))
     ids=["list", "objects", "Series", "zoned Series", "DatetimeIndex", "Timestamps", "pyarrow"],
 )
 def test_datetimes_with_a_zone_are_taken(probe: Probe, sink: MemorySink, events: Any) -> None:  # noqa: ANN401 - as above
-    """Whatever their zone, they are the same moments."""
+    """Datetimes of any zone are the same moments."""
     probe.arrived_many([1, 2], events)
     probe.flush()
     assert [row.event_us for row in observations(sink)] == [EPOCH_US, EPOCH_US]
 
 
 def test_what_is_refused_is_logged_once_with_its_type(probe: Probe, caplog: pytest.LogCaptureFixture) -> None:
-    """Whoever reads the log learns what to change."""
+    """A refused array is logged once, with the type that was got."""
     for _ in range(2):
         probe.arrived_many([1.5], [EPOCH_US])
         probe.flush()
@@ -160,7 +160,7 @@ def test_texts_stay_at_home_where_that_is_asked_for(sink: MemorySink, says_texts
 
 
 def test_arrays_that_arrived_and_departed_are_one_observation_each(probe: Probe, sink: MemorySink) -> None:
-    """However long they are, the departure of an arrival finds room."""
+    """Arrivals and departures in long arrays are one observation each."""
     ids, events = np.arange(100), np.full(100, EPOCH_US)
     probe.arrived_many(ids, events)
     probe.departed_many(ids, events)
@@ -198,7 +198,7 @@ def test_empty_arrays_say_nothing_and_harm_nothing(probe: Probe, sink: MemorySin
 
 
 class Endless:
-    """What a host may pass: neither an array nor of any length."""
+    """Argument of a host that is no array and has no length."""
 
     def __len__(self) -> int:
         """Fail as a host's own class may."""

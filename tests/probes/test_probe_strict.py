@@ -96,7 +96,7 @@ def test_a_strict_probe_raises_where_its_spool_cannot_be_made(tmp_path: Path) ->
 def test_without_a_sink_a_probe_is_a_twin_that_does_nothing(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, variable: str | None
 ) -> None:
-    """It keeps nothing, starts nothing, and says so once."""
+    """A probe without a sink keeps nothing, starts nothing, and logs so once."""
     monkeypatch.delenv(SINK_VARIABLE, raising=False)
     if variable is not None:
         monkeypatch.setenv(SINK_VARIABLE, variable)

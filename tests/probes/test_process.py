@@ -28,7 +28,7 @@ def test_a_host_that_ends_without_closing_has_sent_all(tmp_path: Path, end: str)
 
 
 def test_a_host_that_ends_waits_for_the_slowest_of_its_probes_alone(tmp_path: Path) -> None:
-    """They all close at once, each with as much patience as one would have."""
+    """All probes of a host that ends close at once, each with its full patience."""
     host = """
 import threading
 from hopwatch import Probe
@@ -44,7 +44,7 @@ probes = [Probe("orders", f"n{number}", Waiting()) for number in range(3)]
 
 
 def test_the_child_of_a_fork_is_an_instance_of_its_own(tmp_path: Path) -> None:
-    """What the parent had stamped is sent once, by the parent; parent and child have folders, epochs and byes each."""
+    """A parent's stamps are sent once, by the parent; parent and child have folders, epochs and byes of their own."""
     run(
         tmp_path,
         """
@@ -143,7 +143,7 @@ def test_a_worker_of_multiprocessing_sends_all(tmp_path: Path, method: str, prob
 
 
 def test_a_host_that_is_killed_loses_the_end_only(tmp_path: Path) -> None:
-    """What was flushed into segments is there, whole and in order; the rest is a tail that nobody reads."""
+    """After a kill the published segments are whole and in order; only the end is lost."""
     script = """
 from pathlib import Path
 number = 0

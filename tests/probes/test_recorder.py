@@ -207,7 +207,7 @@ class BrokenZone(tzinfo):
     ids=["None", "text", "float", "bool", "negative", "too-late", "huge", "naive", "broken-zone"],
 )
 def test_a_bad_event_time_costs_its_own_stamp_only(event_time: object) -> None:
-    """It is counted under the window of the stamp; the stamps around it are recorded."""
+    """A bad event time is counted under the window of the stamp; the stamps around it are recorded."""
     rows, refusals = recorded(stamp(StampKind.ARRIVED, 1, 0), stamp(StampKind.ARRIVED, 2, 61_000_000, event_time))
     assert [row.message_id for row in rows] == [id_bytes(1)]
     assert refusals == {(MINUTE_MS + 60_000, "bad event time"): 1}
@@ -215,7 +215,7 @@ def test_a_bad_event_time_costs_its_own_stamp_only(event_time: object) -> None:
 
 @pytest.mark.parametrize("message_id", [None, b"short", -1, 2**128, 1.0, True, object()])
 def test_a_bad_id_costs_its_own_stamp_only(message_id: object) -> None:
-    """It is counted under the window of its event time; the stamps around it are recorded."""
+    """A bad id is counted under the window of its event time; the stamps around it are recorded."""
     rows, refusals = recorded(
         stamp(StampKind.ARRIVED, message_id, 0, EPOCH_US + 60_000_000),
         stamp(StampKind.DEPARTED, ONE, 1),
@@ -226,7 +226,7 @@ def test_a_bad_id_costs_its_own_stamp_only(message_id: object) -> None:
 
 
 def test_bad_event_times_in_arrays_cost_their_own_stamps_only() -> None:
-    """They are counted under the window of the call."""
+    """Bad event times in arrays are counted under the window of the call."""
     bad = stamps(StampKind.ARRIVED, [1, 2, 3, 4], 61_000_000)._replace(
         event_times_us=np.array([-1, EPOCH_US, 2**53, np.iinfo(np.int64).min])
     )
@@ -320,7 +320,7 @@ def test_one_that_never_came_in_is_counted_alike(event_time: Any, drop: tuple[in
 
 
 def test_of_what_never_came_in_and_cannot_be_of_its_window_nobody_knows_the_window() -> None:
-    """It is told under the minute of its stamp with a cause that a monitor takes for any window near."""
+    """A drop of unknown window counts under the minute of its stamp, with a cause that holds for windows near."""
     at_ns, seconds = (EPOCH_US + 120_000_000) * 1_000, EPOCH_US // 1_000_000
     one = refuse_stamp(seconds, at_ns, "full", 86_400_000_000)
     assert one == refuse_array(np.array([seconds]), at_ns, "full", 86_400_000_000)

@@ -135,7 +135,7 @@ def test_a_sink_that_refuses_hides_no_drop(sink: MemorySink, used_up: int) -> No
 
 
 def test_a_batch_refused_alone_is_told_at_once() -> None:
-    """Where the sink takes the next record, the moment is complete with the drop."""
+    """If the sink takes the next record, the moment is complete with the drop."""
 
     class FirstRefused(MemorySink):
         def send(self, record: bytes) -> bool:
@@ -151,7 +151,7 @@ def test_a_batch_refused_alone_is_told_at_once() -> None:
 
 
 def test_drops_are_told_though_nothing_else_is() -> None:
-    """What could not be recorded is told with the next flush, by window and cause, in a heartbeat."""
+    """Drops are told with the next flush, by window and cause, in a heartbeat."""
     bench = Bench()
     bench.arrive(-1, -2)
     bench.sender.queue.append(Stamp(StampKind.ARRIVED, 1, -1, bench.clock.wall_ns()))
@@ -223,7 +223,7 @@ def test_no_bye_vouches_for_windows_ahead_of_a_hole(monkeypatch: pytest.MonkeyPa
 
 
 def test_each_cause_of_drops_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    """Whoever reads the service's log learns what is wrong, and is not flooded."""
+    """Each cause of drops is logged once."""
     bench = Bench()
     for _ in range(3):
         bench.sender.queue.append(Stamp(StampKind.ARRIVED, 1, 17.5, 0))  # type: ignore[arg-type]  # as a host may pass it

@@ -99,7 +99,7 @@ def test_what_ends_has_one_deadline() -> None:
 
 
 def test_the_thread_ends_by_itself() -> None:
-    """Who asks several senders to end, and then waits for each, waits for the slowest alone."""
+    """The thread of a sender that was asked to end closes the sink by itself."""
     closed = threading.Event()
 
     class Told(MemorySink):
@@ -117,7 +117,7 @@ def test_the_thread_ends_by_itself() -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_thread_that_a_sink_has_ended_is_stood_in_for() -> None:
-    """What no sink should raise ends the thread; who closes the sender sends the rest."""
+    """If a sink ends the thread, closing the sender sends the rest."""
     entered = threading.Event()
 
     class Ending(MemorySink):

@@ -46,7 +46,7 @@ def test_a_host_without_a_handler_sends_all_and_ends_as_it_would(tmp_path: Path)
 
 
 def test_a_host_that_is_terminated_while_it_stamps_and_sends_ends(tmp_path: Path) -> None:
-    """Whatever lock its main thread holds at that moment: all that is complete is there."""
+    """A host that is terminated under any lock of its main thread ends, and all complete records are there."""
     script = """
 print("stamping", flush=True)
 number = 0
@@ -62,12 +62,12 @@ while True:
 
 
 def test_a_sink_that_hangs_does_not_keep_a_host_from_ending(tmp_path: Path) -> None:
-    """It waits as long as at any end, a few seconds."""
+    """A sink that hangs delays the end of a host by a few seconds only."""
     assert terminated(tmp_path, STUCK + WAITS) == -signal.SIGTERM
 
 
 def test_a_second_sigterm_ends_a_host_at_once(tmp_path: Path) -> None:
-    """Whatever the first one waits for, here longer than the test does."""
+    """A second SIGTERM ends the host at once, whatever the first one waits for."""
     script = """
 from hopwatch.probes import lifecycle, sigterm
 def hang():

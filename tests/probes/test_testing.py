@@ -15,7 +15,7 @@ from tests.repository import ROOT
 
 
 def test_the_documented_example_holds() -> None:
-    """What INSTRUMENT shows runs as it stands there."""
+    """The example in INSTRUMENT runs as it stands there."""
     text = (ROOT / "docs" / "INSTRUMENT.md").read_text("utf-8")
     (example,) = re.findall(r"```python\n(from hopwatch import Probe\nfrom hopwatch\.testing .*?)```", text, re.DOTALL)
     exec(example, {})  # noqa: S102 - it is our own page

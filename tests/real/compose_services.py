@@ -107,7 +107,7 @@ class Services:
         )
 
     def is_healthy(self, service: str) -> bool:
-        """Whether the healthcheck of a service ends well."""
+        """Return whether the healthcheck of a service succeeds."""
         kind, *words = self._deployment.services[service]["healthcheck"]["test"]
         if kind == "CMD-SHELL":
             return self.call(service, "sh", "-c", self._here(*words)).returncode == 0
@@ -117,7 +117,7 @@ class Services:
         return _is_well(self._here(words[-1]))
 
     def is_up(self, service: str, process: Process) -> bool:
-        """Whether a service that was started is healthy; one that has ended is told at once."""
+        """Return whether a started service is healthy; one that has ended is an error."""
         process.check(service)
         return self.is_healthy(service)
 
@@ -165,7 +165,7 @@ class Services:
 
 
 def _is_well(url: str) -> bool:
-    """Whether a page is there."""
+    """Return whether a page is there."""
     with suppress(OSError), urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - of 127.0.0.1
         return bool(answer.status == 200)
     return False

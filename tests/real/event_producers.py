@@ -85,7 +85,7 @@ class Producers:
 
 @dataclass(frozen=True)
 class Found:
-    """What a topic holds against what was sent."""
+    """Comparison of a topic's records with those sent."""
 
     lost: set[str]
     phantom: set[str]

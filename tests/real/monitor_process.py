@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from servers.process import Process
+from servers.process import Process, ServerError, until
 from tests.real.program_folder import Workplace
 
 PATIENCE_S = 180.0
@@ -49,12 +48,16 @@ class Monitor:
     def until(self, holds: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
         """Wait until something holds, while the monitor runs."""
         assert self.process is not None
-        give_up_s = time.monotonic() + patience_s
-        while not holds():
-            assert self.process.is_alive, self._last_words()
-            if time.monotonic() > give_up_s:
-                pytest.fail(f"{what} did not come within {patience_s} s: {self._last_words()}")
-            time.sleep(0.5)
+        process = self.process
+
+        def is_so() -> bool:
+            assert process.is_alive, self._last_words()
+            return holds()
+
+        try:
+            until(is_so, what, patience_s)
+        except ServerError as error:
+            pytest.fail(f"{error}: {self._last_words()}")
 
     def until_judged(self, last: str) -> Report:
         """Wait until the last window of interest and all before it are final, nothing in flight; return the report."""

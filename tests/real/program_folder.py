@@ -22,7 +22,7 @@ PATIENCE_S = 600
 
 @dataclass
 class Workplace:
-    """Where ``hopwatch.toml`` is; ``streams`` is the text of its streams, ``monitor`` more lines of that table."""
+    """Folder of ``hopwatch.toml``; ``streams`` is the text of its streams, ``monitor`` more lines of that table."""
 
     folder: Path
     transport: str
@@ -83,7 +83,7 @@ class Workplace:
 
     @property
     def store_url(self) -> str:
-        """Where the store is, by what the configuration says now."""
+        """Return the URL of the store in the present configuration."""
         return settings.load(self.folder / "hopwatch.toml", flags={}, environ=self.environ).store.url
 
     @property

@@ -113,7 +113,7 @@ def test_every_instance_has_it(stack: ExitStack, tmp_path: Path) -> None:
 
 
 def test_a_restart_between_two_sends_opens_no_second_incident(stack: ExitStack, tmp_path: Path) -> None:
-    """It forgets its alerts, and knows by their labels what it has rung for."""
+    """A restart of Alertmanager between two sends opens no second incident, as labels identify the first."""
     receiver = stack.enter_context(receiving(answers(200)))
     server = started(stack, tmp_path / "am", paging(receiver))
     sender = Sender(server)
@@ -159,7 +159,7 @@ def test_the_example_routes_every_alert(kind: AlertKind, severity: Severity) -> 
 
 
 def test_the_example_has_a_switch_for_each_heartbeat() -> None:
-    """That of Prometheus' rules, which has no kind, does not hide that Hopwatch's own is dead."""
+    """The example has a switch for Prometheus' heartbeat that does not hide the end of Hopwatch's own."""
     labels = ("alertname=HopwatchHeartbeat", "severity=none")
     expected = "--verify.receivers=dead-mans-switch-of-prometheus"
     tested = amtool("config", "routes", "test", f"--config.file={EXAMPLE}", expected, *labels)

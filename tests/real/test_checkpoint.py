@@ -69,7 +69,7 @@ def test_without_its_last_commit_a_batch_is_replayed_exactly(copied: Monitor, ra
 
 
 def test_without_a_checkpoint_the_monitor_starts_only_when_told_to_begin_anew(copied: Monitor) -> None:
-    """It says what was found, and then what it costs."""
+    """Without its checkpoint the monitor refuses to start, and says what was found and what beginning anew costs."""
     checkpoint = next(copied.work.folder.rglob("checkpoint"))
     shutil.rmtree(checkpoint)
     refused = copied.work.run("run")

@@ -61,7 +61,7 @@ def test_an_executor_that_is_killed_changes_nothing(kafka: Kafka, spark_cluster:
 
 
 def test_the_package_reaches_the_executors(spark_cluster: Spark, tmp_path: Path) -> None:
-    """What they import comes out of the archive, whatever else is installed where they run."""
+    """Executors import the package from the archive, whatever else is installed there."""
     code = (
         "from pathlib import Path; from hopwatch.monitor.spark import session; import sys\n"
         f"spark = session.start_session(Path({str(tmp_path / 'work')!r}), master={spark_cluster.url!r})\n"

@@ -103,7 +103,7 @@ def _receivers(alert: Alert) -> list[str]:
 
 
 def _is_told_twice(services: Services) -> bool:
-    """Whether a rule of Prometheus' on the loss fires, and has done so for long enough to be sent."""
+    """Return whether Prometheus' rule on the loss fires, and has done so for long enough to be sent."""
     groups = _asked(services, "prometheus", "/api/v1/rules")["data"]["groups"]
     (group,) = [one for one in groups if one["name"] == "hopwatch.streams"]
     (rule,) = [one for one in group["rules"] if one["name"] == "HopwatchLoss"]

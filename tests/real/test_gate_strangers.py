@@ -85,7 +85,7 @@ def test_slow_clients_keep_nobody_out(gate: tuple[str, Process]) -> None:
 
 
 def test_clients_that_do_not_read_keep_nobody_out(tmp_path: Path) -> None:
-    """They are cut, so that neither health nor the end waits for them; health alone has a port of its own."""
+    """Clients that do not read are cut; health has a port of its own, and the gate ends in time."""
     (health,) = free_ports(1)
     with served(tmp_path, "", "http", "--health-port", str(health)) as (url, process), ExitStack() as open_:
         host, port = url.removeprefix("http://").split(":")

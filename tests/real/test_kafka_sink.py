@@ -214,7 +214,7 @@ def test_the_child_of_a_fork_has_a_client_of_its_own(kafka: Kafka, topic: str) -
 
 
 def test_a_dead_broker_costs_the_host_memory_up_to_a_bound(caplog: pytest.LogCaptureFixture) -> None:
-    """What finds no room is counted at once, what was never delivered when the probe ends: nothing goes uncounted."""
+    """With a dead broker, stamps without room and records never delivered are counted, all of them."""
     (port,) = free_ports(1)
     probe = Probe("orders", "router", f"kafka://127.0.0.1:{port}/t", most_stamps=5_000)
     for number in range(200_000):

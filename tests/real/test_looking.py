@@ -95,7 +95,7 @@ def node(place: KafkaPlace) -> None:
 
 @pytest.mark.parametrize("look", [probe, tap, gate, validator, replay, node], ids=lambda look: look.__name__)
 def test_who_looks_for_a_topic_does_not_make_it(look: Callable[[KafkaPlace], None], kafka: Kafka) -> None:
-    """Whatever reads or writes topics: behind it the topic is made as it was asked for."""
+    """Readers and writers of a missing topic do not create it, so that it can be created as requested."""
     place = KafkaPlace.parse(kafka.url(f"unmade-{look.__name__}"))
     look(place)
     topics.create_topic(place, ACCESS, partitions=3, replication=1, min_insync=1)

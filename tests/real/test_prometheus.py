@@ -86,7 +86,7 @@ def test_a_prometheus_scrapes_the_page_and_all_that_is_shipped_answers(of: Metri
 
 
 def all_answer(prometheus: Prometheus) -> bool:
-    """Whether every query of the dashboard and of the autoscalers finds something, and every rule was evaluated."""
+    """Return whether every query of dashboard and autoscalers finds something, and every rule was evaluated."""
     queries = [*shipped_files.dashboard_queries(), *shipped_files.autoscaling_queries()]
     rules = [rule for group in prometheus.api("rules")["groups"] for rule in group["rules"]]
     is_evaluated = all(rule["health"] == "ok" for rule in rules)

@@ -227,7 +227,7 @@ class Watched:
 
 
 def test_poison_is_counted_and_skipped(kafka: Kafka, topic: str) -> None:
-    """What has no marks, bad ones, or is too large to be looked into stops nothing, and is a drop to the monitor."""
+    """Messages without marks, with bad ones or too large are counted as drops, and the tap goes on."""
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "message.max.bytes": 5_242_880})
     good: Headers = [(message_headers.ID_HEADER, b"good"), (message_headers.TIME_HEADER, str(EPOCH_US))]
     body = json.dumps({"price": 5}).encode()
@@ -273,7 +273,7 @@ def test_a_tap_completes_what_it_has_read_to_the_end(kafka: Kafka, topic: str, t
 
 
 def test_one_of_more_taps_than_partitions_completes_all(kafka: Kafka, topic: str) -> None:
-    """It was told that it has nothing to read; it is heard all the same, and keeps no window open."""
+    """A tap without a partition is heard, and keeps no window open."""
     kafka.create_topic(f"{topic}-narrow", 1)
     both = [Watched(kafka, f"{topic}-narrow", MessageReader()) for _ in range(2)]
     senders = [watched.probe._sender for watched in both]
@@ -286,7 +286,7 @@ def test_one_of_more_taps_than_partitions_completes_all(kafka: Kafka, topic: str
 
 
 def test_a_record_of_an_absurd_time_stops_nothing(kafka: Kafka, topic: str) -> None:
-    """It is poison as any other, where the topic lets producers say what they like."""
+    """A record with an absurd time is counted as a drop, and the tap goes on."""
     most = str(2**63 - 1)
     kafka.create_topic(
         f"{topic}-any", 1, {"message.timestamp.after.max.ms": most, "message.timestamp.before.max.ms": most}
@@ -323,7 +323,7 @@ def test_a_record_of_an_absurd_time_stops_nothing(kafka: Kafka, topic: str) -> N
 def test_what_cannot_be_read_is_told_in_one_line(
     kafka: Kafka, tmp_path: Path, capsys: pytest.CaptureFixture[str], url: str, code: int, told: str
 ) -> None:
-    """What, where, and what to do; 2 for a mistake of the caller, 3 for what is down."""
+    """The error is one line with what, where and what to do; exit code 2 is a wrong call, 3 a failed service."""
     places = {"closed": free_ports(1)[0], "bootstrap": kafka.bootstrap}
     names = ["--group", "g", "--stream", "orders", "--node", "topic", "--sink", f"spool:{tmp_path}"]
     assert main(["tap", "kafka", "--from", url.format(**places), *names]) == code

@@ -165,7 +165,7 @@ def test_a_topic_that_is_not_there_is_named_with_the_command_that_makes_it(kafka
 
 
 def test_topics_and_readers_are_deleted(kafka: Kafka) -> None:
-    """What is not there is as good as deleted."""
+    """Topics and consumer groups are deleted, and missing ones are no error."""
     place, access = KafkaPlace.parse(kafka.url("short-lived")), KafkaAccess()
     topics.create_topic(place, access, partitions=1, replication=1, min_insync=1)
     inlet = TopicInlet.open(kafka.bootstrap, place.topic)
@@ -183,7 +183,7 @@ def test_topics_and_readers_are_deleted(kafka: Kafka) -> None:
 
 
 def test_topics_of_brokers_that_are_down_are_not_deleted() -> None:
-    """Whoever asked learns it."""
+    """Deleting topics of brokers that are down is an error."""
     (port,) = free_ports(1)
     with pytest.raises(TransportError, match=f"the Kafka brokers 127.0.0.1:{port} cannot be reached: "):
         topics.delete_topics([KafkaPlace(f"127.0.0.1:{port}", "t")], KafkaAccess())

@@ -160,7 +160,7 @@ def test_a_topic_that_is_missing_is_told_when_it_starts(place: Place) -> None:
 
 
 def test_a_topic_that_does_not_take_what_is_written_is_told(kafka: Kafka, place: Place) -> None:
-    """It ends with 3 and says what to change; nothing was committed, and it goes on once that was done."""
+    """A topic that refuses a record ends the validator with 3 and nothing committed; it goes on once that is fixed."""
     name = f"{place.name}.good"
     kafka.delete_topic(name)
     kafka.create_topic(name, PARTITIONS, {"max.message.bytes": "1000"})

@@ -54,7 +54,7 @@ class Traffic:
 
     @property
     def dropped(self) -> dict[str, int]:
-        """What each probe had to drop."""
+        """Return the number of drops of each probe."""
         return {node: probe.dropped for node, probe in self.probes.items()}
 
     def _run(self) -> None:

@@ -28,7 +28,7 @@ KEYS: Final = PAGE[PAGE.index("| key | of |") : PAGE.index("## When an alert fir
 
 @pytest.mark.parametrize("kind", AlertKind)
 def test_every_kind_has_its_runbook(kind: AlertKind) -> None:
-    """It says what it means, what to look at with which command, and what to do; all of it fits on a screen."""
+    """A runbook has a meaning, a command to look with, and an action, and fits on a screen."""
     text = (RUNBOOKS / f"{kind}.md").read_text("utf-8")
     assert text.startswith(f"# {kind}\n")
     assert text.index("**What it means.**") < text.index("**Look.**") < text.index("**Do.**")

@@ -27,7 +27,7 @@ def wrong(name: str) -> str:
 
 
 def test_every_fragment_is_of_a_known_kind() -> None:
-    """What else is in the folder is what towncrier leaves alone."""
+    """Every file in the folder is a fragment of a known kind, or is ignored by towncrier."""
     names = {path.name for path in CHANGES.iterdir()} - set(CONFIGURED["ignore"])
     assert {name: wrong(name) for name in names if wrong(name)} == {}
     assert all((CHANGES / name).is_file() for name in CONFIGURED["ignore"])

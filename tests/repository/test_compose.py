@@ -81,7 +81,7 @@ def test_every_rule_has_a_change_that_it_notices() -> None:
 
 
 def test_the_password_is_asked_for_in_words() -> None:
-    """Whoever starts it without one reads what to write where."""
+    """The error for a missing password says what to write in which file."""
     with pytest.raises(MissingError) as told:
         compose.interpolated(compose.raw(), {})
     where = "into the file .env beside docker-compose.yml"

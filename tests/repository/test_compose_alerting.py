@@ -27,7 +27,7 @@ def _fired() -> list[dict[str, str]]:
 
 
 def _is_sent(labels: dict[str, str]) -> bool:
-    """Whether Prometheus tells Alertmanager of an alert with these labels."""
+    """Return whether Prometheus sends an alert with these labels to Alertmanager."""
     assert {rule["action"] for rule in RELABELLED} == {"drop"}
     return not any(
         re.fullmatch(rule["regex"], ";".join(labels.get(name, "") for name in rule["source_labels"]))
@@ -48,7 +48,7 @@ def test_prometheus_tells_what_hopwatch_cannot() -> None:
 
 
 def test_the_example_of_a_prometheus_tells_the_same() -> None:
-    """Who starts from it is not paged twice either."""
+    """The example drops the same alerts, so that nobody is paged twice with it."""
     example = yaml.safe_load((shipped_files.PROMETHEUS / "prometheus.yml").read_text("utf-8"))
     assert example["alerting"]["alert_relabel_configs"] == RELABELLED
 

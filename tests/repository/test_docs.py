@@ -94,7 +94,7 @@ def test_the_first_sentence_says_what_a_page_is_about(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_words_are_spelt_as_in_britain(page: Path) -> None:
-    """What programs are called, and code, is as it is."""
+    """Prose is in British spelling, but for names of programs and code."""
     text = _LINK.sub("]", prose(page))
     assert {word for word in AMERICAN.findall(text) if word.lower() not in NO_AMERICANISM} == set()
 

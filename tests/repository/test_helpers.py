@@ -20,14 +20,14 @@ def imports(folder: str) -> Iterator[tuple[Path, str]]:
 
 
 def test_no_test_module_is_imported() -> None:
-    """What tests share is in modules that are named by what they make."""
+    """No test imports another test module."""
     found = [(str(path), name) for path, name in imports("tests") if name.startswith("tests.")]
     assert len(found) > 100
     assert [one for one in found if any(part.startswith("test_") for part in one[1].split(".")[:-1])] == []
 
 
 def test_benches_and_servers_import_no_tests() -> None:
-    """What benches and tests start alike is in ``servers``."""
+    """Neither a bench nor a server imports tests."""
     found = [(str(path), name) for folder in ("bench", "servers") for path, name in imports(folder)]
     assert any(name.startswith("servers.") for _, name in found)
     assert [one for one in found if one[1].partition(".")[0] == "tests"] == []

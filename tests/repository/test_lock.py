@@ -63,7 +63,7 @@ def test_every_package_is_pinned_and_hashed(lock: str) -> None:
     "mark", ["://", "--index-url", "--extra-index-url", "--find-links", "--trusted-host", " @ ", ":/"]
 )
 def test_the_lock_names_no_host_and_no_path(lock: str, mark: str) -> None:
-    """Where packages come from is the business of each machine's pip."""
+    """A lock names no host and no path of the machine that made it."""
     assert mark not in LOCKS[lock]
 
 

@@ -65,7 +65,7 @@ def test_without_java_one_line_says_how_to_get_it(machine: Path, target: str) ->
 
 @pytest.mark.parametrize(("version", "major"), [("1.8.0_392", "1"), ("11.0.2", "11"), ("16", "16")])
 def test_an_old_java_is_told_by_its_version(machine: Path, version: str, major: str) -> None:
-    """What was found stands in the line."""
+    """The error about an old Java has the version that was found."""
     _program(machine, "java", f"echo 'openjdk version \"{version}\" 2023-10-17' >&2")
     code, said = _make(machine, "java")
     assert code != 0
@@ -171,7 +171,7 @@ SERVERS = {
 
 @pytest.mark.parametrize("missing", [None, *SERVERS])
 def test_each_server_of_the_tests_is_looked_for_by_itself(machine: Path, missing: str | None) -> None:
-    """Whichever one is not there, whoever is no root is told how to install it; with all of them there is no word."""
+    """Each missing server is named with how to install it for users other than root; with all, nothing is printed."""
     assert list(Path("/usr/lib/postgresql").glob("*/bin/initdb")), "apt-get install postgresql"
     _program(machine, "id", "echo 1000")
     found = shutil.which("ls")

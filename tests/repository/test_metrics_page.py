@@ -78,7 +78,7 @@ def test_metrics_and_files_that_are_named_are_there(page: str) -> None:
 
 @pytest.mark.parametrize("path", sorted(OF_THE_MONITOR))
 def test_every_runbook_of_the_monitor_s_own_health_is_one(path: str) -> None:
-    """It says what it means, what to look at with which command, and what to do; all of it fits on a screen."""
+    """A runbook has a meaning, a command to look with, and an action, and fits on a screen."""
     text = (ROOT / path).read_text("utf-8")
     assert text.startswith(f"# {(ROOT / path).stem}\n")
     assert text.index("**What it means.**") < text.index("**Look.**") < text.index("**Do.**")

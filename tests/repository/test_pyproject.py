@@ -64,7 +64,7 @@ def packed(name: str, folder: Path) -> str:
 
 
 def test_an_archive_of_sources_makes_the_same_wheel(wheel: list[str], tmp_path: Path) -> None:
-    """It holds no links: each folder lies where its link is."""
+    """The archive of sources holds no links, and a wheel built from it equals one built from the repository."""
     build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path), "-t"]
     subprocess.run([*build, "sdist"], cwd=ROOT, check=True, capture_output=True)
     (archive,) = tmp_path.glob("hopwatch-0.1.0.tar.gz")
@@ -135,7 +135,7 @@ def test_the_wheel_installs_with_the_base_dependencies_alone(built: Path, tmp_pa
 
 
 def test_every_rule_that_is_off_has_its_reason_beside_it() -> None:
-    """Whoever meets an exception from all rules reads why in the same line."""
+    """Every rule that is off has its reason in the same line."""
     lint = PROJECT["tool"]["ruff"]["lint"]
     assert lint["select"] == ["ALL"]
     rules = [*lint["ignore"], *(rule for off in lint["per-file-ignores"].values() for rule in off)]

@@ -27,7 +27,7 @@ NEVER_RUN: Final = frozenset({"make", "sleep"})
 
 
 def test_readme_is_read_in_two_minutes() -> None:
-    """What is longer has a page of its own."""
+    """The README has at most the number of lines that can be read in two minutes."""
     assert README.count("\n") <= MOST_LINES
 
 
@@ -101,7 +101,7 @@ def test_every_command_is_taken(command: Command) -> None:
 
 
 def test_the_demo_of_readme_takes_its_flags() -> None:
-    """They stand in ARGS."""
+    """The flags of the demo stand in ARGS, and the command accepts them."""
     (line,) = [one.line for one in page_blocks.commands(README) if one.line.startswith("make demo")]
     (flags,) = [word.removeprefix("ARGS=") for word in shlex.split(line) if word.startswith("ARGS=")]
     assert commands.refusal("demo", *shlex.split(flags)) == ""

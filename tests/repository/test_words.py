@@ -35,9 +35,13 @@ BANNED_NAMES: Final = frozenset(
     """.split()  # noqa: SIM905 - as above
 )
 """Names that say nothing where they are called from another module."""
-BANNED_METHODS: Final = frozenset({"heed", "let_go", "look", "of", "one", "take", "told"})
+BANNED_METHODS: Final = frozenset({"heed", "let_go", "look", "of", "one", "said", "scar", "take", "take_up", "told"})
 """Names of public methods that say nothing where they are called: verbs without an object, and prepositions."""
 CLAUSES: Final = re.compile(r"(What|Who|Whom|Whose|Which|How|Whether|When|Where|Why|That)\b")
+RIDDLES: Final = re.compile(
+    rf"({CLAUSES.pattern}|(However|Whatever|Whoever|Whomever|Whichever|Wherever|Whenever|It|They)\b)"
+)
+"""Words that begin a clause or refer to a test's name: a test's docstring is understood without its name."""
 PAGES: Final = frozenset({"getting_started"})
 """Modules of pages, which are named as their titles are."""
 ONE_CONCEPT: Final = {
@@ -154,27 +158,34 @@ def test_docstrings_begin_with_a_noun_or_an_imperative() -> None:
     assert [where for where, text in found if CLAUSES.match(text)] == []
 
 
-def clause_modules(root: Path) -> list[str]:
-    """Return the modules below a folder whose docstrings begin with a clause for a noun."""
-    texts = {path: ast.get_docstring(ast.parse(path.read_text())) or "" for path in sorted(root.rglob("*.py"))}
-    return [str(path.relative_to(root)) for path, text in texts.items() if CLAUSES.match(text)]
+def riddles(root: Path) -> list[str]:
+    """Return the docstrings below a folder, private ones included, that begin with a clause or a pronoun."""
+    found = []
+    for path in sorted(root.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                text = ast.get_docstring(node)
+                if text and RIDDLES.match(text):
+                    found.append(f"{path.relative_to(root)}: {getattr(node, 'name', 'module')}")
+    return found
 
 
-def test_modules_of_tests_begin_with_a_noun() -> None:
-    """Docstrings of modules of tests begin as those of the product do."""
-    assert clause_modules(ROOT / "tests") == []
+def test_docstrings_of_tests_begin_with_a_noun_or_a_statement() -> None:
+    """The docstring of a test says what holds, and begins neither with a clause for a noun nor with a pronoun."""
+    assert riddles(ROOT / "tests") == []
 
 
-def test_a_clause_is_found(tmp_path: Path) -> None:
-    """A planted one is found; a noun phrase and a module without a docstring are not."""
+def test_a_riddle_is_found(tmp_path: Path) -> None:
+    """Planted ones are found; a noun phrase, a statement and a module without a docstring are not."""
     texts = {
         "clause": '"""What tests share."""',
-        "noun": '"""Fixtures of tests."""',
         "none": "from pathlib import Path",
+        "noun": '"""Fixtures of tests."""\nclass _Kept:\n    """However it came."""',
+        "statement": 'def test_it():\n    """Items are kept."""\n    def told():\n        """It is told."""',
     }
     for name, text in texts.items():
         (tmp_path / f"{name}.py").write_text(text)
-    assert clause_modules(tmp_path) == ["clause.py"]
+    assert riddles(tmp_path) == ["clause.py: module", "noun.py: _Kept", "statement.py: told"]
 
 
 @pytest.mark.parametrize(("module", "holds"), [("routing", True), ("kept", False), ("outbox", True), ("folded", False)])

@@ -20,7 +20,7 @@ WRONG: Final = Failure("HTTP 400", is_for_good=True)
 
 
 class Spell(NamedTuple):
-    """What is answered from one moment to another, after how long, and whether it is heard all the same."""
+    """Period of answers: the answer from one moment to another, its delay, and whether the message arrives anyway."""
 
     from_us: int
     until_us: int

@@ -18,7 +18,7 @@ MOST_BEATS: Final = 400
 
 
 class Request(NamedTuple):
-    """What was posted; names of headers are in lower case."""
+    """Posted request; names of headers are in lower case."""
 
     path: str
     headers: Mapping[str, str]
@@ -30,7 +30,7 @@ Behaviour = Callable[[socket.socket, threading.Event], None]
 
 @dataclass
 class Receiver:
-    """What listens; ``requests`` are those that came whole, ``connections`` counts all."""
+    """HTTP server of a test; ``requests`` are those that came whole, ``connections`` counts all."""
 
     port: int
     scheme: str = "http"

@@ -77,7 +77,7 @@ class Job:
 
     @property
     def words(self) -> str:
-        """What the job has said so far."""
+        """Return the job's log up to now."""
         return (self.folder / "job.log").read_text()
 
     def report(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class Job:
         self.await_(lambda: self.batch() >= number, f"batch {number}")
 
     def is_final(self) -> bool:
-        """Whether all windows of all streams are judged."""
+        """Return whether all windows of all streams are judged."""
         streams = reported(self.store_url)["streams"]
         return bool(streams) and all(
             w["status"] == "FINAL" and not w["in_flight"] for s in streams for w in s["windows"][:8]

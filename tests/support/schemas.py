@@ -31,7 +31,7 @@ def schema(said: Json) -> Schema:
 
 
 def _is_field(one: Json) -> bool:
-    """Whether it is a field: it has a name as a named type has, but none of what that is made of."""
+    """Return whether it is a field: it has a name as a named type has, but none of a named type's parts."""
     return isinstance(one, dict) and one.keys() >= {"name", "type"} and not one.keys() & {"fields", "symbols", "size"}
 
 
@@ -109,7 +109,7 @@ def _without_repeats(said: Json, taken: set[str] | None = None) -> Json:
 
 
 def _is_taken(said: Json) -> bool:
-    """Whether the lint takes it: no item of it is without a byte."""
+    """Return whether the lint accepts it: no item of it is without a byte."""
     try:
         lint(said)
     except LintError:

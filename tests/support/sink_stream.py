@@ -32,7 +32,7 @@ BEFORE, BEHIND = "before the commit", "behind the commit"
 
 @dataclass
 class Trouble:
-    """What a store does to the next transaction: it fails at a statement, before its COMMIT, or behind that."""
+    """Failure of a store in the next transaction: at a statement, before its COMMIT, or after that."""
 
     engine: Engine
     at: int | str | None = None

@@ -118,8 +118,8 @@ def config(spool: Path, workdir: Path, streams: int = 2, *, store_url: str = "",
 
 
 def rest(seconds: float) -> Iterator[None]:
-    """Yield until that many seconds have passed; the caller waits for what it looks for."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    """Yield until that many seconds have passed, more and more seldom; the caller waits for what it looks for."""
+    begun_s = time.monotonic()
+    while (waited_s := time.monotonic() - begun_s) < seconds:
         yield
-        time.sleep(0.05)
+        time.sleep(min(max(0.05, waited_s * 0.1), 1.0))

@@ -83,7 +83,7 @@ def window_input(minute: int, *, outliers: Odd | None = None, **fields: Any) -> 
 
 @dataclass
 class Memory:
-    """What a store would know, in a few dictionaries; a window that says nothing counts nowhere."""
+    """Memory of a store in a few dictionaries; a window without figures counts nowhere."""
 
     minutes: dict[tuple[str, str, int], ObjectiveCounts] = field(default_factory=dict)
     arrivals_us: list[int] = field(default_factory=list)

@@ -17,8 +17,8 @@ from urllib.parse import unquote
 
 import structlog
 
-from hopwatch.monitor.spark.landing import sync_folder
 from hopwatch.monitor.spark.sources import spool
+from hopwatch.probes.folder_sync import sync_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -37,7 +37,7 @@ _DESCRIPTIONS: Final = {
     413: "the body is too large",
     415: "the body is of a type, or compressed in a way, that is not known",
     422: "the body holds nothing that can be an observation, or a record",
-    503: "the sink takes nothing now, or too many requests came at once: come again after Retry-After",
+    503: "the sink takes nothing now, or too many requests came at once: retry after the time in Retry-After",
 }
 
 

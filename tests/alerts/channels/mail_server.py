@@ -29,7 +29,7 @@ TRICKLE: Final = "trickle"
 
 @dataclass
 class Postbox:
-    """What listens; ``mail`` are the texts that it took, ``commands`` all lines that it was told."""
+    """Mail server of a test; ``mail`` are the texts that it took, ``commands`` all lines that it was sent."""
 
     port: int
     mail: list[str] = field(default_factory=list)

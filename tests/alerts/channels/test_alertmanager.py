@@ -68,7 +68,7 @@ def test_alertmanager_is_told_one_alert() -> None:
 
 
 def test_a_heartbeat_has_no_figures() -> None:
-    """It says that the monitor lives, up to when, and nothing of thresholds."""
+    """A heartbeat says that the monitor lives, and has no observed value, threshold or count."""
     beat = replace(LOST, kind=AlertKind.HEARTBEAT, summary="alive")
     said = alertmanager.build_annotations(
         replace(firing(), kind=AlertKind.HEARTBEAT, alerts=(beat,)), is_acknowledged=False

@@ -80,7 +80,7 @@ def test_no_url_is_said_or_logged(caplog: pytest.LogCaptureFixture, monkeypatch:
 
 
 def test_a_service_that_hangs_does_not_take_our_time() -> None:
-    """It is waited for up to the deadline, and the next notification is asked anew."""
+    """A hanging service is waited for up to the deadline, and the next notification is sent anew."""
     with receiving(hangs) as receiver:
         channel = of(receiver, timeout="200ms")
         for _ in range(2):
@@ -97,7 +97,7 @@ def test_a_service_that_answers_without_end_does_not_take_our_memory(monkeypatch
 
 
 def test_a_process_that_dies_is_a_failure_that_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told with its exit code, and so is an answer that is none."""
+    """A process that dies, or has no answer, is a temporary failure with its exit code."""
     for program, code in (("import sys; sys.exit(9)", 9), ("print('hello')", 0)):
         monkeypatch.setattr(apprise_channel, "COMMAND", (sys.executable, "-c", program))
         told = f"Apprise's process ended with exit code {code} and no answer"

@@ -93,7 +93,7 @@ class Broken:
 
 
 def test_a_channel_that_is_at_fault_is_a_failure_that_passes() -> None:
-    """It is told by name and kind of fault; what the fault says may be a secret."""
+    """The failure names the channel and the kind of fault, not its text, which may be a secret."""
     with capture_logs() as logs:
         channel = GuardedChannel("ops", Broken())
         made = channel.send(delivery(), 0)
@@ -107,7 +107,7 @@ def test_a_channel_that_is_at_fault_is_a_failure_that_passes() -> None:
 
 
 def test_a_file_that_is_gone_when_channels_open_is_told(tmp_path: Path) -> None:
-    """It was there when the settings were read."""
+    """A file that has gone since the settings were read is an error with its path."""
     key = tmp_path / "key"
     key.write_text("k\n")
     made = channels(tmp_path, pd='kind = "pagerduty"\nrouting_key_file = "key"')

@@ -26,7 +26,7 @@ def test_what_can_be_mended_or_passes_is_tried_again(status: int) -> None:
 
 @pytest.mark.parametrize("status", [400, 402, 406, 409, 410, 413, 415, 422, 451])
 def test_what_is_said_of_the_notification_is_for_good(status: int) -> None:
-    """It would be the same again."""
+    """A status about the notification itself is a permanent failure."""
     assert parse_response("x", status, "no") == Failure(f"x answered {status}: no", is_for_good=True)
 
 

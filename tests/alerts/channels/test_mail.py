@@ -54,7 +54,7 @@ def outcome(says: Mapping[str, str], **more: Any) -> Outcome:  # noqa: ANN401 - 
 
 
 def test_a_mail_is_a_mail() -> None:
-    """Who, what, when, and that a machine wrote it."""
+    """A mail has a subject, a sender, a receiver, a date, and the mark that a machine wrote it."""
     mail = sent()
     assert {name: mail[name] for name in ("Subject", "From", "To", "Date", "Auto-Submitted")} == {
         "Subject": "[page] lost in orders (loss)",

@@ -111,7 +111,7 @@ def test_no_name_calls_anybody_in_slack(told: Notification) -> None:
 
 
 def test_a_template_is_what_is_said_and_may_call() -> None:
-    """What it has by itself is Slack's own language; its values are not."""
+    """Slack's own language in a template stays; in its values it is escaped."""
     template = "<!here> {{ summary|upper }} at {{ alerts|length }} {{ labels.nothing }}<{{ alerts[0].link }}|look>"
     with receiving(answers(200)) as receiver:
         request = sent(open_slack(receiver, template=template), receiver, firing(summary="<!channel> a"))

@@ -33,7 +33,7 @@ def test_an_end_says_when_and_what_it_was() -> None:
 
 
 def test_whom_it_is_with_is_told() -> None:
-    """Whoever reads it need not look."""
+    """The body of an acknowledged incident says so in its second line."""
     assert format_body(firing(), 3_000, is_acknowledged=True).splitlines()[1] == "it is acknowledged"
 
 

@@ -70,7 +70,7 @@ def test_the_figures_are_those_of_the_newest_window_that_stands(fields: dict[str
 
 
 def test_figures_of_an_episode_before_are_not_told() -> None:
-    """It ended, and another began: of the only window of that, which was amended, it is said that it was."""
+    """Figures of an earlier episode are not in the alert; its only window is said to have been amended."""
     play = Play(build_rules(ONLY_LOSS)).push(0, lost={"b": 447}).push(1, 9).push(10, lost={"b": 20})
     play.amend(12.5, 10, **UNKNOWN)
     play.want(1, 1.1, FIRING, LOSS).want(6, 6.1, RESOLVED, LOSS).want(11, 11.1, FIRING, LOSS).run(13)
@@ -86,7 +86,7 @@ def test_a_lower_loss_over_the_threshold_shows_the_new_number() -> None:
 
 
 def test_a_window_that_is_amended_again_and_again_is_told_once() -> None:
-    """Whether it is lossy or unknown at last, a person is told one time; the figures are those that hold."""
+    """A window that is amended many times causes one alert, with the figures that hold."""
     play = Play(build_rules(ONLY_LOSS)).push(10, lost={"b": 447})
     for turn in range(6):
         play.amend(12 + turn / 3, 10, **UNKNOWN).amend(12 + turn / 3 + 1 / 6, 10, lost={"b": 447})
@@ -145,7 +145,7 @@ def test_an_alert_has_the_figures_of_a_window_as_it_is_now(versions: list[tuple[
 
 
 def test_a_state_of_a_version_before_is_read() -> None:
-    """It has the newest bad reading alone, with one value less."""
+    """A state of an earlier version, which has the newest bad reading alone, is read."""
     play = Play(build_rules(ONLY_LOSS)).push(10, lost={"b": 20}).push(11, lost={"b": 447}).want(11, 11.1, FIRING, LOSS)
     play.run(13)
     (state,) = [state for series, state in play.snapshot.states.items() if series.node == "b"]

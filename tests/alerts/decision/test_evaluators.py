@@ -271,5 +271,5 @@ def test_a_burnt_budget_of_lag_names_the_end_where_most_came_late() -> None:
 
 
 def test_a_node_has_the_defaults_of_a_node_that_is_well() -> None:
-    """What tests of alerts stand on."""
+    """A node without arguments has 1,000 seen messages and full coverage."""
     assert (node("a").seen, node("a", seen=3).arrived, node("a").coverage) == (1_000, 3, 1.0)

@@ -38,7 +38,7 @@ def test_five_streams_are_told_one_by_one() -> None:
 
 
 def test_six_streams_are_a_storm() -> None:
-    """It ends when its last stream is well."""
+    """Six streams are one storm, which ends when the last of them is well."""
     play = breaking(6)
     play.want(2, 2.1, FIRING, "loss/page/*").want(14, 14.1, RESOLVED, "loss/page/*").run(20)
     assert play.said[0][1].summary.startswith("6 places of 6 streams: loss; the worst: lost: 50 of 1,000")
@@ -81,7 +81,7 @@ def test_a_budget_that_goes_on_burning_is_told_once_the_loss_that_stood_for_it_i
 
 
 def test_an_outlier_is_told_only_where_nothing_else_is() -> None:
-    """It is a hint: whatever is known of the stream says more."""
+    """An outlier causes an alert only if nothing else is known of the stream."""
     from hopwatch.alerts.decision.inputs import SeriesOutlier  # noqa: PLC0415 - of this test alone
 
     odd, even = {"b": (SeriesOutlier("messages", 3, 90, 110, 7.0),)}, {"a": (), "b": ()}

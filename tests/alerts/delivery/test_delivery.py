@@ -120,7 +120,7 @@ def test_what_is_refused_is_handed_over_at_once(store: Engine) -> None:
 
 
 def test_an_incident_that_somebody_has_taken_on_wakes_nobody_else(store: Engine) -> None:
-    """It is not handed over; its own channel goes on being tried, so that it hears of beginning and end."""
+    """An acknowledged incident is not handed over, and its own channel is retried for beginning and end."""
     post = Post(build_rules(ONLY_LOSS), engine=store, fallbacks={"pager": "mail"}).answer(10.5, 20, ERROR)
     post.push(0, 9).push(10, 24, lost={"b": 20}).push(25, 40)
     post.want(20, 25, FIRING, LOSS).want(30, 30.1, RESOLVED, LOSS)
@@ -169,7 +169,7 @@ def test_a_heartbeat_is_sent_only_while_the_watermark_moves(store: Engine) -> No
 
 
 def test_a_heartbeat_that_fails_is_not_handed_over(store: Engine) -> None:
-    """That it is missing is the message; nor is it ever given up, whatever is answered."""
+    """A heartbeat that fails is neither handed over nor given up."""
     rules = build_rules("[[alerts.rules]]\nkind = 'heartbeat'\n[alerts]\ndefaults = false\n")
     post = Post(rules, engine=store, fallbacks={"pager": "mail"}).answer(0, 15, WRONG).push(0, 30).run(25)
     assert post.receivers["mail"].asked == []

@@ -84,7 +84,7 @@ def test_nothing_is_sent_within_a_transaction(engine: Engine, clock: ManualClock
 def test_what_was_sent_and_could_not_be_noted_is_noted_first(
     engine: Engine, clock: ManualClock, pager: Receiver
 ) -> None:
-    """It is not sent again by the process that sent it; nothing else is sent before."""
+    """A notification that was sent but not noted is noted before anything else is sent, and not sent again."""
     hold = Losable()
     put(engine, *many(2))
     dispatcher = Dispatcher(engine, Routing({"pager": pager}), clock, hold)
@@ -202,7 +202,7 @@ def test_a_few_that_always_fail_stand_in_nobody_s_way(engine: Engine, clock: Man
 
 
 def test_a_channel_that_asks_to_be_left_alone_is(engine: Engine, clock: ManualClock, pager: Receiver) -> None:
-    """What comes meanwhile waits too, and goes to the second channel at once if that takes long."""
+    """A channel that asks for a pause gets it; later notifications wait, and go to the second channel if it is long."""
     mail = Receiver(clock)
     fails(pager, replace(BUSY, wait_s=300.0), at(100.5))
     put(engine, *many(5))

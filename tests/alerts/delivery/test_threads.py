@@ -90,7 +90,7 @@ def test_a_channel_that_hangs_holds_up_no_other(engine: Engine) -> None:
 
 
 def test_a_note_waits_for_the_job_s_transaction(engine: Engine) -> None:
-    """It neither fails nor is forgotten, and what was sent is sent once."""
+    """A note waits for the transaction of the job, and the notification is sent once."""
     gate = Gate()
     put(engine, notification())
     with running(engine, pager=gate):
@@ -127,7 +127,7 @@ def test_what_is_due_at_a_stop_is_sent(store: Engine, monkeypatch: pytest.Monkey
 
 
 def test_a_stop_waits_for_no_receiver_that_hangs(store: Engine) -> None:
-    """It has a deadline; what was not noted is sent again by the next monitor."""
+    """A stop waits up to its deadline for a hanging receiver."""
     gate = Gate()
     put(store, notification())
     dispatcher = DispatchThreads(Dispatcher(store, Routing({"pager": gate}), SystemClock()), SystemClock())

@@ -83,7 +83,7 @@ def test_what_is_over_when_it_is_sent_does_not_stand(engine: Engine) -> None:
 
 
 def test_what_failed_is_tried_again_later(engine: Engine) -> None:
-    """Why is kept, not too much of it; how often is counted until it is sent."""
+    """A failed delivery keeps its tries and a bounded text of the error until it is sent."""
     put(engine, notification())
     mark_failed(engine, only(engine), "503 " * 1_000, NOW_US + 10)
     assert query_due(engine, NOW_US + 9) == []
@@ -127,7 +127,7 @@ def test_what_is_refused_is_given_up(engine: Engine) -> None:
 
 
 def test_another_channel_takes_over_once(engine: Engine) -> None:
-    """However often it is asked to; what was tried before goes on being tried."""
+    """A second channel takes over once, and the first one is retried on."""
     put(engine, notification())
     for _ in range(2):
         enqueue_fallback(
@@ -258,6 +258,6 @@ def test_an_acknowledgement_is_of_one_incident(taken_us: int, engine: Engine) ->
 
 
 def test_an_empty_store_has_nothing_to_remember(engine: Engine) -> None:
-    """Which is what the first micro-batch begins with."""
+    """An empty store has the empty snapshot, with which the first micro-batch begins."""
     with engine.begin() as connection:
         assert alert_state.read_snapshot(connection) == AlertSnapshot(clock_us=BEGINNING_US)

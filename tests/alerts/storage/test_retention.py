@@ -43,7 +43,7 @@ def test_what_was_told_long_ago_goes(engine: Engine, monkeypatch: pytest.MonkeyP
 
 
 def test_who_was_told_of_what_lasts_is_not_forgotten(engine: Engine) -> None:
-    """However long ago it was: the channel that took over hears of its end, and no other one of its beginning again."""
+    """Deliveries of open incidents are kept, however old: each channel hears of its end, and once of its beginning."""
     from tests.support.outbox import catch_up, put  # noqa: PLC0415
 
     put(engine, notification(at_us=at(0)), channels=("pager",))

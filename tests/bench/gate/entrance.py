@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class Asked:
-    """Where it listens, and the method, path, head and body of each request."""
+    """Server that records the method, path, head and body of each request."""
 
     port: int
     requests: list[tuple[str, str, dict[str, str], bytes]] = field(default_factory=list)

@@ -17,7 +17,7 @@ SCHEMA = Schema.parse(orjson.dumps(orders.SCHEMA))
 
 
 def test_orders_fit_the_schema_and_the_model() -> None:
-    """What the gate takes the plain app takes, as the same value."""
+    """Orders have the same value for the gate as for the plain app."""
     codec = Codec(SCHEMA)
     for number in range(12):
         data = orders.encode_order(number)
@@ -50,7 +50,7 @@ def test_without_validation_bytes_are_written_as_they_came() -> None:
 
 
 def test_the_gate_of_a_process_can_be_told_to_take_all() -> None:
-    """What makes the codecs then makes those that read nothing."""
+    """The gate's codecs can be replaced by those that read nothing."""
     kept = vars(codec_cache)["Codec"]
     try:
         bare_gate.take_all()

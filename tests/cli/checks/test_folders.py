@@ -65,7 +65,7 @@ def test_a_spool_that_cannot_be_made_fails(tmp_path: Path) -> None:
 
 
 def test_an_empty_spool_is_told_with_what_to_start(tmp_path: Path) -> None:
-    """It is in order, and nothing comes of it."""
+    """An empty spool is a note with the sink to start a probe with."""
     finding = folders.check_spool(tmp_path)
     assert finding.level is Level.NOTE
     assert finding.message.endswith("; no probe has written to it, and nothing can be seen before one does")
@@ -141,7 +141,7 @@ def test_a_work_folder_below_a_file_fails(tmp_path: Path) -> None:
 
 
 def test_a_store_that_is_there_and_free(tmp_path: Path) -> None:
-    """It is opened for writing and left as it was."""
+    """A store that exists and is free is opened for writing and left as it was."""
     schema.prepare_store(dialect.create_engine(f"sqlite:///{tmp_path}/hopwatch.db"))
     finding = _store(tmp_path)
     assert finding.level is Level.OK
@@ -197,7 +197,7 @@ def test_a_file_system_without_a_write_ahead_log_fails(tmp_path: Path, monkeypat
 
 
 def test_an_empty_database_on_a_server_can_become_a_store(postgres: Postgres) -> None:
-    """It is left as it was."""
+    """An empty database is in order, and is left as it was."""
     url = postgres.database()
     finding = stores.check_store(url)
     assert (finding.level, finding.advice) == (Level.OK, "")
@@ -217,7 +217,7 @@ def test_a_store_on_a_server_is_in_order(postgres: Postgres) -> None:
 
 
 def test_a_server_that_does_not_answer_fails(postgres: Postgres) -> None:
-    """What was tried is told, and what to do."""
+    """A server that fails is reported with the address that was tried and the server's error."""
     url = postgres.url("nowhere")
     finding = stores.check_store(url)
     assert finding.level is Level.FAIL

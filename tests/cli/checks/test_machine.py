@@ -49,7 +49,7 @@ def test_a_java_that_is_new_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_a_java_that_is_too_old_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, got: str) -> None:
-    """What was got is told, and the command that installs a newer one."""
+    """The message has the version that was found, and the advice has the command that installs a newer one."""
     _java(tmp_path, says)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     finding = machine.check_java()

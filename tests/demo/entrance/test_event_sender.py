@@ -94,7 +94,7 @@ def test_many_messages_go_in_several_requests(bench: SenderBench) -> None:
 
 
 def test_what_was_not_written_goes_again_under_the_same_id(bench: SenderBench) -> None:
-    """It alone, until it is; an unanswered request goes again as a whole."""
+    """Unwritten events are sent again under their ids until they are written, and unanswered requests as a whole."""
     first, second, third = messages(3)
     full = [NOT_WRITTEN, NOT_WRITTEN]
 

@@ -56,7 +56,7 @@ def test_what_is_no_flight_is_refused() -> None:
 
 @pytest.mark.parametrize("breakage", BREAKAGES, ids=lambda one: one.name)
 def test_the_gate_sees_each_breakage_in_its_place(breakage: Any) -> None:  # noqa: ANN401 - of a list
-    """It rejects the event for this alone, and keeps its id."""
+    """The gate rejects a broken event for its breakage alone, and keeps its id."""
     (message,) = some_messages(1)
     (found,) = judged(breakage.on(build_item(message)))
     assert found.action is Action.REJECT

@@ -19,7 +19,7 @@ class KilledError(BaseException):
 
 
 class PaperMessage(NamedTuple):
-    """What a reader is given."""
+    """Message as a reader gets it."""
 
     payload: bytes
     at: int

@@ -70,7 +70,7 @@ def run(broker: PaperBroker, faults: NodeFaults, log: Path) -> bool:
 
 @given(FAULTS, st.lists(st.integers(1, 120), max_size=4))
 def test_a_node_that_is_killed_loses_nothing(faults: NodeFaults, kills: list[int]) -> None:
-    """Whatever it was about to do, each message that it did not drop by wish is handed on, and the truth says so."""
+    """Over at-least-once links, a node killed at any moment hands on all that it did not drop by wish."""
     broker = PaperBroker()
     sent = [FlightMessage(message_id(number), number, NOON_US, {}) for number in range(COUNT)]
     broker.topics["norm"] += [pack_message(message) for message in sent]

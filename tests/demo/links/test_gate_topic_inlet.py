@@ -54,7 +54,7 @@ def inlet_with(headers: Headers) -> GateTopicInlet:
 
 
 def test_an_event_carries_its_marks() -> None:
-    """They go on with it."""
+    """An event is received with its marks."""
     assert inlet_with(MARKED).receive(0.0) == [pack_event(ID, 1_700_000_040_000_001, b"event")]
 
 

@@ -82,7 +82,7 @@ def test_observations_that_are_watched_elsewhere_have_no_topic_of_the_run(paper:
 
 
 def test_behind_a_gate_ingest_takes_events_from_its_spool(tmp_path: Path) -> None:
-    """It alone; the gate is told where that is, and where the rejected go."""
+    """Behind a gate, ingest reads the gate's spool alone, and the gate has its two places to write to."""
     links = build_links("", gate_folder=tmp_path)
     assert links.gate == (f"spool:{tmp_path}/events", f"spool:{tmp_path}/rejected")
     with links:

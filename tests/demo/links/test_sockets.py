@@ -44,7 +44,7 @@ def framed(payload: bytes) -> bytes:
 
 @given(st.lists(st.binary(max_size=50)), st.data())
 def test_frames_come_apart_wherever_the_bytes_are_cut(payloads: list[bytes], data: st.DataObject) -> None:
-    """However a stream of frames arrives in pieces, the payloads are the same, and nothing is left."""
+    """A stream of frames cut anywhere gives the same payloads, and leaves nothing."""
     stream = b"".join(map(framed, payloads))
     cut = data.draw(st.integers(0, len(stream)))
     first, rest = split_frames(stream[:cut])
@@ -95,7 +95,7 @@ def test_a_sender_waits_for_an_absent_receiver(listener: socket.socket) -> None:
 
 
 def test_when_the_receiver_dies_its_frames_are_not_sent_again(listener: socket.socket) -> None:
-    """What was on its way is counted as abandoned; the next frame goes to whoever listens now, and arrives once."""
+    """Frames of a dead receiver count as abandoned; the next one goes to the new receiver, once."""
     outlet = SocketOutlet(listener.getsockname())
     outlet.send(b"taken", nothing)
     with closing(SocketInlet(listener)) as killed:
@@ -136,7 +136,7 @@ def test_a_stranger_is_hung_up_on(listener: socket.socket) -> None:
 
 
 def test_nobody_at_the_address_is_an_error(listener: socket.socket) -> None:
-    """Where no socket listens the sender says so at once; in the demo one always does."""
+    """Sending to an address without a listener is an error."""
     address = listener.getsockname()
     listener.close()
     with pytest.raises(ConnectionRefusedError):

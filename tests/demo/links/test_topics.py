@@ -63,7 +63,7 @@ def test_a_reader_gets_what_is_there_at_once(broker: PaperBroker) -> None:
 
 
 def test_what_is_done_is_committed_now_and_then(broker: PaperBroker) -> None:
-    """When that is due, and only if something is; the last place before the reader hangs up."""
+    """Offsets are committed when a commit is due and there is something new, and at the close."""
     clock = HandClock()
     inlet = broker.inlet("norm", clock)
     inlet.receive(0.2)
@@ -124,7 +124,7 @@ def test_a_topic_that_cannot_be_read_is_told(broker: PaperBroker) -> None:
 
 @pytest.mark.usefixtures("impatient")
 def test_a_young_broker_is_asked_again(broker: PaperBroker) -> None:
-    """Who keeps the offsets is decided when the first reader asks for them."""
+    """A broker without a coordinator yet is asked again."""
     broker.silences = [KafkaError(KafkaError.NOT_COORDINATOR)]
     assert broker.inlet("norm").receive(0.2) == [b"a", b"b", b"c"]
 

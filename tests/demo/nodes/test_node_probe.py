@@ -60,7 +60,7 @@ def test_a_bad_sink_refuses_no_heartbeat_and_no_bye(tmp_path: Path) -> None:
 
 
 def test_a_healthy_node_has_a_plain_probe(tmp_path: Path) -> None:
-    """What is stamped is in the spool once the probe is closed, with its bye."""
+    """A healthy node's stamps are in the spool once its probe is closed, with a bye."""
     layout = create_layout(tmp_path / "run")
     with open_probe(settings_with(NodeFaults(), layout.folder), layout) as probe:
         probe.arrived(message_id(1), time.time_ns() // 1_000)

@@ -52,7 +52,7 @@ def settings_in(folder: Path) -> NodeSettings:
 
 
 def test_a_probe_says_goodbye_behind_the_last_message(tmp_path: Path) -> None:
-    """What leaves while the process ends is stamped out and written down."""
+    """Messages that leave while the process ends are stamped before the bye."""
     settings = settings_in(tmp_path)
     with open_step(settings, dict, LateHop(works=True)) as step:
         step.receive_message(FlightMessage(message_id(0), 0, time.time_ns() // 1_000, {}))

@@ -82,7 +82,7 @@ def test_a_metronome_keeps_the_rate_on_the_whole() -> None:
 
 
 def test_after_a_standstill_nothing_is_made_up_for() -> None:
-    """What was not created in a long pause is skipped, and the rate goes on from there."""
+    """After a long pause the metronome skips what is missing, and goes on at its rate."""
     metronome = Metronome(1000.0, now_s=0.0)
     assert metronome.due(MAX_BEHIND_S + 2.0) == 0
     assert metronome.due(MAX_BEHIND_S + 2.5) == 500

@@ -12,7 +12,7 @@ STREAM: Final = "orders"
 
 
 class End(StrEnum):
-    """What happens to one of two replicas."""
+    """End of one of two replicas."""
 
     NONE = "none"
     KILL = "kill"

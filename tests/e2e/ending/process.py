@@ -47,7 +47,7 @@ class Odd(str):
 
 @dataclass(slots=True)
 class Place:
-    """Where a process stands: its node, which replica of how many, its pipes, and when the pipeline started."""
+    """Place of a process: its node, its replica, its pipes, and the start of the pipeline."""
 
     folder: Path
     case: Case

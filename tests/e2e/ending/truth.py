@@ -29,7 +29,7 @@ class Log:
 
 
 class Truth(NamedTuple):
-    """How many messages were lost, by the start of their window in µs: at each node, and on the whole way."""
+    """Numbers of lost messages by the start of their window in µs: at each node, and on the whole way."""
 
     created: int
     nodes: dict[str, Counter[int]]

@@ -54,7 +54,7 @@ def test_no_text_of_a_stranger_becomes_a_warning(said: Json) -> None:
 
 @given(st.text())
 def test_a_logical_type_is_known_and_decides_nothing(name: str) -> None:
-    """Whatever it is called: a type with one reads and is read by the type without."""
+    """A logical type of any name reads, and is read by, the type without it."""
     meant, plain = schema({"type": "int", "logicalType": name}).parsed, schema("int").parsed
     assert (logical_type(meant), logical_type(plain)) == (name, None)
     assert is_compatible(meant, plain)

@@ -36,7 +36,7 @@ INNER_TEXT = record({"name": "zip", "type": "string"}, name="Address")
     ],
 )  # fmt: skip
 def test_each_place_is_told(old: Json, new: Json, told: list[tuple[str, str, str]]) -> None:
-    """What stands there in either schema."""
+    """Each difference has its place and both schemas' values."""
     assert find_differences(schema(old), schema(new)) == told
 
 

@@ -89,5 +89,5 @@ def test_an_old_schema_that_does_not_read_a_new_one(old: Json, new: Json, place:
     ],
 )
 def test_a_new_major_version_is_a_namespace(name: str, told: str) -> None:
-    """It counts up the last part, or begins there with two."""
+    """The last part of a namespace counts up, or begins with two."""
     assert describe_new_major(name) == f"make it a new major version: {told}"

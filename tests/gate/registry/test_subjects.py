@@ -37,7 +37,7 @@ def registry(shelf: MemoryShelf) -> Registry:
 
 
 def test_versions_are_numbered_from_one(registry: Registry) -> None:
-    """What is the latest already is found, and nothing is written."""
+    """Versions count from one; the latest one is found again, and nothing is written."""
     made = [registry.register("orders", one) for one in (FIRST, SECOND, SECOND)]
     assert [(one.entry.version, one.is_new) for one in made] == [(1, True), (2, True), (2, False)]
     assert [entry.version for entry in registry.entries("orders")] == [1, 2]
@@ -89,7 +89,7 @@ class Watched(MemoryShelf):
 
 
 def test_nobody_who_writes_waits_for_a_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many versions there are, and however large: the shelf is open for what is entered alone."""
+    """Versions are compared outside the transaction that writes, however many and large they are."""
     shelf, compared = Watched(), []
     compare = find_conflicts
 
@@ -130,7 +130,7 @@ def test_what_came_meanwhile_counts(meanwhile: Callable[[Registry], object], tol
 
 
 def test_a_version_is_compared_with_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often others come first: the next try looks at what has come since."""
+    """Each version is compared once; a retry compares only those that came since."""
     shelf, compared = Watched(), []
     registry, wishes = Registry(shelf), [SECOND]
     registry.register("orders", FIRST)
@@ -147,7 +147,7 @@ def test_a_version_is_compared_with_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_version_that_came_meanwhile_by_another_hand_is_found() -> None:
-    """It is entered once."""
+    """A version that another writer registered meanwhile is found, and written once."""
     shelf = Watched()
     registry = Registry(shelf)
     wishes = [lambda: registry.register("orders", FIRST)]
@@ -157,7 +157,7 @@ def test_a_version_that_came_meanwhile_by_another_hand_is_found() -> None:
 
 
 def test_who_comes_too_late_all_the_time_is_told() -> None:
-    """It is tried so often, and no more."""
+    """Registration fails after a bounded number of tries, each of which met a new version."""
     shelf = Watched()
     registry, numbers = Registry(shelf), count()
     others = (schema(record({"name": f"f{number}", "type": "int", "default": 0})) for number in numbers)
@@ -169,7 +169,7 @@ def test_who_comes_too_late_all_the_time_is_told() -> None:
 
     shelf.before_writing = before
     with pytest.raises(
-        SchemaStoreError, match="others registered versions of 'orders' 100 times meanwhile: come again"
+        SchemaStoreError, match="others registered versions of 'orders' 100 times meanwhile: retry later"
     ):
         registry.register("orders", schema(record({"name": "z", "type": "int", "default": 0})))
 

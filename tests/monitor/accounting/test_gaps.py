@@ -206,13 +206,13 @@ def test_what_is_known_and_not_meant_explains_nothing(fields: dict[str, str], re
 
 
 def test_an_undeclared_node_that_did_not_tell_all_may_have_had_any_number(place: Place) -> None:
-    """It sent ten of its messages, and then no more."""
+    """An undeclared node that did not report everything may have had any number of messages."""
     place.write(place.of_b(range(50, 60), "b-2", node="nrom"), goes_on=False)
     assert bounds(place.window()) == ("UNKNOWN", 0, 50)
 
 
 def test_implausible_observations_of_another_time_explain_nothing(place: Place) -> None:
-    """They were stamped an hour before the window began, and came then."""
+    """Implausible observations stamped long before the window explain none of its loss."""
     stamps = {"lag_in_us": (at_us(-3_600)).to_bytes(8, "little") * 50, "lag_out_us": b"", "window_start_ms": 0}
     batch = place.of_b(SECOND, "b-2", epoch_us=at_us(-4_000), complete_through_us=at_us(-3_500), **stamps)
     bye = replace(
@@ -232,7 +232,7 @@ def test_a_copy_of_what_an_undeclared_node_sent_counts_once(place: Place) -> Non
 
 
 def test_the_next_window_is_not_touched(place: Place) -> None:
-    """What an undeclared node sent of one window explains nothing of another."""
+    """Observations of an undeclared node in one window explain no loss of another."""
     place.write(place.of_b(SECOND, "b-2", node="nrom", window_start_ms=START_MS + WINDOW_MS))
     assert bounds(place.window())[:2] == ("LOSSY", 50)
 

@@ -29,14 +29,14 @@ RUNS = {
 def test_what_is_missing_is_told_with_its_offsets_and_when_it_arrived(
     planned: tuple[int, int], read: list[tuple[int, int]], missing: list[tuple[int, int, int, int]]
 ) -> None:
-    """It arrived after what was read before it, and before what was read behind it, or before the batch was planned."""
+    """A hole has its offsets, and the bounds of its arrival from the records read around it or the plan."""
     runs = [OffsetRun("t/0", first, last, 100 + first, 100 + last) for first, last in read]
     holes = find_holes(PlannedRead({"t/0": planned}, PLANNED_US), runs, {"t/0": 50})
     assert list(holes) == [Hole("t/0", *hole) for hole in missing]
 
 
 def test_a_driver_whose_clock_is_behind_shortens_no_hole() -> None:
-    """What ends a batch arrived no later than the newest of all that was read, or than the batch was planned."""
+    """The end of a batch arrived no later than the newest record of all that was read, or than the plan."""
     runs = [OffsetRun("t/1", 0, 4, 100, 5_000)]
     assert list(find_holes(PlannedRead({"t/0": (0, 3), "t/1": (0, 5)}, 7), runs, {})) == [Hole("t/0", 0, 2, 0, 5_000)]
     assert list(find_holes(PlannedRead({"t/0": (0, 3)}, 7), [], {"t/1": 6_000})) == [Hole("t/0", 0, 2, 0, 6_000)]
@@ -104,7 +104,7 @@ def test_a_hole_touches_a_window_whose_messages_come_late() -> None:
 def test_many_holes_touch_what_each_of_them_touches(
     spans: list[tuple[int, int]], windows: list[tuple[int, int]]
 ) -> None:
-    """However they lie, and however many there are; none touch nothing."""
+    """Many holes touch the windows that each of them touches, and none touch no window."""
     minute, terms = WINDOW_US, WindowPolicy(WINDOW_US, 0, 0, 0)
     holes = [Hole("t/0", 0, 0, start * minute, (start + length) * minute) for start, length in spans]
     starts, sighted = (np.array(moments, np.int64) * minute for moments in zip(*windows, strict=True))

@@ -217,7 +217,7 @@ def test_the_watermark_says_where_a_window_stands(watermark_us: int, status: Sta
 
 
 def test_until_it_is_final_nothing_is_lost(monitor: Monitor) -> None:
-    """What is missing is in flight; there is no verdict."""
+    """Missing messages of a window that is not final are in flight, and it has no verdict."""
     monitor.take_in(observation_batch([1, 2]), observation_batch([1], "b"), arrival_us=at_us(60))
     result = monitor.judged(FINAL_US - 1).result
     assert (result.lost, result.in_flight, result.verdict, result.reasons) == (0, 1, None, ())
@@ -238,7 +238,7 @@ def test_a_window_is_judged_whenever_it_was_tallied(monitor: Monitor) -> None:
 
 
 def test_books_alone_do_not_judge_an_open_window(monitor: Monitor) -> None:
-    """They say nothing before it is final."""
+    """A change of books alone judges no open window."""
     monitor.take_in(observation_batch([1]), arrival_us=at_us(1))
     monitor.conclude(at_us(2))
     monitor.take_in(make_batch(BatchKind.HEARTBEAT, seq=1), arrival_us=at_us(3))
@@ -264,7 +264,7 @@ def test_books_that_say_the_same_judge_nothing_again(lossy: Monitor) -> None:
 
 
 def test_streams_are_apart() -> None:
-    """What one stream's probes say lists and judges no window of another."""
+    """Records of one stream list and judge no window of another."""
     monitor = Monitor(Ledger({"orders": STREAM_CONFIGS["orders"], "trades": STREAM_CONFIGS["orders"]}))
     monitor.take_in(
         make_batch(BatchKind.HEARTBEAT, stream="trades", window_start_ms=window_ms(3)), arrival_us=at_us(190)
@@ -321,7 +321,7 @@ def test_a_judgement_that_comes_out_the_same_is_no_revision(lossy: Monitor) -> N
 
 
 def test_what_was_sighted_late_is_in_flight_in_a_final_window(monitor: Monitor) -> None:
-    """It is judged when transit and settle have passed since; that completes the judgement and revises nothing."""
+    """Messages sighted late are judged after transit and settle, which completes the judgement without a revision."""
     sighted_us = FINAL_US - 10_000_000
     monitor.take_in(*all_told(seq=1), arrival_us=at_us(400))
     monitor.take_in(observation_batch([1, 2]), observation_batch([1], "b"), arrival_us=sighted_us)
@@ -356,7 +356,7 @@ def test_a_window_is_forgotten_when_nothing_can_change_it(lossy: Monitor) -> Non
 
 
 def test_a_window_is_not_forgotten_while_messages_are_in_flight(lossy: Monitor) -> None:
-    """What came at the last moment is judged first, when its transit and settle have passed."""
+    """A window is kept until the last of its messages in flight is judged."""
     last_us = WINDOW_POLICY.amendable_until_us(START_US)
     lossy.take_in(observation_batch([9], seq=2), arrival_us=last_us)
     assert lossy.judged(last_us).result.in_flight == 1

@@ -60,7 +60,7 @@ def test_the_nearest_declared_name_is_found(name: str, declared: tuple[str, ...]
 
 @given(st.lists(st.integers(0, MAX_NAMES + 50), max_size=600))
 def test_there_are_never_more_names_than_the_bound(numbers: list[int]) -> None:
-    """However many names strangers make up: what is beyond the bound is counted as one, and no record is left out."""
+    """Names beyond the bound are counted as one, and every record is counted."""
     records = [aside(SendingInstance("orders", f"n{number}", "p", 0)) for number in numbers]
     kept: dict[undeclared_names.NameKey, UndeclaredName] = {}
     for start in range(0, len(records), 100):
@@ -73,7 +73,7 @@ def test_there_are_never_more_names_than_the_bound(numbers: list[int]) -> None:
 
 @given(st.permutations(range(30)))
 def test_all_probes_of_a_misspelt_name_are_one_with_the_newest_told(starts: list[int]) -> None:
-    """Whatever the order in which they come: a service of 250 instances takes one place."""
+    """All probes of an undeclared name are one entry with the newest probe, in any order."""
     records = [aside(SendingInstance("orders", "routr", f"pod-{start}", at_us(start))) for start in starts]
     (found,) = undeclared_names.merge_records({}, records, DECLARED).values()
     assert found == UndeclaredName(

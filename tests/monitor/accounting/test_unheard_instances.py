@@ -69,7 +69,7 @@ NAMES = st.text(st.characters(), min_size=1, max_size=200)
     st.integers(0, 10**18 - 1),
 )
 def test_the_folder_of_an_instance_says_its_node(place: tuple[str, str], probe: str, epoch_us: int) -> None:
-    """Whatever a probe is called: its own stream and node are among those that its folder may mean, with its epoch."""
+    """The stream and node of any probe are among those that its folder may mean, with its epoch."""
     found = parse_instances(folder_name(f"{place[0]}.{place[1]}.{probe}.{epoch_us}"), RULES)
     of_place = [epoch for stream, node, _, epoch in found if (stream, node) == place]
     assert set(of_place) in ({epoch_us}, {None})
@@ -124,7 +124,7 @@ def test_whose_gap_an_unreadable_record_is(path: str, reason: str, of_folder: bo
 
 
 def test_a_folder_is_known_from_its_first_arrival_to_its_last() -> None:
-    """However it was noted; where its name was cut off, that stands for its epoch."""
+    """A folder lasts from first to last arrival, in any order of notes, and without an epoch if its name was cut."""
     unheard, name = UnheardInstances(), folder_name(f"orders.b.{LONG}.{EPOCH}")
     for moment_us in (9, 5, 8):
         unheard.note_folder(SpoolFolder(name, moment_us, moment_us))
@@ -134,7 +134,7 @@ def test_a_folder_is_known_from_its_first_arrival_to_its_last() -> None:
 
 @pytest.mark.parametrize("reason", ["unknown_stream", "ignored_node"])
 def test_a_folder_with_a_record_that_was_read_is_of_who_wrote_it(reason: str) -> None:
-    """It may be named as an instance of a declared stream is, and was heard: whichever comes first, name or record."""
+    """A folder with a readable record belongs to the record's sender, in any order of name and record."""
     unheard, folder = UnheardInstances(), SpoolFolder(f"orders.dlq.p.{EPOCH}", 7, 7)
     unheard.note_folder(folder)
     assert len(list(unheard.books(RULES))) == 1

@@ -182,7 +182,7 @@ def test_a_hole_that_is_filled_is_gone() -> None:
 
 
 def test_a_book_of_nothing_is_alive_from_its_epoch() -> None:
-    """It has completed nothing, and misses nothing that anybody knows of."""
+    """An empty book is alive from its epoch, has completed nothing, and has no holes."""
     book = Book("orders", "router", "p", 5)
     assert (book.alive_from_us, book.complete_through_us, book.holes()) == (5, 5, [])
     assert book.key == ("orders", "router", "p", 5)
@@ -190,7 +190,7 @@ def test_a_book_of_nothing_is_alive_from_its_epoch() -> None:
 
 
 def test_a_duplicate_of_an_earlier_micro_batch_changes_the_tallies_alone() -> None:
-    """Whatever it says the second time: another moment, a bye, drops."""
+    """A duplicate of an earlier batch changes the tallies alone, whatever it says."""
     book = written(fact(0, 900))
     copy = np.array([fact(0, 950, BatchKind.BYE, arrival_us=900_000_000)], FACTS)
     again, is_new = absorb(book, copy, [DropFact(0, WINDOW_MS, 1, "full")])
@@ -215,7 +215,7 @@ def test_an_absurd_clock_overflows_nothing(sent_at_us: int, skew_us: int) -> Non
 
 
 def test_absurd_drops_overflow_nothing() -> None:
-    """However many a broken probe says that it dropped, the sum over many instances is still a number."""
+    """The number of drops is bounded, so that sums over many instances do not overflow."""
     drops = tuple(DropFact(0, WINDOW_MS, 2**63 - 1, cause) for cause in "abc")
     assert judged(written(fact(0, 900), drops=drops)) == f"say heard told {MAX_DROPPED}"
     assert MAX_DROPPED * 1_000 < 2**63
@@ -236,7 +236,7 @@ LONG_AGO_US: Final = -(10**12)
 
 
 def test_a_tap_that_is_behind_has_told_nothing() -> None:
-    """It is heard where it has sent something, and its account is complete once it has caught up past the horizon."""
+    """The account of a tap that is behind is heard, and complete once the tap has caught up past the horizon."""
     sent = {"window_start_ms": WINDOW_MS, "count": 2, "complete_through_us": LONG_AGO_US}
     behind = [fact(0, 5_000, BatchKind.OBSERVATIONS, **sent), fact(1, 5_010, complete_through_us=LONG_AGO_US)]
     assert judged(written(*behind, epoch_s=5_000)) == "say heard"
@@ -257,7 +257,7 @@ def test_a_slow_clock_retires_nobody() -> None:
 
 
 def test_an_instance_of_which_nothing_was_read_has_a_say() -> None:
-    """It is not heard and tells nothing: from its epoch until ten minutes after the last arrival that is known."""
+    """An instance without a read record has a say from its epoch until it is retired, and is not heard."""
     book = Book("orders", "router", "p", 605_000_000, 606_000_000, 606_000_000)
     assert judged(book) == "say"
     assert judged(replace(book, epoch_us=0, first_arrival_us=0, last_arrival_us=0)) == "say"

@@ -99,7 +99,7 @@ def test_no_two_of_many_ids_fold_alike(looks: list[bytes]) -> None:
 
 
 def test_grouping_leaves_the_ids_alone() -> None:
-    """They are read where they are, in memory that cannot be written to."""
+    """Ids are grouped in memory that cannot be written to, and stay as they are."""
     ids = _ids(1, 2, 1)
     masks.group_by_id(ids)
     assert not ids.flags.writeable

@@ -59,7 +59,7 @@ def test_the_worked_example() -> None:
 
 
 def test_nothing_observed_is_an_empty_tally() -> None:
-    """It has no rows, no lags and no lost ids, in one word or in several, and merges like any other."""
+    """An empty tally has no rows, lags or lost ids, and merges like any other."""
     for nodes in (2, 20):
         tally = empty_tally(Pathway.parse(" -> ".join(f"n{number}" for number in range(nodes))))
         for one in (tally, merge_tallies([tally, tally])):
@@ -111,13 +111,13 @@ TIMES_INSIDE = {
 def test_a_time_inside_beyond_64_bits_is_the_farthest_they_hold(
     lag_in_us: int, lag_out_us: int, inside_us: int
 ) -> None:
-    """It never comes out on the other side; the times beside it are as they were."""
+    """A time inside beyond 64 bits is the largest of 64 bits, and other times stay as they are."""
     inside = build_tally(CHAIN, [make_batch(0, ids(1, 2), [lag_in_us, 5], [lag_out_us, 25])], END_US).lags[0].inside_us
     assert (inside.count, {inside.min, inside.max}) == (2, {20, inside_us})
 
 
 def test_what_came_twice_counts_twice_in_stamps_and_lags() -> None:
-    """It is one message all the same."""
+    """A message observed twice is one message with two stamps and two lags."""
     tally = build_tally(CHAIN, [passed_batch(0, ids(1, 1)), passed_batch(0, ids(1))], END_US)
     assert (rows(tally), tally.stamps[0].tolist(), tally.lags[0].lag_in_us.count) == ({0b0011: 1}, [3, 3], 3)
 

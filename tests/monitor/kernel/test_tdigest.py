@@ -99,7 +99,7 @@ def test_every_other_rank_is_near(name: str) -> None:
 @every_distribution
 @pytest.mark.parametrize("how", [flat, nested, one_by_one])
 def test_merged_digests_keep_the_guarantee(name: str, how: Callable[[list[Digest]], Digest]) -> None:
-    """However parted and merged: p95 and p99 within 0.2 % in rank, p50 within 1 %, count and bounds exact."""
+    """Merged digests keep p95 and p99 within 0.2 % in rank, p50 within 1 %, and count and bounds exact."""
     for n in (600, 12_000):
         values = drawn(name, n)
         for parts in partings(values):
@@ -198,6 +198,6 @@ def test_no_share_of_nan() -> None:
 
 @pytest.mark.parametrize("values", [np.zeros(3), np.zeros(3, np.int32), np.zeros((2, 2), np.int64)])
 def test_only_int64_is_built_from(values: Values) -> None:
-    """What is no array of int64 in one dimension is refused with what it is."""
+    """An array of another type or shape is refused with its type and shape."""
     with pytest.raises(DigestError, match=rf"int64 array of shape \(n,\); got {values.dtype} of shape"):
         tdigest.build(values)

@@ -46,7 +46,7 @@ def test_great_digests_merge_as_one_by_one(seed: int, parts: int, count: int) ->
 
 
 def test_means_that_are_not_whole_merge_too() -> None:
-    """They are stored in another form, which is read one by one."""
+    """Digests with fractional means merge as they do one by one."""
     halves = tdigest.from_dict({"centroids": [{"m": 0.5, "c": 2}, {"m": 7.25, "c": 1}]})
     groups = [[to_bytes(halves), to_bytes(build(np.arange(9)))]]
     assert same(merge_stored(groups), one_by_one(groups))

@@ -21,7 +21,7 @@ STORED = bytes.fromhex("0100 0300 01 d804 00 06 a702 00 02 00")
 
 
 def test_the_stored_form_is_fixed() -> None:
-    """What version 1 wrote is read, and written again to the same bytes."""
+    """A digest stored as version 1 is read, and written again to the same bytes."""
     digest = tdigest.from_bytes(STORED)
     assert (digest.means.tolist(), digest.weights.tolist()) == ([-1, 5, 300], [1, 2, 1])
     assert digest.pure.all()
@@ -100,7 +100,7 @@ def test_the_package_takes_a_digest_along_and_gives_it_back(name: str) -> None:
 
 
 def test_a_digest_of_the_package_is_taken_over() -> None:
-    """What the package built from values, in its fractional weights, is counted and asked as ours."""
+    """A digest of the package, with fractional weights, is read with its count and quantiles."""
     values = drawn("lognormal", 2_000)
     theirs = TDigest()
     theirs.batch_update(values.tolist())

@@ -19,7 +19,7 @@ PASSED, LOST_AT_B, STUCK_IN_B = "io io", "io -", "io i"
 
 
 class Facts(NamedTuple):
-    """What a verdict rests on; bounds by node, lower/upper, ? for unknown."""
+    """Facts of a verdict; bounds by node as lower/upper, ? for unknown."""
 
     verdict: Verdict
     lost: int
@@ -237,7 +237,7 @@ def _late(status: Status, **standing: int) -> WindowResult:
 
 @pytest.mark.parametrize("status", [Status.OPEN, Status.PROVISIONAL])
 def test_until_a_window_is_final_nothing_is_lost(status: Status) -> None:
-    """What is missing is in flight, there is no verdict and no reason, and counts and lags are shown as they are."""
+    """A window that is not final has messages in flight, no verdict and no reason; counts and lags stay as they are."""
     result = _late(status)
     assert (result.verdict, result.reasons, result.known, result.delivered) == (None, (), 3, 1)
     assert (result.lost, result.lost_lower, result.lost_upper, result.loss_ratio, result.in_flight) == (0, 0, 0, 0, 2)

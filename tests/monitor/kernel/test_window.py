@@ -60,7 +60,7 @@ def test_a_batch_stands_by_its_own_arrival(arrival_s: float, standing: int) -> N
 
 
 def test_what_is_implausible_is_not_too_late() -> None:
-    """Where amending outlasts the greatest age, the age decides."""
+    """If amending lasts longer than the greatest age, the age decides that a stamp is implausible."""
     patient = WindowPolicy(0, 0, amend_for_us=10**12, max_age_us=10**6)
     assert patient.standing(0, 61_000_001) == IMPLAUSIBLE
     assert patient.standing(0, 61_000_000) == IN_WINDOW
@@ -96,7 +96,7 @@ IN_FLIGHT = {"transit and settle ago": (180, False), "a moment less": (180 - JUS
 
 @pytest.mark.parametrize(("ago_s", "in_flight"), IN_FLIGHT.values(), ids=IN_FLIGHT)
 def test_in_flight_is_first_sighted_less_than_transit_and_settle_ago(ago_s: float, in_flight: bool) -> None:  # noqa: FBT001
-    """What was sighted before the moment that is told is settled."""
+    """A message is in flight if it was sighted less than transit and settle ago."""
     watermark_us = at(1_000)
     assert (at(1_000 - ago_s) >= TERMS.settled_before_us(watermark_us)) is in_flight
 

@@ -111,7 +111,7 @@ def test_an_idle_window_has_no_ratio() -> None:
 
 
 def test_the_newest_final_window_is_shown() -> None:
-    """Whichever came last; an older one that is amended changes no gauge."""
+    """The gauges are those of the newest window; amending an older one changes none."""
     of = after(window(1, lost={"b": 20}), window(0, lost={"b": 500}))
     assert sample_value(of, "hopwatch_stream_loss_ratio", stream="orders", bound="lower") == 0.02
     assert sample_value(of, "hopwatch_newest_final_window_timestamp_seconds", stream="orders") == at(1) / 1e6
@@ -164,14 +164,14 @@ def test_folded_streams_are_one_whose_counters_are_sums() -> None:
 
 
 def test_one_folded_node_of_which_nobody_knows_leaves_no_upper_bound() -> None:
-    """What the others have surely lost is shown all the same."""
+    """With one unknown node folded in, there is no upper bound, and the lower bound is still a sample."""
     of = folded(window(0, stream="s58", lost={"b": 20}), window(0, stream="s59", verdict=Verdict.UNKNOWN))
     assert sample_value(of, "hopwatch_node_loss_ratio", stream=OTHER, node=OTHER, bound="lower") == 20 / 4_000
     assert sample_value(of, "hopwatch_node_loss_ratio", stream=OTHER, node=OTHER, bound="upper") is None
 
 
 def test_folded_streams_of_which_no_window_is_recent_have_nothing_in_flight() -> None:
-    """That is: no sample, rather than 0."""
+    """Folded streams without a recent window have no sample of messages in flight, rather than 0."""
     known = folded(window(0, stream="s01")).known()
     assert samples_of(known, "hopwatch_in_flight_messages") == {("s01",): 0}
 

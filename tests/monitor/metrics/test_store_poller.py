@@ -52,7 +52,7 @@ def failure(error: Exception) -> Callable[[], StoreSnapshot]:
 
 
 def test_the_store_is_read_at_once_and_every_so_often() -> None:
-    """Whoever stops it ends it."""
+    """The store is read at once and then at intervals, until a stop."""
     play = Play([figures(1), figures(2), figures(3)])
     play.run()
     assert play.taken == [StoreSnapshot(1), StoreSnapshot(2), StoreSnapshot(3)]

@@ -65,7 +65,7 @@ def test_what_grows_is_told_again_as_an_outlier() -> None:
 
 
 def test_a_series_of_less_than_a_day_has_notices_only() -> None:
-    """What has seen no night yet wakes nobody."""
+    """A series of less than a day has notices and no outliers."""
     values = np.random.default_rng(1).normal(50, 1, 2 * DAY)
     values[[DAY - 100, DAY + 200]] = 250.0, 2_000.0
     scores = of(values)
@@ -94,7 +94,7 @@ def test_a_new_level_becomes_the_usual_one() -> None:
 
 
 def test_after_a_long_gap_near_is_near_no_more() -> None:
-    """What came back changed after hours of silence is held against its past, and not against its last minutes."""
+    """After hours of silence a value is compared with the whole past, and not with the last minutes."""
     values = np.concatenate((np.random.default_rng(1).normal(50, 1, CALM), np.full(5, 70.0)))
     moments_us = minutes(len(values))
     moments_us[CALM:] += 5 * 60 * MINUTE_US

@@ -21,7 +21,7 @@ def test_a_scale_can_be_gone_back(quantity: Quantity, values: list[float]) -> No
 
 @given(st.sampled_from(Quantity), st.lists(st.floats(0, 1), min_size=2))
 def test_a_scale_keeps_the_order(quantity: Quantity, values: list[float]) -> None:
-    """What is more stays more, and two that are equal stay equal."""
+    """A scale keeps the order of values, and equal values stay equal."""
     ordered = np.sort(np.array(values))
     assert (np.diff(to_scale(quantity, ordered, np.full(len(ordered), 100.0))) >= 0).all()
 

@@ -65,13 +65,13 @@ def test_amended_windows_and_restarts_leave_what_a_straight_run_finds(seed: int)
     assert shelf.found == found.found
     assert found.found
     for result in results[-60:]:
-        assert watched.said(result.window_start_us) == expected.said(result.window_start_us)
+        assert watched.find_outliers(result.window_start_us) == expected.find_outliers(result.window_start_us)
 
 
 def taken_up(watched: SeriesTracker, shelf: Shelf) -> SeriesTracker:
     """Return the watch as another process makes it of what is kept."""
     again = SeriesTracker(NODES, watched.base_us)
-    again.take_up(watched.values, shelf.outliers(watched.base_us), shelf)
+    again.restore_windows(watched.values, shelf.outliers(watched.base_us), shelf)
     return again
 
 
@@ -89,27 +89,27 @@ def test_an_outlier_is_said_in_every_window_of_its_episode() -> None:
     assert told.why.high is not None
     assert told.why.high < 150
     before, first, last = (results[number].window_start_us for number in (1_496, 1_497, 1_509))
-    assert watched.said(before) == {"a": (), "b": ()}
-    assert watched.said(first) == watched.said(last) == {"a": (), "b": (told,)}
+    assert watched.find_outliers(before) == {"a": (), "b": ()}
+    assert watched.find_outliers(first) == watched.find_outliers(last) == {"a": (), "b": (told,)}
     shelf.memory = watched.base_at(last // HOUR_US * HOUR_US, shelf)
     assert taken_up(watched, shelf).enter(results[1_510:1_511], shelf) == FindingChanges([], [])
     again = taken_up(watched, shelf)
     again.enter(results[1_510:], shelf)
-    assert again.said(results[1_510].window_start_us) == {"a": (), "b": (told,)}
-    assert again.said(results[1_899].window_start_us) == {"a": (), "b": ()}
+    assert again.find_outliers(results[1_510].window_start_us) == {"a": (), "b": (told,)}
+    assert again.find_outliers(results[1_899].window_start_us) == {"a": (), "b": ()}
 
 
 def test_an_amended_window_takes_back_what_it_was_taken_for() -> None:
-    """What was found of it is erased, and what it did to the windows behind it is undone."""
+    """Amending a window erases its findings, and undoes its effect on later windows."""
     chance = random.Random(2)
     results = [minute(number, chance) for number in range(1_500)]
     watched, shelf = straight([*results[:1_490], struck(results[1_490]), *results[1_491:]])
     quiet, _ = straight(results)
     at_us = results[1_490].window_start_us
-    assert watched.said(at_us)["b"]
+    assert watched.find_outliers(at_us)["b"]
     shelf.write(watched.enter([results[1_490]], Shelf()))
     assert not [key for key in shelf.found if key[0] >= at_us]
-    assert watched.said(at_us) == {"a": (), "b": ()}
+    assert watched.find_outliers(at_us) == {"a": (), "b": ()}
     assert watched.states.tobytes() == quiet.states.tobytes()
 
 
@@ -122,14 +122,14 @@ def test_a_gap_is_no_value_and_ends_no_episode() -> None:
     blind = replace(results[1_492].nodes[1], coverage=0.5)
     results[1_492] = replace(results[1_492], nodes=(results[1_492].nodes[0], blind))
     watched, _ = straight(results)
-    said = [watched.said(result.window_start_us) for result in results[1_490:1_494]]
+    said = [watched.find_outliers(result.window_start_us) for result in results[1_490:1_494]]
     assert list(said[0]) == ["a", "b"]
     assert said[1:3] == [{}, {"a": ()}]
     assert said[3] == said[0]
 
 
 def test_a_window_that_can_change_no_more_does_not_enter() -> None:
-    """What is before the kept memory stays as it is; nothing is said of it."""
+    """A window before the kept memory is not entered, and has no findings."""
     chance = random.Random(4)
     results = [minute(number, chance) for number in range(130)]
     watched, shelf = straight(results)
@@ -137,7 +137,7 @@ def test_a_window_that_can_change_no_more_does_not_enter() -> None:
     before = watched.states.tobytes()
     assert watched.enter([struck(results[3])], shelf) == FindingChanges([], [])
     assert watched.states.tobytes() == before
-    assert watched.said(results[3].window_start_us) == {}
+    assert watched.find_outliers(results[3].window_start_us) == {}
 
 
 def test_what_enters_is_what_is_known_of_a_node() -> None:
@@ -169,12 +169,12 @@ def test_an_episode_that_lasts_into_the_kept_hour_is_still_told_when_there_was_a
         results[hour + 66].window_start_us,
     ]
     early = results[hour + 3]
-    said = watched.said(early.window_start_us)
+    said = watched.find_outliers(early.window_start_us)
     assert said["b"]
     shelf.memory = watched.base_at(results[hour].window_start_us, shelf)
-    assert watched.said(early.window_start_us) == said
+    assert watched.find_outliers(early.window_start_us) == said
     watched.enter([replace(early, nodes=(early.nodes[0], replace(early.nodes[1], seen=101)))], shelf)
-    assert watched.said(early.window_start_us) == said
+    assert watched.find_outliers(early.window_start_us) == said
 
 
 def test_a_gap_that_comes_late_is_held_as_one_that_came_in_time() -> None:
@@ -185,8 +185,8 @@ def test_a_gap_that_comes_late_is_held_as_one_that_came_in_time() -> None:
     results[1_490] = replace(results[1_490], nodes=(results[1_490].nodes[0], replace(odd, lag_in_us=lag(10**9))))
     results[1_492] = replace(results[1_492], nodes=(results[1_492].nodes[0], replace(late, lag_in_us=None)))
     expected, _ = straight(results)
-    assert expected.said(results[1_491].window_start_us)["b"]
+    assert expected.find_outliers(results[1_491].window_start_us)["b"]
     watched, shelf = straight(results[:1_492] + results[1_493:])
     watched.enter([results[1_492]], shelf)
     at_us = results[1_492].window_start_us
-    assert watched.said(at_us) == expected.said(at_us) == {"a": ()}
+    assert watched.find_outliers(at_us) == expected.find_outliers(at_us) == {"a": ()}

@@ -18,7 +18,7 @@ def test_a_series_takes_at_most_8_kib_and_every_byte_has_a_name() -> None:
 
 
 def test_its_size_does_not_grow_with_age() -> None:
-    """What was seen is folded in, not kept."""
+    """The size of the state does not grow with the number of values."""
     count = 5_000
     after, _ = detector.score_values(
         state.new_states(1),

@@ -37,7 +37,7 @@ def _access(folder: Path, text: str = "", **environ: str) -> KafkaAccess:
 
 @pytest.mark.parametrize(("above", "below"), list(product(FORMS, FORMS)))
 def test_a_secret_of_the_environment_comes_before_that_of_the_file(folder: Path, above: str, below: str) -> None:
-    """However each of them says it: a file that is named and a value are two forms of one thing."""
+    """A secret of the environment overrides that of the file, as a value or as a file's name."""
     texts = {"value": "in-layer", "file": "secret"}
     (folder / "secret").unlink()
     access = _access(folder, f'{FORMS[below]} = "{texts[below]}"', **{FORMS[above]: texts[above]})

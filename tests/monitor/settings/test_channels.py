@@ -217,7 +217,7 @@ def test_what_is_wrong_is_told(text: str, message: str, tmp_path: Path, monkeypa
 
 
 def test_channels_that_fall_back_in_a_circle_are_all_told(tmp_path: Path) -> None:
-    """Whoever is in it; one that leads into it is not at fault."""
+    """All channels of a circle of fallbacks are errors, and a channel that leads into it is not."""
     text = STREAM
     for name, after in (("a", "b"), ("b", "c"), ("c", "b")):
         text += f'[alerts.channels.{name}]\nkind = "slack"\nurl = "https://x.example/"\nfallback = "{after}"\n'
@@ -286,7 +286,7 @@ def test_no_secret_is_shown(tmp_path: Path) -> None:
 
 
 def test_only_alertmanager_is_told_of_heartbeats_by_itself() -> None:
-    """Whoever wants them elsewhere says so."""
+    """Alertmanager is the only kind of channel that gets heartbeats by default."""
     beating = [kind for kind, table in KINDS.items() if table.model_fields["heartbeats"].default]
     assert beating == ["alertmanager"]
     assert all(issubclass(table, ChannelTable) for table in KINDS.values())

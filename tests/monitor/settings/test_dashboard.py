@@ -26,7 +26,7 @@ def test_without_a_word_nobody_is_asked(tmp_path: Path) -> None:
 
 
 def test_a_login_has_all_that_the_provider_wants(tmp_path: Path) -> None:
-    """Where it is asked, and where it sends people back to; everybody whom it knows is let in."""
+    """A login has its discovery and callback URLs, and everybody whom the provider knows is allowed."""
     found = login(tmp_path)
     assert found.discovery_url == "https://id.example/realms/ops/.well-known/openid-configuration"
     assert found.callback_url == "https://hopwatch.example/oauth2callback"

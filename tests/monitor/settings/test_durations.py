@@ -20,7 +20,7 @@ def test_each_unit(text: str, span_us: int) -> None:
     "value", [150, 1.5, True, None, "", "150", "s", "1.5s", "-1s", "1 s", "1S", "1h30m", "1w", "\u0661s"]
 )
 def test_other_forms_are_refused_with_the_allowed_ones(value: object) -> None:
-    """What was got stands beside all that is allowed."""
+    """The error has the value that was got and all allowed forms."""
     allowed = 'a whole number with ms, s, m, h or d behind it, in quotes: "500ms", "150s", "10m", "1h", "7d"'
     with pytest.raises(ValueError, match="a duration is") as refused:
         parse_duration_us(value)

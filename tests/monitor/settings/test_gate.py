@@ -209,7 +209,7 @@ def test_what_is_wrong_is_told(text: str, words: str, tmp_path: Path) -> None:
 
 
 def test_a_token_that_stands_where_its_hash_should_is_not_shown(tmp_path: Path) -> None:
-    """It is told what stands there instead."""
+    """A token in the place of its hash is an error that does not show it."""
     with pytest.raises(SettingsError) as caught:
         settings(tmp_path, producer('tokens = ["my-very-own-token"]'))
     told = str(caught.value)

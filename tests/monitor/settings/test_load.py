@@ -65,7 +65,7 @@ def test_without_a_file_the_defaults_are_here(tmp_path: Path, monkeypatch: pytes
 def test_paths_of_the_file_and_defaults_are_relative_to_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wherever one stands, a file with relative paths means the same places, also when it is named relatively."""
+    """Relative paths in a file mean the same places from any current folder, also if its own name is relative."""
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc" / "hopwatch.toml").write_text('[transport]\nurl = "spool:../spool"\n')
     monkeypatch.chdir(tmp_path)
@@ -78,7 +78,7 @@ def test_paths_of_the_file_and_defaults_are_relative_to_the_file(
 def test_paths_of_flags_and_environment_are_relative_to_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is typed in a shell means what the shell means; absolute paths stay as they are."""
+    """Paths of flags and environment are relative to the current folder, and absolute paths stay as they are."""
     monkeypatch.chdir(tmp_path)
     settings = load(
         None,
@@ -149,7 +149,7 @@ def test_this_process_s_environment_is_not_read_unasked(tmp_path: Path, monkeypa
 
 
 def test_settings_cannot_be_changed(tmp_path: Path) -> None:
-    """What was checked stays as it was checked."""
+    """Settings are frozen."""
     settings = _load(tmp_path)
     with pytest.raises(ValidationError, match="Instance is frozen"):
         settings.streams["orders"].shards = 0

@@ -1,14 +1,13 @@
 """Tests of what a person reads when settings are wrong: place, key, what was got, what is allowed."""
 
 from __future__ import annotations
-
-from pathlib import Path
-
-import pytest
-
 from hopwatch.monitor.errors import SettingsError
-from hopwatch.monitor.settings import ALERTS, load, load_with_streams
+from hopwatch.monitor.settings import ALERTS
+from hopwatch.monitor.settings import load
+from hopwatch.monitor.settings import load_with_streams
 from hopwatch.monitor.settings.alerting import AlertsSettings
+from pathlib import Path
+import pytest
 
 PATH = '[streams.s]\npath = "a -> b"\n'
 NAME = "is 1 to 128 of the characters A-Za-z0-9._-, got"
@@ -240,7 +239,7 @@ stamps = { y = "in", z = "in" }
 
 
 def test_a_stream_of_variables_alone_is_told_by_one_of_them(tmp_path: Path) -> None:
-    """What is missing has no place of its own: a variable that speaks of the same stream is named."""
+    """The error for a missing path of a stream names a variable that configures it."""
     told = _told(tmp_path, "", HOPWATCH_STREAMS__NEW__SHARDS="2")
     assert told == [
         'environment HOPWATCH_STREAMS__NEW__SHARDS: streams.new.path: a stream has a path, such as path = "a -> b -> c"'
@@ -332,7 +331,7 @@ def test_labels_that_are_wrong_are_not_held_against_any_rule(tmp_path: Path, lab
     ["alerts = 3", "streams = 3", "gate = [1]", "[alerts]\nrules = 3\nlabels = 3\nchannels = 3", "[gate]\nrules = [3]"],
 )
 def test_what_is_no_table_is_told_alone(tmp_path: Path, text: str) -> None:
-    """Whatever would stand in it."""
+    """A value in the place of a table is one error, whatever the table should hold."""
     assert all("this is a" in line or "valid" in line for line in _told(tmp_path, text))
 
 

@@ -85,7 +85,7 @@ def test_what_a_template_can_say(template: str, expected: str) -> None:
     ],
 )
 def test_what_a_template_cannot_do(template: str, told: str) -> None:
-    """It is refused when it is loaded, with its line where that is known."""
+    """A template that cannot work is refused when it is loaded, with its line if that is known."""
     if not told:
         assert check_template(template) == template
         return
@@ -111,7 +111,7 @@ def test_a_template_sees_what_the_sample_has() -> None:
 
 @given(NOTIFICATIONS)
 def test_values_are_never_read_as_templates(told: object) -> None:
-    """What is told is shown, in one line, whatever it is made of."""
+    """A value is rendered as text in one line, also if it looks like a template."""
     seen = template_texts.build_values(delivery(told))  # type: ignore[arg-type]  # a notification
     assert render_template("{{ summary }}", seen) == seen["summary"][:MAX_CHARS]
     assert "\n" not in seen["summary"]

@@ -108,7 +108,7 @@ def test_sparks_java_maps_the_archive_that_is_there(spark: SparkSession) -> None
 
 
 def test_a_java_that_writes_no_archive_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was there stays."""
+    """If Java writes no archive, an error says so, and the old archive stays."""
     (tmp_path / "spark.3.jsa").write_bytes(b"old")
     monkeypatch.setattr(archive_writer, "_run", lambda *_: None)
     with pytest.raises(DependencyError) as caught:

@@ -110,7 +110,7 @@ def _as_outcomes(drawn: bytes) -> bytes:
 def test_a_tally_of_claims_is_that_of_the_arrays(
     tmp_path_factory: pytest.TempPathFactory, batches: list[Batch]
 ) -> None:
-    """What went through records, segment and claims is, to the byte, what the kernel makes of the same arrays."""
+    """The tally of claims on a segment equals, to the byte, the tally of the same arrays."""
     path = write_segment(tmp_path_factory.mktemp("spool") / "s.seg", *batches)
     tally = claim_reader.tally_claims(PATHWAY, claims_on(path), END_US)
     assert pack_tally(tally) == pack_tally(of_arrays(batches, at_us(70)))
@@ -161,7 +161,7 @@ def test_a_batch_that_comes_twice_counts_once(tmp_path: Path) -> None:
 def test_the_same_observations_from_another_instance_are_no_duplicate_batch(
     other: dict[str, object], tmp_path: Path
 ) -> None:
-    """They are duplicates at a stamp: the same ids, stamped twice."""
+    """The same observations from another instance are duplicate stamps, and not a duplicate batch."""
     batch = observation_batch([1, 2])
     again = replace(batch, **other)  # type: ignore[arg-type]  # one field
     tally = claim_reader.tally_claims(PATHWAY, claims_on(write_segment(tmp_path / "s.seg", batch, again)), END_US)
@@ -211,7 +211,7 @@ def test_a_window_of_many_probes_has_its_files(
 
 
 def test_a_segment_that_is_gone_names_itself(tmp_path: Path) -> None:
-    """Whoever deletes from the spool is told which file was missed."""
+    """The error for a missing segment has its name."""
     path = write_segment(tmp_path / "s.seg", observation_batch([1]))
     claims = claims_on(path)
     path.unlink()
@@ -220,7 +220,7 @@ def test_a_segment_that_is_gone_names_itself(tmp_path: Path) -> None:
 
 
 def test_a_segment_that_was_written_over_is_no_observation(tmp_path: Path) -> None:
-    """Where a claim points to what is no record, reading fails and nothing is made up."""
+    """A claim on bytes that are no record is an error."""
     path = write_segment(tmp_path / "s.seg", observation_batch([1]))
     claims = claims_on(path)
     path.write_bytes(bytes(path.stat().st_size))

@@ -99,7 +99,7 @@ def test_the_books_get_a_fact_for_every_batch(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_is_ahead_completes_nothing_beyond_the_arrival(tmp_path: Path) -> None:
-    """What an instance says to be complete is cut at the moment at which its batch arrived."""
+    """A batch completes nothing beyond its own arrival."""
     ahead = make_batch(BatchKind.HEARTBEAT, complete_through_us=at_us(500))
     sheet = sheet_of(rows_of(write_segment(tmp_path / "s.seg", ahead, arrival_us=at_us(70))))
     assert sheet.facts["complete_through_us"].tolist() == [at_us(70)]
@@ -183,7 +183,7 @@ BROKEN = {
 def test_a_broken_record_is_set_aside_and_the_good_ones_around_it_count(
     record: bytes, reason: str, message: str, tmp_path: Path
 ) -> None:
-    """It is told with where it stood and why; the batch before it and the batch behind it are claimed."""
+    """A broken record is set aside with its place and reason, and the batches around it are claimed."""
     path = write_segment(tmp_path / "s.seg", GOOD, record, replace(GOOD, seq=1), arrival_us=at_us(70))
     rows = rows_of(path)
     (row,) = rows[SET_ASIDE_ROW]
@@ -332,7 +332,7 @@ def test_a_segment_is_found_whatever_its_folder_is_called(name: str, tmp_path: P
 
 
 def test_rows_leave_in_batches_of_a_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many rows segments come to, no Arrow batch has more than ROWS_PER_BATCH of them."""
+    """An Arrow batch has at most ROWS_PER_BATCH rows."""
     monkeypatch.setattr(rows_module, "ROWS_PER_BATCH", 2)
     path = write_segment(
         tmp_path / "s.seg", *(observation_batch([1], seq=n, window_start_ms=window_ms(-n)) for n in range(3))
@@ -349,7 +349,7 @@ def test_packed_arrays_may_be_empty(tmp_path: Path) -> None:
 
 @given(st.binary(max_size=200), st.integers(0, len(frame_record(GOOD))))
 def test_no_bytes_stop_the_decoder(tmp_path_factory: pytest.TempPathFactory, noise: bytes, place: int) -> None:
-    """Whatever stands behind a whole record, that one is claimed; what is no record itself is set aside."""
+    """A whole record before any bytes is claimed, and bytes that are no record are set aside."""
     spoilt = frame_record(GOOD) + frame_record(GOOD)[:place] + noise
     rows = rows_of(write_file(tmp_path_factory.mktemp("spool") / "s.seg", segment.MAGIC + spoilt, at_us(70)))
     whole = 1 + spoilt.startswith(frame_record(GOOD) * 2)

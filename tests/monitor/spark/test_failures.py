@@ -208,7 +208,7 @@ def test_the_cause_is_told_in_one_line(
 
 
 def test_an_unknown_report_is_cut(place: job.JobContext) -> None:
-    """However long the last line is, what a person reads is not."""
+    """The text of an unknown failure has a bounded length."""
     assert len(str(failures.stream_error(RuntimeError("SomeError: " + "x" * 10_000), place))) < 500
 
 

@@ -49,7 +49,7 @@ def test_a_batch_as_large_as_one_may_be_is_known(source: KafkaSource, tmp_path: 
 
 
 def test_a_topic_that_is_made_anew_while_it_is_read_ends_the_job(source: KafkaSource, tmp_path: Path) -> None:
-    """What it was at cannot be told from what it is at now."""
+    """A topic whose offsets went back ends the job, as old and new records cannot be told apart."""
     planned(tmp_path, 0, {"0": 55}, first={"0": 0})
     planned(tmp_path, 1, {"0": 3})
     with pytest.raises(CheckpointError) as caught:
@@ -94,7 +94,7 @@ def test_segments_that_were_landed_are_named_in_order(source: KafkaSource) -> No
 
 
 def test_a_working_folder_of_another_user_is_told_with_what_to_do(open_folder: Path) -> None:
-    """It is made for the monitor's user alone, and find needs what was landed in it."""
+    """A work folder of another user is an error that says what to do."""
     landed = open_folder / "var" / "landed"
     landed.mkdir(parents=True)
     landed.parent.chmod(0o600)

@@ -112,7 +112,7 @@ def test_each_record_has_an_arrival_of_its_own(tmp_path: Path) -> None:
 
 
 def test_the_clock_waits_for_partitions_that_are_behind(tmp_path: Path) -> None:
-    """It goes no more than a minute beyond what all were read through to, and nowhere while that is not known."""
+    """The clock goes at most a minute beyond what all partitions were read to, and stays while that is unknown."""
     assert landed(tmp_path, came([GOOD], arrival_us=at_us(900)))[CLOCK_ROW][0].clock_us == 0
     save_read_through(tmp_path, at_us(100))
     assert landed(tmp_path, came([GOOD], arrival_us=at_us(900)))[CLOCK_ROW][0].clock_us == at_us(100) + STRAGGLING_US

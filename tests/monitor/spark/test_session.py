@@ -25,7 +25,7 @@ def test_workers_run_the_python_that_runs_the_monitor(spark: SparkSession) -> No
 
 
 def test_workers_inherit_the_choice_of_vector_code(spark: SparkSession) -> None:
-    """It is in the environment before Spark starts, because numpy reads it when it is imported."""
+    """Workers have the environment variable of numpy's vector code, which was set before Spark started."""
     (value,) = spark.sparkContext.parallelize([0], 1).map(lambda _: os.environ[VARIABLE]).collect()
     assert value == os.environ[VARIABLE]
 
@@ -143,6 +143,6 @@ def test_a_java_that_is_killed_while_it_starts_is_told(tmp_path: Path, monkeypat
 
 
 def test_a_java_that_lives_has_no_status(spark: SparkSession) -> None:
-    """It is asked only when something failed."""
+    """A living Java has no exit status."""
     assert spark.range(1).count() == 1
     assert session.java_status(0.01) is None

@@ -151,7 +151,7 @@ def test_trouble_twice_in_a_batch_is_overcome(make: Make, batches: Batches) -> N
 
 
 def test_spent_segments_are_deleted_when_the_answer_to_the_commit_was_lost(make: Make, tmp_path: Path) -> None:
-    """They are struck out in the store: nobody else would delete them."""
+    """Segments to delete are deleted though the answer to the commit was lost."""
     stream = make("disturbed")
     spent = tmp_path / "spent.seg"
     spent.write_text("")
@@ -198,7 +198,7 @@ def test_nothing_is_tried_again_once_the_job_is_to_stop(make: Make, batches: Bat
 
 
 def test_a_fault_of_our_own_is_not_tried_again(make: Make, batches: Batches) -> None:
-    """What is wrong with a statement stays wrong."""
+    """An error of our own is raised at the first try."""
     stream = make("disturbed")
     tries = []
 

@@ -46,7 +46,7 @@ def test_a_path_of_spark_names_a_file(path: str, file: str) -> None:
 
 
 def test_the_root_of_a_url_is_its_folder() -> None:
-    """What stands behind spool: is a path, absolute or not."""
+    """The root of a spool's URL is its path, absolute or relative."""
     assert (spool.root_folder("spool:/var/spool"), spool.root_folder("spool:var")) == (Path("/var/spool"), Path("var"))
 
 
@@ -59,7 +59,7 @@ def test_segments_are_found_in_any_depth_and_by_their_ending(tmp_path: Path) -> 
 
 
 def test_segments_of_a_folder_that_may_be_listed_but_not_entered_are_named(open_folder: Path) -> None:
-    """Whoever reads them sets them aside; the others are found as ever."""
+    """Segments of a folder that cannot be entered are listed, and the others are, too."""
     wanted = [write_segment(open_folder / name / "0000000000.seg") for name in ("a", "b")]
     (open_folder / "a").chmod(0o644)
     with without_root():
@@ -179,7 +179,7 @@ def test_a_batch_reads_what_is_good_and_sets_aside_what_is_odd(spark: SparkSessi
 
 
 def test_a_stream_goes_on_over_what_is_odd(spark: SparkSession, tmp_path: Path) -> None:
-    """What Spark lists of it is set aside, and what is good is read."""
+    """Odd files in a spool are set aside, and the stream reads the good ones."""
     folder = tmp_path / "spool" / "orders.a.probe.1790000000000000"
     good = {str(write_segment(folder / "0.seg")), str(write_segment(folder / "x.seg" / "1.seg"))}
     (folder / "2.seg").symlink_to("gone")

@@ -156,7 +156,7 @@ def test_claims_add_up_over_triggers(driven: Driven) -> None:
 
 @pytest.mark.parametrize(("kind", "shard"), [(FACTS_ROW, 0), (SET_ASIDE_ROW, 0)])
 def test_other_rows_pass_by_with_the_watermark(kind: str, shard: int, driven: Driven) -> None:
-    """They leave no state and no timer, because no window is theirs."""
+    """Other rows pass with the watermark, and leave no state and no timer."""
     driven.key = (kind, "", 0, shard)
     assert driven.rows(at_us(20), [b"one", b"two"]) == [
         (kind, "", 0, 0, at_us(20), 0, b"one"),
@@ -196,7 +196,7 @@ def test_many_batches_of_little_make_a_large_window(driven: Driven, monkeypatch:
 def test_the_windows_of_a_worker_share_what_a_trigger_may_spend(
     driven: Driven, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it is not enough for waits for its moment; the next trigger may spend as much again."""
+    """The windows of a worker share the work of a trigger; those beyond it wait for the next one."""
     of_one = state_module.WORK_PER_TALLY + state_module.WORK_PER_BATCH + 1
     monkeypatch.setattr(state_module, "WORK_PER_TRIGGER", 2 * of_one)
     (payload,) = driven.claims(observation_batch([1]))
@@ -210,7 +210,7 @@ def test_the_windows_of_a_worker_share_what_a_trigger_may_spend(
 
 
 def test_the_first_claims_of_a_window_that_has_ended_are_tallied_at_once(driven: Driven) -> None:
-    """That there is such a window is news."""
+    """The first claims of a window that has ended are tallied at once."""
     assert tallied(driven.arrive(at_us(100), observation_batch([1]))) == [(TALLY_ROW, 1)]
 
 
@@ -237,7 +237,7 @@ def test_streams_are_recounted_at_moments_of_their_own(growing: Driven) -> None:
 
 
 def test_from_its_judgement_on_a_window_is_tallied_with_every_claim(growing: Driven) -> None:
-    """What comes late amends at once, however little it is."""
+    """From its judgement on, a window is tallied with every claim."""
     growing.arrive(at_us(20), observation_batch(range(20)))
     assert tallied(growing.arrive(FINAL_US - 1_000, observation_batch([30], seq=1))) == []
     assert tallied(growing.arrive(FINAL_US, observation_batch([31], seq=2))) == [(TALLY_ROW, 22)]
@@ -267,7 +267,7 @@ def test_what_was_left_aside_is_tallied_before_the_window_is_forgotten(growing: 
 
 
 def test_claims_on_a_window_that_is_over_are_refused(driven: Driven) -> None:
-    """They leave no state behind, which no timer would ever clear."""
+    """Claims on a window that is over are refused, and leave no state and no timer."""
     assert driven.arrive(OVER_US, observation_batch([1])) != []
     driven.kept = Kept()
     assert driven.arrive(OVER_US + 1_000, observation_batch([1])) == []

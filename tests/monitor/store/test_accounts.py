@@ -67,7 +67,7 @@ def test_the_newest_book_of_an_instance_stands(engine: Engine) -> None:
 
 
 def test_every_book_with_a_say_in_a_window_is_read_for_it(engine: Engine) -> None:
-    """Whoever lived then, may hold stamps of it, sent some or dropped some; others long before and after are not."""
+    """The books read for a window are those that lived then, may hold stamps of it, or sent or dropped some."""
     silent = replace(BOOK, drops={}, sent={}, said_bye=False)
     alive = replace(silent, first_arrival_us=at_us(0), runs=(BatchRun(0, 0, at_us(0), at_us(90)),))
     written = [
@@ -141,7 +141,7 @@ def test_a_record_is_set_aside_once(engine: Engine) -> None:
 
 
 def test_an_empty_record_and_the_torn_tail_behind_it_are_two(engine: Engine) -> None:
-    """They stand in one place, as zeroes at the end of a file do."""
+    """An empty record and a torn tail in the same place are two records."""
     write(engine, Changes(0, set_aside=[replace(BROKEN, length=0), replace(BROKEN, length=3, reason="torn_tail")]))
     assert accounts(engine)["set_aside"] == {"bad_crc": 1, "torn_tail": 1}
 

@@ -44,7 +44,7 @@ def test_a_reader_sees_the_store_as_it_was_while_a_writer_is_at_work(engine: Eng
 
 
 def test_a_report_is_of_one_moment(engine: Engine) -> None:
-    """What is written between two of its queries is in neither."""
+    """A report reads one moment, without what is written between its queries."""
     with engine.begin() as reading:
         assert reader.read_stream_ranges(reading) == {}
         with engine.execution_options(writes=True).begin() as writing:
@@ -69,13 +69,13 @@ URLS = {
 
 @pytest.mark.parametrize(("url", "name"), URLS.items())
 def test_a_store_is_named_without_its_password(url: str, name: str) -> None:
-    """Wherever in the URL it stands."""
+    """The password is hidden in any place of the URL."""
     assert dialect.redact_url(url) == name
 
 
 @pytest.mark.parametrize("url", ["sqlite:////var/store.db", "postgresql+psycopg://watch:secret@host/db"])
 def test_a_failure_tells_no_password(url: str) -> None:
-    """What failed is told by its name."""
+    """The error about a store hides the password in its URL."""
     with pytest.raises(StoreError) as caught, dialect.translate_errors(url):
         raise OperationalError("SELECT", {}, Exception("odd"))
     assert str(caught.value).startswith(f"the store {dialect.redact_url(url)} failed: odd; ")

@@ -86,7 +86,7 @@ def test_the_store_is_of_the_run_that_began_last(
 
 
 def test_a_run_that_is_refused_takes_nothing(engine: Engine, checkpoint: Path, tmp_path: Path) -> None:
-    """Whoever had the store keeps it."""
+    """A run that is refused leaves the store with its owner."""
     fencing.claim_store(engine, tmp_path / "nothing", STREAM_CONFIGS, "", "first")
     with pytest.raises(CheckpointError):
         fencing.claim_store(engine, checkpoint, STREAM_CONFIGS, "", "second")
@@ -233,7 +233,7 @@ def test_a_run_over_everything_refuses_the_store_of_a_stream(engine: Engine) -> 
 
 
 def test_a_run_over_everything_replaces_the_one_before(engine: Engine) -> None:
-    """Whatever its configuration was; it is complete in itself."""
+    """A run over everything replaces the results of the one before, whatever its configuration was."""
     begin_once(engine, {"trades": STREAM_CONFIGS["orders"]})
     write_conclusions(engine, build_conclusion(lost={"b": bytes(16)}))
     with engine.execution_options(writes=True).begin() as connection:
@@ -261,7 +261,7 @@ def refused(engine: Engine, checkpoint: Path, rules: Rules) -> HopwatchError | N
 
 @pytest.mark.parametrize("rules", OTHER.values(), ids=OTHER)
 def test_a_stream_that_counts_by_other_rules_is_refused(rules: StreamConfig, engine: Engine, checkpoint: Path) -> None:
-    """What is kept of its open windows would be misread; the name is told, and what to do."""
+    """A stream with other rules of counting is refused, with its name and what to do."""
     enter(engine, "q", 2)
     error = refused(engine, checkpoint, {"orders": rules})
     assert isinstance(error, StoreError)

@@ -106,7 +106,7 @@ def test_a_beginning_is_the_newest_final_window_of_each_stream(engine: Engine) -
 
 
 def test_a_window_that_nothing_can_change_is_not_judged_again(engine: Engine) -> None:
-    """It is the newest all the same."""
+    """A window that nothing can change is not judged again, and is still the newest."""
     write_conclusions(engine, build_conclusion())
     with engine.execution_options(writes=True).begin() as connection:
         writer.drop_tallies(connection, [("orders", START_US)])

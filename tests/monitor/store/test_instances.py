@@ -54,7 +54,7 @@ def test_silence_is_told_by_what_an_instance_completes(told_ago_s: float, state:
     ids=["missing", "drops", "too late", "implausible", "ahead"],
 )
 def test_what_tells_and_is_not_whole_is_troubled(trouble: object, engine: Engine) -> None:
-    """Whatever it is; one that is a little ahead is not."""
+    """An instance with any trouble is TROUBLED, and one whose clock is a little ahead is not."""
     write(engine, trouble)  # type: ignore[arg-type]  # a book
     write(engine, book(node="a", skew_us=1_000_000))
     assert [one.state for one in roll(engine).instances] == [InstanceState.TROUBLED, InstanceState.ALIVE]
@@ -68,7 +68,7 @@ def test_books_come_back_as_they_were_written(engine: Engine) -> None:
 
 
 def test_every_instance_is_on_one_page(engine: Engine) -> None:
-    """However long pages are, all of them together are the whole list in its order."""
+    """All pages together are the whole list in its order, for any size of page."""
     write(engine, *[book(probe=f"p{n}", told_ago_s=n * 7 % 90) for n in range(23)])
     whole = roll(engine)
     assert whole.found == len(set(names(whole))) == 23

@@ -114,7 +114,7 @@ def test_what_was_found_is_read_in_a_range(engine: Engine) -> None:
 
 
 def test_a_window_that_is_not_final_does_not_enter(engine: Engine) -> None:
-    """What is still coming in is few messages to everybody but the detector."""
+    """A window that is not final does not enter the detector."""
     result = replace(spiked()[0], status=Status.PROVISIONAL, verdict=None)
     with engine.execution_options(writes=True).begin() as connection:
         (said,) = written(connection, ledger := Ledger(STREAM_CONFIGS), [result])
@@ -203,7 +203,7 @@ def test_nothing_is_said_of_an_episode_whose_figures_are_gone(engine: Engine) ->
     with engine.execution_options(writes=True).begin() as connection:
         connection.execute(delete(tables.outliers))
         watched = outlier_detection.resume_series(connection, "orders", NODES)
-        watched.told.clear()
+        watched.findings.clear()
         ledger = Ledger(STREAM_CONFIGS, watched={"orders": watched})
         (said,) = written(connection, ledger, results[1_710:1_711])
     assert said.outliers == {"a": ()}
@@ -233,7 +233,7 @@ def test_findings_are_read_as_they_were_written(engine: Engine) -> None:
 
 
 def test_the_stream_whose_values_reach_back_the_farthest_comes_first(engine: Engine) -> None:
-    """However many streams there are, each has its turn: one a micro-batch, the oldest values first."""
+    """The stream with the oldest values is saved first, one in a micro-batch."""
     chance = random.Random(11)
     ledger = Ledger(
         {"orders": STREAM_CONFIGS["orders"], "refunds": STREAM_CONFIGS["orders"], "trades": STREAM_CONFIGS["orders"]}

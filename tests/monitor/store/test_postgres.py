@@ -108,7 +108,7 @@ def test_connections_that_died_in_the_pool_are_replaced(engine: Engine, url: str
 def test_a_transaction_whose_connection_dies_is_undone_and_may_be_tried_again(
     engine: Engine, url: str, postgres: Postgres
 ) -> None:
-    """What it had written is not there."""
+    """A transaction whose connection dies is rolled back, and can be tried again."""
     before = dump_tables(engine)
 
     def write() -> None:
@@ -139,7 +139,7 @@ def test_a_nul_in_a_name_is_kept(engine: Engine) -> None:
 
 
 def test_a_server_that_is_down_is_told() -> None:
-    """Where it was looked for, and what to check; in one line."""
+    """The error about a server that is down has its address and what to check, in one line."""
     url = "postgresql+psycopg://watch:secret@127.0.0.1:1/db"
     told = failed(lambda: schema.prepare_store(dialect.create_engine(url)))
     assert told.startswith(
@@ -210,7 +210,7 @@ def test_a_statement_that_takes_too_long_for_the_server_is_told(postgres: Postgr
 
 @pytest.mark.parametrize(("part", "what", "advice"), WRONG.values(), ids=WRONG)
 def test_a_connection_that_is_refused_is_told(part: dict[str, Any], what: str, advice: str, url: str) -> None:
-    """What the server said, and what to do."""
+    """The error about a refused connection has the server's message and what to do."""
     wrong = make_url(url)._replace(**part).render_as_string(hide_password=False)
     with pytest.raises(StoreError) as caught, dialect.translate_errors(wrong), dialect.lock_store(wrong):
         pass
@@ -222,7 +222,7 @@ def test_a_connection_that_is_refused_is_told(part: dict[str, Any], what: str, a
 
 
 def test_pgpassword_gives_the_password(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What PostgreSQL's own programs heed, the store heeds too."""
+    """The store uses PGPASSWORD, as PostgreSQL's own programs do."""
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     schema.prepare_store(dialect.create_engine(url.replace(f":{PASSWORD}", "")))
     assert schema.has_store(url)
@@ -282,7 +282,7 @@ ERRORS = {
 
 @pytest.mark.parametrize(("error", "expected"), ERRORS.items())
 def test_what_the_server_says_is_told_with_advice(error: type[psycopg.Error], expected: tuple[bool, str]) -> None:
-    """What passes by itself is tried again; either way the advice is of use."""
+    """An error of the server has advice, and is transient if it passes by itself."""
     is_passing, advice = expected
     url = "postgresql+psycopg://watch@host/db"
     wrapped = _wrapped(error("odd\nHINT:  look"))

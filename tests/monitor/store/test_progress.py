@@ -32,7 +32,7 @@ def test_an_empty_store_has_reached_nothing(engine: Engine) -> None:
 
 
 def test_a_stream_has_reached_its_watermark(engine: Engine) -> None:
-    """Which its own pulse moves."""
+    """A stream has been read through to its watermark."""
     with engine.execution_options(writes=True).begin() as connection:
         writer.write_changes(connection, Changes(WATERMARK_US))
     assert reached(engine) == ReadProgress(WATERMARK_US)

@@ -61,7 +61,7 @@ def test_sums_are_the_same_by_windows_and_by_hours(engine: Engine) -> None:
 
 
 def test_hours_outlive_their_windows(engine: Engine) -> None:
-    """What is pruned is summed from the hour that was kept, also when a late window comes."""
+    """Pruned windows stay counted in their hour, also after a late window."""
     windows(engine, 0, 1, 61)
     roll_all(engine)
     before = stopped(engine, HOUR_US)
@@ -74,7 +74,7 @@ def test_hours_outlive_their_windows(engine: Engine) -> None:
 
 
 def test_only_final_windows_of_the_stream_count(engine: Engine) -> None:
-    """What is in flight is not stopped yet."""
+    """Windows of the stream count once they are final."""
     windows(engine, 0)
     windows(engine, 1, status=Status.PROVISIONAL)
     assert [one.rejected for one in stopped(engine, WINDOW_US)] == [0, 1]

@@ -98,7 +98,7 @@ def the_slow_way(engine: Engine, from_us: int, to_us: int) -> RollUp | None:
     [(0, 60), (13, 47), (59, 121), (60, 120), (100, 500), (0, 1440), (17, 1500), (1500, 1740), (1700, 1800), (0, 1740)],
 )
 def test_a_range_of_minutes_is_what_its_windows_say(filled: Engine, first: int, last: int) -> None:
-    """Whatever of it comes from days, hours and windows, counts and percentiles are the same to the digit."""
+    """A range has the same counts and percentiles as its windows, whatever part comes from days and hours."""
     where = RangeQuery("orders", START_US + first * WINDOW_US, START_US + last * WINDOW_US, WINDOW_US)
     found = read(filled, where)
     assert found.whole == the_slow_way(filled, where.from_us, where.to_us)

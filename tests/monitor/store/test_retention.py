@@ -90,7 +90,7 @@ def test_an_hour_with_a_window_that_can_still_change_stays_whole(engine: Engine)
 
 
 def test_the_cut_is_a_whole_hour() -> None:
-    """What is kept is kept at least as long as was asked for."""
+    """The cut of retention is a whole hour, so that windows are kept at least as long as configured."""
     minute = 60_000_000
     assert format_iso(retention.cutoff_us(at_us(3 * 3_600) + 59 * minute, HOUR_US)) == "2026-01-01T02:00:00Z"
     assert format_iso(retention.cutoff_us(at_us(3 * 3_600), HOUR_US)) == "2026-01-01T02:00:00Z"
@@ -105,7 +105,7 @@ def test_a_transaction_is_an_hour_of_a_stream_and_rests_behind_it(engine: Engine
 
 
 def test_a_prune_that_is_stopped_goes_on_later(engine: Engine) -> None:
-    """What went is gone, what is there is whole."""
+    """A prune that is stopped leaves whole hours, and goes on later."""
     before = rollups.read_report(engine, "hour")
     for _ in retention.prune(engine, BEFORE_US, ManualClock()):
         break
@@ -117,7 +117,7 @@ def test_a_prune_that_is_stopped_goes_on_later(engine: Engine) -> None:
 
 
 def test_a_window_that_comes_back_into_a_pruned_hour_changes_no_hour(engine: Engine) -> None:
-    """It is a remainder, and goes with the next prune."""
+    """A window in a pruned hour changes no hour, and goes with the next prune."""
     prune(engine)
     before = rollups.read_report(engine, "hour")
     write_conclusions(engine, build_conclusion(replace(build_conclusion().result, window_start_us=START_US)))
@@ -155,7 +155,7 @@ def test_a_writer_beside_it_is_not_starved(engine: Engine) -> None:
 
 
 def test_what_is_set_aside_goes_in_pieces(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many records there are, no transaction holds more than some; each is counted once."""
+    """Records set aside are pruned in bounded transactions, and each is counted once."""
     monkeypatch.setattr(retention, "SET_ASIDE_PER_STEP", 50)
     before: dict[str, Any] = reader.read_report(engine)["accounts"]
     steps = [step.set_aside for step in retention.prune(engine, BEFORE_US, ManualClock()) if step.set_aside]

@@ -180,7 +180,7 @@ def test_what_is_rolled_up_is_what_was_read_before(engine: Engine) -> None:
 
 
 def test_a_window_that_is_amended_amends_its_hour_and_day(engine: Engine) -> None:
-    """Whether they were written before or not."""
+    """An amended window amends its hour and its day, written before or not."""
     write_conclusions(engine, window(START_US, 1, known=4, lost=2))
     roll_all(engine)
     write_conclusions(engine, window(START_US, 1, known=4, lost=0, status=Status.AMENDED, revision=1))
@@ -202,7 +202,7 @@ def test_spans_come_in_the_range_that_is_asked_for(engine: Engine) -> None:
 
 
 def test_a_frozen_hour_stays_as_it_is(engine: Engine) -> None:
-    """Whatever comes of it later: its windows were pruned, and what came is not all of them."""
+    """A frozen hour stays as it is, as its windows were pruned."""
     write_conclusions(engine, window(START_US, 1, known=4))
     with engine.execution_options(writes=True).begin() as connection:
         rollups.freeze_hour(connection, "orders", START_US)
@@ -214,7 +214,7 @@ def test_a_frozen_hour_stays_as_it_is(engine: Engine) -> None:
 
 
 def test_a_stream_without_windows_has_no_hours(engine: Engine) -> None:
-    """It is listed, as it is among the windows."""
+    """A stream without windows is listed without hours."""
     assert rollups.read_report(engine, "hour")["streams"] == [{"stream": "orders", "hours": []}]
     assert rollups.read_report(engine, "day")["accounts"] == reader.read_report(engine)["accounts"]
 

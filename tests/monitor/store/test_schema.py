@@ -69,7 +69,7 @@ def test_migrations_make_the_tables_of_the_program(url: str) -> None:
 
 
 def test_a_new_store_has_the_tables_that_migrations_make(engine: Engine) -> None:
-    """It is made in one go, and is of the newest version."""
+    """A new store has the newest version, and the tables that migrations make."""
     assert differences(engine) == []
     assert schema.migrate_store(engine) == (SCHEMA_VERSION, SCHEMA_VERSION)
 
@@ -181,7 +181,7 @@ def test_whoever_reads_while_a_store_is_migrated_is_refused_or_reads_all_of_it(
 
 
 def test_whoever_began_to_read_before_a_migration_reads_on(engine: Engine) -> None:
-    """What was there when it began, however the migration ends; on a server that waits for the reader."""
+    """A reader that began before a migration reads on what was there, however the migration ends."""
     with schema.open_snapshot(engine) as connection:
         before = reader.read_accounts(connection)
         with suppress(StoreError), dialect.translate_errors(engine.url):

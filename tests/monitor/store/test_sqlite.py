@@ -72,7 +72,7 @@ def test_a_monitor_of_another_store_is_none_of_ours(url: str) -> None:
 
 
 def test_the_folder_of_a_store_is_made(tmp_path: Path) -> None:
-    """Whoever begins has none yet."""
+    """The folder of a store is made when the store is locked."""
     with dialect.lock_store(f"sqlite:///{tmp_path}/new/deep/store.db"):
         assert (tmp_path / "new/deep/store.db.lock").exists()
 
@@ -144,7 +144,7 @@ def test_a_store_is_for_its_user_alone(url: str, tmp_path: Path) -> None:
 
 
 def test_a_migrated_store_is_for_its_user_alone(url: str, tmp_path: Path) -> None:
-    """It may be made by that."""
+    """A migrated store is readable by its user alone."""
     schema.migrate_store(dialect.create_engine(url))
     assert oct((tmp_path / "store.db").stat().st_mode & 0o777) == "0o600"
 
@@ -166,7 +166,7 @@ def test_a_folder_that_cannot_be_written_takes_no_lock(open_folder: Path) -> Non
 
 
 def test_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path) -> None:
-    """What stands in the way is named by the system."""
+    """A file in the place of the folder is an error that names the file."""
     (tmp_path / "var").write_text("")
     told = failed(dialect.lock_store(f"sqlite:///{tmp_path}/var/store.db").__enter__)
     assert "var/store.db.lock cannot be written: File exists; make the folder writable" in told
@@ -176,13 +176,13 @@ def test_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_is_made(tmp_path: Path) -> None:
-    """Whoever makes the store makes the folders above it."""
+    """The folders above a new store are made."""
     schema.prepare_store(dialect.create_engine(f"sqlite:///{tmp_path}/a/b/store.db"))
     assert (tmp_path / "a" / "b" / "store.db").exists()
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
-    """Where the store should be, and what to check: a missing one is made, but not below a file."""
+    """A folder that cannot be made is an error with the store's URL and what to check."""
     (tmp_path / "none").write_text("")
     url = f"sqlite:///{tmp_path}/none/store.db"
     assert failed(lambda: schema.prepare_store(dialect.create_engine(url))) == (
@@ -216,7 +216,7 @@ def _write(engine: Engine) -> None:
 
 
 def test_whoever_may_only_read_gets_a_report_while_the_monitor_runs(open_folder: Path) -> None:
-    """What readers of a write-ahead log share is kept by the monitor."""
+    """A user who may only read gets a report while the monitor runs."""
     url = f"sqlite:///{open_folder}/store.db"
     engine = dialect.create_engine(url)
     schema.prepare_store(engine)
@@ -270,7 +270,7 @@ def test_a_locked_store_is_told(engine: Engine, url: str, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("data", [b"not a database at all" * 100, b"%PDF-1.7 " * 200])
 def test_a_file_of_another_kind_is_told(data: bytes, tmp_path: Path) -> None:
-    """It is left as it is."""
+    """A file that is no database is an error, and stays as it is."""
     (tmp_path / "store.db").write_bytes(data)
     url = f"sqlite:///{tmp_path}/store.db"
     assert failed(lambda: schema.prepare_store(dialect.create_engine(url))) == (

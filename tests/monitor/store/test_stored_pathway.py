@@ -26,13 +26,13 @@ def test_the_text_is_that_of_every_store_so_far() -> None:
 
 
 def test_a_new_store_has_none() -> None:
-    """It has no such value yet."""
+    """A new store has no pathways."""
     assert decode_pathways(None) == {}
 
 
 @given(pathways(), st.integers(1, 64))
 def test_what_is_read_is_what_was_written(drawn: DrawnPathway, shards: int) -> None:
-    """Whatever the arrows and sides; what no tally depends on is not kept."""
+    """A stored pathway is read as it was written, without the parts on which no tally depends."""
     config = StreamConfig(drawn.product, WindowPolicy(1, 2, 3, 4), shards, ("elsewhere",))
     stored = StoredPathway.from_config(config)
     assert decode_pathways(encode_pathways({"orders": stored})) == {"orders": stored}

@@ -24,7 +24,7 @@ def registry(engine: Engine) -> Registry:
 
 
 def test_it_holds_what_a_shelf_in_memory_holds(registry: Registry) -> None:
-    """Whatever is registered, set and asked."""
+    """The shelf of the store gives the same answers as the shelf in memory."""
     told = []
     for one in (registry, Registry(MemoryShelf())):
         said: list[object] = []

@@ -148,13 +148,13 @@ def test_an_id_that_is_lost_no_more_is_struck_out(engine: Engine) -> None:
 
 
 def test_ids_of_a_window_that_is_not_final_are_not_kept(engine: Engine) -> None:
-    """What is in flight is not lost."""
+    """Missing ids of a window that is not final are not stored."""
     write_conclusions(engine, build_conclusion(lost={"b": pack_ids(1)}, status=Status.PROVISIONAL))
     assert reader.read_lost_ids(engine, "orders", "b") == set()
 
 
 def test_lost_ids_of_an_older_version_have_no_journey(engine: Engine) -> None:
-    """They were written before stamps were kept, and before ids had names."""
+    """Lost ids stored by an older version are read without journeys and names."""
     write_conclusions(engine, build_conclusion(lost={"b": pack_ids(1)}))
     older = dict.fromkeys(("journeys", "id_kinds", "id_text_ends", "id_texts"))
     with engine.execution_options(writes=True).begin() as connection:
@@ -233,7 +233,7 @@ def test_an_amendment_leaves_what_it_changed(engine: Engine) -> None:
 
 
 def test_a_window_that_is_forgotten_keeps_its_results(engine: Engine) -> None:
-    """What it was judged from goes, and it is live no more."""
+    """A window that is forgotten keeps its results, and is live no more."""
     conclusion = build_conclusion(lost={"b": pack_ids(1)})
     write_conclusions(engine, conclusion)
     other = START_US + WINDOW_US

@@ -34,7 +34,7 @@ def test_bounds_come_first(missing: int, lower: int, upper: int | None, said: st
 
 
 def test_of_nothing_there_is_no_part() -> None:
-    """Where it is known that nothing was lost; else nobody knows."""
+    """The part of nothing is no number if it is known that nothing was lost, and unknown otherwise."""
     assert loss_bounds.format_ratio(None, 0, 0, 0, str) == "None"
     assert loss_bounds.format_ratio(None, 0, 0, None, str) == loss_bounds.UNKNOWN_NUMBER
 
@@ -43,7 +43,7 @@ def test_of_nothing_there_is_no_part() -> None:
 def test_the_sure_parts_of_a_loss_are_never_more_than_the_loss(
     part: int, rest: int, surely: int, more: int | None
 ) -> None:
-    """However a node's loss is made up, its parts claim no more than the whole, and all where all is sure."""
+    """The sure parts of a loss add up to no more than the loss, and to all of it where all is sure."""
     loss = part + rest
     lower, upper = min(surely, loss), None if more is None else loss + more
     (least, most), (least_rest, _) = (loss_bounds.bound_part(one, loss, lower, upper) for one in (part, rest))
@@ -76,7 +76,7 @@ def test_a_message_is_called_lost_only_where_the_lower_bound_covers_it(loss: int
     ],
 )
 def test_a_message_that_arrived_is_not_said_to_be_not_seen_there(part: LossPart, told: tuple[str, str]) -> None:
-    """What a stamp of the node says is not denied: it was seen at b, and not behind its stamp."""
+    """A message that a node has stamped is described as seen there, and missing behind it."""
     unseen, lost = told
     assert loss_bounds.describe_missing("b", 9, 9, part) == lost
     assert loss_bounds.describe_missing("b", 9, 0, part) == f"{unseen}; it is not known whether it was lost"

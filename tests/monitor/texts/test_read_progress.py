@@ -77,7 +77,7 @@ def test_a_monitor_that_reads_no_more_is_told_with_the_moment(reached: ReadProgr
 
 @given(st.integers(0, 2**50), st.integers(1, 2**50))
 def test_nothing_is_said_of_what_is_fresh_and_something_of_what_is_not(now_us: int, through_us: int) -> None:
-    """Whatever the clock says."""
+    """A notice appears exactly when the store is behind."""
     assert (ReadProgress(through_us).notice(now_us, iso_second) is None) == (now_us - through_us <= BEHIND_US)
 
 

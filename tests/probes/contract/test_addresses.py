@@ -19,7 +19,7 @@ def test_an_address_of_ipv4_is_one_owner_in_both_families(address: IPv4Address) 
 
 @given(st.ip_addresses(v=6), st.integers(0, 2**64 - 1))
 def test_a_network_of_ipv6_is_one_owner(address: IPv6Address, host: int) -> None:
-    """Whoever has one of its addresses has all of them, and no other network."""
+    """All addresses of one IPv6 network have one owner, and other networks have others."""
     if address.ipv4_mapped is not None:
         return
     network = int(address) >> 64 << 64

@@ -37,7 +37,7 @@ def test_the_fingerprint_is_that_of_the_canonical_form_by_avro(schema: dict[str,
 
 
 def test_the_page_names_both_fingerprints() -> None:
-    """Whoever writes a reader of his own finds them in WIRE.md."""
+    """WIRE.md has the fingerprints of both schemas, for readers that others write."""
     page = (Path(__file__).parents[3] / "docs" / "WIRE.md").read_text()
     assert all(fingerprint.hex() in page for _, fingerprint in SCHEMAS)
 

@@ -37,7 +37,7 @@ def test_a_url_names_brokers_and_topic(url: str, place: tuple[str, str]) -> None
 
 @pytest.mark.parametrize(("url", "message"), BAD_PLACES.items())
 def test_a_url_that_names_no_topic_says_why(url: str, message: str) -> None:
-    """What was expected and what was got; a password is not repeated."""
+    """The message has what was expected and what was got; a password is not repeated."""
     with pytest.raises(ValueError, match="is") as caught:
         KafkaPlace.parse(url)
     assert str(caught.value) == message
@@ -87,7 +87,7 @@ def test_access_is_told_to_librdkafka_in_its_own_words() -> None:
 
 
 def test_access_does_not_show_its_secrets() -> None:
-    """Whoever prints it prints no password."""
+    """The text of an access has none of its passwords."""
     told = repr(KafkaAccess("SASL_SSL", **SASL, ssl_key_password="hush"))  # noqa: S106 - a word for a test
     assert "s3cret" not in told
     assert "hush" not in told
@@ -115,5 +115,5 @@ SAID = {
 
 @pytest.mark.parametrize(("told", "words"), SAID.items())
 def test_what_a_client_says_is_put_into_words_that_say_what_to_look_at(told: str, words: str) -> None:
-    """Where its own lead astray; all else stays as it is."""
+    """Errors of the client that mislead are replaced; all others stay as they are."""
     assert describe_error(told, "broker:9092,other:9092") == words

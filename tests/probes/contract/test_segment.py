@@ -19,7 +19,7 @@ def test_a_frame_is_length_crc_and_record() -> None:
 
 
 def test_a_segment_of_the_magic_alone_holds_nothing() -> None:
-    """It is whole, and empty."""
+    """A segment of the magic alone is whole and empty."""
     assert list(read_frames(MAGIC)) == []
 
 

@@ -66,7 +66,7 @@ def test_an_address_has_so_many_connections_and_takes_none_of_others(server: soc
 
 
 def test_looking_leaves_nothing_open(server: socket.socket) -> None:
-    """However often: the handles that it looks with are closed."""
+    """The limiter closes its copies of descriptors, however often it looks."""
     looked = ConnectionLimiter({server.getsockname()[1]}, most=1)
     pairs = [connected(server, "127.0.0.1") for _ in range(2)]
     for _ in range(3):
@@ -88,7 +88,7 @@ def send_on(end: socket.socket) -> None:
 
 
 def test_who_does_not_read_is_cut(server: socket.socket) -> None:
-    """What was sent waits so long in full buffers; who reads, and who asks for nothing, is not touched."""
+    """A connection whose client does not read is cut after a while; one that reads, or asks for nothing, is not."""
     looked = ConnectionLimiter({server.getsockname()[1]}, unread_s=0.5)
     (silent, unread), (reader, read) = connected(server, "127.0.0.1"), connected(server, "127.0.0.1")
     unread.settimeout(PATIENCE_S)
@@ -102,7 +102,7 @@ def test_who_does_not_read_is_cut(server: socket.socket) -> None:
 
 
 def test_looking_without_a_descriptor_left_is_no_fault(server: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is done again a second later."""
+    """Without a free descriptor the limiter does nothing; the next run enforces the limits."""
     client, ours = connected(server, "127.0.0.1")
     with monkeypatch.context() as changed:
         changed.setattr(os, "dup", MagicMock(side_effect=OSError(errno.EMFILE, "Too many open files")))
@@ -138,7 +138,7 @@ async def large(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def test_a_client_that_does_not_read_keeps_no_server_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It waits for answers for a while only, here for none."""
+    """The server waits for unread answers for a bounded time only, here for none."""
     monkeypatch.setattr(granian_server, "STOP_S", 0.0)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

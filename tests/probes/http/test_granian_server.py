@@ -42,7 +42,7 @@ def test_a_start_that_fails_is_the_servers(caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_where_health_is_served_there_is_nothing_else() -> None:
-    """Whoever reaches that port has no other way in."""
+    """The app for health answers no other path."""
     asked: list[str] = []
     said: list[dict[str, Any]] = []
 

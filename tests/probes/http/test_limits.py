@@ -152,7 +152,7 @@ def test_so_many_are_worked_on_at_once() -> None:
         while len(echo.bodies) < 2:  # noqa: ASYNC110 - two calls, not an event
             await asyncio.sleep(0)
         status, told = await ask(app, [b"x"])
-        assert told["detail"] == "2 requests are being worked on already: come again"
+        assert told["detail"] == "2 requests are being worked on already: retry later"
         echo.may_answer.set()
         await asyncio.gather(*running)
         return [status, (await ask(app, [b"x"]))[0]]
@@ -168,7 +168,7 @@ def test_so_many_bytes_are_held_at_once() -> None:
         slow = asyncio.create_task(ask(app, [b"a" * 90, b""], wait=may_come))
         await asyncio.sleep(0.01)
         status, told = await ask(app, [b"a" * 11])
-        assert told["detail"] == "bodies of 100 bytes are being worked on already: come again"
+        assert told["detail"] == "bodies of 100 bytes are being worked on already: retry later"
         may_come.set()
         await slow
         return [

@@ -11,7 +11,7 @@ import pytest
 
 from hopwatch.probes.http.limits import Receive, Scope, Send
 from hopwatch.probes.http.request_count import RequestCountMiddleware
-from hopwatch.probes.metrics.account import Account, AccountSnapshot, DropReason, Settlement
+from hopwatch.probes.metrics.account import Account, AccountSnapshot, DropReason, EventOutcome
 
 
 def counted(kind: str, *messages: dict[str, Any], fault: Exception | None = None) -> AccountSnapshot:
@@ -53,14 +53,14 @@ def test_a_request_counts_once_by_the_status_of_its_answer(
     kind: str, messages: list[dict[str, Any]], code: str
 ) -> None:
     """Also one that fails after the answer has begun."""
-    assert counted(kind, *messages).settled == {(Settlement.ANSWERED, code): 1}
-    assert counted(kind, *messages, fault=ValueError("odd")).settled == {(Settlement.ANSWERED, code): 1}
+    assert counted(kind, *messages).settled == {(EventOutcome.ANSWERED, code): 1}
+    assert counted(kind, *messages, fault=ValueError("odd")).settled == {(EventOutcome.ANSWERED, code): 1}
 
 
 def test_a_request_without_an_answer_is_dropped() -> None:
     """Its client hung up, or the app failed."""
-    assert counted("http").settled == {(Settlement.DROPPED, DropReason.NO_ANSWER): 1}
-    assert counted("http", fault=ValueError("odd")).settled == {(Settlement.DROPPED, DropReason.NO_ANSWER): 1}
+    assert counted("http").settled == {(EventOutcome.DROPPED, DropReason.NO_ANSWER): 1}
+    assert counted("http", fault=ValueError("odd")).settled == {(EventOutcome.DROPPED, DropReason.NO_ANSWER): 1}
 
 
 def test_the_start_and_the_end_of_an_app_are_no_requests() -> None:

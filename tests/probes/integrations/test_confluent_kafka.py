@@ -79,7 +79,7 @@ def test_a_message_is_marked_where_it_is_made(probe: Probe, sink: MemorySink, cl
 
 @pytest.mark.parametrize("headers", [MARKED, dict(MARKED), iter(MARKED)])
 def test_marks_that_are_there_are_forwarded(probe: Probe, sink: MemorySink, headers: object) -> None:
-    """They are the message's for good."""
+    """Marks that a message has already are forwarded and stamped unchanged."""
     sender = Sender()
     producer = instrument(sender, probe=probe)
     producer.produce("orders", headers=headers)
@@ -172,7 +172,7 @@ def test_a_node_that_consumes_makes_no_messages(
 
 
 def test_a_node_may_be_told_that_it_makes_none(probe: Probe, sink: MemorySink) -> None:
-    """Where the consumer is in another process."""
+    """With ``origin=False`` a producer marks no message, as where the consumer is in another process."""
     sender = Sender()
     instrument(sender, probe=probe, origin=False).produce("orders")
     assert sender.produced[0]["headers"] is None
@@ -196,7 +196,7 @@ def test_messages_of_others_may_be_ignored(probe: Probe, sink: MemorySink) -> No
 
 
 def test_a_batch_without_headers_is_told(probe: Probe, sink: MemorySink) -> None:
-    """It goes out as ever; so many as were queued are counted."""
+    """A batch without headers is produced as ever, and each of its messages is counted."""
     producer = instrument(Sender(), probe=probe)
     assert producer.produce_batch("orders", [{}, {}, {}]) == 3
     assert causes(probe, sink) == [("unmarked message", 3)]
@@ -242,7 +242,7 @@ def test_all_else_is_the_client_s(probe: Probe) -> None:
 
 
 def test_a_probe_is_made_of_the_names(sink: MemorySink, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is at hand as ``hopwatch_probe``; without a sink it does nothing, and nothing is raised."""
+    """The client has its probe as ``hopwatch_probe``; without a sink it does nothing, and nothing is raised."""
     consumer = instrument(Receiver(Letter(MARKED)), stream="orders", node="router", sink=sink)
     consumer.poll(1)
     made = consumer.hopwatch_probe  # type: ignore[attr-defined]  # beside what the client has

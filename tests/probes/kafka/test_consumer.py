@@ -23,7 +23,7 @@ def test_only_the_end_of_a_partition_is_its_end() -> None:
 
 @given(counts=st.lists(st.integers(1, 20), min_size=1, max_size=3), data=st.data())
 def test_each_record_before_the_end_is_taken_and_nothing_behind_it(counts: list[int], data: st.DataObject) -> None:
-    """However the partitions are mixed; and then no partition is left."""
+    """All records before the end offsets are taken and no others, however the partitions are mixed."""
     ends = {number: data.draw(st.integers(1, count)) for number, count in enumerate(counts)}
     mixed = data.draw(st.permutations([number for number, count in enumerate(counts) for _ in range(count)]))
     offsets = dict.fromkeys(ends, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import http.client
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
@@ -76,7 +77,7 @@ def test_the_page_is_served_as_openmetrics_and_compressed_where_that_is_asked_fo
 
 
 def test_a_head_is_answered_without_making_the_page() -> None:
-    """Whoever looks whether it is there costs nothing."""
+    """A HEAD is answered though the page cannot be made."""
 
     def fail() -> MetricsSnapshot:
         raise AssertionError("the page was made")
@@ -110,7 +111,7 @@ def connected(server: MetricsServer, number: int) -> socket.socket:
 
 
 def test_an_address_that_takes_all_it_can_keeps_nobody_waiting() -> None:
-    """What it has beyond its share is cut at once, and what it gives up it may have again."""
+    """Connections beyond an address's share are cut at once, and those that it gives up it may have again."""
     with serving(cut_after_s=3_600) as server:
         greedy = [connected(server, 0) for _ in range(MAX_PER_ADDRESS)]
         for _ in range(3 * MAX_CONNECTIONS):
@@ -172,11 +173,31 @@ def test_a_client_that_does_not_read_is_cut_too() -> None:
 
 
 def test_a_server_that_is_full_can_be_closed() -> None:
-    """It waits for nobody."""
+    """Closing does not wait for connections."""
     with serving() as server:
         silent = [connected(server, number) for number in range(MAX_CONNECTIONS + 1)]
     for one in silent:
         one.close()
+
+
+@pytest.mark.parametrize("is_timer", [False, True])
+def test_a_thread_that_cannot_start_keeps_no_slot(is_timer: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
+    """A connection for which no thread can start is cut and reported, and its slot is free again."""
+    begin, reported, failures = threading.Thread.start, list[str](), iter(range(2 * MAX_CONNECTIONS))
+
+    def start(self: threading.Thread) -> None:
+        is_meant = isinstance(self, threading.Timer) if is_timer else "process_request_thread" in self.name
+        if is_meant and next(failures, None) is not None:
+            raise RuntimeError("no thread")
+        begin(self)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with serving(report=reported.append) as server:
+        for number in range(2 * MAX_CONNECTIONS):
+            with connected(server, number) as one:
+                assert one.recv(1) == b""
+        assert ask(server)[0] == 200
+    assert reported == ["RuntimeError('no thread')"] * (2 * MAX_CONNECTIONS)
 
 
 def test_a_client_that_goes_away_is_no_fault_and_a_page_that_cannot_be_made_is_one() -> None:

@@ -84,7 +84,7 @@ def test_a_segment_of_8_mib_is_published_at_once(sink: SpoolSink) -> None:
 def test_a_full_spool_refuses_until_the_monitor_has_deleted(
     tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What lies unread and what is open stay within the bound; a second later room is looked for again. It says so."""
+    """Unread and open segments stay within the bound; a second later the sink looks for room again, and logs it."""
     framed = FRAME_BYTES + 100
     sink = SpoolSink(tmp_path, INSTANCE, clock, most_bytes=2 * (len(MAGIC) + framed))
     for _ in range(2):
@@ -152,7 +152,7 @@ def test_an_open_segment_counts_to_the_bound(tmp_path: Path, clock: ManualClock)
 def test_a_folder_that_cannot_be_is_tried_again_later(
     tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Where a file stands in the way the spool refuses, for a second without trying, and says why once."""
+    """With a file in the way the spool refuses records, tries again after a second, and logs the reason once."""
     root = tmp_path / "spool"
     root.write_text("in the way")
     sink = SpoolSink(root, INSTANCE, clock)
@@ -191,7 +191,7 @@ _pwrite = os.pwrite
 def test_a_record_that_was_half_written_is_cut_off(
     sink: SpoolSink, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:
-    """Wherever the disk is full, magic included, the segment holds what was taken and nothing else."""
+    """A segment has exactly the records that were accepted, wherever the disk was full, in the magic too."""
     disk = Disk(room)
     monkeypatch.setattr(os, "pwrite", disk.pwrite)
     sent = [b"record one", b"record two"]
@@ -241,7 +241,7 @@ def test_a_segment_that_cannot_be_synced_is_deleted(
 
 
 def test_settling_publishes_what_is_open(sink: SpoolSink) -> None:
-    """Whatever its age; nothing open is settled too."""
+    """An open segment of any age is published; without an open segment all is settled, too."""
     assert sink.settle(0)
     assert sink.send(b"one")
     assert sink.settle(0)
@@ -304,7 +304,7 @@ def test_a_sink_that_is_not_known_is_refused(url: str) -> None:
 
 @given(st.text() | st.from_regex(r"[A-Za-z0-9._-]{0,140}", fullmatch=True))
 def test_a_folder_name_is_safe_everywhere(instance: str) -> None:
-    """It is one plain part of a path, is hidden from no reader, and fits any file system."""
+    """The name of a folder is one plain part of a path, not hidden, and short enough for any file system."""
     name = folder_name(instance)
     assert set(name) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
     assert name[0] not in "._"

@@ -78,7 +78,7 @@ def test_a_schema_that_is_not_there_is_told(tmp_path: Path) -> None:
 def test_no_bytes_raise_anything_else(
     tmp_path_factory: pytest.TempPathFactory, start: bytes, cut: int, end: bytes
 ) -> None:
-    """Whatever stands on the topic, and however a value was damaged."""
+    """Any bytes raise a ValueError or can be read."""
     reader = values(tmp_path_factory.getbasetemp(), AvroFraming.RAW)
     for value in (start, body()[:cut] + end + body()[cut:]):
         with suppress(ValueError):

@@ -26,7 +26,7 @@ class Reopening(HastyEvent):
 
 
 def test_a_record_is_offered_until_it_is_taken() -> None:
-    """Who waits is told, at the start and at the end of it."""
+    """A record is offered until the sink takes it, and the log says when waiting begins and ends."""
     place = Place()
     object.__setattr__(place.around, "stop", Reopening(place))
     place.sink.is_full = True
@@ -38,7 +38,7 @@ def test_a_record_is_offered_until_it_is_taken() -> None:
 
 
 def test_who_is_to_stop_waits_no_more() -> None:
-    """What is not taken then is lost, and known to be."""
+    """After a stop, a record that the sink does not take is lost, and counted as lost."""
     place = Place()
     place.sink.is_full = True
     place.stop.set()
@@ -70,7 +70,7 @@ def test_a_spool_that_could_not_publish_has_lost_it(tmp_path: Path, monkeypatch:
 
 
 def test_what_the_transport_refused_in_the_end_is_lost() -> None:
-    """It was taken, and is gone; who counts it hears of it."""
+    """Records that the transport refused later are returned and counted as lost."""
     place = Place()
     place.sink.failing = [b"one"]
     assert (place.patient.failed(), place.patient.has_lost) == ([b"one"], True)
@@ -78,7 +78,7 @@ def test_what_the_transport_refused_in_the_end_is_lost() -> None:
 
 
 def test_the_rest_goes_to_the_sink(tmp_path: Path) -> None:
-    """What is due, and the end."""
+    """Ticks and the close are passed on to the sink."""
     place = Place()
     patient = BlockingSink(SpoolSink(tmp_path, "a", place.clock), place.around)
     assert patient.send(b"one")

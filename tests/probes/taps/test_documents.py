@@ -62,5 +62,5 @@ DOCUMENTS = st.recursive(
 
 @given(st.binary() | DOCUMENTS.map(lambda document: json.dumps(document).encode()))
 def test_nothing_that_a_line_holds_can_raise(data: bytes) -> None:
-    """It can be stamped, or has a reason."""
+    """Any value of a line can be stamped or has a reason for which it is skipped."""
     assert isinstance(READER.read(data), StampableMessage | SkippedMessage)

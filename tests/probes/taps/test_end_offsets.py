@@ -31,7 +31,7 @@ class Brokers:
 
 
 def test_a_moment_is_caught_up_with_once_all_that_was_there_is_read() -> None:
-    """What came later does not keep it from that; it is said once, and asked again a second later."""
+    """A moment is caught up with once all offsets of then are read, later records or not; it is returned once."""
     brokers = Brokers()
     ends = EndOffsets(brokers.ask)
     assert ends.find_caught_up_us({0: 5, 1: -1}, 0.0, 1_000) is None
@@ -76,7 +76,7 @@ def test_who_has_no_partition_has_nothing_to_catch_up_with() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.booleans()), max_size=30))
 def test_no_moment_is_said_before_all_that_was_there_then_is_read(acts: list[tuple[int, int, bool]]) -> None:
-    """However writing, reading and answers fall together."""
+    """A moment is returned only after all that was written before it was read, in any order of acts."""
     brokers, written, read = Brokers(), 0, 0
     ends = EndOffsets(brokers.ask)
     written_at: dict[int, int] = {}

@@ -53,7 +53,7 @@ def test_a_file_is_read_from_its_end_or_from_its_start(place: Place, log: Path) 
 
 @pytest.mark.parametrize("size", [0, 1, 65_535, 65_536, 65_537, 200_000])
 def test_the_end_is_found_in_a_line_of_any_length(place: Place, log: Path, size: int) -> None:
-    """Where no newline is, the line begins with the file."""
+    """A file without a newline is read from its start, whatever its size."""
     log.write_bytes(b"x" * size)
     assert len(FollowedFile(log, place.around).read(1_000_000)) == size
     log.write_bytes(b"y\n" + b"x" * size)
@@ -75,7 +75,7 @@ def test_a_file_that_cannot_be_read_is_told_at_once(place: Place, tmp_path: Path
 
 
 def test_a_file_that_fails_on_the_way_is_tried_on(place: Place, tmp_path: Path) -> None:
-    """It is told once, counts as behind, and goes on."""
+    """A file that cannot be read is tried again; the log says so once, and it counts as behind."""
     folder = tmp_path / "log"
     folder.mkdir()
     file = FollowedFile(folder, place.around, from_start=True)
@@ -85,7 +85,7 @@ def test_a_file_that_fails_on_the_way_is_tried_on(place: Place, tmp_path: Path) 
 
 
 def test_a_renamed_file_is_read_to_its_end_first(place: Place, log: Path) -> None:
-    """Whoever writes may hold on to it: it is left once it was quiet, and the new one is read from its start."""
+    """A renamed file is read to its end and left once it was quiet; then the new one is read from its start."""
     log.write_bytes(b"one\n")
     file = FollowedFile(log, place.around, from_start=True)
     assert file.read(10) == b"one\n"
@@ -136,7 +136,7 @@ def test_files_that_were_rotated_meanwhile_are_read_in_their_order(
 
 
 def test_a_file_that_is_gone_is_left_for_the_next(place: Place, log: Path) -> None:
-    """What was open can be read to its end; then the oldest that was written after it."""
+    """A deleted file that is open is read to its end, and then the one written after it."""
     log.write_bytes(b"one\n")
     file = FollowedFile(log, place.around, from_start=True)
     log.unlink()
@@ -186,7 +186,7 @@ def test_a_position_is_found_again_under_any_name(place: Place, log: Path, names
 
 
 def test_a_position_in_a_file_that_is_gone_is_told(place: Place, log: Path) -> None:
-    """What is there is read from its start, even if it has the same inode by chance."""
+    """With the position of a deleted file the present one is read from its start, even if both have one inode."""
     log.write_bytes(b"other\n")
     found = log.stat()
     position = Position(found.st_dev, found.st_ino, 4, b"one\n")

@@ -60,7 +60,7 @@ class Parts:
 
     @property
     def is_over(self) -> bool:
-        """Whether the last part was read."""
+        """Return whether the last part was read."""
         return not self._parts
 
 
@@ -68,7 +68,7 @@ class Parts:
 def test_lines_are_stamped_on_the_side_that_is_asked_for(
     side: StampSide, moments: tuple[int | None, int | None]
 ) -> None:
-    """When they are read."""
+    """A line is stamped as arrived or departed, as asked for, when it is read."""
     place = Place(side)
     JsonLinesTap(Parts([line(7)]), READER, place.stamping, place.around).run()
     assert place.said() == [Observation(id_bytes(7), EPOCH_US, *moments)]
@@ -88,7 +88,7 @@ def test_ids_go_on_as_they_stand_in_the_lines() -> None:
 
 @given(st.lists(st.integers(0, 400)))
 def test_any_split_into_reads_gives_the_same_stamps(cuts: list[int]) -> None:
-    """However the bytes come, and whatever the last line ends with."""
+    """Any split into reads, and any end of the last line, gives the same stamps."""
     text = b"".join(map(line, range(10))) + b"bad\n" + line(10).rstrip()
     places = [0, *sorted(cut % len(text) for cut in cuts), len(text)]
     place = Place()
@@ -100,7 +100,7 @@ def test_any_split_into_reads_gives_the_same_stamps(cuts: list[int]) -> None:
 
 @given(st.lists(st.binary(max_size=100)))
 def test_no_bytes_can_stop_a_tap(parts: list[bytes]) -> None:
-    """They are stamped or counted."""
+    """Every line of any bytes is stamped or counted as bad."""
     place = Place()
     JsonLinesTap(Parts(parts), READER, place.stamping, place.around).run()
     text = b"".join(parts)
@@ -128,7 +128,7 @@ def test_what_is_bad_is_a_drop_to_the_monitor() -> None:
 
 
 def test_what_is_no_message_is_no_drop() -> None:
-    """When whoever starts the tap says so, it is counted here alone."""
+    """With ``are_bad_messages=False`` a bad line is counted in the tally and is no drop."""
     place = Place(are_bad_messages=False)
     JsonLinesTap(Parts([b"bad\n", line(1)]), READER, place.stamping, place.around).run()
     assert (drops(place.sink.records), place.stamping.tally.bad) == ([], {SkipReason.NOT_JSON: 1})
@@ -165,7 +165,7 @@ def test_the_position_is_kept_behind_what_is_durable(tmp_path: Path) -> None:
 
 
 def test_it_reads_no_further_while_the_sink_does_not_settle() -> None:
-    """It tries on, once a second, until it is to stop; what was stamped after the position is not counted as kept."""
+    """While the sink does not settle the tap reads no further, and counts nothing behind its position as kept."""
     place = Place()
     place.sink.is_late = True
     place.stop.most_waits = 20
@@ -214,7 +214,7 @@ def test_only_what_was_read_to_the_end_is_complete(tmp_path: Path) -> None:
 
 
 def test_a_pipe_is_read_until_its_end() -> None:
-    """What comes is stamped when it comes; the last line may lack its newline."""
+    """A line of a pipe is stamped when it comes, and the last one without its newline, too."""
     place = Place()
     reading, writing = os.pipe()
     pipe = Pipe(reading, wait_s=0)
@@ -250,7 +250,7 @@ def filled(writing: int) -> int:
 
 
 def test_a_pipe_is_behind_while_something_waits_in_it(ends: tuple[int, int]) -> None:
-    """However little a read has found."""
+    """A pipe is behind as long as bytes wait in it."""
     reading, writing = ends
     pipe = Pipe(reading, wait_s=0)
     assert (pipe.read(100), pipe.is_behind) == (b"", False)
@@ -260,7 +260,7 @@ def test_a_pipe_is_behind_while_something_waits_in_it(ends: tuple[int, int]) -> 
 
 
 def test_a_pipe_that_was_full_is_behind(ends: tuple[int, int]) -> None:
-    """Who writes to it may have waited with more, and not have got to it yet."""
+    """A pipe that was full counts as behind, as its writer may have waited with more."""
     reading, writing = ends
     pipe = Pipe(reading, wait_s=0)
     # Of whatever size its writes are: one of 2049 bytes leaves the rest of each page empty.

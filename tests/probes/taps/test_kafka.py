@@ -167,7 +167,7 @@ def test_partitions_are_committed_before_they_go_to_another(place: Place, group:
 
 
 def test_partitions_that_were_lost_are_not_committed(group: Group) -> None:
-    """They are another's already, whose commits must not be set back."""
+    """Offsets of lost partitions are not committed, as another member's commits must not be set back."""
     group.rounds = [ours(group, 0, 1), [Record(0, 1), Record(1, 1)], lambda: group.lose(1)]
     tap(group).run()
     assert group.commits == [{0: 2}]
@@ -212,7 +212,7 @@ def test_a_topic_that_is_gone_ends_the_tap(group: Group) -> None:
 
 
 def test_what_was_not_stamped_is_not_committed(place: Place, group: Group) -> None:
-    """What came with the error that ends the tap is stamped after a restart, and no commit is behind it."""
+    """Records that came with the error that ends the tap are not stamped and not committed."""
     group.rounds = [ours(group, 0), [Record(0, 0)], [Record(0, 1), Record(0, 2), Record(0, 3, GONE)]]
     with pytest.raises(TapSourceError, match="cannot be read any more"):
         tap(group).run()
@@ -254,7 +254,7 @@ def test_it_completes_what_it_has_read_to_the_end(place: Place, group: Group) ->
 
 
 def test_a_tap_that_was_put_out_of_its_group_completes_nothing(place: Place, group: Group) -> None:
-    """What is on its way to it may be nobody's now; only the next assignment says what it has to catch up with."""
+    """A tap that was put out of its group completes nothing before its next assignment."""
     group.rounds = [ours(group, 0), [Record(0, 1)], lambda: group.lose(0), *([[]] * 10)]
     tap(group).run()
     assert completed_us(place) == 0

@@ -30,7 +30,7 @@ def test_lines_are_the_same_however_the_bytes_are_cut(text: bytes, places: list[
 
 
 def test_a_line_without_its_newline_waits() -> None:
-    """It may be half written."""
+    """A line without its newline is kept until the newline comes."""
     cutter = LineCutter()
     assert cutter.feed(b"one\ntw") == [b"one"]
     assert cutter.waiting_bytes == 2
@@ -38,7 +38,7 @@ def test_a_line_without_its_newline_waits() -> None:
 
 
 def test_a_line_without_end_takes_no_memory() -> None:
-    """What is too long is let go of while it comes, and counted once when it ends."""
+    """A line that is too long is dropped while it comes, and counted once at its end."""
     cutter = LineCutter(MOST_BYTES)
     for _ in range(100):
         assert cutter.feed(b"x" * 100) == []

@@ -56,7 +56,7 @@ class Record(Letter):
     ],
 )
 def test_marks_are_read_from_the_headers(headers: object, expected: StampableMessage | SkippedMessage) -> None:
-    """Whatever the value is, for nobody looks into it."""
+    """Marks are read from the headers, whatever the value is."""
     assert MessageReader().read(Record(b"x" * 2 * MAX_VALUE_BYTES, headers)) == expected
 
 
@@ -126,13 +126,13 @@ def test_id_and_time_may_stand_in_an_avro_value(tmp_path: Path) -> None:
 def test_the_record_s_own_time_may_be_the_event_time(
     time: tuple[int, int], expected: StampableMessage | SkippedMessage
 ) -> None:
-    """Whoever set it, if a window can hold it; a record without one has none."""
+    """The record's timestamp of any type is the event time if a window can hold it; a record without one has none."""
     assert MessageReader(time_spot=MessageField(FieldSource.RECORD)).read(Record(b"", MARKED, time)) == expected
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_no_time_of_a_record_can_stop_a_tap(stamp_ms: int) -> None:
-    """Whatever a producer has set, its message is stamped or counted."""
+    """A message with any timestamp is stamped or counted as bad."""
     place = Surrounded()
     reader = MessageReader(time_spot=MessageField(FieldSource.RECORD))
     place.stamping.stamp_messages([reader.read(Record(b"", MARKED, (1, stamp_ms)))])

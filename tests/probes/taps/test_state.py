@@ -57,7 +57,7 @@ GOOD = {"version": 1, "file": str(SOURCE), "device": 1, "inode": 2, "offset": 3,
     ],
 )
 def test_what_is_no_state_of_this_file_is_refused(tmp_path: Path, kept: str | dict[str, object], told: str) -> None:
-    """It is not written over by mistake; the sentence says what to do."""
+    """A file that is no state of this source is refused and not written over, and the message says what to do."""
     (tmp_path / "state").write_text(kept if isinstance(kept, str) else json.dumps(GOOD | kept))
     with pytest.raises(TapUsageError) as caught:
         StateFile(tmp_path / "state", SOURCE).load()
@@ -108,7 +108,7 @@ def test_a_state_that_cannot_be_held_is_told(tmp_path: Path, monkeypatch: pytest
 @given(st.binary() | st.dictionaries(st.sampled_from(list(GOOD)), st.none() | st.integers() | st.text()).map(
     lambda kept: json.dumps(GOOD | kept).encode()))  # fmt: skip
 def test_no_state_raises_anything_else(tmp_path_factory: pytest.TempPathFactory, kept: bytes) -> None:
-    """Whatever somebody wrote there."""
+    """Any content of a state file is loaded or refused with a TapUsageError."""
     path = tmp_path_factory.getbasetemp() / "any-state"
     path.write_bytes(kept)
     with suppress(TapUsageError):

@@ -28,7 +28,7 @@ def test_the_same_tally_is_told_once() -> None:
 
 
 def test_a_tally_of_nothing_is_told_at_the_end() -> None:
-    """Whoever stops a tap that never had anything to do has to see that."""
+    """A tally of nothing is logged at the end, too."""
     said = list[str]()
     TapTally().report(RunContext(said.append))
     assert said == ["0 stamped, 0 bad"]

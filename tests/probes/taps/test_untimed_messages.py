@@ -51,7 +51,7 @@ def test_neighbours_say_where_a_message_belongs(said: tuple[int | None, ...], ex
 
 
 def test_the_next_good_one_says_more() -> None:
-    """When it comes in a later look, what is near it counts too."""
+    """A later good message tells the minutes of earlier bad ones, and minutes near it count too."""
     untimed = UntimedMessages()
     assert set(minutes(untimed, HOUR_AGO_US, None, None)) == {*range(57, 64), 0, 1, 2, 3}
     assert minutes(untimed, HOUR_AGO_US + 2 * MINUTE_US) == {55: 2, 56: 2}
@@ -59,7 +59,7 @@ def test_the_next_good_one_says_more() -> None:
 
 
 def test_neighbours_that_are_far_apart_fill_no_days() -> None:
-    """What is between them is of no minute that anybody could name; and no minute is before 1970."""
+    """Neighbours far apart count for the minutes near each alone, and for none before 1970."""
     far_us = HOUR_AGO_US + (MAX_WINDOWS_APART + 1) * MINUTE_US
     assert len(minutes(UntimedMessages(), HOUR_AGO_US, None, far_us)) == 2 * (2 * WINDOWS_APART + 1)
     assert len(minutes(UntimedMessages(), 0, None, 0)) == WINDOWS_APART + 1

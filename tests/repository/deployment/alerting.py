@@ -38,7 +38,7 @@ def configurations_are_mounted(deployment: Deployment) -> Iterator[str]:
 
 
 def targets_listen(deployment: Deployment) -> Iterator[str]:
-    """What Prometheus scrapes and tells is where a service listens; every page of metrics is scraped."""
+    """Yield targets of Prometheus at which no service listens, and pages of metrics that it does not scrape."""
     offered, scraped = listening(deployment), set[str]()
     # Of a monitor whose settings are not valid another rule tells.
     unsettled = {name for name, one in _monitors(deployment).items() if one is None}
@@ -68,7 +68,7 @@ def channels_listen(deployment: Deployment) -> Iterator[str]:
 
 
 def data_is_kept(deployment: Deployment) -> Iterator[str]:
-    """What was scraped, and who was told of what, is in a volume."""
+    """Yield servers whose data is in no volume."""
     for name in _servers(deployment):
         service = deployment.services[name]
         flag = KEPT[image_of(service)]

@@ -64,7 +64,7 @@ def confined(deployment: Deployment) -> Iterator[str]:
 
 
 def health_is_asked(deployment: Deployment) -> Iterator[str]:
-    """Whatever goes on has a healthcheck, a monitor that of the image; what ends is not asked."""
+    """Yield services that go on without a healthcheck, and monitors without that of the image."""
     told = dockerfile.health_command(deployment.instructions)
     for name, service in deployment.services.items():
         test = service.get("healthcheck", {}).get("test")
@@ -77,7 +77,7 @@ def health_is_asked(deployment: Deployment) -> Iterator[str]:
 
 
 def started_in_order(deployment: Deployment) -> Iterator[str]:
-    """What a service waits for is there, and can come to that."""
+    """Yield services that depend on one that is missing, or on a condition that it cannot reach."""
     services = deployment.services
     for name, service in services.items():
         for other, how in service.get("depends_on", {}).items():
@@ -93,7 +93,7 @@ def started_in_order(deployment: Deployment) -> Iterator[str]:
 
 
 def variables_are_asked_for(deployment: Deployment) -> Iterator[str]:
-    """Whoever starts it sets what the page on deployment tells of."""
+    """Yield variables that the page on deployment does not name."""
     page = (ROOT / "docs" / "DEPLOY.md").read_text("utf-8")
     for variable in sorted(compose.variables(deployment.raw)):
         if f"`{variable}`" not in page:

@@ -52,17 +52,17 @@ def image_of(service: Tree) -> str:
 
 
 def ends_by_itself(service: Tree) -> bool:
-    """Whether a service does one thing and ends."""
+    """Return whether a service does one thing and ends."""
     return service.get("restart") == "no"
 
 
 def is_monitor(service: Tree) -> bool:
-    """Whether a service runs the monitor."""
+    """Return whether a service runs the monitor."""
     return _runs(service, "run")
 
 
 def is_pipeline(service: Tree) -> bool:
-    """Whether a service runs the demo's pipeline."""
+    """Return whether a service runs the demo's pipeline."""
     return _runs(service, "demo")
 
 

@@ -13,7 +13,7 @@ from tests.repository.deployment.variables import advertised, valid_settings
 
 
 def files_are_there(deployment: Deployment) -> Iterator[str]:
-    """What is mounted or copied is in the repository, cannot be written, and reaches the build."""
+    """Yield files that are mounted or copied, and are missing, writable, or kept from the build."""
     for name, service in deployment.services.items():
         for source, target, mode in compose.mounts(service):
             if source.startswith("."):
@@ -45,7 +45,7 @@ def data_outlives_a_container(deployment: Deployment) -> Iterator[str]:
 
 
 def ports_are_used(deployment: Deployment) -> Iterator[str]:
-    """What is published is listened on, of a broker under the machine's own name, and to the machine alone."""
+    """Yield published ports on which nothing listens, or that are open to the network."""
     listening = alerting.listening(deployment)
     for name, service in deployment.services.items():
         for port in service.get("ports", []):
@@ -58,7 +58,7 @@ def ports_are_used(deployment: Deployment) -> Iterator[str]:
 
 
 def temporary_folders_are_there(deployment: Deployment) -> Iterator[str]:
-    """Where the root file system cannot be written there is a /tmp; Spark runs what it unpacks there."""
+    """Yield services without a /tmp, and monitors in whose /tmp Spark cannot run what it unpacks."""
     for name, service in deployment.services.items():
         folders = dict(str(one).partition(":")[::2] for one in service.get("tmpfs", []))
         if service.get("read_only") is True and "/tmp" not in folders:  # noqa: S108 - the container's own

@@ -99,7 +99,7 @@ def test_moments_of_the_client_s_own_stay_as_they_are(tap: Asked) -> None:
 
 
 def test_observations_of_many_windows_are_all_taken(tap: Asked) -> None:
-    """However they are mixed, with reasons of their own."""
+    """Observations of many windows and reasons are all taken in one request."""
     rows = [ONE | {"id": at, "event_time": EPOCH_US + at % 3 * 60_000_000} for at in range(50)]
     rows += [ONE | {"id": at, "outcome": "filtered", "reason": f"reason {at % 5}"} for at in range(50, 100)]
     assert tap.ask("POST", json=GOOD | {"observations": rows}).json() == {"observations": 100}
@@ -110,7 +110,7 @@ def test_observations_of_many_windows_are_all_taken(tap: Asked) -> None:
 
 @pytest.mark.parametrize("kind", ["application/octet-stream", "Application/Vnd.Hopwatch.Batch; v=1"])
 def test_a_record_is_passed_on_as_it_is(tap: Asked, kind: str) -> None:
-    """It has its own probe, epoch and number."""
+    """A posted record goes to the sink unchanged, with its own probe, epoch and number."""
     for record in (TWO_PASSED, HEARTBEAT):
         answer = tap.ask("POST", content=encode(record), headers={"content-type": kind})
         assert (answer.status_code, answer.json()) == (202, {"observations": record.count})
@@ -255,7 +255,7 @@ def test_what_is_not_there_is_told(tap: Asked, method: str, path: str, status: i
 
 
 def test_our_own_fault_is_a_problem_too(tap: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says as much, and nothing of what is inside."""
+    """An internal error is a problem of status 500 without any inner detail."""
 
     def fail(_: object) -> None:
         raise KeyError("secret")
@@ -309,7 +309,7 @@ KIND = st.sampled_from(["application/json", "application/octet-stream", "text/pl
 
 @given(st.binary() | BODY.map(lambda one: json.dumps(one).encode()) | st.just(encode(TWO_PASSED)), KIND)
 def test_no_request_makes_a_fault(tmp_path_factory: pytest.TempPathFactory, content: bytes, kind: str) -> None:
-    """Whatever its body and its type: it is taken, or refused."""
+    """Any body of any type is taken or refused, and causes no internal error."""
     tap = Asked(tmp_path_factory.getbasetemp())
     try:
         assert tap.ask("POST", content=content, headers={"content-type": kind}).status_code in {202, 207, 400, 415, 422}
@@ -319,7 +319,7 @@ def test_no_request_makes_a_fault(tmp_path_factory: pytest.TempPathFactory, cont
 
 @pytest.mark.parametrize("mode", [schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE])
 def test_no_request_of_the_document_makes_a_fault(tap: Asked, mode: schemathesis.GenerationMode) -> None:
-    """What a client may make of the OpenAPI document, and what it may get wrong: each answer is one of those in it."""
+    """Each request made from the OpenAPI document, valid or not, has an answer that the document lists."""
     document = schemathesis.openapi.from_asgi("/openapi.json", tap.app)
 
     @settings(max_examples=examples(50), suppress_health_check=list(HealthCheck))

@@ -43,7 +43,7 @@ def dropped(tap: Asked) -> Counter[str]:
 
 
 def test_names_that_nobody_told_of_take_no_place(tap: Asked) -> None:
-    """However many: each is refused, and the nodes that there are have their places."""
+    """Any number of unknown names is refused, and known nodes still have their places."""
     for number in range(books.MAX_NODES + 1):
         assert told(tap.ask("POST", json=GOOD | {"node": f"junk-{number}"})) == UNKNOWN
         assert told(tap.ask("POST", json=GOOD | {"stream": f"junk-{number}"})) == UNKNOWN
@@ -51,7 +51,7 @@ def test_names_that_nobody_told_of_take_no_place(tap: Asked) -> None:
 
 
 def test_a_name_that_is_not_known_may_be_any_misspelt(tap: Asked) -> None:
-    """What was posted of it counts as dropped where this tap stamps, and makes no instance of its own."""
+    """Observations of an unknown name count as dropped at the nodes of this tap, and make no instance."""
     assert told(tap.ask("POST", json=GOOD | {"node": "ruoter"})) == UNKNOWN
     assert dropped(tap) == {"orders/router": 1}
 
@@ -68,7 +68,7 @@ def test_records_of_a_node_that_is_not_known_are_not_passed_on(tap: Asked) -> No
 
 
 def test_an_idle_node_gives_its_place_to_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where any name is taken and there are too many: the one that was posted of longest ago, without a bye."""
+    """With any name allowed, the node idle for longest gives its place to a new one, without a bye."""
     monkeypatch.setattr(books, "MAX_NODES", 2)
     tap = Asked(tmp_path)
     for node in ("junk", "router"):
@@ -97,7 +97,7 @@ def test_a_node_that_was_let_go_comes_back(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_names_beside_a_sink_that_is_down_are_not_kept(tap: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever makes them up: only nodes that this tap stamps for are remembered."""
+    """While the sink is down, no name of a request is remembered but those of open nodes."""
     monkeypatch.setattr(tap.intake.books, "_allowed", None)
     monkeypatch.setattr(tap.intake.books, "_open_sender", MagicMock(side_effect=TapSourceError("the sink is down")))
     for number in range(10):

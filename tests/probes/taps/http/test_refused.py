@@ -176,7 +176,7 @@ def test_a_client_that_hangs_up_counts(tap: Asked) -> None:
 
 
 def test_our_own_fault_counts(tap: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it held went nowhere either."""
+    """Observations of a request that failed by an internal error count as dropped."""
 
     def fail(_: object) -> None:
         raise KeyError
@@ -238,7 +238,7 @@ def test_a_request_too_many_is_waited_for(tap: Asked) -> None:
 
 @pytest.mark.parametrize("bound", ["MAX_PENDING", "MAX_WINDOWS"])
 def test_so_many_bodies_are_waited_for_and_no_more(tap: Asked, monkeypatch: pytest.MonkeyPatch, bound: str) -> None:
-    """What is one too many counts at once; there is room again for those that come after it has come."""
+    """Refused bodies beyond the bound count as refused at once; a resend makes room again."""
     monkeypatch.setattr(pending_resends, bound, 1)
     for number in range(3):
         refuse_one(tap, monkeypatch, json=GOOD | {"observations": [ONE | {"id": number}]})
@@ -257,7 +257,7 @@ def alone(tap: Asked, node: str) -> list[Batch]:
 
 
 def test_a_node_of_which_all_was_refused_is_unknown(tap: Asked) -> None:
-    """It has an instance that completes nothing and says no bye: others cannot vouch for what it did."""
+    """A node whose observations were all refused has an instance that completes nothing and says no bye."""
     for number in (1, 2):
         bad = GOOD | {"node": "sink", "observations": [ONE | {"stamp": "no"}] * number}
         assert tap.ask("POST", json=bad).status_code == 422
@@ -321,7 +321,7 @@ def test_nodes_that_nobody_has_are_bounded(tap: Asked, monkeypatch: pytest.Monke
 
 
 def test_a_refusal_needs_something_refused() -> None:
-    """What holds nothing makes no drop."""
+    """A refusal without observations makes no drop."""
     assert not RefusedObservations()
     assert RefusedObservations().to_drops("any", EPOCH_US) == {}
     assert min(start_ms for start_ms, _ in RefusedObservations(untimed=1).to_drops("any", 0)) == 0
