@@ -64,7 +64,10 @@ def run_deliveries(
     metrics_listen: MetricsListen = None,
     as_json: Annotated[bool, typer.Option("--json", help="At the end, the counts as one JSON object.")] = False,
 ) -> None:
-    """Deliver until Ctrl-C or SIGTERM; the word run may be left out."""
+    """Deliver messages until Ctrl-C or SIGTERM.
+
+    The word run may be left out.
+    """
     _run(names, load_settings(config), metrics_listen, is_retrier=False, allow_weak=allow_weak, as_json=as_json)
 
 
@@ -77,13 +80,19 @@ def run_retrier(
     metrics_listen: MetricsListen = None,
     as_json: Annotated[bool, typer.Option("--json", help="At the end, the counts as one JSON object.")] = False,
 ) -> None:
-    """Deliver what waits in the retry topics, once its time has come."""
+    """Deliver from retry topics.
+
+    A message is sent once its time has come.
+    """
     _run(names, load_settings(config), metrics_listen, is_retrier=True, allow_weak=allow_weak, as_json=as_json)
 
 
 @command.command("list")
 def list_deliveries(config: Config = DEFAULT_CONFIG, *, as_json: AsJson = False) -> None:
-    """List the deliveries: what waits in the topic, what waits for a retry and since when, and what is paused."""
+    """List deliveries and their backlogs.
+
+    The lag in the topic, the messages that wait for a retry, the oldest of them, and since when a delivery is paused.
+    """
     from hopwatch.cli.delivery_builder import select_deliveries
 
     chosen = load_settings(config)
@@ -104,7 +113,10 @@ def list_deliveries(config: Config = DEFAULT_CONFIG, *, as_json: AsJson = False)
 
 @command.command("pause")
 def pause_delivery(name: Name, config: Config = DEFAULT_CONFIG) -> None:
-    """Pause a delivery, in all processes and over restarts: what is in hand is finished, nothing new is taken."""
+    """Pause a delivery.
+
+    In all its processes, and over restarts: messages in hand are finished, and no others are taken.
+    """
     said = _select_one(load_settings(config), name)
     _write_pause(load_settings(config), name, said, is_paused=True)
     console.stdout().print(f"{name} is paused; 'hopwatch deliver resume {name}' ends it")
@@ -125,9 +137,10 @@ def drain_delivery(
     *,
     timeout: Annotated[str, typer.Option("--timeout", metavar="SPAN", help="How long to wait at most.")] = "1h",
 ) -> None:
-    """Wait until nothing waits any more, neither in the topic nor for a retry, then pause the delivery.
+    """Await an empty backlog, then pause.
 
-    Its processes go on delivering meanwhile. Exit code 1 if something waits still after --timeout.
+    Neither the topic nor the retry topics have messages that wait then. The processes of the delivery go on meanwhile.
+    Exit code 1 if something waits still after --timeout.
     """
     from hopwatch.monitor.settings.durations import parse_positive_us
 
@@ -157,9 +170,9 @@ def create_topics(  # noqa: PLR0913 - what a topic is made of
     retention_hours: Annotated[int, typer.Option(min=1, help="How long records are kept.")] = topics.RETENTION_HOURS,
     allow_weak: AllowWeak = False,
 ) -> None:
-    """Make the topics of deliveries that are missing: for retries, for what is rejected, and for pauses.
+    """Create missing topics.
 
-    Those for retries have as many partitions as the topic of the messages.
+    For retries, rejected messages and pauses. Those for retries have as many partitions as the topic of the messages.
     """
     from hopwatch.cli.delivery_builder import find_needs, select_deliveries
     from hopwatch.monitor.delivery_topics import TopicNumbers, create_missing
@@ -233,13 +246,13 @@ def _announce(name: str, said: DeliverySettings, found: DeliveryTopics, *, is_re
 
 
 def _print_counts(accounts: dict[str, Any], *, as_json: bool) -> None:
-    from hopwatch.probes.metrics.account import Output, Settlement
+    from hopwatch.probes.metrics.account import EventOutcome, Output
 
     told = {}
     for stream, account in accounts.items():
         parts = account.snapshot()
         counts = {"polled": parts.received} | {
-            name: parts.total(Settlement.EMITTED, output)
+            name: parts.total(EventOutcome.EMITTED, output)
             for name, output in (
                 ("delivered", Output.RECEIVER),
                 ("rejected", Output.QUARANTINE),

@@ -1,39 +1,27 @@
 """Validator of a topic: poll records, check them, write and commit in one transaction, stamp; in a loop."""
 
 from __future__ import annotations
+
 from collections.abc import Sequence
-from confluent_kafka import Message
 from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from confluent_kafka import Message
+
 from hopwatch.gate import rules
 from hopwatch.gate.event_checks import CheckedEvent
-from hopwatch.gate.forwarding import build_headers
-from hopwatch.gate.forwarding import build_record
-from hopwatch.gate.forwarding import select_key
-from hopwatch.gate.forwarding import to_timestamp_ms
-from hopwatch.gate.record_checks import RecordChecker
-from hopwatch.gate.record_checks import TopicRecord
+from hopwatch.gate.forwarding import build_headers, build_record, select_key, to_timestamp_ms
+from hopwatch.gate.record_checks import RecordChecker, TopicRecord
 from hopwatch.gate.registry.schema_store import SchemaStoreError
-from hopwatch.gate.retry import RETRY_S
-from hopwatch.gate.retry import StoppedError
-from hopwatch.gate.rules import Action
-from hopwatch.gate.rules import Uniqueness
+from hopwatch.gate.retry import RETRY_S, StoppedError
+from hopwatch.gate.rules import Action, Uniqueness
 from hopwatch.gate.stamper import GateStamper
-from hopwatch.gate.topic_source import MAX_RECORDS
-from hopwatch.gate.topic_source import TopicSource
-from hopwatch.gate.transactions import OutputRecord
-from hopwatch.gate.transactions import OutputTopics
-from hopwatch.gate.transactions import TransactionalWriter
+from hopwatch.gate.topic_source import MAX_RECORDS, TopicSource
+from hopwatch.gate.transactions import OutputRecord, OutputTopics, TransactionalWriter
 from hopwatch.probes.message_headers import MessageIdentity
-from hopwatch.probes.metrics.account import Account
-from hopwatch.probes.metrics.account import EventOutcome
-from hopwatch.probes.metrics.account import Output
-from hopwatch.probes.metrics.account import Receipt
-from hopwatch.probes.metrics.account import RefusalReason
-from hopwatch.probes.metrics.account import VALIDATOR_OUTCOMES
+from hopwatch.probes.metrics.account import VALIDATOR_OUTCOMES, Account, EventOutcome, Output, Receipt, RefusalReason
 from hopwatch.probes.once_per_cause import OncePerCause
 from hopwatch.probes.taps.context import RunContext
-from typing import Final
-from typing import NamedTuple
 
 REPORT_EVERY_S: Final = 10.0
 

@@ -1,15 +1,14 @@
 """Account of a component, of all that it is given: received = emitted + dropped + refused + in flight."""
 
 from __future__ import annotations
+
+import threading
 from collections import Counter
-from collections.abc import Iterable
-from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import TracebackType
 from typing import Self
-import threading
 
 
 class EventOutcome(StrEnum):
@@ -69,10 +68,10 @@ VALIDATOR_OUTCOMES: tuple[OutcomeLabel, ...] = (
     (EventOutcome.REFUSED, RefusalReason.INTERRUPTED),
 )
 DELIVERY_OUTCOMES: tuple[OutcomeLabel, ...] = (
-    (Settlement.EMITTED, Output.RECEIVER),
-    (Settlement.EMITTED, Output.QUARANTINE),
-    (Settlement.EMITTED, Output.RETRY),
-    (Settlement.REFUSED, RefusalReason.INTERRUPTED),
+    (EventOutcome.EMITTED, Output.RECEIVER),
+    (EventOutcome.EMITTED, Output.QUARANTINE),
+    (EventOutcome.EMITTED, Output.RETRY),
+    (EventOutcome.REFUSED, RefusalReason.INTERRUPTED),
 )
 TAP_OUTCOMES: tuple[OutcomeLabel, ...] = (
     (EventOutcome.EMITTED, Output.STAMPS),

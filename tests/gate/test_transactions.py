@@ -1,21 +1,20 @@
 """Tests of transactions whose client does not keep its deadlines; real brokers are in tests/real."""
 
 from __future__ import annotations
+
 from collections.abc import Iterator
-from confluent_kafka import KafkaError
-from confluent_kafka import KafkaException
-from hopwatch.gate import retry
-from hopwatch.gate import transactions as room
-from hopwatch.gate.retry import KafkaRetry
-from hopwatch.gate.retry import StoppedError
-from hopwatch.gate.transactions import OutputRecord
-from hopwatch.gate.transactions import OutputTopics
-from hopwatch.gate.transactions import TransactionalWriter
-from hopwatch.probes.contract.kafka import KafkaAccess
-from hopwatch.probes.taps.context import RunContext
 from threading import Event
 from typing import Any
+
 import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from hopwatch.gate import retry
+from hopwatch.gate import transactions as room
+from hopwatch.gate.retry import KafkaRetry, StoppedError
+from hopwatch.gate.transactions import OutputRecord, OutputTopics, TransactionalWriter
+from hopwatch.probes.contract.kafka import KafkaAccess
+from hopwatch.probes.taps.context import RunContext
 
 
 class Client:

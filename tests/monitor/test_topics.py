@@ -1,17 +1,17 @@
 """Tests of what a topic of observations needs: what is told of one that lacks it, who minds, and what to do."""
 
 from __future__ import annotations
+
 from concurrent.futures import Future
-from confluent_kafka import KafkaError
-from confluent_kafka import KafkaException
+from unittest.mock import Mock
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
 from hopwatch.monitor import topics
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.topics import TopicDescription
-from hopwatch.monitor.topics import find_problems
-from hopwatch.probes.contract.kafka import KafkaAccess
-from hopwatch.probes.contract.kafka import KafkaPlace
-from unittest.mock import Mock
-import pytest
+from hopwatch.monitor.topics import TopicDescription, find_problems
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 
 PLACE = KafkaPlace("host:9092", "t")
 GOOD = topics.build_config(2, 168)

@@ -1,13 +1,14 @@
 """Tests of what a person reads when settings are wrong: place, key, what was got, what is allowed."""
 
 from __future__ import annotations
-from hopwatch.monitor.errors import SettingsError
-from hopwatch.monitor.settings import ALERTS
-from hopwatch.monitor.settings import load
-from hopwatch.monitor.settings import load_with_streams
-from hopwatch.monitor.settings.alerting import AlertsSettings
+
 from pathlib import Path
+
 import pytest
+
+from hopwatch.monitor.errors import SettingsError
+from hopwatch.monitor.settings import ALERTS, load, load_with_streams
+from hopwatch.monitor.settings.alerting import AlertsSettings
 
 PATH = '[streams.s]\npath = "a -> b"\n'
 NAME = "is 1 to 128 of the characters A-Za-z0-9._-, got"
