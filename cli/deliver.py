@@ -222,7 +222,10 @@ def _run(  # noqa: PLR0913 - what a flag each says
         brokers = sorted({said.place.brokers for said in wanted.values()})
         controls = [ControlReader(one, chosen.transport.access) for one in brokers]
         runner = DeliveryRunner(
-            [(one.delivery, one.policy, one.receiver, one.figures) for one in built], controls, around
+            [(one.delivery, one.policy, one.receiver, one.figures) for one in built],
+            controls,
+            around,
+            lambda name: _read_backlogs(chosen, name, wanted[name])[1:],
         )
         metrics = metrics_server.serve_accounts(
             metrics_listen,

@@ -58,8 +58,8 @@ def list_(  # noqa: PLR0913 - one parameter a flag
         )
         return
     if not found:
-        told = "" if reason is None else f" for {reason!r:.80}"
-        console.stderr().print(f"no event of {origin.name} is rejected{told}")
+        wanted = "" if reason is None else f" for {reason!r:.80}"
+        console.stderr().print(f"no event of {origin.name} is rejected{wanted}")
         return
     table = Table(title=f"{len(found):,} rejected of {origin.name}")
     for name in ("id", "arrived", "producer", "held", "bytes", "reasons"):
@@ -181,11 +181,13 @@ def _replay_wanted(origin: _Origin, wanted: Sequence[RejectedRecord], data: byte
 
         refused = replay_rejected(origin.settings, origin.name, wanted, data)
         return [_refusal_to_json(one, HTTPStatus.UNPROCESSABLE_ENTITY, [why]) for one, why in refused]
+    from hopwatch.gate.intake import EventStatus
+
     outcomes = _replay_events(origin.settings, origin.name, wanted, data)
     return [
         _refusal_to_json(one, outcome.status, [f"{fault.place or '/'}: {fault.detail}" for fault in outcome.faults])
         for one, outcome in zip(wanted, outcomes, strict=True)
-        if outcome.status != HTTPStatus.CREATED
+        if outcome.status is not EventStatus.ENTERED
     ]
 
 

@@ -143,8 +143,8 @@ class Assignment:
         found = []
         with self._lock:
             for settlement in settlements:
-                *key, offset = settlement.message.position
-                partition = self._partitions.get((key[0], key[1]))
+                topic, number, offset = settlement.message.position
+                partition = self._partitions.get((topic, number))
                 held = None if partition is None else partition.held.pop(offset, None)
                 if partition is not None and held is not None:
                     partition.offsets.settle_message(offset)

@@ -79,7 +79,8 @@ class RecordParser:
         state = parse_retry_headers(headers) if is_retry else RetryState()
         recorded_us = read_recorded_us(message)
         text = "/".join(map(str, position))
-        found_id, event_us, fault = (text, TextId.from_text(text)), recorded_us or now_us, ""
+        event_us, fault = recorded_us or now_us, ""
+        found_id: tuple[str, bytes] = text, TextId.from_text(text)
         try:
             value = message.value()
             if value is None:

@@ -74,7 +74,7 @@ def replay_messages(  # noqa: PLR0913 - what is replayed, where to
 
 
 def _build_headers(one: ReplayableRecord) -> RecordHeaders:
-    own = [header for header in one.record.headers() or () if header[0] != DELIVERY_HEADER]
+    own: RecordHeaders = [header for header in one.record.headers() or () if header[0] != DELIVERY_HEADER]
     text = ids.format_uuid(one.rejected.event_id)
     return build_retry_headers(own, RetryState(), text, one.rejected.event_us or 0)
 
