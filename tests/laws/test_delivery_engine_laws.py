@@ -154,7 +154,7 @@ def check_ends(world: World) -> None:
 
 
 @given(cases())
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 def test_each_message_ends_delivered_or_rejected_once(case: Case) -> None:
     """Each message is delivered at least once or rejected once, whatever is answered and whenever the engine is killed.
 
@@ -164,7 +164,7 @@ def test_each_message_ends_delivered_or_rejected_once(case: Case) -> None:
 
 
 @given(cases(max_kills=0))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=200)
 def test_tries_and_waits_are_within_bounds(case: Case) -> None:
     """Without kills a refused message is never sent again, and each deferral leads to the tier of its tries.
 
@@ -188,7 +188,7 @@ def test_tries_and_waits_are_within_bounds(case: Case) -> None:
 
 
 @given(cases(order=Order.KEY))
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 def test_messages_of_a_key_are_sent_in_order(case: Case) -> None:
     """No message of a key is sent before all earlier ones of it were acknowledged or rejected, over kills too."""
     keys = {
