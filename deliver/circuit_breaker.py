@@ -65,9 +65,13 @@ class CircuitBreaker:
             self._enter(BreakerState.HALF_OPEN)
         return Permit(self._generation)
 
+    def is_valid(self, permit: Permit) -> bool:
+        """Return whether a request may still begin with a permit: the state is the one that it was given in."""
+        return permit.generation == self._generation
+
     def record_success(self, permit: Permit) -> None:
         """Record that the receiver answered."""
-        if permit.generation != self._generation:
+        if not self.is_valid(permit):
             return
         self._failures_in_a_row = 0
         if self._state is BreakerState.HALF_OPEN:
@@ -76,7 +80,7 @@ class CircuitBreaker:
 
     def record_failure(self, permit: Permit, now_s: float, wait_s: float = 0.0) -> None:
         """Record that the receiver failed; ``wait_s`` is the wait that it asked for."""
-        if permit.generation != self._generation:
+        if not self.is_valid(permit):
             return
         self._failures_in_a_row += 1
         if self._state is BreakerState.HALF_OPEN:
@@ -88,7 +92,7 @@ class CircuitBreaker:
 
     def return_permit(self, permit: Permit, now_s: float) -> None:
         """Take back a permit whose request was given up, which says nothing about the receiver."""
-        if permit.generation == self._generation and self._state is BreakerState.HALF_OPEN:
+        if self.is_valid(permit) and self._state is BreakerState.HALF_OPEN:
             self._opens_again_s = now_s
             self._enter(BreakerState.OPEN)
 

@@ -264,6 +264,12 @@ class DeliveryEngine:
 
     async def _send_batch(self, batch: list[MessageInHand], permit: Permit) -> None:
         now_us, started_s = self._now_us(), self._now_s()
+        batch = [held for held in batch if not self._is_foreign(held)]
+        if not batch or not self._breaker.is_valid(permit):
+            # Between the permit and the beginning of this task its partition went, or another request failed.
+            self._breaker.return_permit(permit, started_s)
+            self._retry_batch(batch, started_s, is_halved=False)
+            return
         for held in batch:
             held.first_sent_us = held.first_sent_us or now_us
         request = self._requests.build_request([held.message for held in batch], now_us)
