@@ -201,7 +201,7 @@ def _run(  # noqa: PLR0913 - what a flag each says
     as_json: bool,
 ) -> None:
     """Run deliveries, or their retriers, until a stop is requested."""
-    from hopwatch.cli.delivery_builder import build_delivery, find_topics, select_deliveries
+    from hopwatch.cli.delivery_builder import build_delivery, check_address, find_topics, select_deliveries
     from hopwatch.deliver.control_topic import ControlReader
     from hopwatch.deliver.runner import DeliveryRunner
     from hopwatch.probes.metrics.account import DELIVERY_OUTCOMES, Account, ComponentAccounts
@@ -212,6 +212,7 @@ def _run(  # noqa: PLR0913 - what a flag each says
     accounts = {said.stream: Account(DELIVERY_OUTCOMES) for said in wanted.values()}
     with signals.stop_on_signals(around.stop), _translate_errors():
         for name, said in wanted.items():
+            check_address(said, name)
             _check_topics(chosen, name, said, allow_weak=allow_weak)
         built = [
             build_delivery(chosen, name, accounts[said.stream], around, is_retrier=is_retrier)

@@ -138,11 +138,10 @@ def build_delivery(
     """Build a delivery, or its retrier.
 
     Raises:
-        ConfigurationError: its receiver may not be sent to, or a path of its id or event time is invalid.
+        ConfigurationError: a path of its id or event time is invalid.
         TapSourceError: its topic cannot be reached, or does not exist.
     """
     said = chosen.deliver[name]
-    check_address(said, name)
     topics, access, brokers = find_topics(said, name), chosen.transport.access, said.place.brokers
     group = find_group(said, name, is_retrier=is_retrier)
     reads = [tier.topic for tier in topics.tiers] if is_retrier else [topics.source]

@@ -18,6 +18,7 @@ from hopwatch.monitor.texts.escaping import escape_lines
 
 INTERRUPTED_EXIT_CODE: Final = 130
 GATE_EXTRAS: Final = "monitor,taps,gate"
+DELIVER_EXTRAS: Final = "monitor,taps,gate,kafka,deliver"
 TAPS_EXTRAS: Final = "taps,kafka"
 TAPS_PACKAGES: Final = frozenset({"fastapi", "granian", "orjson"})
 """Packages that the taps need and the monitor does not."""
@@ -79,6 +80,8 @@ def _find_extras(package: str | None) -> str:
     """Return the extras of the distribution that contain a package."""
     if (package or "").partition(".")[0] == "avro":
         return GATE_EXTRAS
+    if (package or "").partition(".")[0] == "aiohttp":
+        return DELIVER_EXTRAS
     if (package or "").partition(".")[0] == "confluent_kafka":
         return "kafka"
     if package in TAPS_PACKAGES:

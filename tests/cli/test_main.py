@@ -191,6 +191,8 @@ def test_a_package_that_is_not_installed_is_named(
     assert ended_by(ModuleNotFoundError("No module named 'streamlit'", name="streamlit")) == DependencyError.exit_code
     told = "hopwatch: the Python package 'streamlit' is not installed: pip install 'hopwatch[monitor,dashboards]'\n"
     assert capsys.readouterr().err == told
+    ended_by(ModuleNotFoundError("No module named 'aiohttp'", name="aiohttp"))
+    assert "pip install 'hopwatch[monitor,taps,gate,kafka,deliver]'" in capsys.readouterr().err
     ended_by(ModuleNotFoundError("No module named 'authlib'", name="authlib.integrations"))
     assert "pip install 'hopwatch[monitor,dashboards]'" in capsys.readouterr().err
 
