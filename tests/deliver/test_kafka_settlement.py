@@ -1,0 +1,157 @@
+"""Tests of settlements whose transactions fail; real brokers are in tests/real."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from hopwatch.deliver import kafka_settlement as room
+from hopwatch.deliver.assignment import Assignment, SettledRecord
+from hopwatch.deliver.kafka_records import HeldRecord
+from hopwatch.deliver.kafka_settlement import KafkaSettlementSink
+from hopwatch.deliver.message import DeliveryMessage, SourcePosition
+from hopwatch.deliver.retry_topics import build_topics
+from hopwatch.deliver.settlement import Ending, Settlement
+from hopwatch.gate.retry import KafkaRetry, StoppedError
+from hopwatch.gate.start_offsets import StartOffset
+from hopwatch.gate.transactions import OutputRecord
+from hopwatch.probes.metrics.account import DELIVERY_OUTCOMES, Account, EventOutcome
+from hopwatch.probes.taps.context import RunContext
+
+KEY = ("t", 0)
+Outcome = Callable[[Sequence[TopicPartition]], bool]
+
+
+class Cluster:
+    """Source, consumer, writer and stamper in one, whose transactions end as a test says."""
+
+    def __init__(self, *outcomes: Outcome) -> None:
+        """Take what each transaction does; it returns whether it is known to be committed."""
+        self._outcomes = list(outcomes)
+        self.write_lock = threading.Lock()
+        self.consumer = self
+        self.offsets: dict[int, TopicPartition] = {}
+        self.written: list[list[OutputRecord]] = []
+        self.stamped: list[Ending] = []
+
+    def write(self, outs: Sequence[OutputRecord], read: Sequence[TopicPartition], _: object) -> bool:
+        """Do what the next outcome says."""
+        self.written.append(list(outs))
+        return self._outcomes.pop(0)(read)
+
+    def commit(self, read: Sequence[TopicPartition]) -> bool:
+        """Commit, and say so."""
+        self.offsets |= {one.partition: one for one in read}
+        return True
+
+    def commit_unheard(self, read: Sequence[TopicPartition]) -> bool:
+        """Commit, but the answer is lost."""
+        return not self.commit(read)
+
+    def committed(self, asked: Sequence[TopicPartition], _: float) -> list[TopicPartition]:
+        """Return what is committed."""
+        return [self.offsets.get(one.partition, one) for one in asked]
+
+    def get_group_metadata(self) -> object:
+        """Return something."""
+        return self
+
+    def stamp_settled(self, settled: SettledRecord) -> None:
+        """Note it."""
+        self.stamped.append(settled.settlement.ending)
+
+
+def fail(_: Sequence[TopicPartition]) -> bool:
+    """Abort."""
+    return False
+
+
+class Place:
+    """A sink with one partition, of which some records are in hand."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        """Put the parts together."""
+        self.cluster, self.assignment, self.account = cluster, Assignment(), Account(DELIVERY_OUTCOMES)
+        self.around = RunContext(lambda _: None)
+        self.assignment.add_partition(KEY, StartOffset(0))
+        held = [HeldRecord(DeliveryMessage(SourcePosition("t", 0, at), str(at), 1, None, b"x"), b"0" * 16, [])
+                for at in range(3)]  # fmt: skip
+        for one in held:
+            self.assignment.take_record(one)
+        self.account.receive(len(held))
+        self.messages = [one.message for one in held]
+        part = cast("Any", cluster)
+        self.sink = KafkaSettlementSink(
+            "s", "billing", build_topics("t", "billing", (1_000_000,)), source=part, assignment=self.assignment,
+            writer=part, stamper=part, account=self.account, retry=KafkaRetry(self.around), around=self.around,
+        )  # fmt: skip
+
+    def settle(self, *endings: Ending) -> None:
+        """Settle the first messages, each by its ending."""
+        settlements = [Settlement(one, end, 2, reason="x") for one, end in zip(self.messages, endings, strict=False)]
+        asyncio.run(self.sink.settle(settlements))
+
+
+def test_what_is_settled_is_written_and_stamped_once() -> None:
+    """Records of what was rejected or deferred, and the offset behind what is settled without a gap."""
+    cluster = Cluster()
+    cluster._outcomes = [cluster.commit]
+    place = Place(cluster)
+    place.settle(Ending.DELIVERED, Ending.REJECTED)
+    assert [one.topic for one in cluster.written[0]] == ["t.rejected"]
+    assert cluster.offsets[0].offset == 2
+    assert cluster.stamped == [Ending.DELIVERED, Ending.REJECTED]
+    assert (place.account.snapshot().total(EventOutcome.EMITTED), place.account.snapshot().in_flight) == (2, 1)
+
+
+def test_a_transaction_whose_answer_was_lost_is_not_written_again() -> None:
+    """It was committed all the same, as the committed offset says."""
+    cluster = Cluster()
+    cluster._outcomes = [cluster.commit_unheard]
+    place = Place(cluster)
+    place.settle(Ending.REJECTED)
+    assert (len(cluster.written), cluster.stamped, place.sink.is_in_doubt) == (1, [Ending.REJECTED], False)
+
+
+def test_a_transaction_that_failed_is_written_again() -> None:
+    """Until it is committed; stamps come after it."""
+    cluster = Cluster()
+    cluster._outcomes = [fail, fail, cluster.commit]
+    place = Place(cluster)
+    place.settle(Ending.REJECTED)
+    assert [len(records) for records in cluster.written] == [1, 1, 1]
+    assert cluster.stamped == [Ending.REJECTED]
+
+
+def test_settlements_of_a_partition_that_went_are_not_written() -> None:
+    """Its next owner reads the messages again; what the receiver has acknowledged is stamped all the same."""
+    cluster = Cluster()
+    place = Place(cluster)
+
+    def lose(_: Sequence[TopicPartition]) -> bool:
+        place.assignment.remove_partitions([KEY])
+        return False
+
+    cluster._outcomes = [lose]
+    place.settle(Ending.DELIVERED, Ending.REJECTED)
+    assert len(cluster.written) == 1
+    assert cluster.stamped == [Ending.DELIVERED]
+    counts = place.account.snapshot()
+    assert (counts.total(EventOutcome.EMITTED), counts.total(EventOutcome.REFUSED)) == (0, 2)
+
+
+def test_a_stop_is_heeded_while_the_group_finds_no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a time: the messages are left to the next process."""
+    monkeypatch.setattr(room, "REBALANCE_S", 0.001)
+    monkeypatch.setattr(room, "STOP_GRACE_S", 0.003)
+    cluster = Cluster(*[fail] * 10)
+    place = Place(cluster)
+    place.around.stop.set()
+    with pytest.raises(StoppedError):
+        place.settle(Ending.REJECTED)
+    assert (len(cluster.written), cluster.stamped) == (4, [])
