@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -33,14 +33,14 @@ URL = "http://127.0.0.1:1/"
 class Scene:
     """One engine in simulated surroundings."""
 
-    def __init__(self, topics: SimulatedTopics, script: Sequence[Reaction] = (), **policy: object) -> None:
+    def __init__(self, topics: SimulatedTopics, script: Sequence[Reaction] = (), **policy: Any) -> None:  # noqa: ANN401 - fields of a policy
         """Put the parts together."""
         self.loop = VirtualLoop()
         clock = VirtualClock(self.loop)
         self.topics, self.receiver, self.watch = topics, SimulatedReceiver(list(script)), BreakerWatch()
         self.source = SimulatedSource(topics, clock)
         self.sink = SimulatedSink(topics, self.source)
-        self.policy = dataclasses.replace(DeliveryPolicy(URL), **policy)
+        self.policy = DeliveryPolicy(URL, **policy)
         self.engine = DeliveryEngine(
             self.policy,
             self.source,
@@ -75,7 +75,7 @@ class Scene:
         return settlement
 
 
-def one_message(script: Sequence[Reaction], **policy: object) -> Scene:
+def one_message(script: Sequence[Reaction], **policy: Any) -> Scene:  # noqa: ANN401 - as above
     """Return a scene of one message."""
     return Scene(simulated_delivery.build_topics(1, 1), script, **policy)
 

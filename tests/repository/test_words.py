@@ -42,6 +42,7 @@ PAGES: Final = frozenset({"getting_started"})
 """Modules of pages, which are named as their titles are."""
 ONE_CONCEPT: Final = {
     "Clock": "a probe reads its clock in ns twice a stamp, the monitor in µs and waits by it",
+    "Settlement": "the end of an event in a program: an account counts by it, a delivery hands it on",
     "SystemClock": "the clock of the machine, for each of the two",
 }
 """Class names that stand twice because they are one concept, with the reason."""

@@ -19,7 +19,7 @@ from hopwatch.deliver.interfaces import SettlementError
 from hopwatch.deliver.message import DeliveryMessage, SourcePosition
 from hopwatch.deliver.offset_tracker import OffsetTracker
 from hopwatch.deliver.settlement import Ending, Settlement
-from tests.support.virtual_time import VirtualClock
+from hopwatch.probes.clock import Clock
 
 MAIN: Final = "orders"
 POLL_S: Final = 0.2
@@ -75,7 +75,7 @@ class SimulatedTopics:
 class SimulatedSource:
     """Source of one process: it begins where the last one has committed."""
 
-    def __init__(self, topics: SimulatedTopics, clock: VirtualClock) -> None:
+    def __init__(self, topics: SimulatedTopics, clock: Clock) -> None:
         """Join."""
         self._topics, self._clock = topics, clock
         self.tracker = OffsetTracker()
