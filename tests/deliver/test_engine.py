@@ -25,7 +25,7 @@ from tests.support.simulated_delivery import (
     SimulatedSource,
     SimulatedTopics,
 )
-from tests.support.virtual_time import VirtualClock, VirtualLoop, run_virtually
+from tests.support.virtual_time import BEGINNING_US, VirtualClock, VirtualLoop, run_virtually
 
 URL = "http://127.0.0.1:1/"
 
@@ -248,7 +248,7 @@ def test_order_by_key_waits_in_hand() -> None:
     assert [one for one in scene.receiver.accepted if one in {"m0", "m1", "m3"}] == ["m0", "m1", "m3"]
     assert scene.topics.deferred == []
     assert scene.only("m0").message.tries == 12
-    assert {one.message_id for messages, _ in scene.watch.waits for one in messages} == {"m0"}
+    assert {one.message_id for messages, _ in scene.watch.waits for one in messages} == {"m0", "m1", "m3"}
 
 
 def test_order_by_key_goes_on_behind_a_rejected_message() -> None:
@@ -276,11 +276,29 @@ def test_a_receiver_that_hangs_stops_the_polling() -> None:
     assert len(scene.topics.settled) == 0
 
 
+def test_an_open_breaker_tells_of_what_waits_in_order() -> None:
+    """In order nothing is deferred: the observer hears which messages wait in hand for the breaker, and how long."""
+    scene = Scene(
+        simulated_delivery.build_topics(8, 1, keys=7),
+        [Reaction("unreachable")],
+        order=Order.KEY,
+        batch_max_events=4,
+        parallel=1,
+        breaker=BreakerPolicy(failures=1, open_s=7.0),
+    )
+    scene.run()
+    told = {(one.message_id, until_us - BEGINNING_US) for messages, until_us in scene.watch.waits for one in messages}
+    waited = {message_id for message_id, until_us in told if until_us >= 7_000_000}
+    assert waited >= {"m4", "m5", "m6", "m7"}
+    assert set(scene.endings()) == {Ending.DELIVERED}
+
+
 def test_bytes_in_hand_are_bounded() -> None:
     """Large messages are polled as far as their bytes may be in hand, and the last poll's."""
     topics = SimulatedTopics()
     for number in range(1_000):
-        topics.append("orders", 0, simulated_delivery.build_message(number, value=b'"%b"' % (b"x" * 10_000)))
+        message = simulated_delivery.build_message(number, value=b'"%b"' % (b"x" * 5_000))
+        topics.append("orders", 0, message._replace(headers=(("trace", b"x" * 5_000),)))
     scene = Scene(topics, [Reaction("200", delay_s=600.0)] * 99, max_in_hand_bytes=1_000_000)
     scene.run(seconds=100.0)
     assert 60 <= scene.watch.most_in_hand <= 100
