@@ -73,7 +73,7 @@ class DeliveryEngine:
         self._breaker = CircuitBreaker(policy.breaker)
         self._breaker_state = self._breaker.state
         self._queue, self._retries = BatchQueue(policy), RetrySchedule()
-        self._settlements = SettlementBuffer(sink, self._forget_settled)
+        self._settlements = SettlementBuffer(sink, self._is_settling, self._forget_settled)
         self._in_hand: dict[SourcePosition, MessageInHand] = {}
         self._in_hand_bytes, self._largest_bytes = 0, _FIRST_ESTIMATE_BYTES
         self._requests_under_way: set[asyncio.Task[None]] = set()
@@ -110,7 +110,6 @@ class DeliveryEngine:
         self._retries.remove_messages(self._is_foreign)
         for held in dropped:
             self._queue.release_key(held)
-        self._settlements.remove_settlements(lambda one: one.message.position[:2] in partitions)
         self._changed.send()
 
     async def run(self) -> None:
@@ -264,6 +263,8 @@ class DeliveryEngine:
 
     async def _send_batch(self, batch: list[MessageInHand], permit: Permit) -> None:
         now_us, started_s = self._now_us(), self._now_s()
+        for held in filter(self._is_foreign, batch):
+            self._queue.release_key(held)
         batch = [held for held in batch if not self._is_foreign(held)]
         if not batch or not self._breaker.is_valid(permit):
             # Between the permit and the beginning of this task its partition went, or another request failed.
@@ -395,6 +396,10 @@ class DeliveryEngine:
     def _forget(self, held: MessageInHand) -> None:
         del self._in_hand[held.message.position]
         self._in_hand_bytes -= held.held_bytes
+
+    def _is_settling(self, settlement: Settlement) -> bool:
+        """Return whether the message of a settlement is in hand: it was neither dropped nor settled meanwhile."""
+        return settlement.message.position in self._in_hand
 
     def _is_foreign(self, held: MessageInHand) -> bool:
         """Return whether a message is not in hand any more."""

@@ -262,6 +262,19 @@ def test_order_by_key_goes_on_behind_a_rejected_message() -> None:
     assert scene.receiver.requests == [("m0",), ("m1",), ("m2",)]
 
 
+def test_a_key_waits_until_a_rejection_is_durable() -> None:
+    """Otherwise a restart could deliver the rejected message behind the next one of its key."""
+    topics = SimulatedTopics()
+    for number in range(2):
+        topics.append("orders", 0, simulated_delivery.build_message(number, b"a"))
+    scene = Scene(topics, [Reaction("404")], order=Order.KEY)
+    scene.sink.duration_s = 5.0
+    scene.receiver.on_request = lambda ids: sent.append((ids[0], len(topics.settled)))
+    sent: list[tuple[str, int]] = []
+    scene.run()
+    assert sent == [("m0", 0), ("m1", 1)]
+
+
 def test_a_receiver_that_hangs_stops_the_polling() -> None:
     """The messages in hand stay within their bounds, and no more requests are under way than are allowed."""
     scene = Scene(
@@ -409,6 +422,32 @@ def test_dropped_partitions_are_forgotten(order: Order) -> None:
     with asyncio.Runner(loop_factory=lambda: scene.loop) as runner:
         runner.run(drop())
     assert {one.partition for one in scene.topics.settled} == {1}
+
+
+@pytest.mark.parametrize("dropped_s", [2.0, 2.5, 2.9])
+def test_a_partition_may_come_back_before_its_settlements_are_durable(dropped_s: float) -> None:
+    """A message that is read again before its settlement is durable is settled once, and blocks none of its key."""
+    topics = SimulatedTopics()
+    for number in range(2):
+        topics.append("orders", 0, simulated_delivery.build_message(number, b"a"))
+    scene = Scene(topics, [GOOD, Reaction("200", delay_s=3.0)], order=Order.KEY, linger_s=1.0)
+    scene.sink.duration_s = 2.0
+
+    async def drop() -> None:
+        running = asyncio.create_task(scene.engine.run())
+        await asyncio.sleep(dropped_s)
+        assert scene.receiver.accepted == ["m0", "m1"]
+        scene.engine.drop_partitions({("orders", 0)})
+        scene.source.tracker.revoke_partition("orders", 0)
+        await asyncio.sleep(20.0)
+        scene.engine.stop_polling()
+        await running
+
+    with asyncio.Runner(loop_factory=lambda: scene.loop) as runner:
+        runner.run(drop())
+    assert scene.receiver.accepted[:2] == ["m0", "m1"]
+    assert set(scene.endings()) == {Ending.DELIVERED}
+    assert scene.engine.in_hand_count == 0
 
 
 def test_nothing_to_wait_for_is_an_error_of_the_test() -> None:

@@ -115,10 +115,11 @@ class SimulatedSink:
     def __init__(self, topics: SimulatedTopics, source: SimulatedSource, failures: Sequence[bool] = ()) -> None:
         """Take the topics, and which transactions fail, one after the other."""
         self._topics, self._source, self._failures = topics, source, list(failures)
+        self.duration_s = 0.01
 
     async def settle(self, settlements: Sequence[Settlement]) -> None:
         """Settle all, or none."""
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(self.duration_s)
         if self._failures and self._failures.pop(0):
             raise SettlementError("the transaction was aborted")
         for one in settlements:
