@@ -278,7 +278,6 @@ class DeliveryEngine:
         try:
             answer = await self._receiver.post(request.body, request.headers)
         except BaseException:
-            self._breaker.return_permit(permit, self._now_s())
             self._observer.record_cancellation()
             raise
         ids = [held.message.message_id for held in batch]

@@ -450,6 +450,27 @@ def test_a_partition_may_come_back_before_its_settlements_are_durable(dropped_s:
     assert scene.engine.in_hand_count == 0
 
 
+def test_a_partition_that_comes_back_does_not_wait_for_what_went() -> None:
+    """A message that waited for its next try when its partition went holds nothing of its key when that is back."""
+    topics = SimulatedTopics()
+    topics.append("orders", 0, simulated_delivery.build_message(0, b"a"))
+    scene = Scene(topics, [Reaction("503", retry_after="100")], order=Order.KEY)
+
+    async def drop() -> None:
+        running = asyncio.create_task(scene.engine.run())
+        await asyncio.sleep(2.0)
+        scene.engine.drop_partitions({("orders", 0)})
+        scene.source.tracker.revoke_partition("orders", 0)
+        await asyncio.sleep(2.0)
+        scene.engine.stop_polling()
+        await running
+
+    with asyncio.Runner(loop_factory=lambda: scene.loop) as runner:
+        runner.run(drop())
+    assert scene.receiver.requests == [("m0",)] * 2
+    assert scene.endings() == [Ending.DELIVERED]
+
+
 def test_nothing_to_wait_for_is_an_error_of_the_test() -> None:
     """The virtual loop says that a program waits for ever."""
     with pytest.raises(RuntimeError, match="waits for ever"):
