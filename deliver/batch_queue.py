@@ -23,9 +23,16 @@ class MessageInHand:
         self.message, self.taken_s = message, taken_s
         self.tries, self.first_sent_us, self.local_tries = message.tries, message.first_sent_us, 0
         self.size_bytes = estimate_bytes(message)
+        """Bytes in a body."""
         self.status, self.reason = 0, ""
         self.has_key = False
         """Whether the next message of its key waits for it, as it has left the queue and is not settled."""
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes in hand: those in a body, the key and the headers."""
+        headers = sum(len(name) + len(value) for name, value in self.message.headers)
+        return self.size_bytes + len(self.message.key or b"") + headers
 
     def count_try(self, status: int, reason: str) -> None:
         """Count a request that carried the message, with the status and reason of its failure, if it failed."""
@@ -103,6 +110,10 @@ class BatchQueue:
             self._make_ready(behind.popleft())
         else:
             del self._behind[key]
+
+    def list_behind(self, held: MessageInHand) -> list[MessageInHand]:
+        """Return the messages that wait behind one that has left the queue, as they are of its key."""
+        return list(self._behind.get(held.message.key or b"", ())) if held.has_key else []
 
     def remove_messages(self, is_removed: Callable[[MessageInHand], bool]) -> list[MessageInHand]:
         """Remove messages, and return them; those under way have left the queue already."""

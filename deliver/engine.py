@@ -73,7 +73,7 @@ class DeliveryEngine:
         self._breaker = CircuitBreaker(policy.breaker)
         self._breaker_state = self._breaker.state
         self._queue, self._retries = BatchQueue(policy), RetrySchedule()
-        self._settlements = SettlementBuffer(sink, self._forget_settled)
+        self._settlements = SettlementBuffer(sink, self._is_settling, self._forget_settled)
         self._in_hand: dict[SourcePosition, MessageInHand] = {}
         self._in_hand_bytes, self._largest_bytes = 0, _FIRST_ESTIMATE_BYTES
         self._requests_under_way: set[asyncio.Task[None]] = set()
@@ -110,7 +110,6 @@ class DeliveryEngine:
         self._retries.remove_messages(self._is_foreign)
         for held in dropped:
             self._queue.release_key(held)
-        self._settlements.remove_settlements(lambda one: one.message.position[:2] in partitions)
         self._changed.send()
 
     async def run(self) -> None:
@@ -196,8 +195,8 @@ class DeliveryEngine:
             return  # its partition went and came back, and its settlement is still to come
         held = MessageInHand(message, self._now_s())
         self._in_hand[message.position] = held
-        self._in_hand_bytes += held.size_bytes
-        self._largest_bytes = max(self._largest_bytes, held.size_bytes)
+        self._in_hand_bytes += held.held_bytes
+        self._largest_bytes = max(self._largest_bytes, held.held_bytes)
         fault = find_fault(message, self._policy.body_format)
         if fault:
             self._settlements.add_settlement(Settlement(message, Ending.REJECTED, self._now_us(), 0, fault))
@@ -264,6 +263,8 @@ class DeliveryEngine:
 
     async def _send_batch(self, batch: list[MessageInHand], permit: Permit) -> None:
         now_us, started_s = self._now_us(), self._now_s()
+        for held in filter(self._is_foreign, batch):
+            self._queue.release_key(held)
         batch = [held for held in batch if not self._is_foreign(held)]
         if not batch or not self._breaker.is_valid(permit):
             # Between the permit and the beginning of this task its partition went, or another request failed.
@@ -277,7 +278,6 @@ class DeliveryEngine:
         try:
             answer = await self._receiver.post(request.body, request.headers)
         except BaseException:
-            self._breaker.return_permit(permit, self._now_s())
             self._observer.record_cancellation()
             raise
         ids = [held.message.message_id for held in batch]
@@ -298,6 +298,9 @@ class DeliveryEngine:
         if self._breaker.state is not self._breaker_state:
             self._breaker_state = self._breaker.state
             self._observer.record_breaker_state(self._breaker_state)
+            if self._breaker_state is BreakerState.OPEN:
+                waiting = [*self._queue.list_messages(), *self._retries.list_messages()]
+                self._tell_wait(waiting, self._breaker.remaining_s(self._now_s()) or 0.0)
 
     def _apply_judgement(self, batch: list[MessageInHand], judged: BatchJudgement, status: int) -> None:
         if judged.is_split:
@@ -347,9 +350,14 @@ class DeliveryEngine:
         for part in (batch[:middle], batch[middle:]):
             if part:
                 self._retries.add_batch(part, due_s)
-        wait_s = due_s - self._now_s()
-        if self._policy.order is Order.KEY and wait_s > 0:
-            self._observer.record_wait([held.build_message() for held in batch], self._now_us() + int(wait_s * 1e6))
+        behind = (one for held in batch for one in self._queue.list_behind(held))
+        self._tell_wait([*batch, *behind], due_s - self._now_s())
+
+    def _tell_wait(self, waiting: Sequence[MessageInHand], wait_s: float) -> None:
+        """Tell the observer of messages that wait in hand; without order they are deferred before that takes long."""
+        if self._policy.order is Order.KEY and waiting and wait_s > 0:
+            until_us = self._now_us() + round(wait_s * 1e6)
+            self._observer.record_wait([held.build_message() for held in waiting], until_us)
 
     def _settle_deferred(self, held: MessageInHand, next_try: NextTry) -> None:
         until_us = self._now_us() + round(next_try.wait_s * 1e6)
@@ -386,7 +394,11 @@ class DeliveryEngine:
 
     def _forget(self, held: MessageInHand) -> None:
         del self._in_hand[held.message.position]
-        self._in_hand_bytes -= held.size_bytes
+        self._in_hand_bytes -= held.held_bytes
+
+    def _is_settling(self, settlement: Settlement) -> bool:
+        """Return whether the message of a settlement is in hand: it was neither dropped nor settled meanwhile."""
+        return settlement.message.position in self._in_hand
 
     def _is_foreign(self, held: MessageInHand) -> bool:
         """Return whether a message is not in hand any more."""

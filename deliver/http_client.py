@@ -133,7 +133,7 @@ def _build_reason(told: str, error: BaseException) -> str:
     said = str(error) or type(error).__name__
     if isinstance(error, OSError) and error.strerror:
         # asyncio's own words hold address and port, and reasons are counted.
-        is_from_asyncio = error.strerror.startswith("Connect call failed") and error.errno
-        said = os.strerror(error.errno) if is_from_asyncio else error.strerror
+        is_from_asyncio = error.strerror.startswith("Connect call failed")
+        said = os.strerror(error.errno) if is_from_asyncio and error.errno else error.strerror
     line = "".join(one if one.isprintable() else " " for one in said)
     return f"{told}: {line}"[:MAX_REASON_CHARS]

@@ -59,7 +59,10 @@ class DeliveryObserver(Protocol):
         """Record another state of the circuit breaker."""
 
     def record_wait(self, messages: Sequence[DeliveryMessage], until_us: int) -> None:
-        """Record messages that wait in hand for their next try, at ``until_us`` at the earliest, as order asks."""
+        """Record messages that wait in hand for their next try, at ``until_us`` at the earliest, as order asks.
+
+        They are those that failed, those of their keys behind them, and all that wait while the breaker is open.
+        """
 
     def record_in_hand(self, messages: int, size_bytes: int) -> None:
         """Record how many messages, and bytes of them, are in hand now."""

@@ -37,7 +37,7 @@ class PartitionOffsets:
 
     @property
     def has_room(self) -> bool:
-        """Whether another message may be taken."""
+        """True if another message may be taken."""
         return len(self._taken) < self._max_window
 
     @property

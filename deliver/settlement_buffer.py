@@ -20,9 +20,18 @@ _MAX_RETRY_S: Final = 5.0
 class SettlementBuffer:
     """Buffer before a sink; what the sink could not make durable is handed on again, before what came later."""
 
-    def __init__(self, sink: SettlementSink, forget: Callable[[Sequence[Settlement]], None]) -> None:
-        """Take the sink, and a function that is called with what it has made durable."""
-        self._sink, self._forget = sink, forget
+    def __init__(
+        self,
+        sink: SettlementSink,
+        is_in_hand: Callable[[Settlement], bool],
+        forget: Callable[[Sequence[Settlement]], None],
+    ) -> None:
+        """Take the sink, and two functions.
+
+        ``is_in_hand`` says whether the message of a settlement is still in hand, without which it is not handed on,
+        and ``forget`` is called with the settlements that were made durable.
+        """
+        self._sink, self._is_in_hand, self._forget = sink, is_in_hand, forget
         self._waiting: list[Settlement] = []
         self._added = ChangeSignal()
         self._is_closed = False
@@ -32,10 +41,6 @@ class SettlementBuffer:
         self._waiting.append(settlement)
         if len(self._waiting) in {1, MAX_SETTLEMENTS}:
             self._added.send()
-
-    def remove_settlements(self, is_removed: Callable[[Settlement], bool]) -> None:
-        """Remove those that are not with the sink yet."""
-        self._waiting = [one for one in self._waiting if not is_removed(one)]
 
     def close(self) -> None:
         """Let :meth:`run` end once all are handed on."""
@@ -50,7 +55,7 @@ class SettlementBuffer:
                 await self._added.wait(None)
             if len(self._waiting) < MAX_SETTLEMENTS and not self._is_closed:
                 await self._added.wait(INTERVAL_S)
-            settlements, self._waiting = self._waiting, []
+            settlements, self._waiting = [one for one in self._waiting if self._is_in_hand(one)], []
             if not settlements:
                 continue
             try:

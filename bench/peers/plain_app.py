@@ -32,7 +32,7 @@ class Item(BaseModel):
     count: int
 
 
-class Order(BaseModel):
+class PlainOrder(BaseModel):
     """The data of an event."""
 
     order: str
@@ -48,7 +48,7 @@ class PlainEvent(BaseModel):
     """An event of a batch."""
 
     id: UUID
-    data: Order
+    data: PlainOrder
 
 
 class PlainOutlet:
@@ -95,7 +95,7 @@ def app(bootstrap: str, topic: str) -> FastAPI:
         return await outlet.send(events)
 
     @api.put(f"/streams/{STREAM}/events/{{event_id}}", status_code=201)
-    async def put_event(event_id: UUID, order: Order) -> dict[str, int]:
+    async def put_event(event_id: UUID, order: PlainOrder) -> dict[str, int]:
         return await outlet.send([PlainEvent(id=event_id, data=order)])
 
     @api.get("/healthz")

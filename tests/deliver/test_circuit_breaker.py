@@ -48,8 +48,8 @@ def test_one_probe_closes_it() -> None:
     assert breaker.acquire_permit(99.0) is None
     assert breaker.remaining_s(99.0) is None
     breaker.record_success(probe)
-    assert breaker.state is BreakerState.CLOSED
     assert breaker.remaining_s(1.0) == 0.0
+    assert [acquire(breaker, 1.0) for _ in range(9)]
 
 
 def test_a_probe_that_fails_opens_it_for_twice_as_long() -> None:

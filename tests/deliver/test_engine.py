@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -25,7 +25,7 @@ from tests.support.simulated_delivery import (
     SimulatedSource,
     SimulatedTopics,
 )
-from tests.support.virtual_time import VirtualClock, VirtualLoop, run_virtually
+from tests.support.virtual_time import BEGINNING_US, VirtualClock, VirtualLoop, run_virtually
 
 URL = "http://127.0.0.1:1/"
 
@@ -33,14 +33,14 @@ URL = "http://127.0.0.1:1/"
 class Scene:
     """One engine in simulated surroundings."""
 
-    def __init__(self, topics: SimulatedTopics, script: Sequence[Reaction] = (), **policy: object) -> None:
+    def __init__(self, topics: SimulatedTopics, script: Sequence[Reaction] = (), **policy: Any) -> None:  # noqa: ANN401 - fields of a policy
         """Put the parts together."""
         self.loop = VirtualLoop()
         clock = VirtualClock(self.loop)
         self.topics, self.receiver, self.watch = topics, SimulatedReceiver(list(script)), BreakerWatch()
         self.source = SimulatedSource(topics, clock)
         self.sink = SimulatedSink(topics, self.source)
-        self.policy = dataclasses.replace(DeliveryPolicy(URL), **policy)
+        self.policy = DeliveryPolicy(URL, **policy)
         self.engine = DeliveryEngine(
             self.policy,
             self.source,
@@ -75,7 +75,7 @@ class Scene:
         return settlement
 
 
-def one_message(script: Sequence[Reaction], **policy: object) -> Scene:
+def one_message(script: Sequence[Reaction], **policy: Any) -> Scene:  # noqa: ANN401 - as above
     """Return a scene of one message."""
     return Scene(simulated_delivery.build_topics(1, 1), script, **policy)
 
@@ -248,7 +248,7 @@ def test_order_by_key_waits_in_hand() -> None:
     assert [one for one in scene.receiver.accepted if one in {"m0", "m1", "m3"}] == ["m0", "m1", "m3"]
     assert scene.topics.deferred == []
     assert scene.only("m0").message.tries == 12
-    assert {one.message_id for messages, _ in scene.watch.waits for one in messages} == {"m0"}
+    assert {one.message_id for messages, _ in scene.watch.waits for one in messages} == {"m0", "m1", "m3"}
 
 
 def test_order_by_key_goes_on_behind_a_rejected_message() -> None:
@@ -260,6 +260,19 @@ def test_order_by_key_goes_on_behind_a_rejected_message() -> None:
     scene.run()
     assert scene.endings() == [Ending.REJECTED, Ending.DELIVERED, Ending.DELIVERED]
     assert scene.receiver.requests == [("m0",), ("m1",), ("m2",)]
+
+
+def test_a_key_waits_until_a_rejection_is_durable() -> None:
+    """Otherwise a restart could deliver the rejected message behind the next one of its key."""
+    topics = SimulatedTopics()
+    for number in range(2):
+        topics.append("orders", 0, simulated_delivery.build_message(number, b"a"))
+    scene = Scene(topics, [Reaction("404")], order=Order.KEY)
+    scene.sink.duration_s = 5.0
+    scene.receiver.on_request = lambda ids: sent.append((ids[0], len(topics.settled)))
+    sent: list[tuple[str, int]] = []
+    scene.run()
+    assert sent == [("m0", 0), ("m1", 1)]
 
 
 def test_a_receiver_that_hangs_stops_the_polling() -> None:
@@ -276,11 +289,29 @@ def test_a_receiver_that_hangs_stops_the_polling() -> None:
     assert len(scene.topics.settled) == 0
 
 
+def test_an_open_breaker_tells_of_what_waits_in_order() -> None:
+    """In order nothing is deferred: the observer hears which messages wait in hand for the breaker, and how long."""
+    scene = Scene(
+        simulated_delivery.build_topics(8, 1, keys=7),
+        [Reaction("unreachable")],
+        order=Order.KEY,
+        batch_max_events=4,
+        parallel=1,
+        breaker=BreakerPolicy(failures=1, open_s=7.0),
+    )
+    scene.run()
+    told = {(one.message_id, until_us - BEGINNING_US) for messages, until_us in scene.watch.waits for one in messages}
+    waited = {message_id for message_id, until_us in told if until_us >= 7_000_000}
+    assert waited >= {"m4", "m5", "m6", "m7"}
+    assert set(scene.endings()) == {Ending.DELIVERED}
+
+
 def test_bytes_in_hand_are_bounded() -> None:
     """Large messages are polled as far as their bytes may be in hand, and the last poll's."""
     topics = SimulatedTopics()
     for number in range(1_000):
-        topics.append("orders", 0, simulated_delivery.build_message(number, value=b'"%b"' % (b"x" * 10_000)))
+        message = simulated_delivery.build_message(number, value=b'"%b"' % (b"x" * 5_000))
+        topics.append("orders", 0, message._replace(headers=(("trace", b"x" * 5_000),)))
     scene = Scene(topics, [Reaction("200", delay_s=600.0)] * 99, max_in_hand_bytes=1_000_000)
     scene.run(seconds=100.0)
     assert 60 <= scene.watch.most_in_hand <= 100
@@ -391,6 +422,53 @@ def test_dropped_partitions_are_forgotten(order: Order) -> None:
     with asyncio.Runner(loop_factory=lambda: scene.loop) as runner:
         runner.run(drop())
     assert {one.partition for one in scene.topics.settled} == {1}
+
+
+@pytest.mark.parametrize("dropped_s", [2.0, 2.5, 2.9])
+def test_a_partition_may_come_back_before_its_settlements_are_durable(dropped_s: float) -> None:
+    """A message that is read again before its settlement is durable is settled once, and blocks none of its key."""
+    topics = SimulatedTopics()
+    for number in range(2):
+        topics.append("orders", 0, simulated_delivery.build_message(number, b"a"))
+    scene = Scene(topics, [GOOD, Reaction("200", delay_s=3.0)], order=Order.KEY, linger_s=1.0)
+    scene.sink.duration_s = 2.0
+
+    async def drop() -> None:
+        running = asyncio.create_task(scene.engine.run())
+        await asyncio.sleep(dropped_s)
+        assert scene.receiver.accepted == ["m0", "m1"]
+        scene.engine.drop_partitions({("orders", 0)})
+        scene.source.tracker.revoke_partition("orders", 0)
+        await asyncio.sleep(20.0)
+        scene.engine.stop_polling()
+        await running
+
+    with asyncio.Runner(loop_factory=lambda: scene.loop) as runner:
+        runner.run(drop())
+    assert scene.receiver.accepted[:2] == ["m0", "m1"]
+    assert set(scene.endings()) == {Ending.DELIVERED}
+    assert scene.engine.in_hand_count == 0
+
+
+def test_a_partition_that_comes_back_does_not_wait_for_what_went() -> None:
+    """A message that waited for its next try when its partition went holds nothing of its key when that is back."""
+    topics = SimulatedTopics()
+    topics.append("orders", 0, simulated_delivery.build_message(0, b"a"))
+    scene = Scene(topics, [Reaction("503", retry_after="100")], order=Order.KEY)
+
+    async def drop() -> None:
+        running = asyncio.create_task(scene.engine.run())
+        await asyncio.sleep(2.0)
+        scene.engine.drop_partitions({("orders", 0)})
+        scene.source.tracker.revoke_partition("orders", 0)
+        await asyncio.sleep(2.0)
+        scene.engine.stop_polling()
+        await running
+
+    with asyncio.Runner(loop_factory=lambda: scene.loop) as runner:
+        runner.run(drop())
+    assert scene.receiver.requests == [("m0",)] * 2
+    assert scene.endings() == [Ending.DELIVERED]
 
 
 def test_nothing_to_wait_for_is_an_error_of_the_test() -> None:

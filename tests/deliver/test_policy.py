@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ POLICY = DeliveryPolicy(
         ("body_format", BodyFormat.VALUE, 'body_format "value" sends one event: batch_max_events is 1, got 100'),
     ],
 )
-def test_each_bound_is_checked(field: str, value: object, told: str) -> None:
+def test_each_bound_is_checked(field: str, value: Any, told: str) -> None:  # noqa: ANN401 - of any field
     """What is out of bounds is named, with its bounds."""
     with pytest.raises(ValueError, match=told):
         dataclasses.replace(POLICY, **{field: value})

@@ -19,7 +19,7 @@ from hopwatch.deliver.interfaces import SettlementError
 from hopwatch.deliver.message import DeliveryMessage, SourcePosition
 from hopwatch.deliver.offset_tracker import OffsetTracker
 from hopwatch.deliver.settlement import Ending, Settlement
-from tests.support.virtual_time import VirtualClock
+from hopwatch.probes.clock import Clock
 
 MAIN: Final = "orders"
 POLL_S: Final = 0.2
@@ -75,7 +75,7 @@ class SimulatedTopics:
 class SimulatedSource:
     """Source of one process: it begins where the last one has committed."""
 
-    def __init__(self, topics: SimulatedTopics, clock: VirtualClock) -> None:
+    def __init__(self, topics: SimulatedTopics, clock: Clock) -> None:
         """Join."""
         self._topics, self._clock = topics, clock
         self.tracker = OffsetTracker()
@@ -115,10 +115,11 @@ class SimulatedSink:
     def __init__(self, topics: SimulatedTopics, source: SimulatedSource, failures: Sequence[bool] = ()) -> None:
         """Take the topics, and which transactions fail, one after the other."""
         self._topics, self._source, self._failures = topics, source, list(failures)
+        self.duration_s = 0.01
 
     async def settle(self, settlements: Sequence[Settlement]) -> None:
         """Settle all, or none."""
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(self.duration_s)
         if self._failures and self._failures.pop(0):
             raise SettlementError("the transaction was aborted")
         for one in settlements:
