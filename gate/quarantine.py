@@ -124,7 +124,9 @@ def _read_topic(place: KafkaPlace, access: KafkaAccess) -> Iterator[Message]:
         left = {number: high for number, (low, high) in bounds.items() if high > low}
         consumer.assign([TopicPartition(place.topic, number, bounds[number][0]) for number in left])
         while left:
-            messages = consumer.consume(_MAX_MESSAGES, _READ_TIMEOUT_S)
+            # The client would wait the whole time for as many as it is asked for.
+            messages = consumer.consume(1, _READ_TIMEOUT_S)
+            messages += consumer.consume(_MAX_MESSAGES, 0)
             if not messages:
                 raise QuarantineError(f"the topic {place} cannot be read: nothing came for {_READ_TIMEOUT_S:g} s")
             errors = (error for message in messages if (error := message.error()) is not None)

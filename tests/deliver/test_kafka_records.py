@@ -70,7 +70,7 @@ def test_id_and_event_time_are_read_from_json_values() -> None:
     ],
 )
 def test_poison_has_its_reason(parser: RecordParser, made: Message, fault: str) -> None:
-    """It is rejected under the id of its place, which nobody takes for another message's."""
+    """Poison is rejected under the id of its place, which nobody takes for another message's."""
     held = parser.parse(made, NOW_US)
     assert held.fault.startswith(fault)
     settled = reject_poison(held, NOW_US)

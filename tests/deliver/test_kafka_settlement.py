@@ -110,7 +110,7 @@ def test_what_is_settled_is_written_and_stamped_once() -> None:
 
 
 def test_a_transaction_whose_answer_was_lost_is_not_written_again() -> None:
-    """It was committed all the same, as the committed offset says."""
+    """The committed offset says that it was committed all the same."""
     cluster = Cluster()
     cluster._outcomes = [cluster.commit_unheard]
     place = Place(cluster)
