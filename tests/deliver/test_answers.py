@@ -118,7 +118,7 @@ def test_a_multi_status_judges_each() -> None:
 
 
 def test_messages_with_one_id_are_told_apart_by_their_places() -> None:
-    """Where all are answered in order; otherwise two statuses under one id leave it open."""
+    """Messages with one id get their statuses by place where all are answered in order; else two statuses leave it open."""
     body = json.dumps({"events": [{"id": "a", "status": 201}, {"id": "a", "status": 422}]}).encode()
     assert [one.judgement for one in judge(Answer(207, body), ["a", "a"]).messages] == [D, X]
     assert [one.judgement for one in judge(Answer(207, body), ["a", "b"]).messages] == [R, R]
@@ -155,7 +155,7 @@ def test_an_item_that_cannot_be_read_leaves_it_open(item: object) -> None:
     | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps).map(str.encode)
 )
 def test_rubbish_delivers_and_rejects_nothing(body: bytes) -> None:
-    """Whatever a 207 says that is no answer."""
+    """A 207 without a status for a message leaves it to be tried again, with that reason."""
     judged = judge(Answer(207, body))
     assert [one.judgement for one in judged.messages] == [R, R, R]
     assert {one.reason for one in judged.messages} == {"HTTP 207 without a status for the message"}

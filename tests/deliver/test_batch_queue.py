@@ -38,7 +38,7 @@ def offsets(batch: list[MessageInHand]) -> list[int]:
 
 
 def test_a_batch_is_due_by_count_bytes_or_linger() -> None:
-    """Whatever comes first; an empty queue has nothing due."""
+    """A batch is due at the first of its count, its bytes and its linger; an empty queue has nothing due."""
     assert BatchQueue(POLICY).remaining_s(0.0) is None
     assert BatchQueue(POLICY).take_batch() == []
     queue = fill(POLICY, hold(0), hold(1))
@@ -117,7 +117,7 @@ def test_each_message_leaves_once_and_in_order(
 
 @given(st.lists(st.tuples(st.text(min_size=1), st.integers(0, 2**53), st.binary(max_size=9)), min_size=1, max_size=5))
 def test_a_list_of_events_holds_each(events: list[tuple[str, int, bytes]]) -> None:
-    """What JSON can hold comes out as it went in, and what it cannot has a fault that says so."""
+    """Values that are JSON come out of the body as they went in; any other has a fault."""
     messages = [
         DeliveryMessage(SourcePosition("t", 0, at), event_id, event_us, None, value)
         for at, (event_id, event_us, value) in enumerate(events)

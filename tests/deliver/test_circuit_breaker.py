@@ -41,7 +41,7 @@ def test_it_opens_after_failures_in_a_row() -> None:
 
 
 def test_one_probe_closes_it() -> None:
-    """When its time is over one request is let through; when that succeeds, all are."""
+    """A breaker whose time is over lets one request through; its success closes the breaker."""
     breaker = open_breaker()
     probe = acquire(breaker, 1.0)
     assert breaker.state is BreakerState.HALF_OPEN
@@ -86,7 +86,7 @@ def test_a_late_result_counts_for_nothing() -> None:
 
 
 def test_a_probe_that_is_given_up_leaves_room_for_another() -> None:
-    """It says nothing about the receiver; without that the breaker would wait for it for ever."""
+    """A probe that is given up says nothing about the receiver, and another one may be sent."""
     breaker = open_breaker()
     breaker.return_permit(acquire(breaker, 1.0), 1.5)
     assert acquire(breaker, 1.5)

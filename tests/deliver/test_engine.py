@@ -371,7 +371,7 @@ class BrokenSink:
 
 
 def test_an_error_of_the_source_ends_the_engine() -> None:
-    """It is raised as it is."""
+    """The engine raises the error of its source as it is."""
     scene = one_message([])
     scene.engine._source = BrokenSource()
     with pytest.raises(LookupError, match="the topic is gone"):
@@ -379,7 +379,7 @@ def test_an_error_of_the_source_ends_the_engine() -> None:
 
 
 def test_an_error_of_the_sink_ends_the_engine() -> None:
-    """It is raised as it is, and nothing was settled."""
+    """The engine raises the error of its sink as it is, and settles nothing."""
     scene = one_message([])
     scene.engine._settlements._sink = BrokenSink()
     with pytest.raises(LookupError, match="1 cannot be kept"):

@@ -39,7 +39,7 @@ def test_the_gate_answers_for_each_message() -> None:
 
 
 def test_the_gate_keeps_id_and_time() -> None:
-    """What leaves the gate has the id of the message, and its event time."""
+    """An event that leaves the gate has the id of the message, and its event time."""
     gate = AtEntrance()
     message = build_message(gate, GOOD)._replace(event_us=gate.clock.us - 5_000_000)
     assert deliver(gate, message) == [Judgement.DELIVERED]

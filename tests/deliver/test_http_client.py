@@ -125,7 +125,7 @@ def test_a_multi_status_that_breaks_is_no_answer() -> None:
 
 
 def test_a_redirect_is_not_followed() -> None:
-    """It is returned as the answer that it is, and nothing is asked of where it leads."""
+    """The client returns a redirect as the answer, and asks nothing of the place that it names."""
     with receiving(http_receiver.answers(200)) as other:
         with receiving(http_receiver.answers(307, Location=other.url())) as receiver:
             (answer,) = post(receiver.url())

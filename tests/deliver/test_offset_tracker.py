@@ -31,7 +31,7 @@ def flatten(ranges: list[range]) -> list[int]:
 
 @given(positions, steps)
 def test_settled_offsets_are_encoded_whole_where_they_fit(position: int, gaps: list[tuple[int, int]]) -> None:
-    """What is decoded is what was encoded."""
+    """Decoding returns the settled offsets that were encoded."""
     ranges = build_ranges(position, gaps)
     assert decode_settled(position, encode_settled(position, ranges)) == ranges
 
@@ -71,7 +71,7 @@ def test_damaged_metadata_holds_nothing(position: int, gaps: list[tuple[int, int
 
 @given(positions, st.text(max_size=200))
 def test_foreign_metadata_holds_nothing(position: int, metadata: str) -> None:
-    """Whatever another program wrote there."""
+    """Metadata of another program names no settled offset."""
     assert decode_settled(position, metadata) == []
     assert decode_settled(position, "hw1b" + metadata) == []
 

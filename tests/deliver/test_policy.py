@@ -49,7 +49,7 @@ def test_each_bound_is_checked(field: str, value: Any, told: str) -> None:  # no
 
 
 def test_the_bounds_of_a_breaker_are_checked() -> None:
-    """It opens after a failure at least, for a time that is longer than none."""
+    """A breaker opens after at least one failure, for a time above 0."""
     with pytest.raises(ValueError, match=r"failures is 1 to 1e.06, got 0"):
         BreakerPolicy(failures=0)
     with pytest.raises(ValueError, match=r"max_open_s is 1 to 86400, got 0\.5"):

@@ -40,7 +40,7 @@ def test_waits_and_tries_are_within_their_bounds(failed: FailedTry, chance: floa
 
 @given(failures, chances)
 def test_in_order_nothing_is_deferred(failed: FailedTry, chance: float) -> None:
-    """It is tried again until it is too old."""
+    """With order by key a message is tried again until it is too old."""
     decided = decide_retry(dataclasses.replace(POLICY, order=Order.KEY), failed, chance)
     assert decided.step is (NextStep.EXPIRE if failed.age_s >= POLICY.max_age_s else NextStep.RETRY)
     assert decided.wait_s <= max(POLICY.backoff_max_s, POLICY.retry_after_max_s)

@@ -54,7 +54,7 @@ def test_a_bad_secret_is_refused(secret: str, told: str) -> None:
 
 @given(st.lists(st.text(max_size=300), min_size=1, max_size=5))
 def test_a_request_id_fits_a_header(ids: list[str]) -> None:
-    """Whatever the ids are, that of a request is short, visible ASCII without a full stop, and the same each time."""
+    """The id of a request is short, visible ASCII without a full stop, and the same for the same ids."""
     found = signature.build_request_id(ids)
     assert 0 < len(found) <= signature.MAX_ID_CHARS
     assert found.isascii()

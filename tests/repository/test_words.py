@@ -1,15 +1,18 @@
 """Tests of the words: modules are nouns, functions are verbs with an object, and a class name means one thing."""
 
 from __future__ import annotations
+
+import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
+
+import pytest
+
 from tests.repository import ROOT
 from tests.repository.source_modules import trees
-from typing import Final
-import ast
-import pytest
-import re
 
 NOUNS_IN_ING: Final = frozenset(
     """
@@ -43,7 +46,6 @@ PAGES: Final = frozenset({"getting_started"})
 """Modules of pages, which are named as their titles are."""
 ONE_CONCEPT: Final = {
     "Clock": "a probe reads its clock in ns twice a stamp, the monitor in µs and waits by it",
-    "Settlement": "the end of an event in a program: an account counts by it, a delivery hands it on",
     "SystemClock": "the clock of the machine, for each of the two",
 }
 """Class names that stand twice because they are one concept, with the reason."""

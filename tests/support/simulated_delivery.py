@@ -58,7 +58,7 @@ class SimulatedTopics:
 
     @property
     def is_done(self) -> bool:
-        """Whether all records are settled."""
+        """Return whether all records are settled."""
         return all(one.message.position in self.settled for records in self.records.values() for one in records)
 
     def commit(self, tracker: OffsetTracker) -> None:

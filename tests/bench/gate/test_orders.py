@@ -8,7 +8,7 @@ import time
 import orjson
 
 from bench.gate import bare_gate, orders
-from bench.peers.plain_app import Order
+from bench.peers.plain_app import PlainOrder
 from hopwatch.gate import codec_cache, ids, request_bodies
 from hopwatch.gate.codec import Codec
 from hopwatch.gate.registry.avro_schema import Schema
@@ -21,7 +21,11 @@ def test_orders_fit_the_schema_and_the_model() -> None:
     codec = Codec(SCHEMA)
     for number in range(12):
         data = orders.encode_order(number)
-        assert codec.decode(codec.encode(data)) == Order.model_validate_json(data).model_dump() == orders.order(number)
+        assert (
+            codec.decode(codec.encode(data))
+            == PlainOrder.model_validate_json(data).model_dump()
+            == orders.order(number)
+        )
 
 
 def test_ids_are_new_and_of_now() -> None:
