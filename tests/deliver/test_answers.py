@@ -118,7 +118,7 @@ def test_a_multi_status_judges_each() -> None:
 
 
 def test_messages_with_one_id_are_told_apart_by_their_places() -> None:
-    """Messages with one id get their statuses by place where all are answered in order; else two statuses leave it open."""
+    """Statuses under one id count by their places where all are answered in order, and else leave it open."""
     body = json.dumps({"events": [{"id": "a", "status": 201}, {"id": "a", "status": 422}]}).encode()
     assert [one.judgement for one in judge(Answer(207, body), ["a", "a"]).messages] == [D, X]
     assert [one.judgement for one in judge(Answer(207, body), ["a", "b"]).messages] == [R, R]
