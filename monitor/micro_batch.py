@@ -14,6 +14,7 @@ from hopwatch.monitor.accounting import holes
 from hopwatch.monitor.accounting.holes import NOTHING_PLANNED, PlannedRead
 from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
 from hopwatch.monitor.accounting.unheard_instances import SpoolFolder
+from hopwatch.monitor.kernel.deferrals import Waits
 from hopwatch.monitor.payloads import NOT_LANDED, FactSheet, OffsetRun, SetAside
 from hopwatch.monitor.results import CommittedBatch, Status, WindowResult
 from hopwatch.monitor.row_kinds import FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, TALLY_ROW
@@ -45,6 +46,7 @@ def restore_ledger(connection: Connection, rules: Mapping[str, StreamConfig]) ->
                 row["last_first_sighting_us"],
                 row["is_settled"],
                 row["books"],
+                Waits(row["waits_passed_us"], row["waits_next_us"]),
             )
     since_us = ledger.unread_since_us(fencing.read_watermark_us(connection))
     ledger.note_unread(reader.read_set_aside_since(connection, since_us))

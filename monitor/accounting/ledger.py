@@ -29,7 +29,9 @@ from hopwatch.monitor.kernel.books import (
     is_over,
     judge_book,
 )
-from hopwatch.monitor.kernel.tally import LostIds, Tally, empty_tally, merge_tallies
+from hopwatch.monitor.kernel.deferrals import NO_WAITS, Waits, find_waits
+from hopwatch.monitor.kernel.sets import classify
+from hopwatch.monitor.kernel.tally import NEVER_US, LostIds, Tally, empty_tally, merge_tallies
 from hopwatch.monitor.kernel.verdict import MAX_NAMED, NodeBooks, WindowStage, conclude_window
 from hopwatch.monitor.kernel.window import WindowPolicy, window_starts
 from hopwatch.monitor.outliers.findings import OutlierFinding
@@ -64,7 +66,8 @@ class PriorResults(Protocol):
 class LiveWindow:
     """Memory of a window that can still change.
 
-    ``is_settled`` says that nothing was in flight when it was last judged, ``books`` are those that it was judged by.
+    ``is_settled`` says that nothing was in flight when it was last judged, ``books`` are those that it was judged by,
+    ``waits`` is what its missing messages wait for.
     """
 
     status: Status | None = None
@@ -73,6 +76,12 @@ class LiveWindow:
     last_first_sighting_us: int = 0
     is_settled: bool = False
     books: bytes = b""
+    waits: Waits = NO_WAITS
+
+    @property
+    def last_sighting_us(self) -> int:
+        """The sighting that the horizon goes by: of deferred messages those count whose time has passed."""
+        return max(self.last_first_sighting_us, self.waits.passed_us)
 
 
 class Conclusion(NamedTuple):
@@ -88,6 +97,7 @@ class Conclusion(NamedTuple):
     books: bytes
     changed: Mapping[str, Any] | None
     outliers: Mapping[str, tuple[OutlierFinding, ...]] = MappingProxyType({})
+    waits: Waits = NO_WAITS
 
 
 @dataclass(slots=True)
@@ -181,24 +191,27 @@ class Ledger:
             if not windows:
                 continue
             starts = np.array(sorted(windows), np.int64)
-            sighted_us = np.array([windows[start_us].last_first_sighting_us for start_us in starts.tolist()], np.int64)
-            books, undeclared = _node_books(books_of.get(stream, ()), rules, starts, windows)
-            # The instances with records in a hole are incomplete, and their nodes are unknown.
-            holes = (*self.holes, *self.unheard.records.values())
-            books[_HAVING_A_SAY, :, find_touched_windows(holes, rules.terms, starts, sighted_us)] += 1
+            sighted_us = np.array([windows[start_us].last_sighting_us for start_us in starts.tolist()], np.int64)
+            of_stream = books_of.get(stream, ())
+            judged = self._judge_books(of_stream, rules, starts, sighted_us)
             nothing = empty_tally(rules.pathway)
+            before_us = rules.terms.settled_before_us(watermark_us)
             for place, start_us in enumerate(starts.tolist()):
                 known = windows[start_us]
                 status = rules.terms.status(start_us, watermark_us)
-                of_window = np.ascontiguousarray(books[:, :, place])
-                unplaced = _name_undeclared(undeclared, place)
-                print_of_books = of_window.tobytes() + " ".join(unplaced).encode()
+                of_window, unplaced, print_of_books = _take_window(judged, place)
                 is_tallied = (stream, start_us) in tallied
-                settled_at_us = rules.terms.settled_at_us(start_us, known.last_first_sighting_us)
-                if not is_tallied and not _is_due(known, status, print_of_books, settled_at_us <= watermark_us):
+                is_settled = rules.terms.settled_at_us(start_us, known.last_first_sighting_us) <= watermark_us
+                if not is_tallied and not _is_due(known, status, print_of_books, is_settled, before_us):
                     continue
-                before_us = rules.terms.settled_before_us(watermark_us)
                 tally = merge_tallies(past.tallies(stream, start_us) or [nothing])
+                waits = _find_waits(rules, tally, before_us)
+                if replace(known, waits=waits).last_sighting_us != known.last_sighting_us:
+                    # Its horizon has moved: of this one window the books are judged once more.
+                    last_us = np.array([replace(known, waits=waits).last_sighting_us], np.int64)
+                    here = self._judge_books(of_stream, rules, starts[place : place + 1], last_us)
+                    of_window, unplaced, print_of_books = _take_window(here, 0)
+                is_settled = is_settled and waits.next_us == NEVER_US
                 standing = WindowStage(stream, start_us, status, before_us, known.revision, known.recovered)
                 result = conclude_window(rules.pathway, standing, tally, NodeBooks(*of_window), unplaced)
                 lost = tuple(tally.lost(node, before_us) for node in range(len(rules.pathway.nodes)))
@@ -208,11 +221,21 @@ class Ledger:
                     result.revision,
                     result.recovered,
                     known.last_first_sighting_us,
-                    settled_at_us <= watermark_us,
+                    is_settled,
                     print_of_books,
+                    waits,
                 )
-                is_settled = settled_at_us <= watermark_us
-                yield Conclusion(result, tally, lost, is_settled, print_of_books, changed)
+                yield Conclusion(result, tally, lost, is_settled, print_of_books, changed, waits=waits)
+
+    def _judge_books(
+        self, books: Iterable[Book], rules: StreamConfig, starts: NDArray[np.int64], sighted_us: NDArray[np.int64]
+    ) -> _JudgedBooks:
+        """Return the books of a stream as windows see them, whose last sightings are given."""
+        counts, undeclared = _node_books(books, rules, starts, sighted_us)
+        # The instances with records in a hole are incomplete, and their nodes are unknown.
+        holes = (*self.holes, *self.unheard.records.values())
+        counts[_HAVING_A_SAY, :, find_touched_windows(holes, rules.terms, starts, sighted_us)] += 1
+        return counts, undeclared
 
     def release_memory(self) -> None:
         """Forget the values of series: what was judged will not be judged again, and there may be years of it."""
@@ -266,15 +289,35 @@ class Ledger:
             windows.setdefault(start_ms * 1_000, LiveWindow())
 
 
+_JudgedBooks = tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]
+"""The fields of NodeBooks for some windows, and what undeclared nodes may have hidden of each."""
+
+
+def _take_window(judged: _JudgedBooks, place: int) -> tuple[NDArray[np.int64], list[str], bytes]:
+    """Return the books of one window, the undeclared nodes that may have hidden something, and a print of both."""
+    of_window = np.ascontiguousarray(judged[0][:, :, place])
+    unplaced = _name_undeclared(judged[1], place)
+    return of_window, unplaced, of_window.tobytes() + " ".join(unplaced).encode()
+
+
+def _find_waits(rules: StreamConfig, tally: Tally, before_us: int) -> Waits:
+    """Return what the missing messages of a window wait for."""
+    if not tally.last_wait_us:
+        return NO_WAITS
+    is_missing = classify(rules.pathway, tally.masks).lost
+    return find_waits(tally.sighted_us, is_missing, tally.last_first_sighting_us, before_us)
+
+
 def _node_books(
-    books: Iterable[Book], rules: StreamConfig, starts: NDArray[np.int64], windows: Mapping[int, LiveWindow]
-) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]:
+    books: Iterable[Book], rules: StreamConfig, starts: NDArray[np.int64], sighted_us: NDArray[np.int64]
+) -> _JudgedBooks:
     """Return the fields of NodeBooks for every window of a stream; shape (fields, nodes, windows).
 
     And what each node that is not declared may have hidden of each window; shape (windows,).
     """
     terms = rules.terms
-    horizons = np.array([terms.horizon_us(s, windows[s].last_first_sighting_us) for s in starts.tolist()], np.int64)
+    pairs = zip(starts.tolist(), sighted_us.tolist(), strict=True)
+    horizons = np.array([terms.horizon_us(start_us, last_us) for start_us, last_us in pairs], np.int64)
     counts = np.zeros((len(NodeBooks.__dataclass_fields__), len(rules.pathway.nodes), len(starts)), np.int64)
     undeclared: dict[str, NDArray[np.int64]] = {}
     for book in books:
@@ -333,15 +376,19 @@ def _as_counts(judged: Accounts) -> NDArray[np.int64]:
 
 def _over_at_us(terms: WindowPolicy, start_us: int, known: LiveWindow) -> int:
     """Return when nothing can change a window any more: neither what comes, nor what is in flight."""
-    settled_at_us = terms.settled_at_us(start_us, known.last_first_sighting_us)
+    settled_at_us = terms.settled_at_us(start_us, known.last_sighting_us)
+    if known.waits.next_us < NEVER_US:
+        # The last of what waits has settled by then.
+        settled_at_us = terms.judged_until_us(start_us)
     return max(terms.kept_until_us(start_us), settled_at_us)
 
 
-def _is_due(known: LiveWindow, status: Status, books: bytes, is_settled: bool) -> bool:  # noqa: FBT001 - a fact, not a flag
+def _is_due(known: LiveWindow, status: Status, books: bytes, is_settled: bool, before_us: int) -> bool:  # noqa: FBT001 - a fact, not a flag
     if known.status is None:
         return True
     if known.status.is_final:
-        return books != known.books or is_settled != known.is_settled
+        is_settled = is_settled and known.waits.next_us == NEVER_US
+        return books != known.books or is_settled != known.is_settled or known.waits.next_us < before_us
     return status != known.status
 
 

@@ -100,6 +100,8 @@ class Observation:
     kind: str = ""
     """Of which kind its id is; nothing where version 1 does not say."""
     text: bytes | None = None
+    until_us: int = 0
+    """Until when a deferred message waits."""
 
     @property
     def passed(self) -> bool:
@@ -243,7 +245,6 @@ LIMITS: tuple[tuple[str, str, Callable[[Body], bool]], ...] = (
         lambda b: all(one["count"] >= 0 and one["bytes"] >= 0 for one in b["metrics"]),
     ),
     ("unsupported", "metrics are not counted yet", lambda b: b["kind"] != "METRICS"),
-    ("unsupported", "deferred messages are not counted yet", lambda b: DEFERRED not in b["outcome"]),
     (
         "labels",
         "there are at most 8 labels of at most 64 characters",
@@ -305,6 +306,7 @@ def _observations(body: Body) -> tuple[Observation, ...]:
     outcomes = body["outcome"] or bytes([PASSED]) * count
     reasons = body["reason"] or bytes([NO_REASON]) * count
     texts: Sequence[bytes | None] = _texts(body) or [None] * count
+    until_us = _unpack("q", body["until_us"]) or (0,) * count
     return tuple(
         Observation(
             ids[16 * i : 16 * i + 16],
@@ -315,6 +317,7 @@ def _observations(body: Body) -> tuple[Observation, ...]:
             reasons[i],
             body["id_kind"],
             texts[i],
+            until_us[i],
         )
         for i in range(count)
     )

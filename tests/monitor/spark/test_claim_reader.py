@@ -65,14 +65,15 @@ def of_arrays(batches: Iterable[Batch], arrival_us: int) -> Tally:
 def _recorded(batch: Batch, rows: NDArray[np.int64]) -> RecordColumns:
     """Return what a batch says of the observations at some places, value by value."""
     kinds = (("event_offset_us", "<u4", 0), ("lag_in_us", "<i8", NOT_STAMPED), ("lag_out_us", "<i8", NOT_STAMPED))
-    offsets, lags_in, lags_out, outcomes, reasons = (
+    offsets, lags_in, lags_out, outcomes, reasons, until = (
         [np.frombuffer(field, dtype)[row] if (field := getattr(batch, name)) else missing for row in rows.tolist()]
-        for name, dtype, missing in (*kinds, ("outcome", "u1", 0), ("reason", "u1", NO_REASON))
+        for name, dtype, missing in (*kinds, ("outcome", "u1", 0), ("reason", "u1", NO_REASON), ("until_us", "<i8", 0))
     )
     event_times_us = np.array([batch.window_start_ms * 1_000 + int(offset) for offset in offsets], np.int64)
     lag_in_us, lag_out_us = np.array(lags_in, np.int64), np.array(lags_out, np.int64)
     outcome, reason = np.array(outcomes, np.uint8), np.array(reasons, np.uint8)
-    return RecordColumns(batch.probe, event_times_us, lag_in_us, lag_out_us, outcome, reason, batch.reasons)
+    columns = event_times_us, lag_in_us, lag_out_us, outcome, reason
+    return RecordColumns(batch.probe, *columns, batch.reasons, np.array(until, np.int64))
 
 
 @st.composite
