@@ -207,6 +207,8 @@ def pack_tally(tally: Tally) -> bytes:
     packed = [np.ascontiguousarray(array).tobytes() for array in arrays]
     names = [naming.pack_names(lost.names) for lost in tally.lost_ids]
     header["texts"] = [len(texts) for _, _, texts in names]
+    if tally.deferred is not None:
+        header["deferred"] = tally.deferred.tolist()
     ways = [lost.journeys.pack() for lost in tally.lost_ids]
     header["journeys"] = [len(way) for way in ways]
     slow, slow_parts = _pack_slowest(tally.slowest)
@@ -230,10 +232,13 @@ def unpack_tally(parcel: bytes) -> Tally:
     ways = [Journeys(cut.array("u1", length).tobytes()) for length in lengths]
     lost_ids = tuple(LostIds(*ids, of_ids, way) for ids, of_ids, way in zip(lost, names, ways, strict=True))
     lags = tuple(NodeLags(*digests[place : place + len(_LAGS)]) for place in range(0, len(digests), len(_LAGS)))
+    # Nothing was deferred in tallies that were packed without.
+    deferred = np.array(header["deferred"], np.int64) if "deferred" in header else None
     return Tally(
         masks, counts, sighted_us, stamps, negative, lags, lost_ids,
         header["last_first_sighting_us"], header["observations"],
         tuple(Relation(*one) for one in header.get("relations", ())), _cut_slowest(header, cut),
+        deferred,
     )  # fmt: skip
 
 

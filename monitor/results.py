@@ -82,6 +82,8 @@ class NodeResult:
     lag_out_us: Quantiles | None
     inside_us: Quantiles | None
     process_duration_p95_us: int | None
+    deferred: int = 0
+    """Messages that the node keeps for a later try: in flight while they wait, then lost inside it."""
 
     @property
     def expected_or_seen(self) -> int:
@@ -112,6 +114,7 @@ class WindowResult:
     recovered: int
     lag_us: Quantiles | None
     nodes: tuple[NodeResult, ...]
+    deferred: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,15 @@ NO_TEXT: Final = -1
 """Index of an absent text: an observation without a reason, or an id without a text."""
 
 _KINDS: Final = len(WireIdKind)
-_COLUMNS: Final = ("ids", "event_us", "in_us", "out_us", "outcome", "reason", "id_kind", "id_text")
+_COLUMNS: Final = ("ids", "event_us", "in_us", "out_us", "outcome", "reason", "id_kind", "id_text", "until_us")
 
 
 @dataclass(slots=True, eq=False)
 class Columns:
-    """Observations as columns of equal length; stamps are still moments, NOT_STAMPED where absent, not lags."""
+    """Observations as columns of equal length; stamps are still moments, NOT_STAMPED where absent, not lags.
+
+    ``until_us`` is the moment until which a deferred message waits, 0 of others.
+    """
 
     ids: NDArray[np.uint64]
     event_us: NDArray[np.int64]
@@ -39,6 +42,7 @@ class Columns:
     reason: NDArray[np.int64]
     id_kind: NDArray[np.uint8]
     id_text: NDArray[np.int64]
+    until_us: NDArray[np.int64]
 
     def select(self, chosen: NDArray[np.bool_ | np.int64]) -> Columns:
         """Return the chosen rows, given as a mask or as indices."""
@@ -62,6 +66,7 @@ class PackedFields(TypedDict):
     id_kind: WireIdKind
     id_texts: bytes
     id_text_ends: bytes
+    until_us: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,7 @@ def _pack_batch(columns: Columns, texts: list[str], names: Sequence[bytes]) -> P
         "id_kind": id_kind,
         "id_texts": laid_out,
         "id_text_ends": ends,
+        "until_us": columns.until_us.astype("<i8").tobytes() if columns.until_us.any() else b"",
     }
     return PackedBatch(minute * WINDOW_MS, len(columns.event_us), fields, reasons)
 

@@ -32,7 +32,7 @@ from hopwatch.probes.environment import SINK_VARIABLE, read_sink_url
 from hopwatch.probes.errors import ProbeError
 from hopwatch.probes.event_times import EventTime
 from hopwatch.probes.instance import ProbeInstance
-from hopwatch.probes.recorder import MessageId, Refusals, Stamp, StampArrays, StampKind
+from hopwatch.probes.recorder import BAD_UNTIL, MessageId, Refusals, Stamp, StampArrays, StampKind
 from hopwatch.probes.sender import ANNOUNCE_WITHIN_S, FLUSH_EVERY_S, HEARTBEAT_EVERY_S, Sender
 from hopwatch.probes.settings import ProbeSettings
 from hopwatch.probes.sinks import Sink, check_sink, open_sink
@@ -46,7 +46,7 @@ QUEUE_FULL: Final = "queue full"
 BAD_ARRAYS: Final = "bad arrays"
 CLOSED: Final = "closed"
 
-_ARRIVED, _DEPARTED, _FILTERED, _REJECTED = map(int, StampKind)
+_ARRIVED, _DEPARTED, _FILTERED, _REJECTED, _DEFERRED = map(int, StampKind)
 _log = logging.getLogger("hopwatch.probe")
 P = ParamSpec("P")
 
@@ -251,6 +251,28 @@ class Probe:
         """Stamp ``in`` of a message that is refused as bad; call it instead of :meth:`arrived`."""
         self._stamp_checked(_REJECTED, message_id, event_time, self._wall_ns(), reason)
 
+    def deferred(
+        self, message_id: MessageId, event_time: EventTime, until: EventTime, reason: str | None = None
+    ) -> None:
+        """Stamp a message that this node keeps for a later try; also behind :meth:`arrived`, and at each deferral anew.
+
+        ``until``, a moment as event times are, is the latest at which the node will have stamped the message again: the
+        next try with all that it may take. Until then the message is in flight, and no loss.
+        """
+        self._defer(message_id, event_time, until, reason)
+
+    @_never_raising(is_stamp=True)
+    def _defer(self, message_id: MessageId, event_time: EventTime, until: EventTime, reason: str | None) -> None:
+        at_ns = self._wall_ns()
+        try:
+            until_us = int.__index__(event_times.event_time_us(until))
+        except Exception as error:
+            if self.strict:
+                raise ProbeError(f"a message waits until a moment as event times are: {error}") from error
+            self._drop(recorder.refuse_stamp(event_time, at_ns, BAD_UNTIL, self._max_age_us))
+            return
+        self._stamp_checked(_DEFERRED, message_id, event_time, at_ns, reason, until_us)
+
     def arrived_many(self, message_ids: MessageIds, event_times: EventTimes) -> None:
         """Stamp ``in`` for arrays, lists or columns of pandas and pyarrow, one item per message.
 
@@ -330,8 +352,14 @@ class Probe:
         self.close()
 
     @_never_raising(is_stamp=True)
-    def _stamp_checked(
-        self, side: int, message_id: MessageId, event_time: EventTime, at_ns: int, reason: str | None = None
+    def _stamp_checked(  # noqa: PLR0913, PLR0917 - a stamp, and what belongs to some kinds of them
+        self,
+        side: int,
+        message_id: MessageId,
+        event_time: EventTime,
+        at_ns: int,
+        reason: str | None = None,
+        until_us: int = 0,
     ) -> None:
         """Stamp with the checks that the fast path skips, and count a stamp that finds no room."""
         if self._is_closed:
@@ -339,7 +367,7 @@ class Probe:
             return
         if self.strict:
             _check_arguments(message_id, event_time, at_ns // 1_000, self._max_age_us)
-        if not self._enqueue(Stamp(side, message_id, event_time, at_ns, _clean_reason(reason))):
+        if not self._enqueue(Stamp(side, message_id, event_time, at_ns, _clean_reason(reason), until_us)):
             self._drop(recorder.refuse_stamp(event_time, at_ns, QUEUE_FULL, self._max_age_us))
 
     def _enqueue(self, stamp: Stamp) -> bool:

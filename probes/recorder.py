@@ -31,7 +31,9 @@ from hopwatch.probes.event_times import (
 )
 from hopwatch.probes.packing import NO_TEXT, Columns, PackedBatch, concatenate, pack_batches
 
-_OUTCOMES: Final = np.array([Outcome.PASSED, Outcome.PASSED, Outcome.FILTERED, Outcome.REJECTED], np.uint8)
+_OUTCOMES: Final = np.array(
+    [Outcome.PASSED, Outcome.PASSED, Outcome.FILTERED, Outcome.REJECTED, Outcome.DEFERRED], np.uint8
+)
 """Outcome of each kind of stamp."""
 
 MessageId = uuid.UUID | bytes | SupportsIndex | str
@@ -45,16 +47,21 @@ class StampKind(IntEnum):
     DEPARTED = 1
     FILTERED = 2
     REJECTED = 3
+    DEFERRED = 4
 
 
 class Stamp(NamedTuple):
-    """One call for one message: its kind, id, event time and moment (ns since 1970), with a reason if it ends here."""
+    """One call for one message: its kind, id, event time and moment (ns since 1970), with a reason if it ends here.
+
+    ``until_us`` is the moment until which a deferred message waits.
+    """
 
     side: int
     message_id: MessageId
     event_time: EventTime
     at_ns: int
     reason: str | None = None
+    until_us: int = 0
 
 
 class StampArrays(NamedTuple):
@@ -73,6 +80,7 @@ IMPLAUSIBLE: Final = "implausible event time"
 POSSIBLE_WINDOW: Final = "implausible event time, perhaps of this minute"
 """Cause of an additional count: the same stamps, in the windows that their event times may mean."""
 BAD_MESSAGE_ID: Final = "bad message id"
+BAD_UNTIL: Final = "bad moment to wait until"
 
 
 class Refusals(Counter[tuple[int, str]]):
@@ -162,7 +170,7 @@ def find_first_fault(
 def _record_stamps(
     stamps: list[Stamp], refusals: Refusals, texts: list[str], names: list[bytes], max_age_us: int | None
 ) -> Columns:
-    sides, message_ids, event_times, moments_ns, said = zip(*stamps, strict=True)
+    sides, message_ids, event_times, moments_ns, said, until_us = zip(*stamps, strict=True)
     events_us, event_ok = _parse_event_times(event_times)
     found = id_columns.encode_ids(message_ids)
     id_ok = found.is_valid
@@ -174,6 +182,8 @@ def _record_stamps(
     good = event_ok & id_ok
     columns = _build_columns(side, found.ids, events_us, at_us)
     columns.id_kind, columns.id_text = found.kinds, _append_texts(found.texts, names)
+    if any(until_us):
+        columns.until_us = np.array(until_us, np.int64)
     if any(said):
         texts += dict.fromkeys(filter(None, said))
         place = {text: number for number, text in enumerate(texts)}
@@ -261,7 +271,8 @@ def _build_columns(
     departs = side == StampKind.DEPARTED
     in_us, out_us = np.where(departs, NOT_STAMPED, at_us), np.where(departs, at_us, NOT_STAMPED)
     none = np.full(len(side), NO_TEXT)
-    return Columns(ids, events_us, in_us, out_us, _OUTCOMES[side], none, np.zeros(len(side), np.uint8), none)
+    kinds, until_us = np.zeros(len(side), np.uint8), np.zeros(len(side), np.int64)
+    return Columns(ids, events_us, in_us, out_us, _OUTCOMES[side], none, kinds, none, until_us)
 
 
 def _pair_stamps(columns: Columns, side: NDArray[np.int64]) -> Columns:

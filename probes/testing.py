@@ -52,7 +52,7 @@ class Observation(NamedTuple):
     """Stamps of one message at one node, in µs since 1970 UTC; None where it was not stamped.
 
     ``message_id`` has 16 bytes: :func:`id_bytes` of the service's id. ``reason`` belongs to a filtered, rejected or
-    deferred message.
+    deferred message; ``until_us`` is when the wait of a deferred one ends, None of others.
     """
 
     message_id: bytes
@@ -61,6 +61,7 @@ class Observation(NamedTuple):
     out_us: int | None
     outcome: int = Outcome.PASSED
     reason: str | None = None
+    until_us: int | None = None
 
 
 def observations(sink: MemorySink) -> list[Observation]:
@@ -78,6 +79,7 @@ def batch_observations(batch: Batch) -> list[Observation]:
     ids = [batch.message_ids[start : start + 16] for start in range(0, 16 * batch.count, 16)]
     outcomes = list(batch.outcome) or [0] * batch.count
     reasons = list(batch.reason) or [NO_REASON] * batch.count
+    until_us = np.frombuffer(batch.until_us, "<i8").tolist() or [0] * batch.count
     return [
         Observation(
             message_id,
@@ -86,6 +88,7 @@ def batch_observations(batch: Batch) -> list[Observation]:
             _moment(batch.lag_out_us, place, int(event_us)),
             outcome,
             None if reason == NO_REASON else batch.reasons[reason],
+            until_us[place] if outcome == Outcome.DEFERRED else None,
         )
         for place, (message_id, event_us, outcome, reason) in enumerate(
             zip(ids, events, outcomes, reasons, strict=True)

@@ -5,41 +5,65 @@ reads no clock: the watermark is given, and earlier results come through :class:
 """
 
 from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
-
-from hopwatch.monitor.accounting.holes import Hole, find_touched_windows
-from hopwatch.monitor.accounting.unheard_instances import READABLE_REASONS, SpoolFolder, UnheardInstances, folder_of
-from hopwatch.monitor.kernel.books import (
-    IN_WINDOW,
-    MAX_DROPPED,
-    RETIRED_AFTER_US,
-    Accounts,
-    Book,
-    InstanceCounts,
-    absorb,
-    forget,
-    is_over,
-    judge_book,
-)
-from hopwatch.monitor.kernel.tally import LostIds, Tally, empty_tally, merge_tallies
-from hopwatch.monitor.kernel.verdict import MAX_NAMED, NodeBooks, WindowStage, conclude_window
-from hopwatch.monitor.kernel.window import WindowPolicy, window_starts
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import asdict
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
+from hopwatch.monitor.accounting.holes import Hole
+from hopwatch.monitor.accounting.holes import find_touched_windows
+from hopwatch.monitor.accounting.unheard_instances import READABLE_REASONS
+from hopwatch.monitor.accounting.unheard_instances import SpoolFolder
+from hopwatch.monitor.accounting.unheard_instances import UnheardInstances
+from hopwatch.monitor.accounting.unheard_instances import folder_of
+from hopwatch.monitor.kernel.books import Accounts
+from hopwatch.monitor.kernel.books import Book
+from hopwatch.monitor.kernel.books import IN_WINDOW
+from hopwatch.monitor.kernel.books import InstanceCounts
+from hopwatch.monitor.kernel.books import MAX_DROPPED
+from hopwatch.monitor.kernel.books import RETIRED_AFTER_US
+from hopwatch.monitor.kernel.books import absorb
+from hopwatch.monitor.kernel.books import forget
+from hopwatch.monitor.kernel.books import is_over
+from hopwatch.monitor.kernel.books import judge_book
+from hopwatch.monitor.kernel.deferrals import NO_WAITS
+from hopwatch.monitor.kernel.deferrals import Waits
+from hopwatch.monitor.kernel.deferrals import find_waits
+from hopwatch.monitor.kernel.sets import classify
+from hopwatch.monitor.kernel.tally import LostIds
+from hopwatch.monitor.kernel.tally import NEVER_US
+from hopwatch.monitor.kernel.tally import Tally
+from hopwatch.monitor.kernel.tally import empty_tally
+from hopwatch.monitor.kernel.tally import merge_tallies
+from hopwatch.monitor.kernel.verdict import MAX_NAMED
+from hopwatch.monitor.kernel.verdict import NodeBooks
+from hopwatch.monitor.kernel.verdict import WindowStage
+from hopwatch.monitor.kernel.verdict import conclude_window
+from hopwatch.monitor.kernel.window import WindowPolicy
+from hopwatch.monitor.kernel.window import window_starts
 from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.outliers.series_tracker import SeriesTracker
-from hopwatch.monitor.payloads import FactSheet, SetAside
-from hopwatch.monitor.results import Status, WindowResult
+from hopwatch.monitor.payloads import FactSheet
+from hopwatch.monitor.payloads import SetAside
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.batch import BatchKind
-from hopwatch.probes.contract.limits import WINDOW_MS, WINDOW_US
+from hopwatch.probes.contract.limits import WINDOW_MS
+from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.probes.contract.segment import folder_name
+from numpy.typing import NDArray
+from types import MappingProxyType
+from typing import Any
+from typing import Final
+from typing import NamedTuple
+from typing import Protocol
+import numpy as np
 
 _HAVING_A_SAY, _UNPLACED = map(list(NodeBooks.__dataclass_fields__).index, ("having_a_say", "unplaced"))
 InstanceKey = tuple[str, str, str, int]
@@ -64,7 +88,8 @@ class PriorResults(Protocol):
 class LiveWindow:
     """Memory of a window that can still change.
 
-    ``is_settled`` says that nothing was in flight when it was last judged, ``books`` are those that it was judged by.
+    ``is_settled`` says that nothing was in flight when it was last judged, ``books`` are those that it was judged by,
+    ``waits`` is what its missing messages wait for.
     """
 
     status: Status | None = None
@@ -73,6 +98,12 @@ class LiveWindow:
     last_first_sighting_us: int = 0
     is_settled: bool = False
     books: bytes = b""
+    waits: Waits = NO_WAITS
+
+    @property
+    def last_sighting_us(self) -> int:
+        """The sighting that the horizon goes by: of deferred messages those count whose time has passed."""
+        return max(self.last_first_sighting_us, self.waits.passed_us)
 
 
 class Conclusion(NamedTuple):
@@ -88,6 +119,7 @@ class Conclusion(NamedTuple):
     books: bytes
     changed: Mapping[str, Any] | None
     outliers: Mapping[str, tuple[OutlierFinding, ...]] = MappingProxyType({})
+    waits: Waits = NO_WAITS
 
 
 @dataclass(slots=True)
@@ -181,24 +213,27 @@ class Ledger:
             if not windows:
                 continue
             starts = np.array(sorted(windows), np.int64)
-            sighted_us = np.array([windows[start_us].last_first_sighting_us for start_us in starts.tolist()], np.int64)
-            books, undeclared = _node_books(books_of.get(stream, ()), rules, starts, windows)
-            # The instances with records in a hole are incomplete, and their nodes are unknown.
-            holes = (*self.holes, *self.unheard.records.values())
-            books[_HAVING_A_SAY, :, find_touched_windows(holes, rules.terms, starts, sighted_us)] += 1
+            sighted_us = np.array([windows[start_us].last_sighting_us for start_us in starts.tolist()], np.int64)
+            of_stream = books_of.get(stream, ())
+            judged = self._judge_books(of_stream, rules, starts, sighted_us)
             nothing = empty_tally(rules.pathway)
+            before_us = rules.terms.settled_before_us(watermark_us)
             for place, start_us in enumerate(starts.tolist()):
                 known = windows[start_us]
                 status = rules.terms.status(start_us, watermark_us)
-                of_window = np.ascontiguousarray(books[:, :, place])
-                unplaced = _name_undeclared(undeclared, place)
-                print_of_books = of_window.tobytes() + " ".join(unplaced).encode()
+                of_window, unplaced, print_of_books = _take_window(judged, place)
                 is_tallied = (stream, start_us) in tallied
-                settled_at_us = rules.terms.settled_at_us(start_us, known.last_first_sighting_us)
-                if not is_tallied and not _is_due(known, status, print_of_books, settled_at_us <= watermark_us):
+                is_settled = rules.terms.settled_at_us(start_us, known.last_first_sighting_us) <= watermark_us
+                if not is_tallied and not _is_due(known, status, print_of_books, is_settled, before_us):
                     continue
-                before_us = rules.terms.settled_before_us(watermark_us)
                 tally = merge_tallies(past.tallies(stream, start_us) or [nothing])
+                waits = _find_waits(rules, tally, before_us)
+                if replace(known, waits=waits).last_sighting_us != known.last_sighting_us:
+                    # Its horizon has moved: of this one window the books are judged once more.
+                    last_us = np.array([replace(known, waits=waits).last_sighting_us], np.int64)
+                    here = self._judge_books(of_stream, rules, starts[place : place + 1], last_us)
+                    of_window, unplaced, print_of_books = _take_window(here, 0)
+                is_settled = is_settled and waits.next_us == NEVER_US
                 standing = WindowStage(stream, start_us, status, before_us, known.revision, known.recovered)
                 result = conclude_window(rules.pathway, standing, tally, NodeBooks(*of_window), unplaced)
                 lost = tuple(tally.lost(node, before_us) for node in range(len(rules.pathway.nodes)))
@@ -208,11 +243,21 @@ class Ledger:
                     result.revision,
                     result.recovered,
                     known.last_first_sighting_us,
-                    settled_at_us <= watermark_us,
+                    is_settled,
                     print_of_books,
+                    waits,
                 )
-                is_settled = settled_at_us <= watermark_us
-                yield Conclusion(result, tally, lost, is_settled, print_of_books, changed)
+                yield Conclusion(result, tally, lost, is_settled, print_of_books, changed, waits=waits)
+
+    def _judge_books(
+        self, books: Iterable[Book], rules: StreamConfig, starts: NDArray[np.int64], sighted_us: NDArray[np.int64]
+    ) -> _JudgedBooks:
+        """Return the books of a stream as windows see them, whose last sightings are given."""
+        counts, undeclared = _node_books(books, rules, starts, sighted_us)
+        # The instances with records in a hole are incomplete, and their nodes are unknown.
+        holes = (*self.holes, *self.unheard.records.values())
+        counts[_HAVING_A_SAY, :, find_touched_windows(holes, rules.terms, starts, sighted_us)] += 1
+        return counts, undeclared
 
     def release_memory(self) -> None:
         """Forget the values of series: what was judged will not be judged again, and there may be years of it."""
@@ -266,15 +311,35 @@ class Ledger:
             windows.setdefault(start_ms * 1_000, LiveWindow())
 
 
+_JudgedBooks = tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]
+"""The fields of NodeBooks for some windows, and what undeclared nodes may have hidden of each."""
+
+
+def _take_window(judged: _JudgedBooks, place: int) -> tuple[NDArray[np.int64], list[str], bytes]:
+    """Return the books of one window, the undeclared nodes that may have hidden something, and a print of both."""
+    of_window = np.ascontiguousarray(judged[0][:, :, place])
+    unplaced = _name_undeclared(judged[1], place)
+    return of_window, unplaced, of_window.tobytes() + " ".join(unplaced).encode()
+
+
+def _find_waits(rules: StreamConfig, tally: Tally, before_us: int) -> Waits:
+    """Return what the missing messages of a window wait for."""
+    if not tally.last_wait_us:
+        return NO_WAITS
+    is_missing = classify(rules.pathway, tally.masks).lost
+    return find_waits(tally.sighted_us, is_missing, tally.last_first_sighting_us, before_us)
+
+
 def _node_books(
-    books: Iterable[Book], rules: StreamConfig, starts: NDArray[np.int64], windows: Mapping[int, LiveWindow]
-) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]:
+    books: Iterable[Book], rules: StreamConfig, starts: NDArray[np.int64], sighted_us: NDArray[np.int64]
+) -> _JudgedBooks:
     """Return the fields of NodeBooks for every window of a stream; shape (fields, nodes, windows).
 
     And what each node that is not declared may have hidden of each window; shape (windows,).
     """
     terms = rules.terms
-    horizons = np.array([terms.horizon_us(s, windows[s].last_first_sighting_us) for s in starts.tolist()], np.int64)
+    pairs = zip(starts.tolist(), sighted_us.tolist(), strict=True)
+    horizons = np.array([terms.horizon_us(start_us, last_us) for start_us, last_us in pairs], np.int64)
     counts = np.zeros((len(NodeBooks.__dataclass_fields__), len(rules.pathway.nodes), len(starts)), np.int64)
     undeclared: dict[str, NDArray[np.int64]] = {}
     for book in books:
@@ -333,15 +398,19 @@ def _as_counts(judged: Accounts) -> NDArray[np.int64]:
 
 def _over_at_us(terms: WindowPolicy, start_us: int, known: LiveWindow) -> int:
     """Return when nothing can change a window any more: neither what comes, nor what is in flight."""
-    settled_at_us = terms.settled_at_us(start_us, known.last_first_sighting_us)
+    settled_at_us = terms.settled_at_us(start_us, known.last_sighting_us)
+    if known.waits.next_us < NEVER_US:
+        # The last of what waits has settled by then.
+        settled_at_us = terms.judged_until_us(start_us)
     return max(terms.kept_until_us(start_us), settled_at_us)
 
 
-def _is_due(known: LiveWindow, status: Status, books: bytes, is_settled: bool) -> bool:  # noqa: FBT001 - a fact, not a flag
+def _is_due(known: LiveWindow, status: Status, books: bytes, is_settled: bool, before_us: int) -> bool:  # noqa: FBT001 - a fact, not a flag
     if known.status is None:
         return True
     if known.status.is_final:
-        return books != known.books or is_settled != known.is_settled
+        is_settled = is_settled and known.waits.next_us == NEVER_US
+        return books != known.books or is_settled != known.is_settled or known.waits.next_us < before_us
     return status != known.status
 
 

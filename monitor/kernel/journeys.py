@@ -40,6 +40,8 @@ class RecordColumns(NamedTuple):
     reason: NDArray[np.uint8]
     reasons: Sequence[str]
     """Texts of the numbers in ``reason``; any number beyond them means no reason."""
+    until_us: NDArray[np.int64]
+    """Until when a deferred message waits; 0 of others."""
 
 
 RecordReader = Callable[[NDArray[Any]], RecordColumns]

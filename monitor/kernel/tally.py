@@ -15,13 +15,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hopwatch.monitor.kernel import journeys, masks, naming, relations, slowest, tdigest
+from hopwatch.monitor.kernel import deferrals, journeys, masks, naming, relations, slowest, tdigest
+from hopwatch.monitor.kernel.deferrals import SeenObservations
 from hopwatch.monitor.kernel.journeys import BatchSource, Journeys, RecordReader
 from hopwatch.monitor.kernel.masks import Ids
 from hopwatch.monitor.kernel.naming import BatchIds, Names
 from hopwatch.monitor.kernel.relations import Relation, WindowStamps
 from hopwatch.monitor.kernel.sets import classify
 from hopwatch.monitor.kernel.slowest import Slowest
+from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.probes.contract.batch import Outcome, WireIdKind
 from hopwatch.probes.contract.limits import NOT_STAMPED
@@ -29,10 +31,10 @@ from hopwatch.probes.contract.limits import NOT_STAMPED
 MAX_LOST_IDS: Final = 10_000
 """Lost ids that a node keeps in a window at most, the first in byte order; others are only counted."""
 
-NEVER_US: Final = 2**63 - 1
-"""Time after all others, when nothing is in flight any more."""
-ALWAYS_US: Final = -(2**63)
-"""The sighting of messages that were sighted by the end of their window: whoever judges it, they are settled."""
+NEVER_US: Final = deferrals.NEVER_US
+ALWAYS_US: Final = deferrals.ALWAYS_US
+MAX_CELLS: Final = 1 << 20
+"""Pairs of mask and sighting that are counted in a table; more of them are sorted."""
 _HALF_WAY_US: Final = 2**62 - 1
 _NO_TEXTS: Final = np.empty(0, np.uint8)
 _NO_ENDS: Final = np.empty(0, np.uint32)
@@ -102,7 +104,9 @@ class Tally:
     row's mask and were first sighted then. Sightings by the end of the window are all ALWAYS_US, so that there are few
     rows. ``stamps`` counts in and out stamps, shape (nodes, 2); ``negative`` those of them with a negative lag, shape
     (nodes,). ``last_first_sighting_us`` is the latest moment after the end of the window at which a message was first
-    sighted, 0 without any. ``slowest`` is None where a version took the tally that kept no slowest messages.
+    sighted, 0 without any; what deferrals moved is in ``sighted_us`` alone. ``slowest`` is None where a version took
+    the tally that kept no slowest messages. ``deferred`` counts the messages of each node's ``deferred(N)`` and, last,
+    those of any node's, shape (nodes + 1,); None for none at all.
     """
 
     masks: NDArray[np.uint64]
@@ -116,6 +120,13 @@ class Tally:
     observations: int
     relations: tuple[Relation, ...] = ()
     slowest: tuple[Slowest, ...] | None = None
+    deferred: NDArray[np.int64] | None = None
+
+    @property
+    def last_wait_us(self) -> int:
+        """The latest sighting that deferrals moved, of those that settle; 0 without any."""
+        moved_us = self.sighted_us[(self.sighted_us > self.last_first_sighting_us) & (self.sighted_us < NEVER_US)]
+        return int(moved_us.max(initial=0))
 
     def settled(self, before_us: int) -> NDArray[np.int64]:
         """Return the counts of the messages first sighted before a moment, shape (rows,); the others are in flight."""
@@ -141,10 +152,12 @@ class _UniformBatches(NamedTuple):
     outcome: NDArray[np.uint8]
 
 
-def build_tally(pathway: Pathway, batches: Iterable[ObservedBatch], window_end_us: int) -> Tally:
+def build_tally(
+    pathway: Pathway, batches: Iterable[ObservedBatch], window_end_us: int, terms: WindowPolicy | None = None
+) -> Tally:
     """Reduce the observations of the window that ends at ``window_end_us`` to a tally.
 
-    Order and batching change nothing.
+    Order and batching change nothing. Without ``terms`` it does not matter until when messages are deferred.
     """
     nodes = len(pathway.nodes)
     alike = _group_batches(batches)
@@ -162,17 +175,28 @@ def build_tally(pathway: Pathway, batches: Iterable[ObservedBatch], window_end_u
     distinct, place = masks.find_distinct(words)
     moments_us, moment = _find_first_sightings(alike, groups, window_end_us)
     sighted_us = moments_us[moment]
+    last_first_sighting_us = int(sighted_us.max(initial=0))
     sets = classify(pathway, distinct)
     keys = [(part.node, instance) for part in alike for instance in part.instances]
     counts = _concatenate([part.counts for part in alike], (0,), np.int64)
     said = [said for part in alike for said in part.said]
     sources = [BatchSource(pathway.nodes[part.node], *record) for part in alike for record in part.records]
     of = _WindowObservations(ids, groups, counts, said, sources)
+    is_deferred, kept = _find_deferred(alike), None
+    if is_deferred is not None:
+        arrival_us = np.repeat(_concatenate([part.arrival_us for part in alike], (0,), np.int64), counts)
+        seen = SeenObservations(node_of, code, arrival_us, groups)
+        waiting = deferrals.read_deferrals(is_deferred, counts, sources)
+        stamps[:, 0] += deferrals.count_deferred_arrivals(waiting, seen, nodes)
+        kept = deferrals.count_deferred(waiting, seen, place, sets.lost_inside)
+        if terms is not None:
+            sighted_us = deferrals.move_sightings(sighted_us, waiting, seen, window_end_us, terms)
+            moments_us, moment = np.unique(sighted_us, return_inverse=True)
     lost = _find_lost_ids(sets.loss, place, sighted_us, of)
     late = _find_slowest([lag_out_us for _, lag_out_us, _ in values], node_of, code, of)
     related = relations.find_relations(pathway, WindowStamps(keys, counts, code), sets, place, groups)
     rows = _count_rows(distinct, place, moments_us, moment)
-    return Tally(*rows, stamps, negative, lags, lost, int(sighted_us.max(initial=0)), len(ids), related, late)
+    return Tally(*rows, stamps, negative, lags, lost, last_first_sighting_us, len(ids), related, late, kept)
 
 
 def instance_name(node: str, probe: str, epoch_us: int) -> str:
@@ -188,10 +212,16 @@ def _count_rows(
     counts: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
     """Count by mask and sighting: return the masks, counts and sightings of the rows, in one order for all inputs."""
-    cells = np.bincount(place * len(moments_us) + moment, counts, len(distinct) * len(moments_us)).astype(np.int64)
-    filled = np.flatnonzero(cells)
+    cell = place * len(moments_us) + moment
+    if len(distinct) * len(moments_us) <= MAX_CELLS:
+        cells = np.bincount(cell, counts, len(distinct) * len(moments_us)).astype(np.int64)
+        filled = np.flatnonzero(cells)
+        found = cells[filled]
+    else:
+        filled, which = np.unique(cell, return_inverse=True)
+        found = np.bincount(which, counts).astype(np.int64)
     mask, sighting = np.divmod(filled, max(1, len(moments_us)))
-    return distinct[mask], cells[filled], moments_us[sighting]
+    return distinct[mask], found, moments_us[sighting]
 
 
 def merge_tallies(tallies: Sequence[Tally]) -> Tally:
@@ -211,6 +241,7 @@ def merge_tallies(tallies: Sequence[Tally]) -> Tally:
         sum(tally.observations for tally in tallies),
         relations.merge_relations(one for tally in tallies for one in tally.relations),
         _merge_slowest([tally.slowest for tally in tallies]),
+        _merge_deferred([tally.deferred for tally in tallies]),
     )
 
 
@@ -261,7 +292,9 @@ def _stamp(
     departs, inside = has_out & passed, inside & passed
     code: NDArray[np.uint8] = has_in * np.uint8(masks.IN) + departs * np.uint8(masks.OUT)
     if len(part.outcome):
-        code |= np.array([0, masks.FILTERED, masks.REJECTED], np.uint8)[part.outcome]
+        # What is deferred is here, and will be stamped again: it counts for sets, and not for lags.
+        code |= np.array([0, masks.FILTERED, masks.REJECTED, masks.IN], np.uint8)[part.outcome]
+        has_in = has_in & (part.outcome != Outcome.DEFERRED)
     stamps[part.node] += (np.count_nonzero(has_in), np.count_nonzero(departs))
     for lags, chosen, into in ((lag_in, has_in, values[0]), (lag_out, departs, values[1])):
         if len(lags):
@@ -269,6 +302,19 @@ def _stamp(
     if len(lag_in) and len(lag_out):
         values[2].append(_between(*((lag_in, lag_out) if inside.all() else (lag_in[inside], lag_out[inside]))))
     return code
+
+
+def _find_deferred(alike: list[_UniformBatches]) -> NDArray[np.bool_] | None:
+    """Return which observations of a window are deferred; None if none is."""
+    parts = [part.outcome == Outcome.DEFERRED for part in alike if len(part.outcome)]
+    if not any(part.any() for part in parts):
+        return None
+    return np.concatenate(
+        [
+            part.outcome == Outcome.DEFERRED if len(part.outcome) else np.zeros(len(part.message_ids), bool)
+            for part in alike
+        ]
+    )
 
 
 def _between(earlier_us: NDArray[np.int64], later_us: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -381,6 +427,11 @@ def _merge_slowest(parts: Sequence[tuple[Slowest, ...] | None]) -> tuple[Slowest
     if len(kept) < len(parts):
         return None
     return tuple(slowest.merge_slowest(of_node) for of_node in zip(*kept, strict=True))
+
+
+def _merge_deferred(parts: Sequence[NDArray[np.int64] | None]) -> NDArray[np.int64] | None:
+    kept = [part for part in parts if part is not None]
+    return np.sum(kept, axis=0) if kept else None
 
 
 def _merge_lost(parts: Sequence[LostIds]) -> LostIds:

@@ -109,7 +109,10 @@ def conclude_window(
     all_counts = tally.counts
     judged = tally.settled(standing.settled_before_us) if final else np.zeros_like(all_counts)
     strangers = _find_strangers(pathway, found, tally)
-    bounds = _bounds(pathway, found, judged, books, _count_misnamed(pathway, found, tally, strangers))
+    # How many of each node's loss wait for longer than anybody looks.
+    endless = np.where(tally.sighted_us == NEVER_US, all_counts, 0) @ found.loss
+    bounds = _bounds(pathway, found, judged, books, _count_misnamed(pathway, found, tally, strangers), endless)
+    deferred = tally.deferred if tally.deferred is not None else np.zeros(len(pathway.nodes) + 1, np.int64)
     lost, known = int(judged @ found.lost), int(all_counts.sum())
     verdict = _verdict(pathway, known, int((judged @ found.loss).sum()), bounds, books) if final else None
     return WindowResult(
@@ -118,7 +121,7 @@ def conclude_window(
         status=standing.status,
         revision=standing.revision,
         verdict=verdict,
-        reasons=_reasons(pathway, strangers, books, verdict, undeclared) if final else (),
+        reasons=_reasons(pathway, strangers, books, verdict, undeclared, endless) if final else (),
         known=known,
         delivered=int(all_counts @ found.delivered),
         filtered=int(all_counts @ found.filtered_end_to_end),
@@ -131,12 +134,18 @@ def conclude_window(
         in_flight=int((all_counts - judged) @ found.lost),
         recovered=standing.recovered,
         lag_us=quantiles_of(tdigest.merge([tally.lags[node].lag_out_us for node in np.flatnonzero(pathway.terminals)])),
-        nodes=tuple(_node_results(pathway, found, tally, judged, books, bounds if final else None)),
+        nodes=tuple(_node_results(pathway, found, tally, judged, books, bounds if final else None, deferred)),
+        deferred=int(deferred[-1]),
     )
 
 
-def _bounds(
-    pathway: Pathway, found: sets.Sets, judged: Int64s, books: NodeBooks, misnamed: _MisnamedMessages
+def _bounds(  # noqa: PLR0913, PLR0917 - all that bounds a loss
+    pathway: Pathway,
+    found: sets.Sets,
+    judged: Int64s,
+    books: NodeBooks,
+    misnamed: _MisnamedMessages,
+    endless: Int64s,
 ) -> _Bounds:
     told = books.are_bounded
     shown = sets.shown_lost(pathway, found, told)
@@ -150,8 +159,10 @@ def _bounds(
     loss = judged @ found.loss + books.dropped
     # Where a message came in, and where its ways part, hides a loss from all others if it does not tell.
     telling = pathway.origins | pathway.splits
-    upper = int(judged @ found.lost) + int(books.dropped[telling].sum()) if told[telling].all() else None
-    node_upper = [int(of_node) if is_told else None for of_node, is_told in zip(loss, told, strict=True)]
+    is_bounded = told[telling].all() and not endless.any()
+    upper = int(judged @ found.lost) + int(books.dropped[telling].sum()) if is_bounded else None
+    is_known = told & (endless == 0)
+    node_upper = [int(of_node) if is_told else None for of_node, is_told in zip(loss, is_known, strict=True)]
     return _Bounds(np.maximum(of_nodes - explained, 0), node_upper, max(0, lower), upper)
 
 
@@ -212,12 +223,13 @@ def _verdict(pathway: Pathway, known: int, loss_of_nodes: int, bounds: _Bounds, 
     return Verdict.UNKNOWN
 
 
-def _reasons(
+def _reasons(  # noqa: PLR0913, PLR0917 - all that leaves a window unknown
     pathway: Pathway,
     strangers: Sequence[Relation],
     books: NodeBooks,
     verdict: Verdict | None,
     undeclared: Sequence[str],
+    endless: Int64s,
 ) -> tuple[str, ...]:
     if verdict in (Verdict.CLEAN, Verdict.IDLE):
         return ()
@@ -235,6 +247,9 @@ def _reasons(
             said.append(f"{node}: its probes dropped {int(books.dropped[place])} observations")
         if books.aside[place]:
             said.append(f"{node}: {int(books.aside[place])} observations have event times that cannot be")
+        if endless[place]:
+            waiting = f"{node}: {int(endless[place])} messages that are missing here are deferred beyond amend_for"
+            said.append(f"{waiting}; raise it above the longest time that a node keeps messages for")
         said += [_describe_stranger(node, one) for one in strangers if one.node == place][:MAX_NAMED]
     if undeclared:
         names = ", ".join(undeclared[:MAX_NAMED]) + (", …" if len(undeclared) > MAX_NAMED else "")
@@ -249,8 +264,14 @@ def _describe_stranger(node: str, one: Relation) -> str:
     return f"{node}: {what}: {ID_TYPE_QUESTION}"
 
 
-def _node_results(  # noqa: PLR0913, PLR0917 - the six inputs of a row, each needed
-    pathway: Pathway, found: sets.Sets, tally: Tally, judged: Int64s, books: NodeBooks, bounds: _Bounds | None
+def _node_results(  # noqa: PLR0913, PLR0917 - the inputs of a row, each needed
+    pathway: Pathway,
+    found: sets.Sets,
+    tally: Tally,
+    judged: Int64s,
+    books: NodeBooks,
+    bounds: _Bounds | None,
+    deferred: Int64s,
 ) -> list[NodeResult]:
     every = tally.counts
     names = ("expected", "seen", "arrived", "departed", "filtered", "rejected", "unobserved")
@@ -275,6 +296,7 @@ def _node_results(  # noqa: PLR0913, PLR0917 - the six inputs of a row, each nee
             dropped=int(books.dropped[node]),
             coverage=ratio(int(books.complete[node]), int(books.having_a_say[node])),
             **lag_fields(tally.lags[node], is_one_sided=pathway.stamps[node] != "both"),
+            deferred=int(deferred[node]),
         )
         for node, name in enumerate(pathway.nodes)
     ]

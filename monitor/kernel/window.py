@@ -33,6 +33,10 @@ class WindowPolicy:
         """Return the last arrival that can still change the window."""
         return self.final_at_us(start_us) + self.amend_for_us
 
+    def waits_until_us(self, start_us: int) -> int:
+        """Return the latest moment until which a message of the window may wait and still be judged."""
+        return self.amendable_until_us(start_us) - self.settle_us
+
     def kept_until_us(self, start_us: int) -> int:
         """Return how long the window is kept, unless something of it is in flight for longer."""
         return self.amendable_until_us(start_us) + STRAGGLING_US

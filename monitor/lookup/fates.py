@@ -111,15 +111,16 @@ class Sightings:
             outcome = int(outcomes[place]) if len(outcomes) else Outcome.PASSED
             has_left = len(lags_out) > 0 and int(lags_out[place]) != NOT_STAMPED
             reason = int(reasons[place]) if len(reasons) else NO_REASON
-            # A higher number says more: arrived, filtered, rejected, left.
-            says = _LEFT if outcome == Outcome.PASSED and has_left else int(outcome)
+            says = _LEFT if outcome == Outcome.PASSED and has_left else _SAYS.index(outcome)
             told = says, "" if reason == NO_REASON else view.reasons[reason]
             at_nodes = self.seen.setdefault(message, {})
             at_nodes[view.node] = max(told, at_nodes.get(view.node, (0, "")))
 
 
-_LEFT: Final = 3
-_WORDS: Final = ("arrived", "filtered", "rejected", "left")
+_SAYS: Final = (Outcome.PASSED, Outcome.DEFERRED, Outcome.FILTERED, Outcome.REJECTED)
+"""Outcomes by what they say of the end of a message: a higher place says more, and a departure most."""
+_LEFT: Final = len(_SAYS)
+_WORDS: Final = ("arrived", "deferred", "filtered", "rejected", "left")
 
 
 def decide_fates(
@@ -187,7 +188,7 @@ def _fate_by_stamps(message: MessageKey, at_nodes: Mapping[str, tuple[int, str]]
             return Fate(message, "delivered", node)
     for stopped in (Outcome.REJECTED, Outcome.FILTERED):
         for node, says, reason in said:
-            if says == stopped:
+            if says == _SAYS.index(stopped):
                 return Fate(message, _WORDS[says], node, reason)
     node, says, _ = said[0]
     return Fate(message, _WORDS[says], node)

@@ -17,6 +17,7 @@ from hopwatch.monitor import segment_file
 from hopwatch.monitor.kernel import masks
 from hopwatch.monitor.kernel.journeys import RecordColumns
 from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally
+from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import EARLY, NOWHERE, Claims
 from hopwatch.probes.contract import envelope
@@ -31,11 +32,19 @@ MAX_MAPPED: Final = 8_192
 """Segments of a window that are mapped at once, where the process may open twice as many files."""
 
 
-def tally_claims(
-    pathway: Pathway, claims: Sequence[Claims], window_end_us: int, shard: int = 0, shards: int = 1
+def tally_claims(  # noqa: PLR0913, PLR0917 - a window, and the shard of it
+    pathway: Pathway,
+    claims: Sequence[Claims],
+    window_end_us: int,
+    shard: int = 0,
+    shards: int = 1,
+    terms: WindowPolicy | None = None,
 ) -> Tally:
-    """Return the tally of the observations that the claims point to, those of one shard, each batch once."""
-    return build_tally(pathway, _read_observations(pathway, claims, shard, shards), window_end_us)
+    """Return the tally of the observations that the claims point to, those of one shard, each batch once.
+
+    Without ``terms`` it does not matter until when messages are deferred.
+    """
+    return build_tally(pathway, _read_observations(pathway, claims, shard, shards), window_end_us, terms)
 
 
 def drop_duplicates(claims: Sequence[Claims]) -> list[NDArray[np.void]]:
@@ -102,6 +111,7 @@ class _LazyRecord:
             outcome=column(view.outcome, "u1", Outcome.PASSED),
             reason=column(view.reason, "u1", NO_REASON),
             reasons=view.reasons,
+            until_us=column(view.until_us, "<i8", 0),
         )
 
 

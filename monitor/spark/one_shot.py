@@ -45,7 +45,7 @@ def build_tallier(rules: Mapping[str, StreamConfig]) -> Callable[[pa.Table], pa.
         if not any(claim.observations for claim in claims):
             return TALLIED_SCHEMA.empty_table()
         tally = claim_reader.tally_claims(
-            of_stream.pathway, claims, start_ms * 1_000 + WINDOW_US, shard, of_stream.shards
+            of_stream.pathway, claims, start_ms * 1_000 + WINDOW_US, shard, of_stream.shards, of_stream.terms
         )
         sighted_us = tally.last_first_sighting_us
         return _build_table([(TALLY_ROW, stream, start_ms, shard, WATERMARK_US, sighted_us, pack_tally(tally))])

@@ -128,11 +128,12 @@ class WindowShardProcessor(StatefulProcessor):
         _, stream, start_ms, number = key
         rules, end_us = self.rules[stream], start_ms * 1_000 + WINDOW_US
         claims = [Claims.unpack(parcel) for parcel in split_payloads(shard.claims)]
-        tally = claim_reader.tally_claims(rules.pathway, claims, end_us, number, rules.shards)
+        tally = claim_reader.tally_claims(rules.pathway, claims, end_us, number, rules.shards, rules.terms)
         sighted_us = tally.last_first_sighting_us
-        if sighted_us:
-            # In flight is what was sighted late: the ledger looks again once that has settled, and needs a tick for it.
-            self._wake_at(rules.terms.settled_at_us(end_us - WINDOW_US, sighted_us))
+        # In flight is what was sighted late, or waits: the ledger looks again once that has settled, and needs a tick
+        # for the last of it. Ticks in between come with the pulse.
+        for last_us in {sighted_us, tally.last_wait_us} - {0}:
+            self._wake_at(rules.terms.settled_at_us(end_us - WINDOW_US, last_us))
         row = _OUTPUT_ROW(TALLY_ROW, stream, start_ms, number, watermark_us, sighted_us, pack_tally(tally))
         return replace(shard, tallied=shard.claimed), row
 

@@ -24,9 +24,10 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine
 
 from hopwatch.monitor.kernel.books import InstanceCounts
+from hopwatch.monitor.kernel.tally import NEVER_US
 from hopwatch.monitor.results import Quantiles
 
-SCHEMA_VERSION: Final = "0012"
+SCHEMA_VERSION: Final = "0013"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILE_FIELDS: Final = tuple(field.name for field in fields(Quantiles))
@@ -98,6 +99,10 @@ def _node_lags() -> Iterator[Column[Any]]:
     yield from (Column(f"{name}_digest", LargeBinary, nullable=False) for name in NODE_LAGS)
 
 
+def _deferred() -> Column[int]:
+    return Column("deferred", BigInteger, nullable=False, server_default="0")
+
+
 def _window_key() -> Iterator[Column[object]]:
     yield Column("stream", ExactText(), primary_key=True)
     yield Column("window_start_us", BigInteger, primary_key=True, autoincrement=False)
@@ -137,6 +142,9 @@ windows: Final = Table(
     Column("is_settled", Boolean, nullable=False),
     Column("books", LargeBinary, nullable=False),
     Column("is_live", Boolean, nullable=False),
+    _deferred(),
+    Column("waits_passed_us", BigInteger, nullable=False, server_default="0"),
+    Column("waits_next_us", BigInteger, nullable=False, server_default=str(NEVER_US)),
 )
 
 node_windows: Final = Table(
@@ -147,6 +155,7 @@ node_windows: Final = Table(
     Column("coverage", Float(53)),
     *_node_lags(),
     Column("slowest", Text, comment="JSON: the slowest messages as they are reported; null where they were not kept"),
+    _deferred(),
 )
 
 lost_ids: Final = Table(

@@ -166,6 +166,7 @@ def _window_row(conclusion: Conclusion) -> dict[str, Any]:
     row |= {"status": result.status.value, "verdict": result.verdict.value if result.verdict else None}
     row |= {"reasons": json.dumps(result.reasons), "books": conclusion.books}
     row |= {"is_settled": conclusion.is_settled, "is_live": True}
+    row |= {f"waits_{name}": moment_us for name, moment_us in conclusion.waits._asdict().items()}
     row |= {"last_first_sighting_us": conclusion.tally.last_first_sighting_us}
     return row | quantile_columns("lag_us", result.lag_us)
 

@@ -212,7 +212,7 @@ def check_values(buffer: Buffer, view: RecordView) -> None:
 
     Raises:
         RecordError: an offset outside the window, an unknown outcome or reason, a passed observation without a stamp,
-            id texts with wrong ends; or metrics and deferred messages, which no version counts yet.
+            id texts with wrong ends; or metrics, which no version counts yet.
     """
     if view.kind == BatchKind.METRICS:
         raise RecordError("unsupported", "a batch of metrics is counted by no version so far")
@@ -224,8 +224,9 @@ def check_values(buffer: Buffer, view: RecordView) -> None:
     if offsets.size and int(offsets.max()) >= WINDOW_US:
         raise RecordError("bad_value", f"event_offset_us is below {WINDOW_US}, got {int(offsets.max())}")
     outcomes = read_packed(buffer, view.outcome, "u1")
-    if outcomes.size and int(outcomes.max()) > Outcome.REJECTED:
-        _refuse_outcome(view, int(outcomes.max()))
+    last_outcome = Outcome.REJECTED if view.id_kind == WireIdKind.UNKNOWN else Outcome.DEFERRED
+    if outcomes.size and int(outcomes.max()) > last_outcome:
+        raise RecordError("bad_value", f"outcome is {_format_choices(last_outcome)}, got {int(outcomes.max())}")
     reasons = read_packed(buffer, view.reason, "u1")
     unknown = reasons[(reasons != NO_REASON) & (reasons >= len(view.reasons))]
     if unknown.size:
@@ -239,13 +240,6 @@ def read_packed(buffer: Buffer, span: ByteSpan, dtype: str) -> np.ndarray:
     """Return a packed field as an array over the buffer, without a copy; shape (count,) or (0,)."""
     item_bytes = np.dtype(dtype).itemsize
     return np.frombuffer(buffer, dtype, (span.end - span.start) // item_bytes, span.start)
-
-
-def _refuse_outcome(view: RecordView, highest: int) -> None:
-    is_first = view.id_kind == WireIdKind.UNKNOWN
-    if highest == Outcome.DEFERRED and not is_first:
-        raise RecordError("unsupported", "messages that were deferred are counted by no version so far")
-    raise RecordError("bad_value", f"outcome is {_format_choices(2 if is_first else 3)}, got {highest}")
 
 
 def _format_choices(last: int) -> str:

@@ -43,7 +43,7 @@ POLICY = DeliveryPolicy(
     ],
 )
 def test_each_bound_is_checked(field: str, value: Any, told: str) -> None:  # noqa: ANN401 - of any field
-    """What is out of bounds is named, with its bounds."""
+    """A value out of bounds is named, with its bounds."""
     with pytest.raises(ValueError, match=told):
         dataclasses.replace(POLICY, **{field: value})
 

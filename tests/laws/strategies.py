@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hopwatch.monitor.kernel import masks
 from hopwatch.monitor.pathway import Pathway
 from tests.model import pathway as model
-from tests.model.record import FILTERED, PASSED, REJECTED, Observation
+from tests.model.record import DEFERRED, FILTERED, PASSED, REJECTED, Observation
 from tests.model.sets import WindowSets
 
 SHAPES: Final = (
@@ -84,7 +84,11 @@ OBSERVATIONS: Final = st.one_of(
     st.builds(Observation, st.just(b""), LAGS, st.none()),
     st.builds(Observation, st.just(b""), st.none(), LAGS),
     st.builds(
-        Observation, st.just(b""), st.none() | LAGS, st.none() | LAGS, st.sampled_from([PASSED, FILTERED, REJECTED])
+        Observation,
+        st.just(b""),
+        st.none() | LAGS,
+        st.none() | LAGS,
+        st.sampled_from([PASSED, FILTERED, REJECTED, DEFERRED]),
     ).filter(lambda says: says.outcome != PASSED or (says.lag_in_us, says.lag_out_us) != (None, None)),
 )
 """All that an observation may say; the id is left open."""
@@ -120,6 +124,6 @@ def mask_of(pathway: Pathway, observations: list[SeenMessage]) -> Mapping[int, i
         if pathway.stamps[node] != "both":
             has_in = has_out = has_in or has_out
         code = has_in * masks.IN | (has_out and says.passed) * masks.OUT
-        code |= {PASSED: 0, FILTERED: masks.FILTERED, REJECTED: masks.REJECTED}[says.outcome]
+        code |= {PASSED: 0, FILTERED: masks.FILTERED, REJECTED: masks.REJECTED, DEFERRED: masks.IN}[says.outcome]
         found[message] = found.get(message, 0) | code << 4 * node
     return found

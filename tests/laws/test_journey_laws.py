@@ -87,8 +87,9 @@ def _recorded(probe: str, stamps: list[tuple[int, ...]], rows: NDArray[np.int64]
     columns = np.array([stamps[row] for row in rows.tolist()], np.int64).T[1:]
     event_time_us, lag_in_us, lag_out_us, outcome, reason = columns
     return RecordColumns(
-        probe, event_time_us, lag_in_us, lag_out_us, outcome.astype(np.uint8), reason.astype(np.uint8), REASONS
-    )
+        probe, event_time_us, lag_in_us, lag_out_us, outcome.astype(np.uint8), reason.astype(np.uint8), REASONS,
+        np.zeros(len(rows), np.int64),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("most", [1, 3, journeys.MAX_STAMPS])

@@ -1,20 +1,29 @@
 """Laws of the tally: order, batching and sharding change nothing, and each part of it is what was stamped."""
 
 from __future__ import annotations
-
 from collections import Counter
-from typing import Final, NamedTuple
-
-import numpy as np
+from hopwatch.monitor.kernel import masks
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.slowest import MAX_SLOWEST_IDS
+from hopwatch.monitor.kernel.tally import ALWAYS_US
+from hopwatch.monitor.kernel.tally import ObservedBatch
+from hopwatch.monitor.kernel.tally import Tally
+from hopwatch.monitor.kernel.tally import build_tally
+from hopwatch.monitor.kernel.tally import merge_tallies
+from hopwatch.monitor.payloads import pack_tally
 from hypothesis import given
 from hypothesis import strategies as st
-
-from hopwatch.monitor.kernel import masks, tdigest
-from hopwatch.monitor.kernel.slowest import MAX_SLOWEST_IDS
-from hopwatch.monitor.kernel.tally import ALWAYS_US, ObservedBatch, Tally, build_tally, merge_tallies
-from hopwatch.monitor.payloads import pack_tally
-from tests.laws.strategies import DrawnPathway, SeenMessage, as_model, mask_of, message_id, pathways, seen_messages
+from tests.laws.strategies import DrawnPathway
+from tests.laws.strategies import SeenMessage
+from tests.laws.strategies import as_model
+from tests.laws.strategies import mask_of
+from tests.laws.strategies import message_id
+from tests.laws.strategies import pathways
+from tests.laws.strategies import seen_messages
 from tests.support.batch_arrays import make_batch
+from typing import Final
+from typing import NamedTuple
+import numpy as np
 
 END_US: Final = 60
 
@@ -100,7 +109,8 @@ def test_stamps_and_lags_are_those_of_the_model(case: Case) -> None:
     model = as_model(case.drawn, case.observations)
     for place, node in enumerate(case.drawn.product.nodes):
         at = model.at[node]
-        assert tally.stamps[place].tolist() == [len(at.lags_in_us), len(at.lags_out_us)]
+        came_deferred = len(at.came - at.stamped_in)
+        assert tally.stamps[place].tolist() == [len(at.lags_in_us) + came_deferred, len(at.lags_out_us)]
         assert tally.negative[place] == sum(lag < 0 for lag in at.lags_in_us + at.lags_out_us)
         digests = [getattr(tally.lags[place], name) for name in ("lag_in_us", "lag_out_us", "inside_us")]
         expected = [_digest(lags) for lags in (at.lags_in_us, at.lags_out_us, at.inside_us)]
@@ -162,10 +172,15 @@ def test_shards_that_are_merged_are_the_whole(case: Case, shards: int) -> None:
     merged, whole = merge_tallies(_shards(case, shards)), _of(case, _one_by_one(case))
     exact = ("masks", "counts", "sighted_us", "stamps", "negative")
     assert [getattr(merged, name).tolist() for name in exact] == [getattr(whole, name).tolist() for name in exact]
+    assert _deferred(merged) == _deferred(whole)
     assert _lost(merged) == _lost(whole)
     assert _slow(merged) == _slow(whole)
     assert (merged.last_first_sighting_us, merged.observations) == (whole.last_first_sighting_us, whole.observations)
     assert _ends(merged) == _ends(whole)
+
+
+def _deferred(tally: Tally) -> list[int] | None:
+    return None if tally.deferred is None else tally.deferred.tolist()
 
 
 def _lost(tally: Tally) -> list[tuple[bytes, list[int]]]:

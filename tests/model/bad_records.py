@@ -104,7 +104,6 @@ BODIES: dict[str, tuple[str, Callable[[Body], None]]] = {
     "lags out of another count": ("lag_out", _stretch("lag_out_us", bytes(3))),
     "outcomes of another count": ("outcome", lambda body: body.update(outcome=bytes(body["count"] + 1))),
     "outcome 4": ("outcome", _fill("outcome", b"\x04")),
-    "deferred": ("unsupported", lambda body: body.update(_NAMED, outcome=b"\x03" * body["count"])),
     "deferred in version 1": ("outcome", lambda body: _first(body, outcome=b"\x03" * body["count"])),
     "metrics": (
         "unsupported",

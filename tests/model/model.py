@@ -10,6 +10,7 @@ from tests.model.books import Instance, NodeBooks, Unheard, Window, node_books
 from tests.model.intake import MINUTE_US, PULSE, Intake, Stream, is_near, take_in
 from tests.model.lag import quantile, quantiles
 from tests.model.naming import shown
+from tests.model.record import DEFERRED
 from tests.model.sets import NONE, AtNode, Ids, WindowSets
 from tests.model.unreadable_records import folder_of, is_touched, unheard
 from tests.model.wire import Received, read_spool
@@ -67,7 +68,8 @@ class JudgedWindow:
         self.observed = [(one.batch.node, seen) for one in inside for seen in one.batch.observations]
         self.sets = WindowSets(self.pathway, self.observed)
         end_us = start_us + MINUTE_US
-        self.window = Window(start_us, end_us, max([end_us, *_first_sightings_us(inside).values()]) + stream.transit_us)
+        sighted_us, self.endless = self._sightings_us(inside, end_us)
+        self.window = Window(start_us, end_us, max([end_us, *sighted_us]) + stream.transit_us)
         touched = is_touched(intake, streams, self.window.judged, stream.settle_us)
         self.books = {
             node: node_books([one for one in instances if one.node == node], self.window, is_touched=touched)
@@ -79,6 +81,32 @@ class JudgedWindow:
             for seen in one.batch.observations:
                 by = self.by_instance[one.batch.node, one.batch.probe, one.batch.epoch_us]
                 by.add(seen, one_sided=one.batch.node in self.pathway.one_sided)
+
+    def _sightings_us(self, inside: Sequence[Received], end_us: int) -> tuple[list[int], Ids]:
+        """Give the sightings that the horizon goes by, and the messages that wait for longer than anybody looks.
+
+        Deferrals move the sightings of missing messages alone.
+        """
+        first_us = _first_sightings_us(inside)
+        moved_us, endless = [], set()
+        for message_id, until_us in _deferred_until_us(inside).items():
+            if until_us > end_us + self.stream.transit_us + self.stream.amend_for_us:
+                endless.add(message_id)
+            elif message_id in self.sets.lost():
+                moved_us += [until_us - self.stream.transit_us, *_other_arrivals_us(inside, message_id)]
+        return [*first_us.values(), *moved_us], frozenset(endless)
+
+    def lost_at(self, node: str) -> Ids:
+        """Give the loss of N, but for what waits for longer than anybody looks."""
+        return self.sets.lost_at(node) - self.endless
+
+    def waits_at(self, node: str) -> Ids:
+        """Give what would be lost at N, and waits for longer than anybody looks."""
+        return self.sets.lost_at(node) & self.endless
+
+    def lost(self) -> Ids:
+        """Give what is lost end to end."""
+        return self.sets.lost() - self.endless
 
     def _unplaced(self, instance: Instance | Unheard) -> int:
         """Count what an instance of an undeclared node may have hidden from any node; no end where it did not tell."""
@@ -133,7 +161,7 @@ class JudgedWindow:
         if not self.books[node].bounded:
             return NONE
         after = NONE.union(*(self.sets.lost_after_group(node, group) for group in self.told_groups(node)))
-        return self.sets.lost_in_transit(node) | self.sets.lost_inside(node) | after
+        return (self.sets.lost_in_transit(node) | self.sets.lost_inside(node) | after) - self.endless
 
     def explained(self, node: str) -> int:
         """Give how much of the loss that N shows what is missing by count can explain."""
@@ -161,7 +189,9 @@ class JudgedWindow:
     def loss_upper(self, node: str) -> int | None:
         """Give the upper bound of the loss of N."""
         books = self.books[node]
-        return len(self.sets.lost_at(node)) + books.dropped if books.bounded else None
+        if not books.bounded or self.waits_at(node):
+            return None
+        return len(self.lost_at(node)) + books.dropped
 
     def lost_lower(self) -> int:
         """Give the lower bound end to end."""
@@ -169,16 +199,16 @@ class JudgedWindow:
             self.books[node].bounded for node in self.pathway.terminals
         ):
             return 0
-        shown = {node: self.shown_lost_at(node) & self.sets.lost() for node in self.pathway.nodes}
+        shown = {node: self.shown_lost_at(node) & self.lost() for node in self.pathway.nodes}
         explained = sum(min(len(ids), self.explained(node)) for node, ids in shown.items())
         return max(0, len(NONE.union(*shown.values())) - explained)
 
     def lost_upper(self) -> int | None:
         """Give the upper bound end to end."""
         telling = [self.books[node] for node in {*self.pathway.origins, *self.pathway.splits}]
-        if not all(books.bounded for books in telling):
+        if not all(books.bounded for books in telling) or self.sets.lost() & self.endless:
             return None
-        return len(self.sets.lost()) + sum(books.dropped for books in telling)
+        return len(self.lost()) + sum(books.dropped for books in telling)
 
     def verdict(self) -> str:
         """Judge in the order of the page."""
@@ -190,14 +220,14 @@ class JudgedWindow:
             return "IDLE"
         if self.lost_lower() > 0 or any(self.loss_lower(node) > 0 for node in nodes):
             return "LOSSY"
-        if self.lost_upper() == 0 and not any(self.sets.lost_at(node) for node in nodes) and origins_complete:
+        if self.lost_upper() == 0 and not any(self.lost_at(node) for node in nodes) and origins_complete:
             return "CLEAN"
         return "UNKNOWN"
 
     def shown(self) -> dict[str, Any]:
         """Give W of INTERFACE.md."""
         sets = self.sets
-        known, rejected, lost = sets.known(), sets.rejected_anywhere(), sets.lost()
+        known, rejected, lost = sets.known(), sets.rejected_anywhere(), self.lost()
         return {
             "window_start": datetime.fromtimestamp(self.window.start_us // 1_000_000, UTC).strftime(
                 "%Y-%m-%dT%H:%M:%SZ"
@@ -211,39 +241,41 @@ class JudgedWindow:
             "filtered": len(sets.stopped_anywhere() - rejected),
             "rejected": len(rejected),
             "lost": len(lost),
-            "partial": len(sets.partial()),
+            "partial": len(sets.partial() - self.endless),
             "lost_lower": self.lost_lower(),
             "lost_upper": self.lost_upper(),
             "loss_ratio": _ratio(lost, known),
-            "in_flight": 0,
+            "in_flight": len(sets.lost() & self.endless),
             "recovered": 0,
             "lag_us": quantiles([lag for node in self.pathway.terminals for lag in sets.at[node].lags_out_us]),
             "nodes": [self.shown_node(node) for node in self.pathway.nodes],
+            "deferred": len(NONE.union(*(sets.deferred(node) for node in self.pathway.nodes))),
         }
 
     def shown_node(self, node: str) -> dict[str, Any]:
         """Give N of INTERFACE.md."""
         sets, at, books, rejected = self.sets, self.sets.at[node], self.books[node], self.sets.rejected(node)
-        lost = sets.lost_at(node)
+        lost = self.lost_at(node)
         return {
             "node": node,
+            "deferred": len(sets.deferred(node)),
             "expected": len(sets.expected(node)),
             "seen": len(at.seen),
             "arrived": len(at.came),
             "departed": len(at.left),
             "filtered": len(sets.stopped(node) - rejected),
             "rejected": len(rejected),
-            "lost_in_transit": len(sets.lost_in_transit(node)),
-            "lost_inside": len(sets.lost_inside(node)),
-            "lost_after": len(sets.lost_after(node)),
+            "lost_in_transit": len(sets.lost_in_transit(node) - self.endless),
+            "lost_inside": len(sets.lost_inside(node) - self.endless),
+            "lost_after": len(sets.lost_after(node) - self.endless),
             "loss": len(lost),
             "loss_lower": self.loss_lower(node),
             "loss_upper": self.loss_upper(node),
             "loss_ratio": _ratio(lost, sets.expected(node) | sets.seen(node)),
-            "in_flight": 0,
+            "in_flight": len(self.waits_at(node)),
             "unobserved": len(sets.unobserved(node)),
             "orphans": len(sets.orphans(node)),
-            "duplicates_in": len(at.lags_in_us) - len(at.came),
+            "duplicates_in": len(at.lags_in_us) - len(at.stamped_in),
             "duplicates_out": len(at.lags_out_us) - len(at.left),
             "lag_negative": sum(lag < 0 for lag in at.lags_in_us + at.lags_out_us),
             "dropped": books.dropped,
@@ -281,6 +313,27 @@ def _first_sightings_us(inside: Sequence[Received]) -> dict[bytes, int]:
         for seen in one.batch.observations:
             first[seen.message_id] = min(one.arrival_us, first.get(seen.message_id, one.arrival_us))
     return first
+
+
+def _deferred_until_us(inside: Sequence[Received]) -> dict[bytes, int]:
+    """Give for every message that is deferred somewhere the latest moment until which it waits, in whole seconds."""
+    until_us: dict[bytes, int] = {}
+    for one in inside:
+        for seen in one.batch.observations:
+            if seen.outcome == DEFERRED:
+                whole_us = -(-max(0, seen.until_us) // 1_000_000) * 1_000_000
+                until_us[seen.message_id] = max(whole_us, until_us.get(seen.message_id, 0))
+    return until_us
+
+
+def _other_arrivals_us(inside: Sequence[Received], message_id: bytes) -> list[int]:
+    """Give the arrivals of the observations of a message that do not defer it."""
+    return [
+        one.arrival_us
+        for one in inside
+        for seen in one.batch.observations
+        if seen.message_id == message_id and seen.outcome != DEFERRED
+    ]
 
 
 def _instances(name: str, stream: Stream, intake: Intake) -> dict[str, Instance]:

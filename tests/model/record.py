@@ -3,15 +3,16 @@
 The schema below is the wire's own text. Everything that is not said there is a line of `LIMITS`.
 """
 
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+import fastavro
 import io
 import json
 import re
 import struct
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
-
-import fastavro
 
 SCHEMA_TEXT = """
 {"type": "record", "name": "ObservationBatch", "namespace": "hopwatch.v1", "fields": [
@@ -100,6 +101,8 @@ class Observation:
     kind: str = ""
     """Of which kind its id is; nothing where version 1 does not say."""
     text: bytes | None = None
+    until_us: int = 0
+    """Until when a deferred message waits."""
 
     @property
     def passed(self) -> bool:
@@ -243,7 +246,6 @@ LIMITS: tuple[tuple[str, str, Callable[[Body], bool]], ...] = (
         lambda b: all(one["count"] >= 0 and one["bytes"] >= 0 for one in b["metrics"]),
     ),
     ("unsupported", "metrics are not counted yet", lambda b: b["kind"] != "METRICS"),
-    ("unsupported", "deferred messages are not counted yet", lambda b: DEFERRED not in b["outcome"]),
     (
         "labels",
         "there are at most 8 labels of at most 64 characters",
@@ -305,6 +307,7 @@ def _observations(body: Body) -> tuple[Observation, ...]:
     outcomes = body["outcome"] or bytes([PASSED]) * count
     reasons = body["reason"] or bytes([NO_REASON]) * count
     texts: Sequence[bytes | None] = _texts(body) or [None] * count
+    until_us = _unpack("q", body["until_us"]) or (0,) * count
     return tuple(
         Observation(
             ids[16 * i : 16 * i + 16],
@@ -315,6 +318,7 @@ def _observations(body: Body) -> tuple[Observation, ...]:
             reasons[i],
             body["id_kind"],
             texts[i],
+            until_us[i],
         )
         for i in range(count)
     )

@@ -1,10 +1,13 @@
 """The sets of one stream and window, each written as its row in SEMANTICS.md defines it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-
+from dataclasses import dataclass
+from dataclasses import field
 from tests.model.pathway import Pathway
-from tests.model.record import FILTERED, REJECTED, Observation
+from tests.model.record import DEFERRED
+from tests.model.record import FILTERED
+from tests.model.record import Observation
+from tests.model.record import REJECTED
 
 Ids = frozenset[bytes]
 NONE: Ids = frozenset()
@@ -21,6 +24,9 @@ class AtNode:
     seen: set[bytes] = field(default_factory=set)
     filtered: set[bytes] = field(default_factory=set)
     rejected: set[bytes] = field(default_factory=set)
+    deferred: set[bytes] = field(default_factory=set)
+    stamped_in: set[bytes] = field(default_factory=set)
+    """Stamped `in` by an observation that does not defer."""
     lags_in_us: list[int] = field(default_factory=list)
     lags_out_us: list[int] = field(default_factory=list)
     inside_us: list[int] = field(default_factory=list)
@@ -43,8 +49,12 @@ class AtNode:
             self.filtered.add(message_id)
         if observation.outcome == REJECTED:
             self.rejected.add(message_id)
-        if lag_in_us is not None:
+        if observation.outcome == DEFERRED:
+            self.deferred.add(message_id)
             self.came.add(message_id)
+        elif lag_in_us is not None:
+            self.came.add(message_id)
+            self.stamped_in.add(message_id)
             self.lags_in_us.append(lag_in_us)
         if lag_out_us is not None and observation.passed:
             self.left.add(message_id)
@@ -87,6 +97,10 @@ class WindowSets:
     def rejected(self, node: str) -> Ids:
         """Give those of stopped(N) that were rejected; one that is both counts as rejected."""
         return self.stopped(node) & self.at[node].rejected
+
+    def deferred(self, node: str) -> Ids:
+        """Give what N keeps for a later try: it neither left, nor was stopped, nor is it seen below."""
+        return frozenset(self.at[node].deferred) - self.left(node) - self.stopped(node) - self.after(node)
 
     def expected(self, node: str) -> Ids:
         """Give what must have come to N, by name `E(N)`."""

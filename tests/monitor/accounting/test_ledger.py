@@ -1,32 +1,45 @@
 """Tests of the ledger: which windows there are, when they are judged anew, and what a new judgement changes."""
 
 from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-
-import numpy as np
-import pytest
-
-from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
+from hopwatch.monitor.accounting.ledger import Conclusion
+from hopwatch.monitor.accounting.ledger import Ledger
+from hopwatch.monitor.accounting.ledger import LiveWindow
 from hopwatch.monitor.kernel import masks
-from hopwatch.monitor.kernel.books import FACTS, IMPLAUSIBLE, DropFact
-from hopwatch.monitor.kernel.tally import NEVER_US, ObservedBatch, Tally, build_tally, instance_name
+from hopwatch.monitor.kernel.books import DropFact
+from hopwatch.monitor.kernel.books import FACTS
+from hopwatch.monitor.kernel.books import IMPLAUSIBLE
+from hopwatch.monitor.kernel.journeys import RecordColumns
+from hopwatch.monitor.kernel.tally import NEVER_US
+from hopwatch.monitor.kernel.tally import ObservedBatch
+from hopwatch.monitor.kernel.tally import Tally
+from hopwatch.monitor.kernel.tally import build_tally
+from hopwatch.monitor.kernel.tally import instance_name
 from hopwatch.monitor.kernel.window import STRAGGLING_US
 from hopwatch.monitor.payloads import FactSheet
-from hopwatch.monitor.results import Status, Verdict, WindowResult
-from hopwatch.probes.contract.batch import Batch, BatchKind, Drop
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import WindowResult
+from hopwatch.probes.contract.batch import Batch
+from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.contract.batch import Drop
+from hopwatch.probes.contract.batch import Outcome
 from hopwatch.probes.contract.limits import WINDOW_US
-from tests.support.spool import (
-    START_US,
-    STREAM_CONFIGS,
-    WINDOW_POLICY,
-    at_us,
-    make_batch,
-    observation_batch,
-    window_ms,
-)
+from numpy.typing import NDArray
+from tests.support.spool import START_US
+from tests.support.spool import STREAM_CONFIGS
+from tests.support.spool import WINDOW_POLICY
+from tests.support.spool import at_us
+from tests.support.spool import make_batch
+from tests.support.spool import observation_batch
+from tests.support.spool import pack_lags
+from tests.support.spool import window_ms
+import numpy as np
+import pytest
 
 FINAL_US = WINDOW_POLICY.final_at_us(START_US)
 OVER_US = WINDOW_POLICY.amendable_until_us(START_US) + STRAGGLING_US
@@ -44,7 +57,10 @@ class Remembered:
     def tallies(self, stream: str, start_us: int) -> Sequence[Tally]:
         """Return the tally of all that was observed of a window."""
         batches = self.observed.get((stream, start_us))
-        return [build_tally(STREAM_CONFIGS[stream].pathway, batches, start_us + WINDOW_US)] if batches else []
+        if not batches:
+            return []
+        rules = STREAM_CONFIGS[stream]
+        return [build_tally(rules.pathway, batches, start_us + WINDOW_US, rules.terms)]
 
     def result(self, stream: str, start_us: int) -> WindowResult | None:
         """Return the window as it was last concluded."""
@@ -118,7 +134,15 @@ def _arrays(batch: Batch, arrival_us: int) -> ObservedBatch:
         np.frombuffer(batch.lag_in_us, "<i8"),
         np.frombuffer(batch.lag_out_us, "<i8"),
         np.frombuffer(batch.outcome, "u1"),
+        record=lambda rows: _recorded(batch, rows),
     )
+
+
+def _recorded(batch: Batch, rows: NDArray[np.int64]) -> RecordColumns:
+    zeros = np.zeros(len(rows), np.int64)
+    until_us = np.frombuffer(batch.until_us, "<i8")[rows] if batch.until_us else zeros
+    few = zeros.astype(np.uint8)
+    return RecordColumns(batch.probe, zeros, zeros, zeros, few, few, (), until_us)
 
 
 @pytest.fixture
@@ -332,6 +356,113 @@ def test_what_was_sighted_late_is_in_flight_in_a_final_window(monitor: Monitor) 
     then = monitor.judged(due_us)
     assert (then.result.status, then.result.in_flight, then.result.lost, then.is_settled) == ("FINAL", 0, 1, True)
     assert (then.result.revision, then.changed) == (0, None)
+
+
+# Messages that wait
+
+
+def deferred_batch(number: int, until_us: int, **fields: int) -> Batch:
+    """Return a batch in which b keeps one message for a later try."""
+    waits = {"outcome": bytes([Outcome.DEFERRED]), "until_us": pack_lags(until_us), "lag_out_us": b""}
+    return observation_batch([number], "b", **(waits | fields))
+
+
+def told_through(seq: int, seconds: float) -> list[Batch]:
+    """Return heartbeats of both probes that complete a moment."""
+    return [
+        make_batch(BatchKind.HEARTBEAT, node, seq=number, complete_through_us=at_us(seconds), sent_at_us=at_us(seconds))
+        for node, number in (("a", seq), ("b", seq + 1))
+    ]
+
+
+def waiting(until_us: int) -> Monitor:
+    """Return a monitor of messages 1, 2, 3: the first went through, b defers the second, the third is lost on the way.
+
+    It has judged the window for the first time.
+    """
+    monitor = Monitor()
+    monitor.take_in(observation_batch([1, 2, 3]), observation_batch([1], "b"), arrival_us=at_us(60))
+    monitor.take_in(deferred_batch(2, until_us, seq=1), arrival_us=at_us(61))
+    monitor.take_in(*told_through(1, 235), arrival_us=at_us(236))
+    monitor.judged(FINAL_US)
+    return monitor
+
+
+def counts(conclusion: Conclusion) -> tuple[int, int, int, int]:
+    """Return what is lost, surely lost, in flight and deferred, end to end."""
+    result = conclusion.result
+    return result.lost, result.lost_lower, result.in_flight, result.deferred
+
+
+def test_a_message_that_waits_is_in_flight_and_hides_no_loss() -> None:
+    """It is no loss until its time and settle have passed; what else was lost is sure meanwhile."""
+    monitor = waiting(at_us(1_000))
+    first = monitor.past.concluded["orders", START_US]
+    assert (counts(first), first.result.verdict, first.is_settled) == ((1, 1, 1, 1), "LOSSY", False)
+    assert [node.deferred for node in first.result.nodes] == [0, 1]
+    monitor.take_in(*told_through(2, 1_000), arrival_us=at_us(1_001))
+    assert monitor.conclude(at_us(1_030) - 1) == {}
+    then = monitor.judged(at_us(1_030))
+    assert (counts(then), then.result.verdict, then.is_settled) == ((2, 2, 0, 1), "LOSSY", True)
+    assert (then.result.status, then.result.revision, then.changed) == (Status.FINAL, 0, None)
+    assert [node.lost_inside for node in then.result.nodes] == [0, 1]
+    assert monitor.conclude(at_us(1_100)) == {}
+
+
+def test_no_wait_is_surely_over_before_the_probes_told_so() -> None:
+    """The horizon of the window is the moment until which the message waited."""
+    monitor = waiting(at_us(1_000))
+    monitor.take_in(*told_through(2, 999), arrival_us=at_us(1_001))
+    then = monitor.judged(at_us(1_030))
+    assert (counts(then), then.result.verdict) == ((2, 0, 0, 1), Verdict.UNKNOWN)
+    monitor.take_in(*told_through(3, 1_000), arrival_us=at_us(1_031))
+    later = monitor.judged(at_us(1_032))
+    assert (counts(later), later.result.status) == ((2, 2, 0, 1), Status.AMENDED)
+
+
+def test_a_message_that_was_delivered_at_last_waits_no_more() -> None:
+    """The window is judged when the departure comes, an hour after its end, and not again."""
+    monitor = waiting(at_us(3_600))
+    monitor.take_in(*told_through(2, 3_600), arrival_us=at_us(3_601))
+    departed = observation_batch([2], "b", seq=4, complete_through_us=at_us(3_601))
+    monitor.take_in(departed, arrival_us=at_us(3_602))
+    then = monitor.judged(at_us(3_602))
+    assert (counts(then), then.is_settled, then.result.nodes[1].duplicates_in) == ((1, 1, 0, 0), True, 0)
+    assert monitor.conclude(at_us(3_700)) == {}
+
+
+def test_of_several_deferrals_the_latest_counts() -> None:
+    """Each puts the judgement off; a message that waits less long is judged in its own time."""
+    monitor = waiting(at_us(1_000))
+    monitor.take_in(
+        deferred_batch(2, at_us(2_000), seq=3), deferred_batch(3, at_us(1_500), seq=4), arrival_us=at_us(990)
+    )
+    assert counts(monitor.judged(at_us(1_030))) == (0, 0, 2, 2)
+    assert monitor.conclude(at_us(1_530) - 1) == {}
+    assert counts(monitor.judged(at_us(1_530)))[::2] == (1, 1)
+    assert counts(monitor.judged(at_us(2_030)))[::2] == (2, 0)
+
+
+def test_a_message_that_waits_beyond_the_amendments_is_never_judged() -> None:
+    """Nobody will see its end: it is no loss, the window is not bounded, and the reason says what to raise."""
+    last_us = OVER_US - STRAGGLING_US - WINDOW_POLICY.settle_us
+    judged = waiting(last_us).past.concluded["orders", START_US].result
+    beyond = waiting(last_us + 1).past.concluded["orders", START_US].result
+    assert (judged.reasons, judged.lost_upper) == ((), 1)
+    assert (beyond.lost, beyond.in_flight, beyond.lost_upper, beyond.nodes[1].loss_upper) == (1, 1, None, None)
+    why = "b: 1 messages that are missing here are deferred beyond amend_for; raise it above the longest time that"
+    assert beyond.reasons == (f"{why} a node keeps messages for",)
+    waiting_on = waiting(last_us + 1)
+    assert waiting_on.past.concluded["orders", START_US].is_settled
+    assert waiting_on.conclude(OVER_US) == {}
+
+
+def test_a_window_is_kept_while_something_of_it_waits() -> None:
+    """A message that waits to the last moment that counts is judged, and then the window may go."""
+    monitor = waiting(OVER_US - STRAGGLING_US - WINDOW_POLICY.settle_us)
+    assert monitor.ledger.forget(OVER_US + 1) == []
+    assert counts(monitor.judged(OVER_US + 1))[::2] == (2, 0)
+    assert monitor.ledger.forget(OVER_US + 1) == [("orders", START_US)]
 
 
 def test_drops_that_are_told_late_amend(lossy: Monitor) -> None:

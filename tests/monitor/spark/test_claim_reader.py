@@ -1,32 +1,45 @@
 """Tests of redeeming claim checks: what is read back from the segments is what was observed."""
 
 from __future__ import annotations
-
-import resource
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any
-
-import numpy as np
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from numpy.typing import NDArray
-
-from hopwatch.monitor.kernel import masks, naming
+from hopwatch.monitor.kernel import masks
+from hopwatch.monitor.kernel import naming
 from hopwatch.monitor.kernel.journeys import RecordColumns
-from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally, empty_tally, instance_name, merge_tallies
-from hopwatch.monitor.payloads import CLAIMS, Claims, pack_tally
+from hopwatch.monitor.kernel.tally import ObservedBatch
+from hopwatch.monitor.kernel.tally import Tally
+from hopwatch.monitor.kernel.tally import build_tally
+from hopwatch.monitor.kernel.tally import empty_tally
+from hopwatch.monitor.kernel.tally import instance_name
+from hopwatch.monitor.kernel.tally import merge_tallies
+from hopwatch.monitor.payloads import CLAIMS
+from hopwatch.monitor.payloads import Claims
+from hopwatch.monitor.payloads import pack_tally
 from hopwatch.monitor.row_kinds import CLAIMS_ROW
 from hopwatch.monitor.spark import claim_reader
 from hopwatch.monitor.spark.decoder import decode_segments
-from hopwatch.probes.contract import envelope, id_texts
-from hopwatch.probes.contract.batch import Batch, WireIdKind
+from hopwatch.probes.contract import envelope
+from hopwatch.probes.contract import id_texts
+from hopwatch.probes.contract.batch import Batch
+from hopwatch.probes.contract.batch import WireIdKind
 from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.probes.contract.limits import NO_REASON, NOT_STAMPED
-from tests.support.spool import STREAM_CONFIGS, at_us, observation_batch, pack_ids, pack_lags, write_segment
+from hopwatch.probes.contract.limits import NOT_STAMPED
+from hopwatch.probes.contract.limits import NO_REASON
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from pathlib import Path
+from tests.support.spool import STREAM_CONFIGS
+from tests.support.spool import at_us
+from tests.support.spool import observation_batch
+from tests.support.spool import pack_ids
+from tests.support.spool import pack_lags
+from tests.support.spool import write_segment
+from typing import Any
+import numpy as np
+import pytest
+import resource
 
 PATHWAY = STREAM_CONFIGS["orders"].pathway
 END_US = at_us(60)
@@ -65,14 +78,15 @@ def of_arrays(batches: Iterable[Batch], arrival_us: int) -> Tally:
 def _recorded(batch: Batch, rows: NDArray[np.int64]) -> RecordColumns:
     """Return what a batch says of the observations at some places, value by value."""
     kinds = (("event_offset_us", "<u4", 0), ("lag_in_us", "<i8", NOT_STAMPED), ("lag_out_us", "<i8", NOT_STAMPED))
-    offsets, lags_in, lags_out, outcomes, reasons = (
+    offsets, lags_in, lags_out, outcomes, reasons, until = (
         [np.frombuffer(field, dtype)[row] if (field := getattr(batch, name)) else missing for row in rows.tolist()]
-        for name, dtype, missing in (*kinds, ("outcome", "u1", 0), ("reason", "u1", NO_REASON))
+        for name, dtype, missing in (*kinds, ("outcome", "u1", 0), ("reason", "u1", NO_REASON), ("until_us", "<i8", 0))
     )
     event_times_us = np.array([batch.window_start_ms * 1_000 + int(offset) for offset in offsets], np.int64)
     lag_in_us, lag_out_us = np.array(lags_in, np.int64), np.array(lags_out, np.int64)
     outcome, reason = np.array(outcomes, np.uint8), np.array(reasons, np.uint8)
-    return RecordColumns(batch.probe, event_times_us, lag_in_us, lag_out_us, outcome, reason, batch.reasons)
+    columns = event_times_us, lag_in_us, lag_out_us, outcome, reason
+    return RecordColumns(batch.probe, *columns, batch.reasons, np.array(until, np.int64))
 
 
 @st.composite
