@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -146,8 +148,5 @@ def test_the_time_of_a_session_contains_that_of_its_children() -> None:
             assert time.monotonic() < give_up_s
             time.sleep(0.05)
     finally:
-        import os
-        import signal
-
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

@@ -27,6 +27,20 @@ time.sleep(600)
 """A process that does not end by SIGTERM, with a child that does not know of it."""
 
 
+SLOW = """
+import os, pathlib, signal, sys, time
+mine = pathlib.Path(sys.argv[1]) / str(os.getpid())
+def end(*_):
+    time.sleep(0.3)
+    mine.with_suffix('.ended').touch()
+    sys.exit()
+signal.signal(signal.SIGTERM, end)
+mine.with_suffix('.ready').touch()
+time.sleep(600)
+"""
+"""A process that finishes its work before it ends by SIGTERM."""
+
+
 @pytest.fixture
 def clock() -> ManualClock:
     """Return the clock."""
@@ -148,13 +162,14 @@ def test_one_that_does_not_end_is_killed_with_its_children(
     assert words == [f"process {pid} did not end in 30 s: killed"]
 
 
-def test_closing_waits_for_the_last_process(supervise: Callable[..., Supervisor]) -> None:
-    """One that takes its time to end is waited for."""
-    slow = "import signal, time; signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.3), exit(0))); print(flush=True); time.sleep(600)"
-    supervisor = supervise(sys.executable, "-c", slow)
+def test_closing_waits_for_the_last_process(supervise: Callable[..., Supervisor], tmp_path: Path) -> None:
+    """One that takes its time to end is waited for, and does what it has to."""
+    supervisor = supervise(sys.executable, "-c", SLOW, str(tmp_path))
     supervisor.resize(2)
     pids = supervisor.running
+    until(lambda: all((tmp_path / f"{pid}.ready").exists() for pid in pids))
     supervisor.close(lambda _: time.sleep(0.01))
+    assert all((tmp_path / f"{pid}.ended").exists() for pid in pids)
     assert [is_alive(pid) for pid in pids] == [False, False]
 
 
