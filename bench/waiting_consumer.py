@@ -47,4 +47,4 @@ def consume(brokers: str, topic: str, group: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    consume(*sys.argv[1:4], Path(sys.argv[4]))
+    consume(sys.argv[1], sys.argv[2], sys.argv[3], Path(sys.argv[4]))

@@ -16,7 +16,7 @@ def restart_wait_s(early_ends: int) -> float:
     """Return the wait before the next start, after so many early ends in a row: none, then 1 s, doubled each time."""
     if early_ends == 0:
         return 0.0
-    return min(FIRST_WAIT_S * 2 ** min(early_ends - 1, MAX_DOUBLINGS), MAX_WAIT_S)
+    return min(FIRST_WAIT_S * 2.0 ** min(early_ends - 1, MAX_DOUBLINGS), MAX_WAIT_S)
 
 
 def count_early_ends(before: int, ran_s: float) -> int:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,18 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+def has_restarted(supervisor: Supervisor, before: int) -> bool:
+    """Let it look after its processes, and return whether more ended by themselves than before."""
+    supervisor.look_after()
+    return supervisor.restarts > before
+
+
+def has_none_ending(supervisor: Supervisor) -> bool:
+    """Let it look after its processes, and return whether all that were asked to end have."""
+    supervisor.look_after()
+    return supervisor.ending == 0
+
+
 def is_alive(pid: int) -> bool:
     """Return whether a process is there and is no zombie."""
     with suppress(OSError):
@@ -93,7 +106,7 @@ def test_it_runs_as_many_as_it_is_asked_for(supervise: Callable[..., Supervisor]
     supervisor.resize(1)
     assert supervisor.running == first[:1]
     assert supervisor.ending == 2
-    until(lambda: (supervisor.look_after(), supervisor.ending == 0)[1])
+    until(partial(has_none_ending, supervisor))
     assert [is_alive(pid) for pid in first] == [True, False, False]
     assert (supervisor.restarts, supervisor.kills) == (0, 0)
 
@@ -115,7 +128,7 @@ def test_one_that_dies_at_once_is_started_again_with_longer_waits(
     waits = []
     for _ in range(8):
         ended = supervisor.restarts
-        until(lambda before=ended: (supervisor.look_after(), supervisor.restarts > before)[1])  # type: ignore[misc]
+        until(partial(has_restarted, supervisor, ended))
         wait_s = 0
         while not supervisor.running:
             clock.move(1)
@@ -135,7 +148,7 @@ def test_one_that_ran_for_long_is_started_again_at_once(
     (pid,) = supervisor.running
     clock.move(3_600)
     os.kill(pid, 9)
-    until(lambda: (supervisor.look_after(), supervisor.restarts == 1)[1])
+    until(partial(has_restarted, supervisor, 0))
     assert len(supervisor.running) == 1
     assert supervisor.running != (pid,)
     assert words == [f"process {pid} ended by SIGKILL after 3600.0 s: starting it again now"]
@@ -156,7 +169,7 @@ def test_one_that_does_not_end_is_killed_with_its_children(
     supervisor.look_after()
     assert (is_alive(pid), supervisor.kills) == (True, 0)
     clock.move(1)
-    until(lambda: (supervisor.look_after(), supervisor.ending == 0)[1])
+    until(partial(has_none_ending, supervisor))
     until(lambda: not is_alive(child))
     assert supervisor.kills == 1
     assert words == [f"process {pid} did not end in 30 s: killed"]
