@@ -22,6 +22,7 @@ COPY src src
 COPY probes probes
 COPY gate gate
 COPY deliver deliver
+COPY scale scale
 COPY monitor monitor
 COPY alerts alerts
 COPY display display

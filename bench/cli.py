@@ -26,6 +26,7 @@ from bench import (
     noise,
     outage,
     outliers,
+    scale,
     series_cost,
     soak,
     speed,
@@ -67,6 +68,7 @@ class Measure(StrEnum):
     ALERTS = "alerts"
     DASHBOARD = "dashboard"
     GATE = "gate"
+    SCALE = "scale"
     SOAK = "soak"
     ALL = "all"
 
@@ -110,6 +112,7 @@ _MEASURES: Final[dict[Measure, Callable[[Request, Progress], Measurement]]] = {
         dashboard_tables.dashboard(lines),
     ),
     Measure.GATE: lambda of, tell: (lines := comparison.measure(of.scratch, tell), gate_tables.gate(lines)),
+    Measure.SCALE: lambda of, tell: (runs := scale.measure(of.scratch, tell), tables.scale(runs)),
     Measure.SOAK: lambda of, tell: (lines := soak.measure(of.scratch, tell, of.minutes), tables.soak(lines)),
 }
 _BY_DEFAULT: Final = (Measure.SPEED, Measure.PROBES, Measure.LIVE)

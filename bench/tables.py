@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median
+from typing import Final
 
 from rich.console import Group
 from rich.table import Table
@@ -13,10 +14,14 @@ from bench.growth import Growth
 from bench.kafka import KafkaThroughput
 from bench.live import TimeSpan
 from bench.outage import Outage
+from bench.scale import ScalingRun
 from bench.soak import Trend
 from bench.speed import ONCE_WARM, STREAM, SpeedLine
 from bench.stamp_cost import Cost
 from bench.table_style import format_number, format_ratio, new_table
+
+BAR_WIDTH: Final = 24
+"""Characters of the longest bar of a curve."""
 
 
 def speed(lines: Sequence[SpeedLine], observations: int) -> Group:
@@ -125,4 +130,28 @@ def soak(lines: Sequence[Trend]) -> Table:
     for line in lines:
         amounts = (format_number(amount, 1) for amount in (line.first, line.last, line.slope_per_h))
         table.add_row(f"{line.what}, {line.unit}".removesuffix(", "), *amounts, str(line.samples))
+    return table
+
+
+def scale(runs: Sequence[ScalingRun]) -> Group:
+    """Return what became of the messages under each policy, and the curve of each, its bars to the same scale."""
+    table = new_table(
+        "Scaling of a consumer that waits for 50 ms a message",
+        ("policy",),
+        ("target", "sent", "received", "repeats", "waiting", "lost", "most processes", "at the end"),
+    )
+    for run in runs:
+        counts = (run.sent, run.received, run.repeats, run.waiting, run.lost, run.most_processes, run.last_processes)
+        table.add_row(run.policy, f"{run.target:g}", *(f"{count:,}" for count in counts))
+    most = max((point.backlog for run in runs for point in run.curve), default=0)
+    return Group(table, *(_scaling_curve(run, most) for run in runs))
+
+
+def _scaling_curve(run: ScalingRun, most: int) -> Table:
+    table = new_table(f"By {run.policy}", (), ("s", "messages/s", "processes", "p95 of lag, s", "backlog"))
+    table.add_column("")
+    for point in run.curve:
+        lag_s = format_number(point.p95_s, 2)
+        numbers = (f"{point.at_s:g}", f"{point.per_s:g}", f"{point.processes}", lag_s, f"{point.backlog:,}")
+        table.add_row(*numbers, "#" * round(BAR_WIDTH * point.backlog / max(most, 1)))
     return table

@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "tap": "Stamp the messages of a service from a sidecar.",
     "validate": "Validate streams that are in Kafka already.",
     "deliver": "Deliver topics to HTTP receivers.",
+    "scale": "Run as many processes of a command as their lag asks for.",
     "alerts": "List and acknowledge alerts, and test channels.",
     "store": "Migrate and prune the store.",
     "outliers": "List outliers, and score series of numbers.",

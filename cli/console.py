@@ -53,6 +53,12 @@ def emit_json(value: object) -> None:
     sys.stdout.write(escape_json(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)) + "\n")
 
 
+def emit_json_line(value: object) -> None:
+    """Write a JSON value to stdout as one line, at once, as lines that follow each other."""
+    sys.stdout.write(escape_json(json.dumps(value, ensure_ascii=False, allow_nan=False)) + "\n")
+    sys.stdout.flush()
+
+
 def emit_text(text: str) -> None:
     """Write a text of several lines to stdout."""
     sys.stdout.write(escape_lines(text))

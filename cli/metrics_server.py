@@ -16,7 +16,7 @@ from hopwatch.monitor.errors import ConfigurationError, DependencyError
 from hopwatch.probes.contract.addresses import ListenAddress, parse_listen_address
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from prometheus_client import CollectorRegistry
     from sqlalchemy import Engine
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hopwatch.monitor.spark.job import JobContext
     from hopwatch.monitor.stream_config import StreamConfig
     from hopwatch.probes.metrics.account import ComponentAccounts
-    from hopwatch.probes.metrics.metric import Sample
+    from hopwatch.probes.metrics.metric import Metric, Sample
     from hopwatch.probes.metrics.server import MetricsServer
 
 FLAG: Final = "--metrics-listen"
@@ -96,19 +96,40 @@ def serve_accounts(
     if listen is None:
         yield
         return
-    try:
-        address = parse_listen_address(listen)
-    except ValueError as error:
-        raise ConfigurationError(f"{FLAG}: {error}") from None
     from hopwatch.probes.metrics.catalog import COMPONENT_METRICS
-    from hopwatch.probes.metrics.exposition import build_registry
     from hopwatch.probes.metrics.samples import build_samples
 
     def collect_samples() -> Iterator[Sample]:
         yield from build_samples(build_accounts(), __version__)
         yield from build_more()
 
-    registry = build_registry(COMPONENT_METRICS, collect_samples)
+    with serve_samples(listen, COMPONENT_METRICS, collect_samples, report):
+        yield
+
+
+@contextmanager
+def serve_samples(
+    listen: str | None,
+    metrics: Sequence[Metric],
+    build_samples: Callable[[], Iterable[Sample]],
+    report: Callable[[str], None],
+) -> Iterator[None]:
+    """Serve a page of these metrics while the block runs, if an address is given.
+
+    Raises:
+        ConfigurationError: it is no address.
+        DependencyError: the address is not available.
+    """
+    if listen is None:
+        yield
+        return
+    try:
+        address = parse_listen_address(listen)
+    except ValueError as error:
+        raise ConfigurationError(f"{FLAG}: {error}") from None
+    from hopwatch.probes.metrics.exposition import build_registry
+
+    registry = build_registry(metrics, build_samples)
     server = _open_server(address, registry, lambda why: report(f"the page of metrics cannot be made: {why}"), FLAG)
     server.start()
     try:

@@ -1,46 +1,26 @@
 """Write one micro-batch, or all of ``--once``, to the ledger and the store in one transaction."""
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
-from hopwatch.monitor import outlier_detection
-from hopwatch.monitor.accounting import holes
-from hopwatch.monitor.accounting.holes import NOTHING_PLANNED
-from hopwatch.monitor.accounting.holes import PlannedRead
-from hopwatch.monitor.accounting.ledger import Conclusion
-from hopwatch.monitor.accounting.ledger import Ledger
-from hopwatch.monitor.accounting.ledger import LiveWindow
-from hopwatch.monitor.accounting.unheard_instances import SpoolFolder
-from hopwatch.monitor.kernel.deferrals import Waits
-from hopwatch.monitor.payloads import FactSheet
-from hopwatch.monitor.payloads import NOT_LANDED
-from hopwatch.monitor.payloads import OffsetRun
-from hopwatch.monitor.payloads import SetAside
-from hopwatch.monitor.results import CommittedBatch
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.row_kinds import FACTS_ROW
-from hopwatch.monitor.row_kinds import OFFSETS_ROW
-from hopwatch.monitor.row_kinds import SET_ASIDE_ROW
-from hopwatch.monitor.row_kinds import TALLY_ROW
-from hopwatch.monitor.store import fencing
-from hopwatch.monitor.store import reader
-from hopwatch.monitor.store import rollups
-from hopwatch.monitor.store import undeclared_names
-from hopwatch.monitor.store import writer
-from hopwatch.monitor.store.past import PackedTallies
-from hopwatch.monitor.store.past import StoredPast
-from hopwatch.monitor.stream_config import StreamConfig
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import attrgetter
+from typing import Any, Final, NamedTuple, Protocol
+
 from sqlalchemy import Connection
-from typing import Any
-from typing import Final
-from typing import NamedTuple
-from typing import Protocol
+
+from hopwatch.monitor import outlier_detection
+from hopwatch.monitor.accounting import holes
+from hopwatch.monitor.accounting.holes import NOTHING_PLANNED, PlannedRead
+from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
+from hopwatch.monitor.accounting.unheard_instances import SpoolFolder
+from hopwatch.monitor.kernel.deferrals import Waits
+from hopwatch.monitor.payloads import NOT_LANDED, FactSheet, OffsetRun, SetAside
+from hopwatch.monitor.results import CommittedBatch, Status, WindowResult
+from hopwatch.monitor.row_kinds import FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, TALLY_ROW
+from hopwatch.monitor.store import fencing, reader, rollups, undeclared_names, writer
+from hopwatch.monitor.store.past import PackedTallies, StoredPast
+from hopwatch.monitor.stream_config import StreamConfig
 
 CONCLUSIONS_PER_WRITE: Final = 200
 LATEST_US: Final = 2**63 - 1

@@ -5,65 +5,43 @@ reads no clock: the watermark is given, and earlier results come through :class:
 """
 
 from __future__ import annotations
+
 from collections import Counter
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import asdict
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
-from hopwatch.monitor.accounting.holes import Hole
-from hopwatch.monitor.accounting.holes import find_touched_windows
-from hopwatch.monitor.accounting.unheard_instances import READABLE_REASONS
-from hopwatch.monitor.accounting.unheard_instances import SpoolFolder
-from hopwatch.monitor.accounting.unheard_instances import UnheardInstances
-from hopwatch.monitor.accounting.unheard_instances import folder_of
-from hopwatch.monitor.kernel.books import Accounts
-from hopwatch.monitor.kernel.books import Book
-from hopwatch.monitor.kernel.books import IN_WINDOW
-from hopwatch.monitor.kernel.books import InstanceCounts
-from hopwatch.monitor.kernel.books import MAX_DROPPED
-from hopwatch.monitor.kernel.books import RETIRED_AFTER_US
-from hopwatch.monitor.kernel.books import absorb
-from hopwatch.monitor.kernel.books import forget
-from hopwatch.monitor.kernel.books import is_over
-from hopwatch.monitor.kernel.books import judge_book
-from hopwatch.monitor.kernel.deferrals import NO_WAITS
-from hopwatch.monitor.kernel.deferrals import Waits
-from hopwatch.monitor.kernel.deferrals import find_waits
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hopwatch.monitor.accounting.holes import Hole, find_touched_windows
+from hopwatch.monitor.accounting.unheard_instances import READABLE_REASONS, SpoolFolder, UnheardInstances, folder_of
+from hopwatch.monitor.kernel.books import (
+    IN_WINDOW,
+    MAX_DROPPED,
+    RETIRED_AFTER_US,
+    Accounts,
+    Book,
+    InstanceCounts,
+    absorb,
+    forget,
+    is_over,
+    judge_book,
+)
+from hopwatch.monitor.kernel.deferrals import NO_WAITS, Waits, find_waits
 from hopwatch.monitor.kernel.sets import classify
-from hopwatch.monitor.kernel.tally import LostIds
-from hopwatch.monitor.kernel.tally import NEVER_US
-from hopwatch.monitor.kernel.tally import Tally
-from hopwatch.monitor.kernel.tally import empty_tally
-from hopwatch.monitor.kernel.tally import merge_tallies
-from hopwatch.monitor.kernel.verdict import MAX_NAMED
-from hopwatch.monitor.kernel.verdict import NodeBooks
-from hopwatch.monitor.kernel.verdict import WindowStage
-from hopwatch.monitor.kernel.verdict import conclude_window
-from hopwatch.monitor.kernel.window import WindowPolicy
-from hopwatch.monitor.kernel.window import window_starts
+from hopwatch.monitor.kernel.tally import NEVER_US, LostIds, Tally, empty_tally, merge_tallies
+from hopwatch.monitor.kernel.verdict import MAX_NAMED, NodeBooks, WindowStage, conclude_window
+from hopwatch.monitor.kernel.window import WindowPolicy, window_starts
 from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.outliers.series_tracker import SeriesTracker
-from hopwatch.monitor.payloads import FactSheet
-from hopwatch.monitor.payloads import SetAside
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.payloads import FactSheet, SetAside
+from hopwatch.monitor.results import Status, WindowResult
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.batch import BatchKind
-from hopwatch.probes.contract.limits import WINDOW_MS
-from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.probes.contract.limits import WINDOW_MS, WINDOW_US
 from hopwatch.probes.contract.segment import folder_name
-from numpy.typing import NDArray
-from types import MappingProxyType
-from typing import Any
-from typing import Final
-from typing import NamedTuple
-from typing import Protocol
-import numpy as np
 
 _HAVING_A_SAY, _UNPLACED = map(list(NodeBooks.__dataclass_fields__).index, ("having_a_say", "unplaced"))
 InstanceKey = tuple[str, str, str, int]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from rich.table import Table
+
 from bench import tables
 from bench.growth import Growth
 from bench.kafka import KafkaThroughput
 from bench.live import TimeSpan
 from bench.outage import Outage
+from bench.scale import CurvePoint, ScalingRun
 from bench.speed import ONCE_WARM, STREAM, SpeedLine
 from bench.stamp_cost import Cost
 from tests.bench.table_cells import cells
@@ -67,3 +70,15 @@ def test_an_outage_is_told_in_the_units_of_its_goals() -> None:
     """µs a call but ms for the longest; MB, of which the queue may be so many."""
     line = Outage(4_000_000, 0.5, 1.25, 36_300.0, 20.0, 100_000_000, 67_108_864, 4_000_000)
     assert cells(tables.outage([line]))["4,000,000"] == ["0.50", "1.25", "20.00", "36.3", "100.0", "67.1"]
+
+
+def test_scaling_has_a_line_a_policy_and_a_curve_each() -> None:
+    """The bars of both curves are to the same scale; a time in which nothing was received has no lag."""
+    curve = CurvePoint(10, 55, 1, 400, None), CurvePoint(20, 55, 1, 800, 12.345)
+    runs = [ScalingRun("cpu", 0.7, 1_100, 300, 2, 800, 0, 1, 1, curve), ScalingRun("lag", 40, 9, 9, 0, 0, 0, 4, 2, ())]
+    totals, first, _ = tables.scale(runs).renderables
+    assert isinstance(totals, Table)
+    assert isinstance(first, Table)
+    assert cells(totals)["cpu"] == ["0.7", "1,100", "300", "2", "800", "0", "1", "1"]
+    assert cells(first)["10"] == ["55", "1", "-", "400", "#" * 12]
+    assert cells(first)["20"] == ["55", "1", "12.35", "800", "#" * 24]

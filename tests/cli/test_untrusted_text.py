@@ -81,6 +81,7 @@ CALLS: Final[dict[str, tuple[str, ...]]] = {
     "quarantine show": (*CONFIG, *ORDERS, "{event}"),
     "report": CONFIG,
     "run": ELSEWHERE,
+    "scale": ("--policy", "cpu", "--target", "1", "--max", "1", "--", "{strange}"),
     "schema check": (*CONFIG, *SUBJECT, "{schema}"),
     "schema diff": (*CONFIG, *SUBJECT),
     "schema generate": (*CONFIG, *SUBJECT, "python"),

@@ -1,29 +1,20 @@
 """Laws of the tally: order, batching and sharding change nothing, and each part of it is what was stamped."""
 
 from __future__ import annotations
+
 from collections import Counter
-from hopwatch.monitor.kernel import masks
-from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.slowest import MAX_SLOWEST_IDS
-from hopwatch.monitor.kernel.tally import ALWAYS_US
-from hopwatch.monitor.kernel.tally import ObservedBatch
-from hopwatch.monitor.kernel.tally import Tally
-from hopwatch.monitor.kernel.tally import build_tally
-from hopwatch.monitor.kernel.tally import merge_tallies
-from hopwatch.monitor.payloads import pack_tally
+from typing import Final, NamedTuple
+
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.laws.strategies import DrawnPathway
-from tests.laws.strategies import SeenMessage
-from tests.laws.strategies import as_model
-from tests.laws.strategies import mask_of
-from tests.laws.strategies import message_id
-from tests.laws.strategies import pathways
-from tests.laws.strategies import seen_messages
+
+from hopwatch.monitor.kernel import masks, tdigest
+from hopwatch.monitor.kernel.slowest import MAX_SLOWEST_IDS
+from hopwatch.monitor.kernel.tally import ALWAYS_US, ObservedBatch, Tally, build_tally, merge_tallies
+from hopwatch.monitor.payloads import pack_tally
+from tests.laws.strategies import DrawnPathway, SeenMessage, as_model, mask_of, message_id, pathways, seen_messages
 from tests.support.batch_arrays import make_batch
-from typing import Final
-from typing import NamedTuple
-import numpy as np
 
 END_US: Final = 60
 

@@ -3,16 +3,15 @@
 The schema below is the wire's own text. Everything that is not said there is a line of `LIMITS`.
 """
 
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
-import fastavro
 import io
 import json
 import re
 import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import fastavro
 
 SCHEMA_TEXT = """
 {"type": "record", "name": "ObservationBatch", "namespace": "hopwatch.v1", "fields": [

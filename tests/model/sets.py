@@ -1,13 +1,10 @@
 """The sets of one stream and window, each written as its row in SEMANTICS.md defines it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from dataclasses import field
+from dataclasses import dataclass, field
+
 from tests.model.pathway import Pathway
-from tests.model.record import DEFERRED
-from tests.model.record import FILTERED
-from tests.model.record import Observation
-from tests.model.record import REJECTED
+from tests.model.record import DEFERRED, FILTERED, REJECTED, Observation
 
 Ids = frozenset[bytes]
 NONE: Ids = frozenset()

@@ -13,6 +13,7 @@ PACKAGES: Final = (
     "probes",
     "gate",
     "deliver",
+    "scale",
     "monitor",
     "alerts",
     "display",

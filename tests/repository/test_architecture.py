@@ -14,6 +14,7 @@ SOURCES: Final = (
     "probes",
     "gate",
     "deliver",
+    "scale",
     "monitor",
     "alerts",
     "display",

@@ -28,6 +28,7 @@ FORBIDDEN: Final = [
     ("hopwatch.monitor.store.outliers", "hopwatch.monitor.outlier_detection"),
     ("hopwatch.demo", "hopwatch.probes.contract"),
     ("hopwatch.alerts.decision.evaluation", "sqlalchemy"),
+    ("hopwatch.scale.policy", "time"),
     ("hopwatch.alerts.delivery.retry_policy", "time"),
     ("hopwatch.dashboards.pages", "sqlalchemy"),
     ("hopwatch.display", "time"),

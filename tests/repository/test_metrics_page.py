@@ -17,6 +17,7 @@ from hopwatch.monitor.results import OTHER
 from hopwatch.probes.metrics.catalog import COMPONENT_METRICS
 from hopwatch.probes.metrics.metric import Metric
 from hopwatch.probes.metrics.server import CUT_AFTER_S, MAX_CONNECTIONS, MAX_PER_ADDRESS
+from hopwatch.scale.metrics import SCALING_METRICS
 from tests.repository import ROOT
 from tests.support.shipped_files import ALERTS
 
@@ -41,7 +42,11 @@ def table(metrics: Iterable[Metric]) -> list[str]:
 
 @pytest.mark.parametrize(
     ("title", "metrics"),
-    [("All metrics of the monitor", catalog.ALL_METRICS), ("All metrics of the entrances", COMPONENT_METRICS)],
+    [
+        ("All metrics of the monitor", catalog.ALL_METRICS),
+        ("All metrics of the entrances", COMPONENT_METRICS),
+        ("All metrics of the scaler", SCALING_METRICS),
+    ],
 )
 def test_the_table_is_that_of_the_declarations(title: str, metrics: tuple[Metric, ...]) -> None:
     """Row for row; where it is not, this prints the one to put there."""
@@ -68,7 +73,7 @@ def test_numbers_on_the_page_are_those_of_the_program() -> None:
 @pytest.mark.parametrize("page", [PAGE, AUTOSCALING], ids=["METRICS", "AUTOSCALING"])
 def test_metrics_and_files_that_are_named_are_there(page: str) -> None:
     """By their whole names."""
-    known = {metric.name for metric in (*catalog.ALL_METRICS, *COMPONENT_METRICS)} | {
+    known = {metric.name for metric in (*catalog.ALL_METRICS, *COMPONENT_METRICS, *SCALING_METRICS)} | {
         "hopwatch_node_lag_in_p95_seconds"
     }
     assert set(re.findall(r"\bhopwatch_[a-z0-9_]+\b", page)) <= known

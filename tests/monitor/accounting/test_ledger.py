@@ -1,45 +1,35 @@
 """Tests of the ledger: which windows there are, when they are judged anew, and what a new judgement changes."""
 
 from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
-from hopwatch.monitor.accounting.ledger import Conclusion
-from hopwatch.monitor.accounting.ledger import Ledger
-from hopwatch.monitor.accounting.ledger import LiveWindow
-from hopwatch.monitor.kernel import masks
-from hopwatch.monitor.kernel.books import DropFact
-from hopwatch.monitor.kernel.books import FACTS
-from hopwatch.monitor.kernel.books import IMPLAUSIBLE
-from hopwatch.monitor.kernel.journeys import RecordColumns
-from hopwatch.monitor.kernel.tally import NEVER_US
-from hopwatch.monitor.kernel.tally import ObservedBatch
-from hopwatch.monitor.kernel.tally import Tally
-from hopwatch.monitor.kernel.tally import build_tally
-from hopwatch.monitor.kernel.tally import instance_name
-from hopwatch.monitor.kernel.window import STRAGGLING_US
-from hopwatch.monitor.payloads import FactSheet
-from hopwatch.monitor.results import Status
-from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.results import WindowResult
-from hopwatch.probes.contract.batch import Batch
-from hopwatch.probes.contract.batch import BatchKind
-from hopwatch.probes.contract.batch import Drop
-from hopwatch.probes.contract.batch import Outcome
-from hopwatch.probes.contract.limits import WINDOW_US
-from numpy.typing import NDArray
-from tests.support.spool import START_US
-from tests.support.spool import STREAM_CONFIGS
-from tests.support.spool import WINDOW_POLICY
-from tests.support.spool import at_us
-from tests.support.spool import make_batch
-from tests.support.spool import observation_batch
-from tests.support.spool import pack_lags
-from tests.support.spool import window_ms
+from dataclasses import dataclass, field, replace
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+
+from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
+from hopwatch.monitor.kernel import masks
+from hopwatch.monitor.kernel.books import FACTS, IMPLAUSIBLE, DropFact
+from hopwatch.monitor.kernel.journeys import RecordColumns
+from hopwatch.monitor.kernel.tally import NEVER_US, ObservedBatch, Tally, build_tally, instance_name
+from hopwatch.monitor.kernel.window import STRAGGLING_US
+from hopwatch.monitor.payloads import FactSheet
+from hopwatch.monitor.results import Status, Verdict, WindowResult
+from hopwatch.probes.contract.batch import Batch, BatchKind, Drop, Outcome
+from hopwatch.probes.contract.limits import WINDOW_US
+from tests.support.spool import (
+    START_US,
+    STREAM_CONFIGS,
+    WINDOW_POLICY,
+    at_us,
+    make_batch,
+    observation_batch,
+    pack_lags,
+    window_ms,
+)
 
 FINAL_US = WINDOW_POLICY.final_at_us(START_US)
 OVER_US = WINDOW_POLICY.amendable_until_us(START_US) + STRAGGLING_US

@@ -1,45 +1,32 @@
 """Tests of redeeming claim checks: what is read back from the segments is what was observed."""
 
 from __future__ import annotations
+
+import resource
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from hopwatch.monitor.kernel import masks
-from hopwatch.monitor.kernel import naming
-from hopwatch.monitor.kernel.journeys import RecordColumns
-from hopwatch.monitor.kernel.tally import ObservedBatch
-from hopwatch.monitor.kernel.tally import Tally
-from hopwatch.monitor.kernel.tally import build_tally
-from hopwatch.monitor.kernel.tally import empty_tally
-from hopwatch.monitor.kernel.tally import instance_name
-from hopwatch.monitor.kernel.tally import merge_tallies
-from hopwatch.monitor.payloads import CLAIMS
-from hopwatch.monitor.payloads import Claims
-from hopwatch.monitor.payloads import pack_tally
-from hopwatch.monitor.row_kinds import CLAIMS_ROW
-from hopwatch.monitor.spark import claim_reader
-from hopwatch.monitor.spark.decoder import decode_segments
-from hopwatch.probes.contract import envelope
-from hopwatch.probes.contract import id_texts
-from hopwatch.probes.contract.batch import Batch
-from hopwatch.probes.contract.batch import WireIdKind
-from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.probes.contract.limits import NOT_STAMPED
-from hopwatch.probes.contract.limits import NO_REASON
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from pathlib import Path
-from tests.support.spool import STREAM_CONFIGS
-from tests.support.spool import at_us
-from tests.support.spool import observation_batch
-from tests.support.spool import pack_ids
-from tests.support.spool import pack_lags
-from tests.support.spool import write_segment
-from typing import Any
-import numpy as np
-import pytest
-import resource
+
+from hopwatch.monitor.kernel import masks, naming
+from hopwatch.monitor.kernel.journeys import RecordColumns
+from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally, empty_tally, instance_name, merge_tallies
+from hopwatch.monitor.payloads import CLAIMS, Claims, pack_tally
+from hopwatch.monitor.row_kinds import CLAIMS_ROW
+from hopwatch.monitor.spark import claim_reader
+from hopwatch.monitor.spark.decoder import decode_segments
+from hopwatch.probes.contract import envelope, id_texts
+from hopwatch.probes.contract.batch import Batch, WireIdKind
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.contract.limits import NO_REASON, NOT_STAMPED
+from tests.support.spool import STREAM_CONFIGS, at_us, observation_batch, pack_ids, pack_lags, write_segment
 
 PATHWAY = STREAM_CONFIGS["orders"].pathway
 END_US = at_us(60)

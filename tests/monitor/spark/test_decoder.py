@@ -1,50 +1,40 @@
 """Tests of the decoder: what becomes of every record of a segment."""
 
 from __future__ import annotations
-from dataclasses import replace
-from hopwatch.monitor.kernel.books import DropFact
-from hopwatch.monitor.kernel.books import IMPLAUSIBLE
-from hopwatch.monitor.kernel.books import IN_WINDOW
-from hopwatch.monitor.kernel.books import TOO_LATE
-from hopwatch.monitor.payloads import Claims
-from hopwatch.monitor.payloads import EARLY
-from hopwatch.monitor.payloads import FactSheet
-from hopwatch.monitor.payloads import NOWHERE
-from hopwatch.monitor.payloads import SetAside
-from hopwatch.monitor.row_kinds import CLAIMS_ROW
-from hopwatch.monitor.row_kinds import CLOCK_ROW
-from hopwatch.monitor.row_kinds import FACTS_ROW
-from hopwatch.monitor.row_kinds import SET_ASIDE_ROW
-from hopwatch.monitor.spark import rows as rows_module
-from hopwatch.monitor.spark.decoder import build_decoder
-from hopwatch.monitor.spark.decoder import decode_segments
-from hopwatch.monitor.spark.rows import JobRow
-from hopwatch.probes.contract import envelope
-from hopwatch.probes.contract import segment
-from hopwatch.probes.contract.batch import Batch
-from hopwatch.probes.contract.batch import BatchKind
-from hopwatch.probes.contract.batch import Drop
-from hopwatch.probes.contract.batch import WireIdKind
-from hopwatch.probes.contract.limits import MAX_RECORD_BYTES
-from hypothesis import given
-from hypothesis import strategies as st
-from pathlib import Path
-from tests.support.spool import START_MS
-from tests.support.spool import STREAM_CONFIGS
-from tests.support.spool import WINDOW_POLICY
-from tests.support.spool import at_us
-from tests.support.spool import encode_unchecked
-from tests.support.spool import frame_record
-from tests.support.spool import make_batch
-from tests.support.spool import observation_batch
-from tests.support.spool import window_ms
-from tests.support.spool import write_file
-from tests.support.spool import write_segment
-import numpy as np
+
 import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
 import pyarrow as pa
 import pytest
-import re
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hopwatch.monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, TOO_LATE, DropFact
+from hopwatch.monitor.payloads import EARLY, NOWHERE, Claims, FactSheet, SetAside
+from hopwatch.monitor.row_kinds import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, SET_ASIDE_ROW
+from hopwatch.monitor.spark import rows as rows_module
+from hopwatch.monitor.spark.decoder import build_decoder, decode_segments
+from hopwatch.monitor.spark.rows import JobRow
+from hopwatch.probes.contract import envelope, segment
+from hopwatch.probes.contract.batch import Batch, BatchKind, Drop, WireIdKind
+from hopwatch.probes.contract.limits import MAX_RECORD_BYTES
+from tests.support.spool import (
+    START_MS,
+    STREAM_CONFIGS,
+    WINDOW_POLICY,
+    at_us,
+    encode_unchecked,
+    frame_record,
+    make_batch,
+    observation_batch,
+    window_ms,
+    write_file,
+    write_segment,
+)
 
 GOOD = observation_batch([1, 2])
 RECORD = envelope.encode(GOOD)

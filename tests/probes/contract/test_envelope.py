@@ -1,26 +1,22 @@
 """Tests of the envelope: the fingerprint, Avro's other ways to write, and each way for a record to be none."""
 
 from __future__ import annotations
+
+import json
+import struct
 from dataclasses import replace
 from hashlib import sha256
-from hopwatch.probes.contract import envelope
-from hopwatch.probes.contract import limits
-from hopwatch.probes.contract.batch import Batch
-from hopwatch.probes.contract.batch import Drop
-from hopwatch.probes.contract.batch import WireIdKind
-from hopwatch.probes.contract.envelope import RecordError
 from pathlib import Path
-from tests.support.batches import HEARTBEAT
-from tests.support.batches import PREFIX
-from tests.support.batches import TWO_PASSED
-from tests.support.batches import of_version_1
-from tests.support.batches import record_of
 from typing import Any
+
 import avro.schema
 import fastavro.schema
-import json
 import pytest
-import struct
+
+from hopwatch.probes.contract import envelope, limits
+from hopwatch.probes.contract.batch import Batch, Drop, WireIdKind
+from hopwatch.probes.contract.envelope import RecordError
+from tests.support.batches import HEARTBEAT, PREFIX, TWO_PASSED, of_version_1, record_of
 
 SCHEMAS = [(envelope.SCHEMA_1, envelope.FINGERPRINT_1), (envelope.SCHEMA, envelope.FINGERPRINT)]
 

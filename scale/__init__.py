@@ -1,0 +1,1 @@
+"""Scaling of the processes of a command, by the rules of the Kubernetes HorizontalPodAutoscaler."""
