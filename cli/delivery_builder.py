@@ -142,6 +142,7 @@ def build_delivery(
         TapSourceError: its topic cannot be reached, or does not exist.
     """
     said = chosen.deliver[name]
+    policy = build_policy(said)
     topics, access, brokers = find_topics(said, name), chosen.transport.access, said.place.brokers
     group = find_group(said, name, is_retrier=is_retrier)
     reads = [tier.topic for tier in topics.tiers] if is_retrier else [topics.source]
@@ -163,7 +164,7 @@ def build_delivery(
         brokers, topics.outputs, access, group=group, patience=KafkaRetry(around), client_id="hopwatch-deliver"
     )
     writer.check(source_topic.read_cluster_id())
-    stamper = DeliveryStamper(_open_probe(chosen, said))
+    stamper = DeliveryStamper(_open_probe(chosen, said), policy.local_time_limit_s + policy.timeout_s)
     assignment = Assignment()
     source = DeliverySource(
         source_topic,
@@ -189,7 +190,7 @@ def build_delivery(
         around=around,
     )
     delivery = KafkaDelivery(name, source, sink, stamper, around)
-    return BuiltDelivery(delivery, build_policy(said), build_receiver(said), DeliveryFigures(name))
+    return BuiltDelivery(delivery, policy, build_receiver(said), DeliveryFigures(name))
 
 
 def build_receiver(said: DeliverySettings) -> HttpReceiver:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from hopwatch.deliver.assignment import SettledRecord
 from hopwatch.deliver.kafka_records import HeldRecord
 from hopwatch.deliver.settlement import Ending
 from hopwatch.probes.contract.limits import MAX_REASON_CHARS
 from hopwatch.probes.probe import Probe
 
+RETRIER_DELAY_S: Final = 60.0
+"""Time by which the retrier may be late: it is restarted, or has a backlog."""
+
 
 class DeliveryStamper:
     """Stamps the messages of one delivery at its node; never waits, and counts what it has to drop."""
 
-    def __init__(self, probe: Probe) -> None:
-        """Take the probe, which accepts event times of any age: a delivery may be behind."""
+    def __init__(self, probe: Probe, longest_try_s: float = 0.0) -> None:
+        """Take the probe, which accepts event times of any age, since a delivery may be behind.
+
+        ``longest_try_s`` is the time that a message may be in hand in its next try.
+        """
         self._probe = probe
+        self._longest_try_us = round((longest_try_s + RETRIER_DELAY_S) * 1e6)
 
     def stamp_polled(self, held: HeldRecord) -> None:
         """Stamp the arrival of a message, once: not when it comes back from a retry topic."""
@@ -36,7 +45,10 @@ class DeliveryStamper:
 
     def _stamp_rejected(self, settled: SettledRecord) -> None:
         reason = settled.settlement.reason[:MAX_REASON_CHARS]
-        self._probe.rejected(settled.held.stamp_id, settled.held.message.event_us, reason)
+        self._probe.rejected(settled.held.stamp_id, settled.held.message.event_us, reason, has_arrived=True)
 
     def _stamp_deferred(self, settled: SettledRecord) -> None:
-        """Leave a deferred message with its arrival: it is under way until it is delivered or rejected."""
+        """Stamp until when a message waits at the longest: its next try has ended by then, or deferred it anew."""
+        until_us = settled.settlement.until_us + self._longest_try_us
+        reason = settled.settlement.reason[:MAX_REASON_CHARS]
+        self._probe.deferred(settled.held.stamp_id, settled.held.message.event_us, until_us, reason)

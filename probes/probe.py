@@ -46,7 +46,7 @@ QUEUE_FULL: Final = "queue full"
 BAD_ARRAYS: Final = "bad arrays"
 CLOSED: Final = "closed"
 
-_ARRIVED, _DEPARTED, _FILTERED, _REJECTED, _DEFERRED = map(int, StampKind)
+_ARRIVED, _DEPARTED, _FILTERED, _REJECTED, _DEFERRED, _REJECTED_INSIDE = map(int, StampKind)
 _log = logging.getLogger("hopwatch.probe")
 P = ParamSpec("P")
 
@@ -247,9 +247,15 @@ class Probe:
         """Stamp ``in`` of a message that ends here on purpose; call it instead of :meth:`arrived`."""
         self._stamp_checked(_FILTERED, message_id, event_time, self._wall_ns(), reason)
 
-    def rejected(self, message_id: MessageId, event_time: EventTime, reason: str | None = None) -> None:
-        """Stamp ``in`` of a message that is refused as bad; call it instead of :meth:`arrived`."""
-        self._stamp_checked(_REJECTED, message_id, event_time, self._wall_ns(), reason)
+    def rejected(
+        self, message_id: MessageId, event_time: EventTime, reason: str | None = None, *, has_arrived: bool = False
+    ) -> None:
+        """Stamp ``in`` of a message that is refused as bad; call it instead of :meth:`arrived`.
+
+        With ``has_arrived`` it is refused behind :meth:`arrived`, and its ``in`` stands already.
+        """
+        kind = _REJECTED_INSIDE if has_arrived else _REJECTED
+        self._stamp_checked(kind, message_id, event_time, self._wall_ns(), reason)
 
     def deferred(
         self, message_id: MessageId, event_time: EventTime, until: EventTime, reason: str | None = None

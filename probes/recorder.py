@@ -32,7 +32,7 @@ from hopwatch.probes.event_times import (
 from hopwatch.probes.packing import NO_TEXT, Columns, PackedBatch, concatenate, pack_batches
 
 _OUTCOMES: Final = np.array(
-    [Outcome.PASSED, Outcome.PASSED, Outcome.FILTERED, Outcome.REJECTED, Outcome.DEFERRED], np.uint8
+    [Outcome.PASSED, Outcome.PASSED, Outcome.FILTERED, Outcome.REJECTED, Outcome.DEFERRED, Outcome.REJECTED], np.uint8
 )
 """Outcome of each kind of stamp."""
 
@@ -41,13 +41,14 @@ MessageId = uuid.UUID | bytes | SupportsIndex | str
 
 
 class StampKind(IntEnum):
-    """Kind of a stamp."""
+    """Kind of a stamp; REJECTED_INSIDE is a rejection behind an arrival that was stamped before."""
 
     ARRIVED = 0
     DEPARTED = 1
     FILTERED = 2
     REJECTED = 3
     DEFERRED = 4
+    REJECTED_INSIDE = 5
 
 
 class Stamp(NamedTuple):
@@ -269,7 +270,8 @@ def _build_columns(
     side: NDArray[np.int64], ids: NDArray[np.uint64], events_us: NDArray[np.int64], at_us: NDArray[np.int64]
 ) -> Columns:
     departs = side == StampKind.DEPARTED
-    in_us, out_us = np.where(departs, NOT_STAMPED, at_us), np.where(departs, at_us, NOT_STAMPED)
+    has_arrived = departs | (side == StampKind.REJECTED_INSIDE)
+    in_us, out_us = np.where(has_arrived, NOT_STAMPED, at_us), np.where(departs, at_us, NOT_STAMPED)
     none = np.full(len(side), NO_TEXT)
     kinds, until_us = np.zeros(len(side), np.uint8), np.zeros(len(side), np.int64)
     return Columns(ids, events_us, in_us, out_us, _OUTCOMES[side], none, kinds, none, until_us)

@@ -21,7 +21,17 @@ TERMS = {"orders": WindowPolicy(150_000_000, 30_000_000, 3_600_000_000, 86_400_0
 
 def node(name: str, **figures: object) -> Json:
     """Return a node of the report: ten seen, nothing lost."""
-    zeroes = ("loss", "filtered", "rejected", "in_flight", "unobserved", "orphans", "duplicates_in", "duplicates_out")
+    zeroes = (
+        "loss",
+        "filtered",
+        "rejected",
+        "deferred",
+        "in_flight",
+        "unobserved",
+        "orphans",
+        "duplicates_in",
+        "duplicates_out",
+    )
     figures.setdefault("lost_ids", [])
     figures.setdefault("slowest", None)
     nulls = ("lag_in_us", "lag_out_us", "inside_us", "process_duration_p95_us")
@@ -34,7 +44,7 @@ def node(name: str, **figures: object) -> Json:
 
 def window(*nodes: Json, **figures: object) -> Json:
     """Return a window of the report: ten known, all delivered, CLEAN."""
-    base: Json = dict.fromkeys(("lost", "partial", "filtered", "rejected", "in_flight", "recovered"), 0)
+    base: Json = dict.fromkeys(("lost", "partial", "filtered", "rejected", "deferred", "in_flight", "recovered"), 0)
     base |= dict.fromkeys(("lost_lower", "lost_upper"), figures.get("lost", 0))
     base |= {"window_start": "2026-01-01T00:00:00Z", "status": "FINAL", "verdict": "CLEAN", "reasons": []}
     base |= {"known": 10, "delivered": 10, "loss_ratio": 0.0, "lag_us": LAG}

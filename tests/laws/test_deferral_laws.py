@@ -120,7 +120,7 @@ def test_order_and_shards_change_nothing(case: Case, data: st.DataObject) -> Non
 
 @given(windows())
 def test_deferred_messages_are_those_of_the_model(case: Case) -> None:
-    """They are counted at each node and once end to end, and are a part of what is lost inside the node."""
+    """Deferred messages are counted at each node and once end to end, as a part of what is lost inside it."""
     model = as_model(case.drawn, case.observations)
     result = _judged(case, NEVER_US)
     at_nodes = [model.deferred(node) for node in case.drawn.product.nodes]
@@ -135,7 +135,7 @@ def test_deferred_messages_are_those_of_the_model(case: Case) -> None:
 
 @given(windows(), st.integers(END_US, BEYOND_US + 3_600 * SECOND_US) | st.just(NEVER_US))
 def test_what_waits_is_in_flight_and_never_lost(case: Case, watermark_us: int) -> None:
-    """Whenever a window is judged: lost is what is missing and sighted before transit and settle, all else waits."""
+    """A missing message is lost once transit and settle have passed since its sighting, and in flight until then."""
     lost = as_model(case.drawn, case.observations).lost()
     before_us = TERMS.settled_before_us(watermark_us)
     sighted_us = case.sightings_us()
@@ -150,7 +150,7 @@ def test_what_waits_is_in_flight_and_never_lost(case: Case, watermark_us: int) -
 
 @given(windows(), st.integers(END_US, BEYOND_US + 3_600 * SECOND_US))
 def test_the_moments_to_judge_at_are_those_of_missing_messages(case: Case, watermark_us: int) -> None:
-    """What passed moves the horizon, and the next to settle is when the window is due; both of missing messages."""
+    """Only missing messages move the horizon and the moment at which the window is due."""
     tally = _tally(case, case.batches())
     missing = as_model(case.drawn, case.observations).lost()
     first_us: dict[bytes, int] = defaultdict(lambda: NEVER_US)

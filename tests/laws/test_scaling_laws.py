@@ -59,7 +59,7 @@ def runs(draw: st.DrawFn) -> tuple[ScalingPolicy, list[ScalingState], list[tuple
 def test_the_number_is_never_outside_of_its_bounds(
     run: tuple[ScalingPolicy, list[ScalingState], list[tuple[float | None, float]]],
 ) -> None:
-    """Whatever is measured, and however the rates are limited."""
+    """The number of processes stays within its bounds for any measurements and limits of rate."""
     policy, states, _ = run
     assert all(policy.minimum <= state.current <= policy.maximum for state in states)
 

@@ -29,7 +29,7 @@ def test_by_lag_processes_come_and_go_and_nothing_is_lost(kafka: Kafka, tmp_path
 
 
 def test_by_processor_share_a_consumer_that_waits_is_never_helped(kafka: Kafka, tmp_path: Path) -> None:
-    """It uses next to nothing, so that one process is enough by that measure, and the backlog grows."""
+    """By processor share one waiting consumer is enough, so that the backlog grows."""
     run = run_policy(kafka, tmp_path, "cpu", 0.7, (TrafficPhase(60, 20),), FAST)
     assert run.most_processes == 1 < MAX_PROCESSES
     assert run.waiting > 500

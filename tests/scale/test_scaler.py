@@ -146,7 +146,7 @@ def test_without_a_metric_no_process_ends(bench: Bench) -> None:
 
 
 def test_a_fault_of_the_source_is_not_swallowed(bench: Bench) -> None:
-    """What is no missing metric ends the command."""
+    """A fault of the source other than a missing metric ends the command."""
     bench.backlog.fault = ConnectionError("of our own")
     with pytest.raises(ConnectionError, match="of our own"):
         bench.next()

@@ -56,7 +56,7 @@ def test_a_sample_that_is_not_one_is_no_metric(name: str, message: str) -> None:
 
 
 def test_a_page_that_is_none_is_no_metric() -> None:
-    """It is said that it cannot be parsed."""
+    """A page that is no page of metrics is an error that says so."""
     with pytest.raises(MetricUnavailableError, match="the page of metrics cannot be parsed"):
         find_sample("<!doctype html><p>a</p>\n", SampleSelector("a", {}))
 
@@ -89,7 +89,7 @@ def test_a_page_that_cannot_be_had_is_no_metric(answer: bytes, message: str) -> 
 
 
 def test_a_page_without_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is left when it is too long."""
+    """A page that is too long is given up, with its limit."""
     monkeypatch.setattr("hopwatch.scale.metric_page.MAX_PAGE_BYTES", 10)
     found = f"HTTP/1.1 200 OK\r\nContent-Length: {len(PAGE)}\r\n\r\n{PAGE}".encode()
     with pytest.raises(MetricUnavailableError, match="has more than 10 bytes"):

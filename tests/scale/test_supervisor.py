@@ -189,7 +189,7 @@ def test_closing_waits_for_the_last_process(supervise: Callable[..., Supervisor]
 def test_a_command_that_cannot_be_started_is_tried_again(
     supervise: Callable[..., Supervisor], clock: ManualClock, words: list[str]
 ) -> None:
-    """It may come back, as while it is upgraded."""
+    """A command that cannot be started is tried again, with the waits announced."""
     supervisor = supervise("/nowhere/at/all")
     supervisor.resize(1)
     clock.move(1)

@@ -385,7 +385,7 @@ def counts(conclusion: Conclusion) -> tuple[int, int, int, int]:
 
 
 def test_a_message_that_waits_is_in_flight_and_hides_no_loss() -> None:
-    """It is no loss until its time and settle have passed; what else was lost is sure meanwhile."""
+    """A deferred message is in flight until its time and settle have passed, and other losses are sure meanwhile."""
     monitor = waiting(at_us(1_000))
     first = monitor.past.concluded["orders", START_US]
     assert (counts(first), first.result.verdict, first.is_settled) == ((1, 1, 1, 1), "LOSSY", False)
