@@ -20,10 +20,10 @@ from tests.support.workspace import Workspace, one_of_ten_lost
 Captured = pytest.CaptureFixture[str]
 
 ADDED: Final = {
-    "windows": ("partial",),
+    "windows": ("partial", "deferred", "waits_passed_us", "waits_next_us"),
     "books": ("aside", "unplaced"),
     "lost_ids": ("id_kinds", "id_text_ends", "id_texts", "journeys"),
-    "node_windows": ("slowest",),
+    "node_windows": ("slowest", "deferred"),
 }
 """The columns that came after the first version, by the tables of the first version."""
 

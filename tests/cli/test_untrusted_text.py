@@ -55,6 +55,11 @@ threshold = "1ms"
 [gate.streams.orders]
 to = "spool:./events/orders"
 node = "a"
+[deliver.billing]
+stream = "orders"
+node = "b"
+from = "kafka://127.0.0.1:1/orders"
+url = "https://billing.example/events"
 """
 FIELDS: Final = ({"name": "price", "type": "double"}, {"name": "item", "type": "string"})
 CONFIG: Final = ("--config", "{config}")
@@ -67,6 +72,13 @@ CALLS: Final[dict[str, tuple[str, ...]]] = {
     "alerts list": CONFIG,
     "alerts test": (*CONFIG, "--channel", "{strange}"),
     "dashboard": (*CONFIG, "--base-path", "{strange}"),
+    "deliver create-topics": (*CONFIG, "{strange}"),
+    "deliver drain": (*CONFIG, "{strange}"),
+    "deliver list": ELSEWHERE,
+    "deliver pause": (*CONFIG, "{strange}"),
+    "deliver resume": (*CONFIG, "{strange}"),
+    "deliver retrier": (*CONFIG, "{strange}"),
+    "deliver run": (*CONFIG, "{strange}"),
     "demo": ("--drop", "{strange}"),
     "doctor": ELSEWHERE,
     "find": (*CONFIG, "{strange}"),
@@ -125,7 +137,7 @@ def flags(command: str) -> set[str]:
 
 
 def test_no_command_is_left_out() -> None:
-    """A new one is called here as well."""
+    """Every command of the program is called here."""
     assert set(CALLS) == set(commands())
 
 
