@@ -132,6 +132,12 @@ def _format_coverage(node: StepNode) -> LossCell:
     return LossCell(texts.format_ratio(node.coverage) if isinstance(node, NodeResult) else texts.NONE)
 
 
+def _format_deferred(node: StepNode) -> LossCell:
+    """Return the deferred messages of a window; ranges keep no count of them."""
+    deferred = node.deferred if isinstance(node, NodeResult) else 0
+    return LossCell(texts.format_count(deferred) if deferred else texts.NONE)
+
+
 _COUNT_ROWS: Final[tuple[tuple[str, Callable[[StepNode], LossCell]], ...]] = (
     ("count", lambda node: LossCell(texts.format_count(node.seen))),
     ("loss of node", _format_loss),
@@ -142,6 +148,7 @@ _COUNT_ROWS: Final[tuple[tuple[str, Callable[[StepNode], LossCell]], ...]] = (
     ("lost after", _format_part_of("lost_after")),
     ("filtered", _format_count_of("filtered")),
     ("rejected", _format_count_of("rejected")),
+    ("deferred", _format_deferred),
     ("in flight", _format_count_of("in_flight")),
     ("unobserved", _format_count_of("unobserved")),
     ("orphans", _format_count_of("orphans")),

@@ -95,6 +95,7 @@ def test_a_single_window_shows_its_nodes_as_columns() -> None:
         ("lost after", {"lost_after": 7, "loss": 7}, "7"),
         ("filtered", {"filtered": 3}, "3"),
         ("rejected", {"rejected": 4}, "4"),
+        ("deferred", {"deferred": 3}, "3"),
         ("in flight", {"in_flight": 5}, "5"),
         ("unobserved", {"unobserved": 6}, "6"),
         ("orphans", {"orphans": 7}, "7"),
@@ -243,6 +244,7 @@ def test_end_to_end_lag_is_told_by_its_quantiles() -> None:
 def test_end_to_end_adds_up_in_words() -> None:
     """Messages that were stopped stand between those delivered and those lost; zeroes are left out."""
     text = drawn(told(window(known=1_010, filtered=1, rejected=2, in_flight=3, recovered=4, lost=5, loss_ratio=None)))
+    assert "delivered, 8 deferred, 8 in flight, 0 lost" in drawn(told(window(known=1_008, deferred=8, in_flight=8)))
     counts = "10 delivered, 1 filtered, 2 rejected, 3 in flight, 4 recovered, 5 lost (\u2013)"
     assert f"end to end: 1,010 known, {counts}" in text
 
