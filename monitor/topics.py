@@ -191,7 +191,7 @@ def create_topic(  # noqa: PLR0913 - what a topic is made of
             return
         if code in (KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.INVALID_PARTITIONS, KafkaError.INVALID_CONFIG):
             refused = f"the brokers do not take {partitions} partitions with replication {replication}"
-            what = f"{refused}: {describe_kafka_error(error)}"
+            what = f"{refused}: {describe_kafka_error(error).rstrip('.')}"
             raise ConfigurationError(f"{what}{_advise_fewer_replicas(admin, replication, min_insync)}") from None
         raise _unreachable_error(place, admin, error, trouble) from None
 
@@ -230,7 +230,7 @@ def _advise_fewer_replicas(admin: AdminClient, replication: int, min_insync: int
     if not 0 < brokers < replication:
         return ""
     what = "there is 1 broker" if brokers == 1 else f"there are {brokers} brokers"
-    return f" {what}: pass {format_create_flags(brokers, min(min_insync, brokers))}, or start more"
+    return f"; {what}: pass {format_create_flags(brokers, min(min_insync, brokers))}, or start more"
 
 
 def delete_topics(places: Sequence[KafkaPlace], access: KafkaAccess, groups: Sequence[str] = ()) -> None:

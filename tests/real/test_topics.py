@@ -99,7 +99,7 @@ def test_more_replicas_than_brokers_are_refused(kafka: Kafka, tmp_path: Path) ->
     assert done.returncode == 2
     assert done.stderr.startswith("hopwatch: the brokers do not take 6 partitions with replication 3: ")
     remedy = "--replication 1 --min-insync 1 --allow-weak"
-    assert done.stderr.endswith(f" there is 1 broker: pass {remedy}, or start more\n")
+    assert done.stderr.endswith(f"registered; there is 1 broker: pass {remedy}, or start more\n")
     assert work.call("topics", "create", *remedy.split()).returncode == 0
 
 
