@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from alembic import command
@@ -13,7 +13,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Column, Engine, MetaData, Table, insert, inspect, select, text, update
+from sqlalchemy import Column, Connection, Engine, MetaData, Table, insert, inspect, select, text, update
 
 from hopwatch.alerts.events import AlertKind, Word, from_json, to_json
 from hopwatch.monitor.errors import StoreError
@@ -25,6 +25,15 @@ from tests.support.conclusions import build_conclusion, dump_tables
 from tests.support.notifications import alert, notification
 from tests.support.spool import START_US, STREAM_CONFIGS
 
+LATER_COLUMNS: Final = (
+    ("windows", "partial BIGINT"),
+    ("windows", '"deferred" BIGINT'),
+    ("windows", "waits_passed_us BIGINT"),
+    ("windows", "waits_next_us BIGINT"),
+    ("node_windows", "slowest TEXT"),
+    ("node_windows", '"deferred" BIGINT'),
+)
+"""Columns of windows and their nodes that came after version 0006, by their tables."""
 READERS: dict[str, Callable[[Engine], object]] = {
     "run": schema.prepare_store,
     "report": reader.read_report,
@@ -61,6 +70,17 @@ def refusal(what: Callable[[], object]) -> str:
     return str(caught.value)
 
 
+@contextmanager
+def later_columns(connection: Connection, *more: tuple[str, str]) -> Iterator[None]:
+    """Add the columns of later versions for the block, so that this program can write its rows into an older store."""
+    columns = (*LATER_COLUMNS, *more)
+    for table, column in columns:
+        connection.execute(text(f"ALTER TABLE {table} ADD COLUMN {column}"))
+    yield
+    for table, column in columns:
+        connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column.split()[0]}"))
+
+
 def test_migrations_make_the_tables_of_the_program(url: str) -> None:
     """Nothing is left for Alembic to change; names, types, keys and indexes agree."""
     engine = dialect.create_engine(url)
@@ -85,11 +105,8 @@ def test_hours_of_an_older_store_are_rolled_up_from_its_windows(url: str) -> Non
         for table in (tables.stale_hours, tables.rollups):
             assert not dialect.has_table(connection, table)
         tables.stale_hours.create(connection)
-        connection.execute(text("ALTER TABLE windows ADD COLUMN partial BIGINT"))
-        connection.execute(text("ALTER TABLE node_windows ADD COLUMN slowest TEXT"))
-        writer.write_conclusions(connection, [build_conclusion()], 0)
-        connection.execute(text("ALTER TABLE windows DROP COLUMN partial"))
-        connection.execute(text("ALTER TABLE node_windows DROP COLUMN slowest"))
+        with later_columns(connection):
+            writer.write_conclusions(connection, [build_conclusion()], 0)
         tables.stale_hours.drop(connection)
     assert schema.migrate_store(engine) == ("0001", SCHEMA_VERSION)
     assert differences(engine) == []
@@ -125,13 +142,9 @@ def test_what_was_judged_before_partial_was_counted_has_none(url: str) -> None:
         config.attributes["connection"] = connection
         command.upgrade(config, "0006")
         fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
-        later = {"windows": "partial BIGINT", "rollups": "partial BIGINT", "node_windows": "slowest TEXT"}
-        for table, column in later.items():
-            connection.execute(text(f"ALTER TABLE {table} ADD COLUMN {column}"))
-        writer.write_conclusions(connection, [build_conclusion()], 0)
-        rollups.roll_up_hour(connection, "orders", START_US - START_US % rollups.HOUR_US)
-        for table, column in later.items():
-            connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column.split()[0]}"))
+        with later_columns(connection, ("rollups", "partial BIGINT")):
+            writer.write_conclusions(connection, [build_conclusion()], 0)
+            rollups.roll_up_hour(connection, "orders", START_US - START_US % rollups.HOUR_US)
     assert schema.migrate_store(engine) == ("0006", SCHEMA_VERSION)
     assert differences(engine) == []
     for by, told in (("windows", reader.read_report(engine)), ("hours", rollups.read_report(engine, "hour"))):
