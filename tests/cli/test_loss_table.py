@@ -21,7 +21,17 @@ TERMS = {"orders": WindowPolicy(150_000_000, 30_000_000, 3_600_000_000, 86_400_0
 
 def node(name: str, **figures: object) -> Json:
     """Return a node of the report: ten seen, nothing lost."""
-    zeroes = ("loss", "filtered", "rejected", "in_flight", "unobserved", "orphans", "duplicates_in", "duplicates_out")
+    zeroes = (
+        "loss",
+        "filtered",
+        "rejected",
+        "deferred",
+        "in_flight",
+        "unobserved",
+        "orphans",
+        "duplicates_in",
+        "duplicates_out",
+    )
     figures.setdefault("lost_ids", [])
     figures.setdefault("slowest", None)
     nulls = ("lag_in_us", "lag_out_us", "inside_us", "process_duration_p95_us")

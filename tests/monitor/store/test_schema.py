@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from alembic import command
@@ -18,6 +18,7 @@ from sqlalchemy import Column, Engine, MetaData, Table, insert, inspect, select,
 from hopwatch.alerts.events import AlertKind, Word, from_json, to_json
 from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.kernel.books import Book
+from hopwatch.monitor.kernel.deferrals import NO_WAITS, Waits
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import dialect, fencing, reader, rollups, schema, tables, writer
 from hopwatch.monitor.store.tables import SCHEMA_VERSION
@@ -46,6 +47,16 @@ def scripts() -> Config:
     config.set_main_option("script_location", "hopwatch.monitor.store:migrations")
     config.set_main_option("path_separator", "os")
     return config
+
+
+LATER_COLUMNS: Final = {
+    ("windows", "deferred"): "BIGINT",
+    ("windows", "waits_passed_us"): "BIGINT",
+    ("windows", "waits_next_us"): "BIGINT",
+    ("node_windows", "deferred"): "BIGINT",
+    ("node_windows", "slowest"): "TEXT",
+}
+"""Columns of windows that older versions have not, by table and name."""
 
 
 def set_version(engine: Engine, version: str) -> None:
@@ -85,11 +96,12 @@ def test_hours_of_an_older_store_are_rolled_up_from_its_windows(url: str) -> Non
         for table in (tables.stale_hours, tables.rollups):
             assert not dialect.has_table(connection, table)
         tables.stale_hours.create(connection)
-        connection.execute(text("ALTER TABLE windows ADD COLUMN partial BIGINT"))
-        connection.execute(text("ALTER TABLE node_windows ADD COLUMN slowest TEXT"))
+        later = {("windows", "partial"): "BIGINT", **LATER_COLUMNS}
+        for (name, column), kind in later.items():
+            connection.execute(text(f"ALTER TABLE {name} ADD COLUMN {column} {kind}"))
         writer.write_conclusions(connection, [build_conclusion()], 0)
-        connection.execute(text("ALTER TABLE windows DROP COLUMN partial"))
-        connection.execute(text("ALTER TABLE node_windows DROP COLUMN slowest"))
+        for name, column in later:
+            connection.execute(text(f"ALTER TABLE {name} DROP COLUMN {column}"))
         tables.stale_hours.drop(connection)
     assert schema.migrate_store(engine) == ("0001", SCHEMA_VERSION)
     assert differences(engine) == []
@@ -125,19 +137,23 @@ def test_what_was_judged_before_partial_was_counted_has_none(url: str) -> None:
         config.attributes["connection"] = connection
         command.upgrade(config, "0006")
         fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
-        later = {"windows": "partial BIGINT", "rollups": "partial BIGINT", "node_windows": "slowest TEXT"}
-        for table, column in later.items():
-            connection.execute(text(f"ALTER TABLE {table} ADD COLUMN {column}"))
+        later = {("windows", "partial"): "BIGINT", ("rollups", "partial"): "BIGINT", **LATER_COLUMNS}
+        for (table, column), kind in later.items():
+            connection.execute(text(f"ALTER TABLE {table} ADD COLUMN {column} {kind}"))
         writer.write_conclusions(connection, [build_conclusion()], 0)
         rollups.roll_up_hour(connection, "orders", START_US - START_US % rollups.HOUR_US)
-        for table, column in later.items():
-            connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column.split()[0]}"))
+        for table, column in later:
+            connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
     assert schema.migrate_store(engine) == ("0006", SCHEMA_VERSION)
     assert differences(engine) == []
     for by, told in (("windows", reader.read_report(engine)), ("hours", rollups.read_report(engine, "hour"))):
         assert [one["partial"] for one in told["streams"][0][by]] == [0]
     (window,) = reader.read_report(engine)["streams"][0]["windows"]
     assert [node["slowest"] for node in window["nodes"]] == [None, None]
+    assert [window["deferred"], *(node["deferred"] for node in window["nodes"])] == [0, 0, 0]
+    with schema.open_snapshot(engine) as connection:
+        (row,) = reader.read_live_windows(connection)
+    assert Waits(row["waits_passed_us"], row["waits_next_us"]) == NO_WAITS
 
 
 def test_what_was_set_aside_under_an_older_name_is_taken_along(url: str) -> None:
