@@ -201,7 +201,13 @@ def _run(  # noqa: PLR0913 - what a flag each says
     as_json: bool,
 ) -> None:
     """Run deliveries, or their retriers, until a stop is requested."""
-    from hopwatch.cli.delivery_builder import build_delivery, check_address, find_topics, select_deliveries
+    from hopwatch.cli.delivery_builder import (
+        build_delivery,
+        check_address,
+        describe_long_wait,
+        find_topics,
+        select_deliveries,
+    )
     from hopwatch.deliver.control_topic import ControlReader
     from hopwatch.deliver.runner import DeliveryRunner
     from hopwatch.probes.metrics.account import DELIVERY_OUTCOMES, Account, ComponentAccounts
@@ -220,6 +226,8 @@ def _run(  # noqa: PLR0913 - what a flag each says
         ]
         for name, said in wanted.items():
             _print_message(_announce(name, said, find_topics(said, name), is_retrier=is_retrier))
+            if told := describe_long_wait(chosen, name, said):
+                _print_message(told)
         brokers = sorted({said.place.brokers for said in wanted.values()})
         controls = [ControlReader(one, chosen.transport.access) for one in brokers]
         runner = DeliveryRunner(

@@ -18,11 +18,12 @@ from hopwatch.deliver.kafka_settlement import KafkaSettlementSink
 from hopwatch.deliver.kafka_source import DeliverySource
 from hopwatch.deliver.policy import BodyFormat, DeliveryPolicy, Order
 from hopwatch.deliver.retry_topics import DeliveryTopics, build_topics
-from hopwatch.deliver.stamper import DeliveryStamper
+from hopwatch.deliver.stamper import RETRIER_DELAY_S, DeliveryStamper
 from hopwatch.gate.retry import KafkaRetry
 from hopwatch.gate.transactions import TransactionalWriter
 from hopwatch.monitor.delivery_topics import DAY_MS, TopicNeed
 from hopwatch.monitor.errors import ConfigurationError, TransportError
+from hopwatch.monitor.texts.time_spans import format_duration
 from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.http.address_rules import refusal_reason
 from hopwatch.probes.metrics.account import Account
@@ -115,6 +116,18 @@ def build_policy(said: DeliverySettings) -> DeliveryPolicy:
         recoverable_statuses=frozenset(said.recoverable),
         signing_secrets=(secret,) if secret else (),
     )
+
+
+def describe_long_wait(chosen: Settings, name: str, said: DeliverySettings) -> str:
+    """Return a warning if a message that needs all retries outlasts the amendments of its window, else nothing."""
+    stream, policy = chosen.streams[said.stream], build_policy(said)
+    try_us = round((policy.local_time_limit_s + policy.timeout_s + RETRIER_DELAY_S) * 1e6)
+    waits_us = sum(tier.wait_us + try_us for tier in find_topics(said, name).tiers)
+    if waits_us <= stream.transit_us + stream.amend_for_us:
+        return ""
+    told = f"a message that needs all retries of {name} waits up to {format_duration(waits_us)}"
+    amended = f"windows of {said.stream} are amended for {format_duration(stream.amend_for_us)}"
+    return f"{told}, and {amended}: they would stay UNKNOWN: raise amend_for of [streams.{said.stream}]"
 
 
 def check_address(said: DeliverySettings, name: str) -> None:

@@ -190,5 +190,5 @@ def _fate_by_stamps(message: MessageKey, at_nodes: Mapping[str, tuple[int, str]]
         for node, says, reason in said:
             if says == _SAYS.index(stopped):
                 return Fate(message, _WORDS[says], node, reason)
-    node, says, _ = said[0]
-    return Fate(message, _WORDS[says], node)
+    node, says, reason = said[0]
+    return Fate(message, _WORDS[says], node, reason if says == _SAYS.index(Outcome.DEFERRED) else "")

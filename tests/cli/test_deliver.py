@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hopwatch.cli.delivery_builder import build_policy, find_needs, select_deliveries
+from hopwatch.cli.delivery_builder import build_policy, describe_long_wait, find_needs, select_deliveries
 from hopwatch.cli.main import main
 from hopwatch.deliver.policy import Order
 from hopwatch.monitor.settings import load
@@ -96,6 +96,17 @@ def test_a_policy_has_what_the_configuration_says(tmp_path: Path) -> None:
     assert (policy.signing_secrets, policy.headers) == ((KEY,), (("X-Team", "crimson"),))
     assert KEY not in policy.describe()
     assert "crimson" not in policy.describe()
+
+
+def test_retries_that_outlast_the_amendments_of_a_window_are_told(tmp_path: Path) -> None:
+    """The warning names both spans and the key to raise; without it messages that wait would leave windows UNKNOWN."""
+    chosen = load(configured(tmp_path), flags={}, environ={})
+    assert describe_long_wait(chosen, "billing", chosen.deliver["billing"]) == (
+        "a message that needs all retries of billing waits up to 70 min, and windows of orders are amended for 60 min:"
+        " they would stay UNKNOWN: raise amend_for of [streams.orders]"
+    )
+    short = load(configured(tmp_path, 'retry = ["30s", "5m"]'), flags={}, environ={})
+    assert describe_long_wait(short, "billing", short.deliver["billing"]) == ""
 
 
 def test_the_topics_of_a_delivery_follow_from_its_name(tmp_path: Path) -> None:

@@ -16,11 +16,12 @@ from hopwatch.probes.contract.batch import Batch, WireIdKind
 from hopwatch.probes.contract.id_texts import join_texts
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import NO_REASON
-from tests.support.spool import observation_batch, pack_lags
+from tests.support.spool import at_us, observation_batch, pack_lags
 from tests.support.workspace import Workspace, closing_batches
 
 Captured = pytest.CaptureFixture[str]
 TEXTS = ("order-1", "order-2", "order-3", "größe")
+UNTIL = pack_lags(at_us(10_000), at_us(10_000))
 START = "2026-01-01T00:00:00Z"
 
 
@@ -63,6 +64,16 @@ def test_each_id_has_what_became_of_it(watched: Workspace, capsys: Captured) -> 
     assert found["größe"] == [where | {"fate": "lost", "node": "b", "reason": ""}]
     assert found["nobody"] == []
     assert [one["fate"] for one in found[hashed]] == ["delivered"]
+
+
+def test_a_message_that_waits_is_deferred(workspace: Workspace, capsys: Captured) -> None:
+    """The node keeps it beyond all amendments, with a reason; one that was deferred and then left was delivered."""
+    kept = called(TEXTS[:2], "b", outcome=b"\3\3", reason=b"\0\0", reasons=("503",), lag_out_us=b"", until_us=UNTIL)
+    sent = called(TEXTS[:1], "b", seq=1)
+    workspace.watch(called(TEXTS[:2], "a"), kept, sent, *closing_batches(seq=2))
+    _, found = told(workspace, capsys, "order-1\norder-2\n")
+    fates_of = {name: [(one["fate"], one["reason"]) for one in ways] for name, ways in found.items()}
+    assert fates_of == {"order-1": [("delivered", "")], "order-2": [("deferred", "503")]}
 
 
 def test_people_read_a_line_an_id(watched: Workspace, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:

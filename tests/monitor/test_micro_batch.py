@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Engine
 
 from hopwatch.monitor import micro_batch
 from hopwatch.monitor.accounting.ledger import Ledger
+from hopwatch.monitor.kernel.deferrals import Waits
 from hopwatch.monitor.kernel.tally import NEVER_US
 from hopwatch.monitor.kernel.window import STRAGGLING_US
 from hopwatch.monitor.payloads import Claims, pack_tally
@@ -34,6 +35,7 @@ from tests.support.spool import (
     at_us,
     make_batch,
     observation_batch,
+    pack_lags,
     window_ms,
     write_segment,
 )
@@ -73,7 +75,9 @@ def rows_of(path: Path) -> list[Any]:
 
 
 def _tallied(stream: str, window_start_ms: int, claims: list[Claims]) -> SimpleNamespace:
-    tally = claim_reader.tally_claims(STREAM_CONFIGS[stream].pathway, claims, window_start_ms * 1_000 + WINDOW_US)
+    rules = STREAM_CONFIGS[stream]
+    end_us = window_start_ms * 1_000 + WINDOW_US
+    tally = claim_reader.tally_claims(rules.pathway, claims, end_us, terms=rules.terms)
     return SimpleNamespace(
         kind=TALLY_ROW,
         stream=stream,
@@ -209,6 +213,23 @@ def test_a_restored_ledger_is_the_ledger_that_was(engine: Engine, tmp_path: Path
         stream.run(paths)
         with engine.begin() as connection:
             assert micro_batch.restore_ledger(connection, STREAM_CONFIGS) == stream.ledger
+
+
+def test_what_waits_is_remembered(connection: Connection, tmp_path: Path) -> None:
+    """Until when a message is deferred stands in its record; the ledger has it again, and judges in its time."""
+    waits = {"outcome": b"\0\3", "until_us": pack_lags(0, at_us(1_000)), "lag_out_us": b""}
+    waiting = observation_batch([1, 2], "b", **waits)
+    path = write_segment(tmp_path / "s.seg", observation_batch([1, 2]), waiting, arrival_us=at_us(65))
+    ledger = Ledger(STREAM_CONFIGS)
+    judge(connection, ledger, path, at_us(400))
+    restored = micro_batch.restore_ledger(connection, STREAM_CONFIGS)
+    assert restored.live == ledger.live
+    assert restored.live["orders"][START_US].waits == Waits(0, at_us(1_000) - 150_000_000)
+    assert list(micro_batch.conclude_windows(connection, restored, {}, at_us(1_030) - 1)) == []
+    ((then,),) = micro_batch.conclude_windows(connection, restored, {}, at_us(1_030))
+    assert (then.result.in_flight, then.result.lost, then.result.deferred) == (0, 2, 1)
+    again = micro_batch.restore_ledger(connection, STREAM_CONFIGS)
+    assert again.live["orders"][START_US].waits == Waits(at_us(850), NEVER_US)
 
 
 @pytest.mark.parametrize("crash_after_store", [False, True])

@@ -12,6 +12,7 @@ from hopwatch import Probe
 from hopwatch.probes.contract.batch import BatchKind, Drop
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.errors import ProbeError
 from hopwatch.probes.recorder import MessageId
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation, observations
 from tests.support.drops import drops
@@ -96,6 +97,31 @@ def test_messages_that_end_here_say_so(probe: Probe, sink: MemorySink) -> None:
         (2, "x" * 64, None),
         (2, None, None),
     ]
+
+
+def test_messages_that_wait_say_until_when(probe: Probe, sink: MemorySink) -> None:
+    """Deferred stamps in and carries the moment, as event times are, and a reason; all in one batch with others."""
+    probe.deferred(1, EPOCH_US, EPOCH_US + 30_000_000, "503")
+    probe.deferred(2, EPOCH_US, datetime(2023, 11, 14, 23, 0, tzinfo=UTC))
+    probe.arrived(3, EPOCH_US)
+    probe.flush()
+    assert [(row.outcome, row.reason, row.until_us, row.in_us is None, row.out_us) for row in observations(sink)] == [
+        (3, "503", EPOCH_US + 30_000_000, False, None),
+        (3, None, 1_700_002_800_000_000, False, None),
+        (0, None, None, False, None),
+    ]
+
+
+@pytest.mark.parametrize("until", [None, "soon", -1, 2**63, datetime(2024, 1, 1)])  # noqa: DTZ001 - naive, hence bad
+def test_a_bad_moment_to_wait_until_is_counted(probe: Probe, sink: MemorySink, until: object) -> None:
+    """Nobody knows how long the message is in flight: it is told as a drop, so that it is no loss; strictly, raised."""
+    probe.deferred(1, EPOCH_US, until)  # type: ignore[arg-type]  # a host may pass anything
+    probe.flush()
+    assert drops(sink.records) == [Drop(MINUTE_MS, 1, "bad moment to wait until")]
+    strict = Probe("orders", "router", MemorySink(), strict=True, clock=ManualClock())
+    with pytest.raises(ProbeError, match="a message waits until a moment as event times are: an event time "):
+        strict.deferred(1, EPOCH_US, until)  # type: ignore[arg-type]  # a host may pass anything
+    strict.close()
 
 
 class Unspeakable:
