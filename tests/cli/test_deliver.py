@@ -102,8 +102,8 @@ def test_retries_that_outlast_the_amendments_of_a_window_are_told(tmp_path: Path
     """The warning names both spans and the key to raise; without it messages that wait would leave windows UNKNOWN."""
     chosen = load(configured(tmp_path), flags={}, environ={})
     assert describe_long_wait(chosen, "billing", chosen.deliver["billing"]) == (
-        "a message that needs all retries of billing waits up to 70.0 min, and windows of orders are amended for 60.0 min:"
-        " they would stay UNKNOWN: raise amend_for of [streams.orders]"
+        "a message that needs all retries of billing waits up to 70.0 min, and windows of orders are amended for"
+        " 60.0 min: they would stay UNKNOWN: raise amend_for of [streams.orders]"
     )
     short = load(configured(tmp_path, 'retry = ["30s", "5m"]'), flags={}, environ={})
     assert describe_long_wait(short, "billing", short.deliver["billing"]) == ""
