@@ -198,14 +198,16 @@ time.sleep({seconds})
 def test_while_a_thread_may_stamp_nothing_is_vouched_for_beyond_the_silence(
     tmp_path: Path, seconds: float, end: str
 ) -> None:
-    """There is no bye, and each message whose stamp was taken by the last complete moment is there."""
+    """There is no bye, and each message whose stamp was taken by the last complete moment is there, or a drop."""
     spool = tmp_path / "spool"
     done = run(spool, GOING_ON.format(seconds=seconds) + end)
     (batches,) = spooled(spool).values()
     assert BatchKind.BYE not in {batch.kind for batch in batches}
     through_us = max(batch.complete_through_us for batch in batches)
     stamped = [map(int, line.split()) for line in Path(f"{spool}.stamped").read_text().splitlines()]
-    assert {number for number, at_us in stamped if at_us <= through_us} <= set(numbers(batches))
+    missing = {number for number, at_us in stamped if at_us <= through_us} - set(numbers(batches))
+    # A thread that stamps without a pause can fill the queue: what is refused then is reported by number.
+    assert len(missing) <= sum(drop.count for batch in batches for drop in batch.drops)
     assert ("as threads are alive that may stamp (Thread-1 (work))" in done.stderr) == (not end)
 
 
