@@ -46,6 +46,7 @@ from hopwatch.monitor.errors import ConfigurationError, HopwatchError
 OBSERVATIONS: Final = 40_000_000
 DAYS: Final = 30
 MINUTES: Final = 60.0
+REPEATS: Final = 1
 MIN_OBSERVATIONS: Final = 400_000
 MAX_OBSERVATIONS: Final = 400_000_000
 FAILED_EXIT_CODE: Final = 1
@@ -82,6 +83,7 @@ class Request(NamedTuple):
     scorer: Path | None = None
     days: int = DAYS
     minutes: float = MINUTES
+    repeats: int = REPEATS
 
 
 Measurement = tuple[list[Any], RenderableType]
@@ -112,7 +114,7 @@ _MEASURES: Final[dict[Measure, Callable[[Request, Progress], Measurement]]] = {
         dashboard_tables.dashboard(lines),
     ),
     Measure.GATE: lambda of, tell: (lines := comparison.measure(of.scratch, tell), gate_tables.gate(lines)),
-    Measure.SCALE: lambda of, tell: (runs := scale.measure(of.scratch, tell), tables.scale(runs)),
+    Measure.SCALE: lambda of, tell: (runs := scale.measure(of.scratch, tell, of.repeats), tables.scale(runs)),
     Measure.SOAK: lambda of, tell: (lines := soak.measure(of.scratch, tell, of.minutes), tables.soak(lines)),
 }
 _BY_DEFAULT: Final = (Measure.SPEED, Measure.PROBES, Measure.LIVE)
@@ -141,6 +143,7 @@ def bench(  # noqa: PLR0913 - one a flag
     scorer: Annotated[Path | None, typer.Option(dir_okay=False, help="Of nab: the program that scores them.")] = None,
     days: Annotated[int, typer.Option(min=1, max=365, help="Of dashboard: how much its store holds.")] = DAYS,
     minutes: Annotated[float, typer.Option(min=1, max=10_000, help="Of soak: how long the monitor runs.")] = MINUTES,
+    repeats: Annotated[int, typer.Option(min=1, max=100, help="Of scale: runs of each policy.")] = REPEATS,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON value instead of tables.")] = False,
 ) -> None:
     """Measure the monitor beside its peers, on two cores, in one run; every result is checked."""
@@ -152,7 +155,9 @@ def bench(  # noqa: PLR0913 - one a flag
         console.stdout().print(str(on))
     with _folder(scratch) as folder, Steps(console.stderr()) as steps:
         for one in chosen:
-            measured, table = _MEASURES[one](Request(observations, folder, data, scorer, days, minutes), steps.tell)
+            measured, table = _MEASURES[one](
+                Request(observations, folder, data, scorer, days, minutes, repeats), steps.tell
+            )
             told[one.value] = [asdict(line) for line in measured]
             if not as_json:
                 console.stdout().print(table)

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -34,6 +35,10 @@ LOOK_S: Final = 1.0
 STOP_S: Final = 60.0
 RUN: Final = (sys.executable, "-m", "hopwatch", "scale")
 P95: Final = 0.95
+HELD_S: Final = 5.0
+"""A policy holds where p95 of lag stays within this at the end of the heavy traffic."""
+JUDGED_S: Final = 30.0
+"""End of the heavy traffic by which a policy is judged; before it the processes may still start."""
 
 
 class TrafficPhase(NamedTuple):
@@ -59,7 +64,11 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class ScalingRun:
-    """Run of one policy; ``waiting`` messages were still in the topic when it ended, and are not lost."""
+    """Run of one policy; ``waiting`` messages were still in the topic when it ended, and are not lost.
+
+    ``worst_p95_s`` is the worst p95 of lag of ten seconds at the end of the heavy traffic; None if nothing was
+    received then.
+    """
 
     policy: str
     target: float
@@ -70,7 +79,13 @@ class ScalingRun:
     lost: int
     most_processes: int
     last_processes: int
+    worst_p95_s: float | None
     curve: tuple[CurvePoint, ...]
+
+    @property
+    def has_held(self) -> bool:
+        """Return whether the policy held the lag, and lost nothing."""
+        return self.lost == 0 and self.worst_p95_s is not None and self.worst_p95_s <= HELD_S
 
 
 @dataclass(slots=True)
@@ -120,8 +135,8 @@ def moments(phases: Sequence[TrafficPhase]) -> Iterator[float]:
         begun_s += phase.seconds
 
 
-def measure(scratch: Path, tell: Progress) -> list[ScalingRun]:
-    """Return a run of each policy.
+def measure(scratch: Path, tell: Progress, repeats: int = 1) -> list[ScalingRun]:
+    """Return the runs of both policies in turns, so many of each.
 
     Raises:
         ServerError: the broker does not start, or the scaler has ended.
@@ -131,10 +146,11 @@ def measure(scratch: Path, tell: Progress) -> list[ScalingRun]:
         tell("a broker")
         kafka.start()
         runs = []
-        for policy, target in (("cpu", 0.7), ("lag", 40.0)):
-            tell(f"scaling by {policy}, {sum(phase.seconds for phase in PHASES):.0f} s of traffic")
-            flags = ("--every", "1s", "--down-window", "20s", "--down-rate", "1/10s")
-            runs.append(run_policy(kafka, scratch, policy, target, PHASES, flags))
+        flags = ("--every", "1s", "--down-window", "20s", "--down-rate", "1/10s")
+        for number, (policy, target) in product(range(1, repeats + 1), (("cpu", 0.7), ("lag", 40.0))):
+            seconds = sum(phase.seconds for phase in PHASES)
+            tell(f"scaling by {policy}, {number} of {repeats}, {seconds:.0f} s of traffic")
+            runs.append(run_policy(kafka, scratch / str(number), policy, target, PHASES, flags))
         return runs
     finally:
         kafka.stop()
@@ -148,7 +164,7 @@ def run_policy(  # noqa: PLR0913, PLR0917 - what a run is made of
     Raises:
         ServerError: the scaler has ended.
     """
-    topic, folder = f"scaled.{policy}", scratch / policy
+    topic, folder = f"scaled.{policy}.{scratch.name}", scratch / policy
     folder.mkdir(parents=True)
     kafka.create_topic(topic, PARTITIONS, {})
     backlog = GroupBacklog(KafkaPlace(kafka.bootstrap, topic), topic, KafkaAccess())
@@ -170,6 +186,7 @@ def run_policy(  # noqa: PLR0913, PLR0917 - what a run is made of
     received = read_received(folder)
     missing = traffic.acknowledged - received.keys()
     committed = read_committed(Consumer(common | {"group.id": topic}), topic)
+    curve = tuple(build_curve(traffic, looked, received))
     return ScalingRun(
         policy,
         target,
@@ -180,7 +197,8 @@ def run_policy(  # noqa: PLR0913, PLR0917 - what a run is made of
         sum(number // PARTITIONS < committed[number % PARTITIONS] for number in missing),
         max(processes for _, processes, _ in looked),
         looked[-1][1],
-        tuple(build_curve(traffic, looked, received)),
+        find_worst_p95(phases, curve),
+        curve,
     )
 
 
@@ -216,6 +234,14 @@ def build_curve(
         _, processes, backlog = min(looked, key=lambda one: abs(one[0] - end_s))
         p95_s = lags[int(P95 * (len(lags) - 1))] if lags else None
         yield CurvePoint(end_s, traffic.rate(end_s), processes, backlog, p95_s)
+
+
+def find_worst_p95(phases: Sequence[TrafficPhase], curve: Sequence[CurvePoint]) -> float | None:
+    """Return the worst p95 of lag at the end of the heaviest traffic, in s; None if nothing was received then."""
+    heaviest = max(range(len(phases)), key=lambda place: phases[place].per_s)
+    end_s = sum(phase.seconds for phase in phases[: heaviest + 1])
+    judged = [point.p95_s for point in curve if end_s - JUDGED_S < point.at_s <= end_s]
+    return max((p95_s for p95_s in judged if p95_s is not None), default=None)
 
 
 def _count_processes(log: Path) -> int:

@@ -134,17 +134,30 @@ def soak(lines: Sequence[Trend]) -> Table:
 
 
 def scale(runs: Sequence[ScalingRun]) -> Group:
-    """Return what became of the messages under each policy, and the curve of each, its bars to the same scale."""
+    """Return a row of each run, and the curve of the first run of each policy, their bars to the same scale."""
     table = new_table(
         "Scaling of a consumer that waits for 50 ms a message",
         ("policy",),
-        ("target", "sent", "received", "repeats", "waiting", "lost", "most processes", "at the end"),
+        (
+            "target",
+            "sent",
+            "received",
+            "repeats",
+            "waiting",
+            "lost",
+            "most processes",
+            "at the end",
+            "worst p95, s",
+            "held",
+        ),
     )
     for run in runs:
         counts = (run.sent, run.received, run.repeats, run.waiting, run.lost, run.most_processes, run.last_processes)
-        table.add_row(run.policy, f"{run.target:g}", *(f"{count:,}" for count in counts))
-    most = max((point.backlog for run in runs for point in run.curve), default=0)
-    return Group(table, *(_scaling_curve(run, most) for run in runs))
+        told = (*(f"{count:,}" for count in counts), format_number(run.worst_p95_s, 2), "yes" if run.has_held else "no")
+        table.add_row(run.policy, f"{run.target:g}", *told)
+    drawn = list({run.policy: run for run in reversed(runs)}.values())[::-1]
+    most = max((point.backlog for run in drawn for point in run.curve), default=0)
+    return Group(table, *(_scaling_curve(run, most) for run in drawn))
 
 
 def _scaling_curve(run: ScalingRun, most: int) -> Table:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from bench.scale import Traffic, TrafficPhase, build_curve, moments, read_received
+from bench.scale import CurvePoint, Traffic, TrafficPhase, build_curve, find_worst_p95, moments, read_received
 
 PHASES = (TrafficPhase(2, 10), TrafficPhase(1, 10))
 
@@ -40,3 +40,12 @@ def test_a_curve_has_the_state_at_the_end_and_the_lag_of_what_was_received() -> 
     assert (first.at_s, first.per_s, first.processes, first.backlog) == (10, 2, 2, 50)
     assert first.p95_s == pytest.approx(9.4)
     assert (second.at_s, second.per_s, second.processes, second.backlog, second.p95_s) == (20, 1, 3, 0, None)
+
+
+def test_a_policy_is_judged_by_the_end_of_the_heaviest_traffic() -> None:
+    """What came before the last 30 s of it, or behind it, does not count; without any lag there is no worst."""
+    phases = (TrafficPhase(1, 20), TrafficPhase(9, 60), TrafficPhase(1, 20))
+    lags_s = (1.0, 90.0, 80.0, 70.0, 60.0, 3.0, None, 4.0, 99.0, 98.0)
+    curve = [CurvePoint(10.0 * place, 9, 1, 0, lag_s) for place, lag_s in enumerate(lags_s, 1)]
+    assert find_worst_p95(phases, curve) == 4.0
+    assert find_worst_p95(phases, curve[:5]) is None

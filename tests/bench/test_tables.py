@@ -75,10 +75,12 @@ def test_an_outage_is_told_in_the_units_of_its_goals() -> None:
 def test_scaling_has_a_line_a_policy_and_a_curve_each() -> None:
     """The bars of both curves are to the same scale; a time in which nothing was received has no lag."""
     curve = CurvePoint(10, 55, 1, 400, None), CurvePoint(20, 55, 1, 800, 12.345)
-    runs = [ScalingRun("cpu", 0.7, 1_100, 300, 2, 800, 0, 1, 1, curve), ScalingRun("lag", 40, 9, 9, 0, 0, 0, 4, 2, ())]
-    totals, first, _ = tables.scale(runs).renderables
+    runs = [ScalingRun("cpu", 0.7, 1_100, 300, 2, 800, 0, 1, 1, 12.345, curve)]
+    runs += [ScalingRun("lag", 40, 9, 9, 0, 0, 0, 4, 2, 5.0, ())]
+    totals, first, _ = tables.scale(runs + runs).renderables
     assert isinstance(totals, Table)
     assert isinstance(first, Table)
-    assert cells(totals)["cpu"] == ["0.7", "1,100", "300", "2", "800", "0", "1", "1"]
+    assert cells(totals)["cpu"] == ["0.7", "1,100", "300", "2", "800", "0", "1", "1", "12.35", "no"]
+    assert cells(totals)["lag"] == ["40", "9", "9", "0", "0", "0", "4", "2", "5.00", "yes"]
     assert cells(first)["10"] == ["55", "1", "-", "400", "#" * 12]
     assert cells(first)["20"] == ["55", "1", "12.35", "800", "#" * 24]
