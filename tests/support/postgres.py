@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 
 from servers.postgres import Postgres
+
+DATABASES: Final = ("sqlite", "postgres")
+"""Databases that a store can be in, as parameters of a fixture."""
 
 
 @pytest.fixture(scope="session")

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
-
 import pytest
 from sqlalchemy import Engine
 
 from hopwatch.monitor.store import dialect, schema
 from servers.postgres import Postgres
-
-DATABASES: Final = ("sqlite", "postgres")
+from tests.support.postgres import DATABASES
 
 
 @pytest.fixture(params=DATABASES)

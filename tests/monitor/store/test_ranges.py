@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,12 +21,13 @@ from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.rollup import PathwayShape, roll_up
 from hopwatch.monitor.memo import Memo
 from hopwatch.monitor.results import RollUp, Status
-from hopwatch.monitor.store import fencing, ranges, reader, rollups, schema, writer
+from hopwatch.monitor.store import dialect, fencing, ranges, reader, rollups, schema, writer
 from hopwatch.monitor.store.range_cache import MAX_PIECES
 from hopwatch.monitor.store.range_plan import Ranges, plan_range
 from hopwatch.monitor.store.ranges import RangeQuery, RangeResult
 from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
 from hopwatch.probes.contract.limits import WINDOW_US
+from tests.support.postgres import DATABASES
 
 START_US = windows.START_US
 PATHS = {"orders": ("a", "b", "c")}
@@ -51,21 +54,58 @@ def write(engine: Engine, conclusions: list[Conclusion]) -> None:
         writer.write_conclusions(connection, conclusions, START_US)
 
 
-@pytest.fixture
-def dice() -> np.random.Generator:
+def build_dice() -> np.random.Generator:
     """Return chance that is the same each time."""
     return np.random.default_rng(7)
 
 
-@pytest.fixture
-def pool(dice: np.random.Generator) -> list[tdigest.Digest]:
+def build_pool(dice: np.random.Generator) -> list[tdigest.Digest]:
     """Return digests of few values, which merge exactly however they are parted."""
     return [tdigest.build(dice.integers(0, 100, size=20)) for _ in range(9)]
 
 
 @pytest.fixture
-def filled(engine: Engine, dice: np.random.Generator, pool: list[tdigest.Digest]) -> Engine:
-    """Return a store with a window every seven minutes; most of its hours are rolled up."""
+def dice() -> np.random.Generator:
+    """Return chance that is the same each time."""
+    return build_dice()
+
+
+@pytest.fixture
+def pool(dice: np.random.Generator) -> list[tdigest.Digest]:
+    """Return digests of few values."""
+    return build_pool(dice)
+
+
+@pytest.fixture(scope="module", params=DATABASES)
+def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """Yield a store with a window every seven minutes, most of its hours rolled up; the tests of this file read it."""
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path_factory.mktemp('filled')}/store.db"
+    else:
+        url = request.getfixturevalue("postgres_server").database()
+    engine = dialect.create_engine(url)
+    schema.prepare_store(engine)
+    fill(engine, dice := build_dice(), build_pool(dice))
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def own(filled: Engine, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """Yield a copy of the filled store, for a test that writes."""
+    filled.dispose()
+    name = str(filled.url.database)
+    if filled.dialect.name == "sqlite":
+        url = f"sqlite:///{shutil.copy(name, tmp_path)}"
+    else:
+        url = request.getfixturevalue("postgres_server").database(f'TEMPLATE "{name}"')
+    engine = dialect.create_engine(url)
+    yield engine
+    engine.dispose()
+
+
+def fill(engine: Engine, dice: np.random.Generator, pool: list[tdigest.Digest]) -> None:
+    """Write a window every seven minutes, and roll up most of their hours."""
     with engine.execution_options(writes=True).begin() as connection:
         fencing.register_batch(connection, "q", 0, RULES)
     starts_us = [START_US + number * WINDOW_US for number in range(0, HOURS * 60, 7) if number // 60 % 3 != 1]
@@ -76,7 +116,6 @@ def filled(engine: Engine, dice: np.random.Generator, pool: list[tdigest.Digest]
     with engine.execution_options(writes=True).begin() as connection:
         for hour in range(ROLLED):
             rollups.roll_up_hour(connection, "orders", START_US + hour * HOUR_US)
-    return engine
 
 
 def read(engine: Engine, where: RangeQuery, kept: Memo | None = None) -> RangeResult:
@@ -130,40 +169,40 @@ def test_steps_have_the_nodes_that_were_chosen(filled: Engine) -> None:
 
 
 def test_what_is_kept_is_given_up_when_a_window_is_amended(
-    filled: Engine, dice: np.random.Generator, pool: list[tdigest.Digest]
+    own: Engine, dice: np.random.Generator, pool: list[tdigest.Digest]
 ) -> None:
     """One that is live and one that was rolled up, at once and once it is rolled up again."""
     kept = Memo(MAX_PIECES)
     where = RangeQuery("orders", START_US, START_US + HOURS * HOUR_US, WINDOW_US)
     for minute in (27 * 60 + 6, 7):
-        read(filled, where, kept)
+        read(own, where, kept)
         start_us = START_US + minute * WINDOW_US
-        write(filled, [made(start_us, dice, pool, revision=1, status=Status.AMENDED)])
-        assert read(filled, where, kept).whole == the_slow_way(filled, where.from_us, where.to_us)
-    with filled.execution_options(writes=True).begin() as connection:
+        write(own, [made(start_us, dice, pool, revision=1, status=Status.AMENDED)])
+        assert read(own, where, kept).whole == the_slow_way(own, where.from_us, where.to_us)
+    with own.execution_options(writes=True).begin() as connection:
         rollups.roll_up_hour(connection, "orders", START_US)
-    assert read(filled, where, kept).whole == the_slow_way(filled, where.from_us, where.to_us)
+    assert read(own, where, kept).whole == the_slow_way(own, where.from_us, where.to_us)
 
 
 @pytest.mark.parametrize("step_us", [WINDOW_US, HOUR_US, DAY_US])
 def test_what_is_kept_is_given_up_when_only_a_node_says_something_else(
-    filled: Engine, dice: np.random.Generator, pool: list[tdigest.Digest], step_us: int
+    own: Engine, dice: np.random.Generator, pool: list[tdigest.Digest], step_us: int
 ) -> None:
     """The figures of the stream are as before, and so is the number of its windows; what is read is that of a node."""
     kept = Memo(MAX_PIECES)
     where = RangeQuery("orders", START_US, START_US + 2 * DAY_US, step_us)
-    before = read(filled, where, kept)
-    with schema.open_snapshot(filled) as connection:
+    before = read(own, where, kept)
+    with schema.open_snapshot(own) as connection:
         (part,) = reader.read_parts(connection, "orders", START_US, START_US + WINDOW_US)
     first, second, third = part.figures.nodes
     repeated = replace(second, duplicates_in=second.duplicates_in + 5)
     amended = made(START_US, dice, pool, revision=1, status=Status.AMENDED)
     said = replace(part.figures, revision=1, status=Status.AMENDED, nodes=(first, repeated, third))
-    write(filled, [amended._replace(result=said, tally=replace(amended.tally, lags=part.lags))])
-    with filled.execution_options(writes=True).begin() as connection:
+    write(own, [amended._replace(result=said, tally=replace(amended.tally, lags=part.lags))])
+    with own.execution_options(writes=True).begin() as connection:
         rollups.roll_up_hour(connection, "orders", START_US)
-    after = read(filled, where, kept)
-    assert after == read(filled, where)
+    after = read(own, where, kept)
+    assert after == read(own, where)
     assert before.whole is not None
     assert after.whole is not None
     assert after.whole.nodes[1].duplicates_in == before.whole.nodes[1].duplicates_in + 5
