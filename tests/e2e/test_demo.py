@@ -18,6 +18,7 @@ def _demo(folder: Path, *faults: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
+@pytest.mark.soak  # test_documented.py runs the demo of README by default
 def test_what_the_demo_injects_is_what_is_measured(tmp_path: Path) -> None:
     """Drops are named to the id, filters, refusals and copies counted; the last line says so, and the exit code."""
     ended = _demo(

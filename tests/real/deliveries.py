@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path as Folder
 from typing import Any, Final
 
@@ -123,10 +124,9 @@ group = "{topic}"
 
     def listed(self) -> Any:  # noqa: ANN401 - JSON
         """Return what ``hopwatch deliver list`` says of the delivery."""
-        asked = [*RUN, "list", "--config", str(self.config), "--json"]
-        out = subprocess.run(asked, cwd=ROOT, capture_output=True, check=False, timeout=PATIENCE_S)
-        assert out.returncode == 0, out.stderr
-        return orjson.loads(out.stdout)["deliveries"][0]
+        with redirect_stdout(io.StringIO()) as out:
+            assert main(["deliver", "list", "--config", str(self.config), "--json"]) == 0
+        return orjson.loads(out.getvalue())["deliveries"][0]
 
     def shared(self) -> list[list[int]]:
         """Return the partitions of each member of the group."""

@@ -60,6 +60,7 @@ def test_each_alert_goes_where_it_belongs(labels: dict[str, str], receiver: str)
     assert amtool("config", "routes", "test", f"--config.file={ROUTES}", *pairs).stdout.split() == [receiver]
 
 
+@pytest.mark.soak  # by default test_alertmanager.py and test_prometheus.py run the same two servers
 def test_what_the_demo_loses_is_one_page_that_names_the_node(services: Services) -> None:
     """By Hopwatch itself: Prometheus sees the loss as well, and tells Alertmanager of the monitor alone."""
     made = services.run("topic")
