@@ -43,7 +43,7 @@ def test_a_curve_has_the_state_at_the_end_and_the_lag_of_what_was_received() -> 
 
 
 def test_a_policy_is_judged_by_the_end_of_the_heaviest_traffic() -> None:
-    """What came before the last 30 s of it, or behind it, does not count; without any lag there is no worst."""
+    """Ten seconds outside its last 30 s do not count; without any lag there is no worst."""
     phases = (TrafficPhase(1, 20), TrafficPhase(9, 60), TrafficPhase(1, 20))
     lags_s = (1.0, 90.0, 80.0, 70.0, 60.0, 3.0, None, 4.0, 99.0, 98.0)
     curve = [CurvePoint(10.0 * place, 9, 1, 0, lag_s) for place, lag_s in enumerate(lags_s, 1)]
