@@ -34,6 +34,8 @@ from bench import (
     tables,
 )
 from bench.contestant import ContestantError
+from bench.delivery import comparison as delivery
+from bench.delivery import tables as delivery_tables
 from bench.gate import comparison
 from bench.gate import tables as gate_tables
 from bench.month import Month
@@ -69,6 +71,7 @@ class Measure(StrEnum):
     ALERTS = "alerts"
     DASHBOARD = "dashboard"
     GATE = "gate"
+    DELIVER = "deliver"
     SCALE = "scale"
     SOAK = "soak"
     ALL = "all"
@@ -114,6 +117,10 @@ _MEASURES: Final[dict[Measure, Callable[[Request, Progress], Measurement]]] = {
         dashboard_tables.dashboard(lines),
     ),
     Measure.GATE: lambda of, tell: (lines := comparison.measure(of.scratch, tell), gate_tables.gate(lines)),
+    Measure.DELIVER: lambda of, tell: (
+        lines := delivery.measure(of.scratch, tell),
+        delivery_tables.delivery(lines),
+    ),
     Measure.SCALE: lambda of, tell: (runs := scale.measure(of.scratch, tell, of.repeats), tables.scale(runs)),
     Measure.SOAK: lambda of, tell: (lines := soak.measure(of.scratch, tell, of.minutes), tables.soak(lines)),
 }

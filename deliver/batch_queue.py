@@ -15,7 +15,8 @@ class MessageInHand:
     """Message in hand, with the requests that carried it; ``taken_s`` is of a clock that never goes back."""
 
     __slots__ = (
-        *("first_sent_us", "has_key", "local_tries", "message", "reason", "size_bytes", "status", "taken_s", "tries"),
+        *("first_sent_us", "has_key", "held_bytes", "local_tries", "message", "reason", "size_bytes", "status"),
+        *("taken_s", "tries"),
     )
 
     def __init__(self, message: DeliveryMessage, taken_s: float) -> None:
@@ -24,15 +25,11 @@ class MessageInHand:
         self.tries, self.first_sent_us, self.local_tries = message.tries, message.first_sent_us, 0
         self.size_bytes = estimate_bytes(message)
         """Bytes in a body."""
+        self.held_bytes = self.size_bytes + len(message.key or b"") + _count_header_bytes(message)
+        """Bytes in hand: those in a body, the key and the headers."""
         self.status, self.reason = 0, ""
         self.has_key = False
         """Whether the next message of its key waits for it, as it has left the queue and is not settled."""
-
-    @property
-    def held_bytes(self) -> int:
-        """Bytes in hand: those in a body, the key and the headers."""
-        headers = sum(len(name) + len(value) for name, value in self.message.headers)
-        return self.size_bytes + len(self.message.key or b"") + headers
 
     def count_try(self, status: int, reason: str) -> None:
         """Count a request that carried the message, with the status and reason of its failure, if it failed."""
@@ -42,7 +39,15 @@ class MessageInHand:
 
     def build_message(self) -> DeliveryMessage:
         """Return the message with the requests that were made."""
-        return self.message._replace(tries=self.tries, first_sent_us=self.first_sent_us)
+        place, message_id, event_us, key, value, headers, _, _ = self.message
+        return DeliveryMessage(place, message_id, event_us, key, value, headers, self.tries, self.first_sent_us)
+
+
+def _count_header_bytes(message: DeliveryMessage) -> int:
+    size_bytes = 0
+    for name, value in message.headers:
+        size_bytes += len(name) + len(value)
+    return size_bytes
 
 
 class BatchQueue:

@@ -377,9 +377,7 @@ class DeliveryEngine:
         if self._is_foreign(held):
             return
         message, now_us = held.build_message(), self._now_us()
-        self._settlements.add_settlement(
-            Settlement(message, ending, now_us, status, reason, body, until_us=until_us, tier=tier)
-        )
+        self._settlements.add_settlement(Settlement(message, ending, now_us, status, reason, body, until_us, tier))
 
     def _forget_settled(self, settlements: Sequence[Settlement]) -> None:
         """Forget messages whose settlements are durable."""

@@ -35,6 +35,7 @@ MAX_REJECTED_BYTES: Final = 768 * 1024
 MAX_BODY_CHARS: Final = 500
 """Characters of the receiver's answer that are kept as a reason."""
 MAX_DETAIL_CHARS: Final = 300
+_NO_STATE: Final = RetryState()
 _read_json_id: Final = build_id_reader(IdFormat.AUTO)
 _read_header_time: Final = build_time_reader(TimeUnit.US)
 
@@ -76,32 +77,29 @@ class RecordParser:
         position = SourcePosition(message.topic() or "", message.partition() or 0, message.offset() or 0)
         headers: RecordHeaders = list(message.headers() or ())
         is_retry = self.topics.is_retry(position.topic)
-        state = parse_retry_headers(headers) if is_retry else RetryState()
-        recorded_us = read_recorded_us(message)
-        text = "/".join(map(str, position))
-        event_us, fault = recorded_us or now_us, ""
-        found_id: tuple[str, bytes] = text, TextId.from_text(text)
+        state = parse_retry_headers(headers) if is_retry else _NO_STATE
+        event_us, value, fault = read_recorded_us(message) or now_us, message.value(), ""
         try:
-            value = message.value()
             if value is None:
                 raise PoisonError("the record has no value, and there is nothing to send")  # noqa: TRY301 - one of three
-            found_id, event_us = self._read_identity(dict(headers), value, found_id, event_us)
+            found_id, event_us = self._read_identity(dict(headers), value, position, event_us)
         except PoisonError as error:
-            value, fault = message.value(), str(error)
+            found_id, fault = _build_place_id(position), str(error)
+        own = [one for one in headers if one[0] not in RETRY_HEADERS] if is_retry else headers
         delivered = DeliveryMessage(
             position,
             found_id[0],
             event_us,
             message.key(),
             value or b"",
-            tuple((name, _to_bytes(said)) for name, said in headers if not (is_retry and name in RETRY_HEADERS)),
+            tuple([(name, said if type(said) is bytes else _to_bytes(said)) for name, said in own]),
             state.tries,
             state.first_sent_us,
         )
         return HeldRecord(delivered, found_id[1], headers, state.until_us, fault)
 
     def _read_identity(
-        self, headers: dict[str, str | bytes], value: bytes, place_id: tuple[str, bytes], event_us: int
+        self, headers: dict[str, str | bytes], value: bytes, position: SourcePosition, event_us: int
     ) -> tuple[tuple[str, bytes], int]:
         """Return id and event time of a record; without headers its place and its own time stand for them.
 
@@ -116,9 +114,8 @@ class RecordParser:
             found_id = find_value(document, parse_path(self.id_path))
         if self.time_path:
             found_time, read_time = find_value(document, parse_path(self.time_path)), build_time_reader(self.unit)
-        identity = place_id
-        if found_id is not None or self.id_path:
-            identity = _read_id(found_id, self.id_path)
+        is_named = found_id is not None or bool(self.id_path)
+        identity = _read_id(found_id, self.id_path) if is_named else _build_place_id(position)
         if found_time is None and not self.time_path:
             return identity, event_us
         try:
@@ -126,6 +123,12 @@ class RecordParser:
         except ValueError as error:
             where = f"the value at {self.time_path}" if self.time_path else f"the header {TIME_HEADER}"
             raise PoisonError(f"{where}: {error!s:.{MAX_DETAIL_CHARS}}") from None
+
+
+def _build_place_id(position: SourcePosition) -> tuple[str, bytes]:
+    """Return the id of a message without one, which is its place, as text and as it is stamped."""
+    text = "/".join(map(str, position))
+    return text, TextId.from_text(text)
 
 
 def _read_id(found: object, path: str) -> tuple[str, bytes]:

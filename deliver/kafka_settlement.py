@@ -26,7 +26,6 @@ REBALANCE_S: Final = 0.1
 """Wait before a transaction that failed is tried again; a rebalance may be under way."""
 _NEVER: Final = Event()
 _OUTPUTS: Final = {
-    Ending.DELIVERED: Output.RECEIVER,
     Ending.REJECTED: Output.QUARANTINE,
     Ending.DEFERRED: Output.RETRY,
 }
@@ -79,15 +78,14 @@ class KafkaSettlementSink:
 
     def _settle(self, settlements: Sequence[Settlement]) -> None:
         settled = self._assignment.settle_records(settlements)
-        for one in settled:
-            # The receiver has acknowledged it, whoever settles it in the end.
-            if one.settlement.ending is Ending.DELIVERED:
-                self._stamper.stamp_settled(one)
+        # The receiver has acknowledged them, whoever settles them in the end.
+        self._stamper.stamp_delivered([one for one in settled if one.settlement.ending is Ending.DELIVERED])
         written = self._write(settled)
-        for one in written:
-            if one.settlement.ending is not Ending.DELIVERED:
-                self._stamper.stamp_settled(one)
+        kept = [one for one in written if one.settlement.ending is not Ending.DELIVERED]
+        for one in kept:
+            self._stamper.stamp_kept(one)
             self.account.emit(1, _OUTPUTS[one.settlement.ending])
+        self.account.emit(len(written) - len(kept), Output.RECEIVER)
         self.account.refuse(len(settled) - len(written), RefusalReason.INTERRUPTED)
 
     def _write(self, settled: Sequence[SettledRecord]) -> Sequence[SettledRecord]:

@@ -142,6 +142,8 @@ class DeliverySource:
             return []
         now_us = self._context.wall_us()
         found = [held for message in messages if (held := self._take_message(message, now_us)) is not None]
+        is_retry = self._parser.topics.is_retry
+        self._stamper.stamp_polled([held for held in found if not is_retry(held.message.position.topic)])
         self._poison += [held for held in found if held.fault]
         return [held for held in found if not held.fault]
 
@@ -168,8 +170,6 @@ class DeliverySource:
         if not self._assignment.take_record(held):
             return None
         self._account.receive(1)
-        if not self._parser.topics.is_retry(held.message.position.topic):
-            self._stamper.stamp_polled(held)
         return held
 
     def _hold_back(self, held: HeldRecord, until_us: int) -> None:

@@ -48,7 +48,8 @@ class DeliveryTopics(NamedTuple):
 
     def is_retry(self, topic: str) -> bool:
         """Return whether a topic is one of the retry topics."""
-        return any(tier.topic == topic for tier in self.tiers)
+        # The usual case first: each record is asked for.
+        return topic != self.source and any(tier.topic == topic for tier in self.tiers)
 
 
 class RetryState(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from hopwatch.deliver.assignment import SettledRecord
@@ -25,19 +26,23 @@ class DeliveryStamper:
         self._probe = probe
         self._longest_try_us = round((longest_try_s + RETRIER_DELAY_S) * 1e6)
 
-    def stamp_polled(self, held: HeldRecord) -> None:
-        """Stamp the arrival of a message, once: not when it comes back from a retry topic."""
-        self._probe.arrived(held.stamp_id, held.message.event_us)
+    def stamp_polled(self, polled: Sequence[HeldRecord]) -> None:
+        """Stamp the arrival of messages, once: not when they come back from a retry topic."""
+        if polled:
+            self._probe.arrived_many([held.stamp_id for held in polled], [held.message.event_us for held in polled])
 
-    def stamp_settled(self, settled: SettledRecord) -> None:
-        """Stamp how a message ended in this process."""
-        match settled.settlement.ending:
-            case Ending.DELIVERED:
-                self._probe.departed(settled.held.stamp_id, settled.held.message.event_us)
-            case Ending.REJECTED:
-                self._stamp_rejected(settled)
-            case Ending.DEFERRED:
-                self._stamp_deferred(settled)
+    def stamp_delivered(self, delivered: Sequence[SettledRecord]) -> None:
+        """Stamp the departure of messages."""
+        if delivered:
+            held = [one.held for one in delivered]
+            self._probe.departed_many([one.stamp_id for one in held], [one.message.event_us for one in held])
+
+    def stamp_kept(self, settled: SettledRecord) -> None:
+        """Stamp a message that was rejected or deferred."""
+        if settled.settlement.ending is Ending.REJECTED:
+            self._stamp_rejected(settled)
+        else:
+            self._stamp_deferred(settled)
 
     def close(self, *, bye: bool) -> None:
         """Send the remaining stamps, and the bye, which declares that the stamps of this instance are complete."""

@@ -61,7 +61,11 @@ class Cluster:
         """Return something."""
         return self
 
-    def stamp_settled(self, settled: SettledRecord) -> None:
+    def stamp_delivered(self, delivered: Sequence[SettledRecord]) -> None:
+        """Note them."""
+        self.stamped += [one.settlement.ending for one in delivered]
+
+    def stamp_kept(self, settled: SettledRecord) -> None:
         """Note it."""
         self.stamped.append(settled.settlement.ending)
 

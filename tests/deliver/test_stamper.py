@@ -26,10 +26,14 @@ def stamped(ending: Ending, *, is_polled: bool = True) -> tuple[list[Observation
     stamper = DeliveryStamper(Probe("orders", "deliver", sink, clock=clock, strict=True), 20.0)
     held = HeldRecord(MESSAGE, id_bytes("order-7"), [])
     if is_polled:
-        stamper.stamp_polled(held)
+        stamper.stamp_polled([held])
     clock.advance(1.0)
     settlement = Settlement(MESSAGE, ending, clock.us, reason="HTTP 404", until_us=UNTIL_US)
-    stamper.stamp_settled(SettledRecord(settlement, held, AssignedPartition(PartitionOffsets(7, ""), 8)))
+    settled = SettledRecord(settlement, held, AssignedPartition(PartitionOffsets(7, ""), 8))
+    if ending is Ending.DELIVERED:
+        stamper.stamp_delivered([settled])
+    else:
+        stamper.stamp_kept(settled)
     stamper.close(bye=True)
     return observations(sink), [decode(record) for record in sink.records]
 
