@@ -53,6 +53,8 @@ class AlertKind(StrEnum):
     PROBE_DROPS = "probe_drops"
     CLOCK_SKEW = "clock_skew"
     REJECTED = "rejected"
+    DEFERRED = "deferred"
+    DEFERRED_AGE = "deferred_age"
     SET_ASIDE = "set_aside"
     BURN_RATE = "burn_rate"
     HEARTBEAT = "heartbeat"
@@ -69,6 +71,7 @@ class Word(StrEnum):
     DROPPED = "dropped"
     SKEWED = "skewed"
     REJECTED = "rejected"
+    DEFERRED = "deferred"
     SET_ASIDE = "set aside"
     ALIVE = "alive"
 

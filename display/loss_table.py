@@ -66,7 +66,11 @@ def build_figures(one: StepResult) -> tuple[tuple[str, str], ...]:
     return (
         ("known", texts.format_count(one.known)),
         ("delivered", texts.format_count(one.delivered)),
-        *((name, texts.format_count(getattr(one, name))) for name in ("filtered", "rejected") if getattr(one, name)),
+        *(
+            (name, texts.format_count(getattr(one, name)))
+            for name in ("filtered", "rejected", "deferred")
+            if getattr(one, name)
+        ),
         *(_build_lost(one) if is_final(one) else _build_in_flight(one)),
         ("lag p95", texts.format_lag(one.lag_us.p95 if one.lag_us else None)),
     )
@@ -132,12 +136,6 @@ def _format_coverage(node: StepNode) -> LossCell:
     return LossCell(texts.format_ratio(node.coverage) if isinstance(node, NodeResult) else texts.NONE)
 
 
-def _format_deferred(node: StepNode) -> LossCell:
-    """Return the deferred messages of a window; ranges keep no count of them."""
-    deferred = node.deferred if isinstance(node, NodeResult) else 0
-    return LossCell(texts.format_count(deferred) if deferred else texts.NONE)
-
-
 _COUNT_ROWS: Final[tuple[tuple[str, Callable[[StepNode], LossCell]], ...]] = (
     ("count", lambda node: LossCell(texts.format_count(node.seen))),
     ("loss of node", _format_loss),
@@ -148,7 +146,7 @@ _COUNT_ROWS: Final[tuple[tuple[str, Callable[[StepNode], LossCell]], ...]] = (
     ("lost after", _format_part_of("lost_after")),
     ("filtered", _format_count_of("filtered")),
     ("rejected", _format_count_of("rejected")),
-    ("deferred", _format_deferred),
+    ("deferred", _format_count_of("deferred")),
     ("in flight", _format_count_of("in_flight")),
     ("unobserved", _format_count_of("unobserved")),
     ("orphans", _format_count_of("orphans")),

@@ -146,6 +146,7 @@ class NodeRollUp:
     lag_out_us: Quantiles | None
     inside_us: Quantiles | None
     process_duration_p95_us: int | None
+    deferred: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,7 @@ class RollUp:
     recovered: int
     lag_us: Quantiles | None
     nodes: tuple[NodeRollUp, ...]
+    deferred: int = 0
 
 
 def roll_up_to_json(rolled: RollUp) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from hopwatch.alerts.decision.rules import AlertRule, AlertStream
 from hopwatch.alerts.events import MAX_LOST_IDS, AlertKind
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import UNINFORMATIVE, NodeResult, Quantiles, Verdict, WindowResult
+from hopwatch.probes.contract.limits import WINDOW_US
 
 HEALTHY: Final = frozenset({Verdict.CLEAN, Verdict.IDLE})
 
@@ -26,6 +27,9 @@ def evaluate_rule(rule: AlertRule, stream: AlertStream, minute: WindowInput, pas
         burnt = burn_rate.evaluate_burn_rate(rule, stream, minute, past)
         if burnt is not None:
             yield burnt
+        return
+    if rule.kind is AlertKind.DEFERRED_AGE:
+        yield from _deferred_age(rule, stream, minute, past)
         return
     for reading in _BY_KIND[rule.kind](rule, stream, minute):
         if rule.is_for(minute.result.stream, reading.node):
@@ -168,6 +172,30 @@ def _rejected(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iter
             yield good_reading(node.node)
 
 
+def _deferred(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
+    del stream
+    threshold, is_unhurt = rule.thresholds[minute.result.stream], minute.result.verdict in HEALTHY
+    for node in minute.result.nodes:
+        if node.deferred > threshold * node.seen and node.seen >= rule.least:
+            yield bad_reading(node.node, node.deferred / node.seen, threshold, (node.deferred, node.seen))
+        # Books with a hole may hide deferrals.
+        elif is_unhurt or node.coverage == 1:
+            yield good_reading(node.node)
+
+
+def _deferred_age(rule: AlertRule, stream: AlertStream, minute: WindowInput, past: PastWindows) -> Iterator[Reading]:
+    """Yield the reading of the oldest message that waits at the end of a window, of those that can be judged again."""
+    threshold, start_us = rule.thresholds[minute.result.stream], minute.result.window_start_us
+    end_us = start_us + WINDOW_US
+    from_us = start_us - (stream.terms.amendable_until_us(start_us) - end_us)
+    waiting = past.sum_deferred(minute.result.stream, from_us, end_us)
+    age_us = 0 if waiting.oldest_us is None else end_us - waiting.oldest_us
+    if age_us > threshold:
+        yield bad_reading("", age_us, threshold, (waiting.count, waiting.count))
+    elif minute.result.verdict not in UNINFORMATIVE:
+        yield good_reading("")
+
+
 def _clock_skew(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
     del stream
     threshold = rule.thresholds[minute.result.stream]
@@ -207,4 +235,5 @@ _BY_KIND: Final[Mapping[AlertKind, Callable[[AlertRule, AlertStream, WindowInput
     AlertKind.PROBE_DROPS: _probe_drops,
     AlertKind.CLOCK_SKEW: _clock_skew,
     AlertKind.REJECTED: _rejected,
+    AlertKind.DEFERRED: _deferred,
 }

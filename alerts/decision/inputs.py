@@ -17,6 +17,13 @@ class ObjectiveCounts(NamedTuple):
     bad: int
 
 
+class DeferredMessages(NamedTuple):
+    """Messages that wait for a later try, and the start of the oldest window that has some; None without any."""
+
+    count: int = 0
+    oldest_us: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class SeriesOutlier:
     """Value of a series that the outlier detector did not expect.
@@ -54,6 +61,9 @@ class PastWindows(Protocol):
 
     def find_last_bad_us(self, stream: str, objective: str) -> int | None:
         """Return the start of the newest window in which a message was bad; none where there is none."""
+
+    def sum_deferred(self, stream: str, from_us: int, to_us: int) -> DeferredMessages:
+        """Return the messages that wait for a later try in the windows that start in ``[from_us, to_us)``."""
 
     def count_set_aside(self, from_us: int, to_us: int) -> int:
         """Return how many records set aside arrived in ``[from_us, to_us)``."""

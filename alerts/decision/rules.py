@@ -27,7 +27,8 @@ KIND_ORDER: Final = (
         AlertKind.UNKNOWN,
         AlertKind.BURN_RATE,
     ),
-    *(AlertKind.CLOCK_SKEW, AlertKind.REJECTED, AlertKind.OUTLIER, AlertKind.SET_ASIDE, AlertKind.HEARTBEAT),
+    *(AlertKind.CLOCK_SKEW, AlertKind.REJECTED, AlertKind.DEFERRED, AlertKind.DEFERRED_AGE),
+    *(AlertKind.OUTLIER, AlertKind.SET_ASIDE, AlertKind.HEARTBEAT),
 )
 """Of two rules about the same problem, the first names the place more exactly; that one notifies."""
 
@@ -92,6 +93,8 @@ class AlertRule:
                 return "loss" if self.objective is None or self.objective.target_us is None else "lag"
             case AlertKind.SILENT | AlertKind.PROBE_DROPS | AlertKind.UNKNOWN:
                 return "sight"
+            case AlertKind.DEFERRED | AlertKind.DEFERRED_AGE:
+                return "deferred"
             case _:
                 return str(self.kind)
 

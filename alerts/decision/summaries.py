@@ -22,6 +22,8 @@ _WORDS: Final = {
     AlertKind.PROBE_DROPS: (Word.DROPPED, Unit.RATIO),
     AlertKind.CLOCK_SKEW: (Word.SKEWED, Unit.RATIO),
     AlertKind.REJECTED: (Word.REJECTED, Unit.RATIO),
+    AlertKind.DEFERRED: (Word.DEFERRED, Unit.RATIO),
+    AlertKind.DEFERRED_AGE: (Word.DEFERRED, Unit.MICROSECONDS),
     AlertKind.SET_ASIDE: (Word.SET_ASIDE, Unit.RECORDS),
     AlertKind.BURN_RATE: (Word.LOST, Unit.BURN_RATE),
     AlertKind.HEARTBEAT: (Word.ALIVE, Unit.MINUTES),
@@ -41,6 +43,9 @@ _SENTENCES: Final = {
     AlertKind.PROBE_DROPS: "dropped: probes dropped {parts} observations ({ratio}) {where}, over {most}, since {since}",
     AlertKind.CLOCK_SKEW: "skewed: {parts} stamps ({ratio}) are earlier than their message {where}, since {since}",
     AlertKind.REJECTED: "rejected: {parts} messages ({ratio}) rejected as bad {where}, over {most}, since {since}",
+    AlertKind.DEFERRED: "deferred: {parts} messages ({ratio}) wait for a later try {where}, over {most}, since {since}",
+    AlertKind.DEFERRED_AGE: "deferred: the oldest message that waits for a later try {where} is {lag} old, over {target} "
+    "({records} wait), since {since}",
     AlertKind.SET_ASIDE: "set aside: {records} records of the transport could not be used, since {since}",
     AlertKind.BURN_RATE: "{word}: errors at {rate} {where}{worst} ({parts} messages), since {since}",
     AlertKind.HEARTBEAT: "alive: the monitor has judged up to {newest}",

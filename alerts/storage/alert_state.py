@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Table, bindparam, delete, func, select
 from hopwatch.alerts.decision.episode import BEGINNING_US, AlertSeries, AlertState
 from hopwatch.alerts.decision.evaluation import AlertSnapshot
 from hopwatch.alerts.decision.incidents import Incident
-from hopwatch.alerts.decision.inputs import ObjectiveCounts
+from hopwatch.alerts.decision.inputs import DeferredMessages, ObjectiveCounts
 from hopwatch.alerts.events import to_json
 from hopwatch.alerts.storage import state_json
 from hopwatch.monitor.store import dialect, tables, writer
@@ -78,6 +78,15 @@ _SUMS: Final = select(func.sum(_minutes.total), func.sum(_minutes.bad)).where(
 )
 
 
+_windows = tables.windows.c
+_DEFERRED: Final = select(func.sum(_windows.deferred), func.min(_windows.window_start_us)).where(
+    _windows.stream == bindparam("stream"),
+    _windows.window_start_us >= bindparam("from_us"),
+    _windows.window_start_us < bindparam("to_us"),
+    _windows.deferred > 0,
+)
+
+
 class StoredPastWindows:
     """Queries about other windows in the store; see :class:`alerts.decision.inputs.PastWindows`."""
 
@@ -102,6 +111,12 @@ class StoredPastWindows:
             rows = self._connection.execute(select(*key, newest).where(column.bad > 0).group_by(*key))
             self._last_bad_us = {(row.stream, row.objective): row.newest for row in rows}
         return self._last_bad_us.get((stream, objective))
+
+    def sum_deferred(self, stream: str, from_us: int, to_us: int) -> DeferredMessages:
+        """Return the messages that wait for a later try in the windows that start in ``[from_us, to_us)``."""
+        parameters = {"stream": stream, "from_us": from_us, "to_us": to_us}
+        count, oldest_us = self._connection.execute(_DEFERRED, parameters).one()
+        return DeferredMessages(int(count or 0), oldest_us)
 
     def count_set_aside(self, from_us: int, to_us: int) -> int:
         """Return how many records set aside arrived in ``[from_us, to_us)``."""

@@ -43,6 +43,8 @@ STOPPED_COLUMNS: Final = (
     ("Rejected of seen", "hw-number"),
     ("Filtered", "hw-number"),
     ("Filtered of seen", "hw-number"),
+    ("Deferred", "hw-number"),
+    ("Deferred of seen", "hw-number"),
 )
 HOLE_COLUMNS: Final = (
     ("Partition", "hw-name"),
@@ -76,9 +78,9 @@ def draw_page(context: PageContext, standing: StreamsOverview) -> None:
 def _draw_stopped(context: PageContext, found: Quality, shown: DisplayRange) -> None:
     with st.container(border=True):
         step = STEP_WORDS[shown.step_us]
-        note = f"Messages that ended at a node, on purpose or as bad, in final windows by the {step}: "
+        note = f"Messages that ended at a node, on purpose or as bad, or wait there, in final windows by the {step}: "
         note += filters.format_range(context, shown)
-        head = markup.title("Rejected and filtered", note)
+        head = markup.title("Rejected, filtered and deferred", note)
         rows = [
             (
                 filters.link_node_and_stream(context, row.stream, row.node),
@@ -87,10 +89,12 @@ def _draw_stopped(context: PageContext, found: Quality, shown: DisplayRange) -> 
                 markup.emphasis(row.rejected_share, is_bad=row.is_bad),
                 markup.escape_html(row.filtered),
                 markup.escape_html(row.filtered_share),
+                markup.escape_html(row.deferred),
+                markup.escape_html(row.deferred_share),
             )
             for row in quality.build_stopped_rows(found)
         ]
-        table = markup.table(STOPPED_COLUMNS, rows, "hw-signs", "Messages rejected and filtered at each node")
+        table = markup.table(STOPPED_COLUMNS, rows, "hw-signs", "Messages rejected, filtered and deferred at each node")
         told = (
             quality.format_node_counts(found)
             if found.node_count

@@ -30,7 +30,7 @@ def render_steps(stretch: StreamRange) -> str:
     """Return a row a window, hour or day, each with what it was judged and why."""
     first = stretch.steps[0] if stretch.steps else None
     is_rolled = isinstance(first, RollUp)
-    counts = ("known", "delivered", "filtered", "rejected", "lost", "partial", "in flight", "recovered")
+    counts = ("known", "delivered", "filtered", "rejected", "lost", "partial", "in flight", "deferred", "recovered")
     ends = (("missing", _NUMBER), ("lag p95", _NUMBER))
     more = (("windows", _NUMBER), ("by verdict", "")) if is_rolled else (("life", _NARROW), ("why", ""))
     head = (("start", _NARROW), ("seen as", _NARROW), *((name, _NUMBER) for name in counts), *ends, *more)

@@ -91,6 +91,8 @@ def _build_notes(one: WindowResult) -> tuple[tuple[str, str], ...]:
         )
     if one.partial:
         told.append(("partial", loss.format_partial(one)))
+    if one.deferred:
+        told.append(("deferred", f"{texts.format_count(one.deferred)} kept by a node for a later try"))
     if one.recovered:
         told.append(("late", f"{texts.format_count(one.recovered)} recovered: counted as lost before they came"))
     dropped = sum(node.dropped for node in one.nodes)

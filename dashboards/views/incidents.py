@@ -37,6 +37,8 @@ _AFFECTED_UNITS: Final = {
     AlertKind.PROBE_DROPS: "observations",
     AlertKind.CLOCK_SKEW: "stamps",
     AlertKind.REJECTED: "messages",
+    AlertKind.DEFERRED: "messages",
+    AlertKind.DEFERRED_AGE: "messages",
     AlertKind.SET_ASIDE: "records",
     AlertKind.BURN_RATE: "messages",
 }

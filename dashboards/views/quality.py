@@ -78,7 +78,7 @@ class NameRow:
 
 @dataclass(frozen=True, slots=True)
 class StoppedRow:
-    """A node: how many messages it saw, and how many ended there."""
+    """A node: how many messages it saw, how many ended there, and how many wait there for a later try."""
 
     stream: str
     node: str
@@ -87,6 +87,8 @@ class StoppedRow:
     rejected_share: str
     filtered: str
     filtered_share: str
+    deferred: str
+    deferred_share: str
     is_bad: bool
 
 
@@ -126,7 +128,7 @@ def build_name_rows(quality: Quality, now_us: int, zone: tzinfo) -> tuple[NameRo
 
 
 def build_stopped_rows(quality: Quality) -> tuple[StoppedRow, ...]:
-    """Return the nodes that stopped messages, the most rejected first, in per cent of what each saw."""
+    """Return the nodes that stopped or kept messages, the most rejected first, in per cent of what each saw."""
     return tuple(_build_stopped_row(one) for one in quality.stopped)
 
 
@@ -144,11 +146,11 @@ def build_hole_rows(quality: Quality, zone: tzinfo) -> tuple[HoleRow, ...]:
 
 
 def format_node_counts(quality: Quality) -> str:
-    """Return how many nodes stopped messages and how many did not, in a line."""
+    """Return how many nodes stopped or kept messages and how many did not, in a line."""
     others = quality.node_count - quality.stopped_count
     left_out = quality.stopped_count - len(quality.stopped)
-    more = f" {left_out:,} more that stopped fewer are not shown." if left_out else ""
-    return f"{_count_nodes(quality.stopped_count)} stopped messages, {others:,} did not.{more}"
+    more = f" {left_out:,} more that stopped or kept fewer are not shown." if left_out else ""
+    return f"{_count_nodes(quality.stopped_count)} stopped or kept messages, {others:,} did not.{more}"
 
 
 def _count_nodes(count: int) -> str:
@@ -190,5 +192,7 @@ def _build_stopped_row(one: StoppedMessages) -> StoppedRow:
         texts.format_percent(one.rejected, one.seen),
         texts.format_count(one.filtered),
         texts.format_percent(one.filtered, one.seen),
+        texts.format_count(one.deferred),
+        texts.format_percent(one.deferred, one.seen),
         one.rejected > 0,
     )

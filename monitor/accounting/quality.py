@@ -20,13 +20,17 @@ class SetAsideReason:
 
 @dataclass(frozen=True, slots=True)
 class StoppedMessages:
-    """Messages at one node: distinct ids, summed over the final windows of a range."""
+    """Messages at one node: distinct ids, summed over the final windows of a range.
+
+    ``deferred`` wait there for a later try now, and are not among those that ended.
+    """
 
     stream: str
     node: str
     seen: int
     filtered: int
     rejected: int
+    deferred: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,12 @@ from hopwatch.monitor.results import NodeRollUp, RollUp, Verdict, WindowResult
 
 COUNTS: Final = (
     *("known", "delivered", "filtered", "rejected", "lost", "partial", "lost_lower"),
-    *("in_flight", "recovered"),
+    *("in_flight", "recovered", "deferred"),
 )
 NODE_COUNTS: Final = (
     *("expected", "seen", "arrived", "departed", "filtered", "rejected"),
     *("lost_in_transit", "lost_inside", "lost_after", "loss", "loss_lower"),
-    *("in_flight", "unobserved", "orphans", "duplicates_in", "duplicates_out", "lag_negative", "dropped"),
+    *("in_flight", "unobserved", "orphans", "duplicates_in", "duplicates_out", "lag_negative", "dropped", "deferred"),
 )
 _LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")
 

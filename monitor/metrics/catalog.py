@@ -57,6 +57,12 @@ NODE_COVERAGE: Final = _gauge(
     STREAM,
     NODE,
 )
+NODE_DEFERRED: Final = _gauge(
+    "hopwatch_node_deferred_messages",
+    "Messages of the newest final window that a node keeps for a later try.",
+    STREAM,
+    NODE,
+)
 NODE_MESSAGES: Final = _counter(
     "hopwatch_node_messages_total", f"Messages expected or seen at a node. {_OF_WINDOWS}", STREAM, NODE
 )
@@ -115,6 +121,11 @@ NEWEST: Final = _gauge(
 IN_FLIGHT: Final = _gauge(
     "hopwatch_in_flight_messages",
     "Messages of the newest final window that are not judged yet, because they were first seen late.",
+    STREAM,
+)
+DEFERRED: Final = _gauge(
+    "hopwatch_deferred_messages",
+    "Messages of the newest final window that some node keeps for a later try: in flight, and no loss, while they wait.",
     STREAM,
 )
 PARTIAL: Final = _gauge(
@@ -224,6 +235,7 @@ NODE_METRICS: Final = (
     NODE_LAG,
     NODE_LOSS,
     NODE_COVERAGE,
+    NODE_DEFERRED,
     NODE_MESSAGES,
     NODE_LOST,
     NODE_DUPLICATES,
@@ -237,6 +249,7 @@ STREAM_METRICS: Final = (
     VERDICTS,
     NEWEST,
     IN_FLIGHT,
+    DEFERRED,
     PARTIAL,
     MESSAGES,
     JUDGED,

@@ -59,6 +59,7 @@ def _stream_samples(known: MetricsSnapshot, recent: Mapping[str, WindowResult]) 
         yield from _bound_samples(catalog.LOSS, (OTHER,), [*map(_loss_bounds, windows)])
         if windows:
             yield Sample(catalog.IN_FLIGHT, (OTHER,), sum(result.in_flight for result in windows))
+            yield Sample(catalog.DEFERRED, (OTHER,), sum(result.deferred for result in windows))
             yield Sample(catalog.PARTIAL, (OTHER,), sum(result.partial for result in windows))
 
 
@@ -68,6 +69,7 @@ def _window_samples(stream: str, result: WindowResult) -> Iterator[Sample]:
     for verdict in Verdict:
         yield Sample(catalog.VERDICTS, (stream, verdict.value), int(result.verdict is verdict))
     yield Sample(catalog.IN_FLIGHT, (stream,), result.in_flight)
+    yield Sample(catalog.DEFERRED, (stream,), result.deferred)
     yield Sample(catalog.PARTIAL, (stream,), result.partial)
 
 
@@ -106,6 +108,7 @@ def _node_samples(place: tuple[str, str], result: NodeResult) -> Iterator[Sample
     )
     if result.coverage is not None:
         yield Sample(catalog.NODE_COVERAGE, place, result.coverage)
+    yield Sample(catalog.NODE_DEFERRED, place, result.deferred)
 
 
 def _folded_node_samples(nodes: Sequence[NodeResult], totals: Sequence[int]) -> Iterator[Sample]:
@@ -114,6 +117,8 @@ def _folded_node_samples(nodes: Sequence[NodeResult], totals: Sequence[int]) -> 
         yield Sample(column.metric, (OTHER, OTHER, *column.labels), total)
     bounds = [(node.loss_lower, node.loss_upper, node.expected_or_seen) for node in nodes]
     yield from _bound_samples(catalog.NODE_LOSS, (OTHER, OTHER), bounds)
+    if nodes:
+        yield Sample(catalog.NODE_DEFERRED, (OTHER, OTHER), sum(node.deferred for node in nodes))
 
 
 def _lag_samples(metric: Metric, place: tuple[str, ...], lag: Quantiles | None) -> Iterator[Sample]:

@@ -177,6 +177,25 @@ class RejectedRule(StreamRule):
     nodes: Names = ()
 
 
+class DeferredRule(StreamRule):
+    """Ratio of messages that a node keeps for a later try."""
+
+    kind: Literal["deferred"] = "deferred"
+    severity: Severity = "ticket"
+    for_us: Duration = Field(5 * MINUTE_US, alias="for")
+    threshold: Ratio = 0.05
+    least_messages: PositiveInt = 1
+    nodes: Names = ()
+
+
+class DeferredAgeRule(StreamRule):
+    """Age of the oldest message of a stream that waits for a later try."""
+
+    kind: Literal["deferred_age"] = "deferred_age"
+    severity: Severity = "ticket"
+    threshold_us: PositiveDuration = Field(30 * MINUTE_US, alias="threshold")
+
+
 class ClockSkewRule(StreamRule):
     """Ratio of stamps that are earlier than the message itself."""
 
@@ -262,6 +281,8 @@ AnyRule = (
     | OutlierRule
     | ProbeDropsRule
     | RejectedRule
+    | DeferredRule
+    | DeferredAgeRule
     | ClockSkewRule
     | SetAsideRule
     | BurnRateRule

@@ -18,7 +18,7 @@ from hopwatch.probes.contract.limits import MONITOR_STREAM
 _set_aside, _holes = tables.set_aside.c, tables.holes.c
 _windows, _nodes = tables.windows.c, tables.node_windows.c
 _hours, _of_hours, _stale = tables.rollups.c, tables.node_rollups.c, tables.stale_hours.c
-_SUMMED: Final = ("seen", "filtered", "rejected")
+_SUMMED: Final = ("seen", "filtered", "rejected", "deferred")
 
 StopCounts = Counter[tuple[str, str, str]]
 """Sums by stream, node and field."""
@@ -35,8 +35,8 @@ def read_quality(
     aged = select(tables.holes).where(meets).order_by(_holes.before_us.desc(), _holes.place, _holes.first_offset)
     records = select(tables.set_aside).where(*_arrived_between(from_us, to_us))
     records = records.order_by(_set_aside.arrival_us.desc(), _set_aside.path, _set_aside.position)
-    stopping = [one for one in summed if one.rejected or one.filtered]
-    stopping.sort(key=lambda one: (-one.rejected, -one.filtered, one.stream, one.node))
+    stopping = [one for one in summed if one.rejected or one.filtered or one.deferred]
+    stopping.sort(key=lambda one: (-one.rejected, -one.filtered, -one.deferred, one.stream, one.node))
     return Quality(
         _count_reasons(connection, from_us, to_us),
         undeclared_names.read_undeclared(connection, from_us),
@@ -50,7 +50,7 @@ def read_quality(
 
 
 def sum_stopped(connection: Connection, stream: str, from_us: int, to_us: int, step_us: int) -> list[StoppedMessages]:
-    """Sum seen, filtered and rejected messages of final windows in ``[from_us, to_us)``, by node."""
+    """Sum seen, filtered, rejected and deferred messages of final windows in ``[from_us, to_us)``, by node."""
     sums: StopCounts = Counter()
     if step_us < HOUR_US:
         _add_rows(connection, sums, _sum_windows(stream, from_us, to_us))
@@ -61,7 +61,7 @@ def sum_stopped(connection: Connection, stream: str, from_us: int, to_us: int, s
             _add_rows(connection, sums, _sum_windows(name, start_us, start_us + HOUR_US))
     nodes = dict.fromkeys((of_stream, node) for of_stream, node, _ in sums)
     found = (StoppedMessages(*one, *(sums[*one, what] for what in _SUMMED)) for one in nodes)
-    return [one for one in found if one.seen or one.filtered or one.rejected]
+    return [one for one in found if one.seen or one.filtered or one.rejected or one.deferred]
 
 
 def _count_reasons(connection: Connection, from_us: int, to_us: int) -> tuple[SetAsideReason, ...]:

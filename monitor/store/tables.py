@@ -27,7 +27,7 @@ from hopwatch.monitor.kernel.books import InstanceCounts
 from hopwatch.monitor.kernel.tally import NEVER_US
 from hopwatch.monitor.results import Quantiles
 
-SCHEMA_VERSION: Final = "0013"
+SCHEMA_VERSION: Final = "0014"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILE_FIELDS: Final = tuple(field.name for field in fields(Quantiles))
@@ -302,6 +302,7 @@ rollups: Final = Table(
         server_default="0",
         comment="Equal ones stand for equal figures and digests of all nodes",
     ),
+    _deferred(),
     comment="Hours and days; frozen is what has lost its windows to a prune",
 )
 
@@ -311,6 +312,7 @@ node_rollups: Final = Table(
     *_span_key(),
     *_node_counts(),
     *_node_lags(),
+    _deferred(),
 )
 
 stale_hours: Final = Table(

@@ -43,6 +43,8 @@ def test_without_a_configuration_there_is_a_rule_of_every_kind() -> None:
         ("probe_drops", 0.01, 5, 5),
         ("clock_skew", 0.01, 5, 5),
         ("rejected", 0.05, 5, 5),
+        ("deferred", 0.05, 5, 5),
+        ("deferred_age", 1_800_000_000.0, 1, 5),
     ],
 )
 def test_defaults(name: str, threshold: float, for_windows: int, keep_windows: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hopwatch.alerts.decision.inputs import ObjectiveCounts, SeriesOutlier, WindowInput
+from hopwatch.alerts.decision.inputs import DeferredMessages, ObjectiveCounts, SeriesOutlier, WindowInput
 from hopwatch.monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult
 from hopwatch.probes.contract.limits import WINDOW_US
 
@@ -90,10 +90,12 @@ class Memory:
     last_us: dict[str, int] = field(default_factory=dict)
     bad_us: dict[tuple[str, str], set[int]] = field(default_factory=dict)
     """Of each stream and objective, the starts of the windows that were counted with a bad message."""
+    deferred: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def count(self, minute: WindowInput) -> None:
         """Count a window into the objective of loss, anew if it was counted before."""
         result = minute.result
+        self.deferred[result.stream, result.window_start_us] = result.deferred
         says_nothing = result.verdict in {Verdict.UNKNOWN, Verdict.SILENT}
         counts = None if says_nothing else ObjectiveCounts(result.known, result.lost_lower)
         self.put(result.stream, "loss", result.window_start_us, counts)
@@ -117,6 +119,12 @@ class Memory:
     def find_last_bad_us(self, stream: str, objective: str) -> int | None:
         """Return the start of the newest window in which a message was bad."""
         return max(self.bad_us.get((stream, objective), ()), default=None)
+
+    def sum_deferred(self, stream: str, from_us: int, to_us: int) -> DeferredMessages:
+        """Return the messages that wait in a range, and its oldest window that has some."""
+        waiting = {us: count for (name, us), count in self.deferred.items() if name == stream and count}
+        found = {us: count for us, count in waiting.items() if from_us <= us < to_us}
+        return DeferredMessages(sum(found.values()), min(found, default=None))
 
     def count_set_aside(self, from_us: int, to_us: int) -> int:
         """Return how many records arrived in a range that could not be read."""

@@ -107,6 +107,7 @@ KINDS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "end_to_end_lag": ('threshold = "1s"', {"lag_us": lag(2 * SECOND_US)}),
     "probe_drops": ("", {"nodes": {"b": {"dropped": 900}}}),
     "rejected": ("", {"nodes": {"b": {"rejected": 900}}}),
+    "deferred": ("", {"nodes": {"b": {"deferred": 900}}}),
 }
 
 
@@ -119,6 +120,32 @@ def test_alerts_of_other_kinds_say_it_too(kind: str, more: str, bad: dict[str, A
     (alert,) = play.told(f"{kind}/page/orders").alerts
     assert (alert.observed, alert.affected) == (0, 0)
     assert "was amended, and is UNKNOWN now" in alert.summary
+
+
+def test_what_was_deferred_and_is_delivered_ends_its_alerts() -> None:
+    """A receiver that is away for forty minutes makes one alert of deferrals and none of loss, which ends with it."""
+    waiting: dict[str, Any] = {"nodes": {"b": {"deferred": 900, "in_flight": 900}}, "deferred": 900, "in_flight": 900}
+    play = Play(build_rules()).push(0, 9).push(10, 49, **waiting).push(50, 70)
+    for minute in range(10, 50):
+        play.amend(52, minute)
+    play.want(15, 15.1, FIRING, "deferred/ticket/orders").want(52, 52.1, RESOLVED, "deferred/ticket/orders").run(72)
+    assert play.told("deferred/ticket/orders").alerts[0].summary == (
+        "deferred: 900 of 1,000 messages (90.0%) wait for a later try at b of orders, over 5.00%, "
+        f"since {format_iso(at(10))}"
+    )
+
+
+def test_few_messages_that_wait_for_long_are_told_by_their_age() -> None:
+    """One message of a window that waits for over half an hour is told of once, and its delivery ends that."""
+    key = "deferred_age/ticket/orders"
+    waiting: dict[str, Any] = {"nodes": {"b": {"deferred": 1}}, "deferred": 1}
+    play = Play(build_rules()).push(0, 9).push(10, **waiting).push(11, 60).amend(45, 10)
+    play.want(41, 41.1, FIRING, key).want(49, 49.1, RESOLVED, key).run(62)
+    first = next(one for _, one in play.said if one.key == key)
+    assert first.alerts[0].summary == (
+        "deferred: the oldest message that waits for a later try in orders is 31.0 min old, over 30.0 min (1 wait), "
+        f"since {format_iso(at(40))}"
+    )
 
 
 @given(

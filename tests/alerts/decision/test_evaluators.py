@@ -15,9 +15,10 @@ from hopwatch.alerts.decision.rules import AlertRules, Objective
 from hopwatch.alerts.events import AlertKind
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.tally import NodeLags
+from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.results import Verdict
 from tests.support.alert_scenario import build_rules
-from tests.support.windows import START_US, Memory, lag, node, window, window_input
+from tests.support.windows import START_US, Memory, at, lag, node, window, window_input
 
 SECOND: Final = 1_000_000
 LAGS: Final = "".join(f'[[alerts.rules]]\nkind = "{kind}"\nthreshold = "1s"\n' for kind in ("lag", "end_to_end_lag"))
@@ -160,6 +161,51 @@ def test_what_is_rejected_is_a_part_of_what_was_seen() -> None:
     none: dict[str, Any] = {"a": {"seen": 0, "coverage": None}, "b": {"coverage": 0.5}}
     assert signs(window_input(0, verdict=Verdict.UNKNOWN, nodes=none), AlertKind.REJECTED) == {}
     assert signs(window_input(0), AlertKind.REJECTED) == {"a": False, "b": False}
+
+
+def test_what_is_deferred_is_a_part_of_what_was_seen() -> None:
+    """Over the threshold, not at it; an account with a hole may hide some, and without messages none is deferred."""
+    nodes = {
+        "a": {"seen": 1_000, "deferred": 51, "coverage": 0.5},
+        "b": {"seen": 1_000, "deferred": 50, "coverage": 1.0},
+    }
+    minute = window_input(0, verdict=Verdict.UNKNOWN, nodes=nodes)
+    assert made(minute, AlertKind.DEFERRED) == {"a": bad_reading("a", 0.051, 0.05, (51, 1_000)), "b": good_reading("b")}
+    none: dict[str, Any] = {"a": {"seen": 0, "coverage": None}, "b": {"coverage": 0.5}}
+    assert signs(window_input(0, verdict=Verdict.UNKNOWN, nodes=none), AlertKind.DEFERRED) == {}
+    assert signs(window_input(0), AlertKind.DEFERRED) == {"a": False, "b": False}
+
+
+def test_deferred_messages_are_no_loss() -> None:
+    """A window of which most messages wait for a later try is good to a rule of loss while they are in flight."""
+    nodes = {"b": {"seen": 1_000, "deferred": 900, "in_flight": 900}}
+    minute = window_input(0, nodes=nodes, deferred=900, in_flight=900)
+    assert signs(minute, AlertKind.LOSS) == {"": False, "a": False, "b": False}
+    assert signs(minute, AlertKind.DEFERRED) == {"a": False, "b": True}
+
+
+AGES: Final[dict[str, tuple[dict[int, int], Verdict, dict[str, Reading]]]] = {
+    "none waits": ({}, Verdict.CLEAN, {"": good_reading("")}),
+    "nobody knows": ({}, Verdict.UNKNOWN, {}),
+    "as old as the threshold": ({31: 5}, Verdict.CLEAN, {"": good_reading("")}),
+    "older": ({30: 5, 40: 2}, Verdict.CLEAN, {"": bad_reading("", 31 * 60 * SECOND, 30 * 60 * SECOND, (7, 7))}),
+    "unknown and old": ({30: 5}, Verdict.UNKNOWN, {"": bad_reading("", 31 * 60 * SECOND, 30 * 60 * SECOND, (5, 5))}),
+    "a later one": ({61: 5}, Verdict.CLEAN, {"": good_reading("")}),
+    "of a window that is amended no more": ({-1: 5}, Verdict.CLEAN, {"": good_reading("")}),
+}
+
+
+@pytest.mark.parametrize(("waiting", "verdict", "expected"), AGES.values(), ids=AGES)
+def test_the_oldest_message_that_waits_has_an_age(
+    waiting: dict[int, int], verdict: Verdict, expected: dict[str, Reading]
+) -> None:
+    """Age runs from the start of the oldest window that can be amended to the end of the one that is judged."""
+    rules = build_rules()
+    rule = next(rule for rule in rules.rules if rule.kind is AlertKind.DEFERRED_AGE)
+    past = Memory(deferred={("orders", at(minute)): count for minute, count in waiting.items()})
+    stream = replace(rules.streams["orders"], terms=WindowPolicy(0, 0, 3_600 * SECOND, 86_400 * SECOND))
+    found = evaluators.evaluate_rule(rule, stream, window_input(60, verdict=verdict), past)
+    assert {reading.node: reading for reading in found} == expected
 
 
 def test_a_clock_is_judged_by_its_stamps() -> None:

@@ -24,7 +24,7 @@ def windows(engine: Engine, *minutes: int, rejected: int = 1, status: Status = S
     with engine.execution_options(writes=True).begin() as connection:
         fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
     for minute in minutes:
-        nodes = {"a": {"filtered": 2, "seen": 10}, "b": {"rejected": rejected, "seen": 8}}
+        nodes = {"a": {"filtered": 2, "seen": 10}, "b": {"rejected": rejected, "deferred": 3, "seen": 8}}
         made = window(minute, nodes=nodes, names=PATHWAY.nodes, status=status)
         conclude(engine, build_conclusion(made))
         with engine.execution_options(writes=True).begin() as connection:
@@ -47,7 +47,7 @@ def stopped(engine: Engine, step_us: int, stream: str = "") -> list[StoppedMessa
 
 def test_sums_are_the_same_by_windows_and_by_hours(engine: Engine) -> None:
     """Rolled up or not, and when a window is written again after its hour was rolled up."""
-    expected = [StoppedMessages("orders", "a", 50, 10, 0), StoppedMessages("orders", "b", 40, 0, 5)]
+    expected = [StoppedMessages("orders", "a", 50, 10, 0), StoppedMessages("orders", "b", 40, 0, 5, 15)]
     windows(engine, 0, 1, 59, 60, 179)
     assert stopped(engine, WINDOW_US) == stopped(engine, HOUR_US) == expected
     roll_all(engine)
@@ -56,7 +56,7 @@ def test_sums_are_the_same_by_windows_and_by_hours(engine: Engine) -> None:
     assert (
         stopped(engine, WINDOW_US)
         == stopped(engine, HOUR_US)
-        == [expected[0], StoppedMessages("orders", "b", 40, 0, 8)]
+        == [expected[0], StoppedMessages("orders", "b", 40, 0, 8, 15)]
     )
 
 
@@ -114,4 +114,16 @@ def test_nodes_that_reject_most_come_first(engine: Engine) -> None:
     )
     found = of(engine, 0, 1, most=1, summed=summed)
     assert [one.node for one in found.stopped] == ["c"]
+    assert (found.stopped_count, found.node_count) == (2, 3)
+
+
+def test_a_node_that_only_defers_is_listed(engine: Engine) -> None:
+    """Behind those that stop messages, as what waits there has not ended."""
+    summed = (
+        StoppedMessages("o", "a", 9, 0, 0, 9),
+        StoppedMessages("o", "b", 9, 1, 0),
+        StoppedMessages("o", "c", 9, 0, 0),
+    )
+    found = of(engine, 0, 1, most=9, summed=summed)
+    assert [one.node for one in found.stopped] == ["b", "a"]
     assert (found.stopped_count, found.node_count) == (2, 3)

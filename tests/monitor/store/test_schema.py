@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -73,7 +73,13 @@ def refusal(what: Callable[[], object]) -> str:
 @contextmanager
 def later_columns(connection: Connection, *more: tuple[str, str]) -> Iterator[None]:
     """Add the columns of later versions for the block, so that this program can write its rows into an older store."""
-    columns = (*LATER_COLUMNS, *more)
+    with added_columns(connection, (*LATER_COLUMNS, *more)):
+        yield
+
+
+@contextmanager
+def added_columns(connection: Connection, columns: Sequence[tuple[str, str]]) -> Iterator[None]:
+    """Add columns to tables for the block."""
     for table, column in columns:
         connection.execute(text(f"ALTER TABLE {table} ADD COLUMN {column}"))
     yield
@@ -123,7 +129,7 @@ def test_hours_of_an_older_store_get_fingerprints(url: str) -> None:
         command.upgrade(config, "0004")
         named = [column.name for column in tables.rollups.c if not column.nullable and column.name != "fingerprint"]
         counts = dict.fromkeys(named, 0)
-        del counts["partial"]
+        del counts["partial"], counts["deferred"]
         rows = [counts | {"stream": "orders", "span": "hour", "start_us": at, "is_frozen": False} for at in range(9)]
         columns = [column for column in tables.rollups.c if column.name in rows[0]]
         old = Table("rollups", MetaData(), *(Column(column.name, column.type) for column in columns))
@@ -142,7 +148,12 @@ def test_what_was_judged_before_partial_was_counted_has_none(url: str) -> None:
         config.attributes["connection"] = connection
         command.upgrade(config, "0006")
         fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
-        with later_columns(connection, ("rollups", "partial BIGINT")):
+        of_hours = (
+            ("rollups", "partial BIGINT"),
+            ("rollups", '"deferred" BIGINT'),
+            ("node_rollups", '"deferred" BIGINT'),
+        )
+        with later_columns(connection, *of_hours):
             writer.write_conclusions(connection, [build_conclusion()], 0)
             rollups.roll_up_hour(connection, "orders", START_US - START_US % rollups.HOUR_US)
     assert schema.migrate_store(engine) == ("0006", SCHEMA_VERSION)
@@ -151,6 +162,32 @@ def test_what_was_judged_before_partial_was_counted_has_none(url: str) -> None:
         assert [one["partial"] for one in told["streams"][0][by]] == [0]
     (window,) = reader.read_report(engine)["streams"][0]["windows"]
     assert [node["slowest"] for node in window["nodes"]] == [None, None]
+
+
+def test_hours_with_messages_that_wait_are_rolled_up_anew(url: str) -> None:
+    """A store of version 0013 kept no deferred messages in its hours; an hour without any stays as it was."""
+    engine = dialect.create_engine(url)
+    with engine.execution_options(writes=True).begin() as connection:
+        config = scripts()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0013")
+        fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
+        hour_us = START_US - START_US % rollups.HOUR_US
+        of_hours = ("rollups", '"deferred" BIGINT'), ("node_rollups", '"deferred" BIGINT')
+        with added_columns(connection, of_hours):
+            later = replace(build_conclusion().result, window_start_us=START_US + rollups.HOUR_US)
+            writer.write_conclusions(connection, [build_conclusion(), build_conclusion(later)], 0)
+            for start_us in (hour_us, hour_us + rollups.HOUR_US):
+                rollups.roll_up_hour(connection, "orders", start_us)
+        assert rollups.read_stale_hours(connection) == []
+        windows = tables.windows
+        connection.execute(update(windows).where(windows.c.window_start_us == START_US).values(deferred=3))
+    assert schema.migrate_store(engine) == ("0013", SCHEMA_VERSION)
+    assert differences(engine) == []
+    with schema.open_snapshot(engine) as connection:
+        assert rollups.read_stale_hours(connection) == [("orders", hour_us)]
+    hours = rollups.read_report(engine, "hour")["streams"][0]["hours"]
+    assert [hour["deferred"] for hour in hours] == [3, 0]
 
 
 def test_what_was_set_aside_under_an_older_name_is_taken_along(url: str) -> None:
