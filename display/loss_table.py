@@ -14,6 +14,8 @@ from hopwatch.monitor.texts import loss_bounds
 
 LOSS_FIGURES: Final = frozenset({"lost end to end", "missing", "surely lost", "delivered elsewhere", "in flight"})
 """The figures that lead to the ids behind them."""
+_OTHER_FATES: Final = ("filtered", "rejected", "deferred")
+"""Counts of a window that stand behind delivered, where there are any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +68,7 @@ def build_figures(one: StepResult) -> tuple[tuple[str, str], ...]:
     return (
         ("known", texts.format_count(one.known)),
         ("delivered", texts.format_count(one.delivered)),
-        *(
-            (name, texts.format_count(getattr(one, name)))
-            for name in ("filtered", "rejected", "deferred")
-            if getattr(one, name)
-        ),
+        *((name, texts.format_count(getattr(one, name))) for name in _OTHER_FATES if getattr(one, name)),
         *(_build_lost(one) if is_final(one) else _build_in_flight(one)),
         ("lag p95", texts.format_lag(one.lag_us.p95 if one.lag_us else None)),
     )

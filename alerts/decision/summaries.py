@@ -44,8 +44,8 @@ _SENTENCES: Final = {
     AlertKind.CLOCK_SKEW: "skewed: {parts} stamps ({ratio}) are earlier than their message {where}, since {since}",
     AlertKind.REJECTED: "rejected: {parts} messages ({ratio}) rejected as bad {where}, over {most}, since {since}",
     AlertKind.DEFERRED: "deferred: {parts} messages ({ratio}) wait for a later try {where}, over {most}, since {since}",
-    AlertKind.DEFERRED_AGE: "deferred: the oldest message that waits for a later try {where} is {lag} old, over {target} "
-    "({records} wait), since {since}",
+    AlertKind.DEFERRED_AGE: "deferred: the oldest message that waits for a later try {where} is {lag} old, "
+    "over {target} ({records} wait), since {since}",
     AlertKind.SET_ASIDE: "set aside: {records} records of the transport could not be used, since {since}",
     AlertKind.BURN_RATE: "{word}: errors at {rate} {where}{worst} ({parts} messages), since {since}",
     AlertKind.HEARTBEAT: "alive: the monitor has judged up to {newest}",

@@ -54,7 +54,7 @@ _STARTS_WITHIN_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class BenchSizes:
     """Messages of the backlog, repetitions of each run, and its duration."""
 
     messages: int = 400_000
@@ -88,7 +88,7 @@ class DeliveryLine:
         return median(self.rates)
 
 
-def list_terms(sizes: Sizes) -> list[Terms]:
+def list_terms(sizes: BenchSizes) -> list[Terms]:
     """Return the terms of all runs of a round: without a wait, of all programs, then with a round trip's."""
     without = [Terms(kind, BATCH, PARALLEL if kind == HOPWATCH else 1, 0.0) for kind in KINDS]
     table = [Terms(HOPWATCH, batch, parallel, ROUND_TRIP_S) for batch in sizes.batches for parallel in sizes.parallels]
@@ -96,7 +96,7 @@ def list_terms(sizes: Sizes) -> list[Terms]:
     return [*without, *table, *others]
 
 
-def measure(scratch: Path, tell: Progress, sizes: Sizes = Sizes()) -> list[DeliveryLine]:
+def measure(scratch: Path, tell: Progress, sizes: BenchSizes = BenchSizes()) -> list[DeliveryLine]:
     """Return what was measured; rounds go through all terms, each beginning further on.
 
     Raises:
@@ -160,7 +160,7 @@ def fill_topic(broker: Kafka, messages: int) -> None:
         raise ServerError(f"the broker did not take all of {messages:,} messages")
 
 
-def run_program(scratch: Path, broker: Kafka, terms: Terms, sizes: Sizes) -> Run:
+def run_program(scratch: Path, broker: Kafka, terms: Terms, sizes: BenchSizes) -> Run:
     """Run one program against a receiver of its own.
 
     Raises:
@@ -184,7 +184,7 @@ def run_program(scratch: Path, broker: Kafka, terms: Terms, sizes: Sizes) -> Run
     return found
 
 
-def _observe(receiver: CountingReceiver, program: Process, terms: Terms, sizes: Sizes) -> Run:
+def _observe(receiver: CountingReceiver, program: Process, terms: Terms, sizes: BenchSizes) -> Run:
     """Return the figures of a program from the end of the warm-up until the time is over or all is delivered."""
     _await_first(receiver, program, terms)
     time.sleep(sizes.warm_s)

@@ -36,8 +36,8 @@ class Counts:
     now_s: float = 0.0
 
 
-class Tally:
-    """Tally of messages by their numbers."""
+class MessageCounter:
+    """Counter of messages by their numbers."""
 
     def __init__(self, messages: int) -> None:
         """Begin with none of so many."""
@@ -63,12 +63,12 @@ class Tally:
         return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
 
 
-class Connection(asyncio.Protocol):
+class RequestProtocol(asyncio.Protocol):
     """One connection, which is kept; requests come one after the other."""
 
-    def __init__(self, tally: Tally, wait_s: float) -> None:
-        """Take the tally, and the time from a request's last byte to its answer."""
-        self._tally, self._wait_s = tally, wait_s
+    def __init__(self, counter: MessageCounter, wait_s: float) -> None:
+        """Take the counter, and the time from a request's last byte to its answer."""
+        self._counter, self._wait_s = counter, wait_s
         self._held = bytearray()
         self._transport: asyncio.WriteTransport | None = None
 
@@ -88,9 +88,9 @@ class Connection(asyncio.Protocol):
             is_post, body = held.startswith(b"POST "), bytes(held[head_end + len(_END) : end])
             del held[:end]
             if not is_post:
-                self._write(self._tally.build_answer())
+                self._write(self._counter.build_answer())
                 continue
-            self._tally.add_request(body)
+            self._counter.add_request(body)
             if self._wait_s:
                 asyncio.get_running_loop().call_later(self._wait_s, self._write, _OK)
             else:
@@ -103,9 +103,9 @@ class Connection(asyncio.Protocol):
 
 async def serve(port: int, wait_s: float, messages: int) -> None:
     """Serve until SIGTERM."""
-    loop, over, tally = asyncio.get_running_loop(), asyncio.Event(), Tally(messages)
+    loop, over, counter = asyncio.get_running_loop(), asyncio.Event(), MessageCounter(messages)
     loop.add_signal_handler(signal.SIGTERM, over.set)
-    server = await loop.create_server(lambda: Connection(tally, wait_s), HOST, port, backlog=1_024)
+    server = await loop.create_server(lambda: RequestProtocol(counter, wait_s), HOST, port, backlog=1_024)
     await over.wait()
     server.close()
 

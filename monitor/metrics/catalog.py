@@ -125,7 +125,7 @@ IN_FLIGHT: Final = _gauge(
 )
 DEFERRED: Final = _gauge(
     "hopwatch_deferred_messages",
-    "Messages of the newest final window that some node keeps for a later try: in flight, and no loss, while they wait.",
+    "Messages of the newest final window that some node keeps for a later try: in flight while they wait, and no loss.",
     STREAM,
 )
 PARTIAL: Final = _gauge(

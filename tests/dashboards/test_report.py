@@ -103,7 +103,7 @@ def busy() -> list[WindowResult]:
     return [*made, without_verdict(window(8, status=Status.PROVISIONAL, in_flight=4))]
 
 
-COUNTS = ("known", "delivered", "filtered", "rejected", "lost", "partial", "in_flight", "recovered")
+COUNTS = ("known", "delivered", "filtered", "rejected", "lost", "partial", "in_flight", "deferred", "recovered")
 
 
 def assert_same(row: list[str], one: dict[str, Any]) -> None:
@@ -111,9 +111,9 @@ def assert_same(row: list[str], one: dict[str, Any]) -> None:
     counts = {name: texts.format_count(one[name]) for name in COUNTS}
     # Bounds come first; where no loss is seen and more may be lost, nobody knows.
     counts["lost"] = loss_bounds.format_bounds(one["lost"], one["lost_lower"], one["lost_upper"])
-    assert row[2:10] == list(counts.values())
-    assert row[10] == (texts.format_count(one["lost"]) if one["lost"] != one["lost_lower"] else texts.NONE)
-    assert row[11] == texts.format_lag(one["lag_us"]["p95"] if one["lag_us"] else None)
+    assert row[2:11] == list(counts.values())
+    assert row[11] == (texts.format_count(one["lost"]) if one["lost"] != one["lost_lower"] else texts.NONE)
+    assert row[12] == texts.format_lag(one["lag_us"]["p95"] if one["lag_us"] else None)
 
 
 def test_it_has_the_numbers_of_the_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,8 +128,8 @@ def test_it_has_the_numbers_of_the_json(tmp_path: Path, capsys: pytest.CaptureFi
         assert_same(row, one)
         assert row[0] == one["window_start"].replace("T", " ").replace(":00Z", " UTC")
         assert row[1].split()[-1] == (one["verdict"] or one["status"])
-        assert row[12].split(",")[0] == one["status"]
-        assert row[13] == "; ".join(one["reasons"])
+        assert row[13].split(",")[0] == one["status"]
+        assert row[14] == "; ".join(one["reasons"])
 
 
 def test_it_says_up_to_when_the_monitor_has_read(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_hours_and_days_have_the_numbers_of_the_json(
     assert len(rows) == len(spans) > 1
     for row, one in zip(rows, spans, strict=True):
         assert_same(row, one)
-        assert row[12] == texts.format_count(one["windows"])
+        assert row[13] == texts.format_count(one["windows"])
     ((_, whole),) = document.tables["hw-streams"]
     assert whole[2] == texts.format_count(sum(one["known"] for one in spans))
 

@@ -346,6 +346,19 @@ def test_what_is_missing_is_shown_by_its_bounds(
     assert f"50 missing ({told} lost{'' if lower else ', unknown'})" in bar.total
 
 
+def test_what_is_deferred_stands_beside_the_loss() -> None:
+    """Messages that wait for a later try are named apart, with their node, and not at all where there are none."""
+    one = window(0, deferred=9, in_flight=9, nodes={"b": {"deferred": 9}})
+    assert dict(loss_table.build_figures(one))["deferred"] == "9"
+    (row,) = [row for row in loss_table.build_loss_table(one).rows if row.name == "deferred"]
+    assert [cell.text for cell in row.cells] == [texts.NONE, "9"]
+    assert ("deferred", "9 kept by a node for a later try") in conservation.build_conservation(one).notes
+    none = window(0)
+    assert "deferred" not in dict(loss_table.build_figures(none))
+    assert "deferred" not in [row.name for row in loss_table.build_loss_table(none).rows]
+    assert "deferred" not in dict(conservation.build_conservation(none).notes)
+
+
 def test_what_was_delivered_elsewhere_stands_beside_the_loss() -> None:
     """Of what is lost where all is sure, of what is missing where it is not, and nowhere where there is none."""
     one = window(0, lost={"b": 30}, partial=12)

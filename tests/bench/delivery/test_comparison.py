@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.delivery import comparison, tables
-from bench.delivery.comparison import DeliveryLine, Run, Sizes, summarize
+from bench.delivery.comparison import BenchSizes, DeliveryLine, Run, summarize
 from bench.delivery.programs import FASTSTREAM, HOPWATCH, KINDS, PLAIN, Terms
 from tests.bench.table_cells import cells
 
@@ -16,7 +16,7 @@ SERIAL, PARALLEL = Terms(HOPWATCH, 1, 1, 0.05), Terms(HOPWATCH, 1, 64, 0.05)
 
 def test_a_round_has_all_programs_and_the_whole_table() -> None:
     """Without a wait each program once; with a round trip ours by batch and parallel, and the others serially."""
-    found = comparison.list_terms(Sizes(batches=(1, 100), parallels=(1, 64)))
+    found = comparison.list_terms(BenchSizes(batches=(1, 100), parallels=(1, 64)))
     assert [one.kind for one in found if not one.wait_s] == list(KINDS)
     ours = [(one.batch, one.parallel) for one in found if one.wait_s and one.kind == HOPWATCH]
     assert ours == [(1, 1), (1, 64), (100, 1), (100, 64)]
@@ -52,7 +52,7 @@ def test_a_round_delivers_over_a_real_broker(tmp_path: Path, monkeypatch: pytest
     terms = [Terms(HOPWATCH, 10, 4, 0.0), Terms(PLAIN, 10, 1, 0.0), Terms(FASTSTREAM, 10, 1, 0.0)]
     monkeypatch.setattr(comparison, "list_terms", lambda _: terms)
     said: list[str] = []
-    lines = comparison.measure(tmp_path, said.append, Sizes(messages=30_000, rounds=1, warm_s=0.05, seconds=1.0))
+    lines = comparison.measure(tmp_path, said.append, BenchSizes(messages=30_000, rounds=1, warm_s=0.05, seconds=1.0))
     assert [line.terms for line in lines] == terms
     assert all(line.rate > 0 and line.memory_bytes > 10_000_000 for line in lines)
     assert said[0] == "a broker with 30,000 messages"

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from bench.delivery.programs import CountingReceiver
-from bench.delivery.receiver import Tally
+from bench.delivery.receiver import MessageCounter
 
 
 @pytest.fixture
@@ -53,4 +53,4 @@ def test_nothing_came_before_the_first_request(receiver: CountingReceiver) -> No
 def test_a_message_that_is_not_known_is_no_message() -> None:
     """A number beyond those that were sent is refused."""
     with pytest.raises(IndexError):
-        Tally(3).add_request(encode_body(3))
+        MessageCounter(3).add_request(encode_body(3))

@@ -119,11 +119,8 @@ def test_nodes_that_reject_most_come_first(engine: Engine) -> None:
 
 def test_a_node_that_only_defers_is_listed(engine: Engine) -> None:
     """Behind those that stop messages, as what waits there has not ended."""
-    summed = (
-        StoppedMessages("o", "a", 9, 0, 0, 9),
-        StoppedMessages("o", "b", 9, 1, 0),
-        StoppedMessages("o", "c", 9, 0, 0),
-    )
+    figures = {"a": (9, 0, 0, 9), "b": (9, 1, 0, 0), "c": (9, 0, 0, 0)}
+    summed = tuple(StoppedMessages("o", node, *counts) for node, counts in figures.items())
     found = of(engine, 0, 1, most=9, summed=summed)
     assert [one.node for one in found.stopped] == ["b", "a"]
     assert (found.stopped_count, found.node_count) == (2, 3)

@@ -34,6 +34,8 @@ LATER_COLUMNS: Final = (
     ("node_windows", '"deferred" BIGINT'),
 )
 """Columns of windows and their nodes that came after version 0006, by their tables."""
+LATER_OF_HOURS: Final = (("rollups", '"deferred" BIGINT'), ("node_rollups", '"deferred" BIGINT'))
+"""Columns of hours and days that came with version 0014."""
 READERS: dict[str, Callable[[Engine], object]] = {
     "run": schema.prepare_store,
     "report": reader.read_report,
@@ -148,12 +150,7 @@ def test_what_was_judged_before_partial_was_counted_has_none(url: str) -> None:
         config.attributes["connection"] = connection
         command.upgrade(config, "0006")
         fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
-        of_hours = (
-            ("rollups", "partial BIGINT"),
-            ("rollups", '"deferred" BIGINT'),
-            ("node_rollups", '"deferred" BIGINT'),
-        )
-        with later_columns(connection, *of_hours):
+        with later_columns(connection, ("rollups", "partial BIGINT"), *LATER_OF_HOURS):
             writer.write_conclusions(connection, [build_conclusion()], 0)
             rollups.roll_up_hour(connection, "orders", START_US - START_US % rollups.HOUR_US)
     assert schema.migrate_store(engine) == ("0006", SCHEMA_VERSION)
@@ -173,8 +170,7 @@ def test_hours_with_messages_that_wait_are_rolled_up_anew(url: str) -> None:
         command.upgrade(config, "0013")
         fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
         hour_us = START_US - START_US % rollups.HOUR_US
-        of_hours = ("rollups", '"deferred" BIGINT'), ("node_rollups", '"deferred" BIGINT')
-        with added_columns(connection, of_hours):
+        with added_columns(connection, LATER_OF_HOURS):
             later = replace(build_conclusion().result, window_start_us=START_US + rollups.HOUR_US)
             writer.write_conclusions(connection, [build_conclusion(), build_conclusion(later)], 0)
             for start_us in (hour_us, hour_us + rollups.HOUR_US):
