@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tests.model.pathway import Pathway
 from tests.model.probe_instances import Life, Stamped
 from tests.model.random_choices import MINUTE_US, SECOND_US, Dice, Fault
-from tests.model.record import FILTERED, PASSED, REJECTED
+from tests.model.record import DEFERRED, FILTERED, PASSED, REJECTED
 from tests.model.shapes import Ids, reason
 
 _YEAR_2099_US = 4_070_908_800_000_000
@@ -75,7 +75,9 @@ class Journey:
 
     def _visit(self, message: Message, node: str, at_us: int, life: Life | None) -> None:
         one_sided = node in self.pathway.one_sided
-        if self.dice.hit(Fault.STOPPED, 0.08):
+        if not one_sided and self.dice.hit(Fault.DEFERRED, 0.2):
+            self._defer(message, node, at_us, life)
+        elif self.dice.hit(Fault.STOPPED, 0.08):
             self._stop(message, at_us, life)
         elif not one_sided and self.dice.hit(Fault.LOST, 0.04):
             self._stamp(message, at_us, None, life)
@@ -87,6 +89,30 @@ class Journey:
             came, left = self._sides(node)
             self._stamp(message, at_us if came else None, left_us if left else None, life)
             self._leave(message, node, left_us)
+
+    def _defer(self, message: Message, node: str, at_us: int, life: Life | None) -> None:
+        """Have a node keep a message until a moment, or before it: for another instance, if its own has ended."""
+        if self.dice.rng.random() < 0.5:
+            self._stamp(message, at_us, None, life)
+        until_us = at_us + self.dice.moment(1, self.dice.one((5, 60, 600)) * SECOND_US)
+        if life is not None and at_us <= life.stop_us:
+            came_us, left_us = self.dice.one(((at_us, None), (None, None)))
+            told = (*self._told(message), came_us, left_us, DEFERRED, reason(self.dice), until_us)
+            life.stamp(Stamped(at_us, *told), apart=False)
+        next_us = self.dice.moment(at_us, until_us)
+        lives = [one for one in self.lives[node] if one.start_us <= next_us <= one.stop_us]
+        fate = self.dice.one(("delivered", "delivered", "rejected", "deferred", "never"))
+        if fate == "never" or not lives:
+            self._lose(message, node)
+            return
+        later = self.dice.one(lives) if life is not None else None
+        if fate == "deferred":
+            self._defer(message, node, next_us, later)
+        elif fate == "rejected":
+            self._stop(message, next_us, later)
+        else:
+            self._stamp(message, None, next_us, later)
+            self._leave(message, node, next_us)
 
     def _sides(self, node: str) -> tuple[bool, bool]:
         """Say which of the two stamps the probe makes of what passes."""

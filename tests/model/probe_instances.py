@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.model.message_names import Naming
 from tests.model.random_choices import MINUTE_US, SECOND_US, Dice, Fault
-from tests.model.record import FILTERED, NO_REASON, NOT_STAMPED, PASSED, Body
+from tests.model.record import DEFERRED, FILTERED, NO_REASON, NOT_STAMPED, PASSED, Body
 
 MISNAMED = "misnamed"
 """A node that no configuration declares: its records are set aside, however good they are."""
@@ -29,6 +29,8 @@ class Stamped:
     left_us: int | None
     outcome: int = PASSED
     reason: str = ""
+    until_us: int = 0
+    """Until when a deferred message waits."""
 
 
 @dataclass(slots=True)
@@ -142,6 +144,8 @@ class Voice:
         before_us, spoke_us = -(2**62), self.life.start_us
         for flush_us in self.life.flushes_us:
             pending = [stamped for stamped in self.life.stamped if before_us < stamped.at_us <= flush_us]
+            if self.naming.version == 1:
+                pending = [_forget_deferral(stamped) for stamped in pending]
             batches = self._batches(self._less_dropped(pending))
             if batches or self.owed or flush_us - spoke_us >= HEARTBEAT_US:
                 self._flush(flush_us, batches)
@@ -206,7 +210,17 @@ class Voice:
             "labels": {"host": "h1"} if self.dice.rng.random() < 0.3 else {},
         }
         body |= self.naming.fields([one.message_id for one in stamped])
+        if self.naming.version > 1 and any(one.outcome == DEFERRED for one in stamped):
+            moments = (one.until_us + self.life.skew_us if one.outcome == DEFERRED else 0 for one in stamped)
+            body["until_us"] = struct.pack(f"<{len(stamped)}q", *moments)
         self.sent.append(Sent(at_us, body | pack(self.dice, stamped, window_us, self.life.skew_us)))
+
+
+def _forget_deferral(stamped: Stamped) -> Stamped:
+    """Give what a probe of version 1 says of a message that is kept: that it came."""
+    if stamped.outcome != DEFERRED:
+        return stamped
+    return replace(stamped, came_us=stamped.at_us, outcome=PASSED, reason="", until_us=0)
 
 
 def pack(dice: Dice, stamped: Sequence[Stamped], window_us: int, skew_us: int) -> dict[str, Any]:
@@ -217,7 +231,7 @@ def pack(dice: Dice, stamped: Sequence[Stamped], window_us: int, skew_us: int) -
     outcomes = bytes(one.outcome for one in stamped)
     indexes = bytes(
         NO_REASON
-        if one.outcome == PASSED or (one.outcome == FILTERED and not one.reason)
+        if one.outcome == PASSED or (one.outcome in {FILTERED, DEFERRED} and not one.reason)
         else reasons.index(one.reason)
         for one in stamped
     )

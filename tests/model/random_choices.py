@@ -20,6 +20,8 @@ class Fault(StrEnum):
     """Messages are lost in transit, inside nodes and after branches."""
     STOPPED = auto()
     """Messages are filtered or rejected, with and without stamps."""
+    DEFERRED = auto()
+    """Nodes keep messages for a later try: then these are delivered, rejected, kept again, or never heard of."""
     REPEATED = auto()
     """A node handles a message twice."""
     TWO_WAYS = auto()

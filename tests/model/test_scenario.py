@@ -43,6 +43,24 @@ def test_every_kind_of_verdict_and_account_turns_up() -> None:
     assert missing == set()
 
 
+def test_messages_wait_and_are_delivered_rejected_or_never_heard_of() -> None:
+    """A handful of seeds with deferrals meets messages that wait still, that were lost waiting, and that came after."""
+    met = Counter[str]()
+    for seed in range(30):
+        with tempfile.TemporaryDirectory() as directory:
+            made = Dials(seed=seed, messages=60, windows=2, faults=frozenset({Fault.DEFERRED}))
+            scenario = generate(made, Path(directory))
+            found = report(scenario.streams, scenario.spool_dir)
+        windows = [window for stream in found["streams"] for window in stream["windows"]]
+        met["waits"] += sum(window["in_flight"] for window in windows)
+        met["lost"] += sum(window["lost_lower"] for window in windows if window["deferred"])
+        met["rejected"] += sum(window["rejected"] for window in windows)
+        met["delivered"] += sum(window["delivered"] for window in windows)
+        if all(met[name] for name in ("waits", "lost", "rejected", "delivered")):
+            return
+    assert min(met.values()) > 0, met
+
+
 @settings(max_examples=examples(60))
 @given(dials(without=LYING, grids_us=[1]))
 def test_no_false_loss(thrown: Dials) -> None:
