@@ -191,7 +191,7 @@ def _deferred_age(rule: AlertRule, stream: AlertStream, minute: WindowInput, pas
     waiting = past.sum_deferred(minute.result.stream, from_us, end_us)
     age_us = 0 if waiting.oldest_us is None else end_us - waiting.oldest_us
     if age_us > threshold:
-        yield bad_reading("", age_us, threshold, (waiting.count, waiting.count))
+        yield bad_reading("", age_us, threshold, (waiting.messages, waiting.messages))
     elif minute.result.verdict not in UNINFORMATIVE:
         yield good_reading("")
 

@@ -20,7 +20,7 @@ class ObjectiveCounts(NamedTuple):
 class DeferredMessages(NamedTuple):
     """Messages that wait for a later try, and the start of the oldest window that has some; None without any."""
 
-    count: int = 0
+    messages: int = 0
     oldest_us: int | None = None
 
 

@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
 Answer = Callable[[list[str], int], int]
 """Function from the ids of a request and the number of requests before to a status; 0 hangs up without an answer."""
+
+KEPT_REQUESTS: Final = 100
 
 
 class HttpSink:
@@ -26,6 +28,10 @@ class HttpSink:
         """Statuses that each id was answered with."""
         self.requests = 0
         self.batches: list[int] = []
+        self.order: list[str] = []
+        """Ids that were acknowledged, in the order in which they were."""
+        self.received: list[tuple[dict[str, str], bytes]] = []
+        """Headers and body of the first requests."""
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._build_handler())
         self._server.daemon_threads = True
@@ -58,6 +64,7 @@ class HttpSink:
                 self.statuses.setdefault(one, []).append(status)
             if 200 <= status < 300:
                 self.acknowledged.update(ids)
+                self.order += ids
             return status
 
     def _build_handler(self) -> type[BaseHTTPRequestHandler]:
@@ -68,6 +75,8 @@ class HttpSink:
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
+                if len(sink.received) < KEPT_REQUESTS:
+                    sink.received.append((dict(self.headers), body))
                 status = sink.judge([one["id"] for one in orjson.loads(body)])
                 if status == 0:
                     self.close_connection = True

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import base64
 import random
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path as Folder
 from typing import Final
+from urllib.request import urlopen
 
 import orjson
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from prometheus_client.parser import text_string_to_metric_families
+from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from hopwatch.cli.main import main
 from hopwatch.probes.contract.batch import BatchKind, Outcome
 from hopwatch.probes.contract.ids import id_bytes
 from servers.kafka import Kafka
-from servers.process import PATIENCE_S, until
+from servers.process import PATIENCE_S, answers, free_ports, until
 from tests.real.deliveries import PARTITIONS, RUN, DeliveryPlace
 from tests.real.receivers import Answer, HttpSink
+from tests.support.http_receiver import certificate
 from tests.support.probe_host import ROOT, rows, spooled
 
 Build = Callable[..., tuple[DeliveryPlace, HttpSink]]
@@ -272,3 +280,135 @@ def test_what_was_rejected_is_listed_and_replayed(build: Build, capsys: pytest.C
     assert (waited.key(), dict(waited.headers() or [])["team"]) == (b"bad", b"blue")
     assert main(["quarantine", "list", *asked, "--json"]) == 0
     assert orjson.loads(capsys.readouterr().out)["rejected"] == 1
+
+
+def test_order_by_key_holds_over_a_rebalance(build: Build) -> None:
+    """Two processes share, one is killed: of each key a message comes first only behind all before it."""
+    chance = random.Random(7)
+
+    def answer(*_: object) -> int:
+        time.sleep(0.002)
+        return 503 if chance.random() < 0.05 else 200
+
+    place, receiver = build(answer, 'order = "key"', "batch = 4", "parallel = 8", "tries = 5")
+    keys, each = 12, 100
+    every = [f"{key}-{number}" for number in range(each) for key in range(keys)]
+
+    def send(ids: list[str]) -> None:
+        for one in ids:
+            place.send([one], key=one.partition("-")[0].encode())
+
+    with place.running() as first:
+        send(every[:400])
+        with place.running() as second:
+            until(lambda: len(place.shared()) == 2 and all(place.shared()), "both have partitions")
+            send(every[400:800])
+            seen = len(receiver.order)
+            until(lambda: len(receiver.order) > seen + 50, "both deliver")
+            second.kill()
+        send(every[800:])
+        until(lambda: len(receiver.acknowledged) == len(every), f"all is delivered: {place.said()[-2_000:]}")
+        place.await_drained()
+        place.stop(first)
+    arrived = list(dict.fromkeys(receiver.order))
+    for key in range(keys):
+        assert [one for one in arrived if one.startswith(f"{key}-")] == [f"{key}-{number}" for number in range(each)]
+    assert place.rejected() == {}
+
+
+def test_a_receiver_verifies_requests_by_standard_webhooks(build: Build) -> None:
+    """With the library of the standard: each request that it gets, and none that was changed or signed by another."""
+    secret = f"whsec_{base64.b64encode(bytes(range(32))).decode()}"
+    place, receiver = build(None, f'secret = "{secret}"', "batch = 10")
+    place.send(IDS[:50])
+    with place.running() as process:
+        until(lambda: len(receiver.acknowledged) == 50, f"all is delivered: {place.said()}")
+        place.stop(process)
+    ids = []
+    for headers, body in receiver.received:
+        ids += [one["id"] for one in Webhook(secret).verify(body, headers)]
+        with pytest.raises(WebhookVerificationError):
+            Webhook(secret).verify(body.replace(b"order", b"0rder"), headers)
+        with pytest.raises(WebhookVerificationError):
+            Webhook(f"whsec_{base64.b64encode(bytes(32)).decode()}").verify(body, headers)
+    assert sorted(ids) == sorted(IDS[:50])
+    assert secret not in place.said()
+
+
+def test_metrics_of_a_delivery_are_served(build: Build) -> None:
+    """Its account balances, and requests, batches, the breaker and the retry backlog are those of what happened."""
+    place, receiver = build(lambda ids, _: 500 if "late" in ids else 200, "batch = 1", 'retry = ["1h"]')
+    (port,) = free_ports(1)
+    page = f"http://127.0.0.1:{port}/metrics"
+
+    def read() -> dict[str, float]:
+        found = text_string_to_metric_families(urlopen(page, timeout=PATIENCE_S).read().decode())
+        return {f"{one.name}{sorted(one.labels.items())}": one.value for family in found for one in family.samples}
+
+    def value(name: str, **labels: str) -> float:
+        return read().get(f"{name}{sorted(labels.items())}", 0.0)
+
+    with place.running("--metrics-listen", f"127.0.0.1:{port}") as process:
+        until(lambda: answers(port), "the page of metrics")
+        place.send(["one", "late", "two"])
+        until(lambda: value("hopwatch_delivery_retry_backlog_messages", delivery="billing") > 0, "the backlog is seen")
+        of_stream = {"component": "delivery", "stream": "orders"}
+        assert value("hopwatch_component_received_events_total", **of_stream) == 3
+        assert value("hopwatch_component_emitted_events_total", **of_stream, output="receiver") == 2
+        assert value("hopwatch_component_emitted_events_total", **of_stream, output="retry") == 1
+        assert value("hopwatch_delivery_requests_total", delivery="billing", result="accepted") == 2
+        assert value("hopwatch_delivery_requests_total", delivery="billing", result="failed") == 2
+        assert value("hopwatch_delivery_batch_messages_count", delivery="billing") == 4
+        assert value("hopwatch_delivery_breaker_state", delivery="billing", state="closed") == 1
+        assert value("hopwatch_delivery_in_flight_requests", delivery="billing") == 0
+        place.stop(process)
+    assert set(receiver.acknowledged) == {"one", "two"}
+
+
+class TlsKafka(Kafka):
+    """Broker that takes clients by TLS alone; its certificate signs itself."""
+
+    def __init__(self, folder: Folder, file: Folder) -> None:
+        """Take its folder, and the file of its certificate and key."""
+        stores = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(file)}
+        trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(file)}
+        ways = {"listener.security.protocol.map": "SSL:SSL,CONTROLLER:PLAINTEXT"}
+        super().__init__(folder, more=stores | trust | ways, listener="SSL")
+        self.access = {"security.protocol": "SSL", "ssl.ca.location": str(file)}
+
+    def admin(self) -> AdminClient:
+        """Return a client by TLS."""
+        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0} | self.access)
+
+
+def test_a_delivery_reaches_its_brokers_by_tls(tmp_path: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With their authority it delivers, rejects and retries; without it, it ends with 3 and one line."""
+    file = certificate(tmp_path)
+    broker = TlsKafka(tmp_path / "kafka", file)
+    try:
+        broker.start(is_open=False)
+        until(lambda: bool(broker.admin().list_topics(timeout=10).brokers), "the broker answers by TLS")
+        takes = threading.Event()
+
+        def answer(ids: list[str], _: int) -> int:
+            return 404 if "bad" in ids else 500 if "late" in ids and not takes.is_set() else 200
+
+        with HttpSink(answer).serving() as receiver:
+            place = DeliveryPlace(broker, "orders", tmp_path, receiver.url, "batch = 1")
+            place.producer = Producer({"bootstrap.servers": broker.bootstrap} | broker.access)
+            place.send(["good", "bad", "late"])
+            monkeypatch.setenv("HOPWATCH_TRANSPORT__KAFKA__SECURITY_PROTOCOL", "SSL")
+            with place.running() as process:
+                assert process.wait(PATIENCE_S) == 3
+            assert place.said().count("Traceback") == 0
+            monkeypatch.setenv("HOPWATCH_TRANSPORT__KAFKA__SSL_CA_FILE", str(file))
+            place.create_topics()
+            with place.running() as process, place.running("retrier") as retrier:
+                until(lambda: len(receiver.statuses.get("late", [])) >= 2, f"it was tried: {place.said()}")
+                takes.set()
+                until(lambda: set(receiver.acknowledged) == {"good", "late"}, f"all is delivered: {place.said()}")
+                place.await_drained()
+                assert place.stop(process) == {"polled": 3, "delivered": 1, "rejected": 1, "deferred": 1}
+                place.stop(retrier)
+    finally:
+        broker.stop()

@@ -33,6 +33,7 @@ class PostedOutcome(StrEnum):
     PASSED = "passed"
     FILTERED = "filtered"
     REJECTED = "rejected"
+    DEFERRED = "deferred"
 
 
 def _parse_id(value: object) -> bytes:
@@ -114,15 +115,21 @@ class PostedObservation(BaseModel):
     stamp: PostedStamp
     outcome: PostedOutcome = PostedOutcome.PASSED
     reason: Annotated[str, Field(min_length=1, max_length=MAX_REASON_CHARS)] | None = None
+    until: Annotated[Moment | None, Field(description="until when a deferred message waits at the longest")] = None
     at: Annotated[Moment | None, Field(description="when it was stamped; now, if it is not said")] = None
     out_at: Annotated[Moment | None, Field(description="when it left, with both stamps; at, if it is not said")] = None
 
     def find_fault(self) -> str | None:
         """Describe a contradiction between the fields; None if there is none."""
         if self.outcome is not PostedOutcome.PASSED and self.stamp is not PostedStamp.IN:
-            return f"a message that is {self.outcome} ends here and has the stamp in alone, got {self.stamp}"
+            stays = "waits" if self.outcome is PostedOutcome.DEFERRED else "ends"
+            return f"a message that is {self.outcome} {stays} here and has the stamp in alone, got {self.stamp}"
         if self.outcome is PostedOutcome.PASSED and self.reason is not None:
-            return "a message that passed has no reason: it goes with filtered and rejected"
+            return "a message that passed has no reason: it goes with filtered, rejected and deferred"
+        if self.outcome is PostedOutcome.DEFERRED and self.until is None:
+            return "a message that is deferred waits until a moment: say until, its next try included"
+        if self.outcome is not PostedOutcome.DEFERRED and self.until is not None:
+            return f"until goes with deferred alone, got a message that is {self.outcome}"
         if self.out_at is not None and self.stamp is not PostedStamp.BOTH:
             return "out_at goes with both stamps: a message that only left has its moment in at"
         return None

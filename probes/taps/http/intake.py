@@ -205,7 +205,7 @@ def pack_observations(
         np.array([NO_TEXT if one.reason is None else place[one.reason] for one in observations], np.int64),
         ids.kinds,
         np.array([NO_TEXT if text is None else at for at, text in enumerate(ids.texts)], np.int64),
-        np.zeros(len(rows), np.int64),
+        np.array([one.until or 0 for one in observations], np.int64),
     )
     return list(pack_batches(columns, texts, names))
 

@@ -65,6 +65,10 @@ def body(**more: object) -> dict[str, Any]:
             {"outcome": "rejected", "reason": "no price"},
             Observation(id_bytes("a"), EPOCH_US, EPOCH_US, None, 2, "no price"),
         ),
+        (
+            {"outcome": "deferred", "reason": "busy", "until": EPOCH_US + 9},
+            Observation(id_bytes("a"), EPOCH_US, EPOCH_US, None, 3, "busy", EPOCH_US + 9),
+        ),
     ],
 )
 def test_an_observation_is_taken_as_it_is_meant(tap: Asked, more: dict[str, Any], expected: Observation) -> None:
@@ -151,6 +155,10 @@ def test_a_record_is_passed_on_as_it_is(tap: Asked, kind: str) -> None:
         ({"json": body(stamp="inside")}, (422, "bad-observations", ["/observations/0/stamp"])),
         ({"json": body(outcome="lost")}, (422, "bad-observations", ["/observations/0/outcome"])),
         ({"json": body(outcome="filtered", stamp="both")}, (422, "bad-observations", ["/observations/0"])),
+        ({"json": body(outcome="deferred", stamp="both", until=5)}, (422, "bad-observations", ["/observations/0"])),
+        ({"json": body(outcome="deferred")}, (422, "bad-observations", ["/observations/0"])),
+        ({"json": body(outcome="filtered", until=5)}, (422, "bad-observations", ["/observations/0"])),
+        ({"json": body(outcome="deferred", until="soon")}, (422, "bad-observations", ["/observations/0/until"])),
         ({"json": body(reason="none")}, (422, "bad-observations", ["/observations/0"])),
         ({"json": body(outcome="filtered", reason="x" * 65)}, (422, "bad-observations", ["/observations/0/reason"])),
         ({"json": body(out_at=5)}, (422, "bad-observations", ["/observations/0"])),
@@ -298,7 +306,7 @@ ANYTHING = st.recursive(
 )
 OBSERVATION = st.fixed_dictionaries(
     {"id": ANYTHING, "event_time": ANYTHING, "stamp": st.sampled_from(["in", "out", "both"]) | ANYTHING},
-    optional={"outcome": ANYTHING, "reason": ANYTHING, "at": ANYTHING, "out_at": ANYTHING},
+    optional={"outcome": ANYTHING, "reason": ANYTHING, "until": ANYTHING, "at": ANYTHING, "out_at": ANYTHING},
 )
 BODY = st.fixed_dictionaries(
     {"stream": st.just("orders") | ANYTHING, "node": st.just("router") | ANYTHING},
