@@ -350,7 +350,7 @@ def test_what_nodes_stopped_is_told_in_per_cent_of_what_they_saw(tmp_path: Path)
     nodes = {"a": {"filtered": 10}, "b": {"rejected": 5, "seen": 500}}
     fill(store_url(tmp_path), *build_windows(nodes=nodes))
     row = plain(read_page(open_page(store_url(tmp_path), page="quality")))
-    assert "b orders 5,000 50 1.00% 0 0% a orders 10,000 0 0% 100 1.00%" in row
+    assert "b orders 5,000 50 1.00% 0 0% 0 0% a orders 10,000 0 0% 100 1.00% 0 0%" in row
     assert "2 nodes stopped or kept messages, 0 did not." in row
     assert "Reasons are not kept in the store: hopwatch find ID shows that of one message" in row
 
