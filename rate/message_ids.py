@@ -59,7 +59,7 @@ def format_ids(ids: NDArray[np.uint8]) -> NDArray[np.uint8]:
 def parse_ids(texts: bytes) -> NDArray[np.uint8]:
     """Parse UUIDs of 36 characters each, end to end, to shape (n, 16); what is no UUID becomes an id of zeros."""
     digits = _HEX_VALUES[np.frombuffer(texts, np.uint8).reshape(-1, TEXT_CHARS)[:, _DIGITS]]
-    ids = digits[:, 0::2] << 4 | digits[:, 1::2] & 15
+    ids: NDArray[np.uint8] = np.asarray(digits[:, 0::2] << 4 | digits[:, 1::2] & 15, np.uint8)
     ids[(digits == 255).any(axis=1)] = 0  # noqa: PLR2004 - of no digit
     return ids
 

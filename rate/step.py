@@ -112,13 +112,9 @@ def judge_step(measured: StepMeasurement, target: Target) -> StepVerdict:
     A message that did not arrive is later than any bound. A step of a late sender is void, as its load was another one
     than that of its rate; so is one without messages.
     """
-    lags = tuple(
-        LagQuantile(quantile, *estimate_quantile(measured.lags_s, quantile)) for quantile in QUANTILES
-    )
+    lags = tuple(LagQuantile(quantile, *estimate_quantile(measured.lags_s, quantile)) for quantile in QUANTILES)
     is_lost = np.isinf(measured.lags_s)
-    lateness_s = (
-        float(np.quantile(measured.lateness_s, LATENESS_QUANTILE)) if measured.lateness_s.size else 0.0
-    )
+    lateness_s = float(np.quantile(measured.lateness_s, LATENESS_QUANTILE)) if measured.lateness_s.size else 0.0
     growth = find_growth(measured.due_s, measured.lags_s)
     states = [_judge_sender(lateness_s, target)] if measured.due_s.size else [(StepState.VOID, "no message was sent")]
     states += [_judge_lag(measured.lags_s, one) for one in target.lags]

@@ -295,8 +295,12 @@ def test_a_verdict_is_never_better_with_less(capacity_per_s: float, load: float,
     verdict = judge_step(measured, TARGET)
     lags_s = measured.lags_s.copy()
     lags_s[random.integers(lags_s.size)] = np.inf
-    assert judge_step(type(measured)(rate_per_s, measured.due_s, lags_s, measured.is_accepted, measured.lateness_s),
-                      TARGET).state is StepState.FAILS
+    assert (
+        judge_step(
+            type(measured)(rate_per_s, measured.due_s, lags_s, measured.is_accepted, measured.lateness_s), TARGET
+        ).state
+        is StepState.FAILS
+    )
     late = type(measured)(rate_per_s, measured.due_s, measured.lags_s, measured.is_accepted, measured.lateness_s + 1)
     assert judge_step(late, TARGET).state is StepState.VOID
     assert (verdict.state is StepState.HOLDS) == (not verdict.reasons)

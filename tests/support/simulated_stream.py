@@ -50,7 +50,5 @@ def search(stream: SimulatedStream, plan: SearchPlan, target: Target, seed: int 
         if steps > MAX_STEPS:
             raise AssertionError(f"the search goes on: {state}")
         size = plan_step(state.next_per_s, target, state.stretch)
-        state = advance_search(
-            plan, state, judge_step(stream.measure(state.next_per_s, size, random), target).state
-        )
+        state = advance_search(plan, state, judge_step(stream.measure(state.next_per_s, size, random), target).state)
     return state, steps
