@@ -36,6 +36,7 @@ from hopwatch.rate.observation_reader import ObservationReader
 from hopwatch.rate.ownership import find_strangers
 from hopwatch.rate.point_log import PointLog
 from hopwatch.rate.processors import ProcessorMeter, find_probe_processes
+from hopwatch.rate.receiver import RatingReceiver
 from hopwatch.rate.results import ConsumersResult, RatingResult, RepeatResult, RunEnd, StepResult
 from hopwatch.rate.runner import LoadShape, RatingParts, RatingRun, find_run_saturation, plan_repeat
 from hopwatch.rate.schedule import Arrivals
@@ -154,7 +155,7 @@ def build_plan(chosen: Settings, flags: RatingFlags) -> RatingPlan:
 def run_plan(
     plan: RatingPlan,
     stop: Event,
-    report: Callable[[str], object],
+    report: Callable[[str], None],
     report_step: Callable[[StepResult], object],
     report_progress: Callable[[float, float, float], object],
 ) -> RatingResult:
@@ -174,7 +175,7 @@ def run_plan(
 async def _run(
     plan: RatingPlan,
     stop: Event,
-    report: Callable[[str], object],
+    report: Callable[[str], None],
     report_step: Callable[[StepResult], object],
     report_progress: Callable[[float, float, float], object],
 ) -> RatingResult:
@@ -187,10 +188,8 @@ async def _run(
         if supervisor is not None:
             stack.callback(supervisor.close, time.sleep)
         stack.enter_context(_open_observations(chosen, points))
-        if plan.topic is not None:
-            received = await stack.enter_async_context(TopicReceiver(plan.topic, chosen.transport.access, run, log))
-        elif plan.listen is not None:
-            received = await stack.enter_async_context(HttpArrivals(plan.listen, run, log))
+        received = _build_receiver(plan, run, log)
+        await stack.enter_async_context(received)
         poster = await stack.enter_async_context(HttpReceiver(plan.url, TIMEOUT_S, MAX_CONNECTIONS))
         rating = RatingRun(
             RatingParts(
@@ -226,6 +225,14 @@ async def _run(
     return RatingResult(
         flags.stream, plan.target, flags.arrivals, flags.batch, started_us, tuple(found), end, tuple(notes)
     )
+
+
+def _build_receiver(plan: RatingPlan, run: int, log: ArrivalLog) -> RatingReceiver:
+    if plan.listen is not None:
+        return HttpArrivals(plan.listen, run, log)
+    if plan.topic is None:
+        raise ConfigurationError("messages arrive at --topic or at --receiver: name one of them")
+    return TopicReceiver(plan.topic, plan.settings.transport.access, run, log)
 
 
 def _count_done(run: ConsumersResult) -> int:
@@ -283,16 +290,20 @@ def _parse_end(flags: RatingFlags) -> tuple[KafkaPlace | None, ListenAddress | N
 
 
 def _build_url(flags: RatingFlags) -> str:
-    try:
-        parts = urlsplit(flags.entrance)
-        is_url = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_url = False
-    if not is_url or parts.query or parts.fragment or parts.username:
+    if not _is_plain_url(flags.entrance):
         raise ConfigurationError(
             f"--entrance is the URL of a gate, such as http://127.0.0.1:8081, got {flags.entrance!r:.80}"
         )
     return f"{flags.entrance.rstrip('/')}/streams/{quote(flags.stream, safe='')}/events"
+
+
+def _is_plain_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        is_address = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return is_address and not (parts.query or parts.fragment or parts.username)
 
 
 def _build_headers(token_file: Path | None) -> dict[str, str]:

@@ -82,9 +82,8 @@ def _build_axis(values: Iterable[float], start: float, end: float) -> Axis:
 
 def _build_ticks(axis: Axis) -> list[float]:
     whole = range(math.floor(axis.low), math.ceil(axis.high) + 1)
-    ticks = [
-        10.0**power * step for power in whole for step in _STEPS if axis.low <= power + math.log10(step) <= axis.high
-    ]
+    every = [10.0**power * step for power in whole for step in _STEPS]
+    ticks = [tick for tick in every if axis.low <= math.log10(tick) <= axis.high]
     return ticks if len(ticks) <= MAX_TICKS else ticks[:: -(-len(ticks) // MAX_TICKS)]
 
 
@@ -104,8 +103,9 @@ def _draw_curve(root: ET.Element, curve: Curve, across: Axis, upwards: Axis) -> 
                 root, "circle", {"cx": f"{x:.1f}", "cy": f"{y:.1f}", "r": f"{MARK_PX}", "style": f"fill:{color}"}
             )
         else:
-            near, far = -MARK_PX, MARK_PX
-            cross = f"M{x + near:.1f} {y + near:.1f}L{x + far:.1f} {y + far:.1f}M{x + near:.1f} {y + far:.1f}L{x + far:.1f} {y + near:.1f}"
+            cross = "".join(
+                f"M{x - MARK_PX:.1f} {y - side:.1f}L{x + MARK_PX:.1f} {y + side:.1f}" for side in (MARK_PX, -MARK_PX)
+            )
             mark = ET.SubElement(root, "path", {"d": cross, "style": f"stroke:{color};stroke-width:2"})
         ET.SubElement(mark, "title").text = point.told
 

@@ -94,8 +94,6 @@ class Entrance:
             at_s = load.begun_s + float(load.sent_s[number])
             # A sender that is late lets answers in all the same.
             await asyncio.sleep(max(0.0, at_s - time.monotonic()))
-            while (wait_s := at_s - time.monotonic()) > 0:
-                await asyncio.sleep(wait_s)
             passed_s = time.monotonic() - load.begun_s
             if passed_s >= check_s:
                 check_s = passed_s + CHECK_S

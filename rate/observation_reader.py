@@ -8,12 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException
 
 from hopwatch.probes.contract import envelope, segment
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from hopwatch.probes.kafka.client import ask_topic, build_client_config, describe_kafka_error
 from hopwatch.rate.point_log import PointLog
+from hopwatch.rate.topic_end import find_end
 
 SCAN_S: Final = 0.5
 ANSWER_S: Final = 10.0
@@ -91,11 +92,7 @@ def open_topic(place: KafkaPlace, access: KafkaAccess, log: PointLog) -> Observa
         found = ask_topic(consumer, place.topic, ANSWER_S)
         if found.error is not None:
             raise ObservationsError(f"the topic {place.topic} cannot be read: {describe_kafka_error(found.error)}")
-        parts = [TopicPartition(place.topic, number) for number in found.partitions]
-        ends = [
-            TopicPartition(place.topic, one.partition, consumer.get_watermark_offsets(one, ANSWER_S)[1])
-            for one in parts
-        ]
+        ends = [find_end(consumer, place.topic, number) for number in found.partitions]
         consumer.assign(ends)
     except KafkaException as error:
         why = describe_kafka_error(error, place.brokers)

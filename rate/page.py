@@ -27,8 +27,8 @@ def render_page(result: RatingResult, version: str) -> str:
     """Return the document."""
     title = f"Traffic rating of {result.stream}"
     made = (
-        f"Measured {texts.format_moment(result.started_us)} by Hopwatch {version}; {result.arrivals} arrivals in batches "
-        f"of at most {result.batch:,}; event time is when a message should have been sent."
+        f"Measured {texts.format_moment(result.started_us)} by Hopwatch {version}; {result.arrivals} arrivals in "
+        f"batches of at most {result.batch:,}; event time is when a message should have been sent."
     )
     notes = [one for one in (_ENDS[result.end], *result.notes) if one]
     body = (

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Protocol, Self
 
 
 class ReceiverError(Exception):
     """The receiver cannot receive: its topic or its address is not to be had."""
 
 
-class RatingReceiver(AbstractAsyncContextManager["RatingReceiver"], Protocol):
+class RatingReceiver(Protocol):
     """Receiver, as an asynchronous context."""
+
+    async def __aenter__(self) -> Self:
+        """Begin to receive.
+
+        Raises:
+            ReceiverError: it cannot.
+        """
+
+    async def __aexit__(self, *_: object) -> None:
+        """End it."""
 
     def check(self) -> None:
         """Check that it still receives.

@@ -258,14 +258,9 @@ class RatingRun:
         arrived_s = self._parts.arrivals.copy_arrivals()[kept] - load.begun_s
         is_measured = load.starts[:-1] >= size.warm_up
         is_measured[sending.sent_requests :] = False
-        due_s = load.due_s[kept]
+        due_s, lateness_s = load.due_s[kept], sending.lateness_s[is_measured]
         return StepMeasurement(
-            rate_per_s,
-            due_s,
-            arrived_s - due_s,
-            sending.is_accepted[kept],
-            sending.lateness_s[is_measured],
-            is_cut_short,
+            rate_per_s, due_s, arrived_s - due_s, sending.is_accepted[kept], lateness_s, is_cut_short
         )
 
     def _judge(  # noqa: PLR0913, PLR0917 - what a step consists of

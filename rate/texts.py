@@ -81,8 +81,6 @@ def describe_saturation(found: Saturation | None) -> str:
     if found.node == RECEIVER:
         return "what saturates is behind the last node: messages wait there for this receiver"
     where = "messages wait before it" if found.side is Side.IN else "messages wait inside of it"
-    what = (
-        f"{found.node} saturates: {where}" if found.grows else f"{found.node} adds most to the lag, which does not grow"
-    )
+    what = f"{found.node} saturates: {where}" if found.grows else f"{found.node} adds most to the lag"
     share = "" if found.share is None else f" ({found.share:.0%} of a processor)"
     return f"{what}; {_CAUSES[found.cause]}{share}"

@@ -7,15 +7,15 @@ import threading
 import time
 from typing import Final, Self
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message
 
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from hopwatch.probes.kafka.client import ask_topic, build_client_config, describe_kafka_error
-from hopwatch.probes.kafka.consumer import is_partition_end
 from hopwatch.probes.message_headers import ID_HEADER
 from hopwatch.rate.arrival_log import ArrivalLog
 from hopwatch.rate.message_ids import TEXT_CHARS, find_places, parse_ids
 from hopwatch.rate.receiver import ReceiverError
+from hopwatch.rate.topic_end import find_end
 
 ANSWER_S: Final = 10.0
 POLL_S: Final = 0.1
@@ -71,10 +71,7 @@ class TopicReceiver:
             found = ask_topic(consumer, topic, ANSWER_S)
             if found.error is not None:
                 raise ReceiverError(f"the topic {topic} cannot be read: {describe_kafka_error(found.error)}")
-            parts = [TopicPartition(topic, number) for number in found.partitions]
-            ends = [
-                TopicPartition(topic, one.partition, consumer.get_watermark_offsets(one, ANSWER_S)[1]) for one in parts
-            ]
+            ends = [find_end(consumer, topic, number) for number in found.partitions]
             consumer.assign(ends)
         except KafkaException as error:
             why = describe_kafka_error(error, self._place.brokers)
@@ -102,7 +99,7 @@ class TopicReceiver:
         for message in messages:
             error = message.error()
             if error is not None:
-                if not is_partition_end(error) and error.fatal():
+                if error.fatal():
                     raise KafkaException(error)
                 continue
             text = next((value for name, value in message.headers() or () if name == ID_HEADER), message.key())

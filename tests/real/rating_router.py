@@ -43,9 +43,7 @@ def route(brokers: str, source: str, sink: str, spool: str, wait_s: float, compu
     probe.close()
 
 
-def take(
-    messages: list[Message], producer: Producer, probe: Probe, sink: str, wait_s: float, compute_s: float
-) -> None:
+def take(messages: list[Message], producer: Producer, probe: Probe, sink: str, wait_s: float, compute_s: float) -> None:
     """Take some messages on."""
     marks = [mark for one in messages if (mark := parse_headers(one.headers())) is not None]
     ids, times = [mark.message_id for mark in marks], [mark.event_us for mark in marks]
