@@ -9,6 +9,7 @@ from hopwatch.dashboards import markup
 from hopwatch.dashboards.report import styles
 from hopwatch.display import texts
 from hopwatch.rate.curve_chart import Curve, CurvePoint, draw_curves
+from hopwatch.rate.processor_use import ProcessorUse
 from hopwatch.rate.results import ConsumersResult, RatingResult, RunEnd, StepResult
 from hopwatch.rate.saturation import PointFigures
 from hopwatch.rate.step import StepState
@@ -112,9 +113,9 @@ def _render_points(steps: list[StepResult]) -> str:
     rows = []
     for step in seen:
         points = {(point.node, point.side): point for point in step.points}
-        shares = [texts.format_ratio(_round(step.shares.by_name.get(name))) for name in processes]
+        shares = [_format_use(step.shares.by_name.get(name)) for name in processes]
         rows.append([format_rate(step.rate_per_s), *(_format_point(points.get(name)) for name in names), *shares])
-    told = "p95 of the lag by event time at each point; an arrow: it grew. Processor: of one processor."
+    told = "p95 of the lag by event time at each point; an arrow: it grew. Processor: used, and waited for, of one."
     return f"<h3>Nodes</h3>{markup.elements('p', [told], 'hw-note')}" + markup.table(
         head, [[markup.escape_html(cell) for cell in row] for row in rows], "hw-points", "Lag at each point by rate"
     )
@@ -126,5 +127,5 @@ def _format_point(point: PointFigures | None) -> str:
     return f"{format_span(point.p95_s)}{' ↗' if point.growth and point.growth.is_growing else ''}"
 
 
-def _round(share: float | None) -> float | None:
-    return None if share is None else round(share, 3)
+def _format_use(use: ProcessorUse | None) -> str:
+    return texts.NONE if use is None else f"{use.used:.0%} + {use.waited:.0%}"

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
+
+from hopwatch.rate.processor_use import ProcessorShares, ProcessorUse
 
 PROC: Final = Path("/proc")
-_TIMES: Final = slice(11, 13)
-"""Fields of ``/proc/PID/stat`` behind the name: time in user and kernel mode."""
+_NS_PER_S: Final = 1e9
 _IDLE: Final = slice(3, 5)
 """Fields of the first line of ``/proc/stat``: idle, and waiting for a disk."""
 _ALL: Final = slice(0, 8)
-
-
-class ProcessorShares(NamedTuple):
-    """Shares of processors during a step.
-
-    ``by_name`` has the busiest process of each name, 1.0 for one processor; ``machine`` the part of all processors of
-    the machine that was used; None if it is not known.
-    """
-
-    by_name: Mapping[str, float]
-    machine: float | None
 
 
 class ProcessorMeter:
@@ -36,7 +25,7 @@ class ProcessorMeter:
         """Take the function; nothing is measured before :meth:`begin`."""
         self._find_processes, self._proc = find_processes, proc
         self._begun_s = 0.0
-        self._before: dict[str, dict[int, int]] = {}
+        self._before: dict[str, dict[int, tuple[int, int]]] = {}
         self._machine: tuple[int, int] | None = None
 
     def begin(self) -> None:
@@ -47,28 +36,35 @@ class ProcessorMeter:
 
     def end(self) -> ProcessorShares:
         """Return the shares since the beginning, of the processes that were there all the time."""
-        passed_ticks = (time.monotonic() - self._begun_s) * os.sysconf("SC_CLK_TCK")
+        passed_ns = (time.monotonic() - self._begun_s) * _NS_PER_S
         now, machine = self._read_processes(), self._read_machine()
         shares = {
             name: max(
-                (now[name][pid] - ticks) / passed_ticks for pid, ticks in before.items() if pid in now.get(name, {})
+                ProcessorUse((now[name][pid][0] - used) / passed_ns, (now[name][pid][1] - waited) / passed_ns)
+                for pid, (used, waited) in before.items()
+                if pid in now.get(name, {})
             )
             for name, before in self._before.items()
-            if passed_ticks and before.keys() & now.get(name, {}).keys()
+            if passed_ns and before.keys() & now.get(name, {}).keys()
         }
         used = None
         if machine and self._machine and machine[1] > self._machine[1]:
             used = (machine[0] - self._machine[0]) / (machine[1] - self._machine[1])
         return ProcessorShares(shares, used)
 
-    def _read_processes(self) -> dict[str, dict[int, int]]:
-        found: dict[str, dict[int, int]] = {}
+    def _read_processes(self) -> dict[str, dict[int, tuple[int, int]]]:
+        """Return the ns that each process has run, and has been ready to run, summed over its threads."""
+        found: dict[str, dict[int, tuple[int, int]]] = {}
         for name, pids in self._find_processes().items():
             for pid in pids:
-                # A process may have ended.
-                with suppress(OSError, ValueError):
-                    fields = (self._proc / str(pid) / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-                    found.setdefault(name, {})[pid] = sum(map(int, fields[_TIMES]))
+                used = waited = 0
+                for file in (self._proc / str(pid) / "task").glob("*/schedstat"):
+                    # A thread may have ended.
+                    with suppress(OSError, ValueError, IndexError):
+                        fields = file.read_text("utf-8").split()
+                        used, waited = used + int(fields[0]), waited + int(fields[1])
+                if used:
+                    found.setdefault(name, {})[pid] = used, waited
         return found
 
     def _read_machine(self) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from hopwatch.rate.processors import ProcessorShares
+from hopwatch.rate.processor_use import ProcessorShares, ProcessorUse
 from hopwatch.rate.saturation import PointFigures, Saturation
 from hopwatch.rate.schedule import Arrivals
 from hopwatch.rate.search import SearchEnd
@@ -148,7 +148,7 @@ def _saturation_to_json(found: Saturation | None) -> Json | None:
         "side": found.side,
         "grows": found.grows,
         "cause": found.cause,
-        "processor_share": _rounded(found.share),
+        **(_use_to_json(found.use) if found.use else {"processor": None, "processor_wait": None}),
     }
 
 
@@ -178,7 +178,7 @@ def _step_to_json(step: StepResult) -> Json:
         "sender_lateness_p99_ms": _ms(verdict.lateness_s),
         "round_trip_p95_ms": _ms(step.round_trip_p95_s),
         "machine_share": _rounded(step.shares.machine),
-        "processor_shares": {name: _rounded(share) for name, share in sorted(step.shares.by_name.items())},
+        "processes": {name: _use_to_json(use) for name, use in sorted(step.shares.by_name.items())},
         "nodes": _points_to_json(step.points),
     }
 
@@ -195,6 +195,10 @@ def _points_to_json(points: Sequence[PointFigures]) -> list[Json]:
         }
         for one in points
     ]
+
+
+def _use_to_json(use: ProcessorUse) -> Json:
+    return {"processor": _rounded(use.used), "processor_wait": _rounded(use.waited)}
 
 
 def _ms(span_s: float | None) -> float | None:

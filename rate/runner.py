@@ -16,7 +16,8 @@ from hopwatch.rate.arrival_log import ArrivalLog
 from hopwatch.rate.entrance import Entrance, StepLoad, StepSending
 from hopwatch.rate.message_ids import MAX_MESSAGES
 from hopwatch.rate.point_log import PointLog
-from hopwatch.rate.processors import ProcessorMeter, ProcessorShares
+from hopwatch.rate.processor_use import ProcessorShares
+from hopwatch.rate.processors import ProcessorMeter
 from hopwatch.rate.receiver import RatingReceiver
 from hopwatch.rate.results import RepeatResult, StepResult
 from hopwatch.rate.saturation import RECEIVER, PointLag, Saturation, Side, find_saturation, measure_point
@@ -300,7 +301,7 @@ def find_run_saturation(repeats: Sequence[RepeatResult]) -> Saturation | None:
     if not failed:
         return None
     lowest = min(failed, key=lambda step: step.rate_per_s)
-    return find_saturation(lowest.points, lowest.shares.by_name, lowest.shares.machine)
+    return find_saturation(lowest.points, lowest.shares.by_name)
 
 
 def plan_repeat(plan: SearchPlan, held_per_s: float | None) -> SearchPlan:

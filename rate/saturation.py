@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from hopwatch.rate.growth import LagGrowth, find_growth
 from hopwatch.rate.intervals import SLICES
+from hopwatch.rate.processor_use import ProcessorUse
 
 BUSY_PROCESS: Final = 0.85
 """Share of one processor from which a process is bound by it; an interpreter with one lock uses no more than one."""
-BUSY_MACHINE: Final = 0.95
-"""Share of all processors from which the machine is busy."""
 MIN_MESSAGES: Final = SLICES * 2
 RECEIVER: Final = "receiver"
 """The end of the stream, where the rating receives messages."""
@@ -39,7 +38,7 @@ class SaturationCause(StrEnum):
 
     PROCESSOR = "processor"
     MACHINE = "machine"
-    """The processors of the machine are busy, with this node or others."""
+    """Its processes could compute, and have no processor: the machine is busy, with others too."""
     WAITING = "waiting"
     """Its processes are idle: they wait for an answer, a lock, or their source."""
     UNKNOWN = "unknown"
@@ -71,8 +70,8 @@ class Saturation(NamedTuple):
     side: Side | None
     grows: bool
     cause: SaturationCause
-    share: float | None
-    """Share of one processor that the busiest process of the node used; None if it is not known."""
+    use: ProcessorUse | None
+    """Processor use of the busiest process of the node; None if it is not known."""
 
 
 def measure_point(point: PointLag) -> PointFigures:
@@ -85,17 +84,15 @@ def measure_point(point: PointLag) -> PointFigures:
     return PointFigures(point.node, point.side, count, float(np.quantile(point.lags_s, 0.95)), growth)
 
 
-def find_saturation(
-    points: Sequence[PointFigures], shares: Mapping[str, float], machine_share: float | None
-) -> Saturation:
-    """Find what saturates, by the points in order of the pathway and processor shares by node."""
+def find_saturation(points: Sequence[PointFigures], uses: Mapping[str, ProcessorUse]) -> Saturation:
+    """Find what saturates, by the points in order of the pathway and processor use by node."""
     known = [point for point in points if point.p95_s is not None and point.growth is not None]
     if not any(point.node != RECEIVER for point in known):
         return Saturation(None, None, False, SaturationCause.UNKNOWN, None)  # noqa: FBT003 - as named
     grown = next((point for point in known if point.growth is not None and point.growth.is_growing), None)
     worst = grown or _find_greatest_addition(known)
-    share = shares.get(worst.node)
-    return Saturation(worst.node, worst.side, grown is not None, _find_cause(share, machine_share), share)
+    use = uses.get(worst.node)
+    return Saturation(worst.node, worst.side, grown is not None, _find_cause(use), use)
 
 
 def _find_greatest_addition(points: Sequence[PointFigures]) -> PointFigures:
@@ -108,9 +105,9 @@ def _find_greatest_addition(points: Sequence[PointFigures]) -> PointFigures:
     return found
 
 
-def _find_cause(share: float | None, machine_share: float | None) -> SaturationCause:
-    if share is not None and share >= BUSY_PROCESS:
+def _find_cause(use: ProcessorUse | None) -> SaturationCause:
+    if use is None:
+        return SaturationCause.UNKNOWN
+    if use.used >= BUSY_PROCESS:
         return SaturationCause.PROCESSOR
-    if machine_share is not None and machine_share >= BUSY_MACHINE:
-        return SaturationCause.MACHINE
-    return SaturationCause.UNKNOWN if share is None else SaturationCause.WAITING
+    return SaturationCause.MACHINE if use.used + use.waited >= BUSY_PROCESS else SaturationCause.WAITING

@@ -16,7 +16,7 @@ COLUMNS: Final = (
 )
 _CAUSES: Final = {
     SaturationCause.PROCESSOR: "its busiest process is bound by the processor",
-    SaturationCause.MACHINE: "the processors of the machine are busy",
+    SaturationCause.MACHINE: "its busiest process waits for a processor, as the machine is busy",
     SaturationCause.WAITING: "its processes wait and do not compute",
     SaturationCause.UNKNOWN: "why is UNKNOWN: its processes are not known",
 }
@@ -64,7 +64,7 @@ def describe_rating(run: ConsumersResult) -> str:
         return f"{whose}no search was finished; {so_far}"
     if not rating:
         return f"{whose}the target did not hold at any rate"
-    spread = f"{format_rate(min(found))} to {format_rate(max(found))} in {len(found)} searches"
+    spread = f"{format_rate(min(found))} to {format_rate(max(found))} in {len(found)} search{'es' * (len(found) != 1)}"
     if not run.is_lower_bound:
         return f"{whose}{format_rate(rating)} messages/s ({spread})"
     is_sender = any(one.end is SearchEnd.SENDER for one in run.repeats)
@@ -82,5 +82,5 @@ def describe_saturation(found: Saturation | None) -> str:
         return "what saturates is behind the last node: messages wait there for this receiver"
     where = "messages wait before it" if found.side is Side.IN else "messages wait inside of it"
     what = f"{found.node} saturates: {where}" if found.grows else f"{found.node} adds most to the lag"
-    share = "" if found.share is None else f" ({found.share:.0%} of a processor)"
+    share = "" if found.use is None else f" (its busiest process used {found.use.used:.0%} of a processor)"
     return f"{what}; {_CAUSES[found.cause]}{share}"

@@ -7,7 +7,7 @@ import threading
 import time
 from typing import Final, Self
 
-from confluent_kafka import Consumer, KafkaException, Message
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from hopwatch.probes.kafka.client import ask_topic, build_client_config, describe_kafka_error
@@ -20,6 +20,8 @@ from hopwatch.rate.topic_end import find_end
 ANSWER_S: Final = 10.0
 POLL_S: Final = 0.1
 MAX_POLLED: Final = 5_000
+_LASTING_ERRORS: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED})
+"""Errors that do not pass by themselves."""
 _FETCH: Final = {
     "group.id": "hopwatch-rate",
     "enable.auto.commit": False,
@@ -99,7 +101,7 @@ class TopicReceiver:
         for message in messages:
             error = message.error()
             if error is not None:
-                if error.fatal():
+                if error.code() in _LASTING_ERRORS:
                     raise KafkaException(error)
                 continue
             text = next((value for name, value in message.headers() or () if name == ID_HEADER), message.key())

@@ -20,6 +20,7 @@ from hopwatch.rate.intervals import (
     measure_inflation,
 )
 from hopwatch.rate.message_ids import build_body, build_ids, find_places, format_ids, match_places, parse_ids
+from hopwatch.rate.processor_use import ProcessorUse
 from hopwatch.rate.saturation import RECEIVER, PointLag, SaturationCause, Side, find_saturation, measure_point
 from hopwatch.rate.schedule import Arrivals, build_due_s, group_requests
 from hopwatch.rate.search import SearchEnd, SearchPlan, advance_search, start_search
@@ -254,9 +255,9 @@ def pathways(draw: st.DrawFn) -> tuple[list[str], int, Side]:
 @settings(max_examples=50, deadline=None)
 @given(pathways(), st.floats(0.05, 1), st.floats(0, 1), st.floats(0, 1), SEEDS)
 def test_the_first_point_that_waits_is_what_saturates(
-    pathway: tuple[list[str], int, Side], slope: float, share: float, machine: float, seed: int
+    pathway: tuple[list[str], int, Side], slope: float, share: float, waited: float, seed: int
 ) -> None:
-    """The node behind whose point the lag grows is found, and the cause goes by its own processor share first."""
+    """The node behind whose point the lag grows is found, and the cause goes by its own processor use."""
     nodes, slow, slow_side = pathway
     random = np.random.default_rng(seed)
     due_s = np.arange(1_000) / 100
@@ -267,13 +268,13 @@ def test_the_first_point_that_waits_is_what_saturates(
             if (place, side) == (slow, slow_side):
                 lags_s = lags_s + slope * due_s
             points.append(measure_point(PointLag(node, side, due_s, lags_s)))
-    found = find_saturation(points, {nodes[slow]: share}, machine)
+    found = find_saturation(points, {nodes[slow]: ProcessorUse(share, waited)})
     assert (found.node, found.side, found.grows) == (nodes[slow], slow_side, True)
     if share >= 0.85:
         assert found.cause is SaturationCause.PROCESSOR
     else:
-        assert found.cause is (SaturationCause.MACHINE if machine >= 0.95 else SaturationCause.WAITING)
-    assert find_saturation(points, {}, None).cause is SaturationCause.UNKNOWN
+        assert found.cause is (SaturationCause.MACHINE if share + waited >= 0.85 else SaturationCause.WAITING)
+    assert find_saturation(points, {}).cause is SaturationCause.UNKNOWN
 
 
 def test_without_probes_nothing_is_known_of_what_saturates() -> None:
@@ -282,7 +283,12 @@ def test_without_probes_nothing_is_known_of_what_saturates() -> None:
     receiver = measure_point(PointLag(RECEIVER, Side.IN, due_s, due_s))
     few = measure_point(PointLag("a", Side.IN, due_s[:10], due_s[:10]))
     for points in ((), (receiver,), (few, receiver)):
-        assert find_saturation(points, {"a": 1.0}, 1.0)[:4] == (None, None, False, SaturationCause.UNKNOWN)
+        assert find_saturation(points, {"a": ProcessorUse(1.0, 0.0)})[:4] == (
+            None,
+            None,
+            False,
+            SaturationCause.UNKNOWN,
+        )
 
 
 @settings(max_examples=30, deadline=None)
