@@ -101,7 +101,7 @@ def test_a_stream_that_is_always_good_is_rated_at_the_bound(max_per_s: float, se
 @settings(max_examples=20, deadline=None)
 @given(st.floats(500, 10_000), SEEDS)
 def test_a_sender_that_is_too_slow_is_never_taken_for_the_stream(sender_per_s: float, seed: int) -> None:
-    """What the sender cannot send is no failure of the stream: the search says that the sender was its bound."""
+    """The search ends with the sender as its bound, at a rate that the sender can send."""
     state, _ = search(SimulatedStream(1e6, sender_per_s=sender_per_s), plan(), TARGET, seed)
     assert state.end is SearchEnd.SENDER
     assert state.held_per_s is not None
@@ -170,7 +170,7 @@ def test_the_interval_of_a_share_keeps_its_confidence(share: float, seed: int) -
 def test_a_quantile_is_an_order_statistic_within_its_interval(
     values: list[float], quantile: float, missing: int
 ) -> None:
-    """It is one of the values, at most 1 - p of them are above it, and missing messages never make it smaller."""
+    """A quantile is one of the values, at most 1 - p of them are above it, and missing messages never make it smaller."""
     array = np.array(values)
     found, ends = estimate_quantile(array, quantile)
     assert found in values
@@ -187,7 +187,7 @@ def test_the_needed_messages_grow_with_the_quantile() -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.floats(0.02, 10), st.floats(0, 5), SEEDS)
 def test_a_lag_that_grows_is_found(slope: float, base_s: float, seed: int) -> None:
-    """Whatever its height, with noise; its slope is near the true one. Without a slope nothing is found."""
+    """A growth with noise is found at any height; its slope is near the true one. Without a slope nothing is found."""
     random = np.random.default_rng(seed)
     due_s = np.arange(2_000) / 200
     noise = random.exponential(0.02, due_s.size)
