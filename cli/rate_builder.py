@@ -38,9 +38,9 @@ from hopwatch.rate.point_log import PointLog
 from hopwatch.rate.processors import ProcessorMeter, find_probe_processes
 from hopwatch.rate.receiver import RatingReceiver
 from hopwatch.rate.results import ConsumersResult, RatingResult, RepeatResult, RunEnd, StepResult
-from hopwatch.rate.runner import LoadShape, RatingParts, RatingRun, find_run_saturation, plan_repeat
+from hopwatch.rate.runner import LoadShape, RatingParts, RatingRun, find_run_saturation
 from hopwatch.rate.schedule import Arrivals
-from hopwatch.rate.search import SearchPlan
+from hopwatch.rate.search import SearchPlan, plan_repeat
 from hopwatch.rate.target import Target, TargetError, parse_target
 from hopwatch.rate.topic_receiver import TopicReceiver
 from hopwatch.scale.supervisor import Supervisor
@@ -247,8 +247,8 @@ async def _rate_consumers(plan: RatingPlan, rating: RatingRun, count: int | None
     if plan.flags.at:
         repeats.append(await rating.hold(plan.flags.at, plan.hold_s))
     held_per_s: float | None = None
-    for _ in range(0 if plan.flags.at else plan.flags.repeats):
-        repeats.append(await rating.search(plan_repeat(plan.search, held_per_s)))
+    for number in range(0 if plan.flags.at else plan.flags.repeats):
+        repeats.append(await rating.search(plan_repeat(plan.search, held_per_s, number)))
         held_per_s = repeats[-1].held_per_s
         if repeats[-1].end is None or stop.is_set():
             break

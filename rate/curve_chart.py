@@ -15,7 +15,7 @@ _STEPS: Final = (1, 2, 5)
 MAX_TICKS: Final = 8
 
 
-class CurvePoint(NamedTuple):
+class RatePoint(NamedTuple):
     """Point of a curve; ``told`` is its tooltip."""
 
     rate_per_s: float
@@ -29,7 +29,7 @@ class Curve(NamedTuple):
 
     name: str
     color: int
-    points: tuple[CurvePoint, ...]
+    points: tuple[RatePoint, ...]
 
 
 def draw_curves(

@@ -29,7 +29,7 @@ class EntranceError(Exception):
     """The entrance refuses the events, whatever the load."""
 
 
-class Poster(Protocol):
+class EventPoster(Protocol):
     """Receiver of requests at a URL."""
 
     async def post(self, body: bytes, headers: Mapping[str, str]) -> Answer | NoAnswer:
@@ -67,7 +67,7 @@ class StepSending:
 class Entrance:
     """Entrance of one stream for the messages of one run."""
 
-    def __init__(self, poster: Poster, run: int, events: Sequence[bytes], headers: Mapping[str, str]) -> None:
+    def __init__(self, poster: EventPoster, run: int, events: Sequence[bytes], headers: Mapping[str, str]) -> None:
         """Take the data of events, each as JSON: the messages of one request carry the same, requests take turns."""
         self._poster, self._run, self._events = poster, run, list(events)
         self._headers = {"Content-Type": "application/json", **headers}

@@ -8,7 +8,7 @@ from typing import Final
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.report import styles
 from hopwatch.display import texts
-from hopwatch.rate.curve_chart import Curve, CurvePoint, draw_curves
+from hopwatch.rate.curve_chart import Curve, RatePoint, draw_curves
 from hopwatch.rate.processor_use import ProcessorUse
 from hopwatch.rate.results import ConsumersResult, RatingResult, RunEnd, StepResult
 from hopwatch.rate.saturation import PointFigures
@@ -68,19 +68,19 @@ def _render_run(run: ConsumersResult, result: RatingResult) -> str:
     )
 
 
-def _build_lag_points(steps: list[StepResult], place: int) -> list[CurvePoint]:
+def _build_lag_points(steps: list[StepResult], place: int) -> list[RatePoint]:
     found = []
     for step in steps:
         lag_s = step.verdict.lags[place].lag_s
         if math.isfinite(lag_s) and step.verdict.state is not StepState.VOID:
             told = f"{format_rate(step.rate_per_s)}/s: {format_span(lag_s)}, {step.verdict.state}"
-            found.append(CurvePoint(step.rate_per_s, lag_s * 1e3, step.verdict.state is StepState.HOLDS, told))
+            found.append(RatePoint(step.rate_per_s, lag_s * 1e3, step.verdict.state is StepState.HOLDS, told))
     return found
 
 
-def _build_loss_points(steps: list[StepResult]) -> list[CurvePoint]:
+def _build_loss_points(steps: list[StepResult]) -> list[RatePoint]:
     return [
-        CurvePoint(
+        RatePoint(
             step.rate_per_s,
             100 * step.verdict.lost / step.messages,
             step.verdict.state is StepState.HOLDS,

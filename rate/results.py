@@ -83,7 +83,7 @@ class ConsumersResult:
 
     @property
     def is_lower_bound(self) -> bool:
-        """Whether the stream may take more: a search ended at the highest rate, or at what the sender can send."""
+        """Mark of a stream that may take more: a search ended at the highest rate, or at what the sender can send."""
         return any(one.end in {SearchEnd.MAX_RATE, SearchEnd.SENDER} for one in self.repeats)
 
 
@@ -102,7 +102,7 @@ class RatingResult:
 
     @property
     def has_held(self) -> bool:
-        """Whether every number of consumers has a rating above 0 or, of given rates, every step held."""
+        """Mark of a target that held: all ratings are above 0 or, of given rates, each step held."""
         steps = [step for run in self.runs for repeat in run.repeats for step in repeat.steps]
         if all(not run.ratings_per_s for run in self.runs):
             return bool(steps) and all(step.verdict.state is StepState.HOLDS for step in steps)

@@ -40,8 +40,6 @@ OBSERVATIONS_S: Final = 4.0
 """Wait for the last observations: probes announce theirs within a second, a spool publishes them within another."""
 HELLO_MESSAGES: Final = 10
 HELLO_EVERY_S: Final = 1.0
-REPEAT_START: Final = 0.5
-"""Start of a repeated search, relative to the rating before."""
 
 
 class NothingArrivedError(Exception):
@@ -92,7 +90,7 @@ class RatingRun:
 
     @property
     def is_out_of_time(self) -> bool:
-        """Whether the time that the run has is over."""
+        """Mark of a run whose time is over."""
         return time.monotonic() >= self._parts.deadline_s
 
     async def await_stream(self, patience_s: float) -> None:
@@ -302,10 +300,3 @@ def find_run_saturation(repeats: Sequence[RepeatResult]) -> Saturation | None:
         return None
     lowest = min(failed, key=lambda step: step.rate_per_s)
     return find_saturation(lowest.points, lowest.shares.by_name)
-
-
-def plan_repeat(plan: SearchPlan, held_per_s: float | None) -> SearchPlan:
-    """Plan a further search: from half the rating on that was found before."""
-    if not held_per_s:
-        return plan
-    return replace(plan, start_per_s=min(plan.max_per_s, max(plan.min_per_s, held_per_s * REPEAT_START)))

@@ -14,6 +14,9 @@ MAX_STRETCH: Final = 4
 GROWTH_FACTOR: Final = 2.0
 
 
+GOLDEN_RATIO: Final = (math.sqrt(5) - 1) / 2
+
+
 class SearchEnd(StrEnum):
     """Reason for the end of a search."""
 
@@ -59,6 +62,18 @@ class SearchState:
     is_sender_bound: bool = False
     """Whether the lowest rate that did not hold is one that the sender could not send."""
     end: SearchEnd | None = None
+
+
+def plan_repeat(plan: SearchPlan, held_per_s: float | None, number: int) -> SearchPlan:
+    """Plan a further search, counted from 1, after one that ended with a rating, or without.
+
+    It begins at 35 to 71 % of that rating, each at another share: searches that tried the same rates would agree more
+    than they measured.
+    """
+    if not held_per_s:
+        return plan
+    share = GROWTH_FACTOR ** -(0.5 + number * GOLDEN_RATIO % 1)
+    return replace(plan, start_per_s=min(plan.max_per_s, max(plan.min_per_s, held_per_s * share)))
 
 
 def start_search(plan: SearchPlan) -> SearchState:

@@ -105,8 +105,7 @@ class TopicReceiver:
                     raise KafkaException(error)
                 continue
             text = next((value for name, value in message.headers() or () if name == ID_HEADER), message.key())
-            raw = text.encode() if isinstance(text, str) else text
-            if raw is not None and len(raw) == TEXT_CHARS:
-                texts += raw
+            if text is not None and len(text) == TEXT_CHARS:
+                texts += text
         if texts:
             self._log.note(find_places(self._run, parse_ids(bytes(texts))), at_s)

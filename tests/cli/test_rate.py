@@ -17,8 +17,9 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from hopwatch.cli import rate_builder
+from hopwatch.cli import rate, rate_builder
 from hopwatch.cli.main import main
+from hopwatch.rate.results import StepResult
 from servers.process import free_ports, until
 from tests.support.workspace import CONFIGURATION
 
@@ -185,7 +186,10 @@ def test_a_target_that_fails_exits_with_1(
 
 
 def test_ctrl_c_leaves_what_was_measured(
-    folder: Path, stream: Callable[[int], Stream], capfd: pytest.CaptureFixture[str]
+    folder: Path,
+    stream: Callable[[int], Stream],
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The first step is printed although the second one was interrupted; the exit code is 130."""
     del folder
@@ -198,19 +202,15 @@ def test_ctrl_c_leaves_what_was_measured(
 
     thread = threading.Thread(target=interrupt)
     thread.start()
-    original = rate_builder.run_plan
+    original = rate._print_step
 
-    def run_plan(*parts: object) -> object:
-        plan, stop, report, report_step, report_progress = parts
-        return original(plan, stop, report, lambda step: (report_step(step), told.set()), report_progress)  # type: ignore[arg-type, operator]
-
-    rate_builder.run_plan = run_plan  # type: ignore[assignment]
-    try:
-        code = main([*flags(stream(201)), "--at", "20", "--at", "30", "--hold", "1s", "--json"])
-    finally:
-        rate_builder.run_plan = original
+    def print_step(step: StepResult) -> None:
+        original(step)
         told.set()
-        thread.join()
+
+    monkeypatch.setattr(rate, "_print_step", print_step)
+    code = main([*flags(stream(201)), "--at", "20", "--at", "30", "--hold", "1s", "--json"])
+    thread.join()
     assert code == 130
     found = json.loads(capfd.readouterr().out)
     assert found["end"] == "interrupted"

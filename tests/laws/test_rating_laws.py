@@ -23,7 +23,7 @@ from hopwatch.rate.message_ids import build_body, build_ids, find_places, format
 from hopwatch.rate.processor_use import ProcessorUse
 from hopwatch.rate.saturation import RECEIVER, PointLag, SaturationCause, Side, find_saturation, measure_point
 from hopwatch.rate.schedule import Arrivals, build_due_s, group_requests
-from hopwatch.rate.search import SearchEnd, SearchPlan, advance_search, start_search
+from hopwatch.rate.search import SearchEnd, SearchPlan, advance_search, plan_repeat, start_search
 from hopwatch.rate.step import StepState, judge_step, plan_step
 from hopwatch.rate.target import LagCondition, Target, parse_target
 from tests.support.simulated_stream import SimulatedStream, search
@@ -65,7 +65,12 @@ def test_the_rating_of_a_queue_with_chance_is_near_its_capacity(capacity_per_s: 
 def test_three_ratings_are_near_each_other(capacity_per_s: float, seed: int) -> None:
     """Three searches with other chance are within 10 % of their median."""
     stream = SimulatedStream(capacity_per_s, 0.05, arrivals=Arrivals.POISSON)
-    found = sorted(search(stream, plan(), TARGET, seed + place)[0].held_per_s or 0.0 for place in range(3))
+    found, plans = list[float](), [plan()]
+    for number in range(3):
+        found.append(search(stream, plans[-1], TARGET, seed + number)[0].held_per_s or 0.0)
+        plans.append(plan_repeat(plan(), found[-1], number + 1))
+    assert len({one.start_per_s for one in plans}) == 4
+    found.sort()
     assert found[2] <= 1.1 * found[1]
     assert found[0] >= 0.85 * found[1]
 
@@ -170,7 +175,7 @@ def test_the_interval_of_a_share_keeps_its_confidence(share: float, seed: int) -
 def test_a_quantile_is_an_order_statistic_within_its_interval(
     values: list[float], quantile: float, missing: int
 ) -> None:
-    """A quantile is one of the values, at most 1 - p of them are above it, and missing messages never make it smaller."""
+    """A quantile is a value with at most 1 - p of them above it, and missing messages never make it smaller."""
     array = np.array(values)
     found, ends = estimate_quantile(array, quantile)
     assert found in values

@@ -53,9 +53,10 @@ def take(messages: list[Message], producer: Producer, probe: Probe, sink: str, w
     while time.thread_time() < until_s:
         pass
     for one in messages:
-        producer.produce(sink, one.value(), one.key(), headers=one.headers())
+        producer.produce(sink, one.value(), one.key(), headers=list(one.headers() or ()))
     probe.departed_many(ids, times)
 
 
 if __name__ == "__main__":
-    route(*sys.argv[1:5], float(sys.argv[5]) / 1e3, float(sys.argv[6]) / 1e3)
+    wait_ms, compute_ms = map(float, sys.argv[5:7])
+    route(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4], wait_ms / 1e3, compute_ms / 1e3)
