@@ -23,6 +23,7 @@ COPY probes probes
 COPY gate gate
 COPY deliver deliver
 COPY scale scale
+COPY rate rate
 COPY monitor monitor
 COPY alerts alerts
 COPY display display

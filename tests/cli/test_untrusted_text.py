@@ -91,6 +91,7 @@ CALLS: Final[dict[str, tuple[str, ...]]] = {
     "quarantine list": (*CONFIG, *ORDERS),
     "quarantine replay": (*CONFIG, *ORDERS, "--all"),
     "quarantine show": (*CONFIG, *ORDERS, "{event}"),
+    "rate": (*CONFIG, *ORDERS, "--until", "{strange}", "--events", "x", "--receiver", "127.0.0.1:1"),
     "report": CONFIG,
     "run": ELSEWHERE,
     "scale": ("--policy", "cpu", "--target", "1", "--max", "1", "--", "{strange}"),

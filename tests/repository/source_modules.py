@@ -14,6 +14,7 @@ PACKAGES: Final = (
     "gate",
     "deliver",
     "scale",
+    "rate",
     "monitor",
     "alerts",
     "display",

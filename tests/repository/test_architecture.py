@@ -15,6 +15,7 @@ SOURCES: Final = (
     "gate",
     "deliver",
     "scale",
+    "rate",
     "monitor",
     "alerts",
     "display",

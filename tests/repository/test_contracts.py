@@ -29,6 +29,7 @@ FORBIDDEN: Final = [
     ("hopwatch.demo", "hopwatch.probes.contract"),
     ("hopwatch.alerts.decision.evaluation", "sqlalchemy"),
     ("hopwatch.scale.policy", "time"),
+    ("hopwatch.rate.search", "time"),
     ("hopwatch.alerts.delivery.retry_policy", "time"),
     ("hopwatch.dashboards.pages", "sqlalchemy"),
     ("hopwatch.display", "time"),

@@ -1,0 +1,82 @@
+"""Tests of ``hopwatch rate`` over a real broker and gate, with a router whose work is to wait."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import pytest
+
+from servers.kafka import Kafka
+from servers.process import Process, answers, free_ports, until
+from tests.real.gate_command import RUN
+from tests.repository import ROOT
+from tests.support.command_call import called
+from tests.support.gate_client import configured
+
+WAIT_MS = 4
+"""Time that the router waits for each message: it takes 250 messages a second at most."""
+SCHEMA = {
+    "type": "record",
+    "name": "Order",
+    "fields": [{"name": "item", "type": "string"}, {"name": "price", "type": "double"}],
+}
+
+
+class RatedStream(NamedTuple):
+    """Stream from a gate through a router; flags of a rating of it."""
+
+    folder: Path
+    flags: tuple[str, ...]
+
+
+@pytest.fixture
+def stream(kafka: Kafka, tmp_path: Path) -> Iterator[RatedStream]:
+    """Yield a stream whose gate and router run."""
+    for topic in ("rated", "rated.rejected", "routed"):
+        kafka.create_topic(topic, 1, {})
+    (port,) = free_ports(1)
+    more = f'rejected = "{kafka.url("rated.rejected")}"'
+    config = configured(kafka.url("rated"), more).replace("gate -> sink", "gate -> router")
+    (tmp_path / "hopwatch.toml").write_text(config, "utf-8")
+    (tmp_path / "events.jsonl").write_text('{"item": "book", "price": 1.5}\n', "utf-8")
+    router = ("-m", "tests.real.rating_router", kafka.bootstrap, "rated", "routed", str(tmp_path / "spool"))
+    processes = [
+        Process(
+            [*RUN, "--config", str(tmp_path / "hopwatch.toml"), "--port", str(port)], tmp_path / "gate", folder=ROOT
+        ),
+        Process([sys.executable, *router, str(WAIT_MS), "0"], tmp_path / "router", folder=ROOT),
+    ]
+    try:
+        until(lambda: answers(port), "the gate answers")
+        assert httpx.put(f"http://127.0.0.1:{port}/subjects/orders/schemas", json=SCHEMA).status_code == 201
+        where = ("--topic", kafka.url("routed"), "--entrance", f"http://127.0.0.1:{port}")
+        yield RatedStream(tmp_path, ("rate", "--stream", "orders", "--events", "events.jsonl", *where))
+    finally:
+        for process in processes:
+            process.kill()
+
+
+def test_a_router_that_waits_is_what_saturates(stream: RatedStream) -> None:
+    """The rating is near what the router can take; the lag grows on its way in, and its process is idle."""
+    target = ("--until", "e2e p50 <= 1 s and loss = 0")
+    asked = ("--start", "120", "--tolerance", "0.2", "--repeats", "1", "--json")
+    done = called(*stream.flags, *target, *asked, folder=stream.folder)
+    assert done.returncode == 0, done.stderr
+    (run,) = json.loads(done.stdout)["runs"]
+    assert 120 <= run["rating_per_s"] <= 250
+    saturation = run["saturation"]
+    assert (saturation["node"], saturation["side"], saturation["grows"]) == ("router", "in", True)
+    assert saturation["processor"] < 0.5
+    steps = run["repeats"][0]["steps"]
+    assert all(step["lost"] == step["duplicates"] == 0 for step in steps)
+    held = next(step for step in steps if step["state"] == "holds")
+    lags = [point["lag_p95_ms"] for point in held["nodes"]]
+    assert [(point["node"], point["side"]) for point in held["nodes"]] == [
+        *(("gate", "in"), ("gate", "out"), ("router", "in"), ("router", "out"), ("receiver", "in"))
+    ]
+    assert lags == sorted(lags)
