@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
 from rich.console import Console
 
+from hopwatch.demo.broker_cluster import BrokerCluster
 from hopwatch.demo.comparison import compare
-from hopwatch.demo.configuration import SETTLE_S, TRANSIT_S
+from hopwatch.demo.comparison_line import ComparisonLine
+from hopwatch.demo.configuration import SETTLE_S
 from hopwatch.demo.dashboard_process import Dashboard
 from hopwatch.demo.entrance import rejections
 from hopwatch.demo.entrance.rejections import Rejection
@@ -32,12 +34,18 @@ from hopwatch.demo.truth import WINDOW_US, Truth, count_entries
 TICK_S: Final = 0.25
 STATUS_EVERY_S: Final = 1.0
 REPORT_EVERY_S: Final = 2.0
+BROKERS_FOLDER: Final = "brokers"
+MAX_BROKERS: Final = 3
 OVERDUE_S: Final = 120.0
 """A last window that is so late to become final never will: the demo stops waiting for it."""
 
 
 class PipelineLike(Protocol):
     """The pipeline as the demo sees it."""
+
+    @property
+    def has_finished(self) -> bool:
+        """Return whether there will be no more messages."""
 
     def watch(self) -> list[str]:
         """Do what is due and say so."""
@@ -79,6 +87,8 @@ class DemoRun:
     interrupts: Interrupts
     news: Callable[[], Iterable[str]] = tuple
     """News of the processes beside the pipeline, one line each."""
+    describe_progress: Callable[[], str] | None = None
+    """Return the state of the pipeline in words; by default how fast messages pass its last node."""
     now_s: Callable[[], float] = time.monotonic
     wall_s: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
@@ -87,17 +97,19 @@ class DemoRun:
     _due_s: dict[str, float] = field(default_factory=dict)
 
     def produce(self) -> None:
-        """Let the pipeline run until its time, which the first message begins, is over, or Ctrl-C."""
-        progress = Progress(self.layout, self.now_s)
+        """Let the pipeline run until its time, which the first message begins, is over, it has finished, or Ctrl-C."""
+        describe = self.describe_progress or Progress(self.layout, self.now_s).status
         self._due_s["status"] = self.now_s() + STATUS_EVERY_S
         end_s: float | None = None
-        while not self.interrupts.count and (end_s is None or self.now_s() < end_s):
+        while not (
+            self.interrupts.count or self.pipeline.has_finished or (end_s is not None and self.now_s() >= end_s)
+        ):
             if end_s is None and self.wishes.run_s is not None and self._has_messages():
                 end_s = self.now_s() + self.wishes.run_s
             for words in self.pipeline.watch():
                 self.screen.print_line(words)
             if self._is_due("status", STATUS_EVERY_S):
-                self._status = progress.status()
+                self._status = describe()
             self._tick(self._status)
 
     def drain(self, signals: int = 2) -> bool:
@@ -112,7 +124,7 @@ class DemoRun:
         """Wait until every window up to the last is final; return whether that is so, and not skipped or overdue."""
         if last_start_us is None:
             return True
-        due_s = last_start_us / 1e6 + WINDOW_US / 1e6 + TRANSIT_S + SETTLE_S
+        due_s = last_start_us / 1e6 + WINDOW_US / 1e6 + self.layout.transit_s + SETTLE_S
         while not self._all_final(last_start_us):
             left_s = due_s - self.wall_s()
             if self.interrupts.count > 1 or left_s < -OVERDUE_S:
@@ -151,6 +163,7 @@ def run_demo(wishes: RunOptions, console: Console) -> int:
 
     Raises:
         RecordsMissingError: there are no flights to move.
+        ServerError: a broker of the run's own does not start, or its jars are missing.
         TransportError: no broker answers.
         StoreInUseError: the store that was named is not empty.
         StoreError: it cannot be reached.
@@ -159,8 +172,11 @@ def run_demo(wishes: RunOptions, console: Console) -> int:
         MonitorDiedError: the monitor did.
     """
     find_archive()
+    cluster = plan_brokers(wishes)
+    wishes = replace(wishes, brokers=cluster.bootstrap) if cluster else wishes
     links = build_links(wishes.brokers, gate_folder=wishes.gate_folder)
-    links.check()
+    if cluster is None:
+        links.check()
     check_store(wishes.store_url)
     layout = create_layout(wishes.folder, links.observations_url, wishes.store_url, wishes.alertmanager_url, links.gate)
     results = StoredResults(layout.store_url, layout.nodes)
@@ -168,6 +184,7 @@ def run_demo(wishes: RunOptions, console: Console) -> int:
         screen.print_line(f"files of this run: {layout.folder}")
         screen.print_line(f"what the monitor says: {layout.log('monitor')}")
         with (
+            run_brokers(cluster, screen),
             open_links(links, screen),
             Pipeline(layout, links, wishes.faults, wishes.rate_per_s) as pipeline,
             MonitorProcess(layout) as monitor,
@@ -180,11 +197,41 @@ def run_demo(wishes: RunOptions, console: Console) -> int:
             screen.print_line("stopping the monitor")
             monitor.stop()
     code = write_comparison(
-        wishes, truth if finished else None, results, screen, rejections.read_rejections(layout.rejections)
+        wishes, truth if finished else None, results, screen, rejected=rejections.read_rejections(layout.rejections)
     )
     if wishes.dashboard_port is not None:
         screen.print_line(dashboard.later)
     return code
+
+
+def plan_brokers(wishes: RunOptions) -> BrokerCluster | None:
+    """Return the brokers that a run is to start, none if it has some or needs none; they do not run yet.
+
+    Raises:
+        ServerError: their jars are missing.
+    """
+    if not wishes.own_broker_count:
+        return None
+    folder, count = wishes.folder.absolute() / BROKERS_FOLDER, wishes.own_broker_count
+    return BrokerCluster(folder, count, {"min.insync.replicas": "2"} if count == MAX_BROKERS else None)
+
+
+@contextmanager
+def run_brokers(cluster: BrokerCluster | None, screen: Screen) -> Iterator[None]:
+    """Run the brokers of a run, if there are any; what they kept goes with them.
+
+    Raises:
+        ServerError: a broker does not start.
+    """
+    if cluster is None:
+        yield
+        return
+    screen.print_line(f"starting {cluster.size} Kafka broker{'s' if cluster.size > 1 else ''}: {cluster.bootstrap}")
+    try:
+        cluster.start()
+        yield
+    finally:
+        cluster.stop()
 
 
 @contextmanager
@@ -200,20 +247,26 @@ def open_links(links: Links, screen: Screen) -> Iterator[None]:
             screen.print_line(links.left_behind)
 
 
-def write_comparison(
+def write_comparison(  # noqa: PLR0913 - what is compared, and what shows it
     wishes: RunOptions,
     truth: Truth | None,
     results: ResultsLike,
     screen: Screen,
+    *,
     rejected: Sequence[Rejection] = (),
+    more: Callable[[Measurements], Iterable[ComparisonLine]] = lambda _: (),
 ) -> int:
-    """Write the final table and the comparison; only the table where ``truth`` is ``None``: not all is final then."""
+    """Write the final table and the comparison; only the table where ``truth`` is ``None``: not all is final then.
+
+    The lines of ``more`` come first.
+    """
     measured = results.measured()
     if measured is None or truth is None:
         screen.conclude(measured.windows if measured else [], [])
         screen.print_line("not compared: not every window is final")
         return 1
-    lines = compare(wishes.faults, truth, measured, is_reliable=bool(wishes.brokers), rejections=rejected)
+    compared = compare(wishes.faults, truth, measured, is_reliable=bool(wishes.brokers), rejections=rejected)
+    lines = [*more(measured), *compared]
     screen.conclude(measured.windows, lines)
     for words in rejections.describe_rejections(rejected):
         screen.print_line(words)

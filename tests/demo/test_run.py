@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable
@@ -41,6 +42,7 @@ class PaperRun:
         self.out = StringIO()
         self.interrupts = Interrupts()
         self.to_drain = list(NODES)
+        self.finished_at_s = math.inf
         self.ended: Exception | None = None
         self.at_s: dict[float, Callable[[], None]] = {}
         self.report_is_there = True
@@ -67,6 +69,11 @@ class PaperRun:
     def press_ctrl_c(self) -> None:
         """Press Ctrl-C."""
         self.interrupts.count += 1
+
+    @property
+    def has_finished(self) -> bool:
+        """Play the pipeline: it has finished once enough messages were sent."""
+        return self.clock.s >= self.finished_at_s
 
     def watch(self) -> list[str]:
         """Play the pipeline: say something in the 40th second."""
@@ -125,6 +132,16 @@ def test_its_time_begins_with_the_first_message(tmp_path: Path) -> None:
     run.at_s[20.0] = partial(os.replace, later, log)
     run.demo.produce()
     assert run.clock.s == 110.0
+
+
+def test_a_pipeline_that_has_finished_ends_the_run(tmp_path: Path) -> None:
+    """Once so many messages were sent; its own words say how far it is."""
+    run = PaperRun(tmp_path, run_s=None)
+    run.finished_at_s = 33.0
+    run.demo.describe_progress = lambda: "service: 7 of 9"
+    run.demo.produce()
+    assert run.clock.s == 33.0
+    assert run.lines[0].startswith("service: 7 of 9")
 
 
 def test_what_is_new_beside_the_pipeline_is_said(tmp_path: Path) -> None:
