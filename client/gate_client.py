@@ -89,7 +89,7 @@ class GateClient:
         self._accepted, self._results = 0, dict.fromkeys(OutcomeResult, 0)
         self._is_closed = self._is_stopped = False
         self._synced_s = self._now_s()
-        self._failures = OncePerCause()
+        self._outages, self._spool_faults = OncePerCause(), OncePerCause()
         self._process = os.getpid()
         self._thread = threading.Thread(target=self._run, name="hopwatch-client", daemon=True)
         self._thread.start()
@@ -280,9 +280,9 @@ class GateClient:
         with self._lock:
             now_us = self._clock.wall_ns() // 1_000
             settled = self._engine.settle(answer, self._now_s(), now_us, random.random())  # noqa: S311 - no secret
-        if settled.failure:
-            self._log_failure(f"the gate does not take events: {settled.failure}; they are sent again")
-        elif settled.outcomes and self._failures.rearm():
+        if settled.failure and self._outages.is_new():
+            _log.warning("the gate does not take events: %s; they are sent again", settled.failure)
+        elif settled.outcomes and not settled.failure and self._outages.rearm():
             _log.info("the gate takes events again")
         # Before the spool forgets them: after a kill between the two they are sent again, and their outcome is told.
         self._report(settled.outcomes)
@@ -291,7 +291,8 @@ class GateClient:
     def _await_batch(self) -> Sequence[EventRecord]:
         """Return the next batch, once it is due; an empty one when the client has stopped."""
         while True:
-            self._sync_if_due()
+            if self._now_s() - self._synced_s >= SYNC_S:
+                self._sync_spool()
             with self._lock:
                 if self._is_stopped:
                     return ()
@@ -299,7 +300,7 @@ class GateClient:
                     step = self._engine.next_step(self._now_s())
                 except ClientSpoolError as error:
                     self._engine.delay(self._now_s(), random.random())  # noqa: S311 - no secret
-                    self._log_failure(str(error))
+                    self._log_spool_fault(str(error))
                     continue
                 if step.batch:
                     return step.batch
@@ -309,9 +310,7 @@ class GateClient:
                 wait_s = step.wait_s if is_synced else min(SYNC_S, SYNC_S if step.wait_s is None else step.wait_s)
                 self._work.wait(wait_s)
 
-    def _sync_if_due(self, every_s: float = SYNC_S) -> None:
-        if self._now_s() - self._synced_s < every_s:
-            return
+    def _sync_spool(self) -> None:
         self._synced_s = self._now_s()
         with self._lock:
             unsynced = self._queue.list_unsynced()
@@ -319,7 +318,7 @@ class GateClient:
             try:
                 part.sync()
             except OSError as error:
-                self._log_failure(f"the spool cannot be synced: {error.strerror}")
+                self._log_spool_fault(f"the spool cannot be synced: {error.strerror}")
 
     def _report(self, outcomes: Sequence[EventOutcome]) -> None:
         if self._on_outcome is None:
@@ -341,7 +340,7 @@ class GateClient:
     def _end(self) -> None:
         self._transport.close()
         if self._queue.is_durable:
-            self._sync_if_due(0.0)
+            self._sync_spool()
             unsent = []
         else:
             with self._lock:
@@ -363,9 +362,9 @@ class GateClient:
                     future.set_result(outcome)
         self._settled.notify_all()
 
-    def _log_failure(self, told: str) -> None:
-        if self._failures.is_new():
-            _log.warning(told)
+    def _log_spool_fault(self, told: str) -> None:
+        if self._spool_faults.is_new(told):
+            _log.warning("%s", told)
 
     def _now_s(self) -> float:
         return self._clock.monotonic_ns() / 1e9

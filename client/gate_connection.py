@@ -56,7 +56,7 @@ class GateConnection:
         if not _STREAM.fullmatch(stream):
             raise ValueError(f"a stream is 1 to 128 of A-Z a-z 0-9 . _ -, got {stream[:200]!r}")
         if not _TOKEN.fullmatch(token):
-            raise ValueError(f"a token is at most 4,096 visible ASCII characters, got {len(token):,} others")
+            raise ValueError("a token is 0 to 4,096 visible ASCII characters, got something else")
         self._timeout_s = timeout_s
         self._path = f"{parts.path.rstrip('/')}/streams/{stream}/events?each=true"
         self._headers = {"Content-Type": "application/json", "User-Agent": f"hopwatch/{__version__}"}
@@ -128,6 +128,7 @@ class _DeadlineSocket:
     def __init__(self, inner: socket.socket) -> None:
         self._inner = inner
         self.deadline_s = 0.0
+        self._readers, self._is_closing = 0, False
 
     def sendall(self, data: bytes) -> None:
         self._inner.settimeout(self._left_s())
@@ -139,6 +140,7 @@ class _DeadlineSocket:
 
     def makefile(self, mode: str) -> io.BufferedReader:
         del mode
+        self._readers += 1
         return io.BufferedReader(_SocketReader(self))
 
     def shut_down(self) -> None:
@@ -146,7 +148,15 @@ class _DeadlineSocket:
             self._inner.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        self._inner.close()
+        # http.client closes it before it has read an answer that ends with the connection.
+        self._is_closing = True
+        if not self._readers:
+            self._inner.close()
+
+    def release_reader(self) -> None:
+        self._readers -= 1
+        if self._is_closing:
+            self.close()
 
     def _left_s(self) -> float:
         left_s = self.deadline_s - time.monotonic()
@@ -160,6 +170,11 @@ class _SocketReader(io.RawIOBase):
 
     def __init__(self, source: _DeadlineSocket) -> None:
         self._source = source
+
+    def close(self) -> None:
+        if not self.closed:
+            self._source.release_reader()
+        super().close()
 
     def readable(self) -> bool:
         return True
