@@ -15,12 +15,11 @@ other 4xx, 3xx, 1xx          rejected, and never sent again; redirects are not f
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from enum import Enum
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
-
-import orjson
 
 from hopwatch.probes.http.retry_after import parse_retry_after_s
 
@@ -170,8 +169,8 @@ def _judge_multi_status(
 def _parse_items(body: bytes) -> list[dict[str, Any]]:
     """Return the items of a 207 that have an id and a status; an empty list for what is no such answer."""
     try:
-        said = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
         return []
     listed = said.get("events") if isinstance(said, dict) else None
     if not isinstance(listed, list):
@@ -203,6 +202,7 @@ def _judge_item(item: dict[str, Any] | None, recoverable_statuses: Collection[in
 
 def _dump_beginning(item: dict[str, Any] | None) -> bytes:
     try:
-        return orjson.dumps(item)[:MAX_KEPT_BYTES]
-    except orjson.JSONEncodeError:  # nested more deeply than it writes, though it reads that
+        said = json.dumps(item, separators=(",", ":"), ensure_ascii=False)
+    except RecursionError:  # nested more deeply than it writes, though it reads that
         return b""
+    return said.encode("utf-8", "replace")[:MAX_KEPT_BYTES]

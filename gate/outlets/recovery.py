@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
+from hopwatch.probes import folder_lock
 from hopwatch.probes.contract.segment import MAGIC, OPEN_SUFFIX, SEGMENT_SUFFIX, read_frames
 from hopwatch.probes.folder_sync import sync_folder
 
@@ -16,36 +16,16 @@ LOCK_NAME: Final = "gate.lock"
 
 
 def lock_folder(folder: Path) -> int:
-    """Lock a folder, and return the file descriptor that holds the lock.
-
-    Raises:
-        BlockingIOError: another process holds the lock.
-        OSError: the lock file cannot be opened or locked.
-    """
-    while True:
-        lock = os.open(folder / LOCK_NAME, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_current_lock(folder, lock):
-                return lock
-        except OSError:
-            os.close(lock)
-            raise
-        os.close(lock)  # its holder has released and deleted it between the two calls
-
-
-def _is_current_lock(folder: Path, lock: int) -> bool:
-    try:
-        return os.path.samestat(os.fstat(lock), (folder / LOCK_NAME).stat())
-    except FileNotFoundError:
-        return False
+    """Lock the folder of a gate; see :func:`hopwatch.probes.folder_lock.lock_folder`."""
+    return folder_lock.lock_folder(folder, LOCK_NAME)
 
 
 def release_folder(folder: Path, lock: int) -> None:
     """Release a folder; its lock file stays while open segments are left, so that the next gate recovers them."""
-    if not list(folder.glob(f"*{OPEN_SUFFIX}")):
-        (folder / LOCK_NAME).unlink(missing_ok=True)
-    os.close(lock)
+    if list(folder.glob(f"*{OPEN_SUFFIX}")):
+        os.close(lock)
+    else:
+        folder_lock.unlock_folder(folder, LOCK_NAME, lock)
 
 
 def recover_segments(root: Path) -> None:

@@ -178,9 +178,7 @@ class SpoolSink:
             self._path = self.folder / f"{self._number:010d}{OPEN_SUFFIX}"
             self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, self._file_mode)
             self._since_s = self._now_s()
-        written = 0
-        while written < len(data):
-            written += os.pwrite(self._file, memoryview(data)[written:], self._bytes + written)
+        write_at(self._file, data, self._bytes)
         self._bytes += len(data)
         return True
 
@@ -208,6 +206,17 @@ class SpoolSink:
             self.unpublished.append(self._path)
         self._file, self._bytes, self._synced_bytes = None, 0, 0
         self._number += 1
+
+
+def write_at(file: int, data: bytes, offset: int) -> None:
+    """Write all of the data at an offset of a file.
+
+    Raises:
+        OSError: it cannot be written; a part of it may have been.
+    """
+    written = 0
+    while written < len(data):
+        written += os.pwrite(file, memoryview(data)[written:], offset + written)
 
 
 def measure_folder(folder: Path) -> int:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from email.utils import format_datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -162,8 +163,14 @@ def test_rubbish_delivers_and_rejects_nothing(body: bytes) -> None:
 
 
 def test_a_deep_answer_is_no_fault_of_ours() -> None:
-    """An item that can be read and not written again has no body to keep."""
+    """The beginning of a deep item is kept, one that is too deep is none, what cannot be written has no body."""
     deep = b'{"events":[{"id":"a","status":400,"x":' + b"[" * 500 + b"]" * 500 + b"}]}"
-    assert judge(Answer(207, deep), ["a"]).messages == (MessageJudgement(X, 400, "HTTP 400 Bad Request"),)
+    (judged,) = judge(Answer(207, deep), ["a"]).messages
+    assert judged[:3] == (X, 400, "HTTP 400 Bad Request")
+    assert judged.body == deep[len(b'{"events":[') :][: answers.MAX_KEPT_BYTES]
+    item: dict[str, Any] = {"status": 400}
+    for _ in range(100_000):
+        item = {"x": item}
+    assert answers._dump_beginning(item) == b""
     too_deep = b"[" * 100_000
     assert judge(Answer(207, too_deep), ["a"]).messages[0].judgement is R

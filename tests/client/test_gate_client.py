@@ -1,0 +1,315 @@
+"""Tests of the client for threads."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+
+from hopwatch.client import (
+    ClientClosedError,
+    ClientPolicy,
+    ClientSpoolError,
+    EventOutcome,
+    GateClient,
+    OutcomeResult,
+    QueueFullError,
+)
+from hopwatch.client.spool import SEGMENT_BYTES, SpoolQueue
+from hopwatch.deliver.answers import Answer, NoAnswer
+from servers.process import free_ports
+from tests.support.client_parts import PATIENCE_S, QUICK, ScriptedTransport, open_client
+
+BIG = "x" * 1_000
+
+
+def fill(client: GateClient) -> None:
+    """Send events until there is no room."""
+    while True:
+        client.send(BIG)
+
+
+def test_events_are_sent_in_batches() -> None:
+    """What comes while a request is under way is one batch; each event is told once, and counted."""
+    transport, told = ScriptedTransport(), list[EventOutcome]()
+    transport.hold()
+    with open_client(transport, on_outcome=told.append) as client:
+        sent = [client.send(0)]
+        assert transport.is_asked.wait(PATIENCE_S)
+        sent += [client.send(number) for number in range(1, 10)]
+        transport.may_go_on.set()
+        assert client.flush(PATIENCE_S)
+    assert [[event["data"] for event in events] for events in transport.events()] == [[0], list(range(1, 10))]
+    assert [outcome.event_id for outcome in told] == sent
+    assert {(one.result, one.status, one.reason) for one in told} == {(OutcomeResult.ENTERED, 201, "")}
+    counts = client.counts()
+    assert (counts.accepted, counts.entered, counts.requests, counts.waiting_bytes) == (10, 10, 2, 0)
+
+
+def test_a_batch_waits_to_be_filled_but_not_for_a_flush() -> None:
+    """With a linger of a minute a flush sends at once."""
+    transport = ScriptedTransport()
+    with open_client(transport, policy=ClientPolicy(linger_s=60.0)) as client:
+        for number in range(3):
+            client.send(number)
+        assert not transport.is_asked.wait(0.05)
+        assert client.flush(PATIENCE_S)
+    assert len(transport.bodies) == 1
+
+
+def test_what_is_not_taken_is_sent_again(caplog: pytest.LogCaptureFixture) -> None:
+    """Failures in a row are logged once, with their end, and the body that is repeated is the same."""
+    transport = ScriptedTransport(0, 503, 207)
+    with caplog.at_level(logging.INFO, "hopwatch.client"), open_client(transport) as client:
+        assert client.send_and_wait({"a": 1}, timeout_s=PATIENCE_S).result is OutcomeResult.ENTERED
+    assert len(set(transport.bodies)) == 1
+    assert len(transport.bodies) == 3
+    assert [record.message for record in caplog.records] == [
+        "the gate does not take events: the connection broke: by the test; they are sent again",
+        "the gate takes events again",
+    ]
+    assert (client.counts().failed_requests, client.counts().repeated) == (2, 2)
+
+
+def test_a_page_of_a_stranger_is_no_acknowledgement(caplog: pytest.LogCaptureFixture) -> None:
+    """A proxy that answers 200 to everything has taken nothing."""
+    transport = ScriptedTransport(200)
+    with open_client(transport) as client:
+        assert client.send_and_wait(1, timeout_s=PATIENCE_S).status == 201
+    assert len(transport.bodies) == 2
+    assert "HTTP 200 OK is no answer of a gate, which is 207: look at the URL" in caplog.text
+
+
+def test_what_is_refused_is_told_and_never_sent_again() -> None:
+    """The outcome has status, reason, the event as it was sent and what the gate said."""
+    transport = ScriptedTransport(403)
+    with open_client(transport) as client:
+        outcome = client.send_and_wait(1, timeout_s=PATIENCE_S)
+    assert (outcome.result, outcome.status, outcome.reason) == (OutcomeResult.REJECTED, 403, "HTTP 403 Forbidden")
+    assert outcome.answer == b'{"detail": "no"}'
+    assert transport.bodies == [b"[" + outcome.event + b"]"]
+    assert client.counts().rejected == 1
+
+
+@pytest.mark.parametrize("is_spooled", [False, True])
+def test_a_full_queue_refuses_or_waits(tmp_path: Path, is_spooled: bool) -> None:  # noqa: FBT001
+    """Beyond the bound an event is refused at once, or waits for room as long as its caller allows."""
+    transport = ScriptedTransport()
+    transport.hold()
+    client = open_client(transport, spool=tmp_path if is_spooled else None, max_bytes=5_000)
+    with pytest.raises(QueueFullError, match=r"of 5,000 bytes of events wait .* for the gate already: send it again"):
+        fill(client)
+    accepted = client.counts().accepted
+    assert 2 < accepted < 5
+    assert client.counts().waiting_bytes <= 5_000
+    with pytest.raises(QueueFullError):
+        client.send(BIG, wait_s=0.01)
+    threading.Timer(0.05, transport.may_go_on.set).start()
+    client.send(BIG, wait_s=PATIENCE_S)
+    assert client.close(PATIENCE_S)
+    assert client.counts().entered == accepted + 1
+
+
+def test_what_is_left_in_memory_is_told_at_the_end() -> None:
+    """A client that is closed while the gate hangs returns in time, and each event has an outcome."""
+    transport, told = ScriptedTransport(), list[EventOutcome]()
+    transport.hold()
+    client = open_client(transport, on_outcome=told.append)
+    sent = [client.send(number) for number in range(3)]
+    assert transport.is_asked.wait(PATIENCE_S)
+    waiting: Future[EventOutcome] = Future()
+    record = client.build_record(4, None, None)
+    client.accept(record, future=waiting)
+    assert not client.close(0.05)
+    assert waiting.result(PATIENCE_S).result is OutcomeResult.UNSENT
+    assert [(one.event_id, one.result) for one in told] == [
+        (event_id, OutcomeResult.UNSENT) for event_id in (*sent, record.id_text)
+    ]
+    assert told[0].reason == "the client was closed before the gate had answered for it"
+    assert client.counts().unsent == 4
+    with pytest.raises(ClientClosedError, match="the client is closed: it takes no events any more"):
+        client.send(1)
+    assert not client.close()
+
+
+def test_what_is_left_in_the_spool_is_sent_by_the_next_client(tmp_path: Path) -> None:
+    """Events outlive a client that could not send them, in their order and with their ids."""
+    hanging = ScriptedTransport()
+    hanging.hold()
+    client = open_client(hanging, spool=tmp_path)
+    sent = [client.send(number) for number in range(3)]
+    waiting: Future[EventOutcome] = Future()
+    client.accept(client.build_record(3, None, None), future=waiting)
+    assert not client.close(0.05)
+    with pytest.raises(ClientClosedError, match="the client was closed before the gate had answered"):
+        waiting.result(PATIENCE_S)
+    transport, told = ScriptedTransport(), list[EventOutcome]()
+    with open_client(transport, spool=tmp_path, on_outcome=told.append) as later:
+        assert later.flush(PATIENCE_S)
+    assert [one.event_id for one in told][:3] == sent
+    assert [event["data"] for events in transport.events() for event in events] == [0, 1, 2, 3]
+    assert (later.counts().accepted, later.counts().recovered) == (0, 4)
+    assert list((tmp_path / "orders").iterdir()) == []
+
+
+def test_a_long_outage_fills_segments(tmp_path: Path) -> None:
+    """Segments are cut at their size and synced; all of them are sent in order, and deleted."""
+    transport = ScriptedTransport()
+    transport.hold()
+    client = open_client(transport, spool=tmp_path)
+    count = 3 * SEGMENT_BYTES // 100_000
+    for number in range(count):
+        client.send([number, "x" * 100_000])
+    assert len(list((tmp_path / "orders").glob("*.seg"))) == 3
+    transport.may_go_on.set()
+    assert client.close(PATIENCE_S)
+    assert [event["data"][0] for events in transport.events() for event in events] == list(range(count))
+    assert list((tmp_path / "orders").iterdir()) == []
+
+
+def test_a_spool_has_one_client(tmp_path: Path) -> None:
+    """A second client of one folder and stream is refused, and another stream has a folder of its own."""
+    first = SpoolQueue(tmp_path, "orders", 10_000)
+    with pytest.raises(ClientSpoolError, match=r"another client has the spool .*/orders: give each process a folder"):
+        SpoolQueue(tmp_path, "orders", 10_000)
+    SpoolQueue(tmp_path, "others", 10_000).close()
+    first.close()
+    SpoolQueue(tmp_path, "orders", 10_000).close()
+
+
+def test_a_spool_that_cannot_be_used_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a folder that cannot be made nor a disk that is full takes an event silently."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ClientSpoolError, match=r"the spool .* cannot be used: Not a directory"):
+        SpoolQueue(tmp_path / "file", "orders", 10_000)
+    transport = ScriptedTransport()
+    with open_client(transport, spool=tmp_path) as client:
+
+        def fail(*_: object) -> None:
+            raise OSError(28, os.strerror(28))
+
+        with monkeypatch.context() as patched:
+            patched.setattr("hopwatch.client.spool.write_at", fail)
+            with pytest.raises(ClientSpoolError, match=r"the spool .* cannot be written: No space left on device"):
+                client.send(1)
+        assert client.send_and_wait(2, timeout_s=PATIENCE_S).result is OutcomeResult.ENTERED
+    assert client.counts().accepted == 1
+
+
+def test_a_spool_that_cannot_be_read_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A disk that fails for a moment costs no event."""
+    faults = [5, 5]
+    read = os.pread
+
+    def fail_twice(file: int, count: int, offset: int) -> bytes:
+        if faults:
+            raise OSError(faults.pop(), "Input/output error")
+        return read(file, count, offset)
+
+    monkeypatch.setattr("hopwatch.client.spool.os.pread", fail_twice)
+    with open_client(ScriptedTransport(), spool=tmp_path) as client:
+        assert client.send_and_wait(1, timeout_s=PATIENCE_S).result is OutcomeResult.ENTERED
+    assert "0000000000.seg cannot be read: Input/output error" in caplog.text
+
+
+def test_a_sync_that_fails_is_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Events go on being sent where the disk cannot be synced."""
+
+    def fail(_: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("hopwatch.client.spool.os.fsync", fail)
+    monkeypatch.setattr("hopwatch.client.gate_client.SYNC_S", 0.01)
+    transport = ScriptedTransport(*[503] * 20)
+    with open_client(transport, spool=tmp_path) as client:
+        assert client.send_and_wait(1, timeout_s=PATIENCE_S).result is OutcomeResult.ENTERED
+    assert caplog.text.count("the spool cannot be synced: Input/output error") == 1
+
+
+def test_a_callback_that_fails_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """What the host's callback raises is logged, and the next event is sent."""
+
+    def fail(_: EventOutcome) -> None:
+        raise RuntimeError("by the test")
+
+    with open_client(ScriptedTransport(), on_outcome=fail) as client:
+        client.send(1)
+        assert client.flush(PATIENCE_S)
+        client.send(2)
+        assert client.flush(PATIENCE_S)
+    assert caplog.text.count("RuntimeError: by the test") == 2
+
+
+def test_a_callback_may_close_the_client() -> None:
+    """Closing from the client's own thread does not wait for that thread."""
+    transport = ScriptedTransport()
+    closed = threading.Event()
+
+    def close(_: EventOutcome) -> None:
+        client.close()
+        closed.set()
+
+    client = open_client(transport, on_outcome=close)
+    client.send(1)
+    assert closed.wait(PATIENCE_S)
+    client._thread.join(PATIENCE_S)
+    assert not client._thread.is_alive()
+
+
+def test_an_answer_that_does_not_come_in_time_is_told() -> None:
+    """The caller waits no longer than it wants, and the event is sent all the same."""
+    transport = ScriptedTransport()
+    transport.hold()
+    client = open_client(transport)
+    with pytest.raises(TimeoutError, match=r"the gate has not answered for [0-9a-f-]{36} within 0.05 s"):
+        client.send_and_wait(1, timeout_s=0.05)
+    assert client._waiting == {}
+    transport.may_go_on.set()
+    assert client.close(PATIENCE_S)
+    assert client.counts().entered == 1
+
+
+def test_the_child_of_a_fork_has_no_client() -> None:
+    """A child would share the spool and has no thread: each call says so, and closing does nothing."""
+    with open_client(ScriptedTransport()) as client:
+        client._process += 1
+        with pytest.raises(ClientClosedError, match="belongs to the parent of this process: make one behind the fork"):
+            client.send(1)
+        with pytest.raises(ClientClosedError):
+            client.flush()
+        assert not client.close()
+        client._process -= 1
+
+
+def test_a_fault_of_the_client_ends_it(caplog: pytest.LogCaptureFixture) -> None:
+    """A client whose thread has failed takes no more events, instead of keeping them for ever."""
+
+    class Broken(ScriptedTransport):
+        def post(self, body: bytes) -> Answer | NoAnswer:
+            raise AssertionError(f"by the test: {len(body)} bytes")
+
+    client = open_client(Broken(), policy=QUICK)
+    client.send(1)
+    client._thread.join(PATIENCE_S)
+    with pytest.raises(ClientClosedError):
+        client.send(2)
+    assert "the client failed: it takes no events any more" in caplog.text
+    assert not client.close(0.01)
+
+
+def test_a_client_is_made_of_a_url() -> None:
+    """Without a gate events wait, and the end of the client is in time."""
+    (port,) = free_ports(1)
+    client = GateClient(f"http://127.0.0.1:{port}", "orders", policy=QUICK)
+    client.send({"a": 1})
+    assert not client.flush(0.05)
+    assert not client.close(0.05)
+    assert client.counts().unsent == 1
