@@ -1,40 +1,12 @@
-"""Base of all test servers: a free port, a process that ends with the tests, waiting for an answer."""
+"""Processes of the test servers, as the demo has them for its brokers, and the programs of Debian's packages."""
 
 from __future__ import annotations
 
-import atexit
-import os
 import shutil
-import signal
-import socket
-import subprocess
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
 
-PATIENCE_S = 240.0
-LOOK_S = 0.05
-"""Pause between two looks at first."""
-LATER_LOOK_SHARE = 0.1
-"""Pause between two looks later, as a share of the time waited so far: a look may cost a process or a report."""
-MAX_LOOK_S = 2.0
+from hopwatch.demo.server_process import PATIENCE_S, Process, ServerError, answers, free_ports, until
 
-
-class ServerError(Exception):
-    """A server did not start, or is not installed."""
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports of 127.0.0.1 that nobody listens on."""
-    held = [socket.socket() for _ in range(count)]
-    try:
-        for one in held:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in held]
-    finally:
-        for one in held:
-            one.close()
+__all__ = ["PATIENCE_S", "Process", "ServerError", "answers", "free_ports", "installed", "until"]
 
 
 def installed(program: str, package: str) -> str:
@@ -47,87 +19,3 @@ def installed(program: str, package: str) -> str:
     if found is None:
         raise ServerError(f"{program} is not installed: apt-get install {package}")
     return found
-
-
-def until(is_so: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
-    """Wait until something is so.
-
-    Raises:
-        ServerError: it is not after ``patience_s``.
-    """
-    begun_s = time.monotonic()
-    while not is_so():
-        waited_s = time.monotonic() - begun_s
-        if waited_s > patience_s:
-            raise ServerError(f"{what}: not after {patience_s} s")
-        time.sleep(min(max(LOOK_S, waited_s * LATER_LOOK_SHARE), MAX_LOOK_S))
-
-
-def answers(port: int) -> bool:
-    """Whether somebody listens on a port."""
-    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-        return True
-    return False
-
-
-class Process:
-    """A server's process, in a group of its own; it ends with us, however we end."""
-
-    def __init__(
-        self, command: Sequence[str], log: Path, environ: Mapping[str, str] | None = None, folder: Path | None = None
-    ) -> None:
-        """Start it, in a folder."""
-        self.log = log
-        with log.open("ab") as out:
-            self._popen = subprocess.Popen(
-                list(command), stdout=out, stderr=out, stdin=subprocess.DEVNULL, env=environ, cwd=folder,
-                start_new_session=True,
-            )  # fmt: skip
-        atexit.register(self.kill)
-
-    @property
-    def pid(self) -> int:
-        """The process id."""
-        return self._popen.pid
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether it runs."""
-        return self._popen.poll() is None
-
-    @property
-    def exit_code(self) -> int | None:
-        """What it ended with, if it has."""
-        return self._popen.poll()
-
-    def check(self, what: str) -> None:
-        """Check that it still runs.
-
-        Raises:
-            ServerError: it has ended; the message is the end of its log.
-        """
-        if not self.is_alive:
-            end = "\n".join(self.log.read_text("utf-8", "replace").splitlines()[-20:])
-            raise ServerError(f"{what} ended with {self._popen.returncode}:\n{end}")
-
-    def signal(self, number: int) -> None:
-        """Send a signal to the whole group."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._popen.pid, number)
-
-    def kill(self) -> None:
-        """Kill it, and wait until it is gone."""
-        self.signal(signal.SIGKILL)
-        self._popen.wait()
-        atexit.unregister(self.kill)
-
-    def wait(self, patience_s: float) -> int:
-        """Wait until it has ended by itself; return its exit code."""
-        return self._popen.wait(patience_s)
-
-    def stop(self, patience_s: float = 20.0) -> None:
-        """Ask it to end; kill it when it does not."""
-        self.signal(signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
-            self._popen.wait(patience_s)
-        self.kill()
