@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,8 +14,10 @@ from hopwatch.demo import dashboard_process, flags
 from hopwatch.demo.entrance import packages
 from hopwatch.demo.feed import run_feed
 from hopwatch.demo.layout import default_folder
-from hopwatch.demo.options import RunOptions
+from hopwatch.demo.options import RunOptions, ServiceOptions
 from hopwatch.demo.run import run_demo
+from hopwatch.demo.service.run import run_service
+from hopwatch.monitor import java
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.settings import locations, receivers
 from hopwatch.probes.contract.kafka import SCHEME as KAFKA
@@ -62,6 +65,29 @@ def command(  # noqa: PLR0913 - one parameter a flag
     heal_after: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", min=1, help="Lose, stop and copy no message that is made later than that."),
+    ] = None,
+    service: Annotated[
+        bool,
+        typer.Option(
+            "--service",
+            help="From hopwatch gate through two nodes to hopwatch deliver, and to two receivers that fail.",
+        ),
+    ] = False,
+    fail: Annotated[
+        float, typer.Option(min=0, max=1, help="With --service: the share of requests that receivers fail.")
+    ] = 0.05,
+    down: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0, max=600, help="With --service: how long a receiver is down.")
+    ] = 60,
+    messages: Annotated[
+        int | None,
+        typer.Option(min=1, help="With --service: send so many, as fast as the gate takes them, and judge them once."),
+    ] = None,
+    kills: Annotated[
+        int, typer.Option(min=0, max=1_000, help="With --messages: kill -9 at so many random moments.")
+    ] = 0,
+    brokers: Annotated[
+        int | None, typer.Option(min=1, max=3, help="How many Kafka brokers of its own the demo starts.")
     ] = None,
     gate: Annotated[
         bool,
@@ -120,6 +146,16 @@ def command(  # noqa: PLR0913 - one parameter a flag
         None if no_dashboard else dashboard_port or dashboard_process.PORT,
         gate,
     )
+    if service:
+        packages.check_packages()
+        java.require_java()
+        wish = replace(
+            wish,
+            own_broker_count=0 if wish.brokers else brokers or 1,
+            faults=flags.add_malformed(faults),
+            service=ServiceOptions(fail, down, messages or 0, kills),
+        )
+        raise typer.Exit(run_service(wish, console.stdout()))
     raise typer.Exit((run_feed if wish.sink_url else run_demo)(wish, console.stdout()))
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Final
 
+from hopwatch.demo.deliveries import RETRIES_S, TIMEOUT_S, DeliveryPlan
 from hopwatch.demo.entrance.outlets import GateOutlets
 from hopwatch.demo.stream import STREAM, format_path
 
 TRANSIT_S: Final = 20
 SETTLE_S: Final = 15
+OUTAGE_MARGIN_S: Final = 30
+"""Time within which messages of the service pass once their receiver is there again."""
 
 TOML: Final = """\
-# The monitor of the demo. Messages pass the pipeline in milliseconds, and the probes report every two seconds:
-# so windows can be final 35 s after their end, where 180 s would be usual.
+# The monitor of the demo. Messages pass the pipeline in milliseconds{unless}, and the probes report every two seconds:
+# so windows can be final {final_s} s after their end, where 180 s would be usual.
 [transport]
 url = {transport}
 
@@ -25,7 +29,7 @@ url = {store}
 path = "{path}"
 transit = "{transit_s}s"
 settle = "{settle_s}s"
-amend_for = "2m"
+amend_for = "{amend_s}s"
 """
 ENTRANCE: Final = """
 [gate.streams.{stream}]
@@ -48,27 +52,67 @@ keep_firing_for = "1m"
 kind = "alertmanager"
 urls = [{alertmanager}]
 """
+DELIVERY: Final = """
+[deliver.{name}]
+stream = "{stream}"
+node = "{name}"
+group = {group}
+from = {source}
+url = "{url}"
+rejected = {rejected}
+retry = [{retries}]
+timeout = "{timeout_s}s"
+from_start = true
+"""
 OWN_SPOOL: Final = "spool:./spool"
 OWN_STORE: Final = "sqlite:///./hopwatch.db"
 
 
-def format_configuration(
-    nodes: Sequence[str], observations_url: str, store_url: str, alertmanager_url: str, gate: GateOutlets | None
+def find_transit_s(deliveries: Sequence[DeliveryPlan], down_s: float) -> int:
+    """Return how long a message may take: behind a service it waits while a receiver is down for ``down_s``."""
+    return math.ceil(down_s) + OUTAGE_MARGIN_S if deliveries else TRANSIT_S
+
+
+def format_configuration(  # noqa: PLR0913 - the places of a run
+    nodes: Sequence[str],
+    observations_url: str,
+    store_url: str,
+    alertmanager_url: str,
+    gate: GateOutlets | None,
+    deliveries: Sequence[DeliveryPlan] = (),
+    down_s: float = 0.0,
 ) -> str:
     """Return the configuration; URLs that are empty become those of the run's own folder, or are left out."""
+    transit_s = find_transit_s(deliveries, down_s)
     pipeline = TOML.format(
         transport=_quote(observations_url or OWN_SPOOL),
         store=_quote(store_url or OWN_STORE),
         stream=STREAM,
         path=format_path(nodes),
-        transit_s=TRANSIT_S,
+        unless=" unless a receiver is down" if deliveries else "",
+        final_s=transit_s + SETTLE_S,
+        transit_s=transit_s,
         settle_s=SETTLE_S,
+        amend_s=600 if deliveries else 120,
     )
     entrance = ""
     if gate is not None:
         entrance = ENTRANCE.format(stream=STREAM, to=_quote(gate.events), rejected=_quote(gate.rejected))
     alerts = ALERTS.format(alertmanager=_quote(alertmanager_url)) if alertmanager_url else ""
-    return pipeline + entrance + alerts
+    return pipeline + entrance + "".join(map(_format_delivery, deliveries)) + alerts
+
+
+def _format_delivery(plan: DeliveryPlan) -> str:
+    return DELIVERY.format(
+        name=plan.name,
+        stream=STREAM,
+        group=_quote(plan.group),
+        source=_quote(plan.topic_url),
+        url=plan.url,
+        rejected=_quote(plan.rejected_url),
+        retries=", ".join(f'"{wait_s}s"' for wait_s in RETRIES_S),
+        timeout_s=TIMEOUT_S,
+    )
 
 
 def _quote(text: str) -> str:

@@ -16,8 +16,8 @@ from typing import Final, Self
 from urllib.request import urlopen
 
 from hopwatch.demo.layout import Layout
-from hopwatch.demo.pipeline import PACKAGES, read_last_line
 from hopwatch.demo.ports import HOST, hold_port
+from hopwatch.demo.processes import PACKAGES, read_last_line
 
 PORT: Final = 8501
 """Default port of ``hopwatch dashboard``."""

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hopwatch.demo.configuration import format_configuration
+from hopwatch.demo.configuration import find_transit_s, format_configuration
+from hopwatch.demo.deliveries import DeliveryPlan
 from hopwatch.demo.entrance.outlets import GateOutlets
-from hopwatch.demo.stream import GATE, GATED_NODES, NODES
+from hopwatch.demo.stream import GATE, GATED_NODES, NODES, SERVICE_NODES
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.store import dialect, schema
 
@@ -34,11 +35,27 @@ class Layout:
     """Address of the Alertmanager that gets the alerts; empty for none."""
     gate: GateOutlets | None = None
     """Outlets of the gate, if the entrance is one."""
+    deliveries: tuple[DeliveryPlan, ...] = ()
+    """Deliveries at the end of the service; none where connector is the end."""
+    down_s: float = 0.0
+    """Time for which a receiver of the service is down."""
 
     @property
     def nodes(self) -> tuple[str, ...]:
         """Return the nodes of the stream, in the order in which a message passes them."""
+        if self.deliveries:
+            return SERVICE_NODES
         return GATED_NODES if self.gate else NODES
+
+    @property
+    def receivers(self) -> tuple[str, ...]:
+        """Return the nodes whose logs are those of receivers."""
+        return tuple(plan.name for plan in self.deliveries)
+
+    @property
+    def transit_s(self) -> int:
+        """Return the transit of the stream."""
+        return find_transit_s(self.deliveries, self.down_s)
 
     @property
     def config(self) -> Path:
@@ -114,19 +131,21 @@ def check_store(url: str) -> None:
         raise StoreInUseError(f"the store {name} is not empty: every run wants one of its own, name an empty database")
 
 
-def create_layout(
+def create_layout(  # noqa: PLR0913 - the places of a run
     folder: Path,
     observations_url: str = "",
     store_url: str = "",
     alertmanager_url: str = "",
     gate: GateOutlets | None = None,
+    deliveries: tuple[DeliveryPlan, ...] = (),
+    down_s: float = 0.0,
 ) -> Layout:
     """Make the folders of a run and write the monitor's configuration; see ``Layout`` for the rest.
 
     Raises:
         WorkdirError: ``folder`` holds files already, or cannot be written.
     """
-    layout = Layout(folder.absolute(), observations_url, store_url, alertmanager_url, gate)
+    layout = Layout(folder.absolute(), observations_url, store_url, alertmanager_url, gate, deliveries, down_s)
     try:
         layout.folder.mkdir(parents=True, exist_ok=True)
         if any(layout.folder.iterdir()):
@@ -136,7 +155,13 @@ def create_layout(
             part.mkdir()
         layout.config.touch(0o600)  # the URL of a store may hold a password
         told = format_configuration(
-            layout.nodes, layout.observations_url, layout.named_store_url, layout.alertmanager_url, layout.gate
+            layout.nodes,
+            layout.observations_url,
+            layout.named_store_url,
+            layout.alertmanager_url,
+            layout.gate,
+            layout.deliveries,
+            layout.down_s,
         )
         layout.config.write_text(told, encoding="utf-8")
     except OSError as error:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from hopwatch.monitor.errors import DependencyError
 
 
 class LinkError(DependencyError):
     """A link does not carry messages any more, or carries something else."""
+
+
+RESTART_EXIT_CODE: Final = 75
+"""Exit code of a process that is to be started again: the failure is temporary (EX_TEMPFAIL of sysexits.h)."""
+
+
+class LinkInterruptedError(LinkError):
+    """A link fails now; a process that starts anew goes on where this one was."""
+
+    exit_code = RESTART_EXIT_CODE
 
 
 class LinkOutlet(Protocol):

@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from hopwatch.demo.layout import Layout
 from hopwatch.demo.measurements import Json, Measurements
-from hopwatch.demo.pipeline import PACKAGES, read_last_line
+from hopwatch.demo.processes import PACKAGES, read_last_line
 from hopwatch.demo.stream import NODES, STREAM
 from hopwatch.monitor.errors import HopwatchError
 from hopwatch.monitor.store import dialect, reader, schema

@@ -9,6 +9,21 @@ from hopwatch.demo.faults import Faults
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceOptions:
+    """Options of a run of the service.
+
+    ``message_count`` is 0 for messages at the rate of the run, else they are sent as fast as the gate takes them, and
+    judged once at the end. ``kill_count`` processes are killed at random then.
+    """
+
+    fail_ratio: float = 0.05
+    down_s: float = 60.0
+    """Time for which one receiver is down; 0 if none ever is."""
+    message_count: int = 0
+    kill_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class RunOptions:
     """Options from the command line; ``run_s`` is ``None`` for a run until Ctrl-C.
 
@@ -28,6 +43,10 @@ class RunOptions:
     dashboard_port: int | None = None
     has_gate: bool = False
     """True if the entrance is the gate."""
+    own_broker_count: int = 0
+    """Brokers that are started for the run; 0 where there are some, or none is needed."""
+    service: ServiceOptions | None = None
+    """Options of the service; none where the pipeline ends with connector."""
 
     @property
     def gate_folder(self) -> Path | None:

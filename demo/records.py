@@ -65,6 +65,17 @@ def unpack_message(payload: bytes) -> FlightMessage:
     return FlightMessage(message_id, number, event_time_us, json.loads(payload[_HEAD.size :]))
 
 
+def dump_flight(message: FlightMessage) -> bytes:
+    """Return the flight of ``message``, with its number, as JSON: the value of a record whose headers say the rest."""
+    return json.dumps({"number": message.number, **message.flight}, separators=(",", ":")).encode()
+
+
+def parse_flight_json(message_id: bytes, event_time_us: int, value: bytes) -> FlightMessage:
+    """Return the message of a record whose value :func:`dump_flight` made."""
+    flight = json.loads(value)
+    return FlightMessage(message_id, flight.pop("number"), event_time_us, flight)
+
+
 def read_flights(skip: int = 0) -> Iterator[dict[str, str]]:
     """Yield the rows of the flights' CSV, column name to text, over and over, starting behind the first ``skip``.
 

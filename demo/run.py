@@ -12,7 +12,8 @@ from typing import Final, Protocol
 from rich.console import Console
 
 from hopwatch.demo.comparison import compare
-from hopwatch.demo.configuration import SETTLE_S, TRANSIT_S
+from hopwatch.demo.comparison_line import ComparisonLine
+from hopwatch.demo.configuration import SETTLE_S
 from hopwatch.demo.dashboard_process import Dashboard
 from hopwatch.demo.entrance import rejections
 from hopwatch.demo.entrance.rejections import Rejection
@@ -38,6 +39,10 @@ OVERDUE_S: Final = 120.0
 
 class PipelineLike(Protocol):
     """The pipeline as the demo sees it."""
+
+    @property
+    def has_finished(self) -> bool:
+        """Return whether there will be no more messages."""
 
     def watch(self) -> list[str]:
         """Do what is due and say so."""
@@ -79,6 +84,8 @@ class DemoRun:
     interrupts: Interrupts
     news: Callable[[], Iterable[str]] = tuple
     """News of the processes beside the pipeline, one line each."""
+    describe_progress: Callable[[], str] | None = None
+    """Return the state of the pipeline in words; by default how fast messages pass its last node."""
     now_s: Callable[[], float] = time.monotonic
     wall_s: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
@@ -87,17 +94,19 @@ class DemoRun:
     _due_s: dict[str, float] = field(default_factory=dict)
 
     def produce(self) -> None:
-        """Let the pipeline run until its time, which the first message begins, is over, or Ctrl-C."""
-        progress = Progress(self.layout, self.now_s)
+        """Let the pipeline run until its time, which the first message begins, is over, it has finished, or Ctrl-C."""
+        describe = self.describe_progress or Progress(self.layout, self.now_s).status
         self._due_s["status"] = self.now_s() + STATUS_EVERY_S
         end_s: float | None = None
-        while not self.interrupts.count and (end_s is None or self.now_s() < end_s):
+        while not (
+            self.interrupts.count or self.pipeline.has_finished or (end_s is not None and self.now_s() >= end_s)
+        ):
             if end_s is None and self.wishes.run_s is not None and self._has_messages():
                 end_s = self.now_s() + self.wishes.run_s
             for words in self.pipeline.watch():
                 self.screen.print_line(words)
             if self._is_due("status", STATUS_EVERY_S):
-                self._status = progress.status()
+                self._status = describe()
             self._tick(self._status)
 
     def drain(self, signals: int = 2) -> bool:
@@ -112,7 +121,7 @@ class DemoRun:
         """Wait until every window up to the last is final; return whether that is so, and not skipped or overdue."""
         if last_start_us is None:
             return True
-        due_s = last_start_us / 1e6 + WINDOW_US / 1e6 + TRANSIT_S + SETTLE_S
+        due_s = last_start_us / 1e6 + WINDOW_US / 1e6 + self.layout.transit_s + SETTLE_S
         while not self._all_final(last_start_us):
             left_s = due_s - self.wall_s()
             if self.interrupts.count > 1 or left_s < -OVERDUE_S:
@@ -206,14 +215,19 @@ def write_comparison(
     results: ResultsLike,
     screen: Screen,
     rejected: Sequence[Rejection] = (),
+    more: Callable[[Measurements], Iterable[ComparisonLine]] = lambda _: (),
 ) -> int:
-    """Write the final table and the comparison; only the table where ``truth`` is ``None``: not all is final then."""
+    """Write the final table and the comparison; only the table where ``truth`` is ``None``: not all is final then.
+
+    The lines of ``more`` come first.
+    """
     measured = results.measured()
     if measured is None or truth is None:
         screen.conclude(measured.windows if measured else [], [])
         screen.print_line("not compared: not every window is final")
         return 1
-    lines = compare(wishes.faults, truth, measured, is_reliable=bool(wishes.brokers), rejections=rejected)
+    compared = compare(wishes.faults, truth, measured, is_reliable=bool(wishes.brokers), rejections=rejected)
+    lines = [*more(measured), *compared]
     screen.conclude(measured.windows, lines)
     for words in rejections.describe_rejections(rejected):
         screen.print_line(words)

@@ -41,6 +41,8 @@ class NodeAction(IntEnum):
     REJECTED = 5
     UNTOLD = 6
     """Its probe had an observation of it in a batch that the transport refused, by the probe drop fault."""
+    UNHEARD = 7
+    """Took it, and let no answer be heard: a receiver of the service alone."""
 
 
 class CreatedMessage(NamedTuple):
@@ -94,9 +96,14 @@ def read_unfinished(path: Path) -> list[CreatedMessage]:
 class Truth:
     """All actions of all nodes, read from their logs once the pipeline has stopped."""
 
-    def __init__(self, logs: Mapping[str, Iterable[Path]]) -> None:
-        """Read the logs of each node, in the order of the pipeline; one that was never written counts as empty."""
+    def __init__(self, logs: Mapping[str, Iterable[Path]], receivers: Iterable[str] = ()) -> None:
+        """Read the logs of each node, in the order of the pipeline; one that was never written counts as empty.
+
+        The logs of ``receivers``, the last nodes of the service, are those of the receivers behind the deliveries.
+        """
         self.nodes = tuple(logs)
+        self.receivers = tuple(receivers)
+        self.terminals = self.receivers or self.nodes[-1:]
         self._entries = {node: np.concatenate([_read_entries(path) for path in paths]) for node, paths in logs.items()}
 
     def count(self, node: str, *deeds: NodeAction) -> int:
@@ -118,8 +125,9 @@ class Truth:
 
     @cached_property
     def delivered(self) -> Ids:
-        """Return the messages that connector wrote to its file."""
-        return self.ids(self.nodes[-1], NodeAction.HANDED_ON, NodeAction.REPEATED)
+        """Return the messages that connector wrote to its file, or that a receiver took."""
+        actions = (NodeAction.HANDED_ON, NodeAction.REPEATED, NodeAction.UNHEARD)
+        return np.unique(np.concatenate([self.ids(node, *actions) for node in self.terminals]))
 
     @cached_property
     def lost(self) -> Ids:

@@ -20,7 +20,7 @@ from hopwatch.demo.truth import NodeAction, TruthLog
 MAX_EVENTS: Final = 500
 """Events of one request: with 400 bytes each they are far from the gate's bound of 1 MiB."""
 PATIENCE_S: Final = 30.0
-"""The demo gives up after the gate has accepted nothing for so long."""
+"""Default time after which the demo gives up a gate that has accepted nothing."""
 RETRY_S: Final = 0.5
 """Wait before events are sent again."""
 
@@ -54,10 +54,15 @@ class EventSender:
         dice: Dice,
         seed: int,
         rejections: Rejections,
+        patience_s: float = PATIENCE_S,
         now_s: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Put the parts together; ``dice`` say which messages are broken, ``seed`` in which way."""
+        """Put the parts together; ``dice`` say which messages are broken, ``seed`` in which way.
+
+        The sender gives up after the gate has accepted nothing for ``patience_s``.
+        """
+        self._patience_s = patience_s
         self._client = client
         self._truth = truth
         self._dice = dice
@@ -72,7 +77,7 @@ class EventSender:
         Raises:
             LinkError: the gate does not take it.
         """
-        give_up_s = self._now_s() + PATIENCE_S
+        give_up_s = self._now_s() + self._patience_s
         while True:
             try:
                 self._client.register(SUBJECT, SCHEMA)
@@ -88,7 +93,7 @@ class EventSender:
             LinkError: it has not within the time that it may take.
         """
         left = [self._broken(message) for message in messages]
-        give_up_s, why = self._now_s() + PATIENCE_S, ""
+        give_up_s, why = self._now_s() + self._patience_s, ""
         while left:
             again: list[OutgoingEvent] = []
             for start in range(0, len(left), MAX_EVENTS):
@@ -133,5 +138,5 @@ class EventSender:
 
     def _wait(self, give_up_s: float, why: str) -> None:
         if self._now_s() >= give_up_s:
-            raise LinkError(f"the gate has taken nothing for {PATIENCE_S:g} s: {why}; look into its log")
+            raise LinkError(f"the gate has taken nothing for {self._patience_s:g} s: {why}; look into its log")
         self._sleep(RETRY_S)

@@ -21,6 +21,10 @@ class SenderSettings:
     seed: int
     faults: NodeFaults
     """Those of the gate: its rejects are the events that are broken."""
+    count: int = 0
+    """Messages in all, sent as fast as the gate takes them; 0 for messages at the rate until a stop is requested."""
+    patience_s: float = 30.0
+    """Time after which the sender gives up a gate that takes nothing."""
 
     @property
     def path(self) -> Path:

@@ -76,6 +76,18 @@ class TopicEnds:
         return TopicOutlet.open(self.brokers, self.outlet_topic)
 
 
+@dataclass(frozen=True, slots=True)
+class TransactionalEnds:
+    """Kafka topics of a node of the service, which reads one in a group and writes the others in transactions."""
+
+    brokers: str
+    inlet_topic: str
+    outlet_topics: dict[str, str]
+    """Topic of each next node."""
+    is_gated: bool = False
+    """True if the inlet is the gate's outlet."""
+
+
 Ends = SocketEnds | TopicEnds
 
 

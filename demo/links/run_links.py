@@ -161,7 +161,7 @@ def build_links(brokers: str, *, is_watched_here: bool = True, gate_folder: Path
     """
     if not brokers:
         return SocketLinks(build_spool_outlets(gate_folder) if gate_folder else None)
-    return TopicLinks(brokers, _load_access(), is_watched_here=is_watched_here, has_gate=gate_folder is not None)
+    return TopicLinks(brokers, load_access(), is_watched_here=is_watched_here, has_gate=gate_folder is not None)
 
 
 def check_observations(url: str) -> None:
@@ -172,8 +172,13 @@ def check_observations(url: str) -> None:
         SettingsError: what the environment says of access to the brokers cannot be.
     """
     if url.startswith(SCHEME):
-        topics.require_topic(KafkaPlace.parse(url), _load_access())
+        topics.require_topic(KafkaPlace.parse(url), load_access())
 
 
-def _load_access() -> KafkaAccess:
+def load_access() -> KafkaAccess:
+    """Return what the environment says of access to the brokers.
+
+    Raises:
+        SettingsError: it cannot be.
+    """
     return settings.load(None, flags={}, environ=os.environ).transport.access

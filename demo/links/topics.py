@@ -50,7 +50,7 @@ class TopicOutlet:
         asked = {"acks": "all", "enable.idempotence": True, "linger.ms": 2}
         asked |= {"message.timeout.ms": round(PATIENCE_S * 1_000)}
         asked |= {"queue.buffering.max.messages": 0}  # no bound but that of its bytes
-        return cls(Producer(_client_settings(brokers) | asked), topic)
+        return cls(Producer(build_client_settings(brokers) | asked), topic)
 
     def send(self, payload: bytes, then: Callable[[], None]) -> None:
         """Give a message to the client; ``then`` is called once the broker has it.
@@ -120,7 +120,7 @@ class TopicInlet:
         """
         # An offset that is gone ends the node: to read on elsewhere would be an unnoticed loss.
         asked = {"group.id": topic, "enable.auto.commit": False, "auto.offset.reset": "error"}
-        return cls(Consumer(_client_settings(brokers) | asked), topic)
+        return cls(Consumer(build_client_settings(brokers) | asked), topic)
 
     def receive(self, timeout_s: float) -> list[bytes]:
         """Return what has come; none when ``timeout_s`` passed.
@@ -188,7 +188,7 @@ class TopicInlet:
         return LinkError(f"the topic {self._topic} cannot be read: {why}; {ADVICE}")
 
 
-def _client_settings(brokers: str) -> Config:
+def build_client_settings(brokers: str) -> Config:
     """Return what reader and writer have in common; who they are stands in the environment, as it does for probes."""
     return build_client_config(brokers, read_access(os.environ), "hopwatch-demo") | {"error_cb": _log_error}
 

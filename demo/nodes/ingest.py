@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Final, Protocol
 
 from hopwatch.demo.entrance import events
+from hopwatch.demo.entrance.event_sender import MAX_EVENTS
 from hopwatch.demo.layout import Layout
 from hopwatch.demo.nodes.process import NextNode, is_stop_requested, open_step, read_settings, relay_messages
 from hopwatch.demo.nodes.settings import NodeSettings
@@ -76,6 +77,15 @@ def create_messages(
         due = metronome.due(now_s())
         yield [create_message(number, wall_clock_us(), row) for number, row in islice(rows, due)]
         time.sleep(tick_s)
+
+
+def create_count(
+    count: int, stop: Callable[[], bool] = is_stop_requested, batch: int = MAX_EVENTS
+) -> Iterator[list[FlightMessage]]:
+    """Yield so many messages in batches, each made when it is asked for; fewer if a stop is requested."""
+    rows = enumerate(islice(read_flights(), count))
+    while not stop() and (some := list(islice(rows, batch))):
+        yield [create_message(number, wall_clock_us(), row) for number, row in some]
 
 
 def recreate_messages(births: Sequence[CreatedMessage]) -> Iterator[FlightMessage]:

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from hopwatch import Probe
 from hopwatch.demo.faults import draw_chance
 from hopwatch.demo.layout import Layout
-from hopwatch.demo.nodes.settings import NodeSettings
+from hopwatch.demo.nodes.settings import StepSettings
 from hopwatch.demo.records import wall_clock_us
 from hopwatch.demo.stream import STREAM
 from hopwatch.demo.truth import NodeAction, TruthLog
@@ -37,7 +37,7 @@ class SkewedClock:
 class LossySink:
     """A transport that refuses some of the batches with observations, and writes down which messages were in them."""
 
-    def __init__(self, sink: Sink, truth: TruthLog, settings: NodeSettings) -> None:
+    def __init__(self, sink: Sink, truth: TruthLog, settings: StepSettings) -> None:
         """Take the transport that gets the others."""
         self._sink = sink
         self._truth = truth
@@ -73,7 +73,7 @@ class LossySink:
 
 
 @contextmanager
-def open_probe(settings: NodeSettings, layout: Layout) -> Iterator[Probe]:
+def open_probe(settings: StepSettings, layout: Layout) -> Iterator[Probe]:
     """Yield the probe of a node; on the way out it says goodbye."""
     clock = SkewedClock(settings.faults.skew_s) if settings.faults.skew_s else None
     if not settings.faults.probe_drop_ratio:

@@ -13,7 +13,7 @@ from hopwatch.demo.faults import Dice
 from hopwatch.demo.layout import Layout
 from hopwatch.demo.link import LinkError, LinkOutlet
 from hopwatch.demo.nodes.node_probe import open_probe
-from hopwatch.demo.nodes.settings import NodeSettings
+from hopwatch.demo.nodes.settings import NodeSettings, StepSettings
 from hopwatch.demo.nodes.step import Hop, NodeStep
 from hopwatch.demo.records import Flight, FlightMessage, pack_message, unpack_message
 from hopwatch.demo.truth import TruthLog
@@ -52,7 +52,7 @@ def is_stop_requested() -> bool:
 
 
 @contextmanager
-def open_step(settings: NodeSettings, work: Callable[[Flight], Flight], hop: Hop) -> Iterator[NodeStep]:
+def open_step(settings: StepSettings, work: Callable[[Flight], Flight], hop: Hop) -> Iterator[NodeStep]:
     """Open the node's truth log and its probe; on the way out hand on what is held, then close all.
 
     A link that fails ends the process with the exit code of a dependency that is down.
@@ -66,7 +66,7 @@ def open_step(settings: NodeSettings, work: Callable[[Flight], Flight], hop: Hop
 
 
 @contextmanager
-def _open_step(settings: NodeSettings, work: Callable[[Flight], Flight], hop: Hop) -> Iterator[NodeStep]:
+def _open_step(settings: StepSettings, work: Callable[[Flight], Flight], hop: Hop) -> Iterator[NodeStep]:
     layout = Layout(settings.path)
     with closing(TruthLog(layout.truth_log(settings.node))) as truth, open_probe(settings, layout) as probe:
         dice = Dice(settings.seed, settings.node, settings.faults)

@@ -13,7 +13,7 @@ from hopwatch.demo.entrance.settings import SenderSettings
 from hopwatch.demo.faults import Dice
 from hopwatch.demo.layout import Layout
 from hopwatch.demo.link import LinkError
-from hopwatch.demo.nodes.ingest import create_messages, parse_flight
+from hopwatch.demo.nodes.ingest import create_count, create_messages, parse_flight
 from hopwatch.demo.stream import GATE
 from hopwatch.demo.truth import TruthLog
 
@@ -22,7 +22,7 @@ POST_EVERY_S: Final = 0.1
 
 
 def run_sender(settings: SenderSettings) -> None:
-    """Send messages until a stop is requested, and return when all have been answered.
+    """Send messages until a stop is requested, or so many are sent; return when all have been answered.
 
     Raises:
         LinkError: the gate takes nothing any more.
@@ -30,9 +30,17 @@ def run_sender(settings: SenderSettings) -> None:
     layout, rejections = Layout(settings.path), Rejections()
     dice = Dice(settings.seed, GATE, settings.faults)
     with closing(GateClient(settings.port)) as client, closing(TruthLog(layout.truth_log(GATE))) as truth:
-        sender = EventSender(client=client, truth=truth, dice=dice, seed=settings.seed, rejections=rejections)
+        sender = EventSender(
+            client=client,
+            truth=truth,
+            dice=dice,
+            seed=settings.seed,
+            rejections=rejections,
+            patience_s=settings.patience_s,
+        )
         sender.register()
-        for messages in create_messages(settings, 0, tick_s=POST_EVERY_S):
+        batches = create_count(settings.count) if settings.count else create_messages(settings, 0, tick_s=POST_EVERY_S)
+        for messages in batches:
             sender.send([message._replace(flight=parse_flight(message.flight)) for message in messages])
     rejections.write(layout.rejections)
 

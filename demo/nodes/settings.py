@@ -5,9 +5,34 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Protocol
 
 from hopwatch.demo.faults import NodeFaults
 from hopwatch.demo.links.ends import Ends, parse_ends
+
+
+class StepSettings(Protocol):
+    """Settings of whatever process has one step of a service."""
+
+    @property
+    def node(self) -> str:
+        """Return the node."""
+
+    @property
+    def path(self) -> Path:
+        """Return the folder of the run."""
+
+    @property
+    def sink(self) -> str:
+        """Return the URL that its probe sends to."""
+
+    @property
+    def seed(self) -> int:
+        """Return the seed of the faults."""
+
+    @property
+    def faults(self) -> NodeFaults:
+        """Return what is to go wrong here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from hopwatch.demo.faults import Dice, FaultAction
@@ -122,7 +123,11 @@ class NodeStep:
     @property
     def done_count(self) -> int:
         """Return with how many of the messages taken, counted from the first, there is nothing left to do."""
-        return next(iter(self._open.values()), self._taken_count)
+        return self.count_done(leaving_count=0)
+
+    def count_done(self, leaving_count: int) -> int:
+        """Return ``done_count`` as it is once so many messages more have left, those that were handed on first."""
+        return next(islice(self._open.values(), leaving_count, None), self._taken_count)
 
     def _handle(self, message: FlightMessage, deed: NodeAction) -> None:
         self._probe.arrived(message.id, message.event_time_us)

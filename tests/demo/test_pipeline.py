@@ -18,7 +18,8 @@ from hopwatch.demo.faults import Faults, Kill, NodeFaults
 from hopwatch.demo.layout import Layout, create_layout
 from hopwatch.demo.links.loopback import SocketLinks
 from hopwatch.demo.links.run_links import Links
-from hopwatch.demo.pipeline import RESTART_AFTER_S, NodeDiedError, Pipeline, read_last_line
+from hopwatch.demo.pipeline import Pipeline
+from hopwatch.demo.processes import RESTART_AFTER_S, NodeDiedError, read_last_line
 from hopwatch.demo.stream import NODES
 from hopwatch.demo.truth import NodeAction, Truth, count_entries, split_ids
 from hopwatch.probes.contract.batch import Batch, BatchKind

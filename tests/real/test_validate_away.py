@@ -33,7 +33,7 @@ def test_brokers_that_are_away_are_waited_for(three_brokers: Kafka, tmp_path: Fo
         until(lambda: said(AWAY) == said(BACK) + 1, "it says that they are away")
         assert process.poll() is None, place.said()
         for number in range(3):
-            three_brokers._launch(number)
+            three_brokers.launch(number)
         three_brokers.wait()
         time.sleep(2)
         count = traffic.end()

@@ -1,0 +1,61 @@
+"""Lines of the service's table: what the account of sender and receivers says, and Hopwatch's report beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from hopwatch.demo.comparison_line import ComparisonLine, expect_at_most, expect_equal
+from hopwatch.demo.faults import Faults
+from hopwatch.demo.measurements import Measurements
+from hopwatch.demo.service.account import ReceiverAccount, ServiceAccount
+
+NEVER = "0"
+
+
+def compare_account(
+    account: ServiceAccount, measured: Measurements, faults: Faults, reported_deferrals: int, under_way_count: int
+) -> Iterator[ComparisonLine]:
+    """Yield the lines: those of all messages first, then each receiver's.
+
+    ``reported_deferrals`` is the count that the deliveries themselves gave, and ``under_way_count`` how many messages
+    may have been under way at all kills of a delivery together.
+    """
+    yield _compare_acknowledged(account, measured, faults)
+    yield _expect_none("acknowledged and lost", len(account.lost), measured.total("lost_lower"), account)
+    yield _expect_none("phantom", len(account.phantoms), None, account)
+    yield _expect_none("taken and refused", len(account.both), None, account)
+    for one in account.receivers:
+        yield from _compare_receiver(one, measured, faults)
+    again = sum(one.refused_again_count for one in account.receivers)
+    most = f"at most {under_way_count:,}" if under_way_count else NEVER
+    yield ComparisonLine("rejected sent again", "", f"{again:,}", "≤", most, again <= under_way_count)
+    deferred = sum(one.deferral_count for one in account.receivers)
+    known = expect_at_most if faults.blurred.intersection(one.name for one in account.receivers) else expect_equal
+    yield known("deferred, times", "", deferred, reported_deferrals)
+    waiting = sum(window["deferred"] for window in measured.windows)
+    blurred = bool(faults.blurred)
+    yield ComparisonLine("still deferred", "", NEVER, "=", f"{waiting:,}", blurred or not waiting)
+
+
+def _compare_acknowledged(account: ServiceAccount, measured: Measurements, faults: Faults) -> ComparisonLine:
+    known = expect_at_most if "gate" in faults.blurred else expect_equal
+    return known("acknowledged", "gate", len(account.acknowledged), measured.node_total("gate", "departed"))
+
+
+def _compare_receiver(one: ReceiverAccount, measured: Measurements, faults: Faults) -> Iterator[ComparisonLine]:
+    known = expect_at_most if one.name in faults.blurred else expect_equal
+    yield known("taken", one.name, len(one.taken), measured.node_total(one.name, "departed"))
+    yield known("refused", one.name, len(one.refused), measured.node_total(one.name, "rejected"))
+    is_same = np.array_equal(one.kept, one.refused)
+    records = f"{one.kept_count:,}" + ("" if is_same else ", of other messages")
+    yield ComparisonLine("kept as rejected", one.name, f"{len(one.refused):,}", "=", records, is_same)
+    repeated = measured.node_total(one.name, "duplicates_out")
+    yield expect_at_most("taken again", one.name, one.repeat_count, repeated)
+
+
+def _expect_none(what: str, injected: int, measured: int | None, account: ServiceAccount) -> ComparisonLine:
+    del account
+    text = "" if measured is None else f"{measured:,} surely"
+    return ComparisonLine(what, "", f"{injected:,}", "=", text or NEVER, injected == 0 and not measured)
