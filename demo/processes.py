@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -188,7 +189,10 @@ class Processes:
         return False
 
     def _check_exit(self, name: str) -> None:
-        if self._processes[name].returncode:
+        code = self._processes[name].returncode
+        # One that was started a moment ago has no handler of SIGTERM yet, and nothing in hand.
+        is_early = code == -signal.SIGTERM and self.describe_program(name).ends_by_signal
+        if code and not is_early:
             raise self._died_error(name)
 
     def _died_error(self, name: str) -> NodeDiedError:

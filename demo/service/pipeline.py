@@ -63,6 +63,7 @@ class ServicePipeline(Processes):
         self._gate_port = 0
         self._held = ExitStack()
         self.kill_count = 0
+        self.delivery_kill_count = 0
         self.interrupted: set[str] = set()
         """Processes that were killed, or ended to be started again."""
 
@@ -153,6 +154,7 @@ class ServicePipeline(Processes):
 
     def _kill(self, name: str) -> None:
         self.kill_count += 1
+        self.delivery_kill_count += name in {"deliver", "retrier"}
         if self._cluster is not None and name.startswith(BROKER):
             self._cluster.kill(int(name.removeprefix(BROKER)) - 1)
             self._restarts_s[name] = self._now_s() + RESTART_AFTER_S

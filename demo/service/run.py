@@ -35,8 +35,8 @@ from hopwatch.demo.stream import RECEIVERS, STREAM
 from hopwatch.demo.truth import Truth
 
 BROKERS_FOLDER: Final = "brokers"
-UNDER_WAY_PER_KILL: Final = 16 * 100
-"""Messages under way in one process of a delivery: its parallel requests, each with a full batch."""
+UNDER_WAY_PER_KILL: Final = len(RECEIVERS) * 16 * 100
+"""Messages under way in one process of the deliveries: the parallel requests of each, every one with a full batch."""
 
 
 class LateMonitor:
@@ -157,7 +157,7 @@ def _run_processes(  # noqa: PLR0913, PLR0917 - the parts of a run
             monitor.stop()
         faults = add_interruptions(wishes.faults, pipeline.interrupted)
     reported = read_reported([layout.log("deliver"), layout.log("retrier")], STREAM).get("deferred", 0)
-    under_way = UNDER_WAY_PER_KILL * pipeline.kill_count
+    under_way = UNDER_WAY_PER_KILL * pipeline.delivery_kill_count
 
     def compare_more(measured: Measurements) -> Iterable[ComparisonLine]:
         return () if account is None else compare_account(account, measured, faults, reported, under_way)
