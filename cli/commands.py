@@ -32,7 +32,8 @@ COMMANDS: Final = {
     "outliers": "List outliers, and score series of numbers.",
     "doctor": "Check the environment of Hopwatch, and give advice.",
 }
-"""Each command and its first line of help; ``cli/NAME.py`` holds it as ``command``, a function or a Typer."""
+"""Each command and its first line of help; ``cli/NAME.py`` holds it as ``command``, a function or a Typer; a
+``CommandClass`` beside a function is the class of its click command."""
 
 
 def build_application(arguments: Sequence[str]) -> typer.Typer:
@@ -50,11 +51,12 @@ def build_application(arguments: Sequence[str]) -> typer.Typer:
         if name != called:
             app.command(name, help=summary)(_placeholder)
             continue
-        command = importlib.import_module(f"hopwatch.cli.{name}").command
+        module = importlib.import_module(f"hopwatch.cli.{name}")
+        command = module.command
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name)
         else:
-            app.command(name)(command)
+            app.command(name, cls=getattr(module, "CommandClass", None))(command)
     return app
 
 

@@ -17,7 +17,7 @@ OUTAGE_MARGIN_S: Final = 30
 """Time within which messages of the service pass once their receiver is there again."""
 
 TOML: Final = """\
-# The monitor of the demo. Messages pass the pipeline in milliseconds{unless}, and the probes report every two seconds:
+# The monitor of the demo. Messages pass the pipeline in {pass_in}, and the probes report every two seconds:
 # so windows can be final {final_s} s after their end, where 180 s would be usual.
 [transport]
 url = {transport}
@@ -29,7 +29,7 @@ url = {store}
 path = "{path}"
 transit = "{transit_s}s"
 settle = "{settle_s}s"
-amend_for = "{amend_s}s"
+amend_for = "{amend_for}"
 """
 ENTRANCE: Final = """
 [gate.streams.{stream}]
@@ -79,6 +79,7 @@ def format_configuration(  # noqa: PLR0913 - the places of a run
     store_url: str,
     alertmanager_url: str,
     gate: GateOutlets | None,
+    *,
     deliveries: Sequence[DeliveryPlan] = (),
     down_s: float = 0.0,
 ) -> str:
@@ -89,11 +90,11 @@ def format_configuration(  # noqa: PLR0913 - the places of a run
         store=_quote(store_url or OWN_STORE),
         stream=STREAM,
         path=format_path(nodes),
-        unless=" unless a receiver is down" if deliveries else "",
+        pass_in="seconds once receivers are up" if deliveries else "milliseconds",
         final_s=transit_s + SETTLE_S,
         transit_s=transit_s,
         settle_s=SETTLE_S,
-        amend_s=600 if deliveries else 120,
+        amend_for="10m" if deliveries else "2m",
     )
     entrance = ""
     if gate is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, Final
@@ -30,28 +30,35 @@ class FaultError(ConfigurationError):
     """A fault that was asked for in words that make no sense, or more than the demo can show."""
 
 
-def parse_faults(
-    seed: int, wishes: Mapping[str, Iterable[str]], kills: Iterable[str], *, run_s: float | None
+def parse_faults(  # noqa: PLR0913 - what is asked for, and of whom
+    seed: int,
+    wishes: Mapping[str, Iterable[str]],
+    kills: Iterable[str],
+    *,
+    run_s: float | None,
+    nodes: Sequence[str] = NODES,
+    killable: Sequence[str] = NODES,
 ) -> Faults:
     """Return what the flags ask for: ``wishes`` is flag to its values, ``run_s`` the length of the run, if it has one.
+
+    Faults are those of ``nodes``, kills those of the processes ``killable``.
 
     Raises:
         FaultError: a value cannot be read, names no node, or lies outside what the demo can show.
     """
-    nodes: dict[str, NodeFaults] = {}
+    found: dict[str, NodeFaults] = {}
     for flag, values in wishes.items():
         for value in values:
-            node, number = _parse_value(flag, value, "=")
+            node, number = _parse_value(flag, value, "=", nodes)
             name = RATIO_FLAGS.get(flag) or SECONDS_FLAGS[flag]
-            if getattr(nodes.get(node), name, 0.0):
+            if getattr(found.get(node), name, 0.0):
                 raise FaultError(f"{flag} {value}: {node} has a {flag} already; give it once a node")
             _check_range(flag, value, number)
             given: dict[str, Any] = {name: number}
-            nodes[node] = replace(nodes.get(node, NodeFaults()), **given)
-    _check_together(nodes)
-    return Faults(
-        seed, nodes, tuple(sorted((_parse_kill(value, run_s) for value in kills), key=lambda kill: kill.at_s))
-    )
+            found[node] = replace(found.get(node, NodeFaults()), **given)
+    _check_together(found)
+    parsed = [_parse_kill(value, run_s, killable) for value in kills]
+    return Faults(seed, found, tuple(sorted(parsed, key=lambda kill: kill.at_s)))
 
 
 def add_healing(faults: Faults, heal_after_s: float | None, rate_per_s: float, *, run_s: float | None) -> Faults:
@@ -73,24 +80,24 @@ def add_malformed(faults: Faults) -> Faults:
     return replace(faults, nodes={**faults.nodes, GATE: NodeFaults(reject_ratio=MALFORMED_RATIO)})
 
 
-def _parse_kill(value: str, run_s: float | None) -> Kill:
-    node, at_s = _parse_value("--kill", value, "@")
+def _parse_kill(value: str, run_s: float | None, killable: Sequence[str]) -> Kill:
+    node, at_s = _parse_value("--kill", value, "@", killable)
     if at_s <= 0 or (run_s is not None and at_s >= run_s):
         end = "" if run_s is None else f" and before the end at {run_s:g} s"
         raise FaultError(f"--kill {value}: a node is killed after the start{end}, got {at_s:g} s")
     return Kill(node, at_s)
 
 
-def _parse_value(flag: str, value: str, sign: str) -> tuple[str, float]:
+def _parse_value(flag: str, value: str, sign: str, nodes: Sequence[str]) -> tuple[str, float]:
     """Split ``NODE=NUMBER`` (or ``NODE@NUMBER``) and check both halves."""
     unit, example = ("RATIO", "0.02") if flag in RATIO_FLAGS else ("SECONDS", "5")
     node, found, text = value.partition(sign)
     if not found:
         raise FaultError(f"{flag} {value}: expected NODE{sign}{unit}, for example {flag} router{sign}{example}")
-    if node not in NODES:
-        near = get_close_matches(node, NODES, 1)
+    if node not in nodes:
+        near = get_close_matches(node, nodes, 1)
         hint = f" (did you mean {near[0]}?)" if near else ""
-        raise FaultError(f"{flag} {value}: no node is called {node!r}{hint}; the nodes are {', '.join(NODES)}")
+        raise FaultError(f"{flag} {value}: no node is called {node!r}{hint}; the nodes are {', '.join(nodes)}")
     try:
         number = float(text)
     except ValueError:

@@ -137,6 +137,7 @@ def create_layout(  # noqa: PLR0913 - the places of a run
     store_url: str = "",
     alertmanager_url: str = "",
     gate: GateOutlets | None = None,
+    *,
     deliveries: tuple[DeliveryPlan, ...] = (),
     down_s: float = 0.0,
 ) -> Layout:
@@ -160,8 +161,8 @@ def create_layout(  # noqa: PLR0913 - the places of a run
             layout.named_store_url,
             layout.alertmanager_url,
             layout.gate,
-            layout.deliveries,
-            layout.down_s,
+            deliveries=layout.deliveries,
+            down_s=layout.down_s,
         )
         layout.config.write_text(told, encoding="utf-8")
     except OSError as error:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
 from rich.console import Console
 
+from hopwatch.demo.broker_cluster import BrokerCluster
 from hopwatch.demo.comparison import compare
 from hopwatch.demo.comparison_line import ComparisonLine
 from hopwatch.demo.configuration import SETTLE_S
@@ -33,6 +34,8 @@ from hopwatch.demo.truth import WINDOW_US, Truth, count_entries
 TICK_S: Final = 0.25
 STATUS_EVERY_S: Final = 1.0
 REPORT_EVERY_S: Final = 2.0
+BROKERS_FOLDER: Final = "brokers"
+MAX_BROKERS: Final = 3
 OVERDUE_S: Final = 120.0
 """A last window that is so late to become final never will: the demo stops waiting for it."""
 
@@ -160,6 +163,7 @@ def run_demo(wishes: RunOptions, console: Console) -> int:
 
     Raises:
         RecordsMissingError: there are no flights to move.
+        ServerError: a broker of the run's own does not start, or its jars are missing.
         TransportError: no broker answers.
         StoreInUseError: the store that was named is not empty.
         StoreError: it cannot be reached.
@@ -168,8 +172,11 @@ def run_demo(wishes: RunOptions, console: Console) -> int:
         MonitorDiedError: the monitor did.
     """
     find_archive()
+    cluster = plan_brokers(wishes)
+    wishes = replace(wishes, brokers=cluster.bootstrap) if cluster else wishes
     links = build_links(wishes.brokers, gate_folder=wishes.gate_folder)
-    links.check()
+    if cluster is None:
+        links.check()
     check_store(wishes.store_url)
     layout = create_layout(wishes.folder, links.observations_url, wishes.store_url, wishes.alertmanager_url, links.gate)
     results = StoredResults(layout.store_url, layout.nodes)
@@ -177,6 +184,7 @@ def run_demo(wishes: RunOptions, console: Console) -> int:
         screen.print_line(f"files of this run: {layout.folder}")
         screen.print_line(f"what the monitor says: {layout.log('monitor')}")
         with (
+            run_brokers(cluster, screen),
             open_links(links, screen),
             Pipeline(layout, links, wishes.faults, wishes.rate_per_s) as pipeline,
             MonitorProcess(layout) as monitor,
@@ -189,11 +197,41 @@ def run_demo(wishes: RunOptions, console: Console) -> int:
             screen.print_line("stopping the monitor")
             monitor.stop()
     code = write_comparison(
-        wishes, truth if finished else None, results, screen, rejections.read_rejections(layout.rejections)
+        wishes, truth if finished else None, results, screen, rejected=rejections.read_rejections(layout.rejections)
     )
     if wishes.dashboard_port is not None:
         screen.print_line(dashboard.later)
     return code
+
+
+def plan_brokers(wishes: RunOptions) -> BrokerCluster | None:
+    """Return the brokers that a run is to start, none if it has some or needs none; they do not run yet.
+
+    Raises:
+        ServerError: their jars are missing.
+    """
+    if not wishes.own_broker_count:
+        return None
+    folder, count = wishes.folder.absolute() / BROKERS_FOLDER, wishes.own_broker_count
+    return BrokerCluster(folder, count, {"min.insync.replicas": "2"} if count == MAX_BROKERS else None)
+
+
+@contextmanager
+def run_brokers(cluster: BrokerCluster | None, screen: Screen) -> Iterator[None]:
+    """Run the brokers of a run, if there are any; what they kept goes with them.
+
+    Raises:
+        ServerError: a broker does not start.
+    """
+    if cluster is None:
+        yield
+        return
+    screen.print_line(f"starting {cluster.size} Kafka broker{'s' if cluster.size > 1 else ''}: {cluster.bootstrap}")
+    try:
+        cluster.start()
+        yield
+    finally:
+        cluster.stop()
 
 
 @contextmanager
@@ -209,11 +247,12 @@ def open_links(links: Links, screen: Screen) -> Iterator[None]:
             screen.print_line(links.left_behind)
 
 
-def write_comparison(
+def write_comparison(  # noqa: PLR0913 - what is compared, and what shows it
     wishes: RunOptions,
     truth: Truth | None,
     results: ResultsLike,
     screen: Screen,
+    *,
     rejected: Sequence[Rejection] = (),
     more: Callable[[Measurements], Iterable[ComparisonLine]] = lambda _: (),
 ) -> int:

@@ -15,7 +15,8 @@ SENDER: Final = "sender"
 """The process that sends events to the gate; it is no node."""
 RECEIVERS: Final = ("mainline", "others")
 """Deliveries of the service, and the nodes that they stamp: a message goes to one of the two."""
-SERVICE_NODES: Final = (GATE, "router", "norm", *RECEIVERS)
+SERVICE_STEPS: Final = ("router", "norm")
+SERVICE_NODES: Final = (GATE, *SERVICE_STEPS, *RECEIVERS)
 """The nodes of the service."""
 
 

@@ -49,6 +49,7 @@ class ServicePipeline(Processes):
         layout: Layout,
         topics: ServiceTopics,
         wishes: RunOptions,
+        *,
         cluster: BrokerCluster | None = None,
         random_kills: Sequence[RandomKill] = (),
         now_s: Callable[[], float] = time.monotonic,
@@ -93,7 +94,7 @@ class ServicePipeline(Processes):
 
     @property
     def ratio(self) -> float:
-        """Return the share of the work that is done: messages acknowledged and messages settled, of twice their count."""
+        """Return the share of the work that is done: messages answered and messages settled, of twice their count."""
         total = max(2 * self._service.message_count, 1)
         return min((self.acknowledged_count + self.settled_count) / total, 1.0)
 
@@ -109,33 +110,22 @@ class ServicePipeline(Processes):
 
     def describe_program(self, name: str) -> Program:
         """Return the program of a process."""
-        config = ["--config", str(self._layout.config)]
         kind, _, receiver = name.partition("-")
-        match kind:
-            case "sender":
-                return Program(["hopwatch.demo.nodes.sender", self._sender_settings().to_json()])
-            case "gate":
-                return Program(["hopwatch", "gate", *config, "--port", str(self._gate_port)], ends_by_signal=True)
-            case "deliver":
-                return Program(["hopwatch", "deliver", *config, "--allow-weak", "--json"], ends_by_signal=True)
-            case "retrier":
-                asked = ["hopwatch", "deliver", "retrier", *config, "--allow-weak", "--json"]
-                return Program(asked, ends_by_signal=True)
-            case "drain":
-                asked = ["hopwatch", "deliver", "drain", receiver, *config, "--timeout", DRAIN_TIMEOUT]
-                return Program(asked, is_drainer=True)
-            case "resume":
-                return Program(["hopwatch", "deliver", "resume", receiver, *config], is_drainer=True)
-            case "receiver":
-                return Program(["hopwatch.demo.service.receiver", self._receiver_settings(receiver).to_json()])
-        return Program(["hopwatch.demo.service.node", self._node_settings(name).to_json()])
-
-    def _restart_due(self) -> list[str]:
-        for name in [name for name, due_s in self._restarts_s.items() if name.startswith(BROKER)]:
-            if self._cluster is not None and self._now_s() >= self._restarts_s[name]:
-                self._cluster.launch(int(name.removeprefix(BROKER)) - 1)
-                self._restarts_s.pop(name)
-        return super()._restart_due()
+        if kind == "receiver":
+            return Program(["hopwatch.demo.service.receiver", self._receiver_settings(receiver).to_json()])
+        if name == SENDER:
+            return Program(["hopwatch.demo.nodes.sender", self._sender_settings().to_json()])
+        commands = {
+            "gate": ["gate", "--port", str(self._gate_port)],
+            "deliver": ["deliver", "run", "--allow-weak", "--json"],
+            "retrier": ["deliver", "retrier", "--allow-weak", "--json"],
+            "drain": ["deliver", "drain", receiver, "--timeout", DRAIN_TIMEOUT],
+            "resume": ["deliver", "resume", receiver],
+        }
+        if kind not in commands:
+            return Program(["hopwatch.demo.service.node", self._node_settings(name).to_json()])
+        command = ["hopwatch", *commands[kind], "--config", str(self._layout.config)]
+        return Program(command, ends_by_signal=True, is_drainer=kind in {"drain", "resume"})
 
     def _start(self, name: str) -> None:
         if self._cluster is not None and name.startswith(BROKER):

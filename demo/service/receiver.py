@@ -37,21 +37,19 @@ class Receiver:
         self._first_s: float | None = None
 
     async def run(self) -> None:
-        """Serve until a stop is requested."""
-        runner = await self._listen()
-        loop, was_down = asyncio.get_running_loop(), False
+        """Serve until a stop is requested; be down for a while once, if that is asked for."""
+        runner, loop, settings = await self._listen(), asyncio.get_running_loop(), self._settings
+        up_again_s: float | None = None
+        is_down_due = settings.down_s > 0
         while not is_stop_requested():
             await asyncio.sleep(POLL_S)
-            first_s, settings = self._first_s, self._settings
-            if settings.down_s and not was_down and first_s is not None:
-                if loop.time() - first_s < settings.down_after_s:
-                    continue
-                was_down = True
+            first_s, now_s = self._first_s, loop.time()
+            if is_down_due and first_s is not None and now_s - first_s >= settings.down_after_s:
+                is_down_due, up_again_s = False, now_s + settings.down_s
                 await runner.cleanup()
                 sys.stderr.write(f"down for {settings.down_s:g} s\n")
-                end_s = loop.time() + settings.down_s
-                while loop.time() < end_s and not is_stop_requested():
-                    await asyncio.sleep(POLL_S)
+            elif up_again_s is not None and now_s >= up_again_s:
+                up_again_s = None
                 runner = await self._listen()
                 sys.stderr.write("up again\n")
         await runner.cleanup()

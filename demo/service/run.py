@@ -24,7 +24,7 @@ from hopwatch.demo.options import RunOptions, ServiceOptions
 from hopwatch.demo.ports import hold_port
 from hopwatch.demo.processes import PACKAGES, read_last_line
 from hopwatch.demo.records import find_archive
-from hopwatch.demo.run import DemoRun, MonitorLike, write_comparison
+from hopwatch.demo.run import DemoRun, MonitorLike, plan_brokers, run_brokers, write_comparison
 from hopwatch.demo.screen import Screen
 from hopwatch.demo.service.account import ServiceAccount, build_account, read_receiver, read_reported
 from hopwatch.demo.service.comparison import compare_account
@@ -34,7 +34,6 @@ from hopwatch.demo.service.topics import ServiceTopics, read_topic_ids
 from hopwatch.demo.stream import RECEIVERS, STREAM
 from hopwatch.demo.truth import Truth
 
-BROKERS_FOLDER: Final = "brokers"
 UNDER_WAY_PER_KILL: Final = len(RECEIVERS) * 16 * 100
 """Messages under way in one process of the deliveries: the parallel requests of each, every one with a full batch."""
 
@@ -89,14 +88,9 @@ def run_service(wishes: RunOptions, console: Console) -> int:
     check_store(wishes.store_url)
     asked = wishes.service or ServiceOptions()
     with ExitStack() as stack:
-        cluster = (
-            BrokerCluster(wishes.folder.absolute() / BROKERS_FOLDER, wishes.own_broker_count)
-            if wishes.own_broker_count
-            else None
-        )
-        topics = ServiceTopics(
-            cluster.bootstrap if cluster else wishes.brokers, replication=cluster.size if cluster else 1
-        )
+        cluster = plan_brokers(wishes)
+        brokers, replication = (cluster.bootstrap, cluster.size) if cluster else (wishes.brokers, 1)
+        topics = ServiceTopics(brokers, replication=replication)
         if cluster is None:
             topics.check()
         ports = [_hold_port(stack) for _ in RECEIVERS]
@@ -111,10 +105,7 @@ def run_service(wishes: RunOptions, console: Console) -> int:
         interrupts = stack.enter_context(Interrupts())
         screen = stack.enter_context(Screen(console, nodes=layout.nodes))
         screen.print_line(f"files of this run: {layout.folder}")
-        if cluster is not None:
-            screen.print_line(f"starting {cluster.size} Kafka broker{'s'[: cluster.size > 1]}")
-            stack.callback(cluster.stop)
-            cluster.start()
+        stack.enter_context(run_brokers(cluster, screen))
         stack.enter_context(_open_topics(topics, screen, are_deleted=cluster is None))
         return _run_processes(wishes, layout, topics, cluster, interrupts, screen)
 
@@ -132,7 +123,7 @@ def _run_processes(  # noqa: PLR0913, PLR0917 - the parts of a run
     killable = (*KILLABLE, *(name_brokers(cluster.size) if cluster and cluster.size > 1 else ()))
     kills = draw_kills(wishes.faults.seed, asked.kill_count, killable)
     with ExitStack() as stack:
-        pipeline = stack.enter_context(ServicePipeline(layout, topics, wishes, cluster, kills))
+        pipeline = stack.enter_context(ServicePipeline(layout, topics, wishes, cluster=cluster, random_kills=kills))
         monitor: MonitorLike = LateMonitor(layout) if is_counted else stack.enter_context(MonitorProcess(layout))
         dashboard = stack.enter_context(Dashboard(layout, None if is_counted else wishes.dashboard_port))
         results = StoredResults(layout.store_url, layout.nodes)
@@ -157,18 +148,20 @@ def _run_processes(  # noqa: PLR0913, PLR0917 - the parts of a run
             monitor.stop()
         faults = add_interruptions(wishes.faults, pipeline.interrupted)
     reported = read_reported([layout.log("deliver"), layout.log("retrier")], STREAM).get("deferred", 0)
-    under_way = UNDER_WAY_PER_KILL * pipeline.delivery_kill_count
 
     def compare_more(measured: Measurements) -> Iterable[ComparisonLine]:
-        return () if account is None else compare_account(account, measured, faults, reported, under_way)
+        if account is None:
+            return ()
+        under_way = UNDER_WAY_PER_KILL * pipeline.delivery_kill_count
+        return compare_account(account, measured, faults, reported, under_way)
 
     return write_comparison(
         replace(wishes, faults=faults, brokers=topics.brokers),
         truth if finished else None,
         results,
         screen,
-        rejections.read_rejections(layout.rejections),
-        compare_more,
+        rejected=rejections.read_rejections(layout.rejections),
+        more=compare_more,
     )
 
 
@@ -176,7 +169,8 @@ def describe_progress(pipeline: ServicePipeline, asked: ServiceOptions) -> str:
     """Return the state of the service in words."""
     of_all = f" of {asked.message_count:,}" if asked.message_count else ""
     kills = f", {pipeline.kill_count} kills" if pipeline.kill_count else ""
-    return f"service: {pipeline.acknowledged_count:,}{of_all} answered by the gate, {pipeline.settled_count:,} taken or refused{kills}"
+    entered = f"{pipeline.acknowledged_count:,}{of_all} answered by the gate"
+    return f"service: {entered}, {pipeline.settled_count:,} taken or refused by receivers{kills}"
 
 
 def read_account(layout: Layout, truth: Truth) -> ServiceAccount:

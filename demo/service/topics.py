@@ -97,6 +97,7 @@ class ServiceTopics:
         """Return the topic that leads to a node."""
         return KafkaPlace(self.brokers, f"{self._prefix}-{node}")
 
+
 def read_topic_ids(url: str) -> list[bytes]:
     """Return the message id in the header of each record that is committed in a topic now, as text in bytes.
 

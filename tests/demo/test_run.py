@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable
@@ -41,6 +42,7 @@ class PaperRun:
         self.out = StringIO()
         self.interrupts = Interrupts()
         self.to_drain = list(NODES)
+        self.finished_at_s = math.inf
         self.ended: Exception | None = None
         self.at_s: dict[float, Callable[[], None]] = {}
         self.report_is_there = True
@@ -67,6 +69,11 @@ class PaperRun:
     def press_ctrl_c(self) -> None:
         """Press Ctrl-C."""
         self.interrupts.count += 1
+
+    @property
+    def has_finished(self) -> bool:
+        """Play the pipeline: it has finished once enough messages were sent."""
+        return self.clock.s >= self.finished_at_s
 
     def watch(self) -> list[str]:
         """Play the pipeline: say something in the 40th second."""
