@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -38,7 +39,7 @@ class CommandClass(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - click's context
         """Parse arguments, in which ``--kafka`` without a value stands for brokers of the demo's own."""
         given = []
-        for argument, following in zip(args, [*args[1:], "-"], strict=True):
+        for argument, following in pairwise([*args, "-"]):
             given += [argument, OWN] if argument == "--kafka" and following.startswith("-") else [argument]
         return super().parse_args(ctx, given)
 
