@@ -45,6 +45,8 @@ class ServiceAccount:
     acknowledged: Ids
     stopped: Ids
     """Messages that router or norm dropped, filtered or rejected as the faults wanted."""
+    dropped: Ids
+    """Those of them that were dropped, and are to be reported as lost."""
     repeat_count: int
     """Times that norm handed on a message again, as the gate was sent it twice."""
     receivers: tuple[ReceiverAccount, ...]
@@ -97,9 +99,10 @@ def build_account(truth: Truth, receivers: Iterable[ReceiverAccount]) -> Service
     gate, *nodes = [node for node in truth.nodes if node not in truth.receivers]
     actions = (NodeAction.DROPPED, NodeAction.FILTERED, NodeAction.REJECTED)
     stopped = _unite([truth.ids(node, *actions) for node in nodes])
+    dropped = _unite([truth.ids(node, NodeAction.DROPPED) for node in nodes])
     last, passing = nodes[-1], (NodeAction.HANDED_ON, NodeAction.REPEATED)
     repeat_count = truth.count(last, *passing) - len(truth.ids(last, *passing))
-    return ServiceAccount(truth.ids(gate, NodeAction.HANDED_ON), stopped, repeat_count, tuple(receivers))
+    return ServiceAccount(truth.ids(gate, NodeAction.HANDED_ON), stopped, dropped, repeat_count, tuple(receivers))
 
 
 def read_reported(logs: Iterable[Path], stream: str) -> dict[str, int]:

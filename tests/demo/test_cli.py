@@ -10,7 +10,7 @@ from rich.console import Console
 
 from hopwatch.cli.main import main
 from hopwatch.demo.faults import Faults, Kill, NodeFaults
-from hopwatch.demo.options import RunOptions
+from hopwatch.demo.options import RunOptions, ServiceOptions
 
 
 @pytest.fixture
@@ -82,9 +82,44 @@ def test_what_another_monitor_watches_is_fed(monkeypatch: pytest.MonkeyPatch) ->
     assert fed == [f"spool:{Path.cwd()}/there", "kafka://h:1/t"]
 
 
+def test_kafka_without_an_address_starts_brokers(asked: list[RunOptions]) -> None:
+    """Wherever the flag stands; with an address there are none of its own."""
+    main(["demo", "--kafka", "--rate", "100"])
+    main(["demo", "--brokers", "3", "--kafka"])
+    main(["demo", "--kafka", "h:1"])
+    assert [(one.own_broker_count, one.brokers) for one in asked] == [(1, ""), (3, ""), (0, "h:1")]
+
+
+def test_the_service_has_its_own_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They reach it with a broker of its own, one malformed event in a hundred, and a quarter of the rate."""
+    wishes: list[RunOptions] = []
+    monkeypatch.setattr("hopwatch.cli.demo.run_service", lambda wish, _: wishes.append(wish))
+    main(["demo", "--service", "--drop", "norm=0.1", "--kill", "deliver@40"])
+    main(["demo", "--service", "--messages", "100", "--kills", "3", "--fail", "0.2", "--down", "3", "--kafka", "h:1"])
+    first, second = wishes
+    nodes = {"norm": NodeFaults(drop_ratio=0.1), "gate": NodeFaults(reject_ratio=0.01)}
+    assert first.faults == Faults(0, nodes, (Kill("deliver", 40.0),))
+    assert (first.own_broker_count, first.rate_per_s, first.service) == (1, 500.0, ServiceOptions())
+    assert (second.own_broker_count, second.brokers, second.service) == (0, "h:1", ServiceOptions(0.2, 3.0, 100, 3))
+
+
 @pytest.mark.parametrize(
     ("flags", "text"),
     [
+        ("--fail 0.1", "hopwatch: --fail is for the service: add --service"),
+        ("--messages 10", "hopwatch: --messages is for the service: add --service"),
+        ("--service --gate", "hopwatch: --gate is a part of --service already: leave it out"),
+        ("--service --kills 2", "hopwatch: --kills are spread over so many messages: add --messages, or name each"),
+        ("--service --messages 9 --minutes 1", "hopwatch: --messages and --minutes both say when the run ends: keep"),
+        ("--service --into spool:there", "hopwatch: --into and --service contradict each other: leave one of them"),
+        ("--kafka --into spool:there", "hopwatch: --into and --kafka without an address contradict each other: leave"),
+        ("--brokers 3", "hopwatch: --brokers is for brokers of the demo's own: add --kafka without an address"),
+        ("--service --kafka h:1 --brokers 3", "hopwatch: --brokers is for brokers of the demo's own: add --kafka"),
+        (
+            "--service --drop gate=0.1",
+            "hopwatch: --drop gate=0.1: no node is called 'gate'; the nodes are router, norm",
+        ),
+        ("--service --kill norma@3", "hopwatch: --kill norma@3: no node is called 'norma' (did you mean norm?)"),
         (
             "--drop rooter=0.02",
             "hopwatch: --drop rooter=0.02: no node is called 'rooter' (did you mean router?); the nodes",

@@ -1,0 +1,30 @@
+"""The service of the demo as a newcomer runs it, shortened: a broker of its own, receivers that fail, kills."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from servers.process import PATIENCE_S
+from tests.real.program_folder import ROOT
+
+RUN: Final = (sys.executable, "-m", "hopwatch", "demo", "--service", "--no-dashboard")
+
+
+def test_no_message_is_lost_and_the_report_says_what_the_account_does(tmp_path: Path) -> None:
+    """Receivers fail in all ways, one is down, three processes are killed; no broker and no topic is left behind."""
+    flags = "--messages 6000 --kills 3 --seed 5 --fail 0.2 --down 2"
+    command = [*RUN, *flags.split(), "--workdir", str(tmp_path / "run")]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    lines = [line.split() for line in ended.stdout.splitlines()]
+    assert ended.stdout.count(" is killed (SIGKILL)") == 3
+    for what in ("phantom 0 = 0 ok", "taken and refused 0 = 0 ok", "lost without a fault 0 = 0 surely ok"):
+        assert what.split() in lines, ended.stdout
+    counts = {tuple(line[:-4]): int(line[-4].replace(",", "")) for line in lines if line[-1:] == ["ok"]}
+    received = ("taken", "mainline"), ("taken", "others"), ("refused", "mainline"), ("refused", "others")
+    assert sum(counts[one] for one in received) == counts["acknowledged", "gate"] > 5_800
+    assert all(counts[one] > 0 for one in received)
+    assert not (tmp_path / "run" / "brokers").exists()
