@@ -6,19 +6,22 @@ import uuid
 from collections.abc import Sequence
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from hopwatch.demo.deliveries import DeliveryPlan
 from hopwatch.demo.entrance.outlets import GateOutlets
 from hopwatch.demo.links.ends import TransactionalEnds
 from hopwatch.demo.links.run_links import RETENTION_HOURS, load_access
-from hopwatch.demo.links.topics import ANSWER_S, build_client_settings
+from hopwatch.demo.links.topics import ADVICE, ANSWER_S, build_client_settings
 from hopwatch.demo.stream import RECEIVERS
 from hopwatch.monitor import topics
 from hopwatch.monitor.errors import HopwatchError, TransportError
 from hopwatch.probes.contract.kafka import KafkaPlace
+from hopwatch.probes.kafka.client import describe_kafka_error
 
 PARTITIONS: Final = 4
+MAX_RECORDS: Final = 10_000
+"""Records that are read at once."""
 ID_HEADER: Final = "hopwatch-id"
 
 
@@ -98,7 +101,7 @@ class ServiceTopics:
         return KafkaPlace(self.brokers, f"{self._prefix}-{node}")
 
 
-def read_topic_ids(url: str) -> list[bytes]:
+def read_topic_ids(url: str, answer_s: float = ANSWER_S) -> list[bytes]:
     """Return the message id in the header of each record that is committed in a topic now, as text in bytes.
 
     Raises:
@@ -108,19 +111,31 @@ def read_topic_ids(url: str) -> list[bytes]:
     asked = {"group.id": "hopwatch-demo", "enable.partition.eof": True, "enable.auto.commit": False}
     consumer = Consumer(build_client_settings(place.brokers) | asked)
     try:
-        left = set(consumer.list_topics(place.topic, ANSWER_S).topics[place.topic].partitions)
-        consumer.assign([TopicPartition(place.topic, number, 0) for number in left])
-        found: list[bytes] = []
-        while left:
-            polled = consumer.consume(10_000, ANSWER_S)
-            if not polled:
-                raise TransportError(f"the topic {place.topic} cannot be read to its end: no answer for {ANSWER_S:g} s")
-            for one in polled:
-                error = one.error()
-                if error is None:
-                    found.append(bytes(dict(one.headers() or ())[ID_HEADER]))
-                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - public in all but name
-                    left.discard(one.partition() or 0)
-        return found
+        return _read_ids(consumer, place.topic, answer_s)
+    except KafkaException as error:
+        why = describe_kafka_error(error)
+        raise TransportError(f"the topic {place.topic} cannot be read for the account: {why}; {ADVICE}") from None
     finally:
         consumer.close()
+
+
+def _read_ids(consumer: Consumer, topic: str, answer_s: float) -> list[bytes]:
+    left = set(consumer.list_topics(topic, answer_s).topics[topic].partitions)
+    consumer.assign([TopicPartition(topic, number, 0) for number in left])
+    found: list[bytes] = []
+    while left:
+        for one in _consume(consumer, answer_s):
+            error = one.error()
+            if error is None:
+                found.append(bytes(dict(one.headers() or ())[ID_HEADER]))
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - public in all but name
+                left.discard(one.partition() or 0)
+    return found
+
+
+def _consume(consumer: Consumer, answer_s: float) -> list[Message]:
+    """Return what comes; that nothing does, not even an end, is an error."""
+    found = consumer.consume(MAX_RECORDS, answer_s)
+    if not found:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - as above
+    return found

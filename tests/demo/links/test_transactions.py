@@ -251,5 +251,5 @@ def test_a_fatal_error_of_the_reader_interrupts_the_process() -> None:
     assert link.receive(0.1) == []
     broker.records = [Record(b"", None, 0, KafkaError(KafkaError._FENCED, fatal=True))]
     broker.position = 0
-    with pytest.raises(LinkInterruptedError, match="^the topic in cannot be read: "):
+    with pytest.raises(LinkInterruptedError, match=r"^the topic in cannot be read: "):
         link.receive(0.1)
