@@ -62,7 +62,7 @@ class BrokerCluster:
 
     @property
     def bootstrap(self) -> str:
-        """The brokers, as clients want them."""
+        """Return the brokers, as clients want them."""
         return ",".join(f"127.0.0.1:{port}" for port in self.ports)
 
     def start(self, *, is_open: bool = True) -> None:

@@ -54,7 +54,7 @@ def until(is_so: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) 
 
 
 def answers(port: int) -> bool:
-    """Whether somebody listens on a port."""
+    """Return whether somebody listens on a port."""
     with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
         return True
     return False
@@ -77,17 +77,17 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """The process id."""
+        """Return the process id."""
         return self._popen.pid
 
     @property
     def is_alive(self) -> bool:
-        """Whether it runs."""
+        """Return whether it runs."""
         return self._popen.poll() is None
 
     @property
     def exit_code(self) -> int | None:
-        """What it ended with, if it has."""
+        """Return its exit code; None while it runs."""
         return self._popen.poll()
 
     def check(self, what: str) -> None:

@@ -40,7 +40,7 @@ SESSION_MS: Final = 10_000
 TRANSACTION_MS: Final = 30_000
 
 
-class OutgoingRecord(NamedTuple):
+class PendingRecord(NamedTuple):
     """Record that waits for the next transaction, and what is called once it is committed."""
 
     topic: str
@@ -64,7 +64,7 @@ class TransactionalLink:
             LinkInterruptedError: the brokers let no transaction begin.
         """
         self._ends, self._consumer, self._producer, self._choose_next = ends, consumer, producer, choose_next
-        self._waiting: list[OutgoingRecord] = []
+        self._waiting: list[PendingRecord] = []
         self._read: deque[tuple[int, int]] = deque()
         self._done_count = 0
         self._ends_reached: dict[int, int] = {}
@@ -121,7 +121,7 @@ class TransactionalLink:
     def hand_on(self, message: FlightMessage, then: Callable[[], None]) -> None:
         """Take a message for the next transaction."""
         topic = self._ends.outlet_topics[self._choose_next(message)]
-        self._waiting.append(OutgoingRecord(topic, message, then))
+        self._waiting.append(PendingRecord(topic, message, then))
 
     def settle(self) -> None:
         """Do nothing: what was handed on leaves with the next :meth:`commit`."""

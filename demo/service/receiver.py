@@ -15,7 +15,7 @@ from aiohttp import web
 
 from hopwatch.demo.nodes.process import is_stop_requested
 from hopwatch.demo.records import wall_clock_us
-from hopwatch.demo.service.receiver_book import Failure, Reaction, ReceiverBook
+from hopwatch.demo.service.receiver_book import FailureMode, Reaction, ReceiverBook
 from hopwatch.demo.service.settings import ReceiverSettings
 from hopwatch.demo.truth import TruthLog
 
@@ -27,7 +27,7 @@ RETRY_AFTER_S: Final = 1
 POLL_S: Final = 0.1
 
 
-class Receiver:
+class ReceiverServer:
     """HTTP server of one receiver."""
 
     def __init__(self, settings: ReceiverSettings, log: TruthLog) -> None:
@@ -70,13 +70,13 @@ class Receiver:
         now_us = wall_clock_us()
         for deed, ids in reaction.deeds.items():
             self._log.write(deed, now_us, *ids)
-        if reaction.failure is Failure.HANG:
+        if reaction.failure is FailureMode.HANG:
             await asyncio.sleep(HANG_S)
-        if reaction.failure in {Failure.HANG, Failure.RESET}:
+        if reaction.failure in {FailureMode.HANG, FailureMode.RESET}:
             with suppress(AttributeError):  # the transport of a connection that has ended is None
                 request.transport.abort()  # type: ignore[union-attr]  # as it is here
             return web.Response(status=HTTPStatus.INTERNAL_SERVER_ERROR)
-        if reaction.failure is Failure.SLOW:
+        if reaction.failure is FailureMode.SLOW:
             await asyncio.sleep(SLOW_S)
         return build_response(names, reaction)
 
@@ -84,7 +84,7 @@ class Receiver:
 def build_response(names: list[str], reaction: Reaction) -> web.Response:
     """Return the response to a request: one status where all have the same, else 207 with one for each."""
     if len(set(reaction.statuses)) == 1:
-        headers = {"Retry-After": str(RETRY_AFTER_S)} if reaction.failure is Failure.BUSY else None
+        headers = {"Retry-After": str(RETRY_AFTER_S)} if reaction.failure is FailureMode.BUSY else None
         return web.Response(status=reaction.statuses[0], headers=headers)
     items = [{"id": name, "status": status} for name, status in zip(names, reaction.statuses, strict=True)]
     return web.json_response({"events": items}, status=HTTPStatus.MULTI_STATUS)
@@ -93,7 +93,7 @@ def build_response(names: list[str], reaction: Reaction) -> web.Response:
 async def run_receiver(settings: ReceiverSettings) -> None:
     """Run one receiver until a stop is requested."""
     with closing(TruthLog(Path(settings.log))) as log:
-        await Receiver(settings, log).run()
+        await ReceiverServer(settings, log).run()
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ _SUCCESS: Final = 2
 _CLIENT_ERROR: Final = 4
 
 
-class Failure(Enum):
+class FailureMode(Enum):
     """Ways in which a request fails; ``NONE`` is the healthy one."""
 
     NONE = "none"
@@ -44,19 +44,19 @@ class Failure(Enum):
     MIXED = "mixed"
 
 
-_FAILURES: Final = tuple(failure for failure in Failure if failure is not Failure.NONE)
+_FAILURES: Final = tuple(failure for failure in FailureMode if failure is not FailureMode.NONE)
 _TAKING: Final = {
-    Failure.NONE: NodeAction.HANDED_ON,
-    Failure.SLOW: NodeAction.HANDED_ON,
-    Failure.RESET: NodeAction.UNHEARD,
+    FailureMode.NONE: NodeAction.HANDED_ON,
+    FailureMode.SLOW: NodeAction.HANDED_ON,
+    FailureMode.RESET: NodeAction.UNHEARD,
 }
-_WHOLE: Final = {Failure.ERROR: HTTPStatus.INTERNAL_SERVER_ERROR, Failure.BUSY: HTTPStatus.TOO_MANY_REQUESTS}
+_WHOLE: Final = {FailureMode.ERROR: HTTPStatus.INTERNAL_SERVER_ERROR, FailureMode.BUSY: HTTPStatus.TOO_MANY_REQUESTS}
 
 
 class Reaction(NamedTuple):
     """Reaction to a request: the failure, a status for each message, and what is done to which messages."""
 
-    failure: Failure
+    failure: FailureMode
     statuses: tuple[int, ...]
     deeds: dict[NodeAction, list[bytes]]
 
@@ -74,21 +74,23 @@ class ReceiverBook:
     def decide(self, ids: Sequence[bytes]) -> Reaction:
         """Return what happens to a request with these messages, and remember it."""
         failure = self._draw_failure(ids)
-        if failure is Failure.HANG or failure in _WHOLE:
+        if failure is FailureMode.HANG or failure in _WHOLE:
             return Reaction(failure, (_WHOLE.get(failure, 0),) * len(ids), {})
-        if failure is Failure.GONE:
+        if failure is FailureMode.GONE:
             return self._note(failure, ids, [HTTPStatus.NOT_FOUND] * len(ids), NodeAction.HANDED_ON)
-        if failure is Failure.MIXED:
+        if failure is FailureMode.MIXED:
             return self._note(failure, ids, self._mix(ids), NodeAction.HANDED_ON)
         statuses = [HTTPStatus.NOT_FOUND if one in self.refused else HTTPStatus.OK for one in ids]
         return self._note(failure, ids, statuses, _TAKING[failure])
 
-    def _draw_failure(self, ids: Sequence[bytes]) -> Failure:
+    def _draw_failure(self, ids: Sequence[bytes]) -> FailureMode:
         if self._chance.random() >= self._fail_ratio:
-            return Failure.NONE
+            return FailureMode.NONE
         failure = self._chance.choice(_FAILURES)
-        is_decided = not self.refused.isdisjoint(ids) or (failure is Failure.GONE and not self.taken.isdisjoint(ids))
-        return Failure.NONE if is_decided else failure
+        is_decided = not self.refused.isdisjoint(ids) or (
+            failure is FailureMode.GONE and not self.taken.isdisjoint(ids)
+        )
+        return FailureMode.NONE if is_decided else failure
 
     def _mix(self, ids: Sequence[bytes]) -> list[HTTPStatus]:
         statuses = [
@@ -103,7 +105,7 @@ class ReceiverBook:
         ]
 
     def _note(
-        self, failure: Failure, ids: Sequence[bytes], statuses: Sequence[HTTPStatus], taking: NodeAction
+        self, failure: FailureMode, ids: Sequence[bytes], statuses: Sequence[HTTPStatus], taking: NodeAction
     ) -> Reaction:
         deeds: dict[NodeAction, list[bytes]] = {taking: [], NodeAction.REJECTED: []}
         for one, status in zip(ids, statuses, strict=True):

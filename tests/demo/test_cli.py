@@ -91,7 +91,7 @@ def test_kafka_without_an_address_starts_brokers(asked: list[RunOptions]) -> Non
 
 
 def test_the_service_has_its_own_flags(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They reach it with a broker of its own, one malformed event in a hundred, and a quarter of the rate."""
+    """All reach it with a broker of its own, one malformed event in a hundred, and a quarter of the rate."""
     wishes: list[RunOptions] = []
     monkeypatch.setattr("hopwatch.cli.demo.run_service", lambda wish, _: wishes.append(wish))
     main(["demo", "--service", "--drop", "norm=0.1", "--kill", "deliver@40"])

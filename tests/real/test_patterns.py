@@ -112,7 +112,8 @@ def test_what_was_acknowledged_is_not_lost_though_a_program_is_killed(own_broker
     with ExitStack() as stack:
         place = Place(own_broker, tmp_path, stack.enter_context(receiving(seen, refused)))
         running = {name: place.start(name) for name in ("entrance.py", "router.py", "deliver.py")}
-        stack.callback(lambda: [one.kill() for one in running.values()])
+        for one in running.values():
+            stack.callback(one.kill)
         until(lambda: answers(place.port), "the entrance")
         with ThreadPoolExecutor(8) as senders:
             assert set(senders.map(place.send, ids[: COUNT // 2])) == {201}
@@ -122,6 +123,7 @@ def test_what_was_acknowledged_is_not_lost_though_a_program_is_killed(own_broker
             assert set(senders.map(place.send, ids[COUNT // 2 :])) == {201}
         for name in ("router.py", "deliver.py"):
             running[name] = place.start(name)
+            stack.callback(running[name].kill)
         until(lambda: seen.keys() == set(ids), "all are delivered or refused", PATIENCE_S)
         until(lambda: place.read("rejected").keys() == refused, "what was refused is kept")
         for one in running.values():

@@ -236,7 +236,7 @@ def test_brokers_that_refuse_interrupt_the_process() -> None:
     ],
 )
 def test_a_message_without_marks_ends_the_node(marks: Headers | None, text: str) -> None:
-    """It cannot be passed on, and to skip it would be a loss."""
+    """To skip one that cannot be passed on would be a loss."""
     broker = PaperTransactions([])
     broker.records = [Record(b"{}", marks, 0)]
     with pytest.raises(LinkError, match=f"^{text}"):

@@ -15,7 +15,7 @@ import pytest
 from hopwatch.demo.processes import PACKAGES
 from hopwatch.demo.server_process import answers, free_ports, until
 from hopwatch.demo.service.receiver import build_response
-from hopwatch.demo.service.receiver_book import Failure, Reaction
+from hopwatch.demo.service.receiver_book import FailureMode, Reaction
 from hopwatch.demo.service.settings import ReceiverSettings
 from hopwatch.demo.truth import NodeAction, Truth
 
@@ -60,13 +60,13 @@ def test_it_writes_down_what_it_takes_and_is_down_once(receiver: ReceiverSetting
 @pytest.mark.parametrize(
     ("failure", "statuses", "status", "waits"),
     [
-        (Failure.NONE, (200, 200, 200), 200, None),
-        (Failure.BUSY, (429, 429, 429), 429, "1"),
-        (Failure.MIXED, (201, 503, 422), 207, None),
+        (FailureMode.NONE, (200, 200, 200), 200, None),
+        (FailureMode.BUSY, (429, 429, 429), 429, "1"),
+        (FailureMode.MIXED, (201, 503, 422), 207, None),
     ],
 )
 def test_one_status_is_said_for_all_where_it_is_one(
-    failure: Failure, statuses: tuple[int, ...], status: int, waits: str | None
+    failure: FailureMode, statuses: tuple[int, ...], status: int, waits: str | None
 ) -> None:
     """Otherwise each message has its own in a 207, as the gate answers."""
     response = build_response(IDS, Reaction(failure, statuses, {}))
