@@ -87,10 +87,8 @@ class ReceiverBook:
         if self._chance.random() >= self._fail_ratio:
             return FailureMode.NONE
         failure = self._chance.choice(_FAILURES)
-        is_decided = not self.refused.isdisjoint(ids) or (
-            failure is FailureMode.GONE and not self.taken.isdisjoint(ids)
-        )
-        return FailureMode.NONE if is_decided else failure
+        known = (self.refused, self.taken) if failure is FailureMode.GONE else (self.refused,)
+        return failure if all(some.isdisjoint(ids) for some in known) else FailureMode.NONE
 
     def _mix(self, ids: Sequence[bytes]) -> list[HTTPStatus]:
         statuses = [

@@ -83,7 +83,7 @@ def test_what_another_monitor_watches_is_fed(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_kafka_without_an_address_starts_brokers(asked: list[RunOptions]) -> None:
-    """Wherever the flag stands; with an address there are none of its own."""
+    """The flag may stand anywhere; with an address there are none of its own."""
     main(["demo", "--kafka", "--rate", "100"])
     main(["demo", "--brokers", "3", "--kafka"])
     main(["demo", "--kafka", "h:1"])
