@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from types import TracebackType
@@ -30,6 +31,8 @@ RECEIVER: Final = "receiver-"
 DRAIN_TIMEOUT: Final = "30m"
 SENDER_PATIENCE_S: Final = 180.0
 """Several processes may be killed at once, and restarted on a machine that has no time for them."""
+MAX_INTERRUPTIONS: Final = 50
+"""Times that a process may ask to be started again: what fails so often fails for good."""
 DOWN_AFTER_S: Final = 10.0
 LINE: Final = (
     *(SENDER, *KILLABLE[:3]),
@@ -65,6 +68,7 @@ class ServicePipeline(Processes):
         self._held = ExitStack()
         self.kill_count = 0
         self.delivery_kill_count = 0
+        self._interruptions = Counter[str]()
         self.interrupted: set[str] = set()
         """Processes that were killed, or ended to be started again."""
 
@@ -155,10 +159,11 @@ class ServicePipeline(Processes):
     def _is_interrupted(self, name: str) -> bool:
         # While a broker of three is away, a program that starts may find a topic without a leader, and says so by 3.
         codes = {RESTART_EXIT_CODE} | ({DependencyError.exit_code} if self._has_broker_kills else set())
-        is_so = self._processes[name].returncode in codes
-        if is_so:
-            self.interrupted.add(name)
-        return is_so
+        if self._processes[name].returncode not in codes or self._interruptions[name] >= MAX_INTERRUPTIONS:
+            return False
+        self._interruptions[name] += 1
+        self.interrupted.add(name)
+        return True
 
     def _may_end(self, name: str) -> bool:
         return name == SENDER and self._processes[name].returncode == 0

@@ -134,6 +134,16 @@ def test_its_time_begins_with_the_first_message(tmp_path: Path) -> None:
     assert run.clock.s == 110.0
 
 
+def test_a_pipeline_that_has_finished_ends_the_run(tmp_path: Path) -> None:
+    """Once so many messages were sent; its own words say how far it is."""
+    run = PaperRun(tmp_path, run_s=None)
+    run.finished_at_s = 33.0
+    run.demo.describe_progress = lambda: "service: 7 of 9"
+    run.demo.produce()
+    assert run.clock.s == 33.0
+    assert run.lines[0].startswith("service: 7 of 9")
+
+
 def test_what_is_new_beside_the_pipeline_is_said(tmp_path: Path) -> None:
     """Once, when it is new."""
     run = PaperRun(tmp_path)

@@ -13,7 +13,7 @@ from hopwatch.demo.monitor_process import MonitorDiedError
 from hopwatch.demo.options import RunOptions, ServiceOptions
 from hopwatch.demo.processes import NodeDiedError
 from hopwatch.demo.server_process import free_ports
-from hopwatch.demo.service.pipeline import ServicePipeline
+from hopwatch.demo.service.pipeline import MAX_INTERRUPTIONS, ServicePipeline
 from hopwatch.demo.service.run import LateMonitor, add_interruptions
 from hopwatch.demo.service.topics import ServiceTopics, read_topic_ids
 from hopwatch.demo.stream import SERVICE_NODES
@@ -101,6 +101,10 @@ def test_a_node_that_asks_for_it_is_started_again(layout: Layout, topics: Servic
     assert pipeline.watch() == ["router has ended, to be started again; it said nothing"]
     assert pipeline.interrupted == {"router"}
     assert pipeline.has_finished
+    pipeline._restarts_s.clear()
+    pipeline._interruptions["router"] = MAX_INTERRUPTIONS
+    with pytest.raises(NodeDiedError, match=r"^router ended by itself with exit code 75; it said nothing"):
+        pipeline.watch()
     pipeline._processes = {"norm": Ended(3)}  # type: ignore[dict-item]  # as above
     with pytest.raises(NodeDiedError, match=r"^norm ended by itself with exit code 3; it said nothing"):
         pipeline.watch()
