@@ -177,13 +177,17 @@ def _run(broker: PaperTransactions, log: Path, faults: NodeFaults, stop: Callabl
     link = broker.link()
     with closing(TruthLog(log)) as truth:
         dice = Dice(3, "norm", faults)
-        step = NodeStep(probe=SilentProbe(), truth=truth, dice=dice, delay_s=0.0, work=dict, hop=link)
+        step = NodeStep(probe=SilentProbe(), truth=truth, dice=dice, delay_s=faults.delay_s, work=dict, hop=link)
         relay_transactions(link, step, stop)
 
 
-@given(kills=st.lists(st.integers(1, 40), max_size=4), count=st.integers(0, 20), drop=st.sampled_from([0.0, 0.3]))
+@given(
+    kills=st.lists(st.integers(1, 40), max_size=4),
+    count=st.integers(0, 20),
+    faults=st.builds(NodeFaults, drop_ratio=st.sampled_from([0.0, 0.3]), delay_s=st.sampled_from([0.0, 0.001])),
+)
 @settings(deadline=None)
-def test_whatever_kill_each_message_leaves_once(kills: list[int], count: int, drop: float) -> None:
+def test_whatever_kill_each_message_leaves_once(kills: list[int], count: int, faults: NodeFaults) -> None:
     """A node that is killed at any calls writes all but what it drops, once, each to its receiver's topic."""
     messages = _messages(count)
     broker = PaperTransactions(messages)
@@ -192,7 +196,7 @@ def test_whatever_kill_each_message_leaves_once(kills: list[int], count: int, dr
         for calls in (*kills, -1):
             broker.calls_left = calls
             with suppress(KilledError):
-                _run(broker, log, NodeFaults(drop_ratio=drop))
+                _run(broker, log, faults)
         dropped = split_ids(Truth({"norm": [log]}).ids("norm", NodeAction.DROPPED))
     left = [one for one in messages if one.id not in dropped]
     assert broker.committed == count
