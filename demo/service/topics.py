@@ -135,7 +135,7 @@ def _read_ids(consumer: Consumer, topic: str, answer_s: float) -> list[bytes]:
 
 def _consume(consumer: Consumer, answer_s: float) -> list[Message]:
     """Return what comes; that nothing does, not even an end, is an error."""
-    found = consumer.consume(MAX_RECORDS, answer_s)
-    if not found:
+    first = consumer.poll(answer_s)
+    if first is None:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - as above
-    return found
+    return [first, *consumer.consume(MAX_RECORDS, 0)]

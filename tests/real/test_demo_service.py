@@ -23,8 +23,8 @@ def test_no_message_is_lost_and_the_report_says_what_the_account_does(tmp_path: 
     assert ended.stdout.count(" is killed (SIGKILL)") == 3
     for what in ("phantom 0 = 0 ok", "taken and refused 0 = 0 ok", "lost without a fault 0 = 0 surely ok"):
         assert what.split() in lines, ended.stdout
-    counts = {tuple(line[:2]): int(line[2].replace(",", "")) for line in lines if line[3:4] in (["="], ["≥"])}
+    counts = {tuple(line[:2]): line[2].replace(",", "") for line in lines if len(line) > 3}
     received = ("taken", "mainline"), ("taken", "others"), ("refused", "mainline"), ("refused", "others")
-    assert sum(counts[one] for one in received) == counts["acknowledged", "gate"] > 5_800
-    assert all(counts[one] > 0 for one in received)
+    assert sum(int(counts[one]) for one in received) == int(counts["acknowledged", "gate"]) > 5_800
+    assert all(int(counts[one]) > 0 for one in received)
     assert not (tmp_path / "run" / "brokers").exists()
