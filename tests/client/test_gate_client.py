@@ -34,7 +34,7 @@ def fill(client: GateClient) -> None:
 
 
 def test_events_are_sent_in_batches() -> None:
-    """What comes while a request is under way is one batch; each event is told once, and counted."""
+    """Events that come while a request is under way are one batch; each is reported once, and counted."""
     transport, told = ScriptedTransport(), list[EventOutcome]()
     transport.hold()
     with open_client(transport, on_outcome=told.append) as client:
@@ -235,7 +235,7 @@ def test_a_sync_that_fails_is_logged(
 
 
 def test_a_callback_that_fails_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    """What the host's callback raises is logged, and the next event is sent."""
+    """An error of the host's callback is logged, and the next event is sent."""
 
     def fail(_: EventOutcome) -> None:
         raise RuntimeError("by the test")

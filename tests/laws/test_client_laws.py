@@ -217,7 +217,7 @@ def test_events_are_sent_in_their_order(case: Case) -> None:
 @given(cases(), st.data())
 @settings(deadline=None, max_examples=100)
 def test_a_spool_that_is_damaged_loses_no_whole_record_before(case: Case, data: st.DataObject) -> None:
-    """Whatever a disk has made of the last segment, events before the damage are sent, and the file is kept."""
+    """Events before the damage of a last segment are sent, whatever the damage is, and the file is kept."""
     with temporary_folder() as folder:
         queue = SpoolQueue(folder, "orders", MAX_BATCH_BYTES)
         ends = list[int]()

@@ -18,6 +18,7 @@ FOLDERS: Final = (
     "gate",
     "deliver",
     "scale",
+    "client",
     "rate",
     "monitor",
     "alerts",

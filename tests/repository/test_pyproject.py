@@ -26,6 +26,7 @@ FOLDERS: Final = (
     "gate",
     "deliver",
     "scale",
+    "client",
     "rate",
     "monitor",
     "alerts",
