@@ -138,7 +138,8 @@ class Pipeline:
         """Return the module that a process runs, and its arguments."""
         if process == GATE:
             where = ["--config", str(self._layout.config), "--port", str(self._gate_port)]
-            return ["hopwatch", "gate", *where]
+            # The broker of a demo may be a single one.
+            return ["hopwatch", "gate", *where, "--allow-weak"]
         settings = self._sender_settings() if process == SENDER else self._settings(process)
         return [f"hopwatch.demo.nodes.{process}", settings.to_json()]
 

@@ -105,7 +105,8 @@ def main(kind: str, folder: str, port: str, bootstrap: str) -> int:
         bare_gate.take_all()
     from hopwatch.cli.main import main as hopwatch  # noqa: PLC0415
 
-    return hopwatch(["gate", "--config", str(Path(folder) / "hopwatch.toml"), "--port", port, "--host", HOST])
+    where = ["--config", str(Path(folder) / "hopwatch.toml"), "--port", port, "--host", HOST]
+    return hopwatch(["gate", *where, "--allow-weak"])
 
 
 if __name__ == "__main__":
