@@ -34,7 +34,7 @@ from bench import (
     tables,
 )
 from bench.contestant import ContestantError
-from bench.gate import comparison
+from bench.gate import comparison, ingest
 from bench.gate import tables as gate_tables
 from bench.month import Month
 from bench.speed import Progress
@@ -68,6 +68,7 @@ class Measure(StrEnum):
     ALERTS = "alerts"
     DASHBOARD = "dashboard"
     GATE = "gate"
+    INGEST = "ingest"
     SCALE = "scale"
     SOAK = "soak"
     ALL = "all"
@@ -112,6 +113,7 @@ _MEASURES: Final[dict[Measure, Callable[[Request, Progress], Measurement]]] = {
         dashboard_tables.dashboard(lines),
     ),
     Measure.GATE: lambda of, tell: (lines := comparison.measure(of.scratch, tell), gate_tables.gate(lines)),
+    Measure.INGEST: lambda of, tell: (lines := ingest.measure(of.scratch, tell), ingest.build_table(lines)),
     Measure.SCALE: lambda of, tell: (runs := scale.measure(of.scratch, tell), tables.scale(runs)),
     Measure.SOAK: lambda of, tell: (lines := soak.measure(of.scratch, tell, of.minutes), tables.soak(lines)),
 }

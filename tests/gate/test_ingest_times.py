@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 from hopwatch.gate.ingest_times import IngestTimeMiddleware, IngestTimes
 from hopwatch.probes.metrics import catalog
@@ -43,7 +43,10 @@ def run(path: str, status: int, messages: list[dict[str, Any]], clock: ManualClo
     return times
 
 
-PARTS = [{"type": "http.request", "body": b"[", "more_body": True}, {"type": "http.request", "body": b"]"}]
+PARTS: Final[list[dict[str, Any]]] = [
+    {"type": "http.request", "body": b"[", "more_body": True},
+    {"type": "http.request", "body": b"]"},
+]
 
 
 def test_it_is_from_the_last_byte_in_to_the_first_byte_out() -> None:

@@ -18,6 +18,7 @@ FORBIDDEN: Final = [
     ("hopwatch.monitor.accounting.ledger", "hopwatch.monitor.store"),
     ("hopwatch.demo.faults", "hopwatch.demo.nodes"),
     ("hopwatch.probes", "pyspark"),
+    ("hopwatch.client", "orjson"),
     ("hopwatch.probes.sinks", "hopwatch.probes.taps"),
     ("hopwatch.monitor", "hopwatch.probes"),
     ("hopwatch.gate.registry.breaks", "time"),

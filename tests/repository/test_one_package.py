@@ -13,7 +13,19 @@ import pytest
 
 from tests.repository import ROOT
 
-FOLDERS: Final = ("probes", "gate", "deliver", "scale", "monitor", "alerts", "display", "dashboards", "cli", "demo")
+FOLDERS: Final = (
+    "probes",
+    "gate",
+    "client",
+    "deliver",
+    "scale",
+    "monitor",
+    "alerts",
+    "display",
+    "dashboards",
+    "cli",
+    "demo",
+)
 SERVICE: Final = """
 import time
 import alerts, cli, dashboards, demo, display, gate, monitor, probes

@@ -21,7 +21,19 @@ import hopwatch
 from tests.repository import ROOT
 from tests.repository.project import EMBEDDED, PROJECT, TEXT
 
-FOLDERS: Final = ("probes", "gate", "deliver", "scale", "monitor", "alerts", "display", "dashboards", "cli", "demo")
+FOLDERS: Final = (
+    "probes",
+    "gate",
+    "client",
+    "deliver",
+    "scale",
+    "monitor",
+    "alerts",
+    "display",
+    "dashboards",
+    "cli",
+    "demo",
+)
 
 
 STAMPED: Final = """
