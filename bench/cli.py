@@ -36,7 +36,7 @@ from bench import (
 from bench.contestant import ContestantError
 from bench.delivery import comparison as delivery
 from bench.delivery import tables as delivery_tables
-from bench.gate import comparison
+from bench.gate import comparison, ingest
 from bench.gate import tables as gate_tables
 from bench.month import Month
 from bench.speed import Progress
@@ -72,6 +72,7 @@ class Measure(StrEnum):
     DASHBOARD = "dashboard"
     GATE = "gate"
     DELIVER = "deliver"
+    INGEST = "ingest"
     SCALE = "scale"
     SOAK = "soak"
     ALL = "all"
@@ -121,6 +122,7 @@ _MEASURES: Final[dict[Measure, Callable[[Request, Progress], Measurement]]] = {
         lines := delivery.measure(of.scratch, tell),
         delivery_tables.delivery(lines),
     ),
+    Measure.INGEST: lambda of, tell: (lines := ingest.measure(of.scratch, tell), ingest.build_table(lines)),
     Measure.SCALE: lambda of, tell: (runs := scale.measure(of.scratch, tell, of.repeats), tables.scale(runs)),
     Measure.SOAK: lambda of, tell: (lines := soak.measure(of.scratch, tell, of.minutes), tables.soak(lines)),
 }

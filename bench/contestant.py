@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -80,6 +82,17 @@ def _environment() -> dict[str, str]:
 def keep_to_cores() -> None:
     """Let this process have the cores of a contestant, and whatever it starts from now on."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
+
+
+@contextmanager
+def keep_to_cores_for_children() -> Iterator[None]:
+    """Let what is started meanwhile have the cores of a contestant."""
+    before = os.sched_getaffinity(0)
+    keep_to_cores()
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def main(function: str, answer: str, folder: str, arguments: str) -> None:

@@ -14,7 +14,9 @@ import typer
 
 from hopwatch.cli import console, metrics_server, signals
 from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
+from hopwatch.cli.gate_topics import find_gate_topics, find_topic_problems
 from hopwatch.cli.metrics_server import MetricsListen
+from hopwatch.cli.topics import AllowWeak, format_allowed, with_allow_flag
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, TransportError
 
@@ -45,10 +47,12 @@ def gate(  # noqa: PLR0913, PLR0917 - one parameter a flag
         typer.Option("--health-port", min=1, max=65_535, help="Where health is served too, and nothing else."),
     ] = None,
     metrics_listen: MetricsListen = None,
+    allow_weak: AllowWeak = False,  # noqa: FBT002 - a flag, which has no place
 ) -> None:
     """Serve the gate for events and the schema registry, see /openapi.json; Confluent's clients can use it."""
     if context.invoked_subcommand is None:
         found = load_settings(config)
+        _check_topics(found, allow_weak=allow_weak)
         _serve(found, host, port, health_port, metrics_listen)
 
 
@@ -66,6 +70,20 @@ def token(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON obje
     out = console.stdout()
     out.print(f"keep it secret; only the producer needs it: {made}")
     out.print(f'for [gate.producers.NAME] tokens = [...]: "{digest}"')
+
+
+def _check_topics(chosen: Settings, *, allow_weak: bool) -> None:
+    """Check the topics that the gate writes; report weak ones that are allowed.
+
+    Raises:
+        TransportError: one is missing or weak, or no broker answers.
+    """
+    if not find_gate_topics(chosen):
+        return
+    for problem in find_topic_problems(chosen):
+        if not (allow_weak and problem.is_weak):
+            raise TransportError(str(with_allow_flag(problem)))
+        console.stderr().print(f"hopwatch: {format_allowed(problem)}", soft_wrap=True)
 
 
 def _serve(chosen: Settings, host: str, port: int, health_port: int | None, metrics_listen: str | None) -> None:
@@ -90,7 +108,10 @@ def _serve(chosen: Settings, host: str, port: int, health_port: int | None, metr
     for said in _find_rule_errors(registry, made):
         words.print(f"hopwatch: {said}")
     metrics = metrics_server.serve_accounts(
-        metrics_listen, made.accounts, lambda said: words.print(f"hopwatch: {said}")
+        metrics_listen,
+        made.accounts,
+        lambda said: words.print(f"hopwatch: {said}"),
+        made.ingest_times.build_samples,
     )
     with signals.stop_on_signals(stop), metrics:
         served = build_app(registry, made)

@@ -6,7 +6,7 @@
 from hopwatch.client.async_client import AsyncGateClient
 from hopwatch.client.errors import ClientClosedError, ClientError, ClientSpoolError, QueueFullError
 from hopwatch.client.gate_client import GateClient
-from hopwatch.client.outcomes import ClientCounts, EventOutcome, OutcomeResult
+from hopwatch.client.outcomes import ClientCounts, OutcomeResult, SendOutcome
 from hopwatch.client.policy import ClientPolicy
 
 __all__ = [
@@ -16,8 +16,8 @@ __all__ = [
     "ClientError",
     "ClientPolicy",
     "ClientSpoolError",
-    "EventOutcome",
     "GateClient",
     "OutcomeResult",
     "QueueFullError",
+    "SendOutcome",
 ]

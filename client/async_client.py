@@ -15,7 +15,7 @@ from uuid import UUID
 from hopwatch.client.errors import QueueFullError
 from hopwatch.client.event_records import EventRecord
 from hopwatch.client.gate_client import CLOSE_S, GateClient, OutcomeCallback
-from hopwatch.client.outcomes import ClientCounts, EventOutcome
+from hopwatch.client.outcomes import ClientCounts, SendOutcome
 from hopwatch.client.policy import ClientPolicy
 
 
@@ -46,7 +46,7 @@ class AsyncGateClient:
         self._loop = asyncio.get_running_loop()
         self._room = asyncio.Event()
 
-        def report(outcome: EventOutcome) -> None:
+        def report(outcome: SendOutcome) -> None:
             if on_outcome is not None:
                 with suppress(RuntimeError):  # the loop is closed
                     self._loop.call_soon_threadsafe(on_outcome, outcome)
@@ -80,7 +80,7 @@ class AsyncGateClient:
         event_id: UUID | str | None = None,
         event_time: datetime | int | None = None,
         timeout_s: float = 30.0,
-    ) -> EventOutcome:
+    ) -> SendOutcome:
         """Send an event, and return its outcome.
 
         Raises:
@@ -89,7 +89,7 @@ class AsyncGateClient:
         """
         record = self._client.build_record(data, event_id, event_time)
         until_s = self._loop.time() + timeout_s
-        future: Future[EventOutcome] = Future()
+        future: Future[SendOutcome] = Future()
         await self._accept(record, timeout_s, future)
         try:
             async with asyncio.timeout_at(until_s):
@@ -121,7 +121,7 @@ class AsyncGateClient:
         """Close it."""
         await self.close()
 
-    async def _accept(self, record: EventRecord, wait_s: float, future: Future[EventOutcome] | None = None) -> None:
+    async def _accept(self, record: EventRecord, wait_s: float, future: Future[SendOutcome] | None = None) -> None:
         until_s = self._loop.time() + wait_s
         while True:
             self._room.clear()

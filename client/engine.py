@@ -20,7 +20,7 @@ from http import HTTPStatus
 from typing import Final, NamedTuple
 
 from hopwatch.client.event_records import EventRecord
-from hopwatch.client.outcomes import EventOutcome, OutcomeResult
+from hopwatch.client.outcomes import OutcomeResult, SendOutcome
 from hopwatch.client.policy import ClientPolicy
 from hopwatch.client.queues import EventQueue
 from hopwatch.deliver import answers
@@ -43,7 +43,7 @@ class SendStep(NamedTuple):
 class SettledBatch(NamedTuple):
     """Result of a request: the outcomes of what is settled, and the reason why the rest is sent again."""
 
-    outcomes: list[EventOutcome]
+    outcomes: list[SendOutcome]
     failure: str
 
 
@@ -84,7 +84,7 @@ class SendEngine:
             wait_s = self._remaining_linger_s(now_s)
             if wait_s is None or wait_s > 0:
                 return SendStep(wait_s=wait_s)
-            self._in_hand = self._queue.take(self._policy.batch_max_events, self._policy.batch_max_bytes)
+            self._in_hand = self._queue.read_first(self._policy.batch_max_events, self._policy.batch_max_bytes)
             # What is left in the queue begins to wait now.
             self._fresh = max(self._queue.waiting_events - len(self._in_hand), 0)
             self._since_s = now_s
@@ -104,7 +104,7 @@ class SendEngine:
         if judged.is_split:
             self._limit = max(len(posted) // 2, 1)
             return SettledBatch([], "")
-        outcomes, left, failure = list[EventOutcome](), list[EventRecord](), ""
+        outcomes, left, failure = list[SendOutcome](), list[EventRecord](), ""
         for record, one in zip(posted, judged.messages, strict=True):
             if one.judgement is Judgement.RECOVERABLE:
                 left.append(record)
@@ -126,16 +126,16 @@ class SendEngine:
         self._failures += 1
         self._not_before_s = now_s + chance * self._max_backoff_s()
 
-    def give_up(self) -> list[EventOutcome]:
+    def give_up(self) -> list[SendOutcome]:
         """Return an outcome for each event that is still in the queue, and empty it."""
-        outcomes = list[EventOutcome]()
+        outcomes = list[SendOutcome]()
         told = "the client was closed before the gate had answered for it"
         left = self._in_hand
         while True:
-            outcomes += [EventOutcome(one.id_text, OutcomeResult.UNSENT, 0, told, one.item) for one in left]
+            outcomes += [SendOutcome(one.id_text, OutcomeResult.UNSENT, 0, told, one.item) for one in left]
             self._queue.drop()
             self._in_hand = []
-            left = self._queue.take(self._policy.batch_max_events, self._policy.batch_max_bytes)
+            left = self._queue.read_first(self._policy.batch_max_events, self._policy.batch_max_bytes)
             if not left:
                 return outcomes
 
@@ -173,11 +173,11 @@ def _judge_stranger(answer: Answer, count: int) -> BatchJudgement:
     return BatchJudgement(answers.AttemptResult.FAILED, (judged,) * count, is_failure=True)
 
 
-def _build_outcome(record: EventRecord, judged: MessageJudgement) -> EventOutcome:
+def _build_outcome(record: EventRecord, judged: MessageJudgement) -> SendOutcome:
     if judged.judgement is Judgement.REJECTED:
         result = OutcomeResult.REJECTED
     elif judged.status == HTTPStatus.ACCEPTED:
         result = OutcomeResult.HELD
     else:
         result = OutcomeResult.ENTERED
-    return EventOutcome(record.id_text, result, judged.status, judged.reason, record.item, judged.body)
+    return SendOutcome(record.id_text, result, judged.status, judged.reason, record.item, judged.body)

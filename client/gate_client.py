@@ -21,7 +21,7 @@ from hopwatch.client.engine import SendEngine
 from hopwatch.client.errors import ClientClosedError, ClientSpoolError, QueueFullError
 from hopwatch.client.event_records import EventRecord
 from hopwatch.client.gate_connection import GateConnection, Transport
-from hopwatch.client.outcomes import ClientCounts, EventOutcome, OutcomeResult
+from hopwatch.client.outcomes import ClientCounts, OutcomeResult, SendOutcome
 from hopwatch.client.policy import ClientPolicy
 from hopwatch.client.queues import EventQueue, MemoryQueue
 from hopwatch.client.spool import SpoolQueue
@@ -34,7 +34,7 @@ SYNC_S: Final = 1.0
 """Time between two syncs of a spool that has events."""
 ABORT_S: Final = 1.0
 """Time in which the thread ends once its request is broken."""
-OutcomeCallback = Callable[[EventOutcome], object]
+OutcomeCallback = Callable[[SendOutcome], object]
 _log = logging.getLogger("hopwatch.client")
 
 
@@ -42,7 +42,7 @@ class GateClient:
     """Sender of events to one stream of a gate; thread-safe.
 
     An event that ``send`` has accepted is sent, with the same id, until the gate has taken it (*entered*, *held*) or
-    refuses it (*rejected*). ``on_outcome`` is called with each :class:`EventOutcome`, by the client's thread: it has to
+    refuses it (*rejected*). ``on_outcome`` is called with each :class:`SendOutcome`, by the client's thread: it has to
     be quick, and what it raises is logged. With ``spool``, a folder, events wait on disk, within
     ``policy.max_waiting_bytes``: they survive the end and a kill of the process, and the next client with the same
     folder and stream sends them. Without it they wait in memory, and those that are left when the client is closed get
@@ -85,7 +85,7 @@ class GateClient:
         self._on_outcome, self._listeners = on_outcome, set[Callable[[], object]]()
         self._lock = threading.Lock()
         self._work, self._settled = threading.Condition(self._lock), threading.Condition(self._lock)
-        self._waiting: dict[str, list[Future[EventOutcome]]] = {}
+        self._waiting: dict[str, list[Future[SendOutcome]]] = {}
         self._accepted, self._results = 0, dict.fromkeys(OutcomeResult, 0)
         self._is_closed = self._is_stopped = False
         self._synced_s = self._now_s()
@@ -125,7 +125,7 @@ class GateClient:
         event_id: UUID | str | None = None,
         event_time: datetime | int | None = None,
         timeout_s: float = 30.0,
-    ) -> EventOutcome:
+    ) -> SendOutcome:
         """Send an event, and return its outcome.
 
         Raises:
@@ -134,7 +134,7 @@ class GateClient:
         """
         until_s = self._now_s() + timeout_s
         record = self.build_record(data, event_id, event_time)
-        future: Future[EventOutcome] = Future()
+        future: Future[SendOutcome] = Future()
         self.accept(record, timeout_s, future)
         try:
             return future.result(max(until_s - self._now_s(), 0.0))
@@ -188,7 +188,7 @@ class GateClient:
         with self._lock:
             self._listeners.discard(listener)
 
-    def accept(self, record: EventRecord, wait_s: float = 0.0, future: Future[EventOutcome] | None = None) -> None:
+    def accept(self, record: EventRecord, wait_s: float = 0.0, future: Future[SendOutcome] | None = None) -> None:
         """Accept a record, as :meth:`send` does; its outcome is the result of ``future``.
 
         Raises:
@@ -215,7 +215,7 @@ class GateClient:
             if self._engine.note_append(self._now_s()):
                 self._work.notify()
 
-    def forget(self, record: EventRecord, future: Future[EventOutcome]) -> None:
+    def forget(self, record: EventRecord, future: Future[SendOutcome]) -> None:
         """Give up a future of :meth:`accept`; its event is sent all the same."""
         with self._lock:
             if future in (futures := self._waiting.get(record.id_text, [])):
@@ -320,7 +320,7 @@ class GateClient:
             except OSError as error:
                 self._log_spool_fault(f"the spool cannot be synced: {error.strerror}")
 
-    def _report(self, outcomes: Sequence[EventOutcome]) -> None:
+    def _report(self, outcomes: Sequence[SendOutcome]) -> None:
         if self._on_outcome is None:
             return
         for outcome in outcomes:
@@ -329,7 +329,7 @@ class GateClient:
             except Exception:  # noqa: BLE001 - of the host, and no reason to stop
                 _log.exception("on_outcome failed for %s", outcome.event_id)
 
-    def _finish(self, outcomes: Sequence[EventOutcome]) -> None:
+    def _finish(self, outcomes: Sequence[SendOutcome]) -> None:
         with self._lock:
             self._engine.finish()
             self._resolve(outcomes)
@@ -354,7 +354,7 @@ class GateClient:
             self._waiting.clear()
             self._queue.close()
 
-    def _resolve(self, outcomes: Sequence[EventOutcome]) -> None:
+    def _resolve(self, outcomes: Sequence[SendOutcome]) -> None:
         for outcome in outcomes:
             self._results[outcome.result] += 1
             for future in self._waiting.pop(outcome.event_id, ()):

@@ -20,7 +20,7 @@ class OutcomeResult(Enum):
     """The client without a spool was closed before the gate had answered for it."""
 
 
-class EventOutcome(NamedTuple):
+class SendOutcome(NamedTuple):
     """Outcome of one event.
 
     ``status`` is the gate's HTTP status for it, 0 for one without an answer; ``reason`` is one line, empty where the

@@ -1,7 +1,8 @@
 """Queues of events that wait: one interface for memory and spool.
 
-A queue is read from its front: ``take`` returns the first events, and the same ones again until ``drop`` forgets them.
-Marks count bytes since the queue was made: an event that ended at ``end_mark`` has gone once ``dropped_mark`` is there.
+A queue is read from its front: ``read_first`` returns the first events, and the same ones again until ``drop`` forgets
+them. Marks count bytes since the queue was made: an event that ended at ``end_mark`` has gone once ``dropped_mark`` is
+there.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class EventQueue(Protocol):
             ClientSpoolError: the spool cannot be written.
         """
 
-    def take(self, max_events: int, max_bytes: int) -> list[EventRecord]:
+    def read_first(self, max_events: int, max_bytes: int) -> list[EventRecord]:
         """Return the first events: one at least unless the queue is empty, in one request of this size."""
 
     def drop(self) -> None:
@@ -99,7 +100,7 @@ class MemoryQueue:
         self._records.append(record)
         self.end_mark += size
 
-    def take(self, max_events: int, max_bytes: int) -> list[EventRecord]:
+    def read_first(self, max_events: int, max_bytes: int) -> list[EventRecord]:
         """Return the first events."""
         taken = list[EventRecord]()
         room = BatchRoom(max_events, max_bytes)

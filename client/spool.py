@@ -146,7 +146,7 @@ class SpoolQueue:
         self.end_mark += grown
         self.waiting_events += 1
 
-    def take(self, max_events: int, max_bytes: int) -> list[EventRecord]:
+    def read_first(self, max_events: int, max_bytes: int) -> list[EventRecord]:
         """Return the first events, of one segment; those that cannot be read are passed over, and their file is kept.
 
         Raises:

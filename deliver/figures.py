@@ -3,40 +3,17 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 
 from hopwatch.deliver.answers import AttemptResult
 from hopwatch.deliver.circuit_breaker import BreakerState
 from hopwatch.deliver.message import DeliveryMessage
 from hopwatch.probes.metrics import catalog
-from hopwatch.probes.metrics.metric import Metric, Sample
+from hopwatch.probes.metrics.histogram import FigureHistogram
+from hopwatch.probes.metrics.metric import Sample
 
 CANCELLED = "cancelled"
-
-
-class FigureHistogram:
-    """Histogram of observed values by upper bounds, which they may reach."""
-
-    def __init__(self, metric: Metric, bounds: Sequence[float]) -> None:
-        """Begin empty."""
-        self._metric, self._bounds = metric, bounds
-        self._counts, self._sum = [0] * (len(bounds) + 1), 0.0
-
-    def add(self, value: float) -> None:
-        """Count a value."""
-        self._counts[bisect_left(self._bounds, value)] += 1
-        self._sum += value
-
-    def build_samples(self, name: str) -> Iterator[Sample]:
-        """Yield the samples of the delivery of this name."""
-        limits = self._metric.labels[-1].values
-        for limit, count in zip(limits, accumulate(self._counts), strict=True):
-            yield Sample(self._metric, (name, limit), count, "_bucket")
-        yield Sample(self._metric, (name,), sum(self._counts), "_count")
-        yield Sample(self._metric, (name,), self._sum, "_sum")
 
 
 class DeliveryFigures:

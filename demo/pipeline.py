@@ -57,7 +57,8 @@ class Pipeline(Processes):
         """Return the program of a process."""
         if name == GATE:
             where = ["--config", str(self._layout.config), "--port", str(self._gate_port)]
-            return Program(["hopwatch", "gate", *where], ends_by_signal=True)
+            # The broker of a demo may be a single one.
+            return Program(["hopwatch", "gate", *where, "--allow-weak"], ends_by_signal=True)
         if name == SENDER:
             return Program([f"hopwatch.demo.nodes.{name}", self._sender_settings().to_json()])
         arguments = [f"hopwatch.demo.nodes.{name}", self._settings(name).to_json()]

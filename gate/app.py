@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from hopwatch.gate import routes as entrance
 from hopwatch.gate.codec_cache import CodecCache
 from hopwatch.gate.gate import Gate
+from hopwatch.gate.ingest_times import IngestTimeMiddleware
 from hopwatch.gate.producers import SCOPE_KEY, AuthenticationMiddleware
 from hopwatch.gate.registry import confluent, routes
 from hopwatch.gate.registry.avro_schema import MAX_SCHEMA_BYTES
@@ -86,7 +87,8 @@ def build_app(registry: Registry, gate: Gate | None = None, limits: Limits | Non
     api.add_exception_handler(confluent.ConfluentError, _on_refusal)
     api.add_exception_handler(RequestValidationError, _on_invalid)
     limited = LimitMiddleware(api, limits or Limits(MAX_BODY_BYTES, MAX_REQUESTS), _body_limit)
-    return RequestCountMiddleware(AuthenticationMiddleware(limited, producers), gate.requests)
+    counted = RequestCountMiddleware(AuthenticationMiddleware(limited, producers), gate.requests)
+    return IngestTimeMiddleware(counted, gate.ingest_times)
 
 
 def _body_limit(scope: Scope) -> BodyLimit:

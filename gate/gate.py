@@ -9,6 +9,7 @@ from typing import Final
 
 from anyio import Lock, create_task_group, to_thread
 
+from hopwatch.gate.ingest_times import IngestTimes
 from hopwatch.gate.intake import EventIntake
 from hopwatch.gate.outlets import Outlet, OutletError
 from hopwatch.gate.producers import Producers
@@ -28,6 +29,7 @@ class Gate:
         """Take the entrances and their producers; nothing runs before :meth:`lifespan`."""
         self.intakes, self.clock, self.producers = dict(intakes), clock, producers or Producers()
         self.requests = Account(REQUEST_OUTCOMES)
+        self.ingest_times = IngestTimes(clock)
         self._lock = Lock()
         self._checked_ns, self._fault = -FRESH_NS - 1, ""
 

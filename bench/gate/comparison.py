@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from confluent_kafka import Consumer, TopicPartition
 
-from bench.contestant import Json, keep_to_cores, run
+from bench.contestant import Json, keep_to_cores_for_children, run
 from bench.footprint import memory_bytes
 from bench.gate import server
 from bench.gate.bomb import UNPACKED_BYTES
@@ -55,7 +52,7 @@ def measure(scratch: Path, tell: Progress, sizes: Sizes = Sizes()) -> list[Line]
     """
     broker = Kafka(scratch / "broker")
     try:
-        with _on_cores():
+        with keep_to_cores_for_children():
             broker.start()
         for name in (server.OBSERVATIONS, *(name for kind in KINDS for name in server.topics(kind))):
             broker.create_topic(name, PARTITIONS)
@@ -69,17 +66,6 @@ def measure(scratch: Path, tell: Progress, sizes: Sizes = Sizes()) -> list[Line]
         return [*lines, *_hardened(scratch, broker, sizes, tell)]
     finally:
         broker.stop()
-
-
-@contextmanager
-def _on_cores() -> Iterator[None]:
-    """Let what is started meanwhile have the cores of a contestant."""
-    before = os.sched_getaffinity(0)
-    keep_to_cores()
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 def _round(kind: str, scratch: Path, broker: Kafka, sizes: Sizes) -> Json:

@@ -83,6 +83,41 @@ async def _batches(load: Load) -> Json:
     }
 
 
+def serial_batches(folder: Path, batch: int, **load: Any) -> Json:  # noqa: ANN401 - JSON
+    """Send batches of one size over one connection, each when the last one is answered; ``load`` is a :class:`Load`."""
+    del folder
+    return asyncio.run(_serial_batches(batch, Load(**load)))
+
+
+async def _serial_batches(batch: int, load: Load) -> Json:
+    _keep_quiet()
+    sums, spans_s, requests = _Sums(load.process), list[float](), 0
+    connection = await open_connection(load.port)
+
+    async def send_until(ends_s: float) -> None:
+        nonlocal requests
+        while time.perf_counter() < ends_s:
+            request = format_request("POST", PATH, orders.encode_batch(requests, batch))
+            began_s = time.perf_counter()
+            check(await connection.ask(request), CREATED)
+            spans_s.append(time.perf_counter() - began_s)
+            sums.acknowledged += batch
+            requests += 1
+
+    await send_until(time.perf_counter() + load.warm_s)
+    spans_s.clear()
+    began_s, cpu_began_s, before = sums.now()
+    await send_until(began_s + load.seconds)
+    ended_s, cpu_ended_s, after = sums.now()
+    connection.close()
+    return {
+        "requests": requests,
+        "rate": (after - before) / (ended_s - began_s),
+        "cpu_us": (cpu_ended_s - cpu_began_s) / (after - before) * 1e6,
+        "p95_ms": float(np.quantile(spans_s, 0.95)) * 1e3,
+    }
+
+
 def singles(folder: Path, **load: Any) -> Json:  # noqa: ANN401 - JSON
     """Put events one by one, so many a second, and ask meanwhile whether the server is well.
 

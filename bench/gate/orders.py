@@ -70,8 +70,8 @@ def encode_order(number: int) -> bytes:
     return _ORDERS[number % len(_ORDERS)].encode()
 
 
-def encode_batch(number: int) -> bytes:
-    """Return the body of a request with a batch of orders, whose ids are new."""
-    first = number * BATCH % len(_ORDERS)
-    of_batch = zip(ids(BATCH), _ORDERS[first : first + BATCH], strict=True)
+def encode_batch(number: int, count: int = BATCH) -> bytes:
+    """Return the body of a request with so many orders, a divisor of 1,000, whose ids are new."""
+    first = number * count % len(_ORDERS)
+    of_batch = zip(ids(count), _ORDERS[first : first + count], strict=True)
     return ("[" + ",".join(f'{{"id":"{event_id}","data":{data}}}' for event_id, data in of_batch) + "]").encode()

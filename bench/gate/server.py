@@ -32,6 +32,8 @@ class EntranceServer:
 
     port: int
     process: int
+    metrics_port: int = 0
+    """Port of the page of metrics; of the gate alone."""
 
 
 def topic(kind: str) -> str:
@@ -58,13 +60,22 @@ def run_server(kind: str, folder: Path, broker: Kafka) -> Iterator[EntranceServe
     own = folder / kind
     own.mkdir(exist_ok=True)
     (own / "hopwatch.toml").write_text(_configuration(kind, broker), "utf-8")
-    (port,) = free_ports(1)
+    port, metrics_port = free_ports(2)
     said = own / "said.txt"
-    command = [sys.executable, "-m", "bench.gate.server", kind, str(own), str(port), broker.bootstrap]
+    command = [
+        sys.executable,
+        "-m",
+        "bench.gate.server",
+        kind,
+        str(own),
+        str(port),
+        broker.bootstrap,
+        str(metrics_port),
+    ]
     with said.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=file) as process:  # noqa: S603 - ours
         try:
             _await(kind, port, process, said)
-            yield EntranceServer(port, process.pid)
+            yield EntranceServer(port, process.pid, metrics_port)
             process.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(STARTS_WITHIN_S)
@@ -91,7 +102,7 @@ def _await(kind: str, port: int, process: subprocess.Popen[bytes], said: Path) -
     raise ContestantError(f"the entrance {kind!r} did not start: {words}")
 
 
-def main(kind: str, folder: str, port: str, bootstrap: str) -> int:
+def main(kind: str, folder: str, port: str, bootstrap: str, metrics_port: str) -> int:
     """Serve in this process, until SIGINT; return the exit code."""
     keep_to_cores()
     if kind == PLAIN:
@@ -105,7 +116,9 @@ def main(kind: str, folder: str, port: str, bootstrap: str) -> int:
         bare_gate.take_all()
     from hopwatch.cli.main import main as hopwatch  # noqa: PLC0415
 
-    return hopwatch(["gate", "--config", str(Path(folder) / "hopwatch.toml"), "--port", port, "--host", HOST])
+    where = ["--config", str(Path(folder) / "hopwatch.toml"), "--port", port, "--host", HOST]
+    where += ["--metrics-listen", f"{HOST}:{metrics_port}"]
+    return hopwatch(["gate", *where, "--allow-weak"])
 
 
 if __name__ == "__main__":

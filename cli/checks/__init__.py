@@ -30,6 +30,8 @@ def run_checks(path: Path | None, settings: Settings, clock: Clock, *, allow_wea
         yield transport
         if transport.level is not Level.FAIL and settings.transport.spool.exists():
             yield folders.check_clocks(settings.transport.spool, clock)
+    if (entrances := kafka.check_gate_topics(settings, allow_weak=allow_weak)) is not None:
+        yield entrances
     store = stores.check_store(settings.store.url)
     yield store
     if store.level is not Level.FAIL and (ids := stores.check_ids(settings.store.url, settings.streams)) is not None:

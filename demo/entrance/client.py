@@ -35,7 +35,7 @@ class GateAnswer(NamedTuple):
     detail: str
 
 
-class GateClient:
+class EntranceClient:
     """Client of one gate on this machine."""
 
     def __init__(self, port: int) -> None:

@@ -6,7 +6,7 @@ import sys
 from contextlib import closing
 from typing import Final
 
-from hopwatch.demo.entrance.client import GateClient
+from hopwatch.demo.entrance.client import EntranceClient
 from hopwatch.demo.entrance.event_sender import EventSender
 from hopwatch.demo.entrance.rejections import Rejections
 from hopwatch.demo.entrance.settings import SenderSettings
@@ -29,7 +29,7 @@ def run_sender(settings: SenderSettings) -> None:
     """
     layout, rejections = Layout(settings.path), Rejections()
     dice = Dice(settings.seed, GATE, settings.faults)
-    with closing(GateClient(settings.port)) as client, closing(TruthLog(layout.truth_log(GATE))) as truth:
+    with closing(EntranceClient(settings.port)) as client, closing(TruthLog(layout.truth_log(GATE))) as truth:
         sender = EventSender(
             client=client,
             truth=truth,

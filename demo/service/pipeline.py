@@ -120,7 +120,7 @@ class ServicePipeline(Processes):
         if name == SENDER:
             return Program(["hopwatch.demo.nodes.sender", self._sender_settings().to_json()])
         commands = {
-            "gate": ["gate", "--port", str(self._gate_port)],
+            "gate": ["gate", "--port", str(self._gate_port), "--allow-weak"],
             "deliver": ["deliver", "run", "--allow-weak", "--json"],
             "retrier": ["deliver", "retrier", "--allow-weak", "--json"],
             "drain": ["deliver", "drain", receiver, "--timeout", DRAIN_TIMEOUT],

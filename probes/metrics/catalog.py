@@ -82,6 +82,15 @@ IN_FLIGHT_REQUESTS: Final = Metric(
     (WITH_REQUESTS,),
 )
 
+INFINITY: Final = "+Inf"
+INGEST_BOUNDS_S: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+GATE_INGEST: Final = Metric(
+    "hopwatch_gate_ingest_seconds",
+    MetricType.HISTOGRAM,
+    "Time from the last byte of a request with events to the first byte of its answer, for those answered with 2xx.",
+    (STREAM, Label("le", (*map(str, INGEST_BOUNDS_S), INFINITY))),
+)
+
 ATTEMPT_RESULTS: Final = (
     "accepted", "partial", "rejected", "too-large", "rate-limited", "failed", "timeout", "broken", "unreachable",
     "cancelled",
@@ -90,7 +99,6 @@ ATTEMPT_RESULTS: Final = (
 BREAKER_STATES: Final = ("closed", "open", "half-open")
 BATCH_BOUNDS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
 ROUND_TRIP_BOUNDS_S: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
-INFINITY: Final = "+Inf"
 NAME: Final = Label("delivery")
 
 DELIVERY_REQUESTS: Final = Metric(
@@ -147,6 +155,7 @@ COMPONENT_METRICS: Final = (
     ANSWERED_REQUESTS,
     DROPPED_REQUESTS,
     IN_FLIGHT_REQUESTS,
+    GATE_INGEST,
     DELIVERY_REQUESTS,
     DELIVERY_BATCH,
     DELIVERY_ROUND_TRIP,

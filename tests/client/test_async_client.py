@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hopwatch.client import AsyncGateClient, ClientPolicy, EventOutcome, OutcomeResult, QueueFullError
+from hopwatch.client import AsyncGateClient, ClientPolicy, OutcomeResult, QueueFullError, SendOutcome
 from servers.process import free_ports
 from tests.support import http_receiver
 from tests.support.client_parts import PATIENCE_S, QUICK
@@ -35,11 +35,11 @@ async def send_until_full(client: AsyncGateClient) -> None:
 
 def test_events_are_sent_from_a_loop(tmp_path: Path) -> None:
     """Events enter, their outcomes are told in the loop, and the spool is empty in the end."""
-    told = list[tuple[EventOutcome, object]]()
+    told = list[tuple[SendOutcome, object]]()
     receivers = list[Receiver]()
 
     async def send(url: str) -> list[str]:
-        def note(outcome: EventOutcome) -> None:
+        def note(outcome: SendOutcome) -> None:
             told.append((outcome, asyncio.get_running_loop()))
 
         async with AsyncGateClient(url, "orders", spool=tmp_path, on_outcome=note, policy=QUICK) as client:

@@ -62,7 +62,7 @@ def test_an_id_of_the_caller_is_kept() -> None:
     ],
 )
 def test_a_wrong_argument_is_told_when_it_is_sent(data: object, event_id: Any, event_time: Any, told: str) -> None:  # noqa: ANN401
-    """An argument that the gate could not read is refused at once, with a reason."""
+    """Data, ids and times that the gate could not read are refused at once, with a reason."""
     with pytest.raises(ValueError, match=re.escape(told)):
         build_record(data, event_id, event_time, NOW_US)
 

@@ -14,10 +14,10 @@ from hopwatch.client import (
     ClientClosedError,
     ClientPolicy,
     ClientSpoolError,
-    EventOutcome,
     GateClient,
     OutcomeResult,
     QueueFullError,
+    SendOutcome,
 )
 from hopwatch.client.spool import SEGMENT_BYTES, SpoolQueue
 from hopwatch.deliver.answers import Answer, NoAnswer
@@ -34,8 +34,8 @@ def fill(client: GateClient) -> None:
 
 
 def test_events_are_sent_in_batches() -> None:
-    """Events that come while a request is under way are one batch; each is reported once, and counted."""
-    transport, told = ScriptedTransport(), list[EventOutcome]()
+    """Events that come while a request is under way are one batch; each is told once, and counted."""
+    transport, told = ScriptedTransport(), list[SendOutcome]()
     transport.hold()
     with open_client(transport, on_outcome=told.append) as client:
         sent = [client.send(0)]
@@ -116,12 +116,12 @@ def test_a_full_queue_refuses_or_waits(tmp_path: Path, is_spooled: bool) -> None
 
 def test_what_is_left_in_memory_is_told_at_the_end() -> None:
     """A client that is closed while the gate hangs returns in time, and each event has an outcome."""
-    transport, told = ScriptedTransport(), list[EventOutcome]()
+    transport, told = ScriptedTransport(), list[SendOutcome]()
     transport.hold()
     client = open_client(transport, on_outcome=told.append)
     sent = [client.send(number) for number in range(3)]
     assert transport.is_asked.wait(PATIENCE_S)
-    waiting: Future[EventOutcome] = Future()
+    waiting: Future[SendOutcome] = Future()
     record = client.build_record(4, None, None)
     client.accept(record, future=waiting)
     assert not client.close(0.05)
@@ -142,12 +142,12 @@ def test_what_is_left_in_the_spool_is_sent_by_the_next_client(tmp_path: Path) ->
     hanging.hold()
     client = open_client(hanging, spool=tmp_path)
     sent = [client.send(number) for number in range(3)]
-    waiting: Future[EventOutcome] = Future()
+    waiting: Future[SendOutcome] = Future()
     client.accept(client.build_record(3, None, None), future=waiting)
     assert not client.close(0.05)
     with pytest.raises(ClientClosedError, match="the client was closed before the gate had answered"):
         waiting.result(PATIENCE_S)
-    transport, told = ScriptedTransport(), list[EventOutcome]()
+    transport, told = ScriptedTransport(), list[SendOutcome]()
     with open_client(transport, spool=tmp_path, on_outcome=told.append) as later:
         assert later.flush(PATIENCE_S)
     assert [one.event_id for one in told][:3] == sent
@@ -237,7 +237,7 @@ def test_a_sync_that_fails_is_logged(
 def test_a_callback_that_fails_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
     """An error of the host's callback is logged, and the next event is sent."""
 
-    def fail(_: EventOutcome) -> None:
+    def fail(_: SendOutcome) -> None:
         raise RuntimeError("by the test")
 
     with open_client(ScriptedTransport(), on_outcome=fail) as client:
@@ -253,7 +253,7 @@ def test_a_callback_may_close_the_client() -> None:
     transport = ScriptedTransport()
     closed = threading.Event()
 
-    def close(_: EventOutcome) -> None:
+    def close(_: SendOutcome) -> None:
         client.close()
         closed.set()
 

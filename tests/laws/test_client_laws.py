@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hopwatch.client.errors import QueueFullError
 from hopwatch.client.event_records import EventRecord, build_record
-from hopwatch.client.outcomes import EventOutcome, OutcomeResult
+from hopwatch.client.outcomes import OutcomeResult, SendOutcome
 from hopwatch.client.policy import MAX_BATCH_BYTES, ClientPolicy
 from hopwatch.client.queues import EventQueue, MemoryQueue
 from hopwatch.client.spool import SpoolQueue
@@ -81,14 +81,14 @@ class World:
     gate: SimulatedGate
     accepted: list[EventRecord] = field(default_factory=list)
     refused: int = 0
-    outcomes: list[EventOutcome] = field(default_factory=list)
+    outcomes: list[SendOutcome] = field(default_factory=list)
     waits_s: list[tuple[float, Reaction]] = field(default_factory=list)
     max_waiting_bytes: int = 0
     is_folder_empty: bool = True
 
-    def by_id(self) -> dict[str, list[EventOutcome]]:
+    def by_id(self) -> dict[str, list[SendOutcome]]:
         """Return the outcomes of each event."""
-        found = dict[str, list[EventOutcome]]()
+        found = dict[str, list[SendOutcome]]()
         for outcome in self.outcomes:
             found.setdefault(outcome.event_id, []).append(outcome)
         return found
@@ -217,7 +217,7 @@ def test_events_are_sent_in_their_order(case: Case) -> None:
 @given(cases(), st.data())
 @settings(deadline=None, max_examples=100)
 def test_a_spool_that_is_damaged_loses_no_whole_record_before(case: Case, data: st.DataObject) -> None:
-    """Events before the damage of a last segment are sent, whatever the damage is, and the file is kept."""
+    """Of a segment with a wrong byte anywhere the events before the damage are sent, and the file is kept."""
     with temporary_folder() as folder:
         queue = SpoolQueue(folder, "orders", MAX_BATCH_BYTES)
         ends = list[int]()

@@ -16,6 +16,12 @@ from servers.kafka import Kafka
 from servers.process import free_ports, until
 from tests.real.program_folder import Workplace
 
+GATED = """
+[gate.streams.s]
+to = "{0}/events"
+rejected = "{0}/events.rejected"
+"""
+
 
 def test_a_topic_is_made_and_will_do(kafka: Kafka, tmp_path: Path) -> None:
     """One broker is weak, and has to be asked for; made once, it is there already."""
@@ -195,3 +201,29 @@ def test_a_spool_is_no_topic(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("hopwatch: [transport] url is 'spool:")
     assert done.stderr.endswith('which is no topic: name one, "kafka://HOST:PORT/TOPIC"\n')
+
+
+def test_the_gate_takes_no_weak_topic_unless_it_is_to_be_weak(kafka: Kafka, tmp_path: Path) -> None:
+    """A missing topic and a weak one end the gate with 3 before it serves; the doctor says the same."""
+    url = kafka.url("gated").rpartition("/")[0]
+    work = Workplace(tmp_path, kafka.url("gated"), streams='[streams.s]\npath = "gate -> b"\n' + GATED.format(url))
+    (port,) = free_ports(1)
+    kafka.create_topic("gated", 1)
+    missing = work.call("gate", "--port", str(port), "--allow-weak")
+    assert missing.returncode == 3
+    assert missing.stderr == (
+        f"hopwatch: the topic events is not on {kafka.bootstrap}: make it with replication 3 and "
+        "min.insync.replicas 2, or correct [gate.streams]\n"
+    )
+    for name in ("events", "events.rejected"):
+        kafka.create_topic(name, 1)
+    weak = work.call("gate", "--port", str(port))
+    assert weak.returncode == 3
+    assert weak.stderr == (
+        "hopwatch: the topic events has replication 1: a broker that dies takes data along: "
+        "make it with replication 3, or pass --allow-weak\n"
+    )
+    strict, lenient = work.call("doctor"), work.call("doctor", "--allow-weak")
+    lines = [" ".join(line.split()) for line in strict.stdout.splitlines()]
+    assert any(line.startswith("WARN gate the topic events has replication 1") for line in lines), strict.stdout
+    assert "the topics that the gate writes; weak, and allowed: " in " ".join(lenient.stdout.split())

@@ -12,6 +12,7 @@ from tests.repository import ROOT
 PACKAGES: Final = (
     "probes",
     "gate",
+    "client",
     "deliver",
     "scale",
     "rate",

@@ -13,6 +13,7 @@ SOURCES: Final = (
     "src/hopwatch",
     "probes",
     "gate",
+    "client",
     "deliver",
     "scale",
     "rate",

@@ -21,7 +21,19 @@ from tests.support import page_blocks
 DOCS: Final = ROOT / "docs"
 PAGES: Final = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 GUIDES: Final = sorted([ROOT / "README.md", *DOCS.glob("*.md")])
-PRODUCT: Final = ("probes", "gate", "deliver", "scale", "rate", "monitor", "alerts", "display", "dashboards", "cli")
+PRODUCT: Final = (
+    "probes",
+    "gate",
+    "client",
+    "deliver",
+    "scale",
+    "rate",
+    "monitor",
+    "alerts",
+    "display",
+    "dashboards",
+    "cli",
+)
 AMERICAN: Final = re.compile(
     r"(?i)\b(?:colors?|behaviors?|labeled|cancell?ed(?<!cancelled)|judgments?|neighbors?|favor\w*|centers?|catalogs?"
     r"|licenses?|gray|analyz[a-z]+|[a-z]{3,}(?:iz(?:e[ds]?|ing|ations?)))\b"

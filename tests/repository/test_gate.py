@@ -8,6 +8,8 @@ from typing import Final, get_args
 
 import pytest
 
+from hopwatch.client import ClientPolicy
+from hopwatch.client.spool import SEGMENT_BYTES
 from hopwatch.gate import intake, routes
 from hopwatch.gate.app import MAX_REQUESTS
 from hopwatch.gate.event_checks import MAX_AHEAD_US
@@ -77,5 +79,10 @@ def test_its_numbers_are_those_of_the_program() -> None:
         f"{HEADERS_S:g} s for headers, {limits.body_s:g} s for a body",
         f"{MAX_WAITING_BYTES // mib} MiB wait for a topic or a spool",
         *(f"`{path}`" for path in OPEN_PATHS),
+        f"up to {ClientPolicy().backoff_max_s:g} s with full jitter",
+        f"at most {ClientPolicy().retry_after_max_s / 60:g} min, and sends again",
+        f"{ClientPolicy().max_waiting_bytes // mib} MiB of events",
+        f"its timeout of {ClientPolicy().timeout_s:g} s",
+        f"most about {SEGMENT_BYTES // mib} MiB is sent again",
     ):
         assert words in " ".join(PAGE.split()), words

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hopwatch.client import ClientPolicy, EventOutcome, GateClient
+from hopwatch.client import ClientPolicy, GateClient, SendOutcome
 from hopwatch.client.gate_connection import Transport
 from hopwatch.client.queues import EventQueue, MemoryQueue
 from hopwatch.client.spool import SpoolQueue
@@ -63,7 +63,7 @@ def open_client(
     spool: Path | None = None,
     policy: ClientPolicy = QUICK,
     max_bytes: int | None = None,
-    on_outcome: Callable[[EventOutcome], object] | None = None,
+    on_outcome: Callable[[SendOutcome], object] | None = None,
 ) -> GateClient:
     """Return a client over a transport."""
     bound = max_bytes or policy.max_waiting_bytes

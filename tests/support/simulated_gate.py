@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from hopwatch.client.engine import SendEngine
 from hopwatch.client.event_records import EventRecord, encode_batch
-from hopwatch.client.outcomes import EventOutcome
+from hopwatch.client.outcomes import SendOutcome
 from hopwatch.client.policy import ClientPolicy
 from hopwatch.client.queues import EventQueue
 from hopwatch.deliver.answers import Answer, AttemptResult, NoAnswer
@@ -74,7 +74,7 @@ class ClientDriver:
     ) -> None:
         """Begin."""
         self.queue, self.now_s, self.waits_s = queue, now_s, list[tuple[float, Reaction]]()
-        self.outcomes: list[EventOutcome] = []
+        self.outcomes: list[SendOutcome] = []
         self._gate, self._chance = gate, chance
         self._engine = SendEngine(policy, queue)
         self._failed: tuple[float, Reaction] | None = None

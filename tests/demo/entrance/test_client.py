@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hopwatch.demo.entrance.client import HOST, GateAnswer, GateAwayError, GateClient
+from hopwatch.demo.entrance.client import HOST, EntranceClient, GateAnswer, GateAwayError
 from hopwatch.demo.link import LinkError
 
 ARRIVED = "2023-11-14T22:14:00.000001Z"
@@ -64,14 +64,14 @@ def server() -> Iterator[PaperServer]:
 
 
 @pytest.fixture
-def client(server: PaperServer) -> Iterator[GateClient]:
+def client(server: PaperServer) -> Iterator[EntranceClient]:
     """Yield a client of that server."""
-    made = GateClient(server.server_port)
+    made = EntranceClient(server.server_port)
     yield made
     made.close()
 
 
-def test_events_are_posted_each_with_a_fate_of_its_own(server: PaperServer, client: GateClient) -> None:
+def test_events_are_posted_each_with_a_fate_of_its_own(server: PaperServer, client: EntranceClient) -> None:
     """Status, arrival, and the first error with its place in the event; two batches use one connection."""
     errors = [{"place": "/1/data/distance", "detail": "no integer"}, {"place": "/1/time", "detail": "old"}]
     events = [
@@ -86,7 +86,7 @@ def test_events_are_posted_each_with_a_fate_of_its_own(server: PaperServer, clie
 
 
 @pytest.mark.parametrize("status", [200, 201])
-def test_a_schema_that_is_new_or_known_is_registered(server: PaperServer, client: GateClient, status: int) -> None:
+def test_a_schema_that_is_new_or_known_is_registered(server: PaperServer, client: EntranceClient, status: int) -> None:
     """A sender that comes back registers it again."""
     server.status = status
     client.register("flights", {"type": "string"})
@@ -94,14 +94,14 @@ def test_a_schema_that_is_new_or_known_is_registered(server: PaperServer, client
 
 
 @pytest.mark.parametrize("status", [408, 429, 503])
-def test_a_gate_that_is_busy_is_asked_again(server: PaperServer, client: GateClient, status: int) -> None:
+def test_a_gate_that_is_busy_is_asked_again(server: PaperServer, client: EntranceClient, status: int) -> None:
     """Nothing of such a request has entered, or all of it is known again by its ids."""
     server.status, server.body = status, b"too much at once"
     with pytest.raises(GateAwayError, match=rf"^{status} too much at once$"):
         client.post("flights", [])
 
 
-def test_a_gate_that_refuses_is_not(server: PaperServer, client: GateClient) -> None:
+def test_a_gate_that_refuses_is_not(server: PaperServer, client: EntranceClient) -> None:
     """The demo ends with what the gate said."""
     server.status, server.body = 409, b'{"detail": "the schema would break readers"}'
     text = r'^the gate answered 409 to PUT /subjects/flights/schemas: {"detail": "the schema would break readers"}$'
@@ -109,7 +109,7 @@ def test_a_gate_that_refuses_is_not(server: PaperServer, client: GateClient) -> 
         client.register("flights", {})
 
 
-def test_a_gate_that_is_not_there_may_come(server: PaperServer, client: GateClient) -> None:
+def test_a_gate_that_is_not_there_may_come(server: PaperServer, client: EntranceClient) -> None:
     """Before it listens, and after it has hung up."""
     server.shutdown()
     server.server_close()
