@@ -302,8 +302,8 @@ def test_order_by_key_holds_over_a_rebalance(build: Build) -> None:
         send(every[:400])
         with place.running() as second:
             until(lambda: len(place.shared()) == 2 and all(place.shared()), "both have partitions")
-            send(every[400:800])
             seen = len(receiver.order)
+            send(every[400:800])
             until(lambda: len(receiver.order) > seen + 50, "both deliver")
             second.kill()
         send(every[800:])
