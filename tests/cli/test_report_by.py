@@ -11,7 +11,7 @@ from tests.support.workspace import Workspace, one_of_ten_lost
 Captured = pytest.CaptureFixture[str]
 FIELDS = (
     *("start", "windows", "verdicts", "known", "delivered", "filtered", "rejected", "lost", "partial"),
-    *("lost_lower", "lost_upper", "loss_ratio", "in_flight", "recovered", "lag_us", "nodes"),
+    *("lost_lower", "lost_upper", "loss_ratio", "in_flight", "recovered", "lag_us", "nodes", "deferred"),
 )
 
 
