@@ -87,8 +87,7 @@ def test_what_is_no_kafka_ends_each_command(
         assert server.address in line
         assert "check " in line
         told = "none answers as a broker does" if lie in SILENT else f"what answers at {server.address} does not speak"
-        # The gate asks its outlet, which hears nothing of why.
-        assert told in line or name == "gate", (name, line)
+        assert told in line, (name, line)
         assert "receive.message.max.bytes" not in line
 
 
