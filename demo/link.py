@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from hopwatch.monitor.errors import DependencyError
+from hopwatch.monitor.errors import DependencyError, HopwatchError
 
 
 class LinkError(DependencyError):
@@ -16,7 +16,7 @@ RESTART_EXIT_CODE: Final = 75
 """Exit code of a process that is to be started again: the failure is temporary (EX_TEMPFAIL of sysexits.h)."""
 
 
-class LinkInterruptedError(LinkError):
+class LinkInterruptedError(HopwatchError):
     """A link fails now; a process that starts anew goes on where this one was."""
 
     exit_code = RESTART_EXIT_CODE

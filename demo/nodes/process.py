@@ -11,7 +11,7 @@ from typing import Final
 
 from hopwatch.demo.faults import Dice
 from hopwatch.demo.layout import Layout
-from hopwatch.demo.link import LinkError, LinkOutlet
+from hopwatch.demo.link import LinkError, LinkInterruptedError, LinkOutlet
 from hopwatch.demo.nodes.node_probe import open_probe
 from hopwatch.demo.nodes.settings import NodeSettings, StepSettings
 from hopwatch.demo.nodes.step import Hop, NodeStep
@@ -60,7 +60,7 @@ def open_step(settings: StepSettings, work: Callable[[Flight], Flight], hop: Hop
     try:
         with closing(hop), _open_step(settings, work, hop) as step:
             yield step
-    except LinkError as error:
+    except (LinkError, LinkInterruptedError) as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(error.exit_code)
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-from hopwatch.demo.link import LinkError
+from hopwatch.demo.link import LinkInterruptedError
 from hopwatch.demo.links.transactions import TransactionalLink
 from hopwatch.demo.nodes.norm import normalise_flight
 from hopwatch.demo.nodes.process import TICK_S, is_stop_requested, open_step
@@ -45,7 +45,7 @@ def run_node(settings: TransactionalSettings) -> None:
     node = settings.node
     try:
         link = TransactionalLink.open(settings.ends, lambda message: choose_next(node, message))
-    except LinkError as error:
+    except LinkInterruptedError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(error.exit_code)
     with open_step(settings, WORK[node], link) as step:

@@ -236,4 +236,4 @@ def test_a_topic_that_is_not_there_is_told(tmp_path: Path) -> None:
     (tmp_path / "hopwatch.toml").write_text(CONFIG.replace("spool:./events/orders", "kafka://127.0.0.1:1/orders"))
     process = Process([*RUN, "--config", str(tmp_path / "hopwatch.toml")], tmp_path / "said", folder=ROOT)
     assert process.wait(60) == 3
-    assert "hopwatch: the brokers 127.0.0.1:1 cannot be reached: " in (tmp_path / "said").read_text("utf-8")
+    assert "hopwatch: the Kafka brokers 127.0.0.1:1 cannot be reached: " in (tmp_path / "said").read_text("utf-8")
