@@ -23,11 +23,10 @@ from types import TracebackType
 from typing import Final, ParamSpec, Self
 
 from hopwatch.probes import event_times, lifecycle, recorder, sigterm
-from hopwatch.probes.arrays import EventTimes, MessageIds, build_columns, estimate_length, parse_event_times
+from hopwatch.probes.arrays import EventTimes, MessageIds, build_columns
 from hopwatch.probes.backlog import MAX_BYTES, MAX_LIGHT_CHARS, weigh_call
 from hopwatch.probes.clock import Clock, SystemClock
-from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.probes.contract.limits import MAX_CAUSE_CHARS, MAX_REASON_CHARS
+from hopwatch.probes.contract.limits import MAX_CAUSE_CHARS
 from hopwatch.probes.environment import SINK_VARIABLE, read_sink_url
 from hopwatch.probes.errors import ProbeError
 from hopwatch.probes.event_times import EventTime
@@ -36,6 +35,7 @@ from hopwatch.probes.recorder import BAD_UNTIL, MessageId, Refusals, Stamp, Stam
 from hopwatch.probes.sender import ANNOUNCE_WITHIN_S, FLUSH_EVERY_S, HEARTBEAT_EVERY_S, Sender
 from hopwatch.probes.settings import ProbeSettings
 from hopwatch.probes.sinks import Sink, check_sink, open_sink
+from hopwatch.probes.stamp_arguments import BAD_ARRAYS, check_arguments, clean_reason, refuse_arrays
 
 MAX_STAMPS: Final = 200_000
 """Stamps that wait for the sender at most, about 40 MB; those of arrays count individually."""
@@ -43,7 +43,6 @@ MAX_AGE_S: Final = 86_400.0
 """Maximum age of an event time: an older one is probably in another unit, and a monitor would set it aside."""
 CLOSE_S: Final = 2.0
 QUEUE_FULL: Final = "queue full"
-BAD_ARRAYS: Final = "bad arrays"
 CLOSED: Final = "closed"
 
 _ARRIVED, _DEPARTED, _FILTERED, _REJECTED, _DEFERRED, _REJECTED_INSIDE = map(int, StampKind)
@@ -372,8 +371,8 @@ class Probe:
             self._drop(recorder.refuse_stamp(event_time, at_ns, CLOSED, self._max_age_us))
             return
         if self.strict:
-            _check_arguments(message_id, event_time, at_ns // 1_000, self._max_age_us)
-        if not self._enqueue(Stamp(side, message_id, event_time, at_ns, _clean_reason(reason), until_us)):
+            check_arguments(message_id, event_time, at_ns // 1_000, self._max_age_us)
+        if not self._enqueue(Stamp(side, message_id, event_time, at_ns, clean_reason(reason), until_us)):
             self._drop(recorder.refuse_stamp(event_time, at_ns, QUEUE_FULL, self._max_age_us))
 
     def _enqueue(self, stamp: Stamp) -> bool:
@@ -394,7 +393,7 @@ class Probe:
         except Exception as error:
             if self.strict:
                 raise ProbeError(str(error)) from error
-            refusals = _refuse_arrays(message_ids, event_times, at_ns, self._max_age_us)
+            refusals = refuse_arrays(message_ids, event_times, at_ns, self._max_age_us)
             refusals.examples[BAD_ARRAYS] = f"{error!s:.200}"
             self._drop(refusals)
             return
@@ -466,37 +465,3 @@ class _Passing:
             probe._append(Stamp(_DEPARTED, self._message_id, self._event_time, at_ns))
         else:
             probe._stamp_checked(_DEPARTED, self._message_id, self._event_time, at_ns)
-
-
-def _check_arguments(message_id: MessageId, event_time: EventTime, at_us: int, max_age_us: int | None) -> None:
-    try:
-        id_bytes(message_id)
-        event_us = event_times.event_time_us(event_time)
-        told = event_times.describe_fault(event_us, at_us, max_age_us, is_number=isinstance(event_time, int))
-    except Exception as error:
-        raise ProbeError(str(error)) from error
-    if told is not None:
-        raise ProbeError(told)
-
-
-def _refuse_arrays(message_ids: MessageIds, event_times: EventTimes, at_ns: int, max_age_us: int | None) -> Refusals:
-    """Count refused arrays in the windows of their event times, or, where these are bad, in that of the call."""
-    count, refusals = estimate_length(message_ids), Refusals()
-    try:
-        refusals = recorder.refuse_array(parse_event_times(event_times), at_ns, BAD_ARRAYS, max_age_us)
-    except Exception:  # noqa: BLE001 - a host may pass anything; what has no event time counts in the window of the call
-        _log.debug("the event times of arrays cannot be read", exc_info=True)
-    counted = sum(number for (_, cause), number in refusals.items() if cause != recorder.POSSIBLE_WINDOW)
-    if count > counted:
-        refusals.update(recorder.refuse_count(count - counted, at_ns, recorder.BAD_EVENT_TIME))
-    return refusals
-
-
-def _clean_reason(reason: object) -> str | None:
-    """Return a reason in the form of the wire; None if it is empty or cannot be converted."""
-    if reason is None:
-        return None
-    try:
-        return str(reason)[:MAX_REASON_CHARS].encode("utf-8", "replace").decode("utf-8") or None
-    except Exception:  # noqa: BLE001 - a host's own class may raise anything, and the stamp counts without a reason
-        return None
