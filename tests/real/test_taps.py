@@ -398,8 +398,8 @@ def test_instrumented_clients_stamp_what_travels(kafka: Kafka, topic: str) -> No
             for message in first.consume(10, 0.1):
                 forward.produce(f"{topic}-next", message.value(), headers=_given(message))
             forward.poll(0)
-            one = last.poll(0.05)
-            values.extend([] if one is None else [one.value()])
+            while (one := last.poll(0.05)) is not None:
+                values.append(one.value())
             return len(values) == 100
 
         until(has_all, "all came to the end")
