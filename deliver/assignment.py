@@ -15,6 +15,7 @@ from typing import NamedTuple
 from confluent_kafka import TopicPartition
 
 from hopwatch.deliver.kafka_records import HeldRecord
+from hopwatch.deliver.message import DeliveryMessage
 from hopwatch.deliver.offset_tracker import PartitionOffsets
 from hopwatch.deliver.settlement import Settlement
 from hopwatch.gate.start_offsets import StartOffset
@@ -150,6 +151,16 @@ class Assignment:
                     partition.offsets.settle_message(offset)
                     found.append(SettledRecord(settlement, held, partition))
         return found
+
+    def filter_held(self, messages: Iterable[DeliveryMessage]) -> list[DeliveryMessage]:
+        """Return the messages whose records are in hand, as they were taken."""
+        with self._lock:
+            return [one for one in messages if self._is_held(one)]
+
+    def _is_held(self, message: DeliveryMessage) -> bool:
+        found = self._partitions.get(message.position[:2])
+        held = None if found is None else found.held.get(message.position.offset)
+        return held is not None and held.message is message
 
     def filter_assigned(self, settled: Sequence[SettledRecord]) -> list[SettledRecord]:
         """Return the settled records whose partition is still the one in which they were taken."""

@@ -199,7 +199,7 @@ class DeliveryEngine:
         self._largest_bytes = max(self._largest_bytes, held.held_bytes)
         fault = find_fault(message, self._policy.body_format)
         if fault:
-            self._settlements.add_settlement(Settlement(message, Ending.REJECTED, self._now_us(), 0, fault))
+            self._hand_on(held, Settlement(message, Ending.REJECTED, self._now_us(), 0, fault))
         else:
             self._queue.add_message(held)
 
@@ -377,14 +377,24 @@ class DeliveryEngine:
         if self._is_foreign(held):
             return
         message, now_us = held.build_message(), self._now_us()
-        self._settlements.add_settlement(Settlement(message, ending, now_us, status, reason, body, until_us, tier))
+        self._hand_on(held, Settlement(message, ending, now_us, status, reason, body, until_us, tier))
 
-    def _forget_settled(self, settlements: Sequence[Settlement]) -> None:
-        """Forget messages whose settlements are durable."""
+    def _hand_on(self, held: MessageInHand, settlement: Settlement) -> None:
+        held.settlement = settlement
+        self._settlements.add_settlement(settlement)
+
+    def _forget_settled(self, settlements: Sequence[Settlement], durable: Sequence[Settlement]) -> None:
+        """Forget messages whose settlements are durable, and those of partitions that went.
+
+        A message that was read again since, as its partition came back, is in hand until it is settled itself.
+        """
+        are_durable = {one.message.position for one in durable}
         for settlement in settlements:
             held = self._in_hand.get(settlement.message.position)
             if held is None:
                 continue  # its partition went while the sink wrote
+            if held.settlement is not settlement and held.message.position not in are_durable:
+                continue
             self._forget(held)
             self._queue.release_key(held)
         self._changed.send()

@@ -62,21 +62,24 @@ class KafkaSettlementSink:
         self.is_in_doubt = False
         """Whether it ended without knowing if its last transaction was committed, and so without its stamps."""
 
-    async def settle(self, settlements: Sequence[Settlement]) -> None:
+    async def settle(self, settlements: Sequence[Settlement]) -> Sequence[Settlement]:
         """Write what was rejected or deferred and the offsets, in one transaction; stamp what was settled.
+
+        Return what was written; the rest is of partitions that went.
 
         Raises:
             TapSourceError: a topic or the group cannot be written until an operator fixes it.
             StoppedError: a stop was requested, and the brokers did not answer.
         """
-        await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, self._settle, list(settlements)))
+        loop = asyncio.get_running_loop()
+        return await asyncio.shield(loop.run_in_executor(self._thread, self._settle, list(settlements)))
 
     async def close(self) -> None:
         """Close the client, after what is under way."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._writer.close)
         self._thread.shutdown(wait=False)
 
-    def _settle(self, settlements: Sequence[Settlement]) -> None:
+    def _settle(self, settlements: Sequence[Settlement]) -> Sequence[Settlement]:
         settled = self._assignment.settle_records(settlements)
         # The receiver has acknowledged them, whoever settles them in the end.
         self._stamper.stamp_delivered([one for one in settled if one.settlement.ending is Ending.DELIVERED])
@@ -87,6 +90,7 @@ class KafkaSettlementSink:
             self.account.emit(1, _OUTPUTS[one.settlement.ending])
         self.account.emit(len(written) - len(kept), Output.RECEIVER)
         self.account.refuse(len(settled) - len(written), RefusalReason.INTERRUPTED)
+        return [one.settlement for one in written]
 
     def _write(self, settled: Sequence[SettledRecord]) -> Sequence[SettledRecord]:
         """Write in one transaction, again and again until it is committed; return what was written."""

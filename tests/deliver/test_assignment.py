@@ -51,6 +51,20 @@ def test_what_was_settled_before_a_revocation_is_not_written_after_it() -> None:
     assert assignment.filter_assigned(settled) == []
 
 
+def test_messages_of_a_partition_that_went_are_told_from_those_that_were_taken_since() -> None:
+    """Though they are of the same place."""
+    assignment = Assignment()
+    before, after = held(5), held(5)
+    assignment.add_partition(KEY, StartOffset(5))
+    assert assignment.take_record(before)
+    assert assignment.filter_held([before.message]) == [before.message]
+    assignment.remove_partitions([KEY])
+    assert assignment.filter_held([before.message]) == []
+    assignment.add_partition(KEY, StartOffset(5, 5))
+    assert assignment.take_record(after)
+    assert [one is after.message for one in assignment.filter_held([before.message, after.message])] == [True]
+
+
 def test_a_record_that_is_not_due_holds_its_partition_back() -> None:
     """Those behind it wait, and it is the next one when its time has come."""
     assignment = Assignment()

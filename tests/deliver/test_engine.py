@@ -365,7 +365,7 @@ class BrokenSource:
 class BrokenSink:
     """Sink that fails for good."""
 
-    async def settle(self, settlements: Sequence[Settlement]) -> None:
+    async def settle(self, settlements: Sequence[Settlement]) -> Sequence[Settlement]:
         """Fail."""
         raise LookupError(f"{len(settlements)} cannot be kept")
 
@@ -469,6 +469,36 @@ def test_a_partition_that_comes_back_does_not_wait_for_what_went() -> None:
         runner.run(drop())
     assert scene.receiver.requests == [("m0",)] * 2
     assert scene.endings() == [Ending.DELIVERED]
+
+
+class LeavingSink(SimulatedSink):
+    """Sink of which the first call settles nothing, as the partition goes while it writes, and comes back at once."""
+
+    engine: DeliveryEngine
+    has_left = False
+
+    async def settle(self, settlements: Sequence[Settlement]) -> Sequence[Settlement]:
+        """Settle nothing, or all."""
+        if self.has_left:
+            return await super().settle(settlements)
+        self.has_left = True
+        self.engine.drop_partitions({("orders", 0)})
+        self._source.tracker.revoke_partition("orders", 0)
+        await asyncio.sleep(1.0)
+        return []
+
+
+@pytest.mark.parametrize("order", list(Order))
+def test_a_settlement_that_was_not_durable_ends_no_message_that_was_read_again(order: Order) -> None:
+    """A partition that comes back while the sink still writes for the time before: all of it is settled then."""
+    scene = Scene(simulated_delivery.build_topics(10, 1, keys=2), order=order)
+    sink = LeavingSink(scene.topics, scene.source)
+    sink.engine = scene.engine
+    scene.engine._settlements._sink = sink
+    scene.run(seconds=50.0)
+    assert scene.topics.is_done
+    assert set(scene.endings()) == {Ending.DELIVERED}
+    assert scene.engine.in_hand_count == 0
 
 
 def test_nothing_to_wait_for_is_an_error_of_the_test() -> None:
