@@ -30,6 +30,8 @@ class AssignedPartition:
 
     offsets: PartitionOffsets
     next_offset: int
+    committed: tuple[int, str] = (-1, "")
+    """Offset of the last commit, and its metadata; -1 without one."""
     held: dict[int, HeldRecord] = field(default_factory=dict)
     wanted_offset: int | None = None
     """Offset of a record that was put back until its time has come, and is the next one to take."""
@@ -62,7 +64,9 @@ class Assignment:
         """Add a partition that is read from its committed offset, without the records that are settled already."""
         position = start.committed if start.committed >= 0 else start.offset
         with self._lock:
-            self._partitions[key] = AssignedPartition(PartitionOffsets(position, start.metadata), start.offset)
+            self._partitions[key] = AssignedPartition(
+                PartitionOffsets(position, start.metadata), start.offset, (start.committed, start.metadata)
+            )
 
     def remove_partitions(self, keys: Iterable[PartitionKey]) -> int:
         """Remove revoked partitions, and return how many records of them were in hand."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Final
 
 from confluent_kafka import TopicPartition
 
-from hopwatch.deliver.assignment import Assignment, PartitionKey, SettledRecord
+from hopwatch.deliver.assignment import AssignedPartition, Assignment, PartitionKey, SettledRecord
 from hopwatch.deliver.kafka_records import build_rejected_record, build_retry_record
 from hopwatch.deliver.kafka_source import DeliverySource
 from hopwatch.deliver.retry_topics import DeliveryTopics
@@ -56,8 +56,6 @@ class KafkaSettlementSink:
         self._source, self._assignment, self._writer, self._stamper = source, assignment, writer, stamper
         self.account, self._retry, self._context = account, retry, around
         self._thread = ThreadPoolExecutor(1, "hopwatch-deliver-settle")
-        self._committed: dict[PartitionKey, tuple[int, str]] = {}
-        """Last committed offset and metadata of each partition that this process committed."""
         self._tries_after_stop = 0
         self.is_in_doubt = False
         """Whether it ended without knowing if its last transaction was committed, and so without its stamps."""
@@ -103,9 +101,11 @@ class KafkaSettlementSink:
                 self.is_in_doubt = True
                 records = [record for one in mine if (record := self._build_record(one)) is not None]
                 is_written = self._writer.write(records, offsets, self._source.get_group_metadata())
-            if is_written or self._is_committed(offsets):
+            partitions = {one.key: one.partition for one in mine}
+            if is_written or self._is_committed(offsets, partitions):
                 self.is_in_doubt = False
-                self._committed |= {(one.topic, one.partition): (one.offset, one.metadata or "") for one in offsets}
+                for one in offsets:
+                    partitions[one.topic, one.partition].committed = _describe(one)
                 return mine
             self.is_in_doubt = False
             self._await_rebalance()
@@ -132,13 +132,15 @@ class KafkaSettlementSink:
             case Ending.DELIVERED:
                 return None
 
-    def _is_committed(self, offsets: Sequence[TopicPartition]) -> bool:
+    def _is_committed(
+        self, offsets: Sequence[TopicPartition], partitions: Mapping[PartitionKey, AssignedPartition]
+    ) -> bool:
         """Return whether a transaction whose answer was lost was committed all the same.
 
         Nobody else commits while the partitions are assigned here. Where a commit would change nothing, as its metadata
         has room for no more, it cannot be told, and is written again: rather twice than never.
         """
-        asked = [one for one in offsets if self._committed.get((one.topic, one.partition)) != _describe(one)]
+        asked = [one for one in offsets if partitions[one.topic, one.partition].committed != _describe(one)]
         if not asked:
             return False
         for topic in {one.topic for one in asked}:

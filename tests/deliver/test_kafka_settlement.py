@@ -15,6 +15,7 @@ from hopwatch.deliver.assignment import Assignment, SettledRecord
 from hopwatch.deliver.kafka_records import HeldRecord
 from hopwatch.deliver.kafka_settlement import KafkaSettlementSink
 from hopwatch.deliver.message import DeliveryMessage, SourcePosition
+from hopwatch.deliver.offset_metadata import encode_settled
 from hopwatch.deliver.retry_topics import build_topics
 from hopwatch.deliver.settlement import Ending, Settlement
 from hopwatch.gate.retry import KafkaRetry, StoppedError
@@ -78,15 +79,14 @@ def fail(_: Sequence[TopicPartition]) -> bool:
 class Place:
     """A sink with one partition, of which some records are in hand."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, start: StartOffset = StartOffset(0), count: int = 3) -> None:
         """Put the parts together."""
         self.cluster, self.assignment, self.account = cluster, Assignment(), Account(DELIVERY_OUTCOMES)
         self.around = RunContext(lambda _: None)
-        self.assignment.add_partition(KEY, StartOffset(0))
+        self.assignment.add_partition(KEY, start)
         held = [HeldRecord(DeliveryMessage(SourcePosition("t", 0, at), str(at), 1, None, b"x"), b"0" * 16, [])
-                for at in range(3)]  # fmt: skip
-        for one in held:
-            self.assignment.take_record(one)
+                for at in range(count)]  # fmt: skip
+        held = [one for one in held if self.assignment.take_record(one)]
         self.account.receive(len(held))
         self.messages = [one.message for one in held]
         part = cast("Any", cluster)
@@ -129,6 +129,20 @@ def test_a_transaction_that_failed_is_written_again() -> None:
     place = Place(cluster)
     place.settle(Ending.REJECTED)
     assert [len(records) for records in cluster.written] == [1, 1, 1]
+    assert cluster.stamped == [Ending.REJECTED]
+
+
+def test_a_transaction_that_would_change_no_offset_is_written_again() -> None:
+    """The metadata of the last owner's commit has room for no more, and its place says nothing about this transaction."""
+    count, cluster = 40_000, Cluster()
+    metadata = encode_settled(0, [range(at, at + 1) for at in range(1, count, 2)])
+    cluster.offsets[0] = TopicPartition("t", 0, 0, metadata)
+    place = Place(cluster, StartOffset(0, 0, metadata), count)
+    cluster._outcomes = [fail, cluster.commit]
+    place.messages = place.messages[-1:]
+    place.settle(Ending.REJECTED)
+    assert cluster.offsets[0].metadata == metadata
+    assert [len(records) for records in cluster.written] == [1, 1]
     assert cluster.stamped == [Ending.REJECTED]
 
 
