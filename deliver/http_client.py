@@ -1,9 +1,9 @@
 """HTTP client of a delivery: requests over connections that are kept, each with one deadline for all of it.
 
 No redirect is followed, no cookie kept, no proxy or other setting taken from the environment. What comes on a
-connection before a request is sent is no answer to it. Certificates are verified, and nothing is sent to an address that :mod:`probes.http.address_rules` refuses, whether it stands in the URL
-or is that of a name: it is checked where the socket is made. Of an answer no more than a bound is read. ADR 0171 says
-why it is aiohttp's.
+connection before a request is sent is no answer to it. Certificates are verified, and nothing is sent to an address
+that :mod:`probes.http.address_rules` refuses, whether it stands in the URL or is that of a name: it is checked where
+the socket is made. Of an answer no more than a bound is read. ADR 0171 says why it is aiohttp's.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 MAX_REJECTED_BYTES: Final = 768 * 1024
 """Bytes of a rejected message that are kept: with its reasons the record fits into a topic with default settings."""
+CUT_BYTES: Final = 16 * 1024
+"""Bytes that are kept of a message whose record the topic does not take, with its key and headers."""
+_CUT: Final = re.compile(r"of [0-9,]+ bytes the first [0-9,]+ are kept")
 MAX_BODY_CHARS: Final = 500
 """Characters of the receiver's answer that are kept as a reason."""
 MAX_DETAIL_CHARS: Final = 300
@@ -174,33 +178,42 @@ def build_retry_record(settlement: Settlement, held: HeldRecord, topics: Deliver
     return OutputRecord(tier.topic, held.message.value, held.message.key, headers)
 
 
-def build_rejected_record(
-    settlement: Settlement, held: HeldRecord, topics: DeliveryTopics, *, stream: str, name: str
+def build_rejected_record(  # noqa: PLR0913 - what a record is made of
+    settlement: Settlement, held: HeldRecord, topics: DeliveryTopics, *, stream: str, name: str, is_cut: bool = False
 ) -> OutputRecord:
     """Return the record of a rejected message, in the format of the gate's quarantine.
 
-    Its place in the topic stands for its producer. Key and headers go along, with the name of the delivery.
+    Its place in the topic stands for its producer. Key and headers go along, with the name of the delivery. With
+    ``is_cut`` they do not, but for id and event time, and little of the value: a record that every topic takes.
     """
     message = held.message
     reasons = [Fault("", settlement.reason[:MAX_DETAIL_CHARS])]
     body = settlement.body.decode("utf-8", "replace").strip()
     if body:
         reasons.append(Fault("", f"the receiver's answer: {body[:MAX_BODY_CHARS]}"))
-    if len(message.value) > MAX_REJECTED_BYTES:
-        reasons.append(Fault("", f"of {len(message.value):,} bytes the first {MAX_REJECTED_BYTES:,} are kept"))
+    most_bytes = CUT_BYTES if is_cut else MAX_REJECTED_BYTES
+    if is_cut or len(message.value) > most_bytes:
+        reasons.append(Fault("", f"of {len(message.value):,} bytes the first {most_bytes:,} are kept"))
     rejected = RejectedRecord(
         stream=stream,
         event_id=bytes(held.stamp_id),
         event_us=message.event_us,
         arrived_us=settlement.finished_us,
         producer="/".join(map(str, message.position)),
-        data=message.value[:MAX_REJECTED_BYTES],
+        data=message.value[:most_bytes],
         reasons=tuple(reasons),
         owns_id=not held.fault,
     )
-    headers = build_retry_headers(held.headers, RetryState(), message.message_id, message.event_us)
+    own = [] if is_cut else held.headers
+    headers = build_retry_headers(own, RetryState(), message.message_id, message.event_us)
     kept = [one for one in headers if one[0] not in RETRY_HEADERS and one[0] != DELIVERY_HEADER]
-    return OutputRecord(topics.rejected, rejected.encode(), message.key, [*kept, (DELIVERY_HEADER, name)])
+    key = None if is_cut else message.key
+    return OutputRecord(topics.rejected, rejected.encode(), key, [*kept, (DELIVERY_HEADER, name)])
+
+
+def is_whole(rejected: RejectedRecord) -> bool:
+    """Return whether all of a rejected message's value was kept."""
+    return not any(_CUT.fullmatch(one.detail) for one in rejected.reasons)
 
 
 def reject_poison(held: HeldRecord, now_us: int) -> Settlement:

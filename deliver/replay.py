@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from hopwatch.deliver.kafka_records import MAX_REJECTED_BYTES
+from hopwatch.deliver.kafka_records import is_whole
 from hopwatch.deliver.retry_topics import DeliveryTopics, RecordHeaders, RetryState, build_retry_headers
 from hopwatch.gate import ids, quarantine
 from hopwatch.gate.quarantine import DELIVERY_HEADER
@@ -41,8 +41,8 @@ def find_refusal(rejected: RejectedRecord, *, has_data: bool = False) -> str:
     """Return the reason for which a message cannot be replayed; empty if it can."""
     if not rejected.owns_id or rejected.event_us is None:
         return "its id, event time or value could not be read: let its sender send it again"
-    if len(rejected.data) >= MAX_REJECTED_BYTES and not has_data:
-        return f"it is longer than the {MAX_REJECTED_BYTES:,} bytes that are kept: let its sender send it again"
+    if not has_data and not is_whole(rejected):
+        return f"it is longer than the {len(rejected.data):,} bytes that are kept: let its sender send it again"
     return ""
 
 
