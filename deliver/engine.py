@@ -238,19 +238,20 @@ class DeliveryEngine:
         return min([*waits, *overdue_s], default=None)
 
     def _find_overdue_s(self, now_s: float) -> list[float]:
-        """Return the seconds until the first waiting message is deferred, while the breaker is not closed."""
-        if not self._is_deferring():
+        """Return the seconds until the first waiting message is deferred, while the breaker grants no permit."""
+        if not self._is_deferring(now_s):
             return []
         taken_s = [held.taken_s for held in (*self._queue.list_messages(), *self._retries.list_messages())]
         # Never 0, which would send a batch: what is due now was deferred before.
         return [max(min(taken_s) + self._policy.local_time_limit_s - now_s, 0.001)] if taken_s else []
 
-    def _is_deferring(self) -> bool:
-        return self._breaker.state is not BreakerState.CLOSED and self._policy.order is Order.NONE
+    def _is_deferring(self, now_s: float) -> bool:
+        # When the breaker grants a permit, one batch is its probe, and is waited for.
+        return self._policy.order is Order.NONE and self._breaker.remaining_s(now_s) != 0.0
 
     def _defer_overdue(self, now_s: float) -> None:
-        """Defer what has waited too long for the breaker; when the breaker grants a permit, one batch is its probe."""
-        if not self._is_deferring() or self._breaker.remaining_s(now_s) == 0.0:
+        """Defer what has waited too long for the breaker."""
+        if not self._is_deferring(now_s):
             return
         limit_s = now_s - self._policy.local_time_limit_s
 

@@ -236,6 +236,29 @@ def test_a_breaker_closes_when_the_receiver_is_back() -> None:
     assert scene.engine.breaker_state is BreakerState.CLOSED
 
 
+def test_a_probe_that_lingers_is_waited_for_without_haste() -> None:
+    """A message that is overdue while a probe may be sent is not deferred, and the loop does not spin until it is."""
+    scene = Scene(
+        simulated_delivery.build_topics(3, 1),
+        [Reaction("503")],
+        batch_max_events=2,
+        local_tries=1,
+        linger_s=60.0,
+        breaker=BreakerPolicy(failures=1, open_s=1.0, max_open_s=1.0),
+    )
+    rounds: list[float] = []
+    find_wait_s = scene.engine._find_wait_s
+
+    def count(now_s: float) -> float | None:
+        rounds.append(now_s)
+        return find_wait_s(now_s)
+
+    scene.engine._find_wait_s = count  # type: ignore[method-assign]
+    scene.run()
+    assert scene.topics.is_done
+    assert len(rounds) < 100
+
+
 def test_order_by_key_waits_in_hand() -> None:
     """A message that fails holds the later ones of its key, and those of other keys go on."""
     topics = SimulatedTopics()
