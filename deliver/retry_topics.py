@@ -7,7 +7,7 @@ behind it in its partition until its time has come, so that all of a topic wait 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
@@ -92,7 +92,8 @@ def build_retry_headers(headers: RecordHeaders, state: RetryState, message_id: s
     """
     own = [one for one in headers if one[0] not in RETRY_HEADERS]
     # The last header of a name counts, and one that is null is none.
-    present = {name for name, value in dict(own).items() if value is not None}
+    last: Mapping[str, object] = dict(own)
+    present = {name for name, value in last.items() if value is not None}
     identity = ((ID_HEADER, message_id), (TIME_HEADER, str(event_us)))
     own += [(name, value) for name, value in identity if name not in present]
     return [

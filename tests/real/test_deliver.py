@@ -159,7 +159,7 @@ def test_what_is_too_large_for_a_topic_blocks_nothing(
     place, receiver = build(lambda ids, _: 200 if ids == ["last"] or is_better.is_set() else 503, "batch = 1")
     place.send(["large"], b'"%b"' % base64.b64encode(noise.randbytes(300_000)), partition=0)
     place.send(["small"], partition=0)
-    headers = [("hopwatch-id", "gone"), ("noise", noise.randbytes(900_000))]
+    headers: list[tuple[str, str | bytes]] = [("hopwatch-id", "gone"), ("noise", noise.randbytes(900_000))]
     place.producer.produce(place.topic, None, headers=headers, key=noise.randbytes(60_000), partition=0)
     place.send(["last"], partition=0)
     with place.running() as process:
