@@ -19,7 +19,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from hopwatch.deliver.assignment import Assignment, PartitionKey
+from hopwatch.deliver.assignment import WAIT_RENEWED_US, Assignment, PartitionKey
 from hopwatch.deliver.kafka_records import HeldRecord, RecordParser
 from hopwatch.deliver.message import DeliveryMessage
 from hopwatch.deliver.stamper import DeliveryStamper
@@ -121,6 +121,11 @@ class DeliverySource:
             await asyncio.sleep(1.0)
             if self._context.monotonic_s() - self._polled_s >= IDLE_S:
                 await asyncio.get_running_loop().run_in_executor(self._thread, self._poll_group)
+
+    def stamp_waiting(self, messages: Sequence[DeliveryMessage], until_us: int) -> None:
+        """Stamp messages that wait long in hand for their next try, once a minute each; any thread may call it."""
+        found = self._assignment.note_wait(messages, self._context.wall_us(), until_us)
+        self._stamper.stamp_waiting(found, until_us + WAIT_RENEWED_US)
 
     def filter_held(self, messages: Sequence[DeliveryMessage]) -> list[DeliveryMessage]:
         """Return the messages whose records are in hand still, as they were taken."""
