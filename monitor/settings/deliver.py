@@ -255,6 +255,7 @@ def check_deliveries(
     """
     found: list[InitErrorDetails] = []
     groups: dict[tuple[str, str], str] = {}
+    places: dict[tuple[str, str, str], str] = {}
     for name, delivery in deliveries.items():
         if delivery.stream not in nodes:
             nearest = error_details.suggest_names(delivery.stream, list(nodes))
@@ -269,6 +270,10 @@ def check_deliveries(
         if other != name:
             told = f"[deliver.{other}] reads the same topic as the same group, and they would share its messages"
             found.append(error_details.error_at((name, "group"), delivery.group, f"{told}: name another group"))
+        twin = places.setdefault((delivery.source, delivery.stream, delivery.node), name)
+        if twin != name:
+            told = f"[deliver.{twin}] delivers the same topic at the same node, and would hide what this one loses"
+            found.append(error_details.error_at((name, "node"), delivery.node, f"{told}: name another node"))
     return found
 
 

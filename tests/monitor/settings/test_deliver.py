@@ -163,6 +163,10 @@ WRONG: Final = {
         more('group = "g"') + DELIVERY.removeprefix(STREAM).replace("billing]", "other]") + 'group = "g"\n',
         "[deliver.billing] reads the same topic as the same group, and they would share its messages: name another",
     ),
+    "one node twice": (
+        DELIVERY + DELIVERY.removeprefix(STREAM).replace("billing]", "other]"),
+        "[deliver.billing] delivers the same topic at the same node, and would hide what this one loses: name another",
+    ),
     "name": (
         DELIVERY.replace("[deliver.billing]", '[deliver."a b"]'),
         "a delivery's name is 1 to 64 of the characters a-z0-9_-, got 'a b'",
