@@ -164,7 +164,7 @@ def refuse(cluster: Cluster, largest: int) -> Outcome:
 
 
 def test_a_message_that_is_too_large_to_wait_is_rejected_and_cut_short() -> None:
-    """Whatever is too large for its topic: the others are written as they are, and nothing is blocked behind it."""
+    """The others are written as they are, and nothing is blocked behind it."""
     cluster = Cluster()
     cluster._outcomes = [refuse(cluster, 1), refuse(cluster, 1), cluster.commit]
     place = Place(cluster, values=[b"1", b"2" * 100_000, b"3"])

@@ -113,7 +113,7 @@ def stay_in_group(source: DeliverySource) -> None:
 def test_what_was_left_of_a_partition_that_came_back_is_not_skipped_to(
     wait: Callable[[DeliverySource], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was in hand before it, and is not settled, comes again first; otherwise it would never come."""
+    """Messages that were in hand before it, and are not settled, come again first; otherwise they would never come."""
     monkeypatch.setattr(kafka_source, "IDLE_S", 0.0)
     broker = Broker()
     source = build_source(broker)

@@ -55,7 +55,7 @@ def test_members_that_begin_together_begin_at_the_end() -> None:
 
 
 def test_a_partition_that_was_added_is_read_from_its_beginning() -> None:
-    """What was written to it before the group heard of it is not skipped."""
+    """Records that were written to it before the group heard of it are not skipped."""
     group = Group(2)
     begin(group, 0, 1)
     group.partitions = 3

@@ -28,7 +28,8 @@ from servers.kafka import Kafka
 from servers.process import PATIENCE_S, answers, free_ports, until
 from tests.real.deliveries import PARTITIONS, RUN, DeliveryPlace
 from tests.real.receivers import Answer, HttpSink
-from tests.support.http_receiver import certificate
+from tests.support.http_receiver import answers as answers_with
+from tests.support.http_receiver import certificate, receiving
 from tests.support.probe_host import ROOT, rows, spooled
 
 Build = Callable[..., tuple[DeliveryPlace, HttpSink]]
@@ -151,7 +152,7 @@ def test_poison_is_set_aside(build: Build) -> None:
 def test_what_is_too_large_for_a_topic_blocks_nothing(
     build: Build, kafka: Kafka, request: pytest.FixtureRequest
 ) -> None:
-    """It is rejected where it cannot wait, and cut short where even that is too large; the others wait as they are."""
+    """Messages are rejected where they cannot wait, and cut short where even that is too large; the others wait."""
     topic = str(request.node.name)
     for narrow in (f"{topic}.billing.retry.1s", f"{topic}.rejected"):
         kafka.create_topic(narrow, PARTITIONS, {"max.message.bytes": "50000"})
@@ -346,6 +347,22 @@ def test_order_by_key_holds_over_a_rebalance(build: Build) -> None:
     for key in range(keys):
         assert [one for one in arrived if one.startswith(f"{key}-")] == [f"{key}-{number}" for number in range(each)]
     assert place.rejected() == {}
+
+
+def test_what_waits_in_hand_is_stamped_as_deferred(
+    kafka: Kafka, request: pytest.FixtureRequest, tmp_path: Folder
+) -> None:
+    """In order by key a message waits as long as the receiver asks, with those of its key, and none is a loss."""
+    with receiving(answers_with(503, Retry_After="60")) as receiver:
+        place = DeliveryPlace(kafka, str(request.node.name), tmp_path, receiver.url(), 'order = "key"')
+        place.create_topics()
+        place.send(["first", "second"], key=b"k")
+        with place.running() as process:
+            until(lambda: receiver.requests, f"the first one is sent: {place.said()}")
+            place.stop(process)
+    stamped = [row for batches in spooled(place.spool).values() for row in rows(batches)]
+    deferred = {row.message_id for row in stamped if row.outcome == Outcome.DEFERRED}
+    assert deferred == {id_bytes("first"), id_bytes("second")}
 
 
 def test_a_receiver_verifies_requests_by_standard_webhooks(build: Build) -> None:
