@@ -143,7 +143,7 @@ def test_ids_that_differ_in_their_case_alone_are_not_mixed_up(
 
 
 def test_a_batch_whose_answer_cannot_be_read_is_tried_again_in_halves() -> None:
-    """An answer may be longer than what is read of it; where the receiver says that it failed, a half would fail, too."""
+    """An answer may be longer than is read of it; where the receiver says that it failed, a half would fail, too."""
     assert judge(Answer(207, b'{"events": [{"id": "a", "sta')).is_suspect
     assert not judge(Answer(207, b'{"events": [{"id": "a", "status": 503}]}')).is_suspect
 

@@ -358,7 +358,7 @@ def test_what_waits_in_hand_is_stamped_as_deferred(
         place.create_topics()
         place.send(["first", "second"], key=b"k")
         with place.running() as process:
-            until(lambda: receiver.requests, f"the first one is sent: {place.said()}")
+            until(lambda: bool(receiver.requests), f"the first one is sent: {place.said()}")
             place.stop(process)
     stamped = [row for batches in spooled(place.spool).values() for row in rows(batches)]
     deferred = {row.message_id for row in stamped if row.outcome == Outcome.DEFERRED}
