@@ -178,7 +178,7 @@ def create_topics(  # noqa: PLR0913 - what a topic is made of
     For retries, rejected messages and pauses. Those for retries have as many partitions as the topic of the messages.
     """
     from hopwatch.cli.delivery_builder import find_needs, select_deliveries
-    from hopwatch.monitor.delivery_topics import TopicNumbers, create_missing
+    from hopwatch.monitor.delivery_topics import TopicNumbers, create_missing, find_message_bytes
 
     chosen = load_settings(config)
     access = chosen.transport.access
@@ -190,7 +190,9 @@ def create_topics(  # noqa: PLR0913 - what a topic is made of
             raise TransportError(f"the topic {source.place.topic} is not on {source.place.brokers}: make it first")
         for need in others:
             partitions = 1 if need.is_compacted else found.partitions
-            if create_missing(need, access, TopicNumbers(partitions, replication, min_insync, retention_hours)):
+            most_bytes = find_message_bytes(found)
+            numbers = TopicNumbers(partitions, replication, min_insync, retention_hours, most_bytes)
+            if create_missing(need, access, numbers):
                 _print_message(f"made the topic {need.place.topic}, {partitions} partitions, {replication} copies")
 
 

@@ -203,7 +203,7 @@ def build_delivery(
         around=around,
     )
     delivery = KafkaDelivery(name, source, sink, stamper, around)
-    return BuiltDelivery(delivery, policy, build_receiver(said), DeliveryFigures(name))
+    return BuiltDelivery(delivery, policy, build_receiver(said), DeliveryFigures(name, source.stamp_waiting))
 
 
 def build_receiver(said: DeliverySettings) -> HttpReceiver:

@@ -16,6 +16,7 @@ other 4xx, 3xx, 1xx          rejected, and never sent again; redirects are not f
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Sequence
 from enum import Enum
 from http import HTTPStatus
@@ -163,7 +164,9 @@ def _judge_multi_status(
         asked_wait_s = parse_retry_after_s(answer.retry_after, now_us) or 0.0
     is_accepted = all(one.judgement is Judgement.DELIVERED for one in judged)
     result = AttemptResult.ACCEPTED if is_accepted else AttemptResult.FAILED if is_failure else AttemptResult.PARTIAL
-    return BatchJudgement(result, judged, asked_wait_s=asked_wait_s, is_failure=is_failure)
+    # Of a batch whose answer cannot be read at all a part may have one that can: a shorter one, for instance.
+    is_suspect = is_failure and all(one.status == HTTPStatus.MULTI_STATUS for one in judged)
+    return BatchJudgement(result, judged, is_suspect=is_suspect, asked_wait_s=asked_wait_s, is_failure=is_failure)
 
 
 def _parse_items(body: bytes) -> list[dict[str, Any]]:
@@ -179,13 +182,22 @@ def _parse_items(body: bytes) -> list[dict[str, Any]]:
 
 
 def _match_items(items: list[dict[str, Any]], message_ids: Sequence[str]) -> list[dict[str, Any] | None]:
-    """Return the item of each message: by place if all are there in order, otherwise by id."""
-    wanted = [one.casefold() for one in message_ids]
-    if [item["id"].casefold() for item in items] == wanted:
+    """Return the item of each message: by place if all are there in order, otherwise by id.
+
+    Receivers may write UUIDs in another case. Where ids of the request differ in nothing else, an item has to have the
+    very id of its message.
+    """
+    spellings = Counter(map(str.casefold, set(message_ids)))
+
+    def fold(said: str) -> str:
+        return said if spellings[said.casefold()] > 1 else said.casefold()
+
+    wanted = [fold(one) for one in message_ids]
+    if [fold(item["id"]) for item in items] == wanted:
         return list(items)
     by_id: dict[str, dict[str, Any] | None] = {}
     for item in items:
-        known = item["id"].casefold()
+        known = fold(item["id"])
         # Two statuses under one id: nobody knows whose is whose.
         is_unclear = known in by_id and (by_id[known] or {}).get("status") != item.get("status")
         by_id[known] = None if is_unclear else item

@@ -10,17 +10,29 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from confluent_kafka import TopicPartition
 
 from hopwatch.deliver.kafka_records import HeldRecord
+from hopwatch.deliver.message import DeliveryMessage
 from hopwatch.deliver.offset_tracker import PartitionOffsets
 from hopwatch.deliver.settlement import Settlement
 from hopwatch.gate.start_offsets import StartOffset
 
+SHORT_WAIT_US: Final = 20_000_000
+"""Time in hand that needs no stamp; without order a message is deferred after it."""
+WAIT_RENEWED_US: Final = 60_000_000
+"""Time for which a message that waits in hand is stamped beyond its next try, as more may follow."""
 PartitionKey = tuple[str, int]
 """Topic and partition."""
+
+
+class KnownWait(NamedTuple):
+    """Wait of a record in hand: since when, and until when it was stamped, 0 for not yet; µs since 1970."""
+
+    since_us: int
+    until_us: int = 0
 
 
 @dataclass(slots=True)
@@ -29,7 +41,11 @@ class AssignedPartition:
 
     offsets: PartitionOffsets
     next_offset: int
+    committed: tuple[int, str] = (-1, "")
+    """Offset of the last commit, and its metadata; -1 without one."""
     held: dict[int, HeldRecord] = field(default_factory=dict)
+    waits: dict[int, KnownWait] = field(default_factory=dict)
+    """Waits of records in hand, by their offsets."""
     wanted_offset: int | None = None
     """Offset of a record that was put back until its time has come, and is the next one to take."""
     until_us: int = 0
@@ -61,7 +77,9 @@ class Assignment:
         """Add a partition that is read from its committed offset, without the records that are settled already."""
         position = start.committed if start.committed >= 0 else start.offset
         with self._lock:
-            self._partitions[key] = AssignedPartition(PartitionOffsets(position, start.metadata), start.offset)
+            self._partitions[key] = AssignedPartition(
+                PartitionOffsets(position, start.metadata), start.offset, (start.committed, start.metadata)
+            )
 
     def remove_partitions(self, keys: Iterable[PartitionKey]) -> int:
         """Remove revoked partitions, and return how many records of them were in hand."""
@@ -147,9 +165,38 @@ class Assignment:
                 partition = self._partitions.get((topic, number))
                 held = None if partition is None else partition.held.pop(offset, None)
                 if partition is not None and held is not None:
+                    partition.waits.pop(offset, None)
                     partition.offsets.settle_message(offset)
                     found.append(SettledRecord(settlement, held, partition))
         return found
+
+    def filter_held(self, messages: Iterable[DeliveryMessage]) -> list[DeliveryMessage]:
+        """Return the messages whose records are in hand, as they were taken."""
+        with self._lock:
+            return [one for one in messages if self._is_held(one)]
+
+    def note_wait(self, messages: Iterable[DeliveryMessage], now_us: int, until_us: int) -> list[HeldRecord]:
+        """Return the records in hand that are to be stamped, as they wait until a time and a minute longer.
+
+        They are those that wait for longer than a while in all, and were not stamped until then before.
+        """
+        found = []
+        with self._lock:
+            for topic, number, offset in (one.position for one in messages):
+                partition = self._partitions.get((topic, number))
+                held = None if partition is None else partition.held.get(offset)
+                if partition is None or held is None:
+                    continue
+                known = partition.waits.setdefault(offset, KnownWait(now_us))
+                if until_us - known.since_us > SHORT_WAIT_US and known.until_us < until_us:
+                    partition.waits[offset] = known._replace(until_us=until_us + WAIT_RENEWED_US)
+                    found.append(held)
+        return found
+
+    def _is_held(self, message: DeliveryMessage) -> bool:
+        found = self._partitions.get(message.position[:2])
+        held = None if found is None else found.held.get(message.position.offset)
+        return held is not None and held.message is message
 
     def filter_assigned(self, settled: Sequence[SettledRecord]) -> list[SettledRecord]:
         """Return the settled records whose partition is still the one in which they were taken."""

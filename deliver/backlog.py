@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from hopwatch.deliver.retry_topics import parse_retry_headers
 from hopwatch.probes.clock import Clock, SystemClock
 from hopwatch.probes.contract.kafka import KafkaAccess
 from hopwatch.probes.kafka.client import ask_topic, build_client_config, describe_kafka_error
-from hopwatch.probes.kafka.consumer import is_partition_end, read_recorded_us
+from hopwatch.probes.kafka.consumer import is_partition_end, read_headers, read_recorded_us
 from hopwatch.probes.taps.errors import TapSourceError
 
 ANSWER_S: Final = 10.0
@@ -87,12 +87,18 @@ class BacklogReader:
             for message in self._consumer.consume(_MAX_MESSAGES, _POLL_S):
                 number = message.partition() or 0
                 if message.error() is None and number not in found:
-                    state = parse_retry_headers(list(message.headers() or ()))
-                    found[number] = state.first_sent_us or read_recorded_us(message)
+                    found[number] = _read_first_sent_us(message) or read_recorded_us(message)
                 if message.error() is None or is_partition_end(message.error()):
                     left.discard(number)
         self._consumer.unassign()
         return found | dict.fromkeys(left)
+
+
+def _read_first_sent_us(message: Message) -> int:
+    try:
+        return parse_retry_headers(read_headers(message)).first_sent_us
+    except ValueError:
+        return 0
 
 
 def read_backlogs(

@@ -9,14 +9,15 @@ from itertools import chain
 from hopwatch.deliver.message import DeliveryMessage
 from hopwatch.deliver.policy import DeliveryPolicy, Order
 from hopwatch.deliver.request_body import estimate_bytes
+from hopwatch.deliver.settlement import Settlement
 
 
 class MessageInHand:
     """Message in hand, with the requests that carried it; ``taken_s`` is of a clock that never goes back."""
 
     __slots__ = (
-        *("first_sent_us", "has_key", "held_bytes", "local_tries", "message", "reason", "size_bytes", "status"),
-        *("taken_s", "tries"),
+        *("first_sent_us", "has_key", "held_bytes", "local_tries", "message", "reason", "settlement", "size_bytes"),
+        *("status", "taken_s", "tries"),
     )
 
     def __init__(self, message: DeliveryMessage, taken_s: float) -> None:
@@ -28,6 +29,8 @@ class MessageInHand:
         self.held_bytes = self.size_bytes + len(message.key or b"") + _count_header_bytes(message)
         """Bytes in hand: those in a body, the key and the headers."""
         self.status, self.reason = 0, ""
+        self.settlement: Settlement | None = None
+        """Its settlement, once that was handed on."""
         self.has_key = False
         """Whether the next message of its key waits for it, as it has left the queue and is not settled."""
 

@@ -199,7 +199,7 @@ class DeliveryEngine:
         self._largest_bytes = max(self._largest_bytes, held.held_bytes)
         fault = find_fault(message, self._policy.body_format)
         if fault:
-            self._settlements.add_settlement(Settlement(message, Ending.REJECTED, self._now_us(), 0, fault))
+            self._hand_on(held, Settlement(message, Ending.REJECTED, self._now_us(), 0, fault))
         else:
             self._queue.add_message(held)
 
@@ -238,19 +238,20 @@ class DeliveryEngine:
         return min([*waits, *overdue_s], default=None)
 
     def _find_overdue_s(self, now_s: float) -> list[float]:
-        """Return the seconds until the first waiting message is deferred, while the breaker is not closed."""
-        if not self._is_deferring():
+        """Return the seconds until the first waiting message is deferred, while the breaker grants no permit."""
+        if not self._is_deferring(now_s):
             return []
         taken_s = [held.taken_s for held in (*self._queue.list_messages(), *self._retries.list_messages())]
         # Never 0, which would send a batch: what is due now was deferred before.
         return [max(min(taken_s) + self._policy.local_time_limit_s - now_s, 0.001)] if taken_s else []
 
-    def _is_deferring(self) -> bool:
-        return self._breaker.state is not BreakerState.CLOSED and self._policy.order is Order.NONE
+    def _is_deferring(self, now_s: float) -> bool:
+        # When the breaker grants a permit, one batch is its probe, and is waited for.
+        return self._policy.order is Order.NONE and self._breaker.remaining_s(now_s) != 0.0
 
     def _defer_overdue(self, now_s: float) -> None:
-        """Defer what has waited too long for the breaker; when the breaker grants a permit, one batch is its probe."""
-        if not self._is_deferring() or self._breaker.remaining_s(now_s) == 0.0:
+        """Defer what has waited too long for the breaker."""
+        if not self._is_deferring(now_s):
             return
         limit_s = now_s - self._policy.local_time_limit_s
 
@@ -377,14 +378,24 @@ class DeliveryEngine:
         if self._is_foreign(held):
             return
         message, now_us = held.build_message(), self._now_us()
-        self._settlements.add_settlement(Settlement(message, ending, now_us, status, reason, body, until_us, tier))
+        self._hand_on(held, Settlement(message, ending, now_us, status, reason, body, until_us, tier))
 
-    def _forget_settled(self, settlements: Sequence[Settlement]) -> None:
-        """Forget messages whose settlements are durable."""
+    def _hand_on(self, held: MessageInHand, settlement: Settlement) -> None:
+        held.settlement = settlement
+        self._settlements.add_settlement(settlement)
+
+    def _forget_settled(self, settlements: Sequence[Settlement], durable: Sequence[Settlement]) -> None:
+        """Forget messages whose settlements are durable, and those of partitions that went.
+
+        A message that was read again since, as its partition came back, is in hand until it is settled itself.
+        """
+        are_durable = {one.message.position for one in durable}
         for settlement in settlements:
             held = self._in_hand.get(settlement.message.position)
             if held is None:
                 continue  # its partition went while the sink wrote
+            if held.settlement is not settlement and held.message.position not in are_durable:
+                continue
             self._forget(held)
             self._queue.release_key(held)
         self._changed.send()

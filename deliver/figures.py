@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from hopwatch.deliver.answers import AttemptResult
 from hopwatch.deliver.circuit_breaker import BreakerState
@@ -19,9 +19,9 @@ CANCELLED = "cancelled"
 class DeliveryFigures:
     """Observer of one delivery that counts for the page of metrics; thread-safe."""
 
-    def __init__(self, name: str) -> None:
-        """Begin with nothing."""
-        self.name = name
+    def __init__(self, name: str, on_wait: Callable[[Sequence[DeliveryMessage], int], object] | None = None) -> None:
+        """Begin with nothing; ``on_wait`` is called with the messages that wait in hand, and until when."""
+        self.name, self._on_wait = name, on_wait
         self._lock = threading.Lock()
         self._results: Counter[str] = Counter(dict.fromkeys(catalog.ATTEMPT_RESULTS, 0))
         self._batches = FigureHistogram(catalog.DELIVERY_BATCH, catalog.BATCH_BOUNDS)
@@ -56,7 +56,9 @@ class DeliveryFigures:
         self._breaker = state
 
     def record_wait(self, messages: Sequence[DeliveryMessage], until_us: int) -> None:
-        """Leave messages that wait in hand to the account, where they are in flight."""
+        """Hand on messages that wait in hand."""
+        if self._on_wait is not None:
+            self._on_wait(messages, until_us)
 
     def record_in_hand(self, messages: int, size_bytes: int) -> None:
         """Leave messages in hand to the account, where they are in flight."""

@@ -1,9 +1,9 @@
 """HTTP client of a delivery: requests over connections that are kept, each with one deadline for all of it.
 
-No redirect is followed, no cookie kept, no proxy or other setting taken from the environment. Certificates are
-verified, and nothing is sent to an address that :mod:`probes.http.address_rules` refuses, whether it stands in the URL
-or is that of a name: it is checked where the socket is made. Of an answer no more than a bound is read. ADR 0171 says
-why it is aiohttp's.
+No redirect is followed, no cookie kept, no proxy or other setting taken from the environment. What comes on a
+connection before a request is sent is no answer to it. Certificates are verified, and nothing is sent to an address
+that :mod:`probes.http.address_rules` refuses, whether it stands in the URL or is that of a name: it is checked where
+the socket is made. Of an answer no more than a bound is read. ADR 0171 says why it is aiohttp's.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from typing import Final, Self
 import aiohttp
 import certifi
 from aiohttp import AddrInfoType
+from aiohttp.client_reqrep import ConnectionKey
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
 
 from hopwatch import __version__
 from hopwatch.deliver.answers import Answer, AttemptResult, NoAnswer
@@ -37,6 +40,21 @@ class RefusedAddressError(OSError):
     """The receiver has an address that nothing is sent to."""
 
 
+class _Connector(aiohttp.TCPConnector):
+    """Connector that closes an idle connection on which something came unasked.
+
+    Proxies say 408 before they close an idle connection: it would be read as the answer to the next request.
+    """
+
+    async def _get(self, key: ConnectionKey, traces: list[Trace]) -> Connection | None:
+        while (connection := await super()._get(key, traces)) is not None:
+            protocol = connection.protocol
+            if protocol is not None and not protocol.should_close:
+                break
+            connection.close()
+        return connection
+
+
 class HttpReceiver:
     """Receiver at a URL, as an asynchronous context."""
 
@@ -47,7 +65,7 @@ class HttpReceiver:
 
     async def __aenter__(self) -> Self:
         """Open it; nothing is connected yet."""
-        connector = aiohttp.TCPConnector(
+        connector = _Connector(
             limit=self._parallel,
             ssl=self._context or create_tls_context(),
             resolver=aiohttp.ThreadedResolver(),

@@ -28,8 +28,10 @@ class MessageSource(Protocol):
 class SettlementSink(Protocol):
     """Sink of settlements."""
 
-    async def settle(self, settlements: Sequence[Settlement]) -> None:
-        """Make all of them durable together: rejected and deferred messages, and offsets.
+    async def settle(self, settlements: Sequence[Settlement]) -> Sequence[Settlement]:
+        """Make them durable together: rejected and deferred messages, and offsets.
+
+        Return those that are durable; the others are of partitions that went, whose messages are read again.
 
         Raises:
             SettlementError: none is durable, and they are to be handed on again. Any other error ends the engine.

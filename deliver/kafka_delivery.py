@@ -35,14 +35,16 @@ class KafkaDelivery:
         """Return new messages; records that cannot be delivered are rejected before."""
         found = await self.source.poll(most)
         poison = self.source.take_poison()
-        if poison:
-            now_us = self._context.wall_us()
-            await self.sink.settle([reject_poison(held, now_us) for held in poison])
-        return found
+        if not poison:
+            return found
+        now_us = self._context.wall_us()
+        await self.sink.settle([reject_poison(held, now_us) for held in poison])
+        # Partitions may have gone meanwhile, and the engine was told of it before it had these messages.
+        return self.source.filter_held(found)
 
-    async def settle(self, settlements: Sequence[Settlement]) -> None:
-        """Make settlements durable."""
-        await self.sink.settle(settlements)
+    async def settle(self, settlements: Sequence[Settlement]) -> Sequence[Settlement]:
+        """Make settlements durable; return those that are."""
+        return await self.sink.settle(settlements)
 
     async def run(
         self, policy: DeliveryPolicy, receiver: Receiver, observer: DeliveryObserver, stop: asyncio.Event

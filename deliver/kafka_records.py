@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -22,16 +23,19 @@ from hopwatch.gate.records import RejectedRecord
 from hopwatch.gate.transactions import OutputRecord
 from hopwatch.probes.contract.ids import TextId
 from hopwatch.probes.http.problems import Fault
-from hopwatch.probes.kafka.consumer import read_recorded_us
+from hopwatch.probes.kafka.consumer import read_headers, read_recorded_us
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER, read_id
 from hopwatch.probes.taps.documents import find_value, parse_path
-from hopwatch.probes.values import IdFormat, TimeUnit, build_id_reader, build_time_reader
+from hopwatch.probes.values import IdFormat, TimeUnit, build_id_reader, build_time_reader, check_event_us
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
 MAX_REJECTED_BYTES: Final = 768 * 1024
 """Bytes of a rejected message that are kept: with its reasons the record fits into a topic with default settings."""
+CUT_BYTES: Final = 16 * 1024
+"""Bytes that are kept of a message whose record the topic does not take, with its key and headers."""
+_CUT: Final = re.compile(r"of [0-9,]+ bytes the first [0-9,]+ are kept")
 MAX_BODY_CHARS: Final = 500
 """Characters of the receiver's answer that are kept as a reason."""
 MAX_DETAIL_CHARS: Final = 300
@@ -74,17 +78,18 @@ class RecordParser:
 
     def parse(self, message: Message, now_us: int) -> HeldRecord:
         """Return the record of a message; one that cannot be delivered has a fault, an id and a time all the same."""
-        position = SourcePosition(message.topic() or "", message.partition() or 0, message.offset() or 0)
-        headers: RecordHeaders = list(message.headers() or ())
-        is_retry = self.topics.is_retry(position.topic)
-        state = parse_retry_headers(headers) if is_retry else _NO_STATE
-        event_us, value, fault = read_recorded_us(message) or now_us, message.value(), ""
+        position = _read_position(message)
+        headers: RecordHeaders = []
+        event_us, value, fault = now_us, message.value(), ""
         try:
+            headers = _read_headers(message)
             if value is None:
                 raise PoisonError("the record has no value, and there is nothing to send")  # noqa: TRY301 - one of three
-            found_id, event_us = self._read_identity(dict(headers), value, position, event_us)
+            found_id, event_us = self._read_identity(message, dict(headers), value, now_us)
         except PoisonError as error:
             found_id, fault = _build_place_id(position), str(error)
+        is_retry = self.topics.is_retry(position.topic)
+        state = self.topics.bound_state(parse_retry_headers(headers), position.topic, now_us) if is_retry else _NO_STATE
         own = [one for one in headers if one[0] not in RETRY_HEADERS] if is_retry else headers
         delivered = DeliveryMessage(
             position,
@@ -99,7 +104,7 @@ class RecordParser:
         return HeldRecord(delivered, found_id[1], headers, state.until_us, fault)
 
     def _read_identity(
-        self, headers: dict[str, str | bytes], value: bytes, position: SourcePosition, event_us: int
+        self, message: Message, headers: dict[str, str | bytes], value: bytes, now_us: int
     ) -> tuple[tuple[str, bytes], int]:
         """Return id and event time of a record; without headers its place and its own time stand for them.
 
@@ -115,14 +120,27 @@ class RecordParser:
         if self.time_path:
             found_time, read_time = find_value(document, parse_path(self.time_path)), build_time_reader(self.unit)
         is_named = found_id is not None or bool(self.id_path)
-        identity = _read_id(found_id, self.id_path) if is_named else _build_place_id(position)
-        if found_time is None and not self.time_path:
-            return identity, event_us
+        identity = _read_id(found_id, self.id_path) if is_named else _build_place_id(_read_position(message))
+        is_recorded = found_time is None and not self.time_path
         try:
+            if is_recorded:
+                return identity, check_event_us(read_recorded_us(message) or now_us)
             return identity, read_time(found_time)
         except ValueError as error:
             where = f"the value at {self.time_path}" if self.time_path else f"the header {TIME_HEADER}"
+            where = "the record's own time" if is_recorded else where
             raise PoisonError(f"{where}: {error!s:.{MAX_DETAIL_CHARS}}") from None
+
+
+def _read_position(message: Message) -> SourcePosition:
+    return SourcePosition(message.topic() or "", message.partition() or 0, message.offset() or 0)
+
+
+def _read_headers(message: Message) -> RecordHeaders:
+    try:
+        return read_headers(message)
+    except ValueError as error:
+        raise PoisonError(str(error)) from None
 
 
 def _build_place_id(position: SourcePosition) -> tuple[str, bytes]:
@@ -160,33 +178,42 @@ def build_retry_record(settlement: Settlement, held: HeldRecord, topics: Deliver
     return OutputRecord(tier.topic, held.message.value, held.message.key, headers)
 
 
-def build_rejected_record(
-    settlement: Settlement, held: HeldRecord, topics: DeliveryTopics, *, stream: str, name: str
+def build_rejected_record(  # noqa: PLR0913 - what a record is made of
+    settlement: Settlement, held: HeldRecord, topics: DeliveryTopics, *, stream: str, name: str, is_cut: bool = False
 ) -> OutputRecord:
     """Return the record of a rejected message, in the format of the gate's quarantine.
 
-    Its place in the topic stands for its producer. Key and headers go along, with the name of the delivery.
+    Its place in the topic stands for its producer. Key and headers go along, with the name of the delivery. With
+    ``is_cut`` they do not, but for id and event time, and little of the value: a record that every topic takes.
     """
     message = held.message
     reasons = [Fault("", settlement.reason[:MAX_DETAIL_CHARS])]
     body = settlement.body.decode("utf-8", "replace").strip()
     if body:
         reasons.append(Fault("", f"the receiver's answer: {body[:MAX_BODY_CHARS]}"))
-    if len(message.value) > MAX_REJECTED_BYTES:
-        reasons.append(Fault("", f"of {len(message.value):,} bytes the first {MAX_REJECTED_BYTES:,} are kept"))
+    most_bytes = CUT_BYTES if is_cut else MAX_REJECTED_BYTES
+    if is_cut or len(message.value) > most_bytes:
+        reasons.append(Fault("", f"of {len(message.value):,} bytes the first {most_bytes:,} are kept"))
     rejected = RejectedRecord(
         stream=stream,
         event_id=bytes(held.stamp_id),
         event_us=message.event_us,
         arrived_us=settlement.finished_us,
         producer="/".join(map(str, message.position)),
-        data=message.value[:MAX_REJECTED_BYTES],
+        data=message.value[:most_bytes],
         reasons=tuple(reasons),
         owns_id=not held.fault,
     )
-    headers = build_retry_headers(held.headers, RetryState(), message.message_id, message.event_us)
+    own = [] if is_cut else held.headers
+    headers = build_retry_headers(own, RetryState(), message.message_id, message.event_us)
     kept = [one for one in headers if one[0] not in RETRY_HEADERS and one[0] != DELIVERY_HEADER]
-    return OutputRecord(topics.rejected, rejected.encode(), message.key, [*kept, (DELIVERY_HEADER, name)])
+    key = None if is_cut else message.key
+    return OutputRecord(topics.rejected, rejected.encode(), key, [*kept, (DELIVERY_HEADER, name)])
+
+
+def is_whole(rejected: RejectedRecord) -> bool:
+    """Return whether all of a rejected message's value was kept."""
+    return not any(_CUT.fullmatch(one.detail) for one in rejected.reasons)
 
 
 def reject_poison(held: HeldRecord, now_us: int) -> Settlement:

@@ -19,7 +19,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from hopwatch.deliver.assignment import Assignment, PartitionKey
+from hopwatch.deliver.assignment import WAIT_RENEWED_US, Assignment, PartitionKey
 from hopwatch.deliver.kafka_records import HeldRecord, RecordParser
 from hopwatch.deliver.message import DeliveryMessage
 from hopwatch.deliver.stamper import DeliveryStamper
@@ -122,6 +122,15 @@ class DeliverySource:
             if self._context.monotonic_s() - self._polled_s >= IDLE_S:
                 await asyncio.get_running_loop().run_in_executor(self._thread, self._poll_group)
 
+    def stamp_waiting(self, messages: Sequence[DeliveryMessage], until_us: int) -> None:
+        """Stamp messages that wait long in hand for their next try, once a minute each; any thread may call it."""
+        found = self._assignment.note_wait(messages, self._context.wall_us(), until_us)
+        self._stamper.stamp_waiting(found, until_us + WAIT_RENEWED_US)
+
+    def filter_held(self, messages: Sequence[DeliveryMessage]) -> list[DeliveryMessage]:
+        """Return the messages whose records are in hand still, as they were taken."""
+        return self._assignment.filter_held(messages)
+
     def take_poison(self) -> list[HeldRecord]:
         """Return the records that came and cannot be delivered, once."""
         found, self._poison = self._poison, []
@@ -138,7 +147,7 @@ class DeliverySource:
         if messages and len(messages) < most:
             messages = [*messages, *self._topic.poll(most - len(messages), 0)]
         if self.is_paused:
-            self._left = messages
+            self._leave(messages)
             return []
         now_us = self._context.wall_us()
         found = [held for message in messages if (held := self._take_message(message, now_us)) is not None]
@@ -150,7 +159,12 @@ class DeliverySource:
     def _poll_group(self) -> None:
         if self._context.monotonic_s() - self._polled_s >= IDLE_S:
             self._apply_pauses(set(self._assignment.keys))
-            self._left += self._topic.poll(1, 0)
+            self._leave(self._topic.poll(1, 0))
+
+    def _leave(self, messages: Sequence[Message]) -> None:
+        """Leave messages for later, but for those of partitions that went while they were polled."""
+        assigned = set(self._assignment.keys)
+        self._left += [one for one in messages if (one.topic(), one.partition()) in assigned]
 
     def _take_message(self, message: Message, now_us: int) -> HeldRecord | None:
         error = message.error()
@@ -233,6 +247,8 @@ class DeliverySource:
     def _drop_partitions(self, keys: Sequence[PartitionKey]) -> None:
         count = self._assignment.remove_partitions(keys)
         self._paused -= set(keys)
+        # Their next owner reads them again. If that is this process, it begins before them.
+        self._left = [one for one in self._left if (one.topic(), one.partition()) not in keys]
         self.on_revoked(set(keys))
         self._account.refuse(count, RefusalReason.INTERRUPTED)
         if count:

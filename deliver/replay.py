@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hopwatch.deliver.kafka_records import MAX_REJECTED_BYTES
+from hopwatch.deliver.kafka_records import is_whole
 from hopwatch.deliver.retry_topics import DeliveryTopics, RecordHeaders, RetryState, build_retry_headers
 from hopwatch.gate import ids, quarantine
 from hopwatch.gate.quarantine import DELIVERY_HEADER
@@ -15,6 +15,12 @@ from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
+
+
+MAX_MESSAGES: Final = 1_000
+"""Messages that are replayed in one transaction."""
+MAX_BYTES: Final = 16 * 1024 * 1024
+"""Bytes of them after which it ends."""
 
 
 class ReplayableRecord(NamedTuple):
@@ -41,8 +47,8 @@ def find_refusal(rejected: RejectedRecord, *, has_data: bool = False) -> str:
     """Return the reason for which a message cannot be replayed; empty if it can."""
     if not rejected.owns_id or rejected.event_us is None:
         return "its id, event time or value could not be read: let its sender send it again"
-    if len(rejected.data) >= MAX_REJECTED_BYTES and not has_data:
-        return f"it is longer than the {MAX_REJECTED_BYTES:,} bytes that are kept: let its sender send it again"
+    if not has_data and not is_whole(rejected):
+        return f"it is longer than the {len(rejected.data):,} bytes that are kept: let its sender send it again"
     return ""
 
 
@@ -57,20 +63,40 @@ def replay_messages(  # noqa: PLR0913 - what is replayed, where to
 ) -> bool:
     """Write messages to the first retry topic, with ``data`` in place of their own if given, and mark them as replayed.
 
-    Both are one transaction; return False if it failed or its outcome is unknown.
+    Both are one transaction for some messages at a time, as a long one would run out of its time. Return False if one
+    failed or its outcome is unknown; what was written before is replayed.
 
     Raises:
         TapSourceError: a topic cannot be written until an operator fixes it.
     """
-    outs = []
+    return all(writer.write(_build_records(some, name, topics, now_us, data), [], None) for some in _split(wanted))
+
+
+def _split(wanted: Sequence[ReplayableRecord]) -> Iterator[list[ReplayableRecord]]:
+    some: list[ReplayableRecord] = []
+    size_bytes = 0
     for one in wanted:
+        some.append(one)
+        size_bytes += len(one.rejected.data)
+        if len(some) >= MAX_MESSAGES or size_bytes >= MAX_BYTES:
+            yield some
+            some, size_bytes = [], 0
+    if some:
+        yield some
+
+
+def _build_records(
+    some: Sequence[ReplayableRecord], name: str, topics: DeliveryTopics, now_us: int, data: bytes | None
+) -> list[OutputRecord]:
+    outs = []
+    for one in some:
         value = one.rejected.data if data is None else data
         marker = ReplayedRecord(one.rejected.event_id, now_us).encode()
         outs += [
             OutputRecord(topics.tiers[0].topic, value, one.record.key(), _build_headers(one)),
             OutputRecord(topics.rejected, marker, one.record.key(), [(DELIVERY_HEADER, name)]),
         ]
-    return writer.write(outs, [], None)
+    return outs
 
 
 def _build_headers(one: ReplayableRecord) -> RecordHeaders:

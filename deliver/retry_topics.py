@@ -7,7 +7,7 @@ behind it in its partition until its time has come, so that all of a topic wait 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
@@ -19,6 +19,8 @@ FIRST_SENT_HEADER: Final = "hopwatch-first-sent"
 UNTIL_HEADER: Final = "hopwatch-not-before"
 """Header of the earliest time of the next try, as text: µs since 1970."""
 RETRY_HEADERS: Final = frozenset({TRIES_HEADER, FIRST_SENT_HEADER, UNTIL_HEADER})
+CLOCK_SKEW_US: Final = 60_000_000
+"""Time by which the clocks of processes may differ."""
 REJECTED_SUFFIX: Final = ".rejected"
 _UNITS_US: Final = (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1_000))
 _MAX_DIGITS: Final = 18
@@ -51,6 +53,17 @@ class DeliveryTopics(NamedTuple):
         # The usual case first: each record is asked for.
         return topic != self.source and any(tier.topic == topic for tier in self.tiers)
 
+    def bound_state(self, state: RetryState, topic: str, now_us: int) -> RetryState:
+        """Return the state of a message in a retry topic, without times that cannot be.
+
+        A clock that was wrong, or a stranger, may have written them. A message that would wait longer than its topic
+        says is tried at once, as it would hold up those behind it; one that was sent first in the future is as if it
+        was now, as it would never expire.
+        """
+        waits_us = [tier.wait_us for tier in self.tiers if tier.topic == topic]
+        is_late = state.until_us > now_us + max(waits_us, default=0) + CLOCK_SKEW_US
+        return RetryState(state.tries, min(state.first_sent_us, now_us), 0 if is_late else state.until_us)
+
 
 class RetryState(NamedTuple):
     """State of a message that waited in a retry topic; times are µs since 1970, 0 for none."""
@@ -78,9 +91,11 @@ def build_retry_headers(headers: RecordHeaders, state: RetryState, message_id: s
     Its id and event time are added where it has none, since its place in the topic and its own time change.
     """
     own = [one for one in headers if one[0] not in RETRY_HEADERS]
-    names = {name for name, _ in own}
+    # The last header of a name counts, and one that is null is none.
+    last: Mapping[str, object] = dict(own)
+    present = {name for name, value in last.items() if value is not None}
     identity = ((ID_HEADER, message_id), (TIME_HEADER, str(event_us)))
-    own += [(name, value) for name, value in identity if name not in names]
+    own += [(name, value) for name, value in identity if name not in present]
     return [
         *own,
         (TRIES_HEADER, str(state.tries)),

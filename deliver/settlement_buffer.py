@@ -24,12 +24,12 @@ class SettlementBuffer:
         self,
         sink: SettlementSink,
         is_in_hand: Callable[[Settlement], bool],
-        forget: Callable[[Sequence[Settlement]], None],
+        forget: Callable[[Sequence[Settlement], Sequence[Settlement]], None],
     ) -> None:
         """Take the sink, and two functions.
 
         ``is_in_hand`` says whether the message of a settlement is still in hand, without which it is not handed on,
-        and ``forget`` is called with the settlements that were made durable.
+        and ``forget`` is called with the settlements that were handed on, and those of them that are durable.
         """
         self._sink, self._is_in_hand, self._forget = sink, is_in_hand, forget
         self._waiting: list[Settlement] = []
@@ -59,11 +59,11 @@ class SettlementBuffer:
             if not settlements:
                 continue
             try:
-                await self._sink.settle(settlements)
+                durable = await self._sink.settle(settlements)
             except SettlementError:
                 self._waiting = settlements + self._waiting
                 await asyncio.sleep(retry_s)
                 retry_s = min(2 * retry_s, _MAX_RETRY_S)
             else:
                 retry_s = _RETRY_S
-                self._forget(settlements)
+                self._forget(settlements, durable)

@@ -15,6 +15,10 @@ RETRIER_DELAY_S: Final = 60.0
 """Time by which the retrier may be late: it is restarted, or has a backlog."""
 
 
+IN_HAND: Final = "waits in hand, in order by key"
+"""Reason of a deferral to no retry topic."""
+
+
 class DeliveryStamper:
     """Stamps the messages of one delivery at its node; never waits, and counts what it has to drop."""
 
@@ -43,6 +47,11 @@ class DeliveryStamper:
             self._stamp_rejected(settled)
         else:
             self._stamp_deferred(settled)
+
+    def stamp_waiting(self, waiting: Sequence[HeldRecord], until_us: int) -> None:
+        """Stamp messages that wait in hand for a try at this time at the latest."""
+        for held in waiting:
+            self._probe.deferred(held.stamp_id, held.message.event_us, until_us + self._longest_try_us, IN_HAND)
 
     def close(self, *, bye: bool) -> None:
         """Send the remaining stamps, and the bye, which declares that the stamps of this instance are complete."""

@@ -98,7 +98,16 @@ def read_messages(place: KafkaPlace, access: KafkaAccess, delivery: str | None) 
         QuarantineError: the topic cannot be read.
     """
     name = None if delivery is None else delivery.encode()
-    yield from (one for one in _read_topic(place, access) if dict(one.headers() or ()).get(DELIVERY_HEADER) == name)
+    yield from (one for one in _read_topic(place, access) if _read_delivery(one) == name)
+
+
+def _read_delivery(message: Message) -> str | bytes | None:
+    from hopwatch.probes.kafka.consumer import read_headers  # noqa: PLC0415 - a spool does not need it
+
+    try:
+        return dict(read_headers(message)).get(DELIVERY_HEADER)
+    except ValueError:
+        return None
 
 
 def _read_topic(place: KafkaPlace, access: KafkaAccess) -> Iterator[Message]:

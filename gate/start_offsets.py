@@ -46,13 +46,16 @@ def find_start_offsets(  # noqa: PLR0913 - what a group begins by
 ) -> dict[int, StartOffset]:
     """Return the start offset of each partition; those of a new group are committed before anything is read.
 
+    The first member of a new group commits those of all partitions: another one that joins at the same time would take
+    its own for partitions that were added since.
+
     Raises:
         StoppedError: a stop was requested while the brokers did not answer.
     """
     every = retry.call(lambda: ask_topic(consumer, topic, ANSWER_TIMEOUT_S)).partitions
     committed = read_committed(consumer, retry, topic, sorted({*every, *numbers}))
     begins, new = {}, []
-    for number in numbers:
+    for number in numbers if committed else sorted({*every, *numbers}):
         at = TopicPartition(topic, number)
         low, high = retry.call(lambda at=at: consumer.get_watermark_offsets(at, ANSWER_TIMEOUT_S))  # type: ignore[misc]
         if number not in committed:
@@ -68,4 +71,4 @@ def find_start_offsets(  # noqa: PLR0913 - what a group begins by
         # It fails after another rebalance, and then the callback of an assignment is called again.
         with suppress(KafkaException):
             retry.call(lambda: consumer.commit(offsets=new, asynchronous=False))
-    return begins
+    return {number: begins[number] for number in numbers}

@@ -7,6 +7,7 @@ import threading
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -34,6 +35,7 @@ _POLL_S: Final = 1.0
 _PERMANENT_ERRORS: Final = {
     KafkaError.MSG_SIZE_TOO_LARGE: "raise its max.message.bytes",
     KafkaError.UNKNOWN_TOPIC_OR_PART: "create it",
+    KafkaError.OFFSET_METADATA_TOO_LARGE: "raise the brokers' offset.metadata.max.bytes to 4096, which is its default",
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "let this client write it",
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "let this client use transactional ids that begin with its group",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "let this client read and commit as its group",
@@ -61,6 +63,15 @@ class OutputRecord(NamedTuple):
     key: bytes | None
     headers: KafkaHeaders
     recorded_ms: int = 0
+
+
+class RecordTooLargeError(TapSourceError):
+    """A topic does not take a record of this size; ``records`` are those that were refused with it, it among them."""
+
+    def __init__(self, told: str, records: Sequence[OutputRecord]) -> None:
+        """Take the message and the records."""
+        super().__init__(told)
+        self.records = tuple(records)
 
 
 class OutputTopics(NamedTuple):
@@ -92,7 +103,7 @@ class TransactionalWriter(Generic[Topics]):
         self._place = KafkaPlace(brokers, outputs[0])
         self._access, self._group, self._retry = access, group, patience
         self._client = ReplaceableProducer(self._build_config, _log)
-        self._delivery_errors: list[tuple[KafkaError, str]] = []
+        self._delivery_errors: list[tuple[KafkaError, OutputRecord]] = []
 
     def check(self, cluster: str) -> None:
         """Check that the output topics exist in the cluster of the source.
@@ -122,6 +133,7 @@ class TransactionalWriter(Generic[Topics]):
         Return False if it failed or its outcome is unknown.
 
         Raises:
+            RecordTooLargeError: a topic does not take a record of this size.
             TapSourceError: only an operator can fix it.
             StoppedError: a stop was requested, and the brokers did not answer.
         """
@@ -174,19 +186,22 @@ class TransactionalWriter(Generic[Topics]):
                     out.topic,
                     out.value,
                     out.key,
-                    on_delivery=self._on_delivery,
+                    on_delivery=partial(self._on_delivery, out),
                     timestamp=out.recorded_ms,
                     headers=out.headers,
                 )
             except BufferError:
                 producer.poll(_QUEUE_FULL_S)
+            except KafkaException as error:
+                self._delivery_errors.append((get_kafka_error(error), out))
+                raise
             else:
                 return
 
-    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+    def _on_delivery(self, out: OutputRecord, error: KafkaError | None, _: Message) -> None:
         """Collect a delivery error; the first one of a transaction has its cause, the later ones only its abort."""
         if error is not None:
-            self._delivery_errors.append((error, f"the topic {message.topic()}"))
+            self._delivery_errors.append((error, out))
 
     def _abort(self, last: KafkaError) -> None:
         """Abort a failed transaction, so that none of its records become visible.
@@ -195,6 +210,7 @@ class TransactionalWriter(Generic[Topics]):
         librdkafka 2.16.0). The client is discarded, and the brokers end its transaction at its timeout.
 
         Raises:
+            RecordTooLargeError: a topic does not take a record of this size.
             TapSourceError: the next transaction would fail too.
             StoppedError: a stop was requested.
         """
@@ -202,11 +218,20 @@ class TransactionalWriter(Generic[Topics]):
         if producer is not None and not self._delivery_errors and last.code() in _PERMANENT_ERRORS:
             # The transaction may fail before the delivery callback of the record that caused it.
             producer.poll(_POLL_S)
-        for error, where in (*self._delivery_errors[:1], (last, f"the group {self._group}")):
+        firsts = [(error, f"the topic {out.topic}") for error, out in self._delivery_errors[:1]]
+        for error, where in (*firsts, (last, f"the group {self._group}")):
             if (code := error.code()) in _PERMANENT_ERRORS:
+                too_large = code == KafkaError.MSG_SIZE_TOO_LARGE
+                if too_large and producer is not None:
+                    # Whoever writes it shorter goes on: the group would be blocked until the timeout otherwise.
+                    with suppress(KafkaException):
+                        producer.abort_transaction(ANSWER_TIMEOUT_S)
                 self._discard_producer()
                 what = describe_kafka_error(KafkaError(code))
-                raise TapSourceError(f"{where} cannot be written: {what}: {_PERMANENT_ERRORS[code]}, then start again")
+                told = f"{where} cannot be written: {what}: {_PERMANENT_ERRORS[code]}, then start again"
+                if too_large:
+                    raise RecordTooLargeError(told, [out for one, out in self._delivery_errors if one.code() == code])
+                raise TapSourceError(told)
         try:
             if producer is None or last.retriable() or not last.txn_requires_abort():
                 raise KafkaException(last)  # noqa: TRY301 - the same end

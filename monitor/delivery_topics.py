@@ -13,6 +13,11 @@ DAY_MS: Final = 86_400_000
 _CLEANUP: Final = "cleanup.policy"
 _RETENTION: Final = "retention.ms"
 _INSYNC: Final = "min.insync.replicas"
+_MESSAGE_BYTES: Final = "max.message.bytes"
+_DEFAULT_BYTES: Final = 1_048_588
+"""Kafka's default of the largest record."""
+_ADDED_BYTES: Final = 64 * 1024
+"""Bytes that a delivery adds to a message at most: reasons and headers."""
 
 
 class TopicNeed(NamedTuple):
@@ -56,13 +61,19 @@ def _find_cleanup_problems(need: TopicNeed, found: TopicDescription) -> Iterator
         yield TopicProblem(f"{name}, which deletes messages that wait", "set it to delete")
 
 
+def find_message_bytes(source: TopicDescription) -> int:
+    """Return the size of the largest record that a topic takes."""
+    return int(source.config.get(_MESSAGE_BYTES, _DEFAULT_BYTES))
+
+
 class TopicNumbers(NamedTuple):
-    """Numbers that a topic is made with."""
+    """Numbers that a topic is made with; ``message_bytes`` is the largest record of the source."""
 
     partitions: int
     replication: int
     min_insync: int
     retention_hours: int
+    message_bytes: int
 
 
 def create_missing(need: TopicNeed, access: KafkaAccess, numbers: TopicNumbers) -> bool:
@@ -75,7 +86,11 @@ def create_missing(need: TopicNeed, access: KafkaAccess, numbers: TopicNumbers) 
     if need.is_source or topics.describe_topic(need.place, access) is not None:
         return False
     kept_ms = max(numbers.retention_hours * 3_600_000, need.least_ms)
-    kept = {_CLEANUP: "compact"} if need.is_compacted else {_CLEANUP: "delete", _RETENTION: str(kept_ms)}
+    if need.is_compacted:
+        kept = {_CLEANUP: "compact"}
+    else:
+        most_bytes = max(numbers.message_bytes, _DEFAULT_BYTES) + _ADDED_BYTES
+        kept = {_CLEANUP: "delete", _RETENTION: str(kept_ms), _MESSAGE_BYTES: str(most_bytes)}
     topics.create_topic(
         need.place,
         access,

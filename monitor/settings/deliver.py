@@ -25,6 +25,9 @@ MAX_TRIES: Final = 100
 MAX_TIERS: Final = 8
 MAX_TIMEOUT_US: Final = 300_000_000
 MAX_LINGER_US: Final = 60_000_000
+MAX_BATCH_BYTES: Final = 1024**3
+MAX_AGE_US: Final = 365 * 86_400_000_000
+MAX_HEADER_CHARS: Final = 8_000
 MIN_TIER_US: Final = 1_000_000
 MAX_TIER_US: Final = 7 * 86_400_000_000
 """Kafka keeps records for seven days by default."""
@@ -116,6 +119,28 @@ def _check_linger(span_us: int) -> int:
     return span_us
 
 
+def _check_batch_bytes(size_bytes: int) -> int:
+    return _check_most("batch_bytes", MAX_BATCH_BYTES, size_bytes)
+
+
+def _check_age(span_us: int) -> int:
+    if span_us > MAX_AGE_US:
+        msg = f"max_age is at most {MAX_AGE_US // 86_400_000_000}d"
+        raise ValueError(msg)
+    return span_us
+
+
+def _check_headers(headers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
+    for name, value in receivers.check_headers(headers).items():
+        if name.lower().startswith("webhook-"):
+            msg = f"the header {name} is one of the signature, which secret makes"
+            raise ValueError(msg)
+        if len(value.get_secret_value()) > MAX_HEADER_CHARS:
+            msg = f"the header {name} has at most {MAX_HEADER_CHARS:,} characters"
+            raise ValueError(msg)
+    return headers
+
+
 def _check_tiers(tiers_us: tuple[int, ...]) -> tuple[int, ...]:
     if not 0 < len(tiers_us) <= MAX_TIERS:
         msg = f"retry lists 1 to {MAX_TIERS} waits, got {len(tiers_us)}: each is a topic"
@@ -169,12 +194,12 @@ class DeliverySettings(SecretTable):
     time_unit: Literal["ns", "us", "ms", "s", "iso"] = "us"
     body: Literal["events", "value"] = "events"
     batch: Annotated[PositiveInt, AfterValidator(_check_batch)] = 100
-    batch_bytes: PositiveInt = 1_048_576
+    batch_bytes: Annotated[PositiveInt, AfterValidator(_check_batch_bytes)] = 1_048_576
     linger_us: Annotated[Duration, AfterValidator(_check_linger)] = Field(50_000, alias="linger")
     parallel: Annotated[PositiveInt, AfterValidator(_check_parallel)] = 16
     timeout_us: Annotated[PositiveDuration, AfterValidator(_check_timeout)] = Field(10_000_000, alias="timeout")
     order: Literal["none", "key"] = "none"
-    headers: Annotated[Mapping[str, SecretStr], AfterValidator(receivers.check_headers)] = {}
+    headers: Annotated[Mapping[str, SecretStr], AfterValidator(_check_headers)] = {}
     secret: SecretStr = SecretStr("")
     secret_file: str = ""
     ca_file: Annotated[str, AfterValidator(receivers.check_ca_file)] = ""
@@ -184,7 +209,7 @@ class DeliverySettings(SecretTable):
     retry_us: Annotated[tuple[PositiveDuration, ...], BeforeValidator(as_tuple), AfterValidator(_check_tiers)] = Field(
         DEFAULT_TIERS_US, alias="retry"
     )
-    max_age_us: PositiveDuration = Field(86_400_000_000, alias="max_age")
+    max_age_us: Annotated[PositiveDuration, AfterValidator(_check_age)] = Field(86_400_000_000, alias="max_age")
     recoverable: Annotated[tuple[int, ...], BeforeValidator(as_tuple), AfterValidator(_check_statuses)] = (429,)
 
     @model_validator(mode="after")
@@ -230,6 +255,7 @@ def check_deliveries(
     """
     found: list[InitErrorDetails] = []
     groups: dict[tuple[str, str], str] = {}
+    places: dict[tuple[str, str, str], str] = {}
     for name, delivery in deliveries.items():
         if delivery.stream not in nodes:
             nearest = error_details.suggest_names(delivery.stream, list(nodes))
@@ -244,6 +270,10 @@ def check_deliveries(
         if other != name:
             told = f"[deliver.{other}] reads the same topic as the same group, and they would share its messages"
             found.append(error_details.error_at((name, "group"), delivery.group, f"{told}: name another group"))
+        twin = places.setdefault((delivery.source, delivery.stream, delivery.node), name)
+        if twin != name:
+            told = f"[deliver.{twin}] delivers the same topic at the same node, and would hide what this one loses"
+            found.append(error_details.error_at((name, "node"), delivery.node, f"{told}: name another node"))
     return found
 
 

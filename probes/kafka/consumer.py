@@ -1,4 +1,4 @@
-"""Messages of a Kafka consumer: records up to a wanted end, ends of partitions, and the time of a record."""
+"""Messages of a Kafka consumer: records up to a wanted end, ends of partitions, and a record's time and headers."""
 
 from __future__ import annotations
 
@@ -33,3 +33,16 @@ def read_recorded_us(message: Message) -> int | None:
     """Return a record's own timestamp, by its producer or broker, µs since 1970; None without one."""
     kind, found_ms = message.timestamp()
     return found_ms * 1_000 if kind and found_ms != _NO_TIME_MS else None
+
+
+def read_headers(message: Message) -> list[tuple[str, str | bytes]]:
+    """Return the headers of a record.
+
+    Raises:
+        ValueError: the name of one is no UTF-8. They must not be asked for again: the client would return names that
+            are null pointers (confluent-kafka 2.16).
+    """
+    try:
+        return list(message.headers() or ())
+    except UnicodeDecodeError:
+        raise ValueError("the name of a header is no UTF-8") from None

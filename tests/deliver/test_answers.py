@@ -125,6 +125,29 @@ def test_messages_with_one_id_are_told_apart_by_their_places() -> None:
     assert [one.judgement for one in judge(Answer(207, body), ["a", "b"]).messages] == [R, R]
 
 
+@pytest.mark.parametrize(
+    ("items", "judgements"),
+    [
+        ([("a", 404), ("b", 200)], [R, X, D]),
+        ([("a", 200)], [R, D, R]),
+        ([("a", 404), ("A", 200), ("B", 200)], [D, X, D]),
+        ([("A", 200), ("a", 404), ("B", 200)], [D, X, D]),
+    ],
+)
+def test_ids_that_differ_in_their_case_alone_are_not_mixed_up(
+    items: list[tuple[str, int]], judgements: list[Judgement]
+) -> None:
+    """The status of one is not that of the other, about which the receiver may have said nothing."""
+    body = json.dumps({"events": [{"id": one, "status": status} for one, status in items]}).encode()
+    assert [one.judgement for one in judge(Answer(207, body), ["A", "a", "b"]).messages] == judgements
+
+
+def test_a_batch_whose_answer_cannot_be_read_is_tried_again_in_halves() -> None:
+    """An answer may be longer than is read of it; where the receiver says that it failed, a half would fail, too."""
+    assert judge(Answer(207, b'{"events": [{"id": "a", "sta')).is_suspect
+    assert not judge(Answer(207, b'{"events": [{"id": "a", "status": 503}]}')).is_suspect
+
+
 def test_a_multi_status_of_failures_is_a_failure() -> None:
     """A gate whose transport is away answers so."""
     judged = judge(Answer(207, json.dumps({"events": [{"id": one, "status": 503} for one in IDS]}).encode()))

@@ -51,6 +51,43 @@ def test_what_was_settled_before_a_revocation_is_not_written_after_it() -> None:
     assert assignment.filter_assigned(settled) == []
 
 
+def test_a_long_wait_in_hand_is_stamped_and_stamped_anew() -> None:
+    """Once it is long in all, then once a minute, and for records in hand alone."""
+    assignment = Assignment()
+    one, other, second_us = held(5), held(6), 1_000_000
+
+    def note(now_s: int, until_s: int) -> list[HeldRecord]:
+        messages = [one.message._replace(tries=3), other.message]
+        return assignment.note_wait(messages, now_s * second_us, until_s * second_us)
+
+    assignment.add_partition(KEY, StartOffset(5))
+    assert assignment.take_record(one)
+    assert note(100, 105) == []
+    assert note(105, 120) == []
+    assert assignment.take_record(other)
+    assert note(110, 121) == [one]
+    assert note(180, 181) == [other]
+    assert note(181, 182) == [one]
+    settle(assignment, 5)
+    assert note(300, 301) == [other]
+    assignment.remove_partitions([KEY])
+    assert note(999, 1_000) == []
+
+
+def test_messages_of_a_partition_that_went_are_told_from_those_that_were_taken_since() -> None:
+    """Though they are of the same place."""
+    assignment = Assignment()
+    before, after = held(5), held(5)
+    assignment.add_partition(KEY, StartOffset(5))
+    assert assignment.take_record(before)
+    assert assignment.filter_held([before.message]) == [before.message]
+    assignment.remove_partitions([KEY])
+    assert assignment.filter_held([before.message]) == []
+    assignment.add_partition(KEY, StartOffset(5, 5))
+    assert assignment.take_record(after)
+    assert [one is after.message for one in assignment.filter_held([before.message, after.message])] == [True]
+
+
 def test_a_record_that_is_not_due_holds_its_partition_back() -> None:
     """Those behind it wait, and it is the next one when its time has come."""
     assignment = Assignment()

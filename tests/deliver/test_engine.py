@@ -236,6 +236,29 @@ def test_a_breaker_closes_when_the_receiver_is_back() -> None:
     assert scene.engine.breaker_state is BreakerState.CLOSED
 
 
+def test_a_probe_that_lingers_is_waited_for_without_haste() -> None:
+    """A message that is overdue while a probe may be sent is not deferred, and the loop does not spin until it is."""
+    scene = Scene(
+        simulated_delivery.build_topics(3, 1),
+        [Reaction("503")],
+        batch_max_events=2,
+        local_tries=1,
+        linger_s=60.0,
+        breaker=BreakerPolicy(failures=1, open_s=1.0, max_open_s=1.0),
+    )
+    rounds: list[float] = []
+    find_wait_s = scene.engine._find_wait_s
+
+    def count(now_s: float) -> float | None:
+        rounds.append(now_s)
+        return find_wait_s(now_s)
+
+    scene.engine._find_wait_s = count  # type: ignore[method-assign]
+    scene.run()
+    assert scene.topics.is_done
+    assert len(rounds) < 100
+
+
 def test_order_by_key_waits_in_hand() -> None:
     """A message that fails holds the later ones of its key, and those of other keys go on."""
     topics = SimulatedTopics()
@@ -365,7 +388,7 @@ class BrokenSource:
 class BrokenSink:
     """Sink that fails for good."""
 
-    async def settle(self, settlements: Sequence[Settlement]) -> None:
+    async def settle(self, settlements: Sequence[Settlement]) -> Sequence[Settlement]:
         """Fail."""
         raise LookupError(f"{len(settlements)} cannot be kept")
 
@@ -469,6 +492,36 @@ def test_a_partition_that_comes_back_does_not_wait_for_what_went() -> None:
         runner.run(drop())
     assert scene.receiver.requests == [("m0",)] * 2
     assert scene.endings() == [Ending.DELIVERED]
+
+
+class LeavingSink(SimulatedSink):
+    """Sink of which the first call settles nothing, as the partition goes while it writes, and comes back at once."""
+
+    engine: DeliveryEngine
+    has_left = False
+
+    async def settle(self, settlements: Sequence[Settlement]) -> Sequence[Settlement]:
+        """Settle nothing, or all."""
+        if self.has_left:
+            return await super().settle(settlements)
+        self.has_left = True
+        self.engine.drop_partitions({("orders", 0)})
+        self._source.tracker.revoke_partition("orders", 0)
+        await asyncio.sleep(1.0)
+        return []
+
+
+@pytest.mark.parametrize("order", list(Order))
+def test_a_settlement_that_was_not_durable_ends_no_message_that_was_read_again(order: Order) -> None:
+    """A partition that comes back while the sink still writes for the time before: all of it is settled then."""
+    scene = Scene(simulated_delivery.build_topics(10, 1, keys=2), order=order)
+    sink = LeavingSink(scene.topics, scene.source)
+    sink.engine = scene.engine
+    scene.engine._settlements._sink = sink
+    scene.run(seconds=50.0)
+    assert scene.topics.is_done
+    assert set(scene.endings()) == {Ending.DELIVERED}
+    assert scene.engine.in_hand_count == 0
 
 
 def test_nothing_to_wait_for_is_an_error_of_the_test() -> None:

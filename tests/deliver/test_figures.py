@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hopwatch.deliver.answers import AttemptResult
 from hopwatch.deliver.circuit_breaker import BreakerState
 from hopwatch.deliver.figures import DeliveryFigures
+from hopwatch.deliver.message import DeliveryMessage
 from hopwatch.probes.metrics import catalog
 from hopwatch.probes.metrics.exposition import MetricsCollector
 
@@ -51,6 +54,14 @@ def test_breaker_pause_and_backlog_are_as_they_were_recorded_last() -> None:
     assert found["hopwatch_delivery_paused", "billing"] == 1
     assert found["hopwatch_delivery_retry_backlog_messages", "billing"] == 7
     assert found["hopwatch_delivery_retry_age_seconds", "billing"] == 12.5
+
+
+def test_messages_that_wait_in_hand_are_handed_on() -> None:
+    """To whoever stamps them, if there is one."""
+    told: list[tuple[Sequence[DeliveryMessage], int]] = []
+    DeliveryFigures("billing", lambda messages, until_us: told.append((messages, until_us))).record_wait([], 5)
+    DeliveryFigures("billing").record_wait([], 6)
+    assert told == [([], 5)]
 
 
 def test_the_catalog_knows_all_results_and_states() -> None:

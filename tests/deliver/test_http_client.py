@@ -68,6 +68,37 @@ def test_a_connection_is_kept() -> None:
     assert len(connections) == 1
 
 
+@pytest.mark.parametrize("status", [200, 408], ids=["an answer too many", "a proxy that closes an idle connection"])
+def test_what_came_before_a_request_is_no_answer_to_it(status: int) -> None:
+    """A connection on which something came while it was idle is closed, and the request goes over another one."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(writer)
+        await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(2)
+        writer.write(b"HTTP/1.1 201 First\r\nContent-Length: 0\r\n\r\n")
+        await idle.wait()
+        writer.write(b"HTTP/1.1 %d Unasked\r\nContent-Length: 0\r\n\r\n" % status)
+        await writer.drain()
+        said.set()
+
+    async def run() -> list[Answer | NoAnswer]:
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            async with HttpReceiver(f"http://127.0.0.1:{port}/", TIMEOUT_S, 4) as receiver:
+                first = await receiver.post(b"{}", {})
+                idle.set()
+                await said.wait()
+                await asyncio.sleep(0.05)  # for the bytes to arrive: nothing tells of it
+                idle.clear()
+                return [first, await receiver.post(b"{}", {})]
+
+    idle, said = asyncio.Event(), asyncio.Event()
+    connections: list[asyncio.StreamWriter] = []
+    assert asyncio.run(run()) == [Answer(201), Answer(201)]
+    assert len(connections) == 2
+
+
 @pytest.mark.parametrize(
     "behaviour", [http_receiver.hangs, http_receiver.trickles], ids=["says nothing", "says a byte now and then"]
 )

@@ -25,14 +25,35 @@ TOPICS = build_topics("orders", "billing", (30_000_000, 300_000_000))
 PARSER = RecordParser(TOPICS)
 
 
+class BadlyNamed:
+    """Record of which the client cannot read the headers, and returns null pointers the second time."""
+
+    def __init__(self) -> None:
+        """Begin unread."""
+        self._record, self._is_read = record(), False
+
+    def __getattr__(self, name: str) -> object:
+        """Return what the record has otherwise."""
+        return getattr(self._record, name)
+
+    def headers(self) -> object:
+        """Fail, once."""
+        assert not self._is_read, "the second time is a segmentation fault"
+        self._is_read = True
+        return b"\xff".decode()
+
+
 def record(
-    value: bytes | None = b"{}", headers: list[tuple[str, str | bytes]] | None = None, topic: str = "orders"
+    value: bytes | None = b"{}",
+    headers: list[tuple[str, str | bytes]] | None = None,
+    topic: str = "orders",
+    at_ms: int = 5_000,
 ) -> Message:
     """Return a record of a topic, at a place and a time."""
     build = cast("Any", Message)
     return cast(
         "Message",
-        build(topic=topic, partition=1, offset=7, key=b"k", value=value, headers=headers or [], timestamp=(1, 5_000)),
+        build(topic=topic, partition=1, offset=7, key=b"k", value=value, headers=headers or [], timestamp=(1, at_ms)),
     )
 
 
@@ -64,6 +85,8 @@ def test_id_and_event_time_are_read_from_json_values() -> None:
         (PARSER, record(None), "the record has no value, and there is nothing to send"),
         (PARSER, record(headers=[("hopwatch-time", b"soon")]), "the header hopwatch-time: "),
         (PARSER, record(headers=[("hopwatch-id", b"\xff")]), "the header hopwatch-id: "),
+        (PARSER, record(at_ms=2**62), "the record's own time: an event time lies between 1970 and 2255, got "),
+        (PARSER, cast("Message", BadlyNamed()), "the name of a header is no UTF-8"),
         (RecordParser(TOPICS, "id"), record(b"{"), "the value is not JSON, where id or event time are to be"),
         (RecordParser(TOPICS, "id"), record(b"{}"), "the value at id: "),
         (RecordParser(TOPICS, "", "at"), record(b"{}"), "the value at at: "),
@@ -94,6 +117,37 @@ def test_a_deferred_message_comes_back_with_its_tries() -> None:
     assert again.stamp_id == held.stamp_id
     assert dict(again.message.headers)["team"] == b"blue"
     assert "hopwatch-tries" not in dict(again.message.headers)
+
+
+@pytest.mark.parametrize("name", ["hopwatch-id", "hopwatch-time"])
+def test_a_header_without_a_value_is_none(name: str) -> None:
+    """Its message keeps id and event time on its way through a retry topic all the same, where both change."""
+    held = PARSER.parse(record(headers=[(name, b"12"), (name, cast("bytes", None))]), NOW_US)
+    assert (held.message.message_id, held.message.event_us) == ("orders/1/7", 5_000_000)
+    out = build_retry_record(Settlement(held.message, Ending.DEFERRED, NOW_US, 500, "down"), held, TOPICS)
+    again = PARSER.parse(record(out.value, out.headers, out.topic, 9_000), NOW_US)
+    assert again.message[1:3] == held.message[1:3]
+    assert again.stamp_id == held.stamp_id
+
+
+@pytest.mark.parametrize(
+    ("until_us", "first_sent_us", "waits_until_us", "expires_from_us"),
+    [
+        (NOW_US + 30_000_000, NOW_US - 5, NOW_US + 30_000_000, NOW_US - 5),
+        (NOW_US + 90_000_000, NOW_US, NOW_US + 90_000_000, NOW_US),
+        (NOW_US + 90_000_001, NOW_US + 1, 0, NOW_US),
+        (10**18 - 1, 10**18 - 1, 0, NOW_US),
+    ],
+)
+def test_a_time_that_cannot_be_holds_up_nothing(
+    until_us: int, first_sent_us: int, waits_until_us: int, expires_from_us: int
+) -> None:
+    """A message waits as long as its topic says, a minute longer where clocks differ; another one is tried at once."""
+    headers: list[tuple[str, str | bytes]] = [
+        ("hopwatch-not-before", str(until_us)), ("hopwatch-first-sent", str(first_sent_us)), ("hopwatch-tries", "3"),
+    ]  # fmt: skip
+    held = PARSER.parse(record(headers=headers, topic=TOPICS.tiers[0].topic), NOW_US)
+    assert (held.until_us, held.message.first_sent_us, held.message.tries) == (waits_until_us, expires_from_us, 3)
 
 
 def test_a_rejected_message_has_reason_answer_and_delivery() -> None:

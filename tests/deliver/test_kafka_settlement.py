@@ -12,18 +12,22 @@ from confluent_kafka import TopicPartition
 
 from hopwatch.deliver import kafka_settlement as room
 from hopwatch.deliver.assignment import Assignment, SettledRecord
-from hopwatch.deliver.kafka_records import HeldRecord
+from hopwatch.deliver.kafka_records import CUT_BYTES, HeldRecord
 from hopwatch.deliver.kafka_settlement import KafkaSettlementSink
 from hopwatch.deliver.message import DeliveryMessage, SourcePosition
+from hopwatch.deliver.offset_metadata import encode_settled
+from hopwatch.deliver.replay import find_refusal
 from hopwatch.deliver.retry_topics import build_topics
 from hopwatch.deliver.settlement import Ending, Settlement
+from hopwatch.gate.records import RejectedRecord, decode_rejected
 from hopwatch.gate.retry import KafkaRetry, StoppedError
 from hopwatch.gate.start_offsets import StartOffset
-from hopwatch.gate.transactions import OutputRecord
+from hopwatch.gate.transactions import OutputRecord, RecordTooLargeError
 from hopwatch.probes.metrics.account import DELIVERY_OUTCOMES, Account, EventOutcome
 from hopwatch.probes.taps.context import RunContext
 
 KEY = ("t", 0)
+BEGINNING = StartOffset(0)
 Outcome = Callable[[Sequence[TopicPartition]], bool]
 
 
@@ -78,15 +82,18 @@ def fail(_: Sequence[TopicPartition]) -> bool:
 class Place:
     """A sink with one partition, of which some records are in hand."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(
+        self, cluster: Cluster, start: StartOffset = BEGINNING, count: int = 3, values: Sequence[bytes] = ()
+    ) -> None:
         """Put the parts together."""
         self.cluster, self.assignment, self.account = cluster, Assignment(), Account(DELIVERY_OUTCOMES)
         self.around = RunContext(lambda _: None)
-        self.assignment.add_partition(KEY, StartOffset(0))
-        held = [HeldRecord(DeliveryMessage(SourcePosition("t", 0, at), str(at), 1, None, b"x"), b"0" * 16, [])
-                for at in range(3)]  # fmt: skip
-        for one in held:
-            self.assignment.take_record(one)
+        self.assignment.add_partition(KEY, start)
+        places = [SourcePosition("t", 0, at) for at in range(count)]
+        values = values or [b"x"] * count
+        held = [HeldRecord(DeliveryMessage(one, str(one.offset), 1, None, value), b"0" * 16, [])
+                for one, value in zip(places, values, strict=True)]  # fmt: skip
+        held = [one for one in held if self.assignment.take_record(one)]
         self.account.receive(len(held))
         self.messages = [one.message for one in held]
         part = cast("Any", cluster)
@@ -130,6 +137,61 @@ def test_a_transaction_that_failed_is_written_again() -> None:
     place.settle(Ending.REJECTED)
     assert [len(records) for records in cluster.written] == [1, 1, 1]
     assert cluster.stamped == [Ending.REJECTED]
+
+
+def test_a_transaction_that_would_change_no_offset_is_written_again() -> None:
+    """The last owner's metadata has room for no more, and that it stands there says nothing about this transaction."""
+    count, cluster = 40_000, Cluster()
+    metadata = encode_settled(0, [range(at, at + 1) for at in range(1, count, 2)])
+    cluster.offsets[0] = TopicPartition("t", 0, 0, metadata)
+    place = Place(cluster, StartOffset(0, 0, metadata), count)
+    cluster._outcomes = [fail, cluster.commit]
+    place.messages = place.messages[-1:]
+    place.settle(Ending.REJECTED)
+    assert cluster.offsets[0].metadata == metadata
+    assert [len(records) for records in cluster.written] == [1, 1]
+    assert cluster.stamped == [Ending.REJECTED]
+
+
+def refuse(cluster: Cluster, largest: int) -> Outcome:
+    """Refuse all records, as the largest of them is too large, and the others are in a batch with it."""
+
+    def outcome(_: Sequence[TopicPartition]) -> bool:
+        assert len(cluster.written[-1][largest].value) == max(len(one.value) for one in cluster.written[-1])
+        raise RecordTooLargeError("the topic t.billing.retry.1s cannot be written", cluster.written[-1])
+
+    return outcome
+
+
+def test_a_message_that_is_too_large_to_wait_is_rejected_and_cut_short() -> None:
+    """The others are written as they are, and nothing is blocked behind it."""
+    cluster = Cluster()
+    cluster._outcomes = [refuse(cluster, 1), refuse(cluster, 1), cluster.commit]
+    place = Place(cluster, values=[b"1", b"2" * 100_000, b"3"])
+    place.settle(*[Ending.DEFERRED] * 3)
+    assert [[one.topic for one in records] for records in cluster.written] == [
+        ["t.billing.retry.1s"] * 3,
+        *[["t.billing.retry.1s", "t.rejected", "t.billing.retry.1s"]] * 2,
+    ]
+    rejected = decode_rejected(cluster.written[-1][1].value)
+    assert isinstance(rejected, RejectedRecord)
+    assert [one.detail for one in rejected.reasons] == [
+        "x: too large to wait in t.billing.retry.1s",
+        "of 100,000 bytes the first 16,384 are kept",
+    ]
+    assert rejected.data == b"2" * CUT_BYTES
+    assert cluster.stamped == [Ending.DEFERRED, Ending.REJECTED, Ending.DEFERRED]
+    assert cluster.offsets[0].offset == 3
+    assert "longer than the 16,384 bytes that are kept" in find_refusal(rejected)
+    assert find_refusal(rejected, has_data=True) == ""
+
+
+def test_a_topic_that_takes_no_record_at_all_ends_it() -> None:
+    """With what the writer says of it."""
+    cluster = Cluster()
+    cluster._outcomes = [refuse(cluster, 0)] * 2
+    with pytest.raises(RecordTooLargeError, match="cannot be written"):
+        Place(cluster).settle(Ending.REJECTED)
 
 
 def test_settlements_of_a_partition_that_went_are_not_written() -> None:

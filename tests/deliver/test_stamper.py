@@ -11,7 +11,7 @@ from hopwatch.deliver.kafka_records import HeldRecord
 from hopwatch.deliver.message import DeliveryMessage, SourcePosition
 from hopwatch.deliver.offset_tracker import PartitionOffsets
 from hopwatch.deliver.settlement import Ending, Settlement
-from hopwatch.deliver.stamper import RETRIER_DELAY_S, DeliveryStamper
+from hopwatch.deliver.stamper import IN_HAND, RETRIER_DELAY_S, DeliveryStamper
 from hopwatch.probes.contract.batch import Batch, Outcome
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation, id_bytes, observations
@@ -51,6 +51,19 @@ def test_a_rejected_message_arrives_once() -> None:
         (Outcome.PASSED, False, None),
         (Outcome.REJECTED, True, "HTTP 404"),
     ]
+
+
+def test_a_message_that_waits_in_hand_is_deferred_until_then() -> None:
+    """And until that try has ended."""
+    sink, clock = MemorySink(), ManualClock()
+    stamper = DeliveryStamper(Probe("orders", "deliver", sink, clock=clock, strict=True), 20.0)
+    stamper.stamp_waiting([HeldRecord(MESSAGE, id_bytes("order-7"), [])], UNTIL_US)
+    stamper.close(bye=True)
+    (found,) = observations(sink)
+    assert (found.outcome, found.reason) == (Outcome.DEFERRED, IN_HAND)
+    batches = [decode(record) for record in sink.records]
+    untils = [int(one) for batch in batches for one in np.frombuffer(batch.until_us, "<i8") if one > 0]
+    assert untils == [UNTIL_US + round((20.0 + RETRIER_DELAY_S) * 1e6)]
 
 
 @pytest.mark.parametrize("is_polled", [True, False])

@@ -21,13 +21,15 @@ from prometheus_client.parser import text_string_to_metric_families
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from hopwatch.cli.main import main
+from hopwatch.gate.records import RejectedRecord, decode_rejected
 from hopwatch.probes.contract.batch import BatchKind, Outcome
 from hopwatch.probes.contract.ids import id_bytes
 from servers.kafka import Kafka
 from servers.process import PATIENCE_S, answers, free_ports, until
 from tests.real.deliveries import PARTITIONS, RUN, DeliveryPlace
 from tests.real.receivers import Answer, HttpSink
-from tests.support.http_receiver import certificate
+from tests.support.http_receiver import answers as answers_with
+from tests.support.http_receiver import certificate, receiving
 from tests.support.probe_host import ROOT, rows, spooled
 
 Build = Callable[..., tuple[DeliveryPlace, HttpSink]]
@@ -145,6 +147,37 @@ def test_poison_is_set_aside(build: Build) -> None:
     assert told["untimed"].startswith("the header hopwatch-time: ")
     assert told["text"].startswith("the value is no JSON")
     assert set(receiver.acknowledged) == {"empty", "last"}
+
+
+def test_what_is_too_large_for_a_topic_blocks_nothing(
+    build: Build, kafka: Kafka, request: pytest.FixtureRequest
+) -> None:
+    """Messages are rejected where they cannot wait, and cut short where even that is too large; the others wait."""
+    topic = str(request.node.name)
+    for narrow in (f"{topic}.billing.retry.1s", f"{topic}.rejected"):
+        kafka.create_topic(narrow, PARTITIONS, {"max.message.bytes": "50000"})
+    is_better, noise = threading.Event(), random.Random(1)
+    place, receiver = build(lambda ids, _: 200 if ids == ["last"] or is_better.is_set() else 503, "batch = 1")
+    place.send(["large"], b'"%b"' % base64.b64encode(noise.randbytes(300_000)), partition=0)
+    place.send(["small"], partition=0)
+    headers: list[tuple[str, str | bytes]] = [("hopwatch-id", "gone"), ("noise", noise.randbytes(900_000))]
+    place.producer.produce(place.topic, None, headers=headers, key=noise.randbytes(60_000), partition=0)
+    place.send(["last"], partition=0)
+    with place.running() as process:
+        until(lambda: len(place.read(f"{topic}.rejected")) == 2, f"what is too large is rejected: {place.said()}")
+        until(lambda: len(place.read(f"{topic}.billing.retry.1s")) == 1, "the small one waits")
+        until(lambda: "last" in receiver.acknowledged, "the last one is delivered")
+        until(lambda: place.listed()["lag"] == 0, "all is settled")
+        assert place.stop(process) == {"polled": 4, "delivered": 1, "rejected": 2, "deferred": 1}
+    is_better.set()
+    with place.running("retrier") as retrier:
+        until(lambda: set(receiver.acknowledged) == {"small", "last"}, "the small one is delivered")
+        place.stop(retrier)
+    records = [decode_rejected(one.value() or b"") for one in place.read(f"{topic}.rejected")]
+    found = {one.producer: one for one in records if isinstance(one, RejectedRecord)}
+    large, gone = found[f"{topic}/0/0"], found[f"{topic}/0/2"]
+    assert large.reasons[0].detail == f"HTTP 503 Service Unavailable: too large to wait in {topic}.billing.retry.1s"
+    assert (len(large.data), large.owns_id, gone.owns_id) == (16_384, True, False)
 
 
 def test_killed_under_load_nothing_is_lost(build: Build, times: Callable[[int, int], int]) -> None:
@@ -314,6 +347,22 @@ def test_order_by_key_holds_over_a_rebalance(build: Build) -> None:
     for key in range(keys):
         assert [one for one in arrived if one.startswith(f"{key}-")] == [f"{key}-{number}" for number in range(each)]
     assert place.rejected() == {}
+
+
+def test_what_waits_in_hand_is_stamped_as_deferred(
+    kafka: Kafka, request: pytest.FixtureRequest, tmp_path: Folder
+) -> None:
+    """In order by key a message waits as long as the receiver asks, with those of its key, and none is a loss."""
+    with receiving(answers_with(503, Retry_After="60")) as receiver:
+        place = DeliveryPlace(kafka, str(request.node.name), tmp_path, receiver.url(), 'order = "key"')
+        place.create_topics()
+        place.send(["first", "second"], key=b"k")
+        with place.running() as process:
+            until(lambda: bool(receiver.requests), f"the first one is sent: {place.said()}")
+            place.stop(process)
+    stamped = [row for batches in spooled(place.spool).values() for row in rows(batches)]
+    deferred = {row.message_id for row in stamped if row.outcome == Outcome.DEFERRED}
+    assert deferred == {id_bytes("first"), id_bytes("second")}
 
 
 def test_a_receiver_verifies_requests_by_standard_webhooks(build: Build) -> None:

@@ -117,7 +117,7 @@ class SimulatedSink:
         self._topics, self._source, self._failures = topics, source, list(failures)
         self.duration_s = 0.01
 
-    async def settle(self, settlements: Sequence[Settlement]) -> None:
+    async def settle(self, settlements: Sequence[Settlement]) -> Sequence[Settlement]:
         """Settle all, or none."""
         await asyncio.sleep(self.duration_s)
         if self._failures and self._failures.pop(0):
@@ -133,6 +133,7 @@ class SimulatedSink:
             else:
                 self._topics.ended[one.message.message_id].append(one)
         self._topics.commit(self._source.tracker)
+        return settlements
 
 
 class Reaction(NamedTuple):

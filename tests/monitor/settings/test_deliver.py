@@ -92,6 +92,19 @@ WRONG: Final = {
         DELIVERY.replace("https://billing.example", "ftp://billing.example"),
         'deliver.billing.url: this is a URL such as "https://host.example/path", without user, password or blanks',
     ),
+    "batch bytes": (
+        more("batch_bytes = 1073741825"),
+        "deliver.billing.batch_bytes: batch_bytes is at most 1,073,741,824, got 1,073,741,825",
+    ),
+    "max age": (more('max_age = "366d"'), "deliver.billing.max_age: max_age is at most 365d"),
+    "long header": (
+        more(f'headers = {{ X-A = "{"a" * 8_001}" }}'),
+        "deliver.billing.headers: the header X-A has at most 8,000 characters",
+    ),
+    "header of the signature": (
+        more('headers = { Webhook-Id = "a" }'),
+        "deliver.billing.headers: the header Webhook-Id is one of the signature, which secret makes",
+    ),
     "batch": (more("batch = 1001"), "deliver.billing.batch: batch is at most 1,000, got 1,001"),
     "parallel": (more("parallel = 2000"), "parallel is at most 1,024, got 2,000"),
     "tries": (more("tries = 101"), "tries is at most 100, got 101"),
@@ -149,6 +162,10 @@ WRONG: Final = {
     "one group twice": (
         more('group = "g"') + DELIVERY.removeprefix(STREAM).replace("billing]", "other]") + 'group = "g"\n',
         "[deliver.billing] reads the same topic as the same group, and they would share its messages: name another",
+    ),
+    "one node twice": (
+        DELIVERY + DELIVERY.removeprefix(STREAM).replace("billing]", "other]"),
+        "[deliver.billing] delivers the same topic at the same node, and would hide what this one loses: name another",
     ),
     "name": (
         DELIVERY.replace("[deliver.billing]", '[deliver."a b"]'),

@@ -1,0 +1,155 @@
+"""Tests of the source over a consumer that hands out what a test says; real brokers are in tests/real."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import Message, TopicPartition
+
+from hopwatch.deliver import kafka_source
+from hopwatch.deliver.assignment import Assignment
+from hopwatch.deliver.kafka_records import RecordParser
+from hopwatch.deliver.kafka_source import DeliverySource
+from hopwatch.deliver.message import DeliveryMessage
+from hopwatch.deliver.retry_topics import build_topics
+from hopwatch.gate.retry import KafkaRetry
+from hopwatch.probes.metrics.account import DELIVERY_OUTCOMES, Account
+from hopwatch.probes.taps.context import RunContext
+
+TOPICS = build_topics("orders", "billing", (30_000_000,))
+ONE = TopicPartition("orders", 0)
+Polled = Sequence[Message] | Callable[[], Sequence[Message]]
+
+
+def records(*offsets: int) -> list[Message]:
+    """Return records at some offsets."""
+    build = cast("Any", Message)
+    return [build(topic="orders", partition=0, offset=at, value=b"{}", timestamp=(1, 5)) for at in offsets]
+
+
+class Broker:
+    """Topic and consumer in one: each poll returns the next of what a test has put there."""
+
+    def __init__(self, committed: int = 0) -> None:
+        """Begin with nothing, and a group that has committed so far."""
+        self.consumer, self.committed_offset = self, committed
+        self.polls: list[Polled] = []
+        self.callbacks: list[Callable[[Any, list[TopicPartition]], None]] = []
+
+    def poll(self, *_: object) -> list[Message]:
+        """Return the next records, of which a function may call the callbacks."""
+        found = self.polls.pop(0) if self.polls else ()
+        return list(found() if callable(found) else found)
+
+    def subscribe(self, _: object, *callbacks: Callable[[Any, list[TopicPartition]], None]) -> None:
+        """Keep the callbacks."""
+        self.callbacks = list(callbacks)
+
+    def assign(self) -> list[Message]:
+        """Assign the partition."""
+        self.callbacks[0](self, [ONE])
+        return []
+
+    def revoke(self) -> list[Message]:
+        """Take it away."""
+        self.callbacks[1](self, [ONE])
+        return []
+
+    def list_topics(self, *_: object) -> Any:  # noqa: ANN401 - of the client
+        """Return one partition."""
+        part = type("Found", (), {"partitions": {0: None}, "error": None})
+        return type("Answer", (), {"topics": {"orders": part}, "cluster_id": ""})
+
+    def committed(self, asked: Sequence[TopicPartition], _: float) -> list[TopicPartition]:
+        """Return what is committed."""
+        return [TopicPartition(one.topic, one.partition, self.committed_offset) for one in asked]
+
+    def get_watermark_offsets(self, *_: object) -> tuple[int, int]:
+        """Return the beginning and the end."""
+        return 0, 1_000
+
+    def ignore(self, *_: object) -> None:
+        """Take whatever a consumer is told."""
+
+    pause = resume = seek = incremental_assign = stamp_polled = ignore
+
+
+def build_source(broker: Broker) -> DeliverySource:
+    """Return a source over the broker that has joined its group."""
+    around, part = RunContext(lambda _: None), cast("Any", broker)
+    source = DeliverySource(
+        part, ["orders"], RecordParser(TOPICS), assignment=Assignment(), stamper=part,
+        account=Account(DELIVERY_OUTCOMES), retry=KafkaRetry(around), around=around, from_start=False,
+    )  # fmt: skip
+    source.open()
+    return source
+
+
+def poll(source: DeliverySource, times: int = 1) -> list[int]:
+    """Poll some times, and return the offsets that came."""
+
+    async def run() -> list[DeliveryMessage]:
+        return [one for _ in range(times) for one in await source.poll(100)]
+
+    return [one.position.offset for one in asyncio.run(run())]
+
+
+def pause(source: DeliverySource) -> None:
+    """Let records come while the delivery is paused."""
+    source.is_paused = True
+    assert poll(source) == []
+    source.is_paused = False
+
+
+def stay_in_group(source: DeliverySource) -> None:
+    """Let records come while nobody asks for any."""
+    source._poll_group()
+
+
+@pytest.mark.parametrize("wait", [pause, stay_in_group])
+def test_what_was_left_of_a_partition_that_came_back_is_not_skipped_to(
+    wait: Callable[[DeliverySource], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Messages that were in hand before it, and are not settled, come again first; otherwise they would never come."""
+    monkeypatch.setattr(kafka_source, "IDLE_S", 0.0)
+    broker = Broker()
+    source = build_source(broker)
+    broker.polls = [broker.assign, records(0, 1)]
+    assert poll(source, 2) == [0, 1]
+    broker.polls = [records(2)]
+    wait(source)
+    for happens in (broker.revoke, broker.assign):
+        broker.polls = [happens]
+        wait(source)
+    broker.polls = [records(0, 1, 2)]
+    assert poll(source, 2) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("wait", [pause, stay_in_group])
+def test_what_was_polled_before_a_partition_went_is_not_left(
+    wait: Callable[[DeliverySource], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One call of the client may return records, and say that their partition went."""
+    monkeypatch.setattr(kafka_source, "IDLE_S", 0.0)
+    broker = Broker()
+    source = build_source(broker)
+    broker.polls = [broker.assign, records(0, 1)]
+    assert poll(source, 2) == [0, 1]
+    broker.polls = [lambda: [*records(2), *broker.revoke()]]
+    wait(source)
+    broker.polls = [broker.assign, records(0, 1, 2)]
+    assert poll(source, 2) == [0, 1, 2]
+
+
+def test_what_is_left_comes_when_it_is_asked_for() -> None:
+    """A pause loses nothing."""
+    broker = Broker()
+    source = build_source(broker)
+    broker.polls = [broker.assign, records(0)]
+    assert poll(source) == []
+    pause(source)
+    broker.polls = [records(1)]
+    assert poll(source) == [0, 1]
