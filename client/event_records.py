@@ -87,6 +87,6 @@ def _read_time_us(event_time: datetime | int) -> int:
         if event_time.tzinfo is None:
             raise ValueError(f"an event time has a time zone, got {event_time.isoformat()} without one")
         return round(event_time.timestamp() * 1e6)
-    if not 0 <= event_time <= _MAX_TIME_US:
+    if not isinstance(event_time, int) or not 0 <= event_time <= _MAX_TIME_US:
         raise ValueError(f"an event time is a datetime, or whole µs since 1970, got {event_time!r:.80}")
     return event_time
