@@ -126,7 +126,9 @@ def build_plan(chosen: Settings, flags: RatingFlags) -> RatingPlan:
     except ValueError as error:
         raise ConfigurationError(f"--start, --max-rate and --tolerance: {error}") from None
     if flags.max_rate > MAX_RATE_PER_S:
-        raise ConfigurationError(f"--max-rate is at most {MAX_RATE_PER_S:,.0f} messages a second, got {flags.max_rate:g}")
+        raise ConfigurationError(
+            f"--max-rate is at most {MAX_RATE_PER_S:,.0f} messages a second, got {flags.max_rate:g}"
+        )
     if wrong := [rate for rate in flags.at if not 0 < rate <= flags.max_rate]:
         raise ConfigurationError(f"--at is above 0 and at most --max-rate {flags.max_rate:g}, got {wrong[0]:g}")
     shape = LoadShape(

@@ -194,9 +194,7 @@ def _is_refused(status: int) -> bool:
 def _judge_unsettled(answer: Answer, reason: str, count: int, now_us: int) -> BatchJudgement:
     judged = MessageJudgement(Judgement.RECOVERABLE, answer.status, reason)
     asked_wait_s = parse_retry_after_s(answer.retry_after, now_us) or 0.0
-    return BatchJudgement(
-        answers.AttemptResult.FAILED, (judged,) * count, asked_wait_s=asked_wait_s, is_failure=True
-    )
+    return BatchJudgement(answers.AttemptResult.FAILED, (judged,) * count, asked_wait_s=asked_wait_s, is_failure=True)
 
 
 def _build_outcome(record: EventRecord, judged: MessageJudgement) -> SendOutcome:

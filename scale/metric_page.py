@@ -157,7 +157,9 @@ class _DeadlineStream(httpcore.NetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,  # noqa: ARG002 - the deadline counts
     ) -> httpcore.NetworkStream:
-        return _DeadlineStream(self._inner.start_tls(ssl_context, server_hostname, self._backend.left_s()), self._backend)
+        return _DeadlineStream(
+            self._inner.start_tls(ssl_context, server_hostname, self._backend.left_s()), self._backend
+        )
 
     def get_extra_info(self, info: str) -> Any:  # noqa: ANN401 - as httpcore has it
         return self._inner.get_extra_info(info)

@@ -86,7 +86,9 @@ def test_a_page_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) -> No
         begun_s = time.monotonic()
         page = MetricPage(f"http://127.0.0.1:{server.getsockname()[1]}/", SampleSelector("a", {}))
         try:
-            with pytest.raises(MetricUnavailableError, match=r"cannot be read: (it did not come within 0.3 s|timed out)"):
+            with pytest.raises(
+                MetricUnavailableError, match=r"cannot be read: (it did not come within 0.3 s|timed out)"
+            ):
                 page.read()
         finally:
             given_up.set()
