@@ -190,7 +190,7 @@ def test_nothing_is_waited_for_once_the_client_has_ended(tmp_path: Path) -> None
 
 
 def test_what_could_not_be_read_is_kept_beside_what_could_not_be_before(tmp_path: Path) -> None:
-    """The next file that is put aside takes another name, however often a process is killed in the middle of a write."""
+    """The next file that is put aside takes another name, however often a process is killed while it writes."""
     for number in range(3):
         transport = ScriptedTransport()
         transport.hold()
