@@ -113,7 +113,7 @@ faults = st.frozensets(st.sampled_from([fault for fault in Fault if fault not in
 def test_at_no_moment_is_more_surely_lost_than_is_lost(
     seed: int, thrown: frozenset[Fault], amend_for: str | None
 ) -> None:
-    """Whatever has come by then: what waits for a later try, at whatever instance, is not lost until its time is up."""
+    """A message that waits for a later try, at any instance, is not lost until its time is up, whatever has come."""
     chance = Random(seed)
     with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patched:
         patched.setattr(probe_instances, "Naming", NewNaming)

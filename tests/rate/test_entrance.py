@@ -62,7 +62,7 @@ def test_a_slow_entrance_holds_up_no_request() -> None:
 
 
 def test_a_step_ends_before_a_request_that_is_far_off() -> None:
-    """Who ends a step waits for no request that is due in an hour."""
+    """The end of a step waits for no request that is due in an hour."""
     poster = SlowPoster(0.0, [Answer(201)])
     begun_s = time.monotonic()
     _, sending = send(poster, 20, 1 / 3_600, end_s=1.2)

@@ -70,7 +70,7 @@ def test_a_page_that_is_none_is_no_metric(page: str) -> None:
 
 @given(st.text('a_{}="\\\\,# \n1.e+-Nx', max_size=40))
 def test_no_page_is_more_than_a_metric_or_none(text: str) -> None:
-    """Whatever a page and a selector are, an error of theirs is one that is expected."""
+    """An error of any page or selector is one that is expected."""
     with suppress(MetricUnavailableError):
         find_sample(f'a{{x="1"}} 2\n{text}\n', SampleSelector("a", {}))
     with suppress(ValueError):

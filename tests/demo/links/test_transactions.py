@@ -239,7 +239,7 @@ def test_brokers_that_refuse_interrupt_the_process() -> None:
 
 
 def test_a_partition_that_is_taken_away_interrupts_the_process_if_messages_are_in_hand() -> None:
-    """They come again, and would be handed on twice; a process with nothing in hand goes on."""
+    """Messages in hand come again, and would be handed on twice; a process with nothing in hand goes on."""
     broker = PaperTransactions(_messages(5))
     link = broker.link()
     broker.lose()
