@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from hopwatch.monitor.settings import Settings
 
 MIN_RATE_PER_S: Final = 1.0
+MAX_RATE_PER_S: Final = 1_000_000.0
+"""Highest rate that may be asked for: beyond what one sender can send, within what its memory holds."""
 READY_S: Final = 60.0
 """Time that the stream has until the first message arrives."""
 MAX_EVENT_BYTES: Final = 256 * 1024
@@ -123,6 +125,10 @@ def build_plan(chosen: Settings, flags: RatingFlags) -> RatingPlan:
         search = SearchPlan(flags.start, min(MIN_RATE_PER_S, flags.start), flags.max_rate, flags.tolerance)
     except ValueError as error:
         raise ConfigurationError(f"--start, --max-rate and --tolerance: {error}") from None
+    if flags.max_rate > MAX_RATE_PER_S:
+        raise ConfigurationError(
+            f"--max-rate is at most {MAX_RATE_PER_S:,.0f} messages a second, got {flags.max_rate:g}"
+        )
     if wrong := [rate for rate in flags.at if not 0 < rate <= flags.max_rate]:
         raise ConfigurationError(f"--at is above 0 and at most --max-rate {flags.max_rate:g}, got {wrong[0]:g}")
     shape = LoadShape(
@@ -370,13 +376,35 @@ def _parse_consumers(flags: RatingFlags) -> tuple[int, ...]:
 
 
 def _check_owner(plan: RatingPlan) -> None:
-    hosts = [urlsplit(plan.url).hostname or ""]
-    if plan.topic is not None:
-        hosts += [broker.rpartition(":")[0].strip("[]") for broker in plan.topic.brokers.split(",")]
-    if not plan.flags.is_owned and (strangers := find_strangers(hosts)):
+    if plan.flags.is_owned:
+        return
+    loaded = _list_hosts(plan)
+    if strangers := find_strangers(loaded):
+        host, where = strangers[0], loaded[strangers[0]]
         raise ConfigurationError(
-            f"{strangers[0]} is not this machine, and a rating loads it until it fails: give --i-own-this if it may be"
+            f"{host}{where} is not this machine, and a rating loads it until it fails: give --i-own-this if it may be"
         )
+
+
+def _list_hosts(plan: RatingPlan) -> dict[str, str]:
+    """Return the hosts that a rating loads as far as flags and configuration tell, and where each is named.
+
+    Behind a gate and a delivery of this machine others may stand.
+    """
+    chosen, stream = plan.settings, plan.flags.stream
+    loaded = {urlsplit(plan.url).hostname or "": ""}
+    topics = [(plan.topic, "")] if plan.topic is not None else []
+    entrance = chosen.gate.streams.get(stream)
+    outlets = (entrance.to, entrance.rejected_url(stream)) if entrance is not None else ()
+    topics += [(KafkaPlace.parse(url), f" of [gate.streams.{stream}]") for url in outlets if url.startswith(KAFKA)]
+    for name, delivery in chosen.deliver.items():
+        if delivery.stream == stream:
+            loaded.setdefault(urlsplit(delivery.url).hostname or "", f" of [deliver.{name}]")
+            topics.append((delivery.place, f" of [deliver.{name}]"))
+    for place, where in topics:
+        for broker in place.brokers.split(","):
+            loaded.setdefault(broker.rpartition(":")[0].strip("[]"), where)
+    return loaded
 
 
 def _parse_span_s(flag: str, text: str, parse: Callable[[object], int]) -> float:

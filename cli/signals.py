@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM handling for long-running commands."""
+"""SIGINT, SIGTERM and SIGHUP handling for long-running commands."""
 
 from __future__ import annotations
 
@@ -26,10 +26,18 @@ def set_on_signal(number: signal.Signals, stop: Event) -> None:
 
 @contextmanager
 def stop_on_signals(stop: Event) -> Iterator[None]:
-    """Set ``stop`` on SIGINT and SIGTERM, so that the command shuts down in order."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    """Set ``stop`` on SIGINT, SIGTERM and SIGHUP, so that the command shuts down in order.
+
+    A terminal that closes sends SIGHUP: processes that the command has started, in sessions of their own, would go on
+    without it. Where SIGHUP is ignored, as by ``nohup``, it stays ignored.
+    """
+    handled = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        handled.append(signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in handled}
     set_on_signal(signal.SIGINT, stop)
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    for number in handled[1:]:
+        signal.signal(number, signal.getsignal(signal.SIGINT))
     try:
         yield
     finally:

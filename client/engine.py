@@ -9,8 +9,9 @@
    bound that doubles with each failure in a row, from ``backoff_base_s`` up to ``backoff_max_s`` (full jitter, as Marc
    Brooker's "Exponential Backoff and Jitter", AWS 2015, has it); ``Retry-After`` is the least, up to
    ``retry_after_max_s``.
-4. 413 halves the batch; a single event is rejected.
-5. 2xx other than 207 is no answer of a gate: nothing is settled by it.
+4. 413 halves the batch, and so does a 4xx for all of it: one event may be the reason. A single event is rejected.
+5. 2xx other than 207, 1xx and 3xx are no answers of a gate, and 401, 403, 404, 405 and 407 are about the sender or the
+   URL, not about an event: nothing is settled by them.
 """
 
 from __future__ import annotations
@@ -25,11 +26,20 @@ from hopwatch.client.policy import ClientPolicy
 from hopwatch.client.queues import EventQueue
 from hopwatch.deliver import answers
 from hopwatch.deliver.answers import Answer, BatchJudgement, Judgement, MessageJudgement, NoAnswer
+from hopwatch.probes.http.retry_after import parse_retry_after_s
 
 RECOVERABLE_STATUSES: Final = frozenset(
     {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 )
-_SUCCESS: Final = range(200, 300)
+_CLIENT_ERRORS: Final = range(400, 500)
+_OF_THE_SENDER: Final = {
+    HTTPStatus.UNAUTHORIZED: "look at the token",
+    HTTPStatus.FORBIDDEN: "look at the token and its streams",
+    HTTPStatus.NOT_FOUND: "look at the URL and the stream",
+    HTTPStatus.METHOD_NOT_ALLOWED: "look at the URL",
+    HTTPStatus.PROXY_AUTHENTICATION_REQUIRED: "look at the proxy",
+}
+"""Statuses of a whole request that no event is the reason for, and what to look at."""
 _MAX_DOUBLINGS: Final = 32
 
 
@@ -99,9 +109,9 @@ class SendEngine:
         posted, rest = self._in_hand[: self._posted], self._in_hand[self._posted :]
         self.requests += 1
         judged = answers.judge_answer(answer, [one.id_text for one in posted], RECOVERABLE_STATUSES, now_us)
-        if isinstance(answer, Answer) and answer.status in _SUCCESS and answer.status != HTTPStatus.MULTI_STATUS:
-            judged = _judge_stranger(answer, len(posted))
-        if judged.is_split:
+        if isinstance(answer, Answer) and (reason := _find_reason_to_wait(answer.status)):
+            judged = _judge_unsettled(answer, reason, len(posted), now_us)
+        if judged.is_split or (isinstance(answer, Answer) and len(posted) > 1 and _is_refused(answer.status)):
             self._limit = max(len(posted) // 2, 1)
             return SettledBatch([], "")
         outcomes, left, failure = list[SendOutcome](), list[EventRecord](), ""
@@ -167,10 +177,24 @@ class SendEngine:
         return min(self._policy.backoff_base_s * 2.0**doublings, self._policy.backoff_max_s)
 
 
-def _judge_stranger(answer: Answer, count: int) -> BatchJudgement:
-    told = f"{answers.describe_status(answer.status)} is no answer of a gate, which is 207: look at the URL"
-    judged = MessageJudgement(Judgement.RECOVERABLE, answer.status, told)
-    return BatchJudgement(answers.AttemptResult.FAILED, (judged,) * count, is_failure=True)
+def _find_reason_to_wait(status: int) -> str:
+    """Return why an answer for the whole request settles no event; empty if it may."""
+    said = answers.describe_status(status)
+    if status in _OF_THE_SENDER:
+        return f"{said}: {_OF_THE_SENDER[HTTPStatus(status)]}"
+    is_of_a_gate = status == HTTPStatus.MULTI_STATUS or status >= HTTPStatus.BAD_REQUEST
+    return "" if is_of_a_gate else f"{said} is no answer of a gate, which is 207: look at the URL"
+
+
+def _is_refused(status: int) -> bool:
+    """Return whether all events of a request are refused by one status."""
+    return status in _CLIENT_ERRORS and status not in RECOVERABLE_STATUSES
+
+
+def _judge_unsettled(answer: Answer, reason: str, count: int, now_us: int) -> BatchJudgement:
+    judged = MessageJudgement(Judgement.RECOVERABLE, answer.status, reason)
+    asked_wait_s = parse_retry_after_s(answer.retry_after, now_us) or 0.0
+    return BatchJudgement(answers.AttemptResult.FAILED, (judged,) * count, asked_wait_s=asked_wait_s, is_failure=True)
 
 
 def _build_outcome(record: EventRecord, judged: MessageJudgement) -> SendOutcome:

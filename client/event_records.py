@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import operator
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, SupportsIndex
 from uuid import UUID
 
 from hopwatch.client.policy import MAX_EVENT_BYTES
@@ -82,11 +83,13 @@ def _encode_data(data: object) -> bytes:
     return encoded
 
 
-def _read_time_us(event_time: datetime | int) -> int:
+def _read_time_us(event_time: object) -> int:
     if isinstance(event_time, datetime):
         if event_time.tzinfo is None:
             raise ValueError(f"an event time has a time zone, got {event_time.isoformat()} without one")
         return round(event_time.timestamp() * 1e6)
-    if not 0 <= event_time <= _MAX_TIME_US:
-        raise ValueError(f"an event time is a datetime, or whole µs since 1970, got {event_time!r:.80}")
-    return event_time
+    if isinstance(event_time, SupportsIndex):
+        time_us = operator.index(event_time)
+        if 0 <= time_us <= _MAX_TIME_US:
+            return time_us
+    raise ValueError(f"an event time is a datetime, or whole µs since 1970, got {event_time!r:.80}")

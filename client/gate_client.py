@@ -87,7 +87,7 @@ class GateClient:
         self._work, self._settled = threading.Condition(self._lock), threading.Condition(self._lock)
         self._waiting: dict[str, list[Future[SendOutcome]]] = {}
         self._accepted, self._results = 0, dict.fromkeys(OutcomeResult, 0)
-        self._is_closed = self._is_stopped = False
+        self._is_closed = self._is_stopped = self._has_ended = False
         self._synced_s = self._now_s()
         self._outages, self._spool_faults = OncePerCause(), OncePerCause()
         self._process = os.getpid()
@@ -154,7 +154,8 @@ class GateClient:
             mark = self._queue.end_mark
             self._engine.request_flush(mark)
             self._work.notify()
-            return self._settled.wait_for(lambda: self._is_settled_to(mark), timeout_s)
+            self._settled.wait_for(lambda: self._is_settled_to(mark) or self._has_ended, timeout_s)
+            return self._is_settled_to(mark)
 
     def close(self, timeout_s: float = CLOSE_S) -> bool:
         """Flush within this time, and end; return whether all events are settled.
@@ -232,7 +233,12 @@ class GateClient:
         return event_records.build_record(data, event_id, event_time, self._clock.wall_ns() // 1_000)
 
     def counts(self) -> ClientCounts:
-        """Return the counts up to now."""
+        """Return the counts up to now.
+
+        Raises:
+            ClientClosedError: the client belongs to the parent of this process.
+        """
+        self._check_process()
         with self._lock:
             engine, queue, results = self._engine, self._queue, self._results
             return ClientCounts(
@@ -273,7 +279,9 @@ class GateClient:
             self._end()
         except Exception:  # noqa: BLE001 - a fault of the client ends it, and is no matter of its host
             _log.exception("the client failed: it takes no events any more")
-            self._is_closed = True
+        with self._lock:
+            self._is_closed = self._has_ended = True
+            self._settled.notify_all()
 
     def _send_batch(self, batch: Sequence[EventRecord]) -> None:
         answer = self._transport.post(event_records.encode_batch([record.item for record in batch]))

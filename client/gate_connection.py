@@ -62,7 +62,8 @@ class GateConnection:
         self._headers = {"Content-Type": "application/json", "User-Agent": f"hopwatch/{__version__}"}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
-        host, port = parts.hostname or "", parts.port
+        # Without a port http.client would take the last part of an IPv6 address for one.
+        host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
         self._connection: HTTPConnection = (
             HTTPSConnection(host, port, timeout=timeout_s, context=context or ssl.create_default_context())
             if parts.scheme == "https"

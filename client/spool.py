@@ -76,6 +76,8 @@ class _Segment:
         Raises:
             OSError: the file cannot be read.
         """
+        if not self.end:  # a kill, or a full disk, came before the first record
+            return [], 0
         start = self.position or len(MAGIC)
         head = MAGIC if self.position else b""
         data = head + os.pread(self.file, self.end - self.position, self.position)
@@ -117,8 +119,10 @@ class SpoolQueue:
         try:
             self.folder.mkdir(0o700, parents=True, exist_ok=True)
             self._lock = lock_folder(self.folder, LOCK_NAME)
-            found = sorted(path for path in self.folder.iterdir() if path.suffix == SEGMENT_SUFFIX)
-            self._segments = deque(_Segment(path, is_new=False) for path in found)
+            found = sorted(self.folder.iterdir())
+            left = [path for path in found if path.suffix == SEGMENT_SUFFIX]
+            self._segments = deque(_Segment(path, is_new=False) for path in left)
+            # What was put aside keeps its number: another file that is put aside must not take its place.
             numbers = [int(path.stem) for path in found if path.stem.isdecimal()]
         except BlockingIOError:
             told = f"another client has the spool {self.folder}: give each process a folder of its own"

@@ -86,19 +86,23 @@ class Entrance:
         sending = StepSending(np.zeros(load.due_s.size, bool), np.zeros(requests), np.full(requests, np.inf))
         under_way: set[asyncio.Task[None]] = set()
         check_s = 0.0
+
+        def is_ended(passed_s: float) -> bool:
+            note_progress(passed_s)
+            return bool(sending.fatal) or is_over(passed_s)
+
         for number in range(requests):
             start, end = int(load.starts[number]), int(load.starts[number + 1])
             due_us = load.begun_us + (load.due_s[start:end] * 1e6).astype(np.int64)
             ids = build_ids(self._run, load.first + start, due_us)
             body = build_body(ids, due_us, self._events[number % len(self._events)])
             at_s = load.begun_s + float(load.sent_s[number])
-            # A sender that is late lets answers in all the same.
-            await asyncio.sleep(max(0.0, at_s - time.monotonic()))
+            if await _wait_for_moment(at_s, load.begun_s, is_ended):
+                break
             passed_s = time.monotonic() - load.begun_s
             if passed_s >= check_s:
                 check_s = passed_s + CHECK_S
-                note_progress(passed_s)
-                if sending.fatal or is_over(passed_s):
+                if is_ended(passed_s):
                     break
             sending.lateness_s[number] = passed_s - float(load.sent_s[number])
             sending.sent_requests = number + 1
@@ -126,3 +130,14 @@ class Entrance:
                 said = answer.body.decode("utf-8", "replace")[:_MAX_TOLD_CHARS]
                 sending.fatal = f"the entrance refuses the events with {answer.status}: {said}"
         sending.refusals[why] = sending.refusals.get(why, 0) + 1
+
+
+async def _wait_for_moment(at_s: float, begun_s: float, is_ended: Callable[[float], bool]) -> bool:
+    """Wait for the moment of a request, however far off; return whether the step has ended meanwhile."""
+    while (left_s := at_s - time.monotonic()) > CHECK_S:
+        await asyncio.sleep(CHECK_S)
+        if is_ended(time.monotonic() - begun_s):
+            return True
+    # A sender that is late lets answers in all the same.
+    await asyncio.sleep(max(0.0, left_s))
+    return False

@@ -178,9 +178,12 @@ class RatingRun:
 
     async def _run_step(self, rate_per_s: float, size: StepSize) -> StepResult | None:
         """Run and judge a step; None if there is no time for it, or it was stopped."""
+        left_s, expected_s = self._parts.deadline_s - time.monotonic(), (size.warm_up + size.measured - 1) / rate_per_s
+        # Before it is planned: a step of days has more messages than the memory holds.
+        if self._parts.stop.is_set() or expected_s > left_s:
+            return None
         load = self._plan_load(rate_per_s, size)
-        length_s = float(load.sent_s[-1])
-        if self._parts.stop.is_set() or time.monotonic() + length_s > self._parts.deadline_s:
+        if float(load.sent_s[-1]) > left_s:
             return None
         place = self._parts.points.begin_step(load.first, load.begun_us, size.warm_up, size.measured)
         self._parts.meter.begin()

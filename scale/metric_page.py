@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+import ssl
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 import httpcore
 from prometheus_client.parser import text_string_to_metric_families
@@ -12,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from hopwatch.scale.metric import MetricUnavailableError
 
 TIMEOUT_S: Final = 5.0
+"""Time for all of a page, however slowly it comes."""
 MAX_PAGE_BYTES: Final = 16 * 1024 * 1024
 OK: Final = 200
 
@@ -41,7 +44,8 @@ class MetricPage:
         if parsed.scheme not in {b"http", b"https"} or not parsed.host:
             raise ValueError(f"a page of metrics is http://HOST:PORT/metrics, got {url!r:.200}")
         self._url, self._selector = url, selector
-        self._pool = httpcore.ConnectionPool() if pool is None else pool
+        self._backend = _DeadlineBackend()
+        self._pool = httpcore.ConnectionPool(network_backend=self._backend) if pool is None else pool
 
     def read(self) -> float:
         """Return the value of the sample.
@@ -53,6 +57,7 @@ class MetricPage:
 
     def _load(self) -> str:
         timeouts = dict.fromkeys(("connect", "read", "write", "pool"), TIMEOUT_S)
+        self._backend.deadline_s = time.monotonic() + TIMEOUT_S
         try:
             with self._pool.stream("GET", self._url, extensions={"timeout": timeouts}) as answer:
                 if answer.status != OK:
@@ -62,7 +67,7 @@ class MetricPage:
                     body += part
                     if len(body) > MAX_PAGE_BYTES:
                         raise MetricUnavailableError(f"{self._url} has more than {MAX_PAGE_BYTES:,} bytes")
-        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
+        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, UnicodeError) as error:
             why = str(error) or type(error).__name__
             raise MetricUnavailableError(f"{self._url} cannot be read: {why}") from None
         return body.decode("utf-8", "replace")
@@ -77,7 +82,7 @@ def parse_selector(text: str) -> SampleSelector:
     try:
         # A sample without its value.
         (sample,) = (one for family in text_string_to_metric_families(f"{text} 0\n") for one in family.samples)
-    except ValueError:
+    except (ValueError, LookupError):  # the parser itself falls over some texts
         raise ValueError(f'a metric is NAME or NAME{{label="value",...}}, got {text!r:.200}') from None
     return SampleSelector(sample.name, sample.labels)
 
@@ -95,7 +100,7 @@ def find_sample(page: str, selector: SampleSelector) -> float:
             for sample in family.samples
             if sample.name == selector.name and selector.labels.items() <= sample.labels.items()
         ]
-    except ValueError as error:
+    except (ValueError, LookupError) as error:  # the parser itself falls over some texts
         raise MetricUnavailableError(f"the page of metrics cannot be parsed: {error}") from None
     if not found:
         raise MetricUnavailableError(f"the page of metrics has no sample {selector}")
@@ -104,3 +109,57 @@ def find_sample(page: str, selector: SampleSelector) -> float:
     if not math.isfinite(found[0]):
         raise MetricUnavailableError(f"{selector} is {found[0]}, which is no number")
     return found[0]
+
+
+class _DeadlineBackend(httpcore.NetworkBackend):
+    """Network whose connections end what they do at one deadline: a page may come byte by byte for ever."""
+
+    def __init__(self) -> None:
+        self._inner = httpcore.SyncBackend()
+        self.deadline_s = 0.0
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ARG002 - the deadline counts
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        stream = self._inner.connect_tcp(host, port, self.left_s(), local_address, socket_options)
+        return _DeadlineStream(stream, self)
+
+    def left_s(self) -> float:
+        left_s = self.deadline_s - time.monotonic()
+        if left_s <= 0:
+            raise httpcore.ReadTimeout(f"it did not come within {TIMEOUT_S:g} s")
+        return left_s
+
+
+class _DeadlineStream(httpcore.NetworkStream):
+    """Connection of such a network."""
+
+    def __init__(self, inner: httpcore.NetworkStream, backend: _DeadlineBackend) -> None:
+        self._inner, self._backend = inner, backend
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002 - the deadline counts
+        return self._inner.read(max_bytes, self._backend.left_s())
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002 - the deadline counts
+        self._inner.write(buffer, self._backend.left_s())
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ARG002 - the deadline counts
+    ) -> httpcore.NetworkStream:
+        return _DeadlineStream(
+            self._inner.start_tls(ssl_context, server_hostname, self._backend.left_s()), self._backend
+        )
+
+    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401 - as httpcore has it
+        return self._inner.get_extra_info(info)

@@ -68,11 +68,12 @@ class TransactionalLink:
         self._read: deque[tuple[int, int]] = deque()
         self._done_count = 0
         self._ends_reached: dict[int, int] = {}
+        self._is_taken_away = False
         try:
             producer.init_transactions(ANSWER_S)
         except KafkaException as error:
             raise _interrupted("no transaction can begin", error) from None
-        consumer.subscribe([ends.inlet_topic], on_revoke=self._forget_ends, on_lost=self._forget_ends)
+        consumer.subscribe([ends.inlet_topic], on_revoke=self._note_revoked, on_lost=self._note_revoked)
 
     @classmethod
     def open(cls, ends: TransactionalEnds, choose_next: Callable[[FlightMessage], str]) -> Self:
@@ -113,10 +114,14 @@ class TransactionalLink:
             LinkError: a message has no marks, or is no flight.
         """
         first = self._consumer.poll(max(0.0, timeout_s))
-        if first is None:
-            return []
-        polled = (first, *self._consumer.consume(MAX_MESSAGES - 1, 0))
-        return [self._parse(message) for message in polled if self._is_record(message)]
+        # Each is in hand before the next call, which may find that the partition is gone.
+        received = [] if first is None else self._parse_all([first])
+        if first is not None:
+            received += self._parse_all(self._consumer.consume(MAX_MESSAGES - 1, 0))
+        if self._is_taken_away:
+            told = f"partitions of {self._ends.inlet_topic} were taken away with messages in hand, which are read again"
+            raise LinkInterruptedError(f"{told}; the process ends, to be started again")
+        return received
 
     def hand_on(self, message: FlightMessage, then: Callable[[], None]) -> None:
         """Take a message for the next transaction."""
@@ -198,6 +203,9 @@ class TransactionalLink:
             return False  # the client goes on by itself
         raise LinkInterruptedError(f"the topic {self._ends.inlet_topic} cannot be read: {describe_kafka_error(error)}")
 
+    def _parse_all(self, messages: list[Message]) -> list[FlightMessage]:
+        return [self._parse(message) for message in messages if self._is_record(message)]
+
     def _parse(self, message: Message) -> FlightMessage:
         self._read.append((message.partition() or 0, cast("int", message.offset())))
         try:
@@ -211,7 +219,9 @@ class TransactionalLink:
             return events.unpack_event(events.pack_event(found.message_id, found.event_us, value))
         return parse_flight_json(found.message_id, found.event_us, value)
 
-    def _forget_ends(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+    def _note_revoked(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        # What was read and is not committed comes again, here or elsewhere: whoever went on would hand it on twice.
+        self._is_taken_away = self._is_taken_away or bool(self._read)
         for one in partitions:
             self._ends_reached.pop(one.partition, None)
 

@@ -37,6 +37,8 @@ class Sets:
     loss: Bools
     unobserved: Bools
     orphan: Bools
+    unleft: Bools
+    """Seen at a node, and at one before it that it was not seen to leave: perhaps it left by another name."""
     delivered: Bools
     filtered_end_to_end: Bools
     rejected_end_to_end: Bools
@@ -83,6 +85,7 @@ def classify(pathway: Pathway, words: NDArray[np.uint64]) -> Sets:
         loss=loss,
         unobserved=expected & ~seen & after,
         orphan=seen & ~before & ~pathway.origins,
+        unleft=seen & ((seen & ~departed) @ pathway.downstream),
         delivered=left & ~lost,
         filtered_end_to_end=ended & ~rejected_end_to_end,
         rejected_end_to_end=rejected_end_to_end,

@@ -182,11 +182,11 @@ def _count_misnamed(
         strange[one.node] += one.strange
     for one in tally.relations:
         unfollowed[one.node] += max(one.unfollowed, 0)
-    orphans, gone = tally.counts @ found.orphan, unfollowed @ pathway.downstream
+    renamed, gone = tally.counts @ (found.orphan | found.unleft), unfollowed @ pathway.downstream
     before = strange @ pathway.downstream
-    here = strange + before + np.minimum(orphans, gone)
-    orphans_so_far = orphans + orphans @ pathway.downstream
-    is_confused = (before + np.minimum(orphans_so_far, gone) > 0) & (pathway.edges.sum(axis=0) > 1)
+    here = strange + before + np.minimum(renamed, gone)
+    renamed_so_far = renamed + renamed @ pathway.downstream
+    is_confused = (before + np.minimum(renamed_so_far, gone) > 0) & (pathway.edges.sum(axis=0) > 1)
     return _MisnamedMessages(here, is_confused)
 
 

@@ -64,6 +64,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("--token-file", "token"), "--token-file token holds no token: one line of printable ASCII is one"),
         (("--start", "0"), "--start, --max-rate and --tolerance: the rates are 0 < min <= start <= max, got 0, 0 and"),
         (("--tolerance", "2"), "--start, --max-rate and --tolerance: the tolerance is a ratio above 0 and at most 1"),
+        (("--max-rate", "2e9"), "--max-rate is at most 1,000,000 messages a second, got 2e+09"),
         (("--at", "-5"), "--at is above 0 and at most --max-rate 50000, got -5"),
         (("--linger", "x"), "--linger: a duration is a whole number with ms, s, m, h or d"),
         (("--patience", "0s"), "--patience: "),
@@ -107,6 +108,37 @@ def test_a_rating_needs_an_end(folder: Path, capsys: pytest.CaptureFixture[str])
     ):
         assert main([*usual, *asked]) == 2
         assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("behind", "told"),
+    [
+        (
+            '[gate.streams.orders]\nto = "kafka://127.0.0.1:9092,192.0.2.3:9092/orders"',
+            "192.0.2.3 of [gate.streams.orders] is not this machine",
+        ),
+        (
+            '[gate.streams.orders]\nto = "spool:/var/spool/orders"\nrejected = "kafka://192.0.2.4:9092/r"',
+            "192.0.2.4 of [gate.streams.orders] is not this machine",
+        ),
+        (
+            '[deliver.shop]\nstream = "orders"\nfrom = "kafka://127.0.0.1:1/o"\nurl = "https://192.0.2.5/hook"',
+            "192.0.2.5 of [deliver.shop] is not this machine",
+        ),
+        (
+            '[deliver.shop]\nstream = "orders"\nfrom = "kafka://192.0.2.6:1/o"\nurl = "http://127.0.0.1/hook"',
+            "192.0.2.6 of [deliver.shop] is not this machine",
+        ),
+    ],
+)
+def test_what_stands_behind_the_gate_is_no_strangers(
+    folder: Path, capsys: pytest.CaptureFixture[str], behind: str, told: str
+) -> None:
+    """A gate of this machine may write to brokers of others, and a delivery may post all of the load to a partner."""
+    (folder / "hopwatch.toml").write_text(f'[streams.orders]\npath = "gate -> deliver"\n{behind}\n', "utf-8")
+    usual = ("rate", "--stream", "orders", *TARGET, "--events", "events.jsonl", "--receiver", "127.0.0.1:1")
+    assert main(list(usual)) == 2
+    assert f"hopwatch: {told}, and a rating loads it until it fails" in capsys.readouterr().err
 
 
 class Stream(NamedTuple):
@@ -222,6 +254,17 @@ def test_ctrl_c_leaves_what_was_measured(
     found = json.loads(capfd.readouterr().out)
     assert found["end"] == "interrupted"
     assert [step["rate_per_s"] for step in found["runs"][0]["repeats"][0]["steps"]] == [20]
+
+
+def test_a_rate_that_is_held_for_too_long_is_not_planned(
+    folder: Path, stream: Callable[[int], Stream], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A step that ends behind the end of the run has no messages: those of a year would fill the memory."""
+    del folder
+    asked = ("--at", "1000", "--hold", "365d", "--for", "10s", "--json")
+    assert main([*flags(stream(201)), *asked]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["end"], told["runs"][0]["repeats"][0]["steps"]) == ("time", [])
 
 
 @pytest.mark.parametrize(

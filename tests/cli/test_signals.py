@@ -11,7 +11,7 @@ import pytest
 from hopwatch.cli import signals
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_sets_the_wish_and_handlers_come_back(number: signal.Signals) -> None:
     """For as long as the block lasts."""
     stop, before = Event(), signal.getsignal(number)
@@ -19,6 +19,18 @@ def test_a_signal_sets_the_wish_and_handlers_come_back(number: signal.Signals) -
         os.kill(os.getpid(), number)
         assert stop.wait(5)
     assert signal.getsignal(number) is before
+
+
+def test_a_hangup_that_is_ignored_stays_so() -> None:
+    """A command under ``nohup`` outlives its terminal."""
+    stop, before = Event(), signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with signals.stop_on_signals(stop):
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        assert not stop.is_set()
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_signal_in_the_midst_of_another_waits_for_nothing() -> None:

@@ -59,6 +59,8 @@ def test_an_id_of_the_caller_is_kept() -> None:
         (1, V4, None, f"the id {V4} knows no time (UUIDs of versions 1, 6 and 7 do): give event_time, too"),
         (1, None, datetime(2024, 1, 2), "an event time has a time zone, got 2024-01-02T00:00:00 without one"),  # noqa: DTZ001
         (1, None, -1, "an event time is a datetime, or whole µs since 1970, got -1"),
+        (1, None, 1_704_164_645.678901, "an event time is a datetime, or whole µs since 1970, got 1704164645.678901"),
+        (1, None, "2024-01-02", "an event time is a datetime, or whole µs since 1970, got '2024-01-02'"),
     ],
 )
 def test_a_wrong_argument_is_told_when_it_is_sent(data: object, event_id: Any, event_time: Any, told: str) -> None:  # noqa: ANN401

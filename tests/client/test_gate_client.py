@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,13 +88,50 @@ def test_a_page_of_a_stranger_is_no_acknowledgement(caplog: pytest.LogCaptureFix
 
 def test_what_is_refused_is_told_and_never_sent_again() -> None:
     """The outcome has status, reason, the event as it was sent and what the gate said."""
-    transport = ScriptedTransport(403)
+    transport = ScriptedTransport(415)
     with open_client(transport) as client:
         outcome = client.send_and_wait(1, timeout_s=PATIENCE_S)
-    assert (outcome.result, outcome.status, outcome.reason) == (OutcomeResult.REJECTED, 403, "HTTP 403 Forbidden")
+    told = OutcomeResult.REJECTED, 415, "HTTP 415 Unsupported Media Type"
+    assert (outcome.result, outcome.status, outcome.reason) == told
     assert outcome.answer == b'{"detail": "no"}'
     assert transport.bodies == [b"[" + outcome.event + b"]"]
     assert client.counts().rejected == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (401, "HTTP 401 Unauthorized: look at the token"),
+        (403, "HTTP 403 Forbidden: look at the token and its streams"),
+        (404, "HTTP 404 Not Found: look at the URL and the stream"),
+        (302, "HTTP 302 Found is no answer of a gate, which is 207: look at the URL"),
+    ],
+)
+def test_what_no_event_is_the_reason_for_costs_no_event(
+    caplog: pytest.LogCaptureFixture, status: int, told: str
+) -> None:
+    """A token that has expired, a stream that is not there yet and a portal are told, and events wait."""
+    transport = ScriptedTransport(status, status)
+    with open_client(transport) as client:
+        assert client.send_and_wait(1, timeout_s=PATIENCE_S).result is OutcomeResult.ENTERED
+    assert len(set(transport.bodies)) == 1
+    assert f"the gate does not take events: {told}; they are sent again" in caplog.text
+
+
+def test_one_event_that_a_gate_cannot_read_costs_no_other() -> None:
+    """A batch that is refused as a whole is sent in halves, until the event that is the reason is alone."""
+
+    class Poisoned(ScriptedTransport):
+        def post(self, body: bytes) -> Answer | NoAnswer:
+            self.statuses = [400] if b"poison" in body else []
+            return super().post(body)
+
+    told = list[SendOutcome]()
+    with open_client(Poisoned(), on_outcome=told.append, policy=replace(QUICK, linger_s=60.0)) as client:
+        sent = {client.send("poison" if number == 5 else number): number for number in range(9)}
+        assert client.flush(PATIENCE_S)
+    assert sorted(sent[one.event_id] for one in told if one.result is OutcomeResult.ENTERED) == [0, 1, 2, 3, 4, 6, 7, 8]
+    assert [(sent[one.event_id], one.status) for one in told if one.result is OutcomeResult.REJECTED] == [(5, 400)]
 
 
 @pytest.mark.parametrize("is_spooled", [False, True])
@@ -134,6 +173,47 @@ def test_what_is_left_in_memory_is_told_at_the_end() -> None:
     with pytest.raises(ClientClosedError, match="the client is closed: it takes no events any more"):
         client.send(1)
     assert not client.close()
+
+
+def test_nothing_is_waited_for_once_the_client_has_ended(tmp_path: Path) -> None:
+    """A client that is closed twice, or flushed behind that, waits no second time for a gate that is away."""
+    transport = ScriptedTransport()
+    transport.hold()
+    client = open_client(transport, spool=tmp_path)
+    client.send(1)
+    assert not client.close(0.01)
+    client._thread.join(PATIENCE_S)
+    begun_s = time.monotonic()
+    assert not client.flush(PATIENCE_S)
+    assert not client.close(PATIENCE_S)
+    assert time.monotonic() - begun_s < PATIENCE_S / 2
+
+
+def test_what_could_not_be_read_is_kept_beside_what_could_not_be_before(tmp_path: Path) -> None:
+    """The next file that is put aside takes another name, however often a process is killed while it writes."""
+    for number in range(3):
+        transport = ScriptedTransport()
+        transport.hold()
+        client = open_client(transport, spool=tmp_path)
+        client.send(number)
+        client.close(0.01)
+        client._thread.join(PATIENCE_S)
+        with next((tmp_path / "orders").glob("*.seg")).open("ab") as file:
+            file.write(b"torn")
+        with open_client(ScriptedTransport(), spool=tmp_path) as client:
+            assert client.flush(PATIENCE_S)
+        assert len(list((tmp_path / "orders").glob("*.unreadable"))) == number + 1
+
+
+def test_a_kill_before_the_first_write_leaves_nothing_to_tell(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A file without a byte holds no event, and is no damage."""
+    open_client(ScriptedTransport(), spool=tmp_path).close()
+    (tmp_path / "orders" / "0000000000.seg").touch()
+    with open_client(ScriptedTransport(), spool=tmp_path) as client:
+        assert client.send_and_wait(1, timeout_s=PATIENCE_S).result is OutcomeResult.ENTERED
+    assert client.counts().unreadable == 0
+    assert not caplog.records
+    assert not list((tmp_path / "orders").glob("0*"))
 
 
 def test_what_is_left_in_the_spool_is_sent_by_the_next_client(tmp_path: Path) -> None:
@@ -285,6 +365,9 @@ def test_the_child_of_a_fork_has_no_client() -> None:
             client.send(1)
         with pytest.raises(ClientClosedError):
             client.flush()
+        # The parent's thread may have held the lock at the fork: nobody gives it back in the child.
+        with client._lock, pytest.raises(ClientClosedError):
+            client.counts()
         assert not client.close()
         client._process -= 1
 

@@ -106,6 +106,22 @@ def test_a_request_that_is_aborted_ends() -> None:
     assert got[0].result is AttemptResult.BROKEN
 
 
+@pytest.mark.parametrize(
+    ("url", "host", "port"),
+    [
+        ("http://gate", "gate", 80),
+        ("https://gate/x", "gate", 443),
+        ("http://[::1]", "::1", 80),
+        ("https://[::1]", "::1", 443),
+        ("http://[::1]:8081", "::1", 8081),
+    ],
+)
+def test_a_url_without_a_port_has_that_of_its_scheme(url: str, host: str, port: int) -> None:
+    """Of an IPv6 address too."""
+    inner = GateConnection(url, "orders", "", 20.0)._connection
+    assert (inner.host, inner.port) == (host, port)
+
+
 def test_a_certificate_is_verified(tmp_path: Path) -> None:
     """An unknown authority is refused, a known one is not."""
     file = http_receiver.certificate(tmp_path)

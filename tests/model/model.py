@@ -145,8 +145,8 @@ class JudgedWindow:
     def misnamed(self, node: str) -> int:
         """Count the messages that may have another name at N than before it."""
         unfollowed = sum(self.unfollowed_messages(other) for other in self.pathway.upstream(node))
-        orphans = len(self.sets.orphans(node))
-        return self.strangers_messages(node) + self.strangers_above(node) + min(orphans, unfollowed)
+        renamed = len(self.sets.orphans(node) | self.sets.unleft(node))
+        return self.strangers_messages(node) + self.strangers_above(node) + min(renamed, unfollowed)
 
     def missing(self, node: str) -> int:
         """Give u(N): how many messages are missing at N by count."""
@@ -175,8 +175,8 @@ class JudgedWindow:
         above = self.pathway.upstream(node)
         feeders = [other for other in self.pathway.nodes if node in self.pathway.next_nodes(other)]
         unfollowed = sum(self.unfollowed_messages(other) for other in above)
-        orphans = sum(len(self.sets.orphans(other)) for other in (node, *above))
-        return len(feeders) > 1 and self.strangers_above(node) + min(orphans, unfollowed) > 0
+        renamed = sum(len(self.sets.orphans(other) | self.sets.unleft(other)) for other in (node, *above))
+        return len(feeders) > 1 and self.strangers_above(node) + min(renamed, unfollowed) > 0
 
     def strangers_above(self, node: str) -> int:
         """Count the messages of strangers at the nodes before N."""

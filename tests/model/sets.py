@@ -133,6 +133,11 @@ class WindowSets:
         above = self.pathway.upstream(node)
         return self.seen(node) - NONE.union(*(self.seen(other) for other in above)) if above else NONE
 
+    def unleft(self, node: str) -> Ids:
+        """Give what is seen at N, and at a node upstream that it is not seen to leave."""
+        above = self.pathway.upstream(node)
+        return self.seen(node) & NONE.union(*(self.seen(other) - self.left(other) for other in above))
+
     def known(self) -> Ids:
         """Give what is seen anywhere."""
         return NONE.union(*(self.seen(node) for node in self.pathway.nodes))

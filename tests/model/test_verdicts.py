@@ -127,6 +127,21 @@ def test_an_instance_lives_ten_seconds_on(tmp_path: Path, through_s: float, hear
     assert hand.window()["verdict"] == ("UNKNOWN" if heard else "SILENT")
 
 
+def test_a_message_that_one_instance_kept_and_another_sent_on_by_another_name_is_no_sure_loss(tmp_path: Path) -> None:
+    """The instance p keeps message 1 for a later try, and q, which calls 1 and 2 101 and 102, sends both on.
+
+    What b has as 1 is no orphan, as p has it too: it is what left q as 101 all the same.
+    """
+    hand = SpoolWriter(tmp_path, PAIR)
+    tells_all(hand, "b", 1, 2, 5)
+    hand.say("a", 0, 30, [*came(1), *passed(5)])
+    hand.say("a", 1, HORIZON_S, minute=3)
+    tells_all(hand, "a", 101, 102, other={"probe": "q"})
+    hand.say("a", 1, HORIZON_S, minute=3, other={"probe": "q"})
+    node = hand.window()["nodes"]["b"]
+    assert (node["lost_in_transit"], node["orphans"], node["loss_lower"]) == (2, 1, 0)
+
+
 @pytest.mark.parametrize(("until_s", "lower"), [(HORIZON_S, 1), (HORIZON_S - 0.000001, 0)])
 def test_an_account_is_told_at_the_horizon(tmp_path: Path, until_s: float, lower: int) -> None:
     """Completed up to the horizon itself is enough, and nothing less is."""

@@ -61,6 +61,15 @@ def test_a_slow_entrance_holds_up_no_request() -> None:
     assert poster.posted[0][2]["Authorization"] == "Bearer x"
 
 
+def test_a_step_ends_before_a_request_that_is_far_off() -> None:
+    """The end of a step waits for no request that is due in an hour."""
+    poster = SlowPoster(0.0, [Answer(201)])
+    begun_s = time.monotonic()
+    _, sending = send(poster, 20, 1 / 3_600, end_s=1.2)
+    assert time.monotonic() - begun_s < 30
+    assert sending.sent_requests <= 1
+
+
 def test_refusals_are_counted_by_their_reason() -> None:
     """503, 429 and no answer are not acknowledged, and end nothing."""
     timeout = NoAnswer(AttemptResult.TIMEOUT, "no answer within 30 s")

@@ -5,14 +5,20 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import httpcore
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hopwatch.scale import processor_share
 from hopwatch.scale.group_backlog import sum_backlog
@@ -55,10 +61,54 @@ def test_a_sample_that_is_not_one_is_no_metric(name: str, message: str) -> None:
         find_sample(PAGE, parse_selector(name))
 
 
-def test_a_page_that_is_none_is_no_metric() -> None:
+@pytest.mark.parametrize("page", ["<!doctype html><p>a</p>\n", 'a{x="1", ="2"} 3\n'])
+def test_a_page_that_is_none_is_no_metric(page: str) -> None:
     """A page that is no page of metrics is an error that says so."""
     with pytest.raises(MetricUnavailableError, match="the page of metrics cannot be parsed"):
-        find_sample("<!doctype html><p>a</p>\n", SampleSelector("a", {}))
+        find_sample(page, SampleSelector("a", {}))
+
+
+@given(st.text('a_{}="\\\\,# \n1.e+-Nx', max_size=40))
+def test_no_page_is_more_than_a_metric_or_none(text: str) -> None:
+    """An error of any page or selector is one that is expected."""
+    with suppress(MetricUnavailableError):
+        find_sample(f'a{{x="1"}} 2\n{text}\n', SampleSelector("a", {}))
+    with suppress(ValueError):
+        parse_selector(text)
+
+
+def test_a_page_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time for a page is one for all of it: a server that sends a byte now and then holds up no decision."""
+    monkeypatch.setattr("hopwatch.scale.metric_page.TIMEOUT_S", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as threads:
+        given_up = threading.Event()
+        threads.submit(_trickle, server, given_up)
+        begun_s = time.monotonic()
+        page = MetricPage(f"http://127.0.0.1:{server.getsockname()[1]}/", SampleSelector("a", {}))
+        try:
+            with pytest.raises(
+                MetricUnavailableError, match=r"cannot be read: (it did not come within 0.3 s|timed out)"
+            ):
+                page.read()
+        finally:
+            given_up.set()
+    assert time.monotonic() - begun_s < 5
+
+
+def _trickle(server: socket.socket, given_up: threading.Event) -> None:
+    connection, _ = server.accept()
+    with connection, suppress(OSError):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+        for _ in range(200):
+            connection.sendall(b"a")
+            if given_up.wait(0.1):
+                return
+
+
+def test_a_host_that_is_none_is_no_metric() -> None:
+    """A name that no resolver takes is told as a page that cannot be read."""
+    with pytest.raises(MetricUnavailableError, match="cannot be read: "):
+        MetricPage("http://a..b/metrics", SampleSelector("a", {})).read()
 
 
 @pytest.mark.parametrize("text", ["", "a b", "a{", 'a{b="c"', "a\nb", "a{b=c}"])

@@ -16,6 +16,7 @@ from hopwatch.deliver.answers import Answer, AttemptResult, NoAnswer
 
 MAX_STEPS = 100_000
 RECOVERABLE = frozenset({408, 425, 429})
+OF_THE_SENDER = frozenset({401, 403, 404, 405, 407})
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class SimulatedGate:
             self.taken.update(ids if reaction.is_taken else [])
             return NoAnswer(AttemptResult.BROKEN, "the connection broke"), reaction
         if reaction.status != 207:
-            if reaction.status != 413 or len(ids) == 1:
+            if reaction.status >= 400 and reaction.status not in OF_THE_SENDER and len(ids) == 1:
                 self._refuse(ids, reaction.status)
             return Answer(reaction.status, b"{}", reaction.retry_after), reaction
         events = []

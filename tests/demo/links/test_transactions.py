@@ -87,9 +87,15 @@ class PaperTransactions:
         self.call()
         self.open, self.open_offset, self.position = [], None, self.committed
 
-    def subscribe(self, *_: object, **__: object) -> None:
+    def subscribe(self, *_: object, on_lost: Callable[..., None], **__: object) -> None:
         """Join."""
         self.call()
+        self.on_lost = on_lost
+
+    def lose(self) -> None:
+        """Have the group take the partition away, and give it back at what is committed."""
+        self.on_lost(self, self.assignment())
+        self.position = self.committed
 
     def poll(self, _: float) -> Record | None:
         """Return the next record, the end of the partition, or nothing."""
@@ -230,6 +236,20 @@ def test_brokers_that_refuse_interrupt_the_process() -> None:
         broker.link()
     assert raised.value.exit_code == RESTART_EXIT_CODE
     assert not link.has_ended()
+
+
+def test_a_partition_that_is_taken_away_interrupts_the_process_if_messages_are_in_hand() -> None:
+    """Messages in hand come again, and would be handed on twice; a process with nothing in hand goes on."""
+    broker = PaperTransactions(_messages(5))
+    link = broker.link()
+    broker.lose()
+    assert len(link.receive(0.1)) == 3
+    link.commit(3)
+    broker.lose()
+    assert len(link.receive(0.1)) == 2
+    broker.lose()
+    with pytest.raises(LinkInterruptedError, match=r"^partitions of in were taken away with messages in hand, which"):
+        link.receive(0.1)
 
 
 @pytest.mark.parametrize(
