@@ -87,6 +87,7 @@ class GateClient:
         self._work, self._settled = threading.Condition(self._lock), threading.Condition(self._lock)
         self._waiting: dict[str, list[Future[SendOutcome]]] = {}
         self._accepted, self._results = 0, dict.fromkeys(OutcomeResult, 0)
+        self._last_failure = ""
         self._is_closed = self._is_stopped = self._has_ended = False
         self._synced_s = self._now_s()
         self._outages, self._spool_faults = OncePerCause(), OncePerCause()
@@ -253,6 +254,7 @@ class GateClient:
                 requests=engine.requests,
                 failed_requests=engine.failed_requests,
                 waiting_bytes=queue.waiting_bytes,
+                last_failure=self._last_failure,
             )
 
     def __enter__(self) -> Self:
@@ -288,6 +290,7 @@ class GateClient:
         with self._lock:
             now_us = self._clock.wall_ns() // 1_000
             settled = self._engine.settle(answer, self._now_s(), now_us, random.random())  # noqa: S311 - no secret
+            self._last_failure = settled.failure
         if settled.failure and self._outages.is_new():
             _log.warning("the gate does not take events: %s; they are sent again", settled.failure)
         elif settled.outcomes and not settled.failure and self._outages.rearm():

@@ -57,3 +57,5 @@ class ClientCounts:
     """Requests after which all or some of the events have to be sent again."""
     waiting_bytes: int
     """Memory, or disk space, of the events that are not settled yet."""
+    last_failure: str
+    """Reason why the last request has to be sent again, or a part of it; empty if nothing of it has."""

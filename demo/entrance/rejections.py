@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from hopwatch.demo.comparison_line import ComparisonLine, expect_equal
+from hopwatch.demo.entrance.answers import GateAnswer
 from hopwatch.demo.entrance.breakage import Breakage
-from hopwatch.demo.entrance.client import GateAnswer
 from hopwatch.demo.stream import GATE
 
 NOTHING: Final = "nothing wrong"

@@ -24,7 +24,7 @@ class SenderSettings:
     count: int = 0
     """Messages in all, sent as fast as the gate takes them; 0 for messages at the rate until a stop is requested."""
     patience_s: float = 30.0
-    """Time after which the sender gives up a gate that takes nothing."""
+    """Time after which the sender gives up a gate that answers for nothing."""
 
     @property
     def path(self) -> Path:

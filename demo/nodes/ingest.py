@@ -13,7 +13,6 @@ from itertools import islice
 from typing import Final, Protocol
 
 from hopwatch.demo.entrance import events
-from hopwatch.demo.entrance.event_sender import MAX_EVENTS
 from hopwatch.demo.layout import Layout
 from hopwatch.demo.nodes.process import NextNode, is_stop_requested, open_step, read_settings, relay_messages
 from hopwatch.demo.nodes.settings import NodeSettings
@@ -23,6 +22,8 @@ from hopwatch.demo.truth import CreatedMessage, NodeAction, count_actions, read_
 NUMBERS: Final = ("year", "month", "day", "dep_delay", "arr_delay", "air_time", "distance", "hour", "minute")
 """The columns that hold whole numbers; the others stay texts."""
 TICK_S: Final = 0.01
+BATCH: Final = 500
+"""Messages that are made at a time where no rate is to be kept."""
 MAX_BEHIND_S: Final = 1.0
 """After a longer standstill the rate starts afresh: what was not created meanwhile is not made up for."""
 
@@ -68,7 +69,6 @@ def create_messages(
     first_number: int,
     stop: Callable[[], bool] = is_stop_requested,
     now_s: Callable[[], float] = time.monotonic,
-    tick_s: float = TICK_S,
 ) -> Iterator[list[FlightMessage]]:
     """Yield the messages that have become due, numbered from ``first_number``, until a stop is requested."""
     rows = enumerate(read_flights(skip=first_number), start=first_number)
@@ -76,11 +76,11 @@ def create_messages(
     while not stop():
         due = metronome.due(now_s())
         yield [create_message(number, wall_clock_us(), row) for number, row in islice(rows, due)]
-        time.sleep(tick_s)
+        time.sleep(TICK_S)
 
 
 def create_count(
-    count: int, stop: Callable[[], bool] = is_stop_requested, batch: int = MAX_EVENTS
+    count: int, stop: Callable[[], bool] = is_stop_requested, batch: int = BATCH
 ) -> Iterator[list[FlightMessage]]:
     """Yield so many messages in batches, each made when it is asked for; fewer if a stop is requested."""
     rows = enumerate(islice(read_flights(), count))

@@ -1,47 +1,45 @@
-"""sender: makes what ingest makes where there is no gate, and posts it to the gate as JSON, one in a hundred broken."""
+"""sender: makes what ingest makes where there is no gate, and sends it to the gate, one in a hundred broken."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import closing
-from typing import Final
 
-from hopwatch.demo.entrance.client import EntranceClient
-from hopwatch.demo.entrance.event_sender import EventSender
+from hopwatch.client import GateClient
+from hopwatch.demo.entrance.event_sender import POLICY, EventSender
+from hopwatch.demo.entrance.registration import HOST, register_schema
 from hopwatch.demo.entrance.rejections import Rejections
 from hopwatch.demo.entrance.settings import SenderSettings
 from hopwatch.demo.faults import Dice
 from hopwatch.demo.layout import Layout
 from hopwatch.demo.link import LinkError
 from hopwatch.demo.nodes.ingest import create_count, create_messages, parse_flight
-from hopwatch.demo.stream import GATE
+from hopwatch.demo.stream import GATE, STREAM
 from hopwatch.demo.truth import TruthLog
-
-POST_EVERY_S: Final = 0.1
-"""Time for which messages are collected into a batch: the gate syncs its disk for every batch."""
 
 
 def run_sender(settings: SenderSettings) -> None:
     """Send messages until a stop is requested, or so many are sent; return when all have been answered.
 
     Raises:
-        LinkError: the gate takes nothing any more.
+        LinkError: the gate does not answer, or refuses what it is sent.
     """
     layout, rejections = Layout(settings.path), Rejections()
     dice = Dice(settings.seed, GATE, settings.faults)
-    with closing(EntranceClient(settings.port)) as client, closing(TruthLog(layout.truth_log(GATE))) as truth:
+    register_schema(settings.port, settings.patience_s)
+    with closing(TruthLog(layout.truth_log(GATE))) as truth:
         sender = EventSender(
-            client=client,
+            connect=lambda tell: GateClient(f"http://{HOST}:{settings.port}", STREAM, on_outcome=tell, policy=POLICY),
             truth=truth,
             dice=dice,
             seed=settings.seed,
             rejections=rejections,
             patience_s=settings.patience_s,
         )
-        sender.register()
-        batches = create_count(settings.count) if settings.count else create_messages(settings, 0, tick_s=POST_EVERY_S)
-        for messages in batches:
-            sender.send([message._replace(flight=parse_flight(message.flight)) for message in messages])
+        with closing(sender):
+            for messages in create_count(settings.count) if settings.count else create_messages(settings, 0):
+                sender.send([message._replace(flight=parse_flight(message.flight)) for message in messages])
+            sender.finish()
     rejections.write(layout.rejections)
 
 

@@ -77,6 +77,22 @@ def test_what_is_not_taken_is_sent_again(caplog: pytest.LogCaptureFixture) -> No
     assert (client.counts().failed_requests, client.counts().repeated) == (2, 2)
 
 
+def test_the_counts_say_why_the_gate_takes_nothing() -> None:
+    """The reason stands there until a request succeeds as a whole."""
+    transport = ScriptedTransport(503)
+    with open_client(transport, policy=ClientPolicy(linger_s=0.0, backoff_base_s=60.0, backoff_max_s=60.0)) as client:
+        failed = threading.Event()
+        client.add_listener(failed.set)
+        client.send(1)
+        assert failed.wait(PATIENCE_S)
+        assert client.counts().last_failure == "HTTP 503 Service Unavailable"
+        client.close(0.0)
+    transport = ScriptedTransport(503)
+    with open_client(transport) as client:
+        client.send_and_wait(1, timeout_s=PATIENCE_S)
+        assert client.counts().last_failure == ""
+
+
 def test_a_page_of_a_stranger_is_no_acknowledgement(caplog: pytest.LogCaptureFixture) -> None:
     """A proxy that answers 200 to everything has taken nothing."""
     transport = ScriptedTransport(200)

@@ -1,23 +1,23 @@
-"""Tests of the sender: what it sends again, what it breaks, and what it writes down."""
+"""Tests of the sender: what it breaks, when it gives the gate up, and what it writes down."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from hopwatch.demo.entrance.breakage import Item
-from hopwatch.demo.entrance.client import GateAnswer
-from hopwatch.demo.entrance.event_sender import MAX_EVENTS, PATIENCE_S, RETRY_S, EventSender
-from hopwatch.demo.entrance.events import SCHEMA, build_item
+from hopwatch.client import SendOutcome
+from hopwatch.demo.entrance.event_sender import EventSender
+from hopwatch.demo.entrance.events import build_item
 from hopwatch.demo.entrance.rejections import Rejections, read_rejections
 from hopwatch.demo.faults import Dice, NodeFaults
 from hopwatch.demo.link import LinkError
 from hopwatch.demo.records import FlightMessage
 from hopwatch.demo.truth import NodeAction, Truth, TruthLog, split_ids
-from tests.demo.entrance.memory_gate import ENTERED, NOT_WRITTEN, PaperGate
+from tests.demo.entrance.paper_client import ROOM, PaperClient, enter, reject
 from tests.demo.hand_clock import HandClock
 from tests.demo.simulation import MINUTE_US, NOON_US, message_id
 
@@ -25,26 +25,31 @@ FLIGHT = {"carrier": "UA", "distance": 1400}
 
 
 class SenderBench:
-    """A sender, its gate and its clock."""
+    """A sender, its client and its clock."""
 
     def __init__(self, folder: Path, reject_ratio: float = 0.0) -> None:
         """Put them together."""
-        self.gate, self.clock, self.rejections = PaperGate(), HandClock(), Rejections()
+        self.clock, self.rejections = HandClock(), Rejections()
+        self.client = PaperClient(self.clock)
         self.path = folder / "gate.truth"
         self.log = TruthLog(self.path)
         self.sender = EventSender(
-            client=self.gate,
+            connect=self._connect,
             truth=self.log,
             dice=Dice(0, "gate", NodeFaults(reject_ratio=reject_ratio)),
             seed=0,
             rejections=self.rejections,
+            patience_s=30.0,
             now_s=self.clock,
-            sleep=self.sleep,
         )
 
-    def sleep(self, seconds: float) -> None:
-        """Let time pass."""
-        self.clock.s += seconds
+    def deeds(self, deed: NodeAction) -> set[bytes]:
+        """Return the messages to which something was done."""
+        return split_ids(Truth({"gate": [self.path]}).ids("gate", deed))
+
+    def _connect(self, tell: Callable[[SendOutcome], object]) -> PaperClient:
+        self.client.tell = tell
+        return self.client
 
 
 @pytest.fixture
@@ -60,77 +65,85 @@ def messages(count: int) -> list[FlightMessage]:
     return [FlightMessage(message_id(number), number, NOON_US + number, dict(FLIGHT)) for number in range(count)]
 
 
-def deeds(bench: SenderBench, deed: NodeAction) -> set[bytes]:
-    """Return the messages to which something was done."""
-    return split_ids(Truth({"gate": [bench.path]}).ids("gate", deed))
-
-
-def test_the_schema_is_registered_once_the_gate_is_up(bench: SenderBench) -> None:
-    """The gate takes seconds to start."""
-    bench.gate.away = 3
-    bench.sender.register()
-    assert bench.gate.schemas == {"flights": SCHEMA}
-    assert bench.clock.s == 3 * RETRY_S
-
-
-def test_a_gate_that_never_comes_is_given_up(bench: SenderBench) -> None:
-    """In a sentence that says what was tried, for how long, and what was heard."""
-    bench.gate.away = 1_000
-    text = rf"^the gate has taken nothing for {PATIENCE_S:g} s: Connection refused; look into its log$"
-    with pytest.raises(LinkError, match=text):
-        bench.sender.register()
-    with pytest.raises(LinkError, match=text):
-        bench.sender.send(messages(1))
-    assert deeds(bench, NodeAction.CREATED) == set()
-
-
-def test_many_messages_go_in_several_requests(bench: SenderBench) -> None:
-    """In order, each once, and each is written down as created and handed on."""
-    sent = messages(MAX_EVENTS + 1)
-    bench.sender.send(sent)
-    assert list(map(len, bench.gate.batches)) == [MAX_EVENTS, 1]
-    assert [one for some in bench.gate.batches for one in some] == [build_item(message)["id"] for message in sent]
-    assert deeds(bench, NodeAction.CREATED) == deeds(bench, NodeAction.HANDED_ON) == {message.id for message in sent}
-
-
-def test_what_was_not_written_goes_again_under_the_same_id(bench: SenderBench) -> None:
-    """Unwritten events are sent again under their ids until they are written, and unanswered requests as a whole."""
-    first, second, third = messages(3)
-    full = [NOT_WRITTEN, NOT_WRITTEN]
-
-    def say(event: Item) -> GateAnswer:
-        return full.pop() if full and event["id"] == build_item(second)["id"] else ENTERED
-
-    bench.gate.say, bench.gate.away = say, 1
-    bench.sender.send([first, second, third])
-    ids = [build_item(message)["id"] for message in (first, second, third)]
-    assert bench.gate.batches == [ids, [ids[1]], [ids[1]]]
-    assert bench.clock.s == 3 * RETRY_S
+def test_messages_are_sent_in_order_and_written_down_once_answered(bench: SenderBench) -> None:
+    """Each is sent once, with its id, and is created and handed on once the gate has answered for it, not before."""
+    sent = messages(3 * ROOM)
+    bench.sender.send(sent[:ROOM])
+    assert bench.deeds(NodeAction.CREATED) == set()
+    bench.sender.send(sent[ROOM:])
+    assert bench.deeds(NodeAction.CREATED) == {message.id for message in sent[: 2 * ROOM]}
+    bench.sender.finish()
+    assert bench.client.sent == [build_item(message)["id"] for message in sent]
     truth = Truth({"gate": [bench.path]})
-    assert truth.count("gate", NodeAction.CREATED) == truth.count("gate", NodeAction.HANDED_ON) == 3
+    assert truth.count("gate", NodeAction.CREATED) == truth.count("gate", NodeAction.HANDED_ON) == len(sent)
+    assert bench.deeds(NodeAction.CREATED) == bench.deeds(NodeAction.HANDED_ON) == {message.id for message in sent}
 
 
-def test_a_gate_that_writes_nothing_is_given_up(bench: SenderBench) -> None:
-    """Its transport may be full for good."""
-    bench.gate.say = lambda _: NOT_WRITTEN
-    with pytest.raises(LinkError, match=r"^the gate has taken nothing for 30 s: 2 events were not written; look into"):
-        bench.sender.send(messages(2))
+def test_a_message_without_an_answer_is_not_written_down(bench: SenderBench) -> None:
+    """Others are, and when the answer comes so is that one."""
+    sent = messages(3)
+    late = build_item(sent[1])["id"]
+    bench.client.say = lambda event: None if event["id"] == late else enter(event)
+    bench.sender.send(sent)
+    assert not bench.client.flush(0.0)
+    bench.sender.send([])
+    assert bench.deeds(NodeAction.HANDED_ON) == {sent[0].id, sent[2].id}
+    bench.client.say = enter
+    bench.sender.finish()
+    assert bench.deeds(NodeAction.HANDED_ON) == {message.id for message in sent}
+
+
+@pytest.mark.parametrize("count", [1, 2 * ROOM], ids=["at the end", "without room"])
+def test_a_gate_that_answers_for_nothing_is_given_up(bench: SenderBench, count: int) -> None:
+    """In a sentence that says for how long, and why; what it has not answered for is not written down."""
+    bench.client.say = lambda _: None
+    bench.client.last_failure = "no connection: Connection refused"
+    text = r"^the gate has taken nothing for 30 s: no connection: Connection refused; look into its log$"
+    with pytest.raises(LinkError, match=text):
+        _send_all(bench, count)
+    assert bench.clock.s == 30
+    bench.sender.close()
+    assert bench.client.is_closed
+    assert bench.deeds(NodeAction.CREATED) == set()
+
+
+def test_a_gate_that_hangs_is_given_up(bench: SenderBench) -> None:
+    """Without an answer there is no reason."""
+    bench.client.say = lambda _: None
+    text = r"^the gate has taken nothing for 30 s: 2 events are without an answer; look into its log$"
+    with pytest.raises(LinkError, match=text):
+        _send_all(bench, 2)
+
+
+def test_a_slow_gate_is_not_given_up(bench: SenderBench) -> None:
+    """One answer within the patience is enough, however long all of it takes; pauses between messages do not count."""
+    bench.clock.s += 100
+
+    def say_one(event: dict[str, Any]) -> SendOutcome | None:
+        is_first = event is bench.client.waiting[0]
+        return enter(event) if is_first and bench.clock.s % 20 == 0 else None
+
+    bench.client.say = say_one
+    _send_all(bench, 2 * ROOM)
+    assert bench.clock.s == 100 + 20 * 2 * ROOM
+    bench.clock.s += 100
+    bench.sender.send(messages(1))
 
 
 def test_what_is_broken_is_rejected_in_truth_and_told_by_the_gate(tmp_path: Path) -> None:
     """The truth is what was broken; the window of an event without a time that can be is that of its arrival."""
     made = SenderBench(tmp_path, reject_ratio=1.0)
     sent = messages(50)
-    seen: list[Item] = []
+    seen: list[dict[str, Any]] = []
 
-    def say(event: Item) -> GateAnswer:
+    def say(event: dict[str, Any]) -> SendOutcome:
         seen.append(event)
-        return GateAnswer(422, NOON_US + MINUTE_US, "/data/carrier", "Field required")
+        return reject(event, "/data/carrier", "Field required", NOON_US + MINUTE_US)
 
-    made.gate.say = say
+    made.client.say = say
     with closing(made.log):
-        made.sender.send(sent)
-    assert deeds(made, NodeAction.REJECTED) == deeds(made, NodeAction.CREATED) == {message.id for message in sent}
+        _send_all(made, 50)
+    assert made.deeds(NodeAction.REJECTED) == made.deeds(NodeAction.CREATED) == {message.id for message in sent}
     truth = Truth({"gate": [made.path]})
     late = {event["id"] for event, message in zip(seen, sent, strict=True) if event["time"] != message.event_time_us}
     in_second = [build_item(message)["id"] for message in sent if message.id in _of_window(truth, NOON_US + MINUTE_US)]
@@ -141,6 +154,22 @@ def test_what_is_broken_is_rejected_in_truth_and_told_by_the_gate(tmp_path: Path
     assert sum(kind.injected for kind in kinds.values()) == 50
     assert kinds["missing field"].rejected == kinds["missing field"].injected
     assert kinds["wrong type"].rejected == 0
+
+
+def test_what_is_broken_and_let_in_is_told(tmp_path: Path) -> None:
+    """A gate that errs tells no arrival: the window is that of the message, and the account shows the error."""
+    made = SenderBench(tmp_path, reject_ratio=1.0)
+    with closing(made.log):
+        _send_all(made, 50)
+    truth = Truth({"gate": [made.path]})
+    assert _of_window(truth, NOON_US) == made.deeds(NodeAction.REJECTED)
+    made.rejections.write(tmp_path / "told")
+    assert sum(kind.rejected for kind in read_rejections(tmp_path / "told")) == 0
+
+
+def _send_all(bench: SenderBench, count: int) -> None:
+    bench.sender.send(messages(count))
+    bench.sender.finish()
 
 
 def _of_window(truth: Truth, start_us: int) -> set[bytes]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hopwatch.demo.entrance.answers import GateAnswer
 from hopwatch.demo.entrance.breakage import BREAKAGES
-from hopwatch.demo.entrance.client import GateAnswer
 from hopwatch.demo.entrance.rejections import (
     Rejection,
     Rejections,
@@ -13,8 +13,8 @@ from hopwatch.demo.entrance.rejections import (
     describe_rejections,
     read_rejections,
 )
-from tests.demo.entrance.memory_gate import ENTERED
 
+ENTERED = GateAnswer(201)
 WRONG_TYPE = BREAKAGES[0]
 
 
@@ -22,9 +22,9 @@ def test_the_account_survives_its_process(tmp_path: Path) -> None:
     """Kinds in the order of their names, with the first reason; without a file there are none."""
     path, made = tmp_path / "gate.json", Rejections()
     assert read_rejections(path) == []
-    made.note(BREAKAGES[1], GateAnswer(422, 0, BREAKAGES[1].place, "Field required"))
+    made.note(BREAKAGES[1], GateAnswer(422, BREAKAGES[1].place, "Field required"))
     for detail in ("Input should be a valid integer", "another"):
-        made.note(WRONG_TYPE, GateAnswer(422, 0, WRONG_TYPE.place, detail))
+        made.note(WRONG_TYPE, GateAnswer(422, WRONG_TYPE.place, detail))
     made.note(None, ENTERED)
     made.write(path)
     assert read_rejections(path) == [
@@ -37,8 +37,8 @@ def test_a_gate_that_errs_is_told(tmp_path: Path) -> None:
     """A bad event that it let in, one that it rejects for another reason, a good one that it rejects."""
     made = Rejections()
     made.note(WRONG_TYPE, ENTERED)
-    made.note(BREAKAGES[1], GateAnswer(422, 0, "/data/flight", "Field required"))
-    made.note(None, GateAnswer(422, 0, "/data/flight", "Field required"))
+    made.note(BREAKAGES[1], GateAnswer(422, "/data/flight", "Field required"))
+    made.note(None, GateAnswer(422, "/data/flight", "Field required"))
     made.write(tmp_path / "gate.json")
     found = compare_rejections(read_rejections(tmp_path / "gate.json"))
     assert [(line.what, line.node, line.injected, line.measured) for line in found] == [
