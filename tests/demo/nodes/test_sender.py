@@ -86,7 +86,7 @@ def test_every_message_is_sent_until_the_gate_has_answered_for_it(
 
 def test_a_gate_that_refuses_the_requests_ends_the_sender(server: PaperServer, settings: SenderSettings) -> None:
     """With what it said."""
-    server.answer = lambda request, _: (404, b"no such stream") if request == POSTED else (200, b"{}")
-    text = r"^the gate answered HTTP 404 Not Found to a request with events: no such stream$"
+    server.answer = lambda request, _: (415, b"no JSON") if request == POSTED else (200, b"{}")
+    text = r"^the gate answered HTTP 415 Unsupported Media Type to a request with events: no JSON$"
     with pytest.raises(LinkError, match=text):
         run_sender(settings)
