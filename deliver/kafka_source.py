@@ -162,9 +162,9 @@ class DeliverySource:
             self._leave(self._topic.poll(1, 0))
 
     def _leave(self, messages: Sequence[Message]) -> None:
-        """Leave messages for later, but for those of partitions that went while they were polled."""
+        """Leave messages and errors for later, but for messages of partitions that went while they were polled."""
         assigned = set(self._assignment.keys)
-        self._left += [one for one in messages if (one.topic(), one.partition()) in assigned]
+        self._left += [one for one in messages if one.error() or (one.topic(), one.partition()) in assigned]
 
     def _take_message(self, message: Message, now_us: int) -> HeldRecord | None:
         error = message.error()

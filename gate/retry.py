@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
-from hopwatch.probes.kafka.client import describe_kafka_error, get_kafka_error
+from hopwatch.probes.kafka.client import describe_kafka_error, get_kafka_error, is_fatal_error
 from hopwatch.probes.once_per_cause import OncePerCause
 from hopwatch.probes.taps.context import RunContext
 
@@ -68,7 +68,7 @@ class KafkaRetry:
                 return call()
             except KafkaException as error:
                 what = get_kafka_error(error)
-                if what.fatal() or not (what.retriable() or what.code() in _TRANSIENT_ERRORS):
+                if is_fatal_error(what) or not (what.retriable() or what.code() in _TRANSIENT_ERRORS):
                     raise
                 self.back_off(what)
 

@@ -28,7 +28,7 @@ from hopwatch.demo.links.ends import TransactionalEnds
 from hopwatch.demo.links.topics import build_client_settings
 from hopwatch.demo.records import FlightMessage, dump_flight, parse_flight_json
 from hopwatch.probes import message_headers
-from hopwatch.probes.kafka.client import describe_kafka_error
+from hopwatch.probes.kafka.client import describe_kafka_error, is_fatal_error
 
 MAX_MESSAGES: Final = 1_000
 """Messages of one transaction."""
@@ -199,7 +199,7 @@ class TransactionalLink:
         if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - public in all but name
             self._ends_reached[message.partition() or 0] = message.offset() or 0
             return False
-        if error.retriable() or not error.fatal():
+        if not is_fatal_error(error):
             return False  # the client goes on by itself
         raise LinkInterruptedError(f"the topic {self._ends.inlet_topic} cannot be read: {describe_kafka_error(error)}")
 

@@ -112,6 +112,17 @@ def get_kafka_error(error: KafkaException) -> KafkaError:
     return cast("KafkaError", error.args[0])
 
 
+def is_fatal_error(error: KafkaError) -> bool:
+    """Return whether a client has failed for good: it has to be replaced.
+
+    Of a consumer that was fenced, as another one took its ``group.instance.id``, the error comes once, as that of a
+    message, with the code ``_FATAL`` and without the mark ``fatal()`` (confluent-kafka 2.16). Nothing comes after it.
+    """
+    from confluent_kafka import KafkaError  # noqa: PLC0415 - a probe that spools does without it
+
+    return error.fatal() or error.code() == KafkaError._FATAL  # noqa: SLF001 - public in all but name
+
+
 def describe_kafka_error(error: Exception | KafkaError, brokers: str = "") -> str:
     """Return the text of an error; for a missing client, tell how to install it.
 

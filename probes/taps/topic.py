@@ -16,6 +16,7 @@ from hopwatch.probes.kafka.client import (
     build_client_config,
     describe_kafka_error,
     get_kafka_error,
+    is_fatal_error,
     read_access,
 )
 from hopwatch.probes.once_per_cause import OncePerCause
@@ -155,7 +156,7 @@ class SourceTopic:
         Raises:
             TapSourceError: the client cannot recover from it.
         """
-        if error.fatal() or error.code() in _FINAL:
+        if is_fatal_error(error) or error.code() in _FINAL:
             raise self._broken_error(error)
         # By code, as the text holds durations and counts.
         if self._reported.is_new(str(error.code())):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from hopwatch.deliver import kafka_source
 from hopwatch.deliver.assignment import Assignment
@@ -57,6 +57,10 @@ class Broker:
         """Take it away."""
         self.callbacks[1](self, [ONE])
         return []
+
+    def report_error(self, error: KafkaError) -> None:
+        """Raise an error of a message, as the topic does with one that lasts."""
+        raise KafkaException(error)
 
     def list_topics(self, *_: object) -> Any:  # noqa: ANN401 - of the client
         """Return one partition."""
@@ -153,3 +157,19 @@ def test_what_is_left_comes_when_it_is_asked_for() -> None:
     pause(source)
     broker.polls = [records(1)]
     assert poll(source) == [0, 1]
+
+
+@pytest.mark.parametrize("wait", [pause, stay_in_group])
+def test_an_error_that_came_while_nobody_asked_is_reported(
+    wait: Callable[[DeliverySource], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes once, without a topic; a consumer that is fatally ill hands out nothing ever after."""
+    monkeypatch.setattr(kafka_source, "IDLE_S", 0.0)
+    broker = Broker()
+    source = build_source(broker)
+    broker.polls = [broker.assign]
+    assert poll(source) == []
+    broker.polls = [[cast("Any", Message)(error=KafkaError(KafkaError._FATAL))]]
+    wait(source)
+    with pytest.raises(KafkaException):
+        poll(source)

@@ -267,13 +267,14 @@ def test_a_message_without_marks_ends_the_node(marks: Headers | None, text: str)
         broker.link().receive(0.1)
 
 
-def test_a_fatal_error_of_the_reader_interrupts_the_process() -> None:
-    """Others the client mends by itself."""
+@pytest.mark.parametrize("fatal", [KafkaError(KafkaError._FENCED, fatal=True), KafkaError(KafkaError._FATAL)])
+def test_a_fatal_error_of_the_reader_interrupts_the_process(fatal: KafkaError) -> None:
+    """Others the client mends by itself; of a reader that was replaced the client does not mark it as fatal."""
     broker = PaperTransactions([])
     link = broker.link()
     broker.records = [Record(b"", None, 0, KafkaError(KafkaError._TRANSPORT))]
     assert link.receive(0.1) == []
-    broker.records = [Record(b"", None, 0, KafkaError(KafkaError._FENCED, fatal=True))]
+    broker.records = [Record(b"", None, 0, fatal)]
     broker.position = 0
     with pytest.raises(LinkInterruptedError, match=r"^the topic in cannot be read: "):
         link.receive(0.1)

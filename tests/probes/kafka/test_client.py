@@ -18,6 +18,7 @@ from hopwatch.probes.kafka.client import (
     check_topic,
     describe_kafka_error,
     get_kafka_error,
+    is_fatal_error,
     read_access,
 )
 
@@ -120,6 +121,13 @@ def test_brokers_that_advertise_another_address_are_named() -> None:
     error = KafkaError(KafkaError._RESOLVE, "inside:9092/1: Failed to resolve")
     assert "its advertised.listeners" in describe_kafka_error(error, "broker:9092")
     assert describe_kafka_error(error) == error.str()
+
+
+def test_a_client_that_has_failed_for_good_is_known_by_its_mark_or_its_code() -> None:
+    """A consumer that another one replaced has the code alone."""
+    fatal = KafkaError(KafkaError._FENCED, fatal=True), KafkaError(KafkaError._FATAL)
+    passing = KafkaError(KafkaError._TRANSPORT), KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+    assert [is_fatal_error(one) for one in (*fatal, *passing)] == [True, True, False, False]
 
 
 def test_every_client_names_itself_and_makes_no_topic() -> None:

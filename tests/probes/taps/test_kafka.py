@@ -211,6 +211,14 @@ def test_a_topic_that_is_gone_ends_the_tap(group: Group) -> None:
     assert group.is_closed
 
 
+def test_a_consumer_that_was_replaced_ends_the_tap(group: Group) -> None:
+    """The error comes once, as that of a message and not marked as fatal; no record ever comes after it."""
+    group.rounds = [ours(group, 0), [Record(0, 1, KafkaError(KafkaError._FATAL))]]
+    with pytest.raises(TapSourceError, match=r"cannot be read any more: Local: Fatal error: start again"):
+        tap(group).run()
+    assert group.is_closed
+
+
 def test_what_was_not_stamped_is_not_committed(place: Place, group: Group) -> None:
     """Records that came with the error that ends the tap are not stamped and not committed."""
     group.rounds = [ours(group, 0), [Record(0, 0)], [Record(0, 1), Record(0, 2), Record(0, 3, GONE)]]
