@@ -115,7 +115,10 @@ def _serve(chosen: Settings, host: str, port: int, health_port: int | None, metr
     )
     with signals.stop_on_signals(stop), metrics:
         served = build_app(registry, made)
-        serve_app(served, listening, stop, lambda: words.print(told))
+        try:
+            serve_app(served, listening, stop, lambda: words.print(told))
+        except PortTakenError as error:
+            raise TransportError(str(error)) from None
 
 
 def _find_rule_errors(registry: Registry, made: Gate) -> Iterator[str]:

@@ -62,7 +62,7 @@ class ControlReader:
         return dict(self._pauses)
 
     def open(self) -> None:
-        """Read the topic to its present end.
+        """Read the topic to its present end, for as long as records come.
 
         Raises:
             TapSourceError: it is not there, or the brokers do not answer.
@@ -77,21 +77,28 @@ class ControlReader:
             self._consumer.assign(starts)
             end_ns = self._clock.monotonic_ns() + int(ANSWER_S * 1e9)
             while self._unread and self._clock.monotonic_ns() < end_ns:
-                self.read_changes(_POLL_S)
+                if self.read_changes(_POLL_S):
+                    end_ns = self._clock.monotonic_ns() + int(ANSWER_S * 1e9)
         except KafkaException as error:
             what = describe_kafka_error(error, self._brokers)
             raise TapSourceError(f"{where} cannot be read: {what}: 'hopwatch deliver create-topics' makes it") from None
         if self._unread:
             raise TapSourceError(f"{where} cannot be read: nothing came for {ANSWER_S:g} s: check the brokers")
 
-    def read_changes(self, timeout_s: float) -> None:
-        """Read what was written since; errors of brokers that are away pass, and the pauses stay as they are."""
+    def read_changes(self, timeout_s: float) -> int:
+        """Read what was written since, and return the number of records.
+
+        Errors of brokers that are away pass, and the pauses stay as they are.
+        """
+        count = 0
         for message in self._consumer.consume(_MAX_MESSAGES, timeout_s):
             error = message.error()
             if error is None:
+                count += 1
                 self._take_record(message)
             elif is_partition_end(error):
                 self._unread.discard(message.partition() or 0)
+        return count
 
     def close(self) -> None:
         """Close the client."""

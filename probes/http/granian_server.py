@@ -202,7 +202,13 @@ class HealthOnlyApp:
 
 
 def serve_app(app: App, listening: ServerAddress, stop: Event, ready: Callable[[], None]) -> None:
-    """Serve until ``stop`` is set, or the server ends by itself, which sets it; call ``ready`` at the start."""
+    """Serve until ``stop`` is set, or the server ends by itself, which sets it; call ``ready`` at the start.
+
+    Raises:
+        PortTakenError: a port is in use by now, perhaps by this very process.
+    """
+    for port in filter(None, (listening.port, listening.health_port)):
+        check_port(listening.host, port)
     # Present objects live as long as the app: each full collection would visit them, and block requests meanwhile.
     gc.collect()
     gc.freeze()
@@ -239,8 +245,11 @@ async def _serve_until_stopped(app: App, listening: ServerAddress, stop: Event, 
                 server.stop()  # type: ignore[no-untyped-call]  # granian's own
         await asyncio.wait(running, timeout=STOP_S)
         connections.end_all()
-        await asyncio.gather(*running)
-    stop.set()
+        try:
+            await asyncio.gather(*running)
+        finally:
+            # A thread waits for it, and with it the loop for its end.
+            stop.set()
     await stopping
 
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from unittest.mock import MagicMock
+
 import pytest
+from confluent_kafka import KafkaError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.deliver.control_topic import Pause, decode_pause, encode_pause
+from hopwatch.deliver import control_topic
+from hopwatch.deliver.control_topic import ANSWER_S, ControlReader, Pause, decode_pause, encode_pause
+from hopwatch.probes.contract.kafka import KafkaAccess
+from hopwatch.probes.kafka.client import TopicAnswer
+from hopwatch.probes.taps.errors import TapSourceError
 
 
 @given(st.integers(0, 2**62))
@@ -19,3 +26,50 @@ def test_a_pause_comes_back(since_us: int) -> None:
 def test_anything_else_is_no_pause(value: bytes | None) -> None:
     """A record without a value ends one, and so does one that cannot be read."""
     assert decode_pause(value) is None
+
+
+class SlowTopic:
+    """Consumer of a topic of one partition, of which each poll takes 0.2 s by its clock."""
+
+    def __init__(self, polls: list[int]) -> None:
+        """Take the number of records that each poll brings; the last one brings the end, and without any none comes."""
+        self.polls, self.now_ns = polls, 0
+
+    def monotonic_ns(self) -> int:
+        """Return the moment."""
+        return self.now_ns
+
+    def consume(self, _: int, timeout_s: float) -> list[MagicMock]:
+        """Return the records of the next poll."""
+        self.now_ns += int(timeout_s * 1e9)
+        count = self.polls.pop(0) if self.polls else 0
+        found = [_message(f"{len(self.polls)}-{number}", None) for number in range(count)]
+        return [*found, _message("", KafkaError(KafkaError._PARTITION_EOF))] if count and not self.polls else found
+
+
+def _message(key: str, error: object) -> MagicMock:
+    message = MagicMock()
+    message.key.return_value, message.value.return_value = key.encode(), encode_pause(Pause(1))
+    message.error.return_value, message.partition.return_value = error, 0
+    return message
+
+
+def _open_reader(topic: SlowTopic, monkeypatch: pytest.MonkeyPatch) -> ControlReader:
+    consumer = MagicMock(consume=topic.consume)
+    monkeypatch.setattr(control_topic, "Consumer", lambda _: consumer)
+    monkeypatch.setattr(control_topic, "ask_topic", lambda *_: TopicAnswer({0: MagicMock()}, "", None))
+    reader = ControlReader("broker:9092", KafkaAccess(), topic)  # type: ignore[arg-type]  # monotonic alone is asked
+    reader.open()
+    return reader
+
+
+def test_a_long_topic_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long that takes, while records come: others may have written many."""
+    polls = int(3 * ANSWER_S / 0.2)
+    assert len(_open_reader(SlowTopic([2] * polls), monkeypatch).pauses) == 2 * polls
+
+
+def test_a_topic_of_which_nothing_comes_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the time for an answer, also in the middle."""
+    with pytest.raises(TapSourceError, match=r"hopwatch\.deliveries at .* cannot be read: nothing came for 10 s"):
+        _open_reader(SlowTopic([2, 2, *[0] * 60, 2]), monkeypatch)

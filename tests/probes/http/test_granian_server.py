@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from threading import Event
 from typing import Any, Final
 
 import pytest
 
-from hopwatch.probes.http.granian_server import ErrorMiddleware, HealthOnlyApp
+from hopwatch.probes.http import granian_server
+from hopwatch.probes.http.granian_server import ErrorMiddleware, HealthOnlyApp, PortTakenError, ServerAddress
 
 FORGED: Final = "\x1b[2J\nhopwatch: all is well " * 1_000
 
@@ -56,3 +59,15 @@ def test_where_health_is_served_there_is_nothing_else() -> None:
         asyncio.run(HealthOnlyApp(app)({"type": "http", "path": path}, _nothing, send))
     assert asked == ["/healthz", "/readyz"]
     assert [message["status"] for message in said if "status" in message] == [404] * 3
+
+
+def test_a_port_that_was_taken_meanwhile_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server without its port ends, and does not wait for a stop; found before the start, the port is named."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address, stop = ServerAddress("127.0.0.1", taken.getsockname()[1]), Event()
+        with pytest.raises(PortTakenError, match=f"port {address.port} cannot be listened on: Address already in use"):
+            granian_server.serve_app(_nothing, address, stop, stop.clear)
+        monkeypatch.setattr(granian_server, "check_port", lambda *_: None)
+        with pytest.raises(RuntimeError, match="Address already in use"):
+            granian_server.serve_app(_nothing, address, stop, stop.clear)
+        assert stop.is_set()
