@@ -17,7 +17,7 @@ def test_health_has_a_port_of_its_own(workspace: Workspace, capsys: pytest.Captu
 
 
 def test_metrics_have_a_port_of_their_own(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where their port is the gate's own, it is told, and nothing is served."""
+    """A gate whose own port is that of its metrics says so, and serves nothing."""
     (port,) = free_ports(1)
     to = workspace.config.parent / "events"
     with workspace.config.open("a", encoding="utf-8") as file:

@@ -64,7 +64,7 @@ def _open_reader(topic: SlowTopic, monkeypatch: pytest.MonkeyPatch) -> ControlRe
 
 
 def test_a_long_topic_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long that takes, while records come: others may have written many."""
+    """A topic is read for as long as records come: others may have written many."""
     polls = int(3 * ANSWER_S / 0.2)
     assert len(_open_reader(SlowTopic([2] * polls), monkeypatch).pauses) == 2 * polls
 
