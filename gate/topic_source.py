@@ -133,7 +133,7 @@ class TopicSource:
         topic, numbers = self._topic.place.topic, [one.partition for one in partitions]
         try:
             found = find_start_offsets(
-                consumer, self._retry, topic, numbers, from_start=self._from_start, report=self._context.report
+                self._topic, self._retry, topic, numbers, from_start=self._from_start, report=self._context.report
             )
         except StoppedError:
             found = {}

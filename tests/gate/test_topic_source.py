@@ -27,16 +27,14 @@ class Client:
     def __init__(self, looks: Iterator[list[Message]]) -> None:
         """Take what there is."""
         self.place, self.consumer, self._looks = KafkaPlace("127.0.0.1:1", "t"), self, looks
-        self.topics, self.cluster_id = {"t": self}, "c"
-        self.partitions, self.error = dict.fromkeys(PARTITIONS), None
 
     def subscribe(self, _: list[str], assigned: Assigned, *__: object) -> None:
         """Deal out all partitions at once."""
         assigned(cast("Consumer", self), [TopicPartition("t", number) for number in PARTITIONS])
 
-    def list_topics(self, *_: object) -> Client:
-        """Know the topic."""
-        return self
+    def find_partitions(self, _: str) -> list[int]:
+        """Know the partitions."""
+        return list(PARTITIONS)
 
     def committed(self, asked: list[TopicPartition], _: float) -> list[TopicPartition]:
         """Know of no commit."""
