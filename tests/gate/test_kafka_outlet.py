@@ -39,7 +39,7 @@ class Client:
     def __init__(self, config: dict[str, Any]) -> None:
         """Take the callback of errors."""
         self.on_error: Callable[[KafkaError], object] = config["error_cb"]
-        self.waiting: list[tuple[bytes, Callable[[KafkaError, Message], object]]] = []
+        self.waiting: list[tuple[bytes, Callable[[KafkaError | None, Message], object]]] = []
 
     def produce(self, _: str, __: bytes, key: bytes, *, on_delivery: Any, headers: object) -> None:  # noqa: ANN401
         """Queue a record."""
