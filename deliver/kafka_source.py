@@ -229,8 +229,9 @@ class DeliverySource:
         for key, start in starts.items():
             self._assignment.add_partition(key, start)
         consumer.incremental_assign([TopicPartition(*key, start.offset) for key, start in starts.items()])
-        if self.is_paused:
-            self._apply_pauses(self._paused | starts.keys())
+        # The client keeps the pause of a partition that went and came back.
+        self._paused |= starts.keys()
+        self._apply_pauses(self._find_pauses())
 
     def _find_starts(self, topic: str, numbers: Sequence[int]) -> dict[PartitionKey, StartOffset]:
         from_start = self._from_start or self._parser.topics.is_retry(topic)
