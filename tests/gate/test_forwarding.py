@@ -63,7 +63,7 @@ def read_rejected(out: OutputRecord) -> RejectedRecord:
 
 
 def test_a_record_with_a_header_whose_name_is_no_utf_8_is_rejected() -> None:
-    """With this reason alone, under the id of its place, with its key and without its headers; however often it comes."""
+    """With this reason alone, under the id of its place and without its headers; however often it comes."""
     names = [(b"hopwatch-id", b"7"), (b"hopwatch-time", b"%d" % EPOCH_US), (b"\xff", b"v")]
     place = Place()
     with raw_cluster() as cluster:
@@ -89,14 +89,14 @@ def test_a_record_whose_own_time_no_window_holds_is_rejected(at_ms: int) -> None
 
 
 @given(
-    st.integers(-(2**63), 2**63 - 1),
-    st.none() | st.binary(max_size=20) | st.just(b'{"a":1}'),
-    st.none() | st.binary(max_size=20),
-    st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=9)), max_size=3) | st.just(MARKS),
-    st.booleans(),
+    at_ms=st.integers(-(2**63), 2**63 - 1),
+    value=st.none() | st.binary(max_size=20) | st.just(b'{"a":1}'),
+    key=st.none() | st.binary(max_size=20),
+    headers=st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=9)), max_size=3) | st.just(MARKS),
+    is_record_time=st.booleans(),
 )
 def test_whatever_a_record_holds_it_is_written_once_and_stamped(
-    at_ms: int, value: bytes | None, key: bytes | None, headers: list[tuple[str, bytes]], is_record_time: bool
+    at_ms: int, value: bytes | None, key: bytes | None, headers: list[tuple[str, bytes]], *, is_record_time: bool
 ) -> None:
     """Nothing raises: one record would end the validator at every start."""
     place = Place(is_record_time=is_record_time)
