@@ -30,7 +30,7 @@ class RawCluster:
 
     def read_back(self, value: bytes, headers: RawHeaders, topic: str = "t") -> Message:
         """Return a record as a consumer gets it, with headers of any names."""
-        _produce(self.brokers, topic, value, headers)
+        produce_raw(self.brokers, topic, value, headers)
         consumer = Consumer({"bootstrap.servers": self.brokers, "group.id": "g"})
         numbers = consumer.list_topics(topic, PATIENCE_S).topics[topic].partitions
         consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers])
@@ -50,7 +50,8 @@ def raw_cluster() -> Iterator[RawCluster]:
     yield RawCluster(f"{broker.host}:{broker.port}")
 
 
-def _produce(brokers: str, topic: str, value: bytes, headers: RawHeaders) -> None:
+def produce_raw(brokers: str, topic: str, value: bytes, headers: RawHeaders) -> None:
+    """Produce a record with headers of any names."""
     library = _load_library()
     config, said = library.rd_kafka_conf_new(), ctypes.create_string_buffer(512)
     pairs = ((b"bootstrap.servers", brokers.encode()), (b"log_level", b"0"))
