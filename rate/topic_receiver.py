@@ -109,7 +109,7 @@ class TopicReceiver:
                 text = next((value for name, value in read_headers(message) if name == ID_HEADER), message.key())
             except ValueError:
                 continue  # what a stranger sends is no message of the run
-            if text is not None and len(text) == TEXT_CHARS:
+            if isinstance(text, bytes) and len(text) == TEXT_CHARS:
                 texts += text
         if texts:
             self._log.note(find_places(self._run, parse_ids(bytes(texts))), at_s)

@@ -8,7 +8,6 @@ from hopwatch.demo.entrance import events
 from hopwatch.demo.link import LinkError
 from hopwatch.demo.links.topics import TopicInlet
 from hopwatch.probes import message_headers
-from hopwatch.probes.kafka.consumer import read_headers
 
 
 class GateTopicInlet(TopicInlet):
@@ -17,7 +16,7 @@ class GateTopicInlet(TopicInlet):
     def _taken(self, message: Message) -> bytes:
         record = super()._taken(message)
         try:
-            found = message_headers.parse_headers(read_headers(message))
+            found = message_headers.parse_headers(message.headers())
         except ValueError as error:
             raise LinkError(f"an event of the gate has no marks that can be read: {error}") from None
         if found is None:

@@ -29,7 +29,6 @@ from hopwatch.demo.links.topics import build_client_settings
 from hopwatch.demo.records import FlightMessage, dump_flight, parse_flight_json
 from hopwatch.probes import message_headers
 from hopwatch.probes.kafka.client import describe_kafka_error, is_fatal_error
-from hopwatch.probes.kafka.consumer import read_headers
 
 MAX_MESSAGES: Final = 1_000
 """Messages of one transaction."""
@@ -210,7 +209,7 @@ class TransactionalLink:
     def _parse(self, message: Message) -> FlightMessage:
         self._read.append((message.partition() or 0, cast("int", message.offset())))
         try:
-            found = message_headers.parse_headers(read_headers(message))
+            found = message_headers.parse_headers(message.headers())
         except ValueError as error:
             raise LinkError(f"a message of {self._ends.inlet_topic} has marks that cannot be read: {error}") from None
         if found is None:

@@ -9,7 +9,7 @@ where the message is created, and forwarded at every hop::
     producer.produce("next", message.value(), headers=message.headers())
 
 A header whose name is no UTF-8 would crash whoever reads the headers of its message by confluent-kafka 2.16. Such a
-message counts as dropped, and its ``headers()`` are None from then on: a host takes it for one without headers, and
+message counts as dropped, and its ``headers()`` are empty from then on: a host takes it for one without headers, and
 sends it on as one. Only its producer can mend it; the log says by which topic the first one came.
 """
 

@@ -41,7 +41,7 @@ def read_headers(message: Message) -> list[tuple[str, str | bytes]]:
     """Return the headers of a record.
 
     Of a name that is no UTF-8 confluent-kafka 2.16 makes a null pointer, and leaves its error to whatever is called
-    next, or to nothing: a call that checks for it asks for the headers. They are None afterwards, as whoever reads
+    next, or to nothing: a call that checks for it asks for the headers. They are empty afterwards, as whoever reads
     them would crash.
 
     Raises:
@@ -50,5 +50,5 @@ def read_headers(message: Message) -> list[tuple[str, str | bytes]]:
     try:
         return list(_ask_headers(message) or ())
     except (SystemError, UnicodeDecodeError):
-        message.set_headers(None)
+        message.set_headers([])
         raise ValueError("the name of a header is no UTF-8") from None

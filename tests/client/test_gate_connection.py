@@ -9,6 +9,7 @@ import ssl
 import threading
 import time
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -69,8 +70,7 @@ UNASKED = b"HTTP/1.1 %d Unasked\r\nContent-Length: 0\r\n\r\n"
 
 def _await_bytes(connection: GateConnection) -> None:
     """Wait until something has come."""
-    kept = connection._connection.sock
-    assert kept is not None
+    kept = cast("Any", connection._connection.sock)
     polled = select.poll()
     polled.register(kept._inner.fileno(), select.POLLIN)
     assert polled.poll(20_000)

@@ -58,7 +58,7 @@ def produce_raw(brokers: str, topic: str, value: bytes, headers: RawHeaders) -> 
     for name, text in pairs:
         library.rd_kafka_conf_set(ctypes.c_void_p(config), name, text, said, ctypes.c_size_t(512))
     client = ctypes.c_void_p(library.rd_kafka_new(0, ctypes.c_void_p(config), said, ctypes.c_size_t(512)))
-    assert client, said.value
+    assert client.value, said.value
     sent = ctypes.c_void_p(library.rd_kafka_headers_new(ctypes.c_size_t(len(headers))))
     for raw, content in headers:
         sizes = ctypes.c_ssize_t(len(raw)), ctypes.c_ssize_t(len(content))

@@ -76,4 +76,4 @@ def test_a_header_whose_name_is_no_utf_8_is_an_error_however_often_headers_were_
         assert {len(read_headers(good)) for _ in range(calls)} <= {1}
         with pytest.raises(ValueError, match="the name of a header is no UTF-8"):
             read_headers(bad)
-        assert (read_headers(bad), bad.headers()) == ([], None)
+        assert (read_headers(bad), bad.headers()) == ([], [])
