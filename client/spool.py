@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 from collections import deque
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,8 @@ from hopwatch.probes.sinks.spool import write_at
 LOCK_NAME: Final = "client.lock"
 SEGMENT_BYTES: Final = 1024 * 1024
 """Size after which a segment gets no more records, which bounds what is sent again after a kill."""
+MAX_SEGMENT_BYTES: Final = 2 * SEGMENT_BYTES
+"""Maximum size of a segment: its last record may begin just below the bound before. Of larger files no more is read."""
 UNREADABLE_SUFFIX: Final = ".unreadable"
 """Suffix of a segment that could not be read to its end; nothing deletes it."""
 _log = logging.getLogger("hopwatch.client")
@@ -40,10 +43,13 @@ class _Segment:
             OSError: it cannot be opened, or made.
         """
         self.path, self.is_new, self.fault = path, is_new, ""
-        flags = os.O_CREAT | os.O_EXCL if is_new else 0
+        flags = os.O_CREAT | os.O_EXCL if is_new else os.O_NOFOLLOW | os.O_NONBLOCK
         self.file = os.open(path, os.O_RDWR | os.O_CLOEXEC | flags, 0o600)
         self.position = self.synced = 0
-        self.end = 0 if is_new else os.fstat(self.file).st_size
+        size = os.fstat(self.file).st_size
+        if size > MAX_SEGMENT_BYTES:
+            self.fault = f"it has {size:,} bytes, a segment at most {MAX_SEGMENT_BYTES:,}"
+        self.end = min(size, MAX_SEGMENT_BYTES)
         self._is_named = not is_new
 
     def append(self, frame: bytes) -> int:
@@ -84,14 +90,14 @@ class _Segment:
         records, room = list[EventRecord](), BatchRoom(max_events, max_bytes)
         for frame in read_frames(data):
             if frame.fault:
-                self.fault = frame.message
+                self.fault = self.fault or frame.message
                 # A record alone is passed over; behind the others nothing can be read.
                 start += frame.end - frame.start + FRAME_BYTES if frame.fault in {"bad_crc", "oversized"} else self.end
                 continue
             try:
                 record = EventRecord.decode(data[frame.start : frame.end])
             except ValueError as error:
-                self.fault = str(error)
+                self.fault = self.fault or str(error)
                 # A power failure may leave zeros, which look like empty records.
                 start = self.end
                 break
@@ -120,7 +126,7 @@ class SpoolQueue:
             self.folder.mkdir(0o700, parents=True, exist_ok=True)
             self._lock = lock_folder(self.folder, LOCK_NAME)
             found = sorted(self.folder.iterdir())
-            left = [path for path in found if path.suffix == SEGMENT_SUFFIX]
+            left = [path for path in found if path.suffix == SEGMENT_SUFFIX and _is_file(path)]
             self._segments = deque(_Segment(path, is_new=False) for path in left)
             # What was put aside keeps its number: another file that is put aside must not take its place.
             numbers = [int(path.stem) for path in found if path.stem.isdecimal()]
@@ -220,3 +226,11 @@ class SpoolQueue:
         kept = segment.path.with_suffix(UNREADABLE_SUFFIX)
         _log.error("not all of %s can be read: %s; the file is kept as %s", segment.path, segment.fault, kept)
         segment.path.rename(kept)
+
+
+def _is_file(path: Path) -> bool:
+    """Return whether a segment is a regular file: a link, pipe or folder in its place is none of a client's."""
+    if stat.S_ISREG(path.lstat().st_mode):
+        return True
+    _log.warning("%s is no file, and is left alone", path)
+    return False

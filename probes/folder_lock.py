@@ -14,8 +14,10 @@ def lock_folder(folder: Path, name: str) -> int:
         BlockingIOError: another process holds the lock.
         OSError: the lock file cannot be opened or locked.
     """
+    # No link is followed, and no pipe waited for.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     while True:
-        lock = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        lock = os.open(folder / name, flags, 0o644)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _is_current_lock(folder / name, lock):

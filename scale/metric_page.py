@@ -16,6 +16,8 @@ from hopwatch.scale.metric import MetricUnavailableError
 TIMEOUT_S: Final = 5.0
 """Time for all of a page, however slowly it comes."""
 MAX_PAGE_BYTES: Final = 16 * 1024 * 1024
+MAX_REASON_CHARS: Final = 200
+"""Characters of an error that are told: it may repeat all of a stranger's page."""
 OK: Final = 200
 
 
@@ -69,7 +71,7 @@ class MetricPage:
                         raise MetricUnavailableError(f"{self._url} has more than {MAX_PAGE_BYTES:,} bytes")
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, UnicodeError) as error:
             why = str(error) or type(error).__name__
-            raise MetricUnavailableError(f"{self._url} cannot be read: {why}") from None
+            raise MetricUnavailableError(f"{self._url} cannot be read: {why:.{MAX_REASON_CHARS}}") from None
         return body.decode("utf-8", "replace")
 
 
@@ -101,7 +103,8 @@ def find_sample(page: str, selector: SampleSelector) -> float:
             if sample.name == selector.name and selector.labels.items() <= sample.labels.items()
         ]
     except (ValueError, LookupError) as error:  # the parser itself falls over some texts
-        raise MetricUnavailableError(f"the page of metrics cannot be parsed: {error}") from None
+        why = f"{error!s:.{MAX_REASON_CHARS}}"
+        raise MetricUnavailableError(f"the page of metrics cannot be parsed: {why}") from None
     if not found:
         raise MetricUnavailableError(f"the page of metrics has no sample {selector}")
     if len(found) > 1:

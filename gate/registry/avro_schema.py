@@ -16,6 +16,7 @@ import avro.schema
 import fastavro.schema
 import orjson
 
+from hopwatch.gate import json_members
 from hopwatch.probes.avro_lint import PRIMITIVES, LintError, full_name, lint
 
 MAX_SCHEMA_BYTES: Final = 1024 * 1024
@@ -65,6 +66,9 @@ class Schema:
             said = orjson.loads(told)
         except ValueError as error:
             raise SchemaError("", f"a schema is JSON: {error!s:.200}") from None
+        repeated = json_members.find_repeated_member(told) if json_members.may_have_repeats(told) else None
+        if repeated is not None:
+            raise SchemaError(repeated, json_members.REPEATED_MEMBER)
         try:
             lint(said)
         except LintError as error:

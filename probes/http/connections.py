@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import stat
 import threading
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -40,14 +41,14 @@ class ConnectionLimiter:
 
     def enforce_limits(self) -> None:
         """Set each connection's deadline, and end the latest ones of an address that has too many."""
-        open_ = {one: (address, descriptor) for one, address, descriptor in self._iter_open()}
+        open_ = {one: (owner, descriptor) for one, owner, descriptor in self._iter_open()}
         # In the order in which they came.
         self._open_since = {one: None for one in (*self._open_since, *open_) if one in open_}
-        counts: Counter[str] = Counter()
+        counts: Counter[tuple[int, str]] = Counter()
         for one in self._open_since:
-            address, descriptor = open_[one]
-            counts[address] += 1
-            if counts[address] > self._max_per_address:
+            owner, descriptor = open_[one]
+            counts[owner] += 1
+            if counts[owner] > self._max_per_address:
                 _shut_down(one, descriptor)
 
     def end_all(self) -> None:
@@ -55,19 +56,20 @@ class ConnectionLimiter:
         for one, _, descriptor in self._iter_open():
             _shut_down(one, descriptor)
 
-    def _iter_open(self) -> Iterator[tuple[int, str, int]]:
-        """Set the deadline of each open connection, and yield its inode number, its owner and its descriptor."""
+    def _iter_open(self) -> Iterator[tuple[int, tuple[int, str], int]]:
+        """Set the deadline of each open connection, and yield its inode number, port and owner, and its descriptor."""
         try:
             descriptors = [int(one.name) for one in _DESCRIPTORS.iterdir()]
         except OSError:  # there is no descriptor left to look with: the next time, perhaps
             return
         for descriptor in descriptors:
             with suppress(OSError), _open_socket(descriptor) as connection:
-                if connection.type == socket.SOCK_STREAM and connection.getsockname()[1] in self._ports:
+                port = connection.getsockname()[1]
+                if connection.type == socket.SOCK_STREAM and port in self._ports:
                     address = identify_owner(str(connection.getpeername()[0]))
                     if _TIMEOUT is not None:
                         connection.setsockopt(socket.IPPROTO_TCP, _TIMEOUT, self._unread_ms)
-                    yield os.fstat(connection.fileno()).st_ino, address, descriptor
+                    yield os.fstat(connection.fileno()).st_ino, (port, address), descriptor
 
     @contextmanager
     def watch(self) -> Iterator[None]:
@@ -89,15 +91,16 @@ class ConnectionLimiter:
 def _open_socket(descriptor: int) -> Iterator[socket.socket]:
     """Yield a socket object for a duplicate of a descriptor; use one at a time, as descriptors may be scarce.
 
+    That of a file is never duplicated: closing any of its descriptors releases all POSIX locks that the process has on
+    the file, such as those by which SQLite knows that a store is in use.
+
     Raises:
         OSError: the descriptor is closed, or is no IPv4 or IPv6 socket.
     """
-    held = os.dup(descriptor)
-    try:
-        connection = socket.socket(fileno=held)
-    except OSError:
-        os.close(held)
-        raise
+    if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+        raise OSError(errno.ENOTSOCK, os.strerror(errno.ENOTSOCK))
+    # Were it a file since a moment ago, the copy would stay open, for the same reason.
+    connection = socket.socket(fileno=os.dup(descriptor))
     with connection:
         if connection.family not in (socket.AF_INET, socket.AF_INET6):
             raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))

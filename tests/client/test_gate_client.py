@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 import time
+import tracemalloc
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from hopwatch.client import (
     QueueFullError,
     SendOutcome,
 )
-from hopwatch.client.spool import SEGMENT_BYTES, SpoolQueue
+from hopwatch.client.spool import LOCK_NAME, SEGMENT_BYTES, SpoolQueue
 from hopwatch.deliver.answers import Answer, NoAnswer
 from servers.process import free_ports
 from tests.support.client_parts import PATIENCE_S, QUICK, ScriptedTransport, open_client
@@ -230,6 +231,59 @@ def test_a_kill_before_the_first_write_leaves_nothing_to_tell(tmp_path: Path, ca
     assert client.counts().unreadable == 0
     assert not caplog.records
     assert not list((tmp_path / "orders").glob("0*"))
+
+
+def test_what_is_no_file_in_the_spool_is_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Links, pipes and folders that are named as segments keep no event from being sent, and stay as they are."""
+    folder = tmp_path / "orders"
+    folder.mkdir()
+    (tmp_path / "elsewhere").write_bytes(b"x")
+    (folder / "0000000000.seg").symlink_to(tmp_path / "elsewhere")
+    (folder / "0000000001.seg").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(folder / "0000000002.seg")
+    (folder / "0000000003.seg").mkdir()
+    before = sorted(folder.iterdir())
+    with open_client(ScriptedTransport(), spool=tmp_path) as client:
+        assert client.send_and_wait(1, timeout_s=PATIENCE_S).result is OutcomeResult.ENTERED
+    assert sorted(folder.iterdir()) == before
+    assert (tmp_path / "elsewhere").read_bytes() == b"x"
+    assert [f"{path} is no file, and is left alone" for path in before] == caplog.messages
+
+
+def test_a_segment_larger_than_any_is_read_in_part(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Of a file of 3 GiB the events at its beginning are sent, and it takes neither the memory nor the room of them."""
+    transport = ScriptedTransport()
+    transport.hold()
+    client = open_client(transport, spool=tmp_path)
+    client.send(1)
+    client.close(0.01)
+    client._thread.join(PATIENCE_S)
+    (segment,) = (tmp_path / "orders").glob("*.seg")
+    os.truncate(segment, 3 * 1024**3)
+    tracemalloc.start()
+    with open_client(ScriptedTransport(), spool=tmp_path) as later:
+        later.send(2)
+        assert later.flush(PATIENCE_S)
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak_bytes < 16 * SEGMENT_BYTES
+    assert (later.counts().recovered, later.counts().entered, later.counts().unreadable) == (1, 2, 1)
+    assert "it has 3,221,225,472 bytes, a segment at most 2,097,152" in caplog.text
+    assert segment.with_suffix(".unreadable").stat().st_size == 3 * 1024**3
+
+
+def test_a_lock_that_is_no_file_is_told(tmp_path: Path) -> None:
+    """A pipe in its place holds up nobody, and a link makes no file elsewhere."""
+    folder = tmp_path / "orders"
+    folder.mkdir()
+    os.mkfifo(folder / LOCK_NAME)
+    with pytest.raises(ClientSpoolError, match=r"the spool .* cannot be used: No such device or address"):
+        SpoolQueue(tmp_path, "orders", 10_000)
+    (folder / LOCK_NAME).unlink()
+    (folder / LOCK_NAME).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ClientSpoolError, match=r"the spool .* cannot be used: Too many levels of symbolic links"):
+        SpoolQueue(tmp_path, "orders", 10_000)
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_what_is_left_in_the_spool_is_sent_by_the_next_client(tmp_path: Path) -> None:

@@ -68,6 +68,16 @@ def test_a_page_that_is_none_is_no_metric(page: str) -> None:
         find_sample(page, SampleSelector("a", {}))
 
 
+def test_of_a_page_that_is_none_little_is_told() -> None:
+    """A stranger's page does not fill the log: neither a label without end nor a header does."""
+    with pytest.raises(MetricUnavailableError, match="the page of metrics cannot be parsed: ") as caught:
+        find_sample("a{" + ',b="c"' * 100_000 + "} 1\n", SampleSelector("a", {}))
+    assert len(str(caught.value)) < 300
+    with pytest.raises(MetricUnavailableError, match=f"{URL} cannot be read: ") as caught:
+        MetricPage(URL, SampleSelector("a", {}), pool(b"HTTP/1.1 200 OK\r\n" + b"x" * 50_000 + b"\r\n\r\n")).read()
+    assert len(str(caught.value)) < 300
+
+
 @given(st.text('a_{}="\\\\,# \n1.e+-Nx', max_size=40))
 def test_no_page_is_more_than_a_metric_or_none(text: str) -> None:
     """An error of any page or selector is one that is expected."""

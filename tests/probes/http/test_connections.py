@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import select
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
@@ -77,6 +80,33 @@ def test_looking_leaves_nothing_open(server: socket.socket) -> None:
     with socket.socket() as probe:
         assert probe.fileno() <= before + 1
     for pair in pairs:
+        for end in pair:
+            end.close()
+
+
+LOCKING = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+b'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+
+
+def test_looking_leaves_locks_of_files_as_they_are(server: socket.socket, tmp_path: Path) -> None:
+    """A file that this process has locked, as SQLite locks a store, stays locked for other processes."""
+    path = tmp_path / "store.db"
+    path.touch()
+    client, ours = connected(server, "127.0.0.1")
+    with path.open("r+b") as file, client, ours:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        ConnectionLimiter({server.getsockname()[1]}).enforce_limits()
+        other = subprocess.run([sys.executable, "-c", LOCKING, str(path)], check=False, capture_output=True, text=True)
+        assert "BlockingIOError" in other.stderr
+
+
+def test_connections_at_one_port_take_none_of_another(server: socket.socket) -> None:
+    """An address that has too many at one port keeps those that it has at the other, such as health checks."""
+    with socket.create_server(("127.0.0.1", 0)) as health:
+        looked = ConnectionLimiter({server.getsockname()[1], health.getsockname()[1]}, most=1)
+        ends = [connected(server, "127.0.0.1"), connected(server, "127.0.0.1"), connected(health, "127.0.0.1")]
+        looked.enforce_limits()
+        assert [is_open(client) for client, _ in ends] == [True, False, True]
+    for pair in ends:
         for end in pair:
             end.close()
 
