@@ -228,9 +228,10 @@ class DeliverySource:
                 starts |= self._find_starts(topic, numbers)
         for key, start in starts.items():
             self._assignment.add_partition(key, start)
-        consumer.incremental_assign([TopicPartition(*key, start.offset) for key, start in starts.items()])
+        assigned = [TopicPartition(*key, start.offset) for key, start in starts.items()]
+        consumer.incremental_assign(assigned)
         # The client keeps the pause of a partition that went and came back.
-        self._paused |= starts.keys()
+        consumer.resume(assigned)
         self._apply_pauses(self._find_pauses())
 
     def _find_starts(self, topic: str, numbers: Sequence[int]) -> dict[PartitionKey, StartOffset]:
