@@ -139,7 +139,11 @@ def test_equal_meaning_is_an_equal_fingerprint(said: Json) -> None:
         ('{"type":"array","items":' * 5_000 + '"int"' + "}" * 5_000, "", "a schema is JSON: "),
         ("\ud800", "", "a schema is JSON: "),
         ('{"type":"fixed","name":"A","size":1,"size":2}', "/size", "the member is repeated: which of the two is meant"),
-        ('{"type":"record","name":"R","fields":[{"name":"a","name":"b","type":"int"}]}', "/fields/0/name", "is repeated"),
+        (
+            '{"type":"record","name":"R","fields":[{"name":"a","name":"b","type":"int"}]}',
+            "/fields/0/name",
+            "is repeated",
+        ),
     ],
 )
 def test_what_is_no_schema_is_refused(text: str, place: str, told: str) -> None:
