@@ -68,9 +68,10 @@ class TopicSource:
             StoppedError: a stop was requested.
         """
         if messages:
-            yield from self._replay.read_records(
-                self._next_offsets, min(message.timestamp()[1] for message in messages)
-            )
+            # A record without a time of its own, or with one before 1970, arrives now, and so does one from ahead.
+            now_ms = self._context.wall_us() // 1_000
+            times_ms = [at_ms for message in messages if (at_ms := message.timestamp()[1]) >= 0]
+            yield from self._replay.read_records(self._next_offsets, min([*times_ms, now_ms]))
 
     def mark_done(self, read: Sequence[TopicPartition]) -> None:
         """Advance the offsets after a completed transaction."""

@@ -107,7 +107,7 @@ def test_what_came_before_a_request_is_no_answer_to_it(tmp_path: Path, unasked: 
 
 
 def test_an_encrypted_connection_is_kept(tmp_path: Path) -> None:
-    """What the server says to be resumed by, unasked, comes before the first answer, and closes nothing."""
+    """Session tickets, which come unasked before the first answer, close nothing."""
     file = http_receiver.certificate(tmp_path)
 
     def answer_twice(sock: socket.socket, over: threading.Event) -> None:

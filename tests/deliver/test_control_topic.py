@@ -34,7 +34,7 @@ def test_anything_else_is_no_pause(value: bytes) -> None:
 
 
 def test_a_record_that_cannot_be_read_leaves_a_pause_as_it_is() -> None:
-    """Whoever writes one by mistake neither begins nor ends a pause, and one line tells of it."""
+    """A mistake begins and ends no pause, and one line tells of it."""
     told: list[str] = []
     with raw_cluster() as cluster:
         producer = Producer({"bootstrap.servers": cluster.brokers, "log_level": 0})

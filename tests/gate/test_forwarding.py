@@ -82,7 +82,7 @@ def test_a_record_with_a_header_whose_name_is_no_utf_8_is_rejected() -> None:
 
 @pytest.mark.parametrize("at_ms", [2**62, -(2**62), 2**53 // 1_000 + 1, -5])
 def test_a_record_whose_own_time_no_window_holds_is_rejected(at_ms: int) -> None:
-    """Where its own time is the event time: it ended the validator, whose format has no room for it."""
+    """The format of rejected events has no room for it: one such record ended the validator, with --time-record."""
     message = RECORD(topic="t", partition=0, offset=0, value=b'{"a":1}', headers=[], timestamp=(1, at_ms))
     told = read_rejected(Place(is_record_time=True).validate(message)).reasons[0].detail
     assert told.startswith("the record's own time: an event time lies between 1970 and 2255, got ")

@@ -134,6 +134,6 @@ def test_a_time_that_a_topic_does_not_take_is_told(around: RunContext, monkeypat
 def test_a_clock_that_differs_from_the_brokers_is_waited_for(
     around: RunContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where a record has no time of its own, the topic refuses that of this machine."""
+    """The time of this machine is refused, as a record has none of its own."""
     monkeypatch.setattr(retry, "RETRY_S", 0.01)
     assert turns_with(TimeRefuser(lambda: None), around, monkeypatch).write([RECORD], [], None) is False

@@ -116,7 +116,7 @@ ODD_MS = 2**62
 
 @pytest.mark.parametrize("odd", range(8))
 def test_a_record_whose_time_no_topic_takes_is_written_without_it(odd: int) -> None:
-    """It blocked the validator for good; those beside it keep their times, and each is written once."""
+    """Those beside it keep their times, and each is written once; the validator was blocked for good before."""
     topics = Timed()
     stamping = SimpleNamespace(stamp_entered=lambda *_: None, stamp_rejected=lambda *_: None)
     parts = [cast("Any", one) for one in (topics, None, topics)]

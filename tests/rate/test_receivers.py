@@ -95,7 +95,7 @@ def test_receivers_that_cannot_receive_say_why() -> None:
 
 
 def test_a_record_of_a_stranger_whose_headers_cannot_be_read_is_left_out() -> None:
-    """It ended the receiver, and the run with it."""
+    """The receiver goes on, and the run with it."""
     ids = build_ids(RUN, 0, DUE_US)
     text = format_ids(ids)[0].tobytes()
     log = ArrivalLog()
