@@ -140,9 +140,9 @@ def test_equal_meaning_is_an_equal_fingerprint(said: Json) -> None:
         ("\ud800", "", "a schema is JSON: "),
         ('{"type":"fixed","name":"A","size":1,"size":2}', "/size", "the member is repeated: which of the two is meant"),
         (
-            '{"type":"record","name":"R","fields":[{"name":"a","name":"b","type":"int"}]}',
-            "/fields/0/name",
-            "is repeated",
+            '{"type":"record","name":"R","fields":[{"name":"a","type":"int","type":"long"}]}',
+            "/fields/0/type",
+            "repeated",
         ),
     ],
 )
