@@ -172,7 +172,7 @@ def test_what_is_left_comes_when_it_is_asked_for() -> None:
 def test_an_error_that_came_while_nobody_asked_is_reported(
     wait: Callable[[DeliverySource], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It comes once, without a topic; a consumer that is fatally ill hands out nothing ever after."""
+    """A fatal error comes once, without a topic, and no record ever after it."""
     monkeypatch.setattr(kafka_source, "IDLE_S", 0.0)
     broker = Broker()
     source = build_source(broker)

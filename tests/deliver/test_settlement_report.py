@@ -35,7 +35,7 @@ def test_the_first_is_told_at_once_and_the_next_once_a_minute() -> None:
 
 @given(st.lists(st.tuples(st.floats(0, 30), st.integers(0, 500)), max_size=50))
 def test_lines_are_few_and_count_each_message_once(waits: list[tuple[float, int]]) -> None:
-    """However many are deferred: at most one line for each begun minute, and no message is counted twice."""
+    """At most one line comes in each begun minute, however many are deferred, and no message is counted twice."""
     lines: list[str] = []
     report, now_s, deferred = SettlementReport("billing", lines.append), 0.0, 0
     for wait_s, count in waits:

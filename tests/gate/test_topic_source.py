@@ -95,7 +95,12 @@ def test_a_record_with_a_time_that_cannot_be_needs_no_history_of_its_own(times_m
     """All records of the partition would be read again for it, before anything goes on."""
     source, asked = source_over([]), list[int]()
     source._context = RunContext(lambda _: None, ManualClock())
-    source._replay = cast("Any", SimpleNamespace(read_records=lambda _, since: asked.append(since) or ()))
+
+    def read_records(_: object, since_ms: int) -> tuple[()]:
+        asked.append(since_ms)
+        return ()
+
+    source._replay = cast("Any", SimpleNamespace(read_records=read_records))
     messages = [RECORD(topic="t", partition=0, offset=at, timestamp=(1, ms)) for at, ms in enumerate(times_ms)]
     assert list(source.read_history(messages)) == []
     assert asked == [since_ms]
