@@ -234,7 +234,7 @@ def _run(  # noqa: PLR0913 - what a flag each says
             if told := describe_long_wait(chosen, name, said):
                 _print_message(told)
         brokers = sorted({said.place.brokers for said in wanted.values()})
-        controls = [ControlReader(one, chosen.transport.access) for one in brokers]
+        controls = [ControlReader(one, chosen.transport.access, around.report) for one in brokers]
         runner = DeliveryRunner(
             [(one.delivery, one.policy, one.receiver, one.figures) for one in built],
             controls,
@@ -340,7 +340,7 @@ def _read_backlogs(chosen: Settings, name: str, said: DeliverySettings) -> tuple
 def _read_pauses(chosen: Settings, said: DeliverySettings) -> dict[str, Pause]:
     from hopwatch.deliver.control_topic import ControlReader
 
-    reader = ControlReader(said.place.brokers, chosen.transport.access)
+    reader = ControlReader(said.place.brokers, chosen.transport.access, _print_message)
     try:
         reader.open()
         return reader.pauses

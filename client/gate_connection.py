@@ -1,9 +1,13 @@
-"""Connection to the gate: one that is kept, each request with one deadline for all of it. ADR 0173 says why so."""
+"""Connection to the gate: one that is kept, each request with one deadline for all of it. ADR 0173 says why so.
+
+What comes on it before a request is sent is no answer to it: a proxy says 408 before it closes an idle connection.
+"""
 
 from __future__ import annotations
 
 import io
 import re
+import select
 import socket
 import ssl
 import time
@@ -100,7 +104,8 @@ class GateConnection:
 
     def _connect(self, deadline_s: float) -> None:
         now_s = time.monotonic()
-        if self._socket is not None and now_s - self._idle_since_s > MAX_IDLE_S:
+        is_old = now_s - self._idle_since_s > MAX_IDLE_S
+        if self._socket is not None and (is_old or self._socket.is_readable()):
             self.close()
         if self._socket is None:
             self._connection.timeout = deadline_s - now_s
@@ -143,6 +148,14 @@ class _DeadlineSocket:
         del mode
         self._readers += 1
         return io.BufferedReader(_SocketReader(self))
+
+    def is_readable(self) -> bool:
+        """Return whether something has come, be it the end."""
+        if isinstance(self._inner, ssl.SSLSocket) and self._inner.pending():
+            return True
+        asked = select.poll()
+        asked.register(self._inner, select.POLLIN)
+        return bool(asked.poll(0))
 
     def shut_down(self) -> None:
         with suppress(OSError):

@@ -1,11 +1,12 @@
 """Control topic of deliveries: a compacted topic that keeps which of them are paused, one record a name.
 
 A pause lasts until it is ended, over restarts of all processes, and each process of a delivery hears of it within a
-second. A record without a value ends the pause of its name.
+second. A record without a value ends the pause of its name; one that cannot be read changes nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import orjson
@@ -22,6 +23,7 @@ ANSWER_S: Final = 10.0
 _POLL_S: Final = 0.2
 _MAX_MESSAGES: Final = 1_000
 _MAX_BYTES: Final = 1_048_576
+_MAX_SHOWN_BYTES: Final = 80
 
 
 class Pause(NamedTuple):
@@ -36,22 +38,32 @@ def encode_pause(pause: Pause) -> bytes:
 
 
 def decode_pause(value: bytes | None) -> Pause | None:
-    """Return the pause that a value says; None if it ends one, or cannot be read."""
-    try:
-        said = orjson.loads(value or b"null")
-    except orjson.JSONDecodeError:
+    """Return the pause that a value says; None if there is none, which ends one.
+
+    Raises:
+        ValueError: it says something else.
+    """
+    if value is None:
         return None
+    try:
+        said = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        said = None
     since_us = said.get("since_us") if isinstance(said, dict) and said.get("state") == "paused" else None
-    return Pause(since_us) if isinstance(since_us, int) else None
+    if type(since_us) is not int:
+        raise ValueError(f"a pause is a state of paused with since_us, got {value[:_MAX_SHOWN_BYTES]!r}")
+    return Pause(since_us)
 
 
 class ControlReader:
     """Reader of the control topic; it joins no group, and begins at the topic's start."""
 
-    def __init__(self, brokers: str, access: KafkaAccess, clock: Clock | None = None) -> None:
-        """Make the client, without connecting yet."""
+    def __init__(
+        self, brokers: str, access: KafkaAccess, report: Callable[[str], object], clock: Clock | None = None
+    ) -> None:
+        """Make the client, without connecting yet; ``report`` is called with a line for what cannot be read."""
         config = {"group.id": "hopwatch-deliveries", "enable.auto.commit": False, "enable.partition.eof": True}
-        self._brokers, self._clock = brokers, clock or SystemClock()
+        self._brokers, self._clock, self._report = brokers, clock or SystemClock(), report
         self._consumer = Consumer(build_client_config(brokers, access, "hopwatch-deliver") | config)
         self._pauses: dict[str, Pause] = {}
         self._unread: set[int] = set()
@@ -106,7 +118,13 @@ class ControlReader:
 
     def _take_record(self, message: Message) -> None:
         name = (message.key() or b"").decode("utf-8", "replace")
-        pause = decode_pause(message.value())
+        try:
+            pause = decode_pause(message.value())
+        except ValueError as error:
+            where = f"{CONTROL_TOPIC}/{message.partition()}/{message.offset()}"
+            kept = "stays paused" if name in self._pauses else "is not paused"
+            self._report(f"the record {where} cannot be read: {error}: {name!r:.{_MAX_SHOWN_BYTES}} {kept}")
+            return
         if pause is None:
             self._pauses.pop(name, None)
         else:

@@ -16,6 +16,7 @@ from hopwatch.deliver.kafka_source import DeliverySource
 from hopwatch.deliver.message import DeliveryMessage
 from hopwatch.deliver.policy import DeliveryPolicy
 from hopwatch.deliver.settlement import Settlement
+from hopwatch.deliver.settlement_report import SettlementReport
 from hopwatch.deliver.stamper import DeliveryStamper
 from hopwatch.gate.retry import StoppedError
 from hopwatch.probes.taps.context import RunContext
@@ -30,6 +31,7 @@ class KafkaDelivery:
         """Take the parts."""
         self.name, self.source, self.sink = name, source, sink
         self._stamper, self._context = stamper, around
+        self._report = SettlementReport(name, around.report)
 
     async def poll(self, most: int) -> list[DeliveryMessage]:
         """Return new messages; records that cannot be delivered are rejected before."""
@@ -38,13 +40,15 @@ class KafkaDelivery:
         if not poison:
             return found
         now_us = self._context.wall_us()
-        await self.sink.settle([reject_poison(held, now_us) for held in poison])
+        await self.settle([reject_poison(held, now_us) for held in poison])
         # Partitions may have gone meanwhile, and the engine was told of it before it had these messages.
         return self.source.filter_held(found)
 
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[Settlement]:
         """Make settlements durable; return those that are."""
-        return await self.sink.settle(settlements)
+        durable = await self.sink.settle(settlements)
+        self._report.add_settlements(durable, self._context.monotonic_s())
+        return durable
 
     async def run(
         self, policy: DeliveryPolicy, receiver: Receiver, observer: DeliveryObserver, stop: asyncio.Event

@@ -225,17 +225,19 @@ class DeliverySource:
         with suppress(StoppedError):
             for topic in sorted({one.topic for one in partitions}):
                 numbers = [one.partition for one in partitions if one.topic == topic]
-                starts |= self._find_starts(consumer, topic, numbers)
+                starts |= self._find_starts(topic, numbers)
         for key, start in starts.items():
             self._assignment.add_partition(key, start)
-        consumer.incremental_assign([TopicPartition(*key, start.offset) for key, start in starts.items()])
-        if self.is_paused:
-            self._apply_pauses(self._paused | starts.keys())
+        assigned = [TopicPartition(*key, start.offset) for key, start in starts.items()]
+        consumer.incremental_assign(assigned)
+        # The client keeps the pause of a partition that went and came back.
+        consumer.resume(assigned)
+        self._apply_pauses(self._find_pauses())
 
-    def _find_starts(self, consumer: Consumer, topic: str, numbers: Sequence[int]) -> dict[PartitionKey, StartOffset]:
+    def _find_starts(self, topic: str, numbers: Sequence[int]) -> dict[PartitionKey, StartOffset]:
         from_start = self._from_start or self._parser.topics.is_retry(topic)
         found = find_start_offsets(
-            consumer, self._retry, topic, numbers, from_start=from_start, report=self._context.report
+            self._topic, self._retry, topic, numbers, from_start=from_start, report=self._context.report
         )
         return {(topic, number): start for number, start in found.items()}
 

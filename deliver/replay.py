@@ -12,6 +12,7 @@ from hopwatch.gate.quarantine import DELIVERY_HEADER
 from hopwatch.gate.records import RejectedRecord, ReplayedRecord, decode_rejected
 from hopwatch.gate.transactions import OutputRecord, TransactionalWriter
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.probes.kafka.consumer import read_headers
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -100,7 +101,7 @@ def _build_records(
 
 
 def _build_headers(one: ReplayableRecord) -> RecordHeaders:
-    own: RecordHeaders = [header for header in one.record.headers() or () if header[0] != DELIVERY_HEADER]
+    own: RecordHeaders = [header for header in read_headers(one.record) if header[0] != DELIVERY_HEADER]
     text = ids.format_uuid(one.rejected.event_id)
     return build_retry_headers(own, RetryState(), text, one.rejected.event_us or 0)
 

@@ -11,7 +11,7 @@ from hopwatch.gate.rules import FieldPath
 from hopwatch.probes.contract.ids import TextId
 from hopwatch.probes.http.problems import json_pointer
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER, read_id, read_time
-from hopwatch.probes.values import TimeUnit, build_time_reader
+from hopwatch.probes.values import TimeUnit, build_time_reader, check_event_us
 
 T = TypeVar("T")
 _UNITS: Final = {"millis": TimeUnit.MS, "micros": TimeUnit.US}
@@ -68,7 +68,10 @@ class RecordFields:
         if self.is_record_time:
             if recorded_us is None:
                 raise MissingFieldError("the record has no time")
-            return recorded_us
+            try:
+                return check_event_us(recorded_us)
+            except ValueError as error:
+                raise MissingFieldError(f"the record's own time: {error}") from None
         found = headers.get(TIME_HEADER)
         if found is None:
             raise MissingFieldError(f"it has no event time: no header {TIME_HEADER}")

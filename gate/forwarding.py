@@ -9,18 +9,23 @@ from hopwatch.gate.outlets.kafka import ARRIVED_HEADER
 from hopwatch.gate.record_checks import MAX_METADATA_BYTES, TopicRecord
 from hopwatch.gate.transactions import KafkaHeaders
 from hopwatch.probes import message_headers
-from hopwatch.probes.kafka.consumer import read_recorded_us
+from hopwatch.probes.kafka.consumer import read_headers, read_recorded_us
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER, MessageIdentity
 
 
 def build_record(message: Message) -> TopicRecord:
     """Return the record of a message that is validated."""
-    headers = _read_headers(message)
+    headers, fault = KafkaHeaders(), ""
+    try:
+        headers = read_headers(message)
+    except ValueError as error:
+        fault = str(error)
     key, value = message.key(), message.value()
     beside = len(key or b"") + sum(len(name) + len(one or b"") for name, one in headers)
     where = f"{message.topic()}/{message.partition()}/{message.offset()}"
     # The last of two headers of one name counts: a producer that sets the identity again appends it.
-    return TopicRecord(where, None if value is None else bytes(value), dict(headers), read_recorded_us(message), beside)
+    data, recorded_us = None if value is None else bytes(value), read_recorded_us(message)
+    return TopicRecord(where, data, dict(headers), recorded_us, beside, fault)
 
 
 def select_key(message: Message, record: TopicRecord) -> bytes | None:
@@ -31,7 +36,7 @@ def select_key(message: Message, record: TopicRecord) -> bytes | None:
 
 def build_headers(message: Message, record: TopicRecord, found: MessageIdentity, arrived_us: int) -> KafkaHeaders:
     """Return the headers to forward: those of the message, id and event time unless present, and the arrival time."""
-    headers = _read_headers(message) if _is_forwarded(record) else []
+    headers = read_headers(message) if _is_forwarded(record) and not record.header_fault else []
     if not _has_identity(headers, found):
         headers += [(ID_HEADER, ids.format_uuid(found.message_id)), (TIME_HEADER, str(found.event_us))]
     return [*headers, (ARRIVED_HEADER, str(arrived_us))]
@@ -44,10 +49,6 @@ def to_timestamp_ms(record: TopicRecord) -> int:
 
 def _is_forwarded(record: TopicRecord) -> bool:
     return record.metadata_bytes <= MAX_METADATA_BYTES
-
-
-def _read_headers(message: Message) -> KafkaHeaders:
-    return list(message.headers() or [])
 
 
 def _has_identity(headers: KafkaHeaders, found: MessageIdentity) -> bool:

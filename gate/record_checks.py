@@ -37,7 +37,8 @@ class TopicRecord:
     """Record of a topic.
 
     ``location`` is ``TOPIC/PARTITION/OFFSET``; ``recorded_us`` the record's timestamp, µs since 1970, None without one;
-    ``metadata_bytes`` the size of key and headers.
+    ``metadata_bytes`` the size of key and headers; ``header_fault`` says why the headers cannot be read, and there are
+    none then.
     """
 
     location: str
@@ -45,6 +46,7 @@ class TopicRecord:
     headers: Mapping[str, object]
     recorded_us: int | None
     metadata_bytes: int = 0
+    header_fault: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +62,14 @@ class RecordChecker:
     def check(self, record: TopicRecord, now_us: int) -> CheckedEvent:
         """Check a record that is read now.
 
-        Its arrival is the time at which its topic took it, so that the lag of a validator does not make it too old.
+        Its arrival is the time at which its topic took it, so that the lag of a validator does not make it too old. A
+        time before 1970 or ahead of now is none.
 
         Raises:
             SchemaStoreError: its schema is not cached, and the registry is down.
         """
-        arrived_us = now_us if record.recorded_us is None else min(record.recorded_us, now_us)
+        recorded_us = record.recorded_us
+        arrived_us = now_us if recorded_us is None or recorded_us < 0 else min(recorded_us, now_us)
         codec = self.resolutions.get_codec()
         faults: list[Fault] = []
         value, written = None, b""
@@ -101,6 +105,8 @@ class RecordChecker:
         if record.metadata_bytes > MAX_METADATA_BYTES:
             told = f"key and headers have at most {MAX_METADATA_BYTES:,} bytes, got {record.metadata_bytes:,}"
             raise _mismatch(f"{told}: they are left out")
+        if record.header_fault:
+            raise _mismatch(f"{record.header_fault}: the headers are left out")
         if record.value is None:
             raise _mismatch("the record has no value")
         data = check_size(record.value)
@@ -133,7 +139,9 @@ class RecordChecker:
 
     def _read_event_time(self, record: TopicRecord, value: object, codec: Codec, faults: list[Fault]) -> int | None:
         """Return the stated event time; None without a valid one."""
-        if value is None and self.fields.time_path is not None:
+        # A value or headers that cannot be read have their own fault.
+        is_unread = record.header_fault and not self.fields.is_record_time
+        if is_unread or (value is None and self.fields.time_path is not None):
             return None
         try:
             return self.fields.read_event_us(value, record.headers, record.recorded_us, codec.schema)

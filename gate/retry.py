@@ -23,6 +23,7 @@ _TRANSIENT_ERRORS: Final = (
     KafkaError._TRANSPORT,  # noqa: SLF001
     KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
     KafkaError._WAIT_COORD,  # noqa: SLF001
+    KafkaError._DESTROY_BROKER,  # type: ignore[attr-defined]  # noqa: SLF001 - one that was away; the stub is older
     KafkaError.BROKER_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from hopwatch.gate.retry import ANSWER_TIMEOUT_S, KafkaRetry
-from hopwatch.probes.kafka.client import ask_topic
+from hopwatch.probes.taps.topic import SourceTopic
 
 
 class StartOffset(NamedTuple):
@@ -36,7 +36,7 @@ def read_committed(consumer: Consumer, retry: KafkaRetry, topic: str, numbers: S
 
 
 def find_start_offsets(  # noqa: PLR0913 - what a group begins by
-    consumer: Consumer,
+    source: SourceTopic,
     retry: KafkaRetry,
     topic: str,
     numbers: Sequence[int],
@@ -52,7 +52,7 @@ def find_start_offsets(  # noqa: PLR0913 - what a group begins by
     Raises:
         StoppedError: a stop was requested while the brokers did not answer.
     """
-    every = retry.call(lambda: ask_topic(consumer, topic, ANSWER_TIMEOUT_S)).partitions
+    consumer, every = source.consumer, retry.call(lambda: source.find_partitions(topic))
     committed = read_committed(consumer, retry, topic, sorted({*every, *numbers}))
     begins, new = {}, []
     for number in numbers if committed else sorted({*every, *numbers}):

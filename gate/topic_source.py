@@ -68,9 +68,10 @@ class TopicSource:
             StoppedError: a stop was requested.
         """
         if messages:
-            yield from self._replay.read_records(
-                self._next_offsets, min(message.timestamp()[1] for message in messages)
-            )
+            # A record without a time of its own, or with one before 1970, arrives now, and so does one from ahead.
+            now_ms = self._context.wall_us() // 1_000
+            times_ms = [at_ms for message in messages if (at_ms := message.timestamp()[1]) >= 0]
+            yield from self._replay.read_records(self._next_offsets, min([*times_ms, now_ms]))
 
     def mark_done(self, read: Sequence[TopicPartition]) -> None:
         """Advance the offsets after a completed transaction."""
@@ -133,7 +134,7 @@ class TopicSource:
         topic, numbers = self._topic.place.topic, [one.partition for one in partitions]
         try:
             found = find_start_offsets(
-                consumer, self._retry, topic, numbers, from_start=self._from_start, report=self._context.report
+                self._topic, self._retry, topic, numbers, from_start=self._from_start, report=self._context.report
             )
         except StoppedError:
             found = {}

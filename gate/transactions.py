@@ -74,6 +74,10 @@ class RecordTooLargeError(TapSourceError):
         self.records = tuple(records)
 
 
+class RecordTimeError(Exception):
+    """A topic does not take the time of a record, by its ``message.timestamp.after.max.ms`` or the one before."""
+
+
 class OutputTopics(NamedTuple):
     """Output topics of a validator."""
 
@@ -134,6 +138,7 @@ class TransactionalWriter(Generic[Topics]):
 
         Raises:
             RecordTooLargeError: a topic does not take a record of this size.
+            RecordTimeError: a topic does not take the time of a record.
             TapSourceError: only an operator can fix it.
             StoppedError: a stop was requested, and the brokers did not answer.
         """
@@ -211,13 +216,16 @@ class TransactionalWriter(Generic[Topics]):
 
         Raises:
             RecordTooLargeError: a topic does not take a record of this size.
+            RecordTimeError: a topic does not take the time of a record.
             TapSourceError: the next transaction would fail too.
             StoppedError: a stop was requested.
         """
         producer = self._client.current
-        if producer is not None and not self._delivery_errors and last.code() in _PERMANENT_ERRORS:
+        is_of_a_record = last.code() in _PERMANENT_ERRORS or last.code() == KafkaError.INVALID_TIMESTAMP
+        if producer is not None and not self._delivery_errors and is_of_a_record:
             # The transaction may fail before the delivery callback of the record that caused it.
             producer.poll(_POLL_S)
+        self._check_times(producer)
         firsts = [(error, f"the topic {out.topic}") for error, out in self._delivery_errors[:1]]
         for error, where in (*firsts, (last, f"the group {self._group}")):
             if (code := error.code()) in _PERMANENT_ERRORS:
@@ -240,6 +248,22 @@ class TransactionalWriter(Generic[Topics]):
             self._discard_producer()
         if last.code() not in _REBALANCE_ERRORS:
             self._retry.back_off(last)
+
+    def _check_times(self, producer: Producer | None) -> None:
+        """Check that the first error of the transaction is not about the time of a record; abort if it is.
+
+        Raises:
+            RecordTimeError: a topic does not take the time of a record.
+        """
+        is_of_a_time = any(error.code() == KafkaError.INVALID_TIMESTAMP for error, _ in self._delivery_errors[:1])
+        if producer is None or not is_of_a_time or not any(out.recorded_ms for _, out in self._delivery_errors):
+            return
+        try:
+            producer.abort_transaction(ANSWER_TIMEOUT_S)
+        except KafkaException:
+            self._discard_producer()
+        topic = self._delivery_errors[0][1].topic
+        raise RecordTimeError(f"the topic {topic} does not take the time of a record")
 
     def _discard_producer(self) -> None:
         with suppress(KafkaException):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from confluent_kafka import Message
+from confluent_kafka import Message, TopicPartition
 
 from hopwatch.gate import rules
 from hopwatch.gate.event_checks import CheckedEvent
@@ -17,7 +17,7 @@ from hopwatch.gate.retry import RETRY_S, StoppedError
 from hopwatch.gate.rules import Action, Uniqueness
 from hopwatch.gate.stamper import GateStamper
 from hopwatch.gate.topic_source import MAX_RECORDS, TopicSource
-from hopwatch.gate.transactions import OutputRecord, OutputTopics, TransactionalWriter
+from hopwatch.gate.transactions import OutputRecord, OutputTopics, RecordTimeError, TransactionalWriter
 from hopwatch.probes.message_headers import MessageIdentity
 from hopwatch.probes.metrics.account import VALIDATOR_OUTCOMES, Account, EventOutcome, Output, Receipt, RefusalReason
 from hopwatch.probes.once_per_cause import OncePerCause
@@ -110,7 +110,7 @@ class Validator:
     ) -> None:
         read = self._source.find_next_offsets(messages)
         self.is_in_doubt = True
-        if not self._writer.write([one.output for one in looked], read, self._source.group_metadata()):
+        if not self._write_outputs([one.output for one in looked], read):
             committed = self._source.rewind()
             # A transaction whose answer was lost may have been committed all the same.
             if not all(committed.get(one.partition, -1) >= one.offset for one in read):
@@ -126,6 +126,15 @@ class Validator:
         receipt.emit(entered, Output.STREAM)
         receipt.emit(len(looked) - entered, Output.QUARANTINE)
         self._stamp(looked, arrived_us)
+
+    def _write_outputs(self, outs: Sequence[OutputRecord], read: Sequence[TopicPartition]) -> bool:
+        """Write a batch; a record whose time its topic does not take is found in smaller ones, and gets that of now."""
+        try:
+            return self._writer.write(outs, read, self._source.group_metadata())
+        except RecordTimeError:
+            if len(outs) > 1:
+                return False
+            return self._writer.write([outs[0]._replace(recorded_ms=0)], read, self._source.group_metadata())
 
     def _stamp(self, looked: Sequence[_CheckedRecord], arrived_us: int) -> None:
         entered = [one.event for one in looked if one.may_enter]

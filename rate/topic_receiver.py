@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from hopwatch.probes.kafka.client import ask_topic, build_client_config, describe_kafka_error
+from hopwatch.probes.kafka.consumer import read_headers
 from hopwatch.probes.message_headers import ID_HEADER
 from hopwatch.rate.arrival_log import ArrivalLog
 from hopwatch.rate.message_ids import TEXT_CHARS, find_places, parse_ids
@@ -104,8 +105,11 @@ class TopicReceiver:
                 if error.code() in _LASTING_ERRORS:
                     raise KafkaException(error)
                 continue
-            text = next((value for name, value in message.headers() or () if name == ID_HEADER), message.key())
-            if text is not None and len(text) == TEXT_CHARS:
+            try:
+                text = next((value for name, value in read_headers(message) if name == ID_HEADER), message.key())
+            except ValueError:
+                continue  # what a stranger sends is no message of the run
+            if isinstance(text, bytes) and len(text) == TEXT_CHARS:
                 texts += text
         if texts:
             self._log.note(find_places(self._run, parse_ids(bytes(texts))), at_s)

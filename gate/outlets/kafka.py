@@ -22,6 +22,7 @@ from hopwatch.probes.kafka.client import (
 )
 from hopwatch.probes.kafka.producer import ReplaceableProducer
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
+from hopwatch.probes.once_per_cause import OncePerCause
 
 ARRIVED_HEADER: Final = "hopwatch-arrived"
 """Header with the arrival time at the gate: text, µs since 1970."""
@@ -37,14 +38,18 @@ _log = logging.getLogger("hopwatch.gate")
 class _Delivery:
     """Records handed to the client together; calls back once all are acknowledged or failed."""
 
-    def __init__(self, count: int, done: WriteCallback) -> None:
-        self._waiting, self._done = count, done
+    def __init__(self, count: int, done: WriteCallback, reported: OncePerCause) -> None:
+        self._waiting, self._done, self._reported = count, done, reported
         self._failed: list[bytes] = []
 
     def on_delivery(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
             self._failed.append(ids.parse_uuid((message.key() or b"").decode()))
-            _log.warning("the topic %s did not take an event: %s", message.topic(), describe_kafka_error(error))
+            if self._reported.is_new(describe_kafka_error(error)):
+                told = "the topic %s does not take events: %s; their senders are told to send them again"
+                _log.warning(told, message.topic(), describe_kafka_error(error))
+        elif self._reported.rearm():
+            _log.warning("the topic %s takes events again", message.topic())
         self._waiting -= 1
         if not self._waiting:
             self._done(frozenset(self._failed))
@@ -71,7 +76,7 @@ class KafkaOutlet:
         """Build the client, without waiting for a connection."""
         self.place, self._access, self._max_waiting_bytes = place, access or KafkaAccess(), most_bytes
         self._write_ms = int(write_s * 1_000)
-        self._waiting_bytes = 0
+        self._waiting_bytes, self._reported = 0, OncePerCause()
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._client = ReplaceableProducer(self._build_config, _log)
@@ -103,7 +108,7 @@ class KafkaOutlet:
                 self._waiting_bytes -= size
             done(failed)
 
-        delivery = _Delivery(len(leaving), told)
+        delivery = _Delivery(len(leaving), told, self._reported)
         produce, topic, heard = producer.produce, self.place.topic, delivery.on_delivery
         for one in leaving:
             key = ids.format_uuid(one.event_id).encode()
@@ -115,7 +120,8 @@ class KafkaOutlet:
             try:
                 produce(topic, one.record, key, on_delivery=heard, headers=headers)
             except (BufferError, KafkaException) as error:
-                _log.warning("the topic %s cannot be written: %s", topic, describe_kafka_error(error))
+                if self._reported.is_new(describe_kafka_error(error)):
+                    _log.warning("the topic %s cannot be written: %s", topic, describe_kafka_error(error))
                 delivery.on_refused(one.event_id)
 
     def check(self) -> None:

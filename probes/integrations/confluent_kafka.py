@@ -7,6 +7,10 @@ where the message is created, and forwarded at every hop::
     consumer = instrument(Consumer(config), stream="orders", node="router", probe=producer.hopwatch_probe)
     message = consumer.poll(1.0)
     producer.produce("next", message.value(), headers=message.headers())
+
+A header whose name is no UTF-8 would crash whoever reads the headers of its message by confluent-kafka 2.16. Such a
+message counts as dropped, and its ``headers()`` are empty from then on: a host takes it for one without headers, and
+sends it on as one. Only its producer can mend it; the log says by which topic the first one came.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from confluent_kafka import Consumer, Message, Producer, SerializingProducer
 
 from hopwatch.probes import Probe, message_headers
 from hopwatch.probes.clock import Clock, SystemClock
+from hopwatch.probes.kafka.consumer import read_headers
 from hopwatch.probes.once_per_cause import OncePerCause
 from hopwatch.probes.sinks import Sink
 
@@ -213,13 +218,13 @@ class _InstrumentedConsumer(_Instrumented):
         try:
             if message is None or message.error() is not None:
                 return
-            found = message_headers.parse_headers(cast("message_headers.HeadersLike | None", message.headers()))
+            found = message_headers.parse_headers(read_headers(message))
             if found is None:
                 told = f"it came without marks by the topic {message.topic()}: does its producer mark?"
                 self._miss(UNMARKED, told)
             else:
                 self.hopwatch_probe.arrived(*found)
         except ValueError as error:
-            self._miss(BAD_MARKS, str(error))
+            self._miss(BAD_MARKS, f"{error}: it came by the topic {message and message.topic()}")
         except Exception:  # noqa: BLE001 - what we cannot do is not the host's trouble
             _log.warning("a message could not be stamped", exc_info=True)

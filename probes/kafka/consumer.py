@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from operator import methodcaller
 from typing import Final
 
 from confluent_kafka import KafkaError, Message
 
 _NO_TIME_MS: Final = -1
 """Kafka's timestamp of a record without one."""
+_ask_headers: Final[Callable[[Message], list[tuple[str, str | bytes]] | None]] = methodcaller("headers")
 
 
 def is_partition_end(error: KafkaError | None) -> bool:
@@ -38,11 +40,15 @@ def read_recorded_us(message: Message) -> int | None:
 def read_headers(message: Message) -> list[tuple[str, str | bytes]]:
     """Return the headers of a record.
 
+    Of a name that is no UTF-8 confluent-kafka 2.16 makes a null pointer, and leaves its error to whatever is called
+    next, or to nothing: a call that checks for it asks for the headers. They are empty afterwards, as whoever reads
+    them would crash.
+
     Raises:
-        ValueError: the name of one is no UTF-8. They must not be asked for again: the client would return names that
-            are null pointers (confluent-kafka 2.16).
+        ValueError: the name of one is no UTF-8.
     """
     try:
-        return list(message.headers() or ())
-    except UnicodeDecodeError:
+        return list(_ask_headers(message) or ())
+    except (SystemError, UnicodeDecodeError):
+        message.set_headers([])
         raise ValueError("the name of a header is no UTF-8") from None

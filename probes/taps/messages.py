@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from hopwatch.probes import message_headers
-from hopwatch.probes.kafka.consumer import read_recorded_us
+from hopwatch.probes.kafka.consumer import read_headers, read_recorded_us
 from hopwatch.probes.taps.avro import AvroValues
 from hopwatch.probes.taps.documents import SkippedMessage, StampableMessage, find_value, parse_path
 from hopwatch.probes.taps.errors import TapUsageError
@@ -112,8 +112,13 @@ class MessageReader:
         bad: SkipReason | None = None
         if self._paths:
             document, bad = self._parse_value(message.value())
-        # The last header of a name counts: a service that marks a message anew appends its own.
-        headers: dict[str, object] = dict(message.headers() or ()) if self._in_headers else {}
+        headers: dict[str, object] = {}
+        if self._in_headers:
+            try:
+                # The last header of a name counts: a service that marks a message anew appends its own.
+                headers = dict(read_headers(message))
+            except ValueError:
+                bad = bad or SkipReason.UNDECODABLE
         event_us, bad_time = self._read_event_time(message, headers, document)
         found = self._read_field(headers, document, self._id_field)
         if found is None:

@@ -117,6 +117,17 @@ class SourceTopic:
             raise TapSourceError(f"the topic {where} cannot be read: {describe_kafka_error(found.error)}: {advice}")
         self._is_reached = True
 
+    def find_partitions(self, topic: str) -> list[int]:
+        """Return the numbers of a topic's partitions; callbacks of the consumer may ask for them, too.
+
+        They may not ask by the consumer's own ``list_topics``: the next callback of the same poll would end the process
+        (confluent-kafka 2.16).
+
+        Raises:
+            KafkaException: no broker answers.
+        """
+        return list(ask_topic(self._admin, topic, ANSWER_S).partitions)
+
     def poll(self, most: int, timeout_s: float) -> list[Message]:
         """Return new messages, and the ends of partitions and errors as messages, too.
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import select
 import socket
 import ssl
 import threading
 import time
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -60,6 +62,82 @@ def test_a_connection_is_kept_and_not_for_long(monkeypatch: pytest.MonkeyPatch) 
         assert receiver.connections == 1
         monkeypatch.setattr(gate_connection, "MAX_IDLE_S", 0.0)
         assert connection.post(BODY) == Answer(207, b"new")
+        connection.close()
+
+
+UNASKED = b"HTTP/1.1 %d Unasked\r\nContent-Length: 0\r\n\r\n"
+
+
+def _await_bytes(connection: GateConnection) -> None:
+    """Wait until something has come."""
+    kept = cast("Any", connection._connection.sock)
+    polled = select.poll()
+    polled.register(kept._inner.fileno(), select.POLLIN)
+    assert polled.poll(20_000)
+
+
+@pytest.mark.parametrize("is_tls", [False, True], ids=["plain", "TLS"])
+@pytest.mark.parametrize(
+    "unasked",
+    [UNASKED % 207, UNASKED % 408, b"", b"x"],
+    ids=["an answer too many", "a proxy that closes an idle connection", "the end", "half an answer"],
+)
+def test_what_came_before_a_request_is_no_answer_to_it(tmp_path: Path, unasked: bytes, *, is_tls: bool) -> None:
+    """A connection on which something came while it was idle is closed; the request goes over another one, once."""
+    idle = threading.Event()
+
+    def answer_unasked(sock: socket.socket, over: threading.Event) -> None:
+        answers(207, b"first")(sock, over)
+        idle.wait(20)
+        sock.sendall(unasked)
+        if unasked:
+            http_receiver._read(sock)
+
+    file = http_receiver.certificate(tmp_path) if is_tls else None
+    server = http_receiver.server_tls(file) if file else None
+    trusted = ssl.create_default_context(cafile=str(file)) if file else None
+    with receiving(answer_unasked, answers(207, b"second"), context=server) as receiver:
+        connection = GateConnection(receiver.url(), "orders", "", 20.0, trusted)
+        assert connection.post(BODY) == Answer(207, b"first")
+        idle.set()
+        _await_bytes(connection)
+        assert connection.post(BODY) == Answer(207, b"second")
+        connection.close()
+    assert (receiver.connections, len(receiver.requests)) == (2, 2)
+
+
+def test_an_encrypted_connection_is_kept(tmp_path: Path) -> None:
+    """Session tickets, which come unasked before the first answer, close nothing."""
+    file = http_receiver.certificate(tmp_path)
+
+    def answer_twice(sock: socket.socket, over: threading.Event) -> None:
+        answers(207)(sock, over)
+        http_receiver._read(sock)
+        answers(207, b"again")(sock, over)
+        over.wait()
+
+    with receiving(answer_twice, context=http_receiver.server_tls(file)) as receiver:
+        trusted = ssl.create_default_context(cafile=str(file))
+        connection = GateConnection(receiver.url(), "orders", "", 20.0, trusted)
+        assert [connection.post(BODY) for _ in range(2)] == [Answer(207), Answer(207, b"again")]
+        assert receiver.connections == 1
+        connection.close()
+
+
+def test_what_is_deciphered_already_is_no_answer_either(tmp_path: Path) -> None:
+    """Behind an answer another one may have come in the same record of TLS."""
+    file = http_receiver.certificate(tmp_path)
+    stray = b"HTTP/1.1 207 Unasked\r\nContent-Length: 12000\r\n\r\n" + bytes(12_000)
+
+    def answer_twice(sock: socket.socket, over: threading.Event) -> None:
+        sock.sendall(b"HTTP/1.1 207 First\r\nContent-Length: 5\r\n\r\nfirst" + stray)
+        over.wait()
+
+    with receiving(answer_twice, answers(207, b"second"), context=http_receiver.server_tls(file)) as receiver:
+        trusted = ssl.create_default_context(cafile=str(file))
+        connection = GateConnection(receiver.url(), "orders", "", 20.0, trusted)
+        assert connection.post(BODY) == Answer(207, b"first")
+        assert connection.post(BODY) == Answer(207, b"second")
         connection.close()
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from unittest.mock import MagicMock
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, Producer
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch.deliver import control_topic
-from hopwatch.deliver.control_topic import ANSWER_S, ControlReader, Pause, decode_pause, encode_pause
+from hopwatch.deliver.control_topic import ANSWER_S, CONTROL_TOPIC, ControlReader, Pause, decode_pause, encode_pause
 from hopwatch.probes.contract.kafka import KafkaAccess
 from hopwatch.probes.kafka.client import TopicAnswer
 from hopwatch.probes.taps.errors import TapSourceError
+from tests.support.raw_producer import raw_cluster
 
 
 @given(st.integers(0, 2**62))
@@ -22,10 +23,42 @@ def test_a_pause_comes_back(since_us: int) -> None:
     assert decode_pause(encode_pause(Pause(since_us))) == Pause(since_us)
 
 
-@pytest.mark.parametrize("value", [None, b"", b"{", b"[]", b'{"state":"running"}', b'{"state":"paused"}', b"\xff"])
-def test_anything_else_is_no_pause(value: bytes | None) -> None:
-    """A record without a value ends one, and so does one that cannot be read."""
-    assert decode_pause(value) is None
+ODD = [b"", b"{", b"[]", b'{"state":"running"}', b'{"state":"paused"}', b'{"state":"paused","since_us":true}', b"\xff"]
+
+
+def test_no_value_ends_a_pause() -> None:
+    """And nothing else does."""
+    assert decode_pause(None) is None
+
+
+@pytest.mark.parametrize("value", ODD)
+def test_anything_else_is_no_pause(value: bytes) -> None:
+    """Nor the end of one."""
+    with pytest.raises(ValueError, match="a pause is a state of paused with since_us, got b'"):
+        decode_pause(value)
+
+
+def test_a_record_that_cannot_be_read_leaves_a_pause_as_it_is() -> None:
+    """A mistake begins and ends no pause, and one line tells of it."""
+    told: list[str] = []
+    with raw_cluster() as cluster:
+        producer = Producer({"bootstrap.servers": cluster.brokers, "log_level": 0})
+        reader = ControlReader(cluster.brokers, KafkaAccess(), told.append)
+        for name, said in ((b"a", encode_pause(Pause(7))), *((b"a", one) for one in ODD), (b"b", b"{")):
+            producer.produce(CONTROL_TOPIC, said, name, partition=0)
+            assert producer.flush(20) == 0
+        reader.open()
+        assert reader.pauses == {"a": Pause(7)}
+        producer.produce(CONTROL_TOPIC, None, b"a", partition=0)
+        assert producer.flush(20) == 0
+        while reader.pauses:
+            reader.read_changes(1.0)
+        reader.close()
+    places = [f"hopwatch.deliveries/0/{at}" for at in range(1, len(ODD) + 2)]
+    told_of = [one.removeprefix("the record ").partition(" cannot be read: ")[0] for one in told]
+    assert told_of == places
+    kept = [one.rpartition(": ")[2] for one in told]
+    assert kept == ["'a' stays paused"] * len(ODD) + ["'b' is not paused"]
 
 
 class SlowTopic:
@@ -58,7 +91,7 @@ def _open_reader(topic: SlowTopic, monkeypatch: pytest.MonkeyPatch) -> ControlRe
     consumer = MagicMock(consume=topic.consume)
     monkeypatch.setattr(control_topic, "Consumer", lambda _: consumer)
     monkeypatch.setattr(control_topic, "ask_topic", lambda *_: TopicAnswer({0: MagicMock()}, "", None))
-    reader = ControlReader("broker:9092", KafkaAccess(), topic)  # type: ignore[arg-type]  # monotonic alone is asked
+    reader = ControlReader("broker:9092", KafkaAccess(), print, topic)  # type: ignore[arg-type]  # monotonic alone is asked
     reader.open()
     return reader
 

@@ -37,12 +37,22 @@ class Broker:
         """Begin with nothing, and a group that has committed so far."""
         self.consumer, self.committed_offset = self, committed
         self.polls: list[Polled] = []
+        self.paused: set[int | None] = set()
+        """Paused partitions; as the real client does, it keeps those that are revoked."""
         self.callbacks: list[Callable[[Any, list[TopicPartition]], None]] = []
 
     def poll(self, *_: object) -> list[Message]:
         """Return the next records, of which a function may call the callbacks."""
         found = self.polls.pop(0) if self.polls else ()
         return list(found() if callable(found) else found)
+
+    def pause(self, partitions: list[TopicPartition]) -> None:
+        """Note the pause of partitions."""
+        self.paused |= {one.partition for one in partitions}
+
+    def resume(self, partitions: list[TopicPartition]) -> None:
+        """Note the end of it."""
+        self.paused -= {one.partition for one in partitions}
 
     def subscribe(self, _: object, *callbacks: Callable[[Any, list[TopicPartition]], None]) -> None:
         """Keep the callbacks."""
@@ -62,10 +72,9 @@ class Broker:
         """Raise an error of a message, as the topic does with one that lasts."""
         raise KafkaException(error)
 
-    def list_topics(self, *_: object) -> Any:  # noqa: ANN401 - of the client
-        """Return one partition."""
-        part = type("Found", (), {"partitions": {0: None}, "error": None})
-        return type("Answer", (), {"topics": {"orders": part}, "cluster_id": ""})
+    def find_partitions(self, _: str) -> list[int]:
+        """Return the partition."""
+        return [0]
 
     def committed(self, asked: Sequence[TopicPartition], _: float) -> list[TopicPartition]:
         """Return what is committed."""
@@ -78,7 +87,7 @@ class Broker:
     def ignore(self, *_: object) -> None:
         """Take whatever a consumer is told."""
 
-    pause = resume = seek = incremental_assign = stamp_polled = ignore
+    seek = incremental_assign = stamp_polled = ignore
 
 
 def build_source(broker: Broker) -> DeliverySource:
@@ -163,7 +172,7 @@ def test_what_is_left_comes_when_it_is_asked_for() -> None:
 def test_an_error_that_came_while_nobody_asked_is_reported(
     wait: Callable[[DeliverySource], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It comes once, without a topic; a consumer that is fatally ill hands out nothing ever after."""
+    """A fatal error comes once, without a topic, and no record ever after it."""
     monkeypatch.setattr(kafka_source, "IDLE_S", 0.0)
     broker = Broker()
     source = build_source(broker)
@@ -173,3 +182,31 @@ def test_an_error_that_came_while_nobody_asked_is_reported(
     wait(source)
     with pytest.raises(KafkaException):
         poll(source)
+
+
+@pytest.mark.parametrize("wait", [pause, stay_in_group])
+def test_a_partition_that_was_paused_when_it_went_is_read_when_it_comes_back(
+    wait: Callable[[DeliverySource], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client keeps the pause meanwhile, and would return nothing of it ever after."""
+    monkeypatch.setattr(kafka_source, "IDLE_S", 0.0)
+    broker = Broker()
+    source = build_source(broker)
+    broker.polls = [broker.assign, records(0)]
+    assert poll(source, 2) == [0]
+    broker.polls = [broker.revoke]
+    wait(source)
+    assert broker.paused == {0}
+    broker.polls = [broker.assign, records(0)]
+    assert poll(source, 2) == [0]
+    assert broker.paused == set()
+
+
+def test_a_partition_that_comes_during_a_pause_is_paused() -> None:
+    """Its records wait in the topic until the delivery is resumed."""
+    broker = Broker()
+    source = build_source(broker)
+    source.is_paused = True
+    broker.polls = [broker.assign]
+    assert poll(source) == []
+    assert broker.paused == {0}

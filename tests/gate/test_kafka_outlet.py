@@ -39,7 +39,7 @@ class Client:
     def __init__(self, config: dict[str, Any]) -> None:
         """Take the callback of errors."""
         self.on_error: Callable[[KafkaError], object] = config["error_cb"]
-        self.waiting: list[tuple[bytes, Callable[[KafkaError, Message], object]]] = []
+        self.waiting: list[tuple[bytes, Callable[[KafkaError | None, Message], object]]] = []
 
     def produce(self, _: str, __: bytes, key: bytes, *, on_delivery: Any, headers: object) -> None:  # noqa: ANN401
         """Queue a record."""
@@ -49,11 +49,15 @@ class Client:
     def poll(self, _: float) -> None:
         """Report nothing."""
 
-    def purge(self) -> None:
-        """Let all that waits fail."""
+    def report(self, error: KafkaError | None) -> None:
+        """Report all that waits, with one error or as written."""
         waiting, self.waiting = self.waiting, []
         for key, on_delivery in waiting:
-            on_delivery(PURGED, Message(key))
+            on_delivery(error, Message(key))
+
+    def purge(self) -> None:
+        """Let all that waits fail."""
+        self.report(PURGED)
 
     def flush(self, _: float) -> int:
         """Return how many wait."""
@@ -120,3 +124,14 @@ def test_a_record_never_goes_to_the_client_that_was_released(
     assert [len(client.waiting) for client in clients] == [0, 1]
     outlet.close()
     assert ended == [frozenset({record(1).event_id})]
+
+
+def test_an_outage_is_logged_once_however_many_events_it_costs(
+    outlet: KafkaOutlet, clients: list[Client], caplog: pytest.LogCaptureFixture
+) -> None:
+    """One line when the topic takes nothing any more, one when it does again."""
+    for error in (PURGED, PURGED, None, None, PURGED):
+        outlet.write([record(number) for number in range(100)], lambda _: None)
+        clients[0].report(error)
+    fails = f"the topic events does not take events: {PURGED.str()}; their senders are told to send them again"
+    assert caplog.messages == [fails, "the topic events takes events again", fails]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,8 +16,10 @@ from hopwatch.gate.topic_source import TopicSource
 from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.topic import SourceTopic
+from hopwatch.testing import EPOCH_US, ManualClock
 
 PARTITIONS = range(2)
+NOW_MS = EPOCH_US // 1_000
 RECORD = cast("Any", Message)
 """Its stub knows of no arguments."""
 Assigned = Callable[[Consumer, list[TopicPartition]], None]
@@ -27,16 +31,14 @@ class Client:
     def __init__(self, looks: Iterator[list[Message]]) -> None:
         """Take what there is."""
         self.place, self.consumer, self._looks = KafkaPlace("127.0.0.1:1", "t"), self, looks
-        self.topics, self.cluster_id = {"t": self}, "c"
-        self.partitions, self.error = dict.fromkeys(PARTITIONS), None
 
     def subscribe(self, _: list[str], assigned: Assigned, *__: object) -> None:
         """Deal out all partitions at once."""
         assigned(cast("Consumer", self), [TopicPartition("t", number) for number in PARTITIONS])
 
-    def list_topics(self, *_: object) -> Client:
-        """Know the topic."""
-        return self
+    def find_partitions(self, _: str) -> list[int]:
+        """Know the partitions."""
+        return list(PARTITIONS)
 
     def committed(self, asked: list[TopicPartition], _: float) -> list[TopicPartition]:
         """Know of no commit."""
@@ -84,3 +86,21 @@ def test_a_record_that_is_handed_over_again_is_taken_once(data: st.DataObject) -
         source.mark_done(source.find_next_offsets(messages))
         taken += [(one.partition(), one.offset()) for one in messages]
     assert taken == [(number, at) for number, count in enumerate(counts) for at in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("times_ms", "since_ms"), [([-1, 7], 7), ([9, -(2**62), 8], 8), ([-5], NOW_MS), ([2**62], NOW_MS)]
+)
+def test_a_record_with_a_time_that_cannot_be_needs_no_history_of_its_own(times_ms: list[int], since_ms: int) -> None:
+    """All records of the partition would be read again for it, before anything goes on."""
+    source, asked = source_over([]), list[int]()
+    source._context = RunContext(lambda _: None, ManualClock())
+
+    def read_records(_: object, since_ms: int) -> tuple[()]:
+        asked.append(since_ms)
+        return ()
+
+    source._replay = cast("Any", SimpleNamespace(read_records=read_records))
+    messages = [RECORD(topic="t", partition=0, offset=at, timestamp=(1, ms)) for at, ms in enumerate(times_ms)]
+    assert list(source.read_history(messages)) == []
+    assert asked == [since_ms]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from threading import Event
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException
 from hopwatch.gate import retry
 from hopwatch.gate import transactions as room
 from hopwatch.gate.retry import KafkaRetry, StoppedError
-from hopwatch.gate.transactions import OutputRecord, OutputTopics, TransactionalWriter
+from hopwatch.gate.transactions import OutputRecord, OutputTopics, RecordTimeError, TransactionalWriter
 from hopwatch.probes.contract.kafka import KafkaAccess
 from hopwatch.probes.taps.context import RunContext
 
@@ -106,3 +106,34 @@ def test_a_client_that_answers_commits(away: Event, around: RunContext, monkeypa
     assert turns_with(client, around, monkeypatch).write([RECORD], [], object()) is True
     opening = ["init_transactions", "begin_transaction"]
     assert client.calls == [*opening, "produce", "send_offsets_to_transaction", "commit_transaction"]
+
+
+class TimeRefuser(Client):
+    """A producer of whose records the topic takes no time but now."""
+
+    def produce(self, *_: object, on_delivery: Any, timestamp: int, **__: object) -> None:  # noqa: ANN401 - a callback
+        """Refuse a record."""
+        self.calls.append(f"produce at {timestamp}")
+        on_delivery(KafkaError(KafkaError.INVALID_TIMESTAMP), None)
+
+    def commit_transaction(self, *_: object) -> None:
+        """Fail as librdkafka does."""
+        raise KafkaException(KafkaError(KafkaError.INVALID_TIMESTAMP))
+
+
+def test_a_time_that_a_topic_does_not_take_is_told(around: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything waits: the next transaction would fail by the same record; the client is kept."""
+    client = TimeRefuser(lambda: None)
+    turns = turns_with(client, around, monkeypatch)
+    with pytest.raises(RecordTimeError, match="the topic good does not take the time of a record"):
+        turns.write([RECORD._replace(recorded_ms=7)], [], None)
+    assert client.calls[-2:] == ["produce at 7", "abort_transaction"]
+    assert turns._client.current is cast("Any", client)
+
+
+def test_a_clock_that_differs_from_the_brokers_is_waited_for(
+    around: RunContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time of this machine is refused, as a record has none of its own."""
+    monkeypatch.setattr(retry, "RETRY_S", 0.01)
+    assert turns_with(TimeRefuser(lambda: None), around, monkeypatch).write([RECORD], [], None) is False

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hopwatch.gate import validator as of_validator
 from hopwatch.gate.retry import StoppedError
+from hopwatch.gate.transactions import OutputRecord, RecordTimeError
 from hopwatch.gate.validator import Validator, ValidatorCounts
 from hopwatch.probes.metrics.account import EventOutcome, Output, RefusalReason
 from hopwatch.probes.taps.context import RunContext
@@ -87,3 +88,48 @@ def test_the_account_of_a_validator_balances(batches: list[tuple[list[bool], str
     assert account.total(EventOutcome.REFUSED, RefusalReason.NOT_WRITTEN) == len(ended.get("aborted", []))
     assert account.total(EventOutcome.REFUSED, RefusalReason.INTERRUPTED) == len(ended.get("stopped", []))
     assert validator.counts == ValidatorCounts(len(written), sum(written), len(written) - sum(written))
+
+
+class Timed(Topics):
+    """Topic of eight records, and a writer that does not take the time of one of them."""
+
+    def __init__(self) -> None:
+        """Begin with nothing written."""
+        super().__init__()
+        self.done, self.written = 0, list[tuple[int, int]]()
+
+    def poll(self, most: int) -> list[Any]:
+        """Return what was not written yet."""
+        return list(range(self.done, 8))[:most]
+
+    def write(self, outs: list[OutputRecord], *_: object) -> bool:  # type: ignore[override]
+        """Write all of it or nothing."""
+        if any(one.recorded_ms == ODD_MS for one in outs):
+            raise RecordTimeError
+        self.written += [(int(one.value), one.recorded_ms) for one in outs]
+        self.done += len(outs)
+        return True
+
+
+ODD_MS = 2**62
+
+
+@pytest.mark.parametrize("odd", range(8))
+def test_a_record_whose_time_no_topic_takes_is_written_without_it(odd: int) -> None:
+    """Those beside it keep their times, and each is written once; the validator was blocked for good before."""
+    topics = Timed()
+    stamping = SimpleNamespace(stamp_entered=lambda *_: None, stamp_rejected=lambda *_: None)
+    parts = [cast("Any", one) for one in (topics, None, topics)]
+    validator = Validator(*parts, stamping=cast("Any", stamping), around=RunContext(print))
+    event = cast("Any", SimpleNamespace(event_id=b"", event_us=0))
+
+    def check(number: int, _: int) -> object:
+        out = OutputRecord("good", b"%d" % number, None, [], ODD_MS if number == odd else 7)
+        return of_validator._CheckedRecord(event, may_enter=True, output=out)
+
+    validator._check_message = cast("Any", check)  # type: ignore[method-assign]
+    validator._max_records = 8
+    for _ in range(20):
+        validator.step()
+    assert topics.written == [(number, 0 if number == odd else 7) for number in range(8)]
+    assert validator.counts == ValidatorCounts(8, 8, 0)

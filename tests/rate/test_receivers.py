@@ -19,6 +19,7 @@ from hopwatch.rate.message_ids import build_body, build_ids, format_ids
 from hopwatch.rate.receiver import ReceiverError
 from hopwatch.rate.topic_receiver import TopicReceiver
 from servers.process import free_ports
+from tests.support.raw_producer import raw_cluster
 
 RUN = 99
 DUE_US = np.full(5, 1_700_000_000_000_000)
@@ -91,3 +92,18 @@ def test_receivers_that_cannot_receive_say_why() -> None:
         asyncio.run(take_twice())
     with pytest.raises(ReceiverError, match=re.escape("the topic x cannot be read: none answers")):
         asyncio.run(read_nobody())
+
+
+def test_a_record_of_a_stranger_whose_headers_cannot_be_read_is_left_out() -> None:
+    """The receiver goes on, and the run with it."""
+    ids = build_ids(RUN, 0, DUE_US)
+    text = format_ids(ids)[0].tobytes()
+    log = ArrivalLog()
+    log.begin_step(0, 5)
+    with raw_cluster() as cluster:
+        receiver = TopicReceiver(KafkaPlace(cluster.brokers, "t"), KafkaAccess(), RUN, log)
+        stranger = cluster.read_back(b"x", [(b"hopwatch-id", text), (b"\xff", b"")], "t0")
+        own = cluster.read_back(b"x", [(b"hopwatch-id", text)], "t1")
+    receiver._note([stranger, own], 5.0)
+    assert log.copy_arrivals()[0] == 5.0
+    assert (log.repeats, log.strays) == (0, 0)

@@ -13,6 +13,7 @@ from pathlib import Path as Folder
 
 import orjson
 import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from hopwatch.cli.gate_builder import build_stamping
 from hopwatch.gate import ids
@@ -41,6 +42,7 @@ from servers.process import PATIENCE_S, until
 from tests.real.validated_traffic import Traffic, check_all
 from tests.real.validators import BODY, PARTITIONS, PLAIN, RUN, Place, id_of, rejected
 from tests.support.probe_host import ROOT, rows, spooled
+from tests.support.raw_producer import produce_raw
 from tests.support.schemas import FIRST, SECOND, schema
 
 
@@ -146,6 +148,25 @@ def test_ids_and_times_stand_in_values_too(place: Place) -> None:
         (timed,) = [one for one in place.good(2) if one.value() != found.value()]
         place.stop(process)
     assert dict(timed.headers() or [])[TIME_HEADER] == b"%d" % (timed.timestamp()[1] * 1_000)
+
+
+def test_records_of_odd_times_and_headers_go_on(place: Place) -> None:
+    """A topic may take times that the other two do not, and headers whose names are no UTF-8: neither blocks."""
+    admin = place.kafka.admin()
+    wide = ConfigEntry("message.timestamp.after.max.ms", str(2**63 - 1), incremental_operation=AlterConfigOpType.SET)
+    asked = ConfigResource(ConfigResource.Type.TOPIC, place.name, incremental_configs=[wide])
+    (answer,) = admin.incremental_alter_configs([asked]).values()
+    answer.result()
+    for number, at_ms in enumerate((2**62, -5, int(time.time() * 1_000) + 10**8)):
+        place.send(b'{"a":1}', number, timestamp=at_ms)
+    place.send(b'{"a":2}', 9)
+    place.sent()
+    produce_raw(place.kafka.bootstrap, place.name, b'{"a":3}', [(b"\xff", b"")])
+    with place.running() as process:
+        assert len(place.good(4)) == 4
+        (bad,) = place.bad(1)
+        assert place.stop(process) == {"read": 5, "validated": 4, "rejected": 1}
+    assert rejected(bad).reasons[0].detail == "the name of a header is no UTF-8: the headers are left out"
 
 
 def test_a_topic_that_is_missing_is_told_when_it_starts(place: Place) -> None:

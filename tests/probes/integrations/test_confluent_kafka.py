@@ -16,6 +16,7 @@ from hopwatch.probes.integrations.confluent_kafka import instrument
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation, observations
 from tests.probes.integrations.clients import Letter, Receiver, Sender, SerializingSender
 from tests.support.drops import drops
+from tests.support.raw_producer import raw_cluster
 
 MARKED = [("hopwatch-id", b"order 7"), ("hopwatch-time", b"%d" % EPOCH_US)]
 REFUSED = KafkaError(KafkaError._MSG_TIMED_OUT)
@@ -252,3 +253,19 @@ def test_a_probe_is_made_of_the_names(sink: MemorySink, monkeypatch: pytest.Monk
     for names in ({}, {"stream": "orders", "node": "router"}):
         letter = Letter(MARKED)
         assert instrument(Receiver(letter), **names).poll(1) is letter  # type: ignore[arg-type]
+
+
+def test_a_header_whose_name_is_no_utf_8_is_missed_and_crashes_no_host(
+    probe: Probe, sink: MemorySink, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its message counts as dropped, and is one without headers from then on, wherever the host sends it."""
+    with raw_cluster() as cluster:
+        letters: list[Any] = [cluster.read_back(b"x", [(b"\xff", b"v")], f"raw{turn}") for turn in range(2)]
+        consumer = instrument(Receiver(*letters), probe=probe)
+        polled, (consumed,) = consumer.poll(1), consumer.consume(1, 1)
+    assert [one.headers() for one in (polled, consumed)] == [[], []]
+    sender = Sender()
+    instrument(sender, probe=probe, origin=False).produce("next", polled.value(), headers=polled.headers())
+    assert sender.produced[0]["headers"] == []
+    assert causes(probe, sink) == [("bad marks", 2), ("unmarked message", 1)]
+    assert caplog.text.count("the name of a header is no UTF-8: it came by the topic raw0") == 1

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, cast
 
+import pytest
 from confluent_kafka import KafkaError, Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.probes.kafka.consumer import is_partition_end, read_recorded_us, take_until
+from hopwatch.probes.kafka.consumer import is_partition_end, read_headers, read_recorded_us, take_until
+from tests.support.raw_producer import RawCluster, raw_cluster
 
 RECORD = cast("Any", Message)
 """Its stub knows of no arguments."""
@@ -48,3 +51,29 @@ def test_a_record_may_have_no_time_of_its_own() -> None:
     """Kafka says so by its kind, or by -1."""
     for stamp, us in (((1, 7), 7_000), ((2, 0), 0), ((0, 7), None), ((1, -1), None)):
         assert read_recorded_us(RECORD(topic="t", timestamp=stamp)) == us
+
+
+@pytest.fixture(name="cluster", scope="module")
+def _cluster() -> Iterator[RawCluster]:
+    """Return a broker."""
+    with raw_cluster() as cluster:
+        yield cluster
+
+
+def test_headers_are_read(cluster: RawCluster) -> None:
+    """In their order, and none of a record without any."""
+    assert read_headers(cluster.read_back(b"x", [(b"b", b"1"), (b"a", b"\xff"), (b"b", b"")], "good")) == [
+        ("b", b"1"), ("a", b"\xff"), ("b", b""),
+    ]  # fmt: skip
+    assert read_headers(cluster.read_back(b"x", [], "none")) == []
+
+
+def test_a_header_whose_name_is_no_utf_8_is_an_error_however_often_headers_were_read(cluster: RawCluster) -> None:
+    """Not a crash, though Python calls what it has called often in another way; nor does a second look crash."""
+    good = RECORD(topic="t", headers=[("a", b"1")])
+    for calls in (0, 1, 1_000):
+        bad = cluster.read_back(b"x", [(b"hopwatch-id", b"1"), (b"\xff", b"v")], f"bad{calls}")
+        assert {len(read_headers(good)) for _ in range(calls)} <= {1}
+        with pytest.raises(ValueError, match="the name of a header is no UTF-8"):
+            read_headers(bad)
+        assert (read_headers(bad), bad.headers()) == ([], [])

@@ -19,6 +19,7 @@ from hopwatch.probes.values import IdFormat, SkipReason, TimeUnit
 from hopwatch.testing import EPOCH_US
 from tests.probes.integrations.clients import Letter
 from tests.probes.taps.avro_values import ORDER, VALUE, body
+from tests.support.raw_producer import raw_cluster
 from tests.support.tap_bench import Place as Surrounded
 
 MARKED = [("hopwatch-id", b"a"), ("hopwatch-time", b"%d" % EPOCH_US)]
@@ -58,6 +59,23 @@ class Record(Letter):
 def test_marks_are_read_from_the_headers(headers: object, expected: StampableMessage | SkippedMessage) -> None:
     """Marks are read from the headers, whatever the value is."""
     assert MessageReader().read(Record(b"x" * 2 * MAX_VALUE_BYTES, headers)) == expected
+
+
+def test_headers_of_which_a_name_is_no_utf_8_are_no_marks() -> None:
+    """Their message is counted, with its event time where that is read from elsewhere; the tap goes on."""
+    names = [(b"hopwatch-id", b"a"), (b"hopwatch-time", b"%d" % EPOCH_US), (b"\xff", b"")]
+    value = b'{"id": "a", "at": %d}' % EPOCH_US
+    in_id, in_time = MessageField(FieldSource.JSON, "id"), MessageField(FieldSource.JSON, "at")
+    readers = [
+        (MessageReader(), SkippedMessage(SkipReason.UNDECODABLE)),
+        (MessageReader(time_spot=in_time), SkippedMessage(SkipReason.UNDECODABLE, EPOCH_US)),
+        (MessageReader(in_id), SkippedMessage(SkipReason.UNDECODABLE)),
+        (MessageReader(in_id, in_time), SEEN),
+    ]
+    with raw_cluster() as cluster:
+        for turn, (reader, expected) in enumerate(readers):
+            message = cluster.read_back(value, names, f"t{turn}")
+            assert reader.read(message) == expected
 
 
 @pytest.mark.parametrize(
