@@ -23,6 +23,8 @@ CALLS: Final = 4_000_000
 BURST: Final = 2_000
 REST_S: Final = 0.01
 """Between bursts a service does something else, and the probe's own thread gets to pack what waits."""
+COUNTED_WITHIN_S: Final = 30.0
+"""Time within which the last stamps are counted, on a machine that does something else as well."""
 GOAL_US: Final = 20.0
 
 
@@ -70,6 +72,10 @@ def stamp(folder: Path, calls: int) -> Json:
             spans_ns[number] = time.perf_counter_ns() - began_ns
         grown_bytes = memory_bytes("VmHWM") - before_bytes
         probe.close()
+        # On a busy machine the sender is still dropping when its host waits no longer.
+        until_s = time.monotonic() + COUNTED_WITHIN_S
+        while probe.dropped < calls and time.monotonic() < until_s:
+            time.sleep(REST_S)
     check_kept("A probe without brokers", calls, probe.dropped)
     p50_us, p99_us, most_us = (float(span) / 1e3 for span in np.quantile(spans_ns, (0.5, 0.99, 1.0)))
     return {
