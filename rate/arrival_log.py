@@ -16,6 +16,7 @@ class ArrivalLog:
         self._lock = threading.Lock()
         self._first = 0
         self._arrived_s: NDArray[np.float64] = np.empty(0)
+        self._arrived = 0
         self.repeats = 0
         """Messages of this step that arrived once more."""
         self.strays = 0
@@ -24,7 +25,7 @@ class ArrivalLog:
     def begin_step(self, first: int, count: int) -> None:
         """Begin a step of so many messages, from place ``first`` on."""
         with self._lock:
-            self._first, self._arrived_s = first, np.full(count, np.inf)
+            self._first, self._arrived_s, self._arrived = first, np.full(count, np.inf), 0
             self.repeats = self.strays = 0
 
     def note(self, places: NDArray[np.int64], at_s: float) -> None:
@@ -35,15 +36,17 @@ class ArrivalLog:
             self.strays += places.size - own.size
             once = np.unique(own)
             is_new = np.isinf(self._arrived_s[once])
-            self.repeats += own.size - int(is_new.sum())
+            new = int(is_new.sum())
+            self._arrived += new
+            self.repeats += own.size - new
             self._arrived_s[once[is_new]] = at_s
 
-    def copy_arrivals(self) -> NDArray[np.float64]:
-        """Return when each message of the step arrived, on the monotonic clock; infinity if it has not."""
+    def copy_arrivals(self, start: int = 0, stop: int | None = None) -> NDArray[np.float64]:
+        """Return when each message of a range of the step arrived, on the monotonic clock; infinity if it has not."""
         with self._lock:
-            return self._arrived_s.copy()
+            return self._arrived_s[start:stop].copy()
 
     def count_arrived(self) -> int:
         """Return how many messages of the step have arrived."""
         with self._lock:
-            return int(np.isfinite(self._arrived_s).sum())
+            return self._arrived

@@ -92,7 +92,7 @@ def _build_loss_points(steps: list[StepResult]) -> list[RatePoint]:
 
 
 def _render_steps(steps: tuple[StepResult, ...]) -> str:
-    kinds = ("hw-number", "hw-narrow", *("hw-number" for _ in COLUMNS[2:]), "")
+    kinds = ("hw-number", "hw-narrow", *("hw-number" for _ in COLUMNS[2:]), "hw-sentence")
     head = list(zip((*COLUMNS, "why"), kinds, strict=True))
     rows = [[markup.escape_html(cell) for cell in (*format_step(one), "; ".join(one.verdict.reasons))] for one in steps]
     return markup.table(head, rows, "hw-rates", "Steps in the order in which they were run")

@@ -11,9 +11,11 @@ from threading import Event
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hopwatch.rate.arrival_log import ArrivalLog
 from hopwatch.rate.entrance import Entrance, StepLoad, StepSending
+from hopwatch.rate.late_counter import LateCounter
 from hopwatch.rate.message_ids import MAX_MESSAGES
 from hopwatch.rate.point_log import PointLog
 from hopwatch.rate.processor_use import ProcessorShares
@@ -213,11 +215,18 @@ class RatingRun:
         parts, is_hopeless = self._parts, [False]
         length_s = float(load.sent_s[-1])
         rate_per_s = load.due_s.size / max(length_s, 1e-9)
+        late = [(LateCounter(load.due_s[size.warm_up :], one.limit_s), one) for one in parts.target.lags]
+
+        def read_arrivals(start: int, stop: int) -> NDArray[np.float64]:
+            return parts.arrivals.copy_arrivals(size.warm_up + start, size.warm_up + stop) - load.begun_s
 
         def is_over(passed_s: float) -> bool:
             parts.receiver.check()
             parts.tick()
-            is_hopeless[0] = self._is_hopeless(load, size, passed_s)
+            is_hopeless[0] = any(
+                counter.count_late(passed_s, read_arrivals) > count_bearable(one, size.measured)
+                for counter, one in late
+            )
             return is_hopeless[0] or parts.stop.is_set()
 
         parts.arrivals.begin_step(load.first, load.due_s.size)
@@ -225,14 +234,6 @@ class RatingRun:
             load, is_over, lambda passed_s: parts.report_progress(rate_per_s, passed_s, length_s)
         )
         return sending, is_hopeless[0]
-
-    def _is_hopeless(self, load: StepLoad, size: StepSize, passed_s: float) -> bool:
-        """Return whether so many measured messages are late that the rest of the step cannot mend it."""
-        arrived_s = self._parts.arrivals.copy_arrivals()[size.warm_up :] - load.begun_s
-        lags_s = np.minimum(arrived_s, passed_s) - load.due_s[size.warm_up :]
-        return any(
-            int((lags_s > one.limit_s).sum()) > count_bearable(one, size.measured) for one in self._parts.target.lags
-        )
 
     def _count_backlog(self, load: StepLoad, sending: StepSending) -> int:
         return int(load.starts[sending.sent_requests]) - self._parts.arrivals.count_arrived()

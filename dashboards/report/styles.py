@@ -39,6 +39,7 @@ code {font: .85em/1.5 'JetBrains Mono', 'DejaVu Sans Mono', Menlo, Consolas, mon
   white-space: normal;}
 .hw-table .hw-number {text-align: right; white-space: nowrap;}
 .hw-table .hw-narrow {white-space: nowrap;}
+.hw-table .hw-sentence {min-width: 20rem;}
 .hw-table .hw-name {font-weight: 600;}
 .hw-bad {color: var(--hw-lossy); font-weight: 600;}
 .hw-hidden {position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);}
