@@ -16,8 +16,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from river import anomaly, compose, preprocessing
-from sklearn.ensemble import IsolationForest
 
 from bench.contestant import Json, run
 from bench.speed import Progress
@@ -102,6 +100,8 @@ def ours(folder: Path, series: int = SERIES, points: int = POINTS) -> Json:
 
 def half_space_trees(folder: Path, series: int = PEER_SERIES, points: int = PEER_POINTS) -> Json:
     """Let river learn and score one point after the other."""
+    from river import anomaly, compose, preprocessing  # noqa: PLC0415 - two seconds, and of use here alone
+
     del folder
 
     def made() -> Any:  # noqa: ANN401 - river has no types
@@ -127,6 +127,8 @@ def half_space_trees(folder: Path, series: int = PEER_SERIES, points: int = PEER
 
 def isolation_forest(folder: Path, series: int = PEER_SERIES, points: int = PEER_POINTS) -> Json:
     """Fit a forest every hour to the last day, and score the hour."""
+    from sklearn.ensemble import IsolationForest  # noqa: PLC0415 - slow to import, and of use here alone
+
     del folder
     windows = _windows(walk(points))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -61,14 +62,14 @@ class ObservationReader:
 
 def open_spool(folder: Path, log: PointLog) -> ObservationReader:
     """Open the segments of a spool that are published from now on."""
-    seen, pause = set(_list_segments(folder)), threading.Event()
+    new_segments, pause = NewSegments(folder), threading.Event()
+    new_segments.take()
 
     def read_new(patience_s: float) -> Iterator[bytes]:
-        found = sorted(_list_segments(folder) - seen)
+        found = new_segments.take()
         if not found:
             pause.wait(patience_s)
         for path in found:
-            seen.add(path)
             # The monitor deletes segments that it needs no more.
             with suppress(OSError):
                 data = path.read_bytes()
@@ -77,8 +78,37 @@ def open_spool(folder: Path, log: PointLog) -> ObservationReader:
     return ObservationReader(read_new, pause.set, log)
 
 
-def _list_segments(folder: Path) -> set[Path]:
-    return set(folder.glob(f"*/*{segment.SEGMENT_SUFFIX}"))
+class NewSegments:
+    """Segments of a spool that were published since the last look.
+
+    A spool that no monitor empties has thousands of them, and the sender of the load shares the interpreter with this:
+    so names are compared as sets, and a path is made of new ones alone.
+    """
+
+    def __init__(self, root: Path) -> None:
+        """Take the folder of the spool, which may not be there yet."""
+        self._root = root
+        self._names: dict[str, set[str]] = {}
+
+    def take(self) -> list[Path]:
+        """Return the paths of the new ones, in order of folder and number."""
+        found: list[Path] = []
+        for folder in self._list_folders():
+            try:
+                names = set(os.listdir(folder))
+            except OSError:
+                continue
+            new = sorted(names - self._names.get(folder, set()))
+            self._names[folder] = names
+            found += [Path(folder, name) for name in new if name.endswith(segment.SEGMENT_SUFFIX)]
+        return found
+
+    def _list_folders(self) -> list[str]:
+        try:
+            with os.scandir(self._root) as entries:
+                return sorted(entry.path for entry in entries if entry.is_dir())
+        except OSError:
+            return []
 
 
 def open_topic(place: KafkaPlace, access: KafkaAccess, log: PointLog) -> ObservationReader:

@@ -21,6 +21,7 @@ import pytest
 
 from hopwatch.cli import rate, rate_builder
 from hopwatch.cli.main import main
+from hopwatch.rate import step
 from hopwatch.rate.results import StepResult
 from servers.process import free_ports, until
 from tests.support.workspace import CONFIGURATION
@@ -40,6 +41,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "large.jsonl").write_text(json.dumps("x" * 262_144), "utf-8")
     (tmp_path / "token").write_text("two words\n", "utf-8")
     monkeypatch.chdir(tmp_path)
+    # Steps of 2 s decide what is asked here as those of 8 s do.
+    monkeypatch.setattr(step, "MIN_MEASURED_S", 2.0)
     return tmp_path
 
 
@@ -202,9 +205,9 @@ def test_a_stream_is_rated(folder: Path, stream: Callable[..., Stream], capsys: 
     (run,) = told["runs"]
     assert (told["end"], run["rating_per_s"], run["is_lower_bound"]) == ("complete", 100, True)
     assert run["saturation"] is None
-    (step,) = run["repeats"][0]["steps"]
-    assert (step["state"], step["messages"], step["lost"], step["not_acknowledged"]) == ("holds", 800, 0, 0)
-    assert 0 < step["p50_ms"]["low"] <= step["p50_ms"]["value"] <= step["p50_ms"]["high"] < 30_000
+    (only,) = run["repeats"][0]["steps"]
+    assert (only["state"], only["messages"], only["lost"], only["not_acknowledged"]) == ("holds", 200, 0, 0)
+    assert 0 < only["p50_ms"]["low"] <= only["p50_ms"]["value"] <= only["p50_ms"]["high"] < 30_000
     assert "hopwatch rate: 100 messages/s holds, p95 " in said.err
     page = (folder / "page.html").read_text("utf-8")
     assert "at least 100 messages/s" in page
@@ -220,7 +223,7 @@ def test_a_target_that_fails_exits_with_1(
     asked = (*flags(stream(201, loses=True)), "--at", "50", "--hold", "1s", "--patience", "1s")
     assert main(asked) == 1
     said = capsys.readouterr()
-    assert re.search(r"50 messages/s fails, p95 .*: loss: \d+ of 400 messages did not arrive", said.err), said.err
+    assert re.search(r"50 messages/s fails, p95 .*: loss: \d+ of 100 messages did not arrive", said.err), said.err
     assert "what saturates is UNKNOWN: no probe of the stream was heard while a rate failed" in said.out
 
 
@@ -243,8 +246,8 @@ def test_ctrl_c_leaves_what_was_measured(
     thread.start()
     original = rate._print_step
 
-    def print_step(step: StepResult) -> None:
-        original(step)
+    def print_step(result: StepResult) -> None:
+        original(result)
         told.set()
 
     monkeypatch.setattr(rate, "_print_step", print_step)
@@ -253,7 +256,7 @@ def test_ctrl_c_leaves_what_was_measured(
     assert code == 130
     found = json.loads(capfd.readouterr().out)
     assert found["end"] == "interrupted"
-    assert [step["rate_per_s"] for step in found["runs"][0]["repeats"][0]["steps"]] == [20]
+    assert [one["rate_per_s"] for one in found["runs"][0]["repeats"][0]["steps"]] == [20]
 
 
 def test_a_rate_that_is_held_for_too_long_is_not_planned(
