@@ -25,7 +25,7 @@ from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
 
 @dataclass(frozen=True, slots=True)
 class AlertHook:
-    """A :class:`monitor.commit.Follower` that evaluates the alert rules and writes notifications to the outbox.
+    """A :class:`monitor.micro_batch.BatchFollower` that evaluates the alert rules and writes notifications.
 
     Without rules, as when alerts are disabled, it resolves all open incidents.
     """

@@ -1,4 +1,4 @@
-"""The loss table of the source talk: nodes as columns; count, loss of each node, loss end to end."""
+"""Loss table of a window or a range: nodes as columns; counts, loss and lag as rows; and the figures end to end."""
 
 from __future__ import annotations
 

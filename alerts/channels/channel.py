@@ -10,7 +10,10 @@ from hopwatch.alerts.storage.outbox import Delivery
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The receiver accepted it. ``again_after_s``: interval at which it wants it again while the incident lasts."""
+    """The receiver accepted the notification.
+
+    ``again_after_s``: interval at which it has to be sent again while the incident lasts; None for never.
+    """
 
     again_after_s: float | None = None
 

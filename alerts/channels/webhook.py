@@ -2,8 +2,8 @@
 
 The body is that of :func:`alerts.events.to_json`. ``Hopwatch-Signature: t=<seconds>,v1=<hex>`` holds the HMAC-SHA256,
 by the channel's ``secret``, of ``<seconds>.<body>``; docs/ALERTS.md shows how to check it. ``Idempotency-Key`` is the
-same at each try of one notification and another for every other one. Any 2xx takes it. A heartbeat is sent
-again each minute: the receiver calls a person when it is missing.
+same at each try of one notification and another for every other one. Any 2xx means that it was accepted. A heartbeat is
+sent again each minute: the receiver calls a person when it is missing.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ and channel has its own jitter of up to a fifth, so that not all retry at once.
 tries  after       what happens
 =====  ==========  ========================================================================
 1 …    5 s …       tried again, after twice as long each time, 5 min at most
-5      75 to 90 s     the fallback is notified as well; at once after a permanent failure,
+5      75 to 90 s  the fallback is notified as well; at once after a permanent failure,
                    or if the receiver asks to wait for longer than ``PATIENCE_S``
-352    24 to 29 h     given up; at once after a permanent failure
+352    24 to 29 h  given up; at once after a permanent failure
 =====  ==========  ========================================================================
 
 Waits that the receiver asks for, and its deadlines, come on top. An alert that stands at an Alertmanager is tried more

@@ -25,7 +25,7 @@ NEGATIVE_NOTE = (
 
 
 def draw_loss_table(context: PageContext, one: StepResult) -> None:
-    """Draw the table, the node that is looked at with a ground of its own."""
+    """Draw the table; the column of the node that was chosen has another background."""
     table = loss_table.build_loss_table(one)
     chosen = context.address.node
     kinds = {chosen: "hw-number hw-chosen"}

@@ -1,7 +1,8 @@
 """Masks: the stamps of each message at each node, built by one sort.
 
 A mask holds four bits a node, so 16 nodes fill one 64-bit word; pathways with more nodes use more words. Each set of
-SEMANTICS.md is a function of a mask, and so a window's millions of messages shrink to a few distinct masks with counts.
+SEMANTICS.md but ``deferred(N)`` is a function of a mask, and so a window's millions of messages shrink to a few
+distinct masks with counts.
 
 Method: sort (prefix of a 64-bit fold of the id, index of the observation), packed into 64 bits, so that no argsort is
 needed; then compare the ids themselves inside each run of equal prefixes and sort the runs that mix ids once more.

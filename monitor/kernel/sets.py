@@ -1,6 +1,10 @@
 """Lost messages, and the other sets of SEMANTICS.md, as functions of a message's mask and the pathway.
 
-Each field of :class:`Sets` is one set of the page, written once: whether a message with the row's mask belongs to it.
+Each field of :class:`Sets` says whether a message with the row's mask belongs to one set. Of the sets of the page,
+``arrived`` is ``in(N)``, ``departed`` is ``out(N)``, ``expected`` is ``E(N)``, and ``filtered`` and ``rejected``
+together are ``stopped(N)``; ``unleft`` is not on the page. ``deferred(N)`` is no function of a mask: see
+:mod:`monitor.kernel.deferrals`. Which of the lost are in flight, and how many are surely lost, is decided in
+:mod:`monitor.kernel.verdict`.
 """
 
 from __future__ import annotations
@@ -21,7 +25,8 @@ Bools = NDArray[np.bool_]
 class Sets:
     """Membership by mask: per node of shape (masks, nodes), end to end of shape (masks,).
 
-    ``lost_after_branch`` is apart for each one-of group, shape (masks, branches).
+    ``lost_after_branch`` has a column for each branch, which is a place where a message takes one of several edges;
+    shape (masks, branches).
     """
 
     arrived: Bools
@@ -95,9 +100,10 @@ def classify(pathway: Pathway, words: NDArray[np.uint64]) -> Sets:
 
 
 def shown_lost(pathway: Pathway, sets: Sets, told: Bools) -> Bools:
-    """Return the loss that each node shows, shape (masks, nodes); ``told`` says whose accounts are, shape (nodes,).
+    """Return the loss that each node shows, shape (masks, nodes): ``shown(N)`` of SEMANTICS.md.
 
-    Only a node whose accounts are told shows any, and at a branch only where those of all its next nodes are told.
+    ``told`` says which nodes have told books, shape (nodes,). Only these show a loss, and a loss at a branch only where
+    all its next nodes have told books, too.
     """
     shown = sets.lost_in_transit | sets.lost_inside
     for place, branch in told_branches(pathway, told):

@@ -1,4 +1,7 @@
-"""Settings model: every table, key, default and bound of ``hopwatch.toml``."""
+"""Settings model: the whole of ``hopwatch.toml``, and the keys of transport, store, monitor and streams.
+
+The keys of other tables are in modules beside this one, such as :mod:`monitor.settings.gate`.
+"""
 
 from __future__ import annotations
 

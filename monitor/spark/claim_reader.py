@@ -25,7 +25,7 @@ from hopwatch.probes.contract.batch import Outcome
 from hopwatch.probes.contract.limits import ID_BYTES, NO_REASON, NOT_STAMPED
 
 _DTYPES: Final = tuple(map(np.dtype, (f"V{ID_BYTES}", "<i8", "<i8", "u1")))
-"""Of the claimed fields, in their order."""
+"""Types of the items of ``CLAIMED_FIELDS`` of the payloads, in the same order."""
 _ENDS: Final = np.dtype("<u4")
 _BYTES: Final = np.dtype("u1")
 MAX_MAPPED: Final = 8_192

@@ -20,7 +20,7 @@ from hopwatch.probes.contract import envelope, segment
 
 
 def build_decoder(rules: Mapping[str, StreamConfig]) -> Callable[[Batches], Batches]:
-    """Return the function for ``mapInArrow`` that turns batches of paths into batches of rows."""
+    """Return the function for ``mapInArrow`` that turns Arrow batches of paths into Arrow batches of rows."""
 
     def decode_batches(batches: Batches) -> Batches:
         yield from to_arrow(

@@ -46,8 +46,8 @@ def start_session(
 ) -> SparkSession:
     """Start Spark, with log and scratch files below ``workdir``; ``more`` settings win.
 
-    ``master`` has passed :func:`cluster.check`. ``cores`` is into how many tasks a trigger is dealt out: by default one
-    a core of this machine, or of the cluster.
+    ``master`` has passed :func:`cluster.check_master`. ``cores`` is into how many tasks a trigger is dealt out: by
+    default one a core of this machine, or of the cluster.
 
     Raises:
         DependencyError: the folder cannot be written, or Spark does not start.

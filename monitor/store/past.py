@@ -19,7 +19,10 @@ PackedTallies = dict[tuple[str, int], dict[int, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class StoredPast:
-    """A :class:`PriorResults` over one transaction; ``packed`` are tallies that it has written itself."""
+    """A :class:`monitor.accounting.ledger.PriorResults` over one transaction.
+
+    ``packed`` are tallies that it has written itself.
+    """
 
     connection: Connection
     rules: Mapping[str, StreamConfig]

@@ -1,4 +1,4 @@
-"""Batch: the message of a probe instance to the monitor, as WIRE.md defines it."""
+"""Batch: the unit that a probe instance sends to the monitor, as WIRE.md defines it."""
 
 from __future__ import annotations
 

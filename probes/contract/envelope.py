@@ -157,6 +157,8 @@ def encode(batch: Batch) -> bytes:
 def decode(record: bytes) -> Batch:
     """Return the batch of a record; every limit of the wire is checked.
 
+    It copies the packed fields; the monitor uses :func:`read_record`, which copies none.
+
     Raises:
         RecordError: the bytes are no valid record; no input raises another error.
     """

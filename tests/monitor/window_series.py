@@ -20,7 +20,7 @@ NODES: Final = ("a", "b")
 
 @dataclass
 class Shelf:
-    """A :class:`monitor.watch.Kept` in memory, and what was found, as the store keeps it."""
+    """A :class:`monitor.outliers.series_tracker.SavedMemory` in memory, and what was found, as the store keeps it."""
 
     memory: States = field(default_factory=lambda: state.new_states(len(NODES) * len(TRACKED_QUANTITIES)))
     found: dict[tuple[int, str, str], OutlierFinding] = field(default_factory=dict)
