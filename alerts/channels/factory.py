@@ -21,6 +21,7 @@ from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.settings.channels import (
     AlertmanagerChannel,
     AnyChannel,
+    AppriseChannel,
     EmailChannel,
     PagerDutyChannel,
     SlackChannel,
@@ -125,7 +126,7 @@ def _build_channel(name: str, settings: AnyChannel, clock: Clock | None) -> Chan
             return Webhook(settings, clock)
         case EmailChannel():
             return Mail(name, settings, clock)
-        case _:
+        case AppriseChannel():
             # Apprise takes longer to import than all others, and most configurations do not use it.
             from hopwatch.alerts.channels.apprise_channel import Apprise  # noqa: PLC0415
 

@@ -39,7 +39,7 @@ def folders() -> set[str]:
 def named_files() -> list[str]:
     """Return the files that the table of an observation's way, and the table of places to begin, name."""
     way = PAGE[PAGE.index("## The way of one observation") : PAGE.index("## Folders")]
-    return re.findall(r"`((?:probes|gate|monitor|alerts|display|dashboards|cli|tests)/[a-z_/]+\.py)", way)
+    return re.findall(rf"`((?:{'|'.join((*SOURCES, *OTHERS))})/[a-z_/]+\.py)", way)
 
 
 def test_every_folder_has_a_line() -> None:
