@@ -95,7 +95,7 @@ class NewSegments:
         found: list[Path] = []
         for folder in self._list_folders():
             try:
-                names = set(os.listdir(folder))
+                names = set(os.listdir(folder))  # noqa: PTH208 - names, and no path of each
             except OSError:
                 continue
             new = sorted(names - self._names.get(folder, set()))

@@ -60,7 +60,7 @@ LONGEST: Final = (
     "test_demo_kills.py",
     "test_gate_faults.py",
 )
-"""Files that take half a minute or more: they begin first, in this order, so that none of them is left alone at the end."""
+"""Files that take half a minute or more: they begin first, in this order, so that none is left alone at the end."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
