@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "quarantine": "List, show and replay rejected events.",
     "schema": "List, check and register schemas.",
     "tap": "Stamp the messages of a service from a sidecar.",
+    "import": "Import observations out of files.",
     "validate": "Validate streams that are in Kafka already.",
     "deliver": "Deliver topics to HTTP receivers.",
     "scale": "Run as many processes of a command as their lag asks for.",
@@ -34,6 +35,9 @@ COMMANDS: Final = {
 }
 """Each command and its first line of help; ``cli/NAME.py`` holds it as ``command``, a function or a Typer; a
 ``CommandClass`` beside a function is the class of its click command."""
+
+_MODULES: Final = {"import": "import_files"}
+"""Modules of commands whose names are words of Python."""
 
 
 def build_application(arguments: Sequence[str]) -> typer.Typer:
@@ -51,7 +55,7 @@ def build_application(arguments: Sequence[str]) -> typer.Typer:
         if name != called:
             app.command(name, help=summary)(_placeholder)
             continue
-        module = importlib.import_module(f"hopwatch.cli.{name}")
+        module = importlib.import_module(f"hopwatch.cli.{_MODULES.get(name, name)}")
         command = module.command
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name)

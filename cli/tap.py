@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from hopwatch.cli import console, metrics_server, signals
+from hopwatch.cli import console, import_files, metrics_server, signals
 from hopwatch.cli.configuration import load_streams
 from hopwatch.cli.metrics_server import MetricsListen
 from hopwatch.monitor.errors import ConfigurationError, TapDownError
@@ -184,6 +184,68 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
         metrics = metrics_server.serve_accounts(metrics_listen, lambda: accounts, _print_message)
         with _closing_probe(stamping, around, as_json=as_json, bye=lambda: bye), metrics:
             KafkaTap(topic, reader, stamping, around).run()
+
+
+@command.command("files")
+def files(  # noqa: PLR0913 - one parameter a flag
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder that finished files come to.")],
+    *,
+    stream: Stream,
+    node: Node,
+    id_column: import_files.IdColumn,
+    time_column: import_files.TimeColumn,
+    sink: Sink = None,
+    time_unit: import_files.Unit = TimeUnit.US,
+    zone: import_files.Zone = None,
+    stamp: import_files.Stamp = None,
+    id_as: IdAs = IdFormat.AUTO,
+    arrived: import_files.Arrived = None,
+    departed: import_files.Departed = None,
+    server: import_files.Server = None,
+    server_from: import_files.ServerFrom = None,
+    file_format: import_files.Format = "auto",
+    slices: import_files.SlicesOption = None,
+    bye: import_files.ByeOption = False,
+    quiet: Annotated[
+        float, typer.Option("--quiet", min=0, help="Seconds without a change after which a file is finished.")
+    ] = 5.0,
+    state: Annotated[
+        Path | None, typer.Option("--state", help="Keeps which files are through, so that a restart reads none again.")
+    ] = None,
+    no_id_text: NoIdText = False,
+    as_json: AsJson = False,
+) -> None:
+    """Import each finished file of a folder, as hopwatch import does, for a monitor that runs."""
+    plan = import_files.build_plan(
+        stream, node, id_column=id_column, time_column=time_column, time_unit=time_unit, zone=zone, stamp=stamp,
+        id_as=id_as, arrived=arrived, departed=departed, server=server, server_from=server_from,
+        file_format=file_format, slices=slices, bye=bye, id_text=not no_id_text,
+    )  # fmt: skip
+    from hopwatch.probes.files.done_files import DoneFiles
+    from hopwatch.probes.files.importer import FileResult, Importer
+    from hopwatch.probes.files.outputs import open_output
+    from hopwatch.probes.files.watcher import FolderTap
+    from hopwatch.probes.taps.startup import find_sink_url
+
+    around = RunContext(_print_message)
+    told = {"files": 0, "observations": 0, "faults": 0}
+
+    def report(result: FileResult) -> None:
+        told["files"] += 1
+        told["observations"] += result.observations
+        told["faults"] += not result.is_whole
+        _print_message(import_files.describe_result(result) or f"{result.name}: {result.observations:,} rows")
+
+    with signals.stop_on_signals(around.stop), _translate_errors():
+        url = find_sink_url(sink)
+        output = open_output(url, around, is_replay=False)
+        done = None if state is None else DoneFiles(state, f"{stream} {node} {url} {plan.text}")
+        with done.lock() if done else nullcontext():
+            _print_message(f"watching the folder {folder}, stamps go to {url}")
+            FolderTap(folder, Importer(plan, output), output, done, around, report, quiet).run()
+    _print_message(f"{told['observations']:,} rows of {told['files']:,} files, {told['faults']:,} of them not whole")
+    if as_json:
+        console.emit_json(told)
 
 
 @command.command("http")

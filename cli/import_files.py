@@ -1,0 +1,278 @@
+"""``hopwatch import``: observations out of files: CSV, JSON lines, Parquet and Avro."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+from hopwatch.cli import console, signals
+from hopwatch.monitor.errors import ConfigurationError, TapDownError
+from hopwatch.probes.contract.limits import NAME_PATTERN
+from hopwatch.probes.taps.context import RunContext
+from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
+from hopwatch.probes.taps.sides import StampSide
+from hopwatch.probes.values import IdFormat, TimeUnit
+
+if TYPE_CHECKING:
+    from hopwatch.probes.files.importer import FileResult, ImportPlan
+
+FINDING_EXIT_CODE: Final = 1
+INTERRUPTED_EXIT_CODE: Final = 130
+
+IdColumn = Annotated[str, typer.Option("--id", metavar="COLUMN", help="The column of the id, such as meta.id.")]
+TimeColumn = Annotated[str, typer.Option("--time", metavar="COLUMN", help="The column of the event time.")]
+Unit = Annotated[TimeUnit, typer.Option("--time-unit", help="How times are written; a timestamp column needs none.")]
+Zone = Annotated[str | None, typer.Option("--zone", help="The zone of times that say none, such as UTC.")]
+Stamp = Annotated[
+    StampSide | None, typer.Option("--stamp", help="in (as a rule): the messages arrive at the node; out: they leave.")
+]
+IdAs = Annotated[IdFormat, typer.Option("--id-as", help="What the id is to be read as; auto knows a UUID by its form.")]
+Arrived = Annotated[str | None, typer.Option("--arrived", metavar="COLUMN", help="When the message arrived.")]
+Departed = Annotated[str | None, typer.Option("--departed", metavar="COLUMN", help="When the message left.")]
+Server = Annotated[str | None, typer.Option("--server", metavar="COLUMN", help="The column of the server.")]
+ServerFrom = Annotated[
+    str | None, typer.Option("--server-from", metavar="REGEX", help="The server, out of the path: the first group.")
+]
+Format = Annotated[str, typer.Option("--format", help="auto, jsonl, csv, parquet or avro.")]
+SlicesOption = Annotated[
+    str | None,
+    typer.Option("--slices", metavar="START/LENGTH", help="Each file is a slice of its server's time: .../15m."),
+]
+ByeOption = Annotated[bool, typer.Option("--bye", help="Nothing follows these files: the servers have ended.")]
+
+
+def command(  # noqa: PLR0913 - one parameter a flag
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files, folders, patterns, URLs.")],
+    *,
+    stream: Annotated[str, typer.Option("--stream", help="The stream that the messages belong to.")],
+    node: Annotated[str, typer.Option("--node", help="The node that they arrive at, or leave.")],
+    id_column: IdColumn,
+    time_column: TimeColumn,
+    sink: Annotated[str | None, typer.Option("--sink", help="Where stamps go; HOPWATCH_SINK without it.")] = None,
+    time_unit: Unit = TimeUnit.US,
+    zone: Zone = None,
+    stamp: Stamp = None,
+    id_as: IdAs = IdFormat.AUTO,
+    arrived: Arrived = None,
+    departed: Departed = None,
+    server: Server = None,
+    server_from: ServerFrom = None,
+    file_format: Format = "auto",
+    slices: SlicesOption = None,
+    bye: ByeOption = False,
+    state: Annotated[
+        Path | None, typer.Option("--state", help="Keeps which files are through, so that a start anew skips them.")
+    ] = None,
+    no_id_text: Annotated[bool, typer.Option("--no-id-text", help="Send of texts that are ids the hashes alone.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="What was done, as one JSON object on stdout.")] = False,
+) -> None:
+    """Import observations out of files, the same ones whoever imports them, however often."""
+    plan = build_plan(
+        stream, node, id_column=id_column, time_column=time_column, time_unit=time_unit, zone=zone, stamp=stamp,
+        id_as=id_as, arrived=arrived, departed=departed, server=server, server_from=server_from,
+        file_format=file_format, slices=slices, bye=bye, id_text=not no_id_text,
+    )  # fmt: skip
+    from hopwatch.probes.files.done_files import DoneFiles
+    from hopwatch.probes.files.outputs import open_output
+    from hopwatch.probes.files.places import list_places
+    from hopwatch.probes.taps.startup import find_sink_url
+
+    around = RunContext(_print_message)
+    with signals.stop_on_signals(around.stop), translate_errors():
+        url = find_sink_url(sink)
+        places = list_places(files)
+        output = open_output(url, around, is_replay=True)
+        done = None if state is None else DoneFiles(state, f"{stream} {node} {url} {plan.text}")
+        with done.lock() if done else nullcontext():
+            tally = _ImportTally(len(places))
+            with _show_progress(places) as progress:
+                for place in places:
+                    if around.stop.is_set():
+                        break
+                    tally.import_file(place, plan, output, done, around, progress)
+                output.settle()
+    _tell_end(tally, plan, as_json=as_json, is_stopped=around.stop.is_set())
+
+
+def build_plan(  # noqa: PLR0913 - one parameter a flag
+    stream: str,
+    node: str,
+    *,
+    id_column: str,
+    time_column: str,
+    time_unit: TimeUnit,
+    zone: str | None,
+    stamp: StampSide | None,
+    id_as: IdFormat,
+    arrived: str | None,
+    departed: str | None,
+    server: str | None,
+    server_from: str | None,
+    file_format: str,
+    slices: str | None,
+    bye: bool,
+    id_text: bool,
+) -> ImportPlan:
+    """Build the plan of an import from flags.
+
+    Raises:
+        ConfigurationError: they contradict each other, or one cannot be.
+    """
+    try:
+        from hopwatch.probes.files.importer import ImportPlan
+        from hopwatch.probes.files.mapping import FileFormat, FileMapping, check_mapping
+        from hopwatch.probes.files.slices import parse_slices
+    except ImportError as error:
+        raise ConfigurationError(f"files need hopwatch[files], of which {error.name} is missing: install it") from None
+
+    for what, name in (("--stream", stream), ("--node", node)):
+        if not NAME_PATTERN.fullmatch(name):
+            raise ConfigurationError(f"{what} is 1 to 128 of the characters A-Za-z0-9._-, got {name!r:.60}")
+    if server is not None and server_from is not None:
+        raise ConfigurationError("the server stands in a column or in the path: name --server or --server-from")
+    if file_format not in list(FileFormat):
+        raise ConfigurationError(f"--format is {', '.join(FileFormat)}, got {file_format!r:.40}")
+    try:
+        pattern = None if server_from is None else re.compile(server_from)
+    except re.error as error:
+        raise ConfigurationError(f"--server-from is a regular expression, got {server_from!r:.60}: {error}") from None
+    with translate_errors():
+        mapping = FileMapping(
+            id_column, time_column, time_unit, stamp or StampSide.IN, id_as, zone, arrived, departed, server,
+            FileFormat(file_format),
+        )  # fmt: skip
+        check_mapping(mapping, is_side_given=stamp is not None)
+        found = None if slices is None else parse_slices(slices)
+    return ImportPlan(stream, node, mapping, found, bye, id_text, server_pattern=pattern)
+
+
+def describe_result(result: FileResult) -> str:
+    """Describe what is wrong with a file, in one line; nothing if it is whole."""
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(result.bad.items()))
+    told = [result.fault, f"rows that cannot be read: {reasons}" if reasons else "", result.note]
+    what = "; ".join(one for one in told if one)
+    return f"{result.name}: {what}; {result.observations:,} rows of it count" if what else ""
+
+
+class _ImportTally:
+    """Counts of an import, for the end."""
+
+    def __init__(self, files: int) -> None:
+        self.files, self.skipped, self.observations, self.bytes = files, 0, 0, 0
+        self.bad: Counter[str] = Counter()
+        self.faults: list[dict[str, object]] = []
+        self.read = 0
+        self.started_s = time.monotonic()
+
+    def import_file(  # noqa: PLR0913, PLR0917 - what one file needs
+        self, place: str, plan: ImportPlan, output: Any, done: Any, around: RunContext, progress: _Progress
+    ) -> None:
+        from hopwatch.probes.files.importer import Importer
+
+        progress.begin(place)
+        if done is not None and done.knows_look(place):
+            self.skipped += 1
+            return
+        result = Importer(plan, output, progress.advance).import_file(place, around.stop)
+        if around.stop.is_set() and result.fault:
+            return
+        self.read += 1
+        self.observations += result.observations
+        self.bytes += result.bytes
+        self.bad.update(result.bad)
+        if told := describe_result(result):
+            _print_message(told)
+        if not result.is_whole or result.note:
+            bad = {str(reason): count for reason, count in sorted(result.bad.items())}
+            self.faults.append({"file": place, "fault": result.fault or result.note, "bad": bad})
+        if done is not None and not result.fault:
+            output.settle()
+            done.add(place, result.print)
+
+
+class _Progress:
+    """Bar of all files, by their bytes."""
+
+    def __init__(self, places: list[str], bar: Progress | None) -> None:
+        self._bar = bar
+        self._sizes = {place: _size(place) for place in places}
+        self._before = self._now = 0
+        self._task = bar.add_task("importing", total=sum(self._sizes.values())) if bar else None
+
+    def begin(self, place: str) -> None:
+        self._before += self._now
+        self._now = self._sizes.get(place, 0)
+        self._update(0, Path(place).name)
+
+    def advance(self, position: int) -> None:
+        self._update(min(position, self._now), None)
+
+    def _update(self, position: int, name: str | None) -> None:
+        if self._bar is not None and self._task is not None:
+            more = {} if name is None else {"description": name}
+            self._bar.update(self._task, completed=self._before + position, **more)
+
+
+@contextmanager
+def _show_progress(places: list[str]) -> Iterator[_Progress]:
+    words = console.stderr()
+    if not words.is_terminal:
+        yield _Progress(places, None)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=words, transient=True) as bar:
+        yield _Progress(places, bar)
+
+
+def _tell_end(tally: _ImportTally, plan: ImportPlan, *, as_json: bool, is_stopped: bool) -> None:
+    seconds = max(time.monotonic() - tally.started_s, 1e-9)
+    told = f"{tally.observations:,} rows of {tally.read:,} files imported, {tally.observations / seconds:,.0f} a second"
+    bad = f", {sum(tally.bad.values()):,} rows bad" if tally.bad else ""
+    skipped = f", {tally.skipped:,} files were through already" if tally.skipped else ""
+    _print_message(f"{told}{bad}{skipped}")
+    if plan.slices is None and not plan.bye and tally.observations:
+        _print_message(
+            "nobody knows what follows the files, so the ends of their times stay UNKNOWN: --bye says that nothing "
+            "does, --slices that they are slices of their servers' time"
+        )
+    if as_json:
+        console.emit_json({
+            "files": tally.files, "imported": tally.read, "skipped": tally.skipped,
+            "observations": tally.observations, "bytes": tally.bytes,
+            "bad": {str(reason): count for reason, count in sorted(tally.bad.items())}, "faults": tally.faults,
+        })  # fmt: skip
+    if is_stopped:
+        _print_message("stopped: the same command goes on, and changes nothing that is there")
+        raise typer.Exit(INTERRUPTED_EXIT_CODE)
+    if tally.faults:
+        raise typer.Exit(FINDING_EXIT_CODE)
+
+
+def _size(place: str) -> int:
+    try:
+        return Path(place).stat().st_size
+    except OSError:
+        return 0
+
+
+def _print_message(what: str) -> None:
+    console.stderr().print(f"hopwatch import: {what}")
+
+
+@contextmanager
+def translate_errors() -> Iterator[None]:
+    """Translate errors of an import into errors with an exit code."""
+    try:
+        yield
+    except TapUsageError as error:
+        raise ConfigurationError(str(error)) from None
+    except TapSourceError as error:
+        raise TapDownError(str(error)) from None

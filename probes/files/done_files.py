@@ -1,0 +1,100 @@
+"""State of an import: the files that are through, so that a start anew reads none of them again."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
+
+VERSION: Final = 1
+LOOK_KEYS: Final = ("path", "size", "mtime_ns")
+
+
+class DoneFiles:
+    """Files that were imported by one plan: their looks, and the prints of their contents; a line a file."""
+
+    def __init__(self, path: Path, plan: str) -> None:
+        """Set the state file, and the plan that it is of; no file is touched yet."""
+        self.path, self._plan = path, plan
+        self._looks: set[tuple[str, int, int]] = set()
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Lock the state against a second import, and read it; the lock ends with the process.
+
+        Raises:
+            TapUsageError: the file is no state of this plan.
+            TapSourceError: another process has it, or it cannot be read.
+        """
+        try:
+            file = self.path.open("a+")
+        except OSError as error:
+            told = f"the state {self.path} cannot be written: {error.strerror}"
+            raise TapSourceError(f"{told}: name a place that this user can write with --state") from None
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                what = f"another import keeps its state in {self.path}"
+                raise TapSourceError(f"{what}: stop it, or name another file with --state") from None
+            self._load(file)
+            self._file = file
+            yield
+
+    def knows_look(self, place: str) -> bool:
+        """Return whether a file of this path, size and time of change was imported."""
+        look = _look_at(place)
+        return look is not None and look in self._looks
+
+    def add(self, place: str, print_: str) -> None:
+        """Note a file that is durable where it was imported to.
+
+        Raises:
+            TapSourceError: the state cannot be written.
+        """
+        look = _look_at(place)
+        if look is not None:
+            self._looks.add(look)
+        self._write({**dict(zip(LOOK_KEYS, look or (place, 0, 0), strict=True)), "print": print_})
+
+    def _write(self, line: dict[str, Any]) -> None:
+        try:
+            self._file.write(json.dumps(line) + "\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise TapSourceError(f"the state {self.path} cannot be written: {error.strerror}") from None
+
+    def _load(self, file: Any) -> None:  # noqa: ANN401 - a text file
+        file.seek(0)
+        lines = file.read().splitlines(keepends=True)
+        self._file = file
+        if not lines:
+            self._write({"version": VERSION, "plan": self._plan})
+            return
+        try:
+            head = json.loads(lines[0])
+            if (head["version"], head["plan"]) != (VERSION, self._plan):
+                raise ValueError(f"it is of {head['plan']!s:.200}")
+            # A kill may have left half a line behind: its file is read again.
+            for line in (json.loads(line) for line in lines[1:] if line.endswith("\n")):
+                self._looks.add((line["path"], line["size"], line["mtime_ns"]))
+        except (ValueError, TypeError, KeyError) as error:
+            advice = "name another file with --state, or delete it to begin anew"
+            raise TapUsageError(f"{self.path} is not the state of this import ({error}): {advice}") from None
+        if not lines[-1].endswith("\n"):
+            file.truncate(len("".join(lines[:-1]).encode()))
+
+
+def _look_at(place: str) -> tuple[str, int, int] | None:
+    try:
+        found = os.stat(place)  # noqa: PTH116 - a place may be a URL
+    except OSError:
+        return None
+    return os.path.abspath(place), found.st_size, found.st_mtime_ns  # noqa: PTH100 - the same

@@ -1,0 +1,296 @@
+"""Importer of files: each is read in blocks, and becomes the batches that its content decides."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from queue import Queue
+from threading import Event, Thread
+from typing import Any, Final
+
+import pyarrow as pa
+
+from hopwatch.probes.files.errors import CutError, MappingError, UnreadableFileError
+from hopwatch.probes.files.file_batches import FileBatches
+from hopwatch.probes.files.mapping import FileFormat, FileMapping
+from hopwatch.probes.files.outputs import Output, RecordWriter
+from hopwatch.probes.files.rows import BadRows, RawColumns, RowColumns, build_bad_rows, read_rows
+from hopwatch.probes.files.slices import SliceAccount, Slices
+from hopwatch.probes.files.source import ByteStream, SourceFile, open_source
+from hopwatch.probes.values import SkipReason
+
+MAX_SERVERS: Final = 4_096
+"""Servers of one file at most: more is a column of something else."""
+MAX_SERVER_CHARS: Final = 80
+PEEK_BYTES: Final = 4_096
+PARQUET: Final = b"PAR1"
+AVRO: Final = b"Obj\x01"
+DEFAULT_SERVER: Final = "files"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPlan:
+    """What is imported, and what the files are of the servers' time."""
+
+    stream: str
+    node: str
+    mapping: FileMapping
+    slices: Slices | None = None
+    bye: bool = False
+    id_text: bool = True
+    server: str = ""
+    server_pattern: re.Pattern[str] | None = None
+
+    @property
+    def text(self) -> str:
+        """Return all that decides what the batches of a file are, beside its content."""
+        return f"{self.mapping.text} {self.slices.text if self.slices else ''} {self.id_text}"
+
+    def name_server(self, place: str) -> str:
+        """Return the server of a file, as its path says it.
+
+        Raises:
+            UnreadableFileError: the pattern does not find one.
+        """
+        if self.server_pattern is None:
+            return self.server
+        found = self.server_pattern.search(place)
+        if found is None:
+            raise UnreadableFileError("--server-from finds no server in its path")
+        return str(found[1] if found.re.groups else found[0])
+
+
+@dataclass(slots=True)
+class FileResult:
+    """Result of one file: its rows, what was bad, and why it is not whole, if it is not."""
+
+    name: str
+    print: str = ""
+    bytes: int = 0
+    observations: int = 0
+    bad: Counter[SkipReason] = field(default_factory=Counter)
+    fault: str = ""
+    note: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether all of it was read and could be counted."""
+        return not self.fault and not self.bad
+
+
+class Importer:
+    """Importer of files, one at a time."""
+
+    def __init__(self, plan: ImportPlan, output: Output, report_bytes: Callable[[int], None] = lambda _: None) -> None:
+        """Set the plan and the output; ``report_bytes`` is told how far the present file was read."""
+        self._plan, self._output, self._report = plan, output, report_bytes
+
+    def compute_print(self, source: SourceFile) -> tuple[str, int]:
+        """Return the print of a file, as this plan reads it, and its size.
+
+        Raises:
+            UnreadableFileError: it cannot be read.
+        """
+        return source.compute_print(self._plan.text)
+
+    def import_file(self, place: str, stop: Event) -> FileResult:
+        """Import a file; what is wrong with it is in the result.
+
+        Raises:
+            MappingError: a column is not there, or times have no zone.
+            TapSourceError: the output cannot be written.
+        """
+        result = FileResult(place)
+        try:
+            source = open_source(place)
+            before = _stat(place)
+            server = self._plan.name_server(place)
+            result.print, result.bytes = self.compute_print(source)
+            if not result.bytes:
+                raise UnreadableFileError("it is empty")
+            self._import_rows(source, server, result, stop, before)
+        except UnreadableFileError as error:
+            result.fault = str(error)
+        except MappingError as error:
+            raise MappingError(f"{place}: {error}") from None
+        return result
+
+    def _import_rows(
+        self, source: SourceFile, server: str, result: FileResult, stop: Event, before: tuple[int, int] | None
+    ) -> None:
+        servers = _Servers(self._plan, self._output, server, result)
+        with source.opened() as file:
+            try:
+                for raw in _prefetch(self._read(source, file)):
+                    if stop.is_set():
+                        raise CutError("it was not read to its end: start again, which changes nothing that is there")
+                    rows = build_bad_rows(raw) if isinstance(raw, BadRows) else read_rows(raw, self._plan.mapping)
+                    servers.add(rows)
+                    self._report(_tell(file))
+            except (CutError, UnreadableFileError) as error:
+                result.fault = str(error.args[0])
+        if stop.is_set():
+            return
+        if not result.fault and _stat(source.name) != before:
+            result.fault = "it changed while it was read: import it again once it is finished"
+        servers.finish(is_whole=not result.fault)
+        if not result.observations and not result.fault:
+            told = ", ".join(f"{reason} {count:,}" for reason, count in sorted(result.bad.items()))
+            result.fault = f"none of its rows can be read: {told}" if told else "it has no rows"
+
+    def _read(self, source: SourceFile, file: Any) -> Iterator[RawColumns | BadRows]:  # noqa: ANN401 - pyarrow's
+        mapping = self._plan.mapping
+        stream, chosen = ByteStream(file), mapping.format
+        if chosen is FileFormat.AUTO:
+            chosen = _detect_format(source)
+        if chosen is FileFormat.PARQUET:
+            if stream.is_compressed:
+                raise UnreadableFileError("it is a compressed Parquet file: unpack it")
+            from hopwatch.probes.files.table_rows import read_parquet_rows  # noqa: PLC0415 - each format when it comes
+
+            return read_parquet_rows(file, mapping)
+        if chosen is FileFormat.AVRO:
+            from hopwatch.probes.files.avro_rows import read_avro_rows  # noqa: PLC0415 - its compiler takes a second
+
+            return read_avro_rows(stream, mapping)
+        from hopwatch.probes.files.text_rows import read_text_rows  # noqa: PLC0415 - each format when it comes
+
+        return read_text_rows(stream, mapping, is_json=chosen is FileFormat.JSONL)
+
+
+class _Servers:
+    """Batches of the servers of one file."""
+
+    def __init__(self, plan: ImportPlan, output: Output, server: str, result: FileResult) -> None:
+        self._plan, self._output, self._server, self._result = plan, output, server, result
+        self._batches: dict[str, FileBatches] = {}
+        self._writers: dict[str, RecordWriter] = {}
+        self._last = server
+
+    def add(self, rows: RowColumns) -> None:
+        if rows.servers is None:
+            self._add(self._last, rows)
+            return
+        names = rows.servers.cast(pa.string()).fill_null("").dictionary_encode()
+        places = names.indices.to_numpy(zero_copy_only=False)
+        for place, name in enumerate(names.dictionary.to_pylist()):
+            self._last = name
+            self._add(name, rows.select((places == place).nonzero()[0]))
+
+    def finish(self, *, is_whole: bool) -> None:
+        plan = self._plan
+        for server, batches in self._batches.items():
+            for timed in batches.finish(is_whole=is_whole or plan.slices is not None, bye=self._says_bye(is_whole)):
+                self._writers[server].add(timed)
+        for writer in self._writers.values():
+            writer.close()
+        for server, batches in self._batches.items():
+            if plan.slices is not None and batches.span is not None:
+                self._write_slice(plan.slices, server, batches.span.stamp_middle_us, is_whole=is_whole)
+
+    def _says_bye(self, is_whole: bool) -> bool:  # noqa: FBT001 - a fact, not a flag
+        return self._plan.slices is not None or (self._plan.bye and is_whole)
+
+    def _add(self, server: str, rows: RowColumns) -> None:
+        batches = self._batches.get(server)
+        if batches is None:
+            if len(self._batches) >= MAX_SERVERS:
+                raise MappingError(f"--server {self._plan.mapping.server} has more than {MAX_SERVERS:,} values")
+            probe = f"{shorten_server(server)}-{self._result.print}"
+            batches = FileBatches(self._plan.stream, self._plan.node, probe, server, id_text=self._plan.id_text)
+            self._batches[server] = batches
+        before = batches.observations
+        for timed in batches.add(rows, self._result.bad):
+            if server not in self._writers:
+                assert batches.instance is not None  # noqa: S101 - it has begun
+                self._writers[server] = self._output.open_file(batches.instance)
+            self._writers[server].add(timed)
+        self._result.observations += batches.observations - before
+
+    def _write_slice(self, slices: Slices, server: str, middle_us: int, *, is_whole: bool) -> None:
+        number = slices.find(middle_us)
+        if number is None:
+            self._result.note = "it lies before the first of --slices: nobody knows whether it is all of its time"
+            return
+        account = SliceAccount(self._plan.stream, self._plan.node, shorten_server(server), slices)
+        for seq, timed in account.build(number, is_whole=is_whole, bye=self._plan.bye):
+            self._output.write_numbered(account.instance, seq, timed)
+
+
+def shorten_server(server: str) -> str:
+    """Return a server's name, short enough for that of a probe, and unlike that of any other."""
+    if len(server) <= MAX_SERVER_CHARS:
+        return server or DEFAULT_SERVER
+    told = blake2b(server.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return f"{server[:MAX_SERVER_CHARS]}~{told}"
+
+
+def _detect_format(source: SourceFile) -> FileFormat:
+    with source.opened() as file:
+        stream = ByteStream(file)
+        try:
+            first = stream.read(PEEK_BYTES)
+        except CutError as error:
+            first = error.args[1]
+    if first.startswith(PARQUET):
+        return FileFormat.PARQUET
+    if first.startswith(AVRO):
+        return FileFormat.AVRO
+    return FileFormat.JSONL if first.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{" else FileFormat.CSV
+
+
+def _stat(place: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(place)  # noqa: PTH116 - a place may be a URL
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+def _tell(file: Any) -> int:  # noqa: ANN401 - pyarrow has no types
+    try:
+        return int(file.tell())
+    except (OSError, ValueError, pa.ArrowException):
+        return 0
+
+
+_END: Final = object()
+
+
+def _prefetch(items: Iterator[RawColumns | BadRows], most: int = 2) -> Iterator[RawColumns | BadRows]:
+    """Yield items that a thread reads ahead: Arrow parses the next block while this one is packed."""
+    queue: Queue[Any] = Queue(most)
+    is_over = Event()
+
+    def put(item: Any) -> bool:  # noqa: ANN401 - an item, an error, or the end
+        while not is_over.is_set():
+            try:
+                queue.put(item, timeout=0.1)
+            except Exception:  # noqa: BLE001, S112 - it is full
+                continue
+            return True
+        return False
+
+    def read() -> None:
+        try:
+            for item in items:
+                if not put(item):
+                    return
+            put(_END)
+        except BaseException as error:  # noqa: BLE001 - it is raised where the items are used
+            put(error)
+
+    thread = Thread(target=read, name="hopwatch-import", daemon=True)
+    thread.start()
+    try:
+        while (item := queue.get()) is not _END:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        is_over.set()
+        thread.join()

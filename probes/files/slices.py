@@ -1,0 +1,98 @@
+"""Account of a server whose files are slices of its time: which of them have come.
+
+The files themselves say nothing of each other. The account is a probe instance of its own, without observations: its
+epoch is the start of the first slice, and slice ``i`` has the numbers ``2i``, which completes all before the slice, and
+``2i + 1``, which completes it. So a slice that never comes, or is cut, is a hole of exactly its span, until it comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from hopwatch.probes.contract import envelope
+from hopwatch.probes.contract.batch import Batch, BatchKind
+from hopwatch.probes.contract.limits import MAX_LABEL_CHARS, WINDOW_MS, WINDOW_US
+from hopwatch.probes.files.file_batches import TimedRecord
+from hopwatch.probes.instance import ProbeInstance
+from hopwatch.probes.taps.errors import TapUsageError
+
+_UNITS_US: Final = {"m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """Slices of equal length, the first from ``start_us``; µs."""
+
+    start_us: int
+    length_us: int
+
+    def find(self, moment_us: int) -> int | None:
+        """Return the number of the slice that a moment lies in; None before the first."""
+        return None if moment_us < self.start_us else (moment_us - self.start_us) // self.length_us
+
+    @property
+    def text(self) -> str:
+        """Return the slices as a text."""
+        return f"{self.start_us}/{self.length_us}"
+
+
+def parse_slices(text: str) -> Slices:
+    """Parse slices such as ``2026-11-21T00:00Z/15m``.
+
+    Raises:
+        TapUsageError: it is none.
+    """
+    start, _, length = text.rpartition("/")
+    told = "--slices is START/LENGTH, such as 2026-11-21T00:00Z/15m, with a zone and whole minutes"
+    try:
+        begin = datetime.fromisoformat(start)
+        span_us = int(length[:-1]) * _UNITS_US[length[-1]]
+        if begin.tzinfo is None:
+            raise ValueError("no zone")
+        start_us = (begin - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1e6
+    except (ValueError, KeyError, IndexError):
+        raise TapUsageError(f"{told}; got {text!r:.60}") from None
+    if span_us <= 0 or start_us <= 0 or start_us % WINDOW_US:
+        raise TapUsageError(f"{told}; got {text!r:.60}")
+    return Slices(int(start_us), span_us)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceAccount:
+    """Account of one server's slices at a node."""
+
+    stream: str
+    node: str
+    server: str
+    slices: Slices
+
+    @property
+    def instance(self) -> ProbeInstance:
+        """Return the instance whose batches these are."""
+        labels = {"host": self.server[:MAX_LABEL_CHARS]} if self.server else {}
+        return ProbeInstance(self.stream, self.node, self.server or "files", self.slices.start_us, labels)
+
+    def build(self, number: int, *, is_whole: bool, bye: bool) -> Iterator[tuple[int, TimedRecord]]:
+        """Yield the batches of a slice, with their numbers: its begin, its end if it is whole, and the bye behind it."""
+        start_us = self.slices.start_us + number * self.slices.length_us
+        end_us = start_us + self.slices.length_us
+        before_us = start_us - 1
+        # The first is the hello, which was sent when the first slice began.
+        sent_us = start_us if number == 0 else before_us
+        yield 2 * number, self._build(2 * number, BatchKind.HEARTBEAT, sent_us, before_us, start_us)
+        if is_whole:
+            yield 2 * number + 1, self._build(2 * number + 1, BatchKind.HEARTBEAT, end_us - 1, end_us, end_us)
+        if bye:
+            yield 2 * number + 2, self._build(2 * number + 2, BatchKind.BYE, end_us - 1, end_us, end_us)
+
+    def _build(self, seq: int, kind: BatchKind, sent_us: int, through_us: int, arrival_us: int) -> TimedRecord:
+        instance = self.instance
+        minute_ms = sent_us // WINDOW_US * WINDOW_MS
+        batch = Batch(
+            instance.probe, instance.epoch_us, seq, kind, self.stream, self.node, minute_ms, sent_us, through_us,
+            labels=instance.labels,
+        )  # fmt: skip
+        return TimedRecord(envelope.encode(batch), arrival_us)

@@ -1,0 +1,134 @@
+"""Tests of the tap of a folder: it imports what is finished, once, as an import does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from hopwatch.probes.files.done_files import DoneFiles
+from hopwatch.probes.files.importer import FileResult, Importer, ImportPlan
+from hopwatch.probes.files.outputs import SpoolOutput
+from hopwatch.probes.files.watcher import FolderTap
+from hopwatch.probes.taps.context import RunContext
+from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
+from tests.support.made_files import MAPPING, as_jsonl, import_files, made_rows
+from tests.support.probe_host import spooled
+
+PLAN = ImportPlan("flights", "file", MAPPING, bye=True)
+
+
+class Clock:
+    """Clock that a test sets."""
+
+    def __init__(self) -> None:
+        """Start far behind the files."""
+        self.now_ns = 1_000 * 10**9
+
+    def wall_ns(self) -> int:
+        """Return the time of day: that of files that were written just now."""
+        return self.now_ns
+
+    def monotonic_ns(self) -> int:
+        """Return the same."""
+        return self.now_ns
+
+
+class Watch:
+    """A tap of a folder, with what it told."""
+
+    def __init__(self, root: Path, done: DoneFiles | None = None) -> None:
+        """Open it."""
+        self.clock, self.results, self.told = Clock(), list[FileResult](), list[str]()
+        self.folder = root / "files"
+        self.folder.mkdir(exist_ok=True)
+        output = SpoolOutput(root / "spool", is_replay=False)
+        output.check()
+        around = RunContext(self.told.append, self.clock, Event())
+        self.tap = FolderTap(self.folder, Importer(PLAN, output), output, done, around, self.results.append)
+
+    def step(self, seconds: int) -> None:
+        """Let time pass, and look once."""
+        self.clock.now_ns += seconds * 10**9
+        self.tap.step()
+
+
+def test_a_file_is_imported_once_it_is_quiet(tmp_path: Path) -> None:
+    """Not while it grows, not twice, and not while its name begins with a dot; again when it has changed since."""
+    watch = Watch(tmp_path)
+    place = watch.folder / "a.jsonl"
+    place.write_bytes(as_jsonl(made_rows(0, 5)))
+    (watch.folder / ".part").write_bytes(b"x")
+    watch.step(0)
+    watch.step(4)
+    place.write_bytes(as_jsonl(made_rows(0, 9)))
+    watch.step(4)
+    assert not watch.results
+    watch.step(6)
+    watch.step(60)
+    assert [(result.name, result.observations) for result in watch.results] == [(str(place), 9)]
+    place.write_bytes(as_jsonl(made_rows(0, 10)))
+    watch.step(1)
+    watch.step(6)
+    assert [result.observations for result in watch.results] == [9, 10]
+
+
+def test_its_batches_are_those_of_an_import(tmp_path: Path) -> None:
+    """Byte for byte, under the same numbers."""
+    watch = Watch(tmp_path)
+    (watch.folder / "a").write_bytes(as_jsonl(made_rows(0, 500)))
+    watch.step(0)
+    watch.step(9)
+    import_files(tmp_path / "other", PLAN, watch.folder / "a")
+    by_number = [
+        {name: sorted(batches, key=lambda batch: batch.seq) for name, batches in spooled(tmp_path / spool).items()}
+        for spool in ("spool", "other")
+    ]
+    assert by_number[0] == by_number[1]
+
+
+def test_a_restart_reads_none_again_and_a_kill_half_of_a_line(tmp_path: Path) -> None:
+    """The state is a line a file; a line that was cut is as if it was not there."""
+    state = tmp_path / "state"
+    for times in range(3):
+        done = DoneFiles(state, "plan")
+        with done.lock():
+            watch = Watch(tmp_path, done)
+            (watch.folder / f"{times}").write_bytes(as_jsonl(made_rows(times * 10, times * 10 + 5)))
+            watch.step(0)
+            watch.step(9)
+            assert [Path(result.name).name for result in watch.results] == [f"{times}"]
+        with state.open("a") as file:
+            file.write('{"path": "half of a')
+
+
+def test_a_mapping_that_does_not_fit_a_file_stops_no_other(tmp_path: Path) -> None:
+    """It is told once."""
+    watch = Watch(tmp_path)
+    (watch.folder / "a").write_bytes(b'{"x": 1}\n')
+    (watch.folder / "b").write_bytes(as_jsonl(made_rows(0, 5)))
+    watch.step(0)
+    watch.step(9)
+    watch.step(9)
+    assert [result.observations for result in watch.results] == [5]
+    assert watch.told == [f"{watch.folder}/a: there is no column 'id', there are x"]
+
+
+def test_a_state_is_of_one_import_at_a_time_and_of_one_plan(tmp_path: Path) -> None:
+    """The lock is the kernel's."""
+    state = tmp_path / "state"
+    with DoneFiles(state, "plan").lock(), pytest.raises(TapSourceError, match="another import keeps its state in"):
+        DoneFiles(state, "plan").lock().__enter__()
+    with pytest.raises(TapUsageError, match=r"is not the state of this import \(it is of plan\): name another file"):
+        DoneFiles(state, "another").lock().__enter__()
+    with pytest.raises(TapSourceError, match="cannot be written: .*: name a place that this user can write"):
+        DoneFiles(tmp_path / "gone" / "state", "plan").lock().__enter__()
+
+
+def test_a_folder_that_is_gone_ends_the_tap(tmp_path: Path) -> None:
+    """With one line."""
+    watch = Watch(tmp_path)
+    watch.folder.rmdir()
+    with pytest.raises(TapSourceError, match="the folder .*files cannot be read: No such file or directory"):
+        watch.step(0)
