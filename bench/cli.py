@@ -18,6 +18,7 @@ from bench import (
     dashboard,
     dashboard_tables,
     detection_tables,
+    files,
     growth,
     kafka,
     live,
@@ -73,6 +74,7 @@ class Measure(StrEnum):
     GATE = "gate"
     DELIVER = "deliver"
     INGEST = "ingest"
+    FILES = "files"
     SCALE = "scale"
     SOAK = "soak"
     ALL = "all"
@@ -123,6 +125,10 @@ _MEASURES: Final[dict[Measure, Callable[[Request, Progress], Measurement]]] = {
         delivery_tables.delivery(lines),
     ),
     Measure.INGEST: lambda of, tell: (lines := ingest.measure(of.scratch, tell), ingest.build_table(lines)),
+    Measure.FILES: lambda of, tell: (
+        lines := files.measure(of.observations, of.scratch, tell),
+        files.build_table(lines),
+    ),
     Measure.SCALE: lambda of, tell: (runs := scale.measure(of.scratch, tell, of.repeats), tables.scale(runs)),
     Measure.SOAK: lambda of, tell: (lines := soak.measure(of.scratch, tell, of.minutes), tables.soak(lines)),
 }

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 FINDING_EXIT_CODE: Final = 1
 INTERRUPTED_EXIT_CODE: Final = 130
+SETTLE_EVERY_S: Final = 2.0
+"""Interval at which what was written is made durable and the state is kept; a kill repeats at most so much."""
 
 IdColumn = Annotated[str, typer.Option("--id", metavar="COLUMN", help="The column of the id, such as meta.id.")]
 TimeColumn = Annotated[str, typer.Option("--time", metavar="COLUMN", help="The column of the event time.")]
@@ -90,7 +92,7 @@ def command(  # noqa: PLR0913 - one parameter a flag
         url = find_sink_url(sink)
         places = list_places(files)
         output = open_output(url, around, is_replay=True)
-        done = None if state is None else DoneFiles(state, f"{stream} {node} {url} {plan.text}")
+        done = None if state is None else DoneFiles(state, f"{stream} {node} {url} {plan.state_text}")
         with done.lock() if done else nullcontext():
             tally = _ImportTally(len(places))
             with _show_progress(places) as progress:
@@ -98,7 +100,7 @@ def command(  # noqa: PLR0913 - one parameter a flag
                     if around.stop.is_set():
                         break
                     tally.import_file(place, plan, output, done, around, progress)
-                output.settle()
+                tally.settle(output, done)
     _tell_end(tally, plan, as_json=as_json, is_stopped=around.stop.is_set())
 
 
@@ -170,7 +172,8 @@ class _ImportTally:
         self.bad: Counter[str] = Counter()
         self.faults: list[dict[str, object]] = []
         self.read = 0
-        self.started_s = time.monotonic()
+        self.started_s = self._settled_s = time.monotonic()
+        self._unsettled: list[tuple[str, str]] = []
 
     def import_file(  # noqa: PLR0913, PLR0917 - what one file needs
         self, place: str, plan: ImportPlan, output: Any, done: Any, around: RunContext, progress: _Progress
@@ -193,9 +196,18 @@ class _ImportTally:
         if not result.is_whole or result.note:
             bad = {str(reason): count for reason, count in sorted(result.bad.items())}
             self.faults.append({"file": place, "fault": result.fault or result.note, "bad": bad})
-        if done is not None and not result.fault:
-            output.settle()
-            done.add(place, result.print)
+        if not result.fault:
+            self._unsettled.append((place, result.print))
+        if done is not None and time.monotonic() - self._settled_s >= SETTLE_EVERY_S:
+            self.settle(output, done)
+
+    def settle(self, output: Any, done: Any) -> None:
+        """Make durable what was written, and note the files in the state."""
+        output.settle()
+        self._settled_s = time.monotonic()
+        for place, print_ in self._unsettled if done is not None else ():
+            done.add(place, print_)
+        self._unsettled.clear()
 
 
 class _Progress:

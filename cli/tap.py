@@ -239,7 +239,7 @@ def files(  # noqa: PLR0913 - one parameter a flag
     with signals.stop_on_signals(around.stop), _translate_errors():
         url = find_sink_url(sink)
         output = open_output(url, around, is_replay=False)
-        done = None if state is None else DoneFiles(state, f"{stream} {node} {url} {plan.text}")
+        done = None if state is None else DoneFiles(state, f"{stream} {node} {url} {plan.state_text}")
         with done.lock() if done else nullcontext():
             _print_message(f"watching the folder {folder}, stamps go to {url}")
             FolderTap(folder, Importer(plan, output), output, done, around, report, quiet).run()

@@ -75,7 +75,8 @@ class DoneFiles:
         file.seek(0)
         lines = file.read().splitlines(keepends=True)
         self._file = file
-        if not lines:
+        if not lines or not lines[0].endswith("\n"):
+            file.truncate(0)
             self._write({"version": VERSION, "plan": self._plan})
             return
         try:

@@ -72,8 +72,8 @@ class FileBatches:
     def add(self, rows: RowColumns, tally: Counter[SkipReason]) -> Iterator[TimedRecord]:
         """Yield the batches of some rows, the hello first; bad rows are counted in ``tally``, and as drops."""
         good = np.flatnonzero(rows.faults == GOOD)
-        if self.span is None and len(good):
-            self._begin(rows, good)
+        if self.span is None and len(timed := good if len(good) else np.flatnonzero(rows.event_us >= 0)):
+            self._begin(rows, timed)
             yield self._build_hello()
         if self.span is not None and len(good):
             far = np.abs(rows.event_us[good] - self.span.middle_us) > FAR_US
@@ -116,9 +116,9 @@ class FileBatches:
         if bye:
             yield self._build(BatchKind.BYE, at_us, through_us)
 
-    def _begin(self, rows: RowColumns, good: NDArray[np.int64]) -> None:
-        """Set the instance by the first good rows; its epoch is the earliest stamp of them."""
-        in_us, out_us, event_us = rows.in_us[good], rows.out_us[good], rows.event_us[good]
+    def _begin(self, rows: RowColumns, timed: NDArray[np.int64]) -> None:
+        """Set the instance by the first rows that are good, or have a time; its epoch is the earliest stamp of them."""
+        in_us, out_us, event_us = rows.in_us[timed], rows.out_us[timed], rows.event_us[timed]
         stamps = np.concatenate((in_us[in_us != NOT_STAMPED], out_us[out_us != NOT_STAMPED]))
         middle_us = int(np.sort(event_us)[len(event_us) // 2])
         near = stamps[np.abs(stamps - middle_us) <= FAR_US]

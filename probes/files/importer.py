@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from queue import Queue
+from queue import Full, Queue
 from threading import Event, Thread
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from hopwatch.probes.files.errors import CutError, MappingError, UnreadableFileE
 from hopwatch.probes.files.file_batches import FileBatches
 from hopwatch.probes.files.mapping import FileFormat, FileMapping
 from hopwatch.probes.files.outputs import Output, RecordWriter
-from hopwatch.probes.files.rows import BadRows, RawColumns, RowColumns, build_bad_rows, read_rows
+from hopwatch.probes.files.rows import GOOD, BadRows, RawColumns, RowColumns, build_bad_rows, read_rows
 from hopwatch.probes.files.slices import SliceAccount, Slices
 from hopwatch.probes.files.source import ByteStream, SourceFile, open_source
 from hopwatch.probes.values import SkipReason
@@ -49,6 +50,12 @@ class ImportPlan:
     def text(self) -> str:
         """Return all that decides what the batches of a file are, beside its content."""
         return f"{self.mapping.text} {self.slices.text if self.slices else ''} {self.id_text}"
+
+    @property
+    def state_text(self) -> str:
+        """Return all that decides what an import of files says."""
+        pattern = self.server_pattern.pattern if self.server_pattern else ""
+        return f"{self.text} {self.bye} {self.server} {pattern}"
 
     def name_server(self, place: str) -> str:
         """Return the server of a file, as its path says it.
@@ -125,24 +132,34 @@ class Importer:
         servers = _Servers(self._plan, self._output, server, result)
         with source.opened() as file:
             try:
-                for raw in _prefetch(self._read(source, file)):
-                    if stop.is_set():
-                        raise CutError("it was not read to its end: start again, which changes nothing that is there")
-                    rows = build_bad_rows(raw) if isinstance(raw, BadRows) else read_rows(raw, self._plan.mapping)
-                    servers.add(rows)
-                    self._report(_tell(file))
+                items, tell = self._read(source, file, result.bytes)
+                with closing(_prefetch(items, tell)) as blocks:
+                    for raw, position in blocks:
+                        if stop.is_set():
+                            raise CutError(
+                                "it was not read to its end: start again, which changes nothing that is there"
+                            )
+                        rows = build_bad_rows(raw) if isinstance(raw, BadRows) else read_rows(raw, self._plan.mapping)
+                        servers.add(rows)
+                        self._report(position)
             except (CutError, UnreadableFileError) as error:
                 result.fault = str(error.args[0])
         if stop.is_set():
             return
         if not result.fault and _stat(source.name) != before:
             result.fault = "it changed while it was read: import it again once it is finished"
-        servers.finish(is_whole=not result.fault)
         if not result.observations and not result.fault:
             told = ", ".join(f"{reason} {count:,}" for reason, count in sorted(result.bad.items()))
             result.fault = f"none of its rows can be read: {told}" if told else "it has no rows"
+        servers.finish(is_whole=not result.fault)
 
-    def _read(self, source: SourceFile, file: Any) -> Iterator[RawColumns | BadRows]:  # noqa: ANN401 - pyarrow's
+    def _read(
+        self,
+        source: SourceFile,
+        file: Any,  # noqa: ANN401 - pyarrow has no types
+        size: int,
+    ) -> tuple[Iterator[RawColumns | BadRows], Callable[[], int]]:
+        """Return the rows of a file, and a function that tells how many of its bytes were read."""
         mapping = self._plan.mapping
         stream, chosen = ByteStream(file), mapping.format
         if chosen is FileFormat.AUTO:
@@ -150,16 +167,17 @@ class Importer:
         if chosen is FileFormat.PARQUET:
             if stream.is_compressed:
                 raise UnreadableFileError("it is a compressed Parquet file: unpack it")
-            from hopwatch.probes.files.table_rows import read_parquet_rows  # noqa: PLC0415 - each format when it comes
+            from hopwatch.probes.files.table_rows import ParquetRows  # noqa: PLC0415 - each format when it comes
 
-            return read_parquet_rows(file, mapping)
+            rows = ParquetRows(file, mapping)
+            return rows.iter_tables(), lambda: int(size * rows.read_ratio)
         if chosen is FileFormat.AVRO:
             from hopwatch.probes.files.avro_rows import read_avro_rows  # noqa: PLC0415 - its compiler takes a second
 
-            return read_avro_rows(stream, mapping)
+            return read_avro_rows(stream, mapping), lambda: stream.position
         from hopwatch.probes.files.text_rows import read_text_rows  # noqa: PLC0415 - each format when it comes
 
-        return read_text_rows(stream, mapping, is_json=chosen is FileFormat.JSONL)
+        return read_text_rows(stream, mapping, is_json=chosen is FileFormat.JSONL), lambda: stream.position
 
 
 class _Servers:
@@ -170,19 +188,34 @@ class _Servers:
         self._batches: dict[str, FileBatches] = {}
         self._writers: dict[str, RecordWriter] = {}
         self._last = server
+        self._early: list[RowColumns] = []
 
     def add(self, rows: RowColumns) -> None:
+        """Add rows; bad ones of nobody are those of the server before, or of the first behind them."""
         if rows.servers is None:
-            self._add(self._last, rows)
+            if self._plan.mapping.server and not self._batches:
+                self._early.append(rows)
+            else:
+                self._add(self._last, rows)
             return
         names = rows.servers.cast(pa.string()).fill_null("").dictionary_encode()
         places = names.indices.to_numpy(zero_copy_only=False)
         for place, name in enumerate(names.dictionary.to_pylist()):
+            own = rows.select((places == place).nonzero()[0])
+            if name not in self._batches and not (own.faults == GOOD).any():
+                self.add(own)
+                continue
             self._last = name
-            self._add(name, rows.select((places == place).nonzero()[0]))
+            for early in self._early:
+                self._add(name, early)
+            self._early.clear()
+            self._add(name, own)
 
     def finish(self, *, is_whole: bool) -> None:
+        """Write the last batches of all servers, and their slices."""
         plan = self._plan
+        for early in self._early:
+            self._add(self._last, early)
         for server, batches in self._batches.items():
             for timed in batches.finish(is_whole=is_whole or plan.slices is not None, bye=self._says_bye(is_whole)):
                 self._writers[server].add(timed)
@@ -251,17 +284,12 @@ def _stat(place: str) -> tuple[int, int] | None:
     return found.st_size, found.st_mtime_ns
 
 
-def _tell(file: Any) -> int:  # noqa: ANN401 - pyarrow has no types
-    try:
-        return int(file.tell())
-    except (OSError, ValueError, pa.ArrowException):
-        return 0
-
-
 _END: Final = object()
 
 
-def _prefetch(items: Iterator[RawColumns | BadRows], most: int = 2) -> Iterator[RawColumns | BadRows]:
+def _prefetch(
+    items: Iterator[RawColumns | BadRows], tell: Callable[[], int], most: int = 2
+) -> Generator[tuple[RawColumns | BadRows, int]]:
     """Yield items that a thread reads ahead: Arrow parses the next block while this one is packed."""
     queue: Queue[Any] = Queue(most)
     is_over = Event()
@@ -270,7 +298,7 @@ def _prefetch(items: Iterator[RawColumns | BadRows], most: int = 2) -> Iterator[
         while not is_over.is_set():
             try:
                 queue.put(item, timeout=0.1)
-            except Exception:  # noqa: BLE001, S112 - it is full
+            except Full:
                 continue
             return True
         return False
@@ -278,7 +306,7 @@ def _prefetch(items: Iterator[RawColumns | BadRows], most: int = 2) -> Iterator[
     def read() -> None:
         try:
             for item in items:
-                if not put(item):
+                if not put((item, tell())):
                     return
             put(_END)
         except BaseException as error:  # noqa: BLE001 - it is raised where the items are used

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -76,6 +77,8 @@ def open_source(place: str) -> SourceFile:
         UnreadableFileError: no file system is known by the URL.
     """
     if "://" not in place:
+        if Path(place).exists() and not Path(place).is_file():
+            raise UnreadableFileError("it is no regular file")
         return SourceFile(place, lambda: pa.OSFile(place, "rb"))
     try:
         system, path = pafs.FileSystem.from_uri(place)

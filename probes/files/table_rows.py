@@ -18,26 +18,39 @@ ROWS: Final = 131_072
 """Rows that are read at once."""
 
 
-def read_parquet_rows(file: Any, mapping: FileMapping) -> Iterator[RawColumns]:  # noqa: ANN401 - pyarrow has no types
-    """Yield the rows of a Parquet file.
+class ParquetRows:
+    """Rows of a Parquet file; ``read_ratio`` is the part of them that was read."""
 
-    Raises:
-        MappingError: a column is not there.
-        UnreadableFileError: it has no footer, as one that is cut.
-        CutError: a part of it is broken; the rows before it came.
-    """
-    try:
-        parquet = pq.ParquetFile(file, pre_buffer=False)
-        schema = parquet.schema_arrow
-    except (OSError, pa.ArrowException) as error:
-        raise UnreadableFileError(f"it is no whole Parquet file ({describe_error(error)})") from None
-    paths = {name: find_column(schema, name) for name in mapping.columns}
-    leaves = sorted({".".join(path) for path in paths.values()})
-    try:
-        for table in slice_rows(parquet.iter_batches(ROWS, columns=leaves, use_threads=True)):
-            yield {name: dig_column(table, path) for name, path in paths.items()}
-    except (OSError, pa.ArrowException) as error:
-        raise CutError(f"a part of it is broken ({describe_error(error)})") from None
+    def __init__(self, file: Any, mapping: FileMapping) -> None:  # noqa: ANN401 - pyarrow has no types
+        """Read the footer.
+
+        Raises:
+            MappingError: a column is not there.
+            UnreadableFileError: it has no footer, as one that is cut.
+        """
+        try:
+            self._parquet = pq.ParquetFile(file, pre_buffer=False)
+            schema = self._parquet.schema_arrow
+        except (OSError, pa.ArrowException) as error:
+            raise UnreadableFileError(f"it is no whole Parquet file ({describe_error(error)})") from None
+        self._paths = {name: find_column(schema, name) for name in mapping.columns}
+        self.read_ratio = 0.0
+
+    def iter_tables(self) -> Iterator[RawColumns]:
+        """Yield the rows.
+
+        Raises:
+            CutError: a part of the file is broken; the rows before it came.
+        """
+        leaves = sorted({".".join(path) for path in self._paths.values()})
+        rows = 0
+        try:
+            for table in slice_rows(self._parquet.iter_batches(ROWS, columns=leaves, use_threads=True)):
+                rows += table.num_rows
+                self.read_ratio = rows / max(1, self._parquet.metadata.num_rows)
+                yield {name: dig_column(table, path) for name, path in self._paths.items()}
+        except (OSError, pa.ArrowException) as error:
+            raise CutError(f"a part of it is broken ({describe_error(error)})") from None
 
 
 def slice_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

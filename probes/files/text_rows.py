@@ -86,7 +86,7 @@ def _parse(parser: LineParser, block: bytes) -> Iterator[RawColumns | BadRows]:
 def _parse_lines(parser: LineParser, block: bytes) -> Iterator[RawColumns | BadRows]:
     """Yield the rows of a few lines, in their order."""
     good: list[Sequence[Any]] = []
-    for line in block.splitlines():
+    for line in block.split(b"\n"):
         if not line.strip():
             continue
         found = parser.parse_line(line)

@@ -64,13 +64,12 @@ class FolderTap:
             look = found.st_size, found.st_mtime_ns
             if self._through.get(place) == look:
                 continue
-            size, mtime_ns, since_s = self._seen.get(place, (-1, -1, now_s))
-            if (size, mtime_ns) != look:
-                self._seen[place] = (*look, now_s)
-                # One that was put there whole has been quiet for long.
-                since_s = now_s - max(0.0, self._context.wall_us() / 1e6 - found.st_mtime_ns / 1e9)
-                self._seen[place] = (*look, max(since_s, now_s - self._quiet_s) if size < 0 else now_s)
-                since_s = self._seen[place][2]
+            *before, since_s = self._seen.get(place, (-1, -1, now_s))
+            if tuple(before) != look:
+                # One that was put there whole may have been quiet for long.
+                quiet_s = self._context.wall_us() / 1e6 - found.st_mtime_ns / 1e9 if place not in self._seen else 0.0
+                since_s = now_s - min(max(0.0, quiet_s), self._quiet_s)
+                self._seen[place] = (*look, since_s)
             if now_s - since_s >= self._quiet_s:
                 self._import(place, look)
 

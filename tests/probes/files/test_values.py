@@ -31,9 +31,6 @@ COLUMNS = st.one_of(
     st.lists(TEXTS, max_size=9).map(lambda texts: pa.array(texts, pa.large_string()).dictionary_encode()),
     st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)), max_size=9).map(lambda ids: pa.array(ids, pa.int64())),
     st.lists(st.integers(0, 2**64 - 1), max_size=9).map(lambda ids: pa.array(ids, pa.uint64())),
-    st.lists(st.one_of(st.none(), st.binary(min_size=16, max_size=16)), max_size=9).map(
-        lambda ids: pa.array(ids, pa.binary(16))
-    ),
     st.lists(st.one_of(st.none(), st.binary(max_size=20)), max_size=9).map(lambda ids: pa.array(ids, pa.binary())),
     st.lists(st.floats(), max_size=3).map(lambda ids: pa.array(ids, pa.float64())),
 )
@@ -60,16 +57,21 @@ def test_ids_at_once_are_those_of_a_tap(column: pa.Array, kind: IdFormat, skippe
             assert found.texts[place] == expected.text
 
 
-def test_a_uuid_of_arrow_is_one() -> None:
-    """As Parquet keeps it."""
+def test_sixteen_bytes_are_an_id() -> None:
+    """As Parquet keeps UUIDs: raw bytes, unless the type or --id-as says what they are."""
     ids = [uuid.UUID(int=number) for number in range(3)]
-    column = pa.array([one.bytes for one in ids], pa.binary(16)).cast(pa.uuid())
-    found = read_ids(column, IdFormat.AUTO)
-    assert [row.tobytes() for row in found.ids] == [one.bytes for one in ids]
-    assert (found.kinds == 1).all()
+    column = pa.array([*(one.bytes for one in ids), None], pa.binary(16))
+    for kind, of_kind in ((IdFormat.AUTO, 0), (IdFormat.BYTES, 0), (IdFormat.UUID, 1)):
+        found = read_ids(column[1:], kind)
+        assert [row.tobytes() for row in found.ids[:2]] == [one.bytes for one in ids[1:]]
+        assert (found.kinds == of_kind).all()
+        assert found.is_absent.tolist() == [False, False, True]
+    typed = read_ids(column.cast(pa.uuid()), IdFormat.AUTO)
+    assert (typed.kinds == 1).all()
+    assert typed.ids[2].tobytes() == ids[2].bytes
 
 
-NUMBERS = st.one_of(st.none(), st.integers(-(2**62), 2**62), st.integers(0, 2_000_000_000_000_000))
+NUMBERS = st.one_of(st.none(), st.integers(-(2**62), -1_000), st.integers(0, 2**62), st.integers(0, 2_000_000_000_000_000))
 
 
 @given(st.lists(NUMBERS, max_size=9), st.sampled_from([unit for unit in TimeUnit if unit is not TimeUnit.ISO]), st.booleans())
