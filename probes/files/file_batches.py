@@ -37,9 +37,9 @@ class TimedRecord(NamedTuple):
     arrival_us: int
 
 
-def ceil_minute_us(moment_us: int) -> int:
+def find_minute_end_us(moment_us: int) -> int:
     """Return the end of the minute of a moment."""
-    return -(-moment_us // WINDOW_US) * WINDOW_US
+    return (moment_us // WINDOW_US + 1) * WINDOW_US
 
 
 @dataclass(slots=True)
@@ -76,11 +76,7 @@ class FileBatches:
             self._begin(rows, timed)
             yield self._build_hello()
         if self.span is not None and len(good):
-            far = np.abs(rows.event_us[good] - self.span.middle_us) > FAR_US
-            if far.any():
-                rows.faults[good[far]] = REASONS.index(SkipReason.BAD_TIME) + 1
-                rows.event_us[good[far]] = UNTIMED
-                good = good[~far]
+            good = self._refuse_far(rows, good)
         self._note_bad(rows, tally)
         if self.span is None or not len(good):
             return
@@ -110,11 +106,21 @@ class FileBatches:
             self._count_missed(missed)
         drops = [Drop(start_ms, count, cause) for (start_ms, cause), count in sorted(self._drops.items())]
         self._seq += self._has_lost_count
-        at_us, through_us = ceil_minute_us(self.span.last_us), self.span.last_us if is_whole else self.instance.epoch_us
+        at_us, through_us = find_minute_end_us(self.span.last_us), self.span.last_us if is_whole else self.instance.epoch_us
         for first in range(0, max(1, len(drops)), MAX_DROPS):
             yield self._build(BatchKind.HEARTBEAT, at_us, through_us, drops[first : first + MAX_DROPS])
         if bye:
             yield self._build(BatchKind.BYE, at_us, through_us)
+
+    def _refuse_far(self, rows: RowColumns, good: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Refuse rows with moments far from those of the file, which would list a window for each minute between."""
+        assert self.span is not None  # noqa: S101 - it has begun
+        far = np.abs(rows.event_us[good] - self.span.middle_us) > FAR_US
+        rows.event_us[good[far]] = UNTIMED
+        for stamps_us in (rows.in_us[good], rows.out_us[good]):
+            far |= (stamps_us != NOT_STAMPED) & (np.abs(stamps_us - self.span.middle_us) > FAR_US)
+        rows.faults[good[far]] = REASONS.index(SkipReason.BAD_TIME) + 1
+        return good[~far]
 
     def _begin(self, rows: RowColumns, timed: NDArray[np.int64]) -> None:
         """Set the instance by the first rows that are good, or have a time; its epoch is the earliest stamp of them."""
@@ -173,7 +179,7 @@ class FileBatches:
 
     def _build_hello(self) -> TimedRecord:
         assert self.span is not None  # noqa: S101 - what begins has a span
-        return self._build(BatchKind.HEARTBEAT, ceil_minute_us(self.span.first_us), self.span.first_us)
+        return self._build(BatchKind.HEARTBEAT, find_minute_end_us(self.span.first_us), self.span.first_us)
 
     def _build_observations(self, packed: PackedBatch) -> TimedRecord:
         assert self.instance is not None  # noqa: S101 - what begins has an instance
@@ -201,7 +207,7 @@ class FileBatches:
 
 def _find_arrival_us(packed: PackedBatch) -> int:
     """Return the end of the minute of a batch's last stamp, no earlier than that of its window."""
-    fields, latest_us = packed.fields, packed.window_start_ms * 1_000 + WINDOW_US
+    fields, latest_us = packed.fields, packed.window_start_ms * 1_000 + WINDOW_US - 1
     offsets_us = np.frombuffer(fields["event_offset_us"], "<u4").astype(np.int64)
     for lags in (fields["lag_in_us"], fields["lag_out_us"]):
         if lags:
@@ -209,4 +215,4 @@ def _find_arrival_us(packed: PackedBatch) -> int:
             stamped = lags_us != NOT_STAMPED
             if stamped.any():
                 latest_us = max(latest_us, packed.window_start_ms * 1_000 + int((lags_us + offsets_us)[stamped].max()))
-    return min(ceil_minute_us(latest_us), MAX_EVENT_US)
+    return min(find_minute_end_us(latest_us), MAX_EVENT_US)
