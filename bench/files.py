@@ -104,7 +104,9 @@ def _write_avro(table: pa.Table, path: Path) -> None:
               (("id", "string"), ("at", "long"), ("status", "long"), ("path", "string"))]  # fmt: skip
     with path.open("wb") as file:
         rows = (row for batch in table.to_batches(65_536) for row in batch.to_pylist())
-        fastavro.writer(file, {"type": "record", "name": "Row", "fields": fields}, rows, "deflate", sync_interval=1 << 20)
+        fastavro.writer(
+            file, {"type": "record", "name": "Row", "fields": fields}, rows, "deflate", sync_interval=1 << 20
+        )
 
 
 WRITERS: Final[dict[str, Callable[[pa.Table, Path], None]]] = {

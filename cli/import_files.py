@@ -73,7 +73,9 @@ def command(  # noqa: PLR0913 - one parameter a flag
     state: Annotated[
         Path | None, typer.Option("--state", help="Keeps which files are through, so that a start anew skips them.")
     ] = None,
-    no_id_text: Annotated[bool, typer.Option("--no-id-text", help="Send of texts that are ids the hashes alone.")] = False,
+    no_id_text: Annotated[
+        bool, typer.Option("--no-id-text", help="Send of texts that are ids the hashes alone.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="What was done, as one JSON object on stdout.")] = False,
 ) -> None:
     """Import observations out of files, the same ones whoever imports them, however often."""

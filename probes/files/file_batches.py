@@ -106,7 +106,10 @@ class FileBatches:
             self._count_missed(missed)
         drops = [Drop(start_ms, count, cause) for (start_ms, cause), count in sorted(self._drops.items())]
         self._seq += self._has_lost_count
-        at_us, through_us = find_minute_end_us(self.span.last_us), self.span.last_us if is_whole else self.instance.epoch_us
+        at_us, through_us = (
+            find_minute_end_us(self.span.last_us),
+            self.span.last_us if is_whole else self.instance.epoch_us,
+        )
         for first in range(0, max(1, len(drops)), MAX_DROPS):
             yield self._build(BatchKind.HEARTBEAT, at_us, through_us, drops[first : first + MAX_DROPS])
         if bye:

@@ -55,9 +55,7 @@ class RowColumns:
     def select(self, chosen: NDArray[np.int64]) -> RowColumns:
         """Return the rows at some places."""
         texts = [self.texts[place] for place in chosen.tolist()] if len(self.texts) else ()
-        arrays = (
-            getattr(self, name)[chosen] for name in ("ids", "kinds", "event_us", "in_us", "out_us", "faults")
-        )
+        arrays = (getattr(self, name)[chosen] for name in ("ids", "kinds", "event_us", "in_us", "out_us", "faults"))
         ids, kinds, event_us, in_us, out_us, faults = arrays
         return RowColumns(ids, kinds, texts, event_us, in_us, out_us, faults)
 

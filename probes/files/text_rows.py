@@ -218,11 +218,11 @@ class CsvParser:
         if missing is not None:
             raise MappingError(describe_missing_column(missing, self._names))
         if twice := next((name for name in self.columns if self._names.count(name) > 1), None):
-            raise MappingError(f"there are {self._names.count(twice)} columns {twice!r:.80}: their names tell them apart")
+            raise MappingError(
+                f"there are {self._names.count(twice)} columns {twice!r:.80}: their names tell them apart"
+            )
         # Columns that are not read may have one name, or none.
-        self._distinct = [
-            name if name in self.columns else f"{place}\x00" for place, name in enumerate(self._names)
-        ]
+        self._distinct = [name if name in self.columns else f"{place}\x00" for place, name in enumerate(self._names)]
         self._places = [self._names.index(name) for name in self.columns]
 
     def parse_block(self, block: bytes) -> RawColumns:

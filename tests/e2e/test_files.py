@@ -60,7 +60,18 @@ def test_the_37_that_were_dropped_are_named(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(sent), tmp_path / "sent.parquet")
     spool, chunks = tmp_path / "spool", tmp_path / "chunks"
     common = ("--stream", "flights", "--id", "id", "--time", "at", "--time-unit", "ms", "--sink", f"spool:{spool}")
-    hopwatch("import", str(tmp_path / "sent.parquet"), "--node", "server", "--stamp", "out", "--server", "server", "--bye", *common)
+    hopwatch(
+        "import",
+        str(tmp_path / "sent.parquet"),
+        "--node",
+        "server",
+        "--stamp",
+        "out",
+        "--server",
+        "server",
+        "--bye",
+        *common,
+    )
     by_chunk: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for number, row in enumerate(sent):
         own = by_chunk.setdefault((row["server"], (row["at"] - START_MS) // SLICE_MS), [])

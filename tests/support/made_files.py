@@ -73,6 +73,4 @@ def import_files(spool: Path, plan: ImportPlan, *places: Path) -> list[FileResul
 
 def look_at(spool: Path) -> dict[str, tuple[bytes, int]]:
     """Return bytes and time of change of each segment, by its place in the spool."""
-    return {
-        str(path.relative_to(spool)): (path.read_bytes(), path.stat().st_mtime_ns) for path in spool.rglob("*.seg")
-    }
+    return {str(path.relative_to(spool)): (path.read_bytes(), path.stat().st_mtime_ns) for path in spool.rglob("*.seg")}

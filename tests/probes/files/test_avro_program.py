@@ -23,10 +23,16 @@ AROUND: list[tuple[Any, st.SearchStrategy[Any]]] = [
     ("double", st.floats(allow_nan=False)),
     ("bytes", st.binary(max_size=300)),
     ({"type": "array", "items": "long"}, st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3)),
-    ({"type": "map", "values": ["null", "string"]}, st.dictionaries(st.text(max_size=3), st.none() | st.text(max_size=3), max_size=3)),
+    (
+        {"type": "map", "values": ["null", "string"]},
+        st.dictionaries(st.text(max_size=3), st.none() | st.text(max_size=3), max_size=3),
+    ),
     ({"type": "fixed", "name": "F", "size": 3}, st.binary(min_size=3, max_size=3)),
     ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, st.sampled_from(["A", "B"])),
-    ({"type": "array", "items": {"type": "array", "items": "string"}}, st.lists(st.lists(st.text(max_size=2), max_size=2), max_size=2)),
+    (
+        {"type": "array", "items": {"type": "array", "items": "string"}},
+        st.lists(st.lists(st.text(max_size=2), max_size=2), max_size=2),
+    ),
     ({"type": "array", "items": "null"}, st.lists(st.none(), max_size=3)),
 ]
 NAMED = {"type": "record", "name": "Meta", "namespace": "a.b", "fields": [{"name": "at", "type": ["long", "null"]}]}
@@ -51,7 +57,7 @@ def test_columns_are_what_fastavro_reads(data: st.DataObject) -> None:
         {"name": "meta", "type": NAMED},
         {"name": "again", "type": "a.b.Meta"},
     ]
-    schema = {"type": "record", "name": "R", "fields": data.draw(st.permutations([*fields, *own]))}
+    schema = {"type": "record", "name": "R", "fields": [*data.draw(st.permutations([*fields, *own[:2]])), own[2]]}
     ids: st.SearchStrategy[Any] = st.text(max_size=5) if "string" in str(own[0]["type"]) else st.integers(-9, 2**31 - 1)
     if "null" in str(own[0]["type"]):
         ids = st.none() | ids

@@ -39,7 +39,7 @@ MINUTE_MS = 60_000
 
 def observed(spool: Path) -> set[tuple[bytes, int, int | None]]:
     """Return id, event time and arrival of each observation in a spool."""
-    return {(row.message_id, row.event_time_us, row.in_us) for own in spooled(spool).values() for row in rows(own)}
+    return {(row.message_id, row.event_us, row.in_us) for own in spooled(spool).values() for row in rows(own)}
 
 
 def expected(made: list[dict[str, object]]) -> set[tuple[bytes, int, int | None]]:
@@ -297,7 +297,7 @@ def test_a_spool_that_a_monitor_watches_is_not_for_a_replay(tmp_path: Path) -> N
     from hopwatch.probes.taps.errors import TapUsageError  # noqa: PLC0415 - of this test alone
 
     (tmp_path / "-hopwatch.monitor.host-1.1700000000000000").mkdir()
-    with pytest.raises(TapUsageError, match="is watched by a running monitor, .* or let hopwatch tap files watch"):
+    with pytest.raises(TapUsageError, match=r"is watched by a running monitor, .* or let hopwatch tap files watch"):
         SpoolOutput(tmp_path, is_replay=True).check()
     SpoolOutput(tmp_path, is_replay=False).check()
     assert os.access(tmp_path, os.W_OK)

@@ -29,7 +29,9 @@ TEXTS = st.one_of(
 COLUMNS = st.one_of(
     st.lists(TEXTS, max_size=9).map(lambda texts: pa.array(texts, pa.string())),
     st.lists(TEXTS, max_size=9).map(lambda texts: pa.array(texts, pa.large_string()).dictionary_encode()),
-    st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)), max_size=9).map(lambda ids: pa.array(ids, pa.int64())),
+    st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)), max_size=9).map(
+        lambda ids: pa.array(ids, pa.int64())
+    ),
     st.lists(st.integers(0, 2**64 - 1), max_size=9).map(lambda ids: pa.array(ids, pa.uint64())),
     st.lists(st.one_of(st.none(), st.binary(max_size=20)), max_size=9).map(lambda ids: pa.array(ids, pa.binary())),
     st.lists(st.floats(), max_size=3).map(lambda ids: pa.array(ids, pa.float64())),
@@ -71,10 +73,16 @@ def test_sixteen_bytes_are_an_id() -> None:
     assert typed.ids[2].tobytes() == ids[2].bytes
 
 
-NUMBERS = st.one_of(st.none(), st.integers(-(2**62), -1_000), st.integers(0, 2**62), st.integers(0, 2_000_000_000_000_000))
+NUMBERS = st.one_of(
+    st.none(), st.integers(-(2**62), -1_000), st.integers(0, 2**62), st.integers(0, 2_000_000_000_000_000)
+)
 
 
-@given(st.lists(NUMBERS, max_size=9), st.sampled_from([unit for unit in TimeUnit if unit is not TimeUnit.ISO]), st.booleans())
+@given(
+    st.lists(NUMBERS, max_size=9),
+    st.sampled_from([unit for unit in TimeUnit if unit is not TimeUnit.ISO]),
+    st.booleans(),
+)
 def test_times_at_once_are_those_of_a_tap(numbers: list[int | None], unit: TimeUnit, are_texts: bool) -> None:  # noqa: FBT001 - a case
     """Of whole numbers, as such and as texts."""
     values: list[Any] = [None if one is None else str(one) for one in numbers] if are_texts else list(numbers)
@@ -85,7 +93,11 @@ def test_times_at_once_are_those_of_a_tap(numbers: list[int | None], unit: TimeU
 MOMENTS = st.datetimes(datetime(1971, 1, 1), datetime(2200, 1, 1), timezones=st.sampled_from([UTC]))  # noqa: DTZ001 - bounds
 
 
-@given(st.lists(st.one_of(st.none(), MOMENTS.map(datetime.isoformat), st.sampled_from(["x", "2013-13-01T00:00Z"])), max_size=9))
+@given(
+    st.lists(
+        st.one_of(st.none(), MOMENTS.map(datetime.isoformat), st.sampled_from(["x", "2013-13-01T00:00Z"])), max_size=9
+    )
+)
 def test_iso_texts_at_once_are_those_of_a_tap(texts: list[str | None]) -> None:
     """With their zones; one that is none is bad by itself."""
     _hold_against_a_tap(pa.array(texts, pa.string()), TimeUnit.ISO)
@@ -111,7 +123,9 @@ def _hold_against_a_tap(column: pa.Array, unit: TimeUnit) -> None:
 )
 def test_times_without_a_zone_need_one(column: pa.Array) -> None:
     """No zone is guessed: not the machine's, and not UTC."""
-    with pytest.raises(MappingError, match="the times in at have no zone, such as '2013-06-01.05:00:00': say it with --zone"):
+    with pytest.raises(
+        MappingError, match=r"the times in at have no zone, such as '2013-06-01.05:00:00': say it with --zone"
+    ):
         read_times(column, TimeUnit.ISO, None, "at")
     found = read_times(column, TimeUnit.ISO, "America/New_York", "at")
     expected = datetime(2013, 6, 1, 9, tzinfo=UTC).timestamp() * 1e6

@@ -122,7 +122,7 @@ def test_a_state_is_of_one_import_at_a_time_and_of_one_plan(tmp_path: Path) -> N
         DoneFiles(state, "plan").lock().__enter__()
     with pytest.raises(TapUsageError, match=r"is not the state of this import \(it is of plan\): name another file"):
         DoneFiles(state, "another").lock().__enter__()
-    with pytest.raises(TapSourceError, match="cannot be written: .*: name a place that this user can write"):
+    with pytest.raises(TapSourceError, match=r"cannot be written: .*: name a place that this user can write"):
         DoneFiles(tmp_path / "gone" / "state", "plan").lock().__enter__()
 
 
@@ -130,5 +130,5 @@ def test_a_folder_that_is_gone_ends_the_tap(tmp_path: Path) -> None:
     """With one line."""
     watch = Watch(tmp_path)
     watch.folder.rmdir()
-    with pytest.raises(TapSourceError, match="the folder .*files cannot be read: No such file or directory"):
+    with pytest.raises(TapSourceError, match=r"the folder .*files cannot be read: No such file or directory"):
         watch.step(0)
