@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hopwatch.monitor.results import format_iso
@@ -19,6 +19,7 @@ from hopwatch.probes.files.slices import Slices, parse_slices
 from hopwatch.probes.taps.errors import TapUsageError
 from hopwatch.testing import EPOCH_US
 from tests.model import model
+from tests.support.examples import examples
 from tests.support.made_files import MAPPING, Row, as_gzip, as_jsonl, as_parquet, import_files
 from tests.support.micro_batches import run_once
 from tests.support.model_comparison import comparable, prepared_store, rules_of
@@ -62,6 +63,7 @@ def windows_of(report: dict[str, Any]) -> list[dict[str, Any]]:
     return list(stream["windows"])
 
 
+@settings(max_examples=examples(24))
 @given(st.integers(0, 2**32), st.sampled_from(["whole", "late", "cut"]))
 def test_what_was_dropped_is_named_and_nothing_else(seed: int, fate: str) -> None:
     """Slices in any order, some twice; one that is late, or cut before it comes whole, ends as if it had come in time."""
