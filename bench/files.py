@@ -31,7 +31,9 @@ START_US: Final = 1_370_044_800_000_000
 SPAN_US: Final = 3_600_000_000
 SHARE: Final = 20
 """Rows of a file are this part of the observations that are asked for."""
-COUNTED: Final = "SELECT sum(n)::BIGINT FROM (SELECT at // 60000000, count(DISTINCT id) AS n FROM {source} GROUP BY 1)"
+COUNTED: Final = (
+    "SELECT sum(n)::BIGINT FROM (SELECT at - at % 60000000, count(DISTINCT id) AS n FROM {source} GROUP BY 1)"
+)
 SOURCES: Final = {
     "parquet": "read_parquet('{path}')",
     "csv": "read_csv('{path}')",
@@ -110,8 +112,8 @@ def _write_avro(table: pa.Table, path: Path) -> None:
 
 
 WRITERS: Final[dict[str, Callable[[pa.Table, Path], None]]] = {
-    "parquet": lambda table, path: pq.write_table(table, path),
-    "csv": lambda table, path: pacsv.write_csv(table, path),
+    "parquet": pq.write_table,
+    "csv": pacsv.write_csv,
     "jsonl": _write_jsonl,
     "jsonl.gz": _write_gzip,
     "avro": _write_avro,

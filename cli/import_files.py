@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
@@ -22,7 +22,9 @@ from hopwatch.probes.taps.sides import StampSide
 from hopwatch.probes.values import IdFormat, TimeUnit
 
 if TYPE_CHECKING:
+    from hopwatch.probes.files.done_files import DoneFiles
     from hopwatch.probes.files.importer import FileResult, ImportPlan
+    from hopwatch.probes.files.outputs import Output
 
 FINDING_EXIT_CODE: Final = 1
 INTERRUPTED_EXIT_CODE: Final = 130
@@ -178,7 +180,13 @@ class _ImportTally:
         self._unsettled: list[tuple[str, str]] = []
 
     def import_file(  # noqa: PLR0913, PLR0917 - what one file needs
-        self, place: str, plan: ImportPlan, output: Any, done: Any, around: RunContext, progress: _Progress
+        self,
+        place: str,
+        plan: ImportPlan,
+        output: Output,
+        done: DoneFiles | None,
+        around: RunContext,
+        progress: _Progress,
     ) -> None:
         from hopwatch.probes.files.importer import Importer
 
@@ -203,12 +211,13 @@ class _ImportTally:
         if done is not None and time.monotonic() - self._settled_s >= SETTLE_EVERY_S:
             self.settle(output, done)
 
-    def settle(self, output: Any, done: Any) -> None:
+    def settle(self, output: Output, done: DoneFiles | None) -> None:
         """Make durable what was written, and note the files in the state."""
         output.settle()
         self._settled_s = time.monotonic()
-        for place, print_ in self._unsettled if done is not None else ():
-            done.add(place, print_)
+        if done is not None:
+            for place, print_ in self._unsettled:
+                done.add(place, print_)
         self._unsettled.clear()
 
 

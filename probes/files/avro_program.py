@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
@@ -30,6 +30,9 @@ _PLAIN: Final = {
     "null": NULL, "boolean": BOOLEAN, "int": LONG, "long": LONG, "float": FLOAT, "double": DOUBLE,
     "bytes": BYTES, "string": BYTES, "enum": LONG,
 }  # fmt: skip
+
+_Given = ParamSpec("_Given")
+_Returned = TypeVar("_Returned")
 
 
 @dataclass(slots=True)
@@ -75,7 +78,7 @@ class _Compiler:
         self._known: dict[str, Any] = {}
         self._open: set[str] = set()
 
-    def add(self, schema: Any, path: tuple[str, ...] | None, space: str, depth: int) -> None:  # noqa: ANN401
+    def add(self, schema: Any, path: tuple[str, ...] | None, space: str, depth: int) -> None:  # noqa: ANN401, C901 - JSON; one branch a kind of type
         """Add the steps of a schema; ``path`` is None inside of what is no single value."""
         steps = self.program.steps
         if depth > MAX_DEPTH or len(steps) > MAX_STEPS:
@@ -166,7 +169,7 @@ def parse_schema(text: bytes) -> Any:  # noqa: ANN401 - JSON
         raise UnreadableFileError("its header holds no schema") from None
 
 
-def _walk(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one loop, which is compiled as it is
+def _walk(  # noqa: C901, PLR0911, PLR0912, PLR0913, PLR0915, PLR0917 - one loop, which is compiled as it is
     data: NDArray[np.uint8],
     steps: NDArray[np.int64],
     targets: NDArray[np.int64],
@@ -175,7 +178,7 @@ def _walk(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one loop, which i
     sizes: NDArray[np.int64],
 ) -> int:
     """Read records of ``data`` into (slots, records) arrays; return how many are whole, all bytes read, or -1."""
-    end, at, count, last = len(data), 0, kinds.shape[1], len(steps)
+    end, at, count, last = len(data), np.int64(0), kinds.shape[1], len(steps)
     stack_left = np.zeros(MAX_DEPTH + 2, np.int64)
     for record in range(count):
         step, depth = 0, 0
@@ -195,7 +198,7 @@ def _walk(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one loop, which i
                 depth -= 1
                 step = first
                 continue
-            if operation == FIXED or operation == FLOAT or operation == DOUBLE or operation == BOOLEAN:  # noqa: PLR1714 - numba
+            if operation == FIXED or operation == FLOAT or operation == DOUBLE or operation == BOOLEAN:  # noqa: PLR1714, SIM109 - numba
                 size = first
                 if operation == FLOAT:
                     size = 4
@@ -273,12 +276,13 @@ def _gather(
             at += 1
 
 
-def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a loop, and keep it for the next process where there is a folder for it."""
+def _compile(function: Callable[_Given, _Returned]) -> Callable[_Given, _Returned]:
+    """Return a loop compiled, and kept on disk where that is possible."""
     try:
-        return numba.njit(function, cache=True, nogil=True)
+        made = numba.njit(function, cache=True, nogil=True)
     except RuntimeError:
-        return numba.njit(function, nogil=True)
+        made = numba.njit(function, nogil=True)
+    return cast("Callable[_Given, _Returned]", made)
 
 
 walk_records: Final = _compile(_walk)

@@ -27,6 +27,9 @@ MAX_BLOCK_RECORDS: Final = 2**26
 MAX_HEADER_BYTES: Final = 16 * 1024 * 1024
 READ_BYTES: Final = 1024 * 1024
 CHECKSUM_BYTES: Final = 4
+CONTINUES: Final = 0x80
+"""Bit of a byte that says that a number goes on."""
+MAX_SHIFT: Final = 63
 
 _TIMESTAMPS: Final = {"timestamp-millis": "ms", "timestamp-micros": "us", "timestamp-nanos": "ns"}
 _LOCAL: Final = "local-"
@@ -54,10 +57,10 @@ class _Cursor:
         while True:
             byte = self.take(1)[0]
             number |= (byte & 0x7F) << shift
-            if byte < 0x80:
+            if byte < CONTINUES:
                 return (number >> 1) ^ -(number & 1)
             shift += 7
-            if shift > 63:
+            if shift > MAX_SHIFT:
                 raise CutError("a length in it is none", b"")
 
     def _fill(self, size: int) -> bool:
@@ -139,7 +142,7 @@ def _unpack_snappy(data: bytes) -> bytes:
     for byte in data[:5]:
         size |= (byte & 0x7F) << shift
         shift += 7
-        if byte < 0x80:
+        if byte < CONTINUES:
             break
     if size > MAX_BLOCK_BYTES:
         raise ValueError("a block is too large")
@@ -158,10 +161,10 @@ def _iter_batches(
             number += 1
             count, size = cursor.take_long(), cursor.take_long()
             if not 0 <= count <= MAX_BLOCK_RECORDS or not 0 <= size <= MAX_BLOCK_BYTES:
-                raise CutError(f"block {number:,} says that it has {count} records in {size} bytes", b"")
+                raise CutError(f"block {number:,} says that it has {count} records in {size} bytes", b"")  # noqa: TRY301 - one way for all that is wrong
             packed = cursor.take(size)
             if cursor.take(SYNC_BYTES) != sync:
-                raise CutError(f"block {number:,} is broken: the marker behind it is another one", b"")
+                raise CutError(f"block {number:,} is broken: the marker behind it is another one", b"")  # noqa: TRY301 - one way for all that is wrong
             data = np.frombuffer(unpack(packed), np.uint8)
             if count:
                 yield _read_block(data, steps, targets, program, count, number)

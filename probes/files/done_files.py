@@ -82,7 +82,7 @@ class DoneFiles:
         try:
             head = json.loads(lines[0])
             if (head["version"], head["plan"]) != (VERSION, self._plan):
-                raise ValueError(f"it is of {head['plan']!s:.200}")
+                raise ValueError(f"it is of {head['plan']!s:.200}")  # noqa: TRY301 - one way for all that is wrong
             # A kill may have left half a line behind: its file is read again.
             for line in (json.loads(line) for line in lines[1:] if line.endswith("\n")):
                 self._looks.add((line["path"], line["size"], line["mtime_ns"]))

@@ -118,7 +118,7 @@ class Importer:
             server = self._plan.name_server(place)
             result.print, result.bytes = self.compute_print(source)
             if not result.bytes:
-                raise UnreadableFileError("it is empty")
+                raise UnreadableFileError("it is empty")  # noqa: TRY301 - one way for all that is wrong
             self._import_rows(source, server, result, stop, before)
         except UnreadableFileError as error:
             result.fault = str(error)
@@ -136,7 +136,7 @@ class Importer:
                 with closing(_prefetch(items, tell)) as blocks:
                     for raw, position in blocks:
                         if stop.is_set():
-                            raise CutError(
+                            raise CutError(  # noqa: TRY301 - one way for all that is wrong
                                 "it was not read to its end: start again, which changes nothing that is there"
                             )
                         rows = build_bad_rows(raw) if isinstance(raw, BadRows) else read_rows(raw, self._plan.mapping)

@@ -54,7 +54,7 @@ def hopwatch(*arguments: str) -> None:
 
 
 def test_the_37_that_were_dropped_are_named(tmp_path: Path) -> None:
-    """Of many servers and 2 hours, chunks of 15 minutes in four formats, in random order: exactly these, and all is known."""
+    """Of chunks of 15 minutes in four formats, in random order: exactly these, and all is known."""
     dice, sent = Random(2013), read_flights()
     dropped = set(dice.sample(range(FLIGHTS), DROPPED))
     pq.write_table(pa.Table.from_pylist(sent), tmp_path / "sent.parquet")

@@ -66,7 +66,7 @@ def windows_of(report: dict[str, Any]) -> list[dict[str, Any]]:
 @settings(max_examples=examples(24))
 @given(st.integers(0, 2**32), st.sampled_from(["whole", "late", "cut"]))
 def test_what_was_dropped_is_named_and_nothing_else(seed: int, fate: str) -> None:
-    """Slices in any order, some twice; one that is late, or cut before it comes whole, ends as if it had come in time."""
+    """Slices in any order, some twice; one that is late, or cut at first, ends as if it had come in time."""
     dice = Random(seed)
     sent = sent_rows(dice)
     dropped = set(dice.sample(range(len(sent)), 5))
