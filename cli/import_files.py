@@ -240,8 +240,7 @@ class _Progress:
 
     def _update(self, position: int, name: str | None) -> None:
         if self._bar is not None and self._task is not None:
-            more = {} if name is None else {"description": name}
-            self._bar.update(self._task, completed=self._before + position, **more)
+            self._bar.update(self._task, completed=self._before + position, description=name)
 
 
 @contextmanager

@@ -52,7 +52,7 @@ def test_columns_are_what_fastavro_reads(data: st.DataObject) -> None:
     """Of any neighbours, nested and named types, nulls."""
     around = data.draw(st.lists(st.sampled_from(AROUND), max_size=4, unique_by=str))
     fields = [{"name": f"x{place}", "type": kind} for place, (kind, _) in enumerate(around)]
-    own = [
+    own: list[dict[str, Any]] = [
         {"name": "id", "type": data.draw(st.sampled_from(["string", "long", ["null", "string"], ["int", "null"]]))},
         {"name": "meta", "type": NAMED},
         {"name": "again", "type": "a.b.Meta"},
