@@ -24,7 +24,7 @@ from hopwatch.probes.values import IdFormat, TimeUnit
 if TYPE_CHECKING:
     from hopwatch.probes.files.done_files import DoneFiles
     from hopwatch.probes.files.importer import FileResult, ImportPlan
-    from hopwatch.probes.files.outputs import Output
+    from hopwatch.probes.files.outputs import RecordOutput
 
 FINDING_EXIT_CODE: Final = 1
 INTERRUPTED_EXIT_CODE: Final = 130
@@ -134,7 +134,7 @@ def build_plan(  # noqa: PLR0913 - one parameter a flag
     """
     try:
         from hopwatch.probes.files.importer import ImportPlan
-        from hopwatch.probes.files.mapping import FileFormat, FileMapping, check_mapping
+        from hopwatch.probes.files.file_columns import FileFormat, FileMapping, check_mapping
         from hopwatch.probes.files.slices import parse_slices
     except ImportError as error:
         raise ConfigurationError(f"files need hopwatch[files], of which {error.name} is missing: install it") from None
@@ -183,7 +183,7 @@ class _ImportTally:
         self,
         place: str,
         plan: ImportPlan,
-        output: Output,
+        output: RecordOutput,
         done: DoneFiles | None,
         around: RunContext,
         progress: _Progress,
@@ -211,7 +211,7 @@ class _ImportTally:
         if done is not None and time.monotonic() - self._settled_s >= SETTLE_EVERY_S:
             self.settle(output, done)
 
-    def settle(self, output: Output, done: DoneFiles | None) -> None:
+    def settle(self, output: RecordOutput, done: DoneFiles | None) -> None:
         """Make durable what was written, and note the files in the state."""
         output.settle()
         self._settled_s = time.monotonic()

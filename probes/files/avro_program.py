@@ -43,7 +43,7 @@ class Slot:
 
 
 @dataclass(slots=True)
-class Program:
+class SchemaProgram:
     """Steps (operation, two arguments, slot), targets of unions, and the slots by their names."""
 
     steps: list[list[int]] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Program:
     slots: dict[str, Slot] = field(default_factory=dict)
 
 
-def compile_schema(schema: Any, columns: Sequence[str]) -> Program:  # noqa: ANN401 - JSON
+def compile_schema(schema: Any, columns: Sequence[str]) -> SchemaProgram:  # noqa: ANN401 - JSON
     """Compile a record's schema.
 
     Raises:
@@ -73,7 +73,7 @@ def compile_schema(schema: Any, columns: Sequence[str]) -> Program:  # noqa: ANN
 
 class _Compiler:
     def __init__(self, columns: Sequence[str]) -> None:
-        self.program, self.names = Program(), []  # type: ignore[var-annotated]
+        self.program, self.names = SchemaProgram(), []  # type: ignore[var-annotated]
         self._columns = {tuple(name.split(".")): name for name in columns}
         self._known: dict[str, Any] = {}
         self._open: set[str] = set()

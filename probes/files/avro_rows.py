@@ -13,9 +13,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hopwatch.probes.files import avro_program
-from hopwatch.probes.files.avro_program import ABSENT, Program, Slot, gather_bytes, walk_records
+from hopwatch.probes.files.avro_program import ABSENT, SchemaProgram, Slot, gather_bytes, walk_records
 from hopwatch.probes.files.errors import CutError, UnreadableFileError
-from hopwatch.probes.files.mapping import FileMapping
+from hopwatch.probes.files.file_columns import FileMapping
 from hopwatch.probes.files.rows import RawColumns
 from hopwatch.probes.files.source import ByteStream, describe_error
 from hopwatch.probes.files.table_rows import slice_rows
@@ -150,7 +150,7 @@ def _unpack_snappy(data: bytes) -> bytes:
 
 
 def _iter_batches(
-    cursor: _Cursor, sync: bytes, program: Program, unpack: Callable[[bytes], bytes], cut: list[CutError]
+    cursor: _Cursor, sync: bytes, program: SchemaProgram, unpack: Callable[[bytes], bytes], cut: list[CutError]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records of each block; what ends them early is noted, so that those before it are counted."""
     steps = np.array(program.steps, np.int64).reshape(-1, 4)
@@ -178,7 +178,7 @@ def _read_block(  # noqa: PLR0913, PLR0917 - a block, and how it is read
     data: NDArray[np.uint8],
     steps: NDArray[np.int64],
     targets: NDArray[np.int64],
-    program: Program,
+    program: SchemaProgram,
     count: int,
     number: int,
 ) -> pa.RecordBatch:

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from hopwatch.probes.files.errors import CutError, MappingError, UnreadableFileError
 from hopwatch.probes.files.file_batches import FileBatches
-from hopwatch.probes.files.mapping import FileFormat, FileMapping
-from hopwatch.probes.files.outputs import Output, RecordWriter
+from hopwatch.probes.files.file_columns import FileFormat, FileMapping
+from hopwatch.probes.files.outputs import RecordOutput, RecordWriter
 from hopwatch.probes.files.rows import GOOD, BadRows, RawColumns, RowColumns, build_bad_rows, read_rows
 from hopwatch.probes.files.slices import SliceAccount, Slices
 from hopwatch.probes.files.source import ByteStream, SourceFile, open_source
@@ -35,7 +35,7 @@ DEFAULT_SERVER: Final = "files"
 
 @dataclass(frozen=True, slots=True)
 class ImportPlan:
-    """What is imported, and what the files are of the servers' time."""
+    """Plan of an import: the columns, and the place of the files in their servers' time."""
 
     stream: str
     node: str
@@ -92,7 +92,9 @@ class FileResult:
 class Importer:
     """Importer of files, one at a time."""
 
-    def __init__(self, plan: ImportPlan, output: Output, report_bytes: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(
+        self, plan: ImportPlan, output: RecordOutput, report_bytes: Callable[[int], None] = lambda _: None
+    ) -> None:
         """Set the plan and the output; ``report_bytes`` is told how far the present file was read."""
         self._plan, self._output, self._report = plan, output, report_bytes
 
@@ -183,7 +185,7 @@ class Importer:
 class _Servers:
     """Batches of the servers of one file."""
 
-    def __init__(self, plan: ImportPlan, output: Output, server: str, result: FileResult) -> None:
+    def __init__(self, plan: ImportPlan, output: RecordOutput, server: str, result: FileResult) -> None:
         self._plan, self._output, self._server, self._result = plan, output, server, result
         self._batches: dict[str, FileBatches] = {}
         self._writers: dict[str, RecordWriter] = {}

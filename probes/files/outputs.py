@@ -40,7 +40,7 @@ class RecordWriter(Protocol):
         """Make all records durable and visible."""
 
 
-class Output(Protocol):
+class RecordOutput(Protocol):
     """Place for the records of many instances."""
 
     def check(self) -> None:
@@ -207,14 +207,14 @@ class _SinkWriter:
             raise TapSourceError("the sink has not taken all: start again, which changes nothing that it has")
 
 
-def open_output(url: str, around: RunContext, *, is_replay: bool) -> Output:
+def open_output(url: str, around: RunContext, *, is_replay: bool) -> RecordOutput:
     """Return the output of a sink's URL.
 
     Raises:
         TapUsageError: the URL cannot be, or the spool is a running monitor's.
         TapSourceError: nothing can be written there.
     """
-    output: Output
+    output: RecordOutput
     if url.startswith(SCHEME) and url != SCHEME:
         output = SpoolOutput(Path(url.removeprefix(SCHEME)).absolute(), is_replay=is_replay)
     else:

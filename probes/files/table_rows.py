@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hopwatch.probes.files.errors import CutError, MappingError, UnreadableFileError, describe_missing_column
-from hopwatch.probes.files.mapping import FileMapping
+from hopwatch.probes.files.file_columns import FileMapping
 from hopwatch.probes.files.rows import RawColumns
 from hopwatch.probes.files.source import describe_error
 

@@ -13,7 +13,7 @@ import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 
 from hopwatch.probes.files.errors import CutError, MappingError, UnreadableFileError, describe_missing_column
-from hopwatch.probes.files.mapping import FileMapping
+from hopwatch.probes.files.file_columns import FileMapping
 from hopwatch.probes.files.rows import BadRows, RawColumns, split_by_type
 from hopwatch.probes.files.source import ByteStream, iter_line_blocks
 from hopwatch.probes.taps.documents import find_value, parse_path

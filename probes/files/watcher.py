@@ -9,7 +9,7 @@ from typing import Final
 from hopwatch.probes.files.done_files import DoneFiles
 from hopwatch.probes.files.errors import MappingError
 from hopwatch.probes.files.importer import FileResult, Importer
-from hopwatch.probes.files.outputs import Output
+from hopwatch.probes.files.outputs import RecordOutput
 from hopwatch.probes.files.places import list_folder
 from hopwatch.probes.taps.context import RunContext
 
@@ -25,7 +25,7 @@ class FolderTap:
         self,
         folder: Path,
         importer: Importer,
-        output: Output,
+        output: RecordOutput,
         done: DoneFiles | None,
         around: RunContext,
         report: Callable[[FileResult], None],

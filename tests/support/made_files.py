@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hopwatch.probes.files.importer import FileResult, Importer, ImportPlan
-from hopwatch.probes.files.mapping import FileMapping
+from hopwatch.probes.files.file_columns import FileMapping
 from hopwatch.probes.files.outputs import SpoolOutput
 from hopwatch.testing import EPOCH_US
 

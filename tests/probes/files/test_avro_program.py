@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hopwatch.probes.files.avro_program import compile_schema
 from hopwatch.probes.files.avro_rows import read_avro_rows
 from hopwatch.probes.files.errors import CutError, MappingError, UnreadableFileError
-from hopwatch.probes.files.mapping import FileMapping
+from hopwatch.probes.files.file_columns import FileMapping
 from hopwatch.probes.files.source import ByteStream
 
 AROUND: list[tuple[Any, st.SearchStrategy[Any]]] = [

@@ -15,7 +15,7 @@ from hopwatch.probes.contract.batch import BatchKind, Drop
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.files.errors import MappingError
 from hopwatch.probes.files.importer import Importer, ImportPlan
-from hopwatch.probes.files.mapping import FileFormat, FileMapping
+from hopwatch.probes.files.file_columns import FileFormat, FileMapping
 from hopwatch.probes.files.outputs import SpoolOutput
 from hopwatch.probes.values import SkipReason, TimeUnit
 from hopwatch.testing import EPOCH_US
@@ -174,7 +174,7 @@ CUTS = [
 def test_a_file_that_is_cut_says_so_and_completes_nothing(
     tmp_path: Path, data: bytes, count: int | None, told: str
 ) -> None:
-    """What stood before the cut counts; the account is that of a probe that died: without a bye."""
+    """All before the cut counts; the account is that of a probe that died: without a bye."""
     place = tmp_path / "file"
     place.write_bytes(data)
     (result,) = import_files(tmp_path / "spool", PLAN, place)
@@ -249,7 +249,7 @@ def test_event_times_far_from_all_others_are_bad(tmp_path: Path) -> None:
 
 
 def test_a_file_that_grows_is_not_whole(tmp_path: Path) -> None:
-    """It is told, and what was read of it completes nothing."""
+    """The result says so, and its account completes nothing."""
     place = tmp_path / "file"
     place.write_bytes(as_jsonl(made_rows(0, 50)))
 

@@ -104,7 +104,7 @@ def test_a_restart_reads_none_again_and_a_kill_half_of_a_line(tmp_path: Path) ->
 
 
 def test_a_mapping_that_does_not_fit_a_file_stops_no_other(tmp_path: Path) -> None:
-    """It is told once."""
+    """The tap tells of it once."""
     watch = Watch(tmp_path)
     (watch.folder / "a").write_bytes(b'{"x": 1}\n')
     (watch.folder / "b").write_bytes(as_jsonl(made_rows(0, 5)))
