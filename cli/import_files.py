@@ -133,8 +133,8 @@ def build_plan(  # noqa: PLR0913 - one parameter a flag
         ConfigurationError: they contradict each other, or one cannot be.
     """
     try:
-        from hopwatch.probes.files.importer import ImportPlan
         from hopwatch.probes.files.file_columns import FileFormat, FileMapping, check_mapping
+        from hopwatch.probes.files.importer import ImportPlan
         from hopwatch.probes.files.slices import parse_slices
     except ImportError as error:
         raise ConfigurationError(f"files need hopwatch[files], of which {error.name} is missing: install it") from None

@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hopwatch.probes.contract.limits import NOT_STAMPED
-from hopwatch.probes.files.id_values import read_ids
 from hopwatch.probes.files.file_columns import FileMapping
+from hopwatch.probes.files.id_values import read_ids
 from hopwatch.probes.files.time_values import TimeValues, read_times
 from hopwatch.probes.taps.sides import StampSide
 from hopwatch.probes.values import SkipReason

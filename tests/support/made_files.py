@@ -15,8 +15,8 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hopwatch.probes.files.importer import FileResult, Importer, ImportPlan
 from hopwatch.probes.files.file_columns import FileMapping
+from hopwatch.probes.files.importer import FileResult, Importer, ImportPlan
 from hopwatch.probes.files.outputs import SpoolOutput
 from hopwatch.testing import EPOCH_US
 

@@ -14,8 +14,8 @@ import pytest
 from hopwatch.probes.contract.batch import BatchKind, Drop
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.files.errors import MappingError
-from hopwatch.probes.files.importer import Importer, ImportPlan
 from hopwatch.probes.files.file_columns import FileFormat, FileMapping
+from hopwatch.probes.files.importer import Importer, ImportPlan
 from hopwatch.probes.files.outputs import SpoolOutput
 from hopwatch.probes.values import SkipReason, TimeUnit
 from hopwatch.testing import EPOCH_US

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import reader
-from hopwatch.probes.files.importer import ImportPlan
 from hopwatch.probes.files.file_columns import FileMapping
+from hopwatch.probes.files.importer import ImportPlan
 from hopwatch.probes.files.slices import Slices, parse_slices
 from hopwatch.probes.taps.errors import TapUsageError
 from hopwatch.testing import EPOCH_US
