@@ -17,6 +17,7 @@ from hopwatch.probes.files.errors import MappingError
 from hopwatch.probes.files.file_columns import FileFormat, FileMapping
 from hopwatch.probes.files.importer import Importer, ImportPlan
 from hopwatch.probes.files.outputs import SpoolOutput
+from hopwatch.probes.files.slices import Slices
 from hopwatch.probes.values import SkipReason, TimeUnit
 from hopwatch.testing import EPOCH_US
 from tests.support.made_files import (
@@ -301,3 +302,48 @@ def test_a_spool_that_a_monitor_watches_is_not_for_a_replay(tmp_path: Path) -> N
         SpoolOutput(tmp_path, is_replay=True).check()
     SpoolOutput(tmp_path, is_replay=False).check()
     assert os.access(tmp_path, os.W_OK)
+
+
+def test_what_names_cannot_tell_apart_is_refused(tmp_path: Path) -> None:
+    """Two columns of one name, and a column inside of one that is read."""
+    (tmp_path / "twice").write_bytes(b"id,at,id\n1,2,3\n")
+    with pytest.raises(MappingError, match="there are 2 columns 'id': their names tell them apart"):
+        import_files(tmp_path / "spool", PLAN, tmp_path / "twice")
+    (tmp_path / "inside").write_bytes(b'{"meta": {"at": 5}}\n')
+    plan = ImportPlan("flights", "file", FileMapping("meta", "meta.at"))
+    (result,) = import_files(tmp_path / "spool", plan, tmp_path / "inside")
+    assert result.fault == "meta.at lies inside a column that is read itself"
+
+
+def test_a_codec_that_is_not_known_is_told(tmp_path: Path) -> None:
+    """With those that are; so is a header that would take all memory."""
+    data = as_avro(made_rows(0, 5), "null")
+    (tmp_path / "file").write_bytes(data.replace(b"\x08null", b"\x08nuls"))
+    (result,) = import_files(tmp_path / "spool", PLAN, tmp_path / "file")
+    assert result.fault.startswith("its codec 'nuls' is not known, but null, deflate, snappy")
+    (tmp_path / "file").write_bytes(b"Obj\x01\x02\xff\xff\xff\xff\x0f")
+    (result,) = import_files(tmp_path / "spool", PLAN, tmp_path / "file")
+    assert result.fault == "its header is too large"
+
+
+def test_a_column_of_too_many_servers_is_another_one(tmp_path: Path) -> None:
+    """Each server has an account in the monitor."""
+    (tmp_path / "file").write_bytes(as_jsonl(made_rows(0, 5_000, step_us=1)))
+    plan = ImportPlan("flights", "file", FileMapping("id", "at", server="id"))
+    with pytest.raises(MappingError, match="--server id has more than 4,096 values"):
+        import_files(tmp_path / "spool", plan, tmp_path / "file")
+
+
+def test_a_slice_before_the_first_is_told(tmp_path: Path) -> None:
+    """Its rows count, and no account has it."""
+    (tmp_path / "file").write_bytes(as_jsonl(made_rows(0, 5)))
+    plan = ImportPlan("flights", "file", MAPPING, Slices(EPOCH_US + 60_000_000, 60_000_000))
+    (result,) = import_files(tmp_path / "spool", plan, tmp_path / "file")
+    assert result.note == "it lies before the first of --slices: nobody knows whether it is all of its time"
+    assert len(spooled(tmp_path / "spool")) == 1
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    """Nor is a pipe, which would be waited for."""
+    (result,) = import_files(tmp_path / "spool", PLAN, tmp_path)
+    assert result.fault == "it is no regular file"
