@@ -36,7 +36,7 @@ COMMANDS: Final = {
 """Each command and its first line of help; ``cli/NAME.py`` holds it as ``command``, a function or a Typer; a
 ``CommandClass`` beside a function is the class of its click command."""
 
-_MODULES: Final = {"import": "import_files"}
+MODULES: Final = {"import": "import_files"}
 """Modules of commands whose names are words of Python."""
 
 
@@ -55,7 +55,7 @@ def build_application(arguments: Sequence[str]) -> typer.Typer:
         if name != called:
             app.command(name, help=summary)(_placeholder)
             continue
-        module = importlib.import_module(f"hopwatch.cli.{_MODULES.get(name, name)}")
+        module = importlib.import_module(f"hopwatch.cli.{MODULES.get(name, name)}")
         command = module.command
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name)

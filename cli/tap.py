@@ -215,7 +215,10 @@ def files(  # noqa: PLR0913 - one parameter a flag
     no_id_text: NoIdText = False,
     as_json: AsJson = False,
 ) -> None:
-    """Import each finished file of a folder, as hopwatch import does, for a monitor that runs."""
+    """Stamp the rows of each finished file of a folder.
+
+    As hopwatch import does it, for a monitor that runs.
+    """
     plan = import_files.build_plan(
         stream, node, id_column=id_column, time_column=time_column, time_unit=time_unit, zone=zone, stamp=stamp,
         id_as=id_as, arrived=arrived, departed=departed, server=server, server_from=server_from,
