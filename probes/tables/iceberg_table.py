@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -47,15 +47,18 @@ class IcebergSnapshots:
 
     def find_new(self, after: SnapshotPlace | None, planned: SnapshotPlace | None = None) -> NewSnapshots:  # noqa: ARG002 - it cuts nothing
         """Return the snapshots behind a place; those that were expired are missing."""
-        by_id = {found.snapshot_id: found for found in self._table.refresh().metadata.snapshots}
-        known = set() if after is None else {after.number, *_list_ancestors(by_id, int(after.number))}
+        metadata = self._table.refresh().metadata
+        by_id = {found.snapshot_id: found for found in metadata.snapshots}
+        last_number, last_id = (0, None) if after is None else _parse_place(after)
+        known = set(_list_ancestors(by_id, last_id))
         chain: list[Snapshot] = []
-        at = self._table.metadata.current_snapshot_id
-        while at is not None and str(at) not in known and at in by_id:
+        at = metadata.current_snapshot_id
+        while at is not None and at not in known and at in by_id:
             chain.append(by_id[at])
             at = by_id[at].parent_snapshot_id
-        is_gap = at is not None and str(at) not in known
-        return NewSnapshots([self._build_snapshot(found) for found in reversed(chain)], is_gap)
+        # Of a snapshot whose parent was expired some forget which it was; numbers go up by one.
+        is_gap = bool(chain) and (at is None or at not in known) and chain[-1].sequence_number != last_number + 1
+        return NewSnapshots([self._build_snapshot(found, by_id) for found in reversed(chain)], is_gap)
 
     def read_rows(self, file: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield some columns of a file, by the ids of their fields, whatever they were called when it was written.
@@ -80,31 +83,49 @@ class IcebergSnapshots:
         by_name = {name: name for name in columns if not any(_field_id(field) for field in schema)}
         return read_parquet(open_file, file, in_file or by_name)
 
-    def _build_snapshot(self, snapshot: Snapshot) -> TableSnapshot:
-        if snapshot.summary is not None and snapshot.summary.operation is Operation.REPLACE:
-            return TableSnapshot(_place(snapshot))
+    def _build_snapshot(self, snapshot: Snapshot, by_id: Mapping[int, Snapshot]) -> TableSnapshot:
+        added, removed = self._find_changes(snapshot)
+        parent = by_id.get(snapshot.parent_snapshot_id or 0)
+        if added and parent is not None and _operation(parent) is Operation.DELETE:
+            # An overwrite may be written as two snapshots, of which the first only deletes.
+            removed = tuple(sorted({*removed, *self._find_changes(parent)[1]}))
+        return TableSnapshot(_place(snapshot), added, removed)
+
+    def _find_changes(self, snapshot: Snapshot) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the files that a snapshot has added and removed; a compaction has changed none of its rows."""
         found: dict[ManifestEntryStatus, list[str]] = {}
-        for manifest in snapshot.manifests(self._table.io):
+        manifests = () if _operation(snapshot) is Operation.REPLACE else snapshot.manifests(self._table.io)
+        for manifest in manifests:
             if manifest.content is not ManifestContent.DATA or manifest.added_snapshot_id != snapshot.snapshot_id:
                 continue
             for entry in manifest.fetch_manifest_entry(self._table.io, discard_deleted=False):
                 if entry.snapshot_id == snapshot.snapshot_id:
                     found.setdefault(entry.status, []).append(entry.data_file.file_path)
         added, removed = (tuple(sorted(found.get(status, ()))) for status in _CHANGES)
-        return TableSnapshot(_place(snapshot), added, removed)
+        return added, removed
 
 
 _CHANGES: Final = (ManifestEntryStatus.ADDED, ManifestEntryStatus.DELETED)
 
 
 def _place(snapshot: Snapshot) -> SnapshotPlace:
-    return SnapshotPlace(str(snapshot.snapshot_id), snapshot.timestamp_ms * 1_000)
+    return SnapshotPlace(f"{snapshot.sequence_number or 0}-{snapshot.snapshot_id}", snapshot.timestamp_ms * 1_000)
 
 
-def _list_ancestors(by_id: dict[int, Snapshot], at: int | None) -> Iterator[str]:
-    """Yield the numbers of a snapshot's ancestors as far as they are known, and the first that is not."""
+def _parse_place(place: SnapshotPlace) -> tuple[int, int]:
+    """Return the sequence number and the id of a place."""
+    number, _, snapshot_id = place.number.partition("-")
+    return int(number), int(snapshot_id)
+
+
+def _operation(snapshot: Snapshot) -> Operation | None:
+    return None if snapshot.summary is None else snapshot.summary.operation
+
+
+def _list_ancestors(by_id: Mapping[int, Snapshot], at: int | None) -> Iterator[int]:
+    """Yield a snapshot and its ancestors as far as they are known, and the first that is not."""
     while at is not None:
-        yield str(at)
+        yield at
         at = by_id[at].parent_snapshot_id if at in by_id else None
 
 

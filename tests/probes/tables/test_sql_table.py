@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import uuid
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -20,7 +19,6 @@ from sqlalchemy import (
     Numeric,
     String,
     Table,
-    Uuid,
     create_engine,
     insert,
 )
@@ -43,7 +41,7 @@ from tests.probes.tables.kept_table import Killed, MortalSink
 from tests.support.tap_bench import Place
 
 ORDERS = Table(
-    "orders", MetaData(), Column("n", Integer, primary_key=True), Column("id", Uuid), Column("at", BigInteger),
+    "orders", MetaData(), Column("n", Integer, primary_key=True), Column("id", Integer), Column("at", BigInteger),
     Column("price", Numeric), Column("made", DateTime), Column("share", Float), Column("text", String),
 )  # fmt: skip
 
@@ -76,7 +74,7 @@ class Database:
         """Write rows."""
         with self.engine.begin() as connection:
             for number in numbers:
-                connection.execute(insert(ORDERS).values(n=number, id=uuid.UUID(int=number), at=EPOCH_US + number))
+                connection.execute(insert(ORDERS).values(n=number, id=number, at=EPOCH_US + number))
 
     def look(self, after_s: float = 0) -> list[int]:
         """Look after some time, and return the ids that have arrived."""

@@ -15,7 +15,8 @@ from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.probes.tables.snapshots import SnapshotPlace
 from hopwatch.probes.tables.state import TableState
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
-from hopwatch.testing import EPOCH_US, batch_observations
+from hopwatch.probes.testing import batch_observations
+from hopwatch.testing import EPOCH_US
 from tests.probes.tables.kept_table import COMMITTED_US, KeptTable, Killed, TappedTable, at
 
 TRANSIT_US = 150_000_000
