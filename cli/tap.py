@@ -19,8 +19,8 @@ from hopwatch.probes.metrics.account import ComponentAccounts
 from hopwatch.probes.metrics.catalog import JSONL_TAP, KAFKA_TAP, TABLE_TAP
 from hopwatch.probes.taps.avro import AvroFraming
 from hopwatch.probes.taps.context import RunContext
-from hopwatch.probes.taps.framing import RecordFraming
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
+from hopwatch.probes.taps.framing import RecordFraming
 from hopwatch.probes.taps.sides import StampSide
 from hopwatch.probes.values import IdFormat, TimeUnit
 
@@ -161,8 +161,8 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     Access to the brokers is told by HOPWATCH_TRANSPORT__KAFKA__…, as for sinks.
     """
     from hopwatch.probes.taps.avro import AvroValues
-    from hopwatch.probes.taps.kafka import KafkaTap
     from hopwatch.probes.taps.debezium import DebeziumReader
+    from hopwatch.probes.taps.kafka import KafkaTap
     from hopwatch.probes.taps.messages import MessageReader, RecordReader, choose_field
     from hopwatch.probes.taps.stamper import TapStamper
     from hopwatch.probes.taps.startup import find_sink_url, open_probe
@@ -251,7 +251,9 @@ def table(  # noqa: PLR0913 - one parameter a flag
     stamp: Stamp = StampSide.IN,
     id_as: IdAs = IdFormat.AUTO,
     time_unit: Unit = TimeUnit.US,
-    zone: Annotated[str | None, typer.Option("--zone", help="The zone of event times without one, such as UTC.")] = None,
+    zone: Annotated[
+        str | None, typer.Option("--zone", help="The zone of event times without one, such as UTC.")
+    ] = None,
     state: Annotated[
         Path | None, typer.Option("--state", help="Keeps the snapshot, so that a restart skips none.")
     ] = None,
@@ -299,7 +301,9 @@ def table(  # noqa: PLR0913 - one parameter a flag
             _print_message(f"reading the snapshots of {opened.name}, stamps go to {url}")
             _print_message(f"the event time is in the column {time_column}, the stamp is the snapshot's commit")
             if kept is None:
-                _print_message("without --state a restart begins behind the present snapshot: what is before it is unknown")
+                _print_message(
+                    "without --state a restart begins behind the present snapshot: what is before it is unknown"
+                )
             accounts = ComponentAccounts(TABLE_TAP, {stream: tap.account})
             try:
                 with metrics_server.serve_accounts(metrics_listen, lambda: accounts, _print_message):

@@ -65,7 +65,9 @@ def _read_timestamps(column: pa.Array, zone: str | None, name: str) -> NDArray[n
         column = column.cast(pa.timestamp("s"))
     if column.type.tz is None:
         if zone is None:
-            raise MappingError(_describe_no_zone(name, column.drop_null()[0].as_py() if len(column.drop_null()) else ""))
+            raise MappingError(
+                _describe_no_zone(name, column.drop_null()[0].as_py() if len(column.drop_null()) else "")
+            )
         column = _assume_zone(column, zone)
     # A unit of seconds may not fit into µs: what overflows is no moment of a window.
     scale = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 0}[column.type.unit]

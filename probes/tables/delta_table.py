@@ -85,7 +85,7 @@ class DeltaSnapshots:
         )
 
     def _place(self, version: int, log: Sequence[Mapping[str, Any]]) -> SnapshotPlace:
-        told = next((action["commitInfo"] for action in log if "commitInfo" in action), {})
+        told: Mapping[str, Any] = next((action["commitInfo"] for action in log if "commitInfo" in action), {})
         committed_ms = told.get("inCommitTimestamp", told.get("timestamp"))
         if isinstance(committed_ms, int):
             return SnapshotPlace(str(version), committed_ms * 1_000)

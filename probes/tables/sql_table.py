@@ -135,7 +135,9 @@ def _write_value(value: object) -> str:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int | str):
         kind = type(value).__name__
-        raise TapUsageError(f"a column that grows has integers, texts or moments, got {kind}: name another with --grows")
+        raise TapUsageError(
+            f"a column that grows has integers, texts or moments, got {kind}: name another with --grows"
+        )
     return json.dumps(value)
 
 

@@ -53,8 +53,7 @@ class TableState(LockedState):
             TapSourceError: the file cannot be written.
         """
         owed = [
-            {"instance": astuple(end.instance), "drops": [astuple(drop) for drop in end.drops]}
-            for end in progress.owed
+            {"instance": astuple(end.instance), "drops": [astuple(drop) for drop in end.drops]} for end in progress.owed
         ]
         places = {"through": progress.through, "planned": progress.planned}
         self._write({"table": self._table, "owed": owed, **places})

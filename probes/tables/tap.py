@@ -59,7 +59,7 @@ class TableTap:
     up to when the table was read, so that a table that nothing arrives in is no silent one.
     """
 
-    def __init__(  # noqa: PLR0913 - the parts of a tap
+    def __init__(  # noqa: PLR0913, PLR0917 - the parts of a tap
         self,
         table: SnapshotTable,
         mapping: RowMapping,

@@ -89,8 +89,10 @@ KAFKA = ["kafka", "--from", "kafka://127.0.0.1:1/t", "--group", "g", "--stream",
         ),
         (
             "--framing debezium --id-json a --time-unit ms",
-            "--framing debezium knows where id and event time of a change are, got --id-json and --time-unit: "
-            "leave it out",
+            (
+                "--framing debezium knows where id and event time of a change are, got --id-json and --time-unit: "
+                "leave it out"
+            ),
         ),
         (
             "--framing debezium --avro-schema none",
@@ -149,9 +151,7 @@ def test_what_cannot_be_read_exits_with_3(tmp_path: Path, capsys: pytest.Capture
     assert capsys.readouterr().err == told
 
 
-def test_a_table_is_tapped(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_is_tapped(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """It says what it reads and when messages are stamped, and at its end what it did; the spool has the batches."""
     now = datetime.now(UTC)
     rows = pa.table({"id": ["a", "b", None], "at": pa.array([now] * 3, pa.timestamp("us", "UTC"))})

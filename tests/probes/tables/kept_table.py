@@ -146,4 +146,4 @@ def at(second: float) -> int:
     return EPOCH_US + int(second * 1_000_000)
 
 
-__all__ = ["COMMITTED_US", "Killed", "KeptTable", "ManualClock", "MortalSink", "TappedTable", "at"]
+__all__ = ["COMMITTED_US", "KeptTable", "Killed", "ManualClock", "MortalSink", "TappedTable", "at"]

@@ -1,4 +1,4 @@
-"""Tests of real tables, Delta and Iceberg, that are appended to, compacted and overwritten between the looks of a tap."""
+"""Tests of real Delta and Iceberg tables, which are written, compacted and overwritten between the looks of a tap."""
 
 from __future__ import annotations
 
@@ -32,7 +32,13 @@ Commits = Callable[[str, pa.Table], None]
 def rows(*numbers: int) -> pa.Table:
     """Return orders, one a second."""
     created = pa.array([START + timedelta(seconds=number) for number in numbers], pa.timestamp("us", "UTC"))
-    return pa.table({"order_id": pa.array(numbers, pa.int64()), "created": created, "note": pa.array(["x"] * len(numbers), pa.string())})
+    return pa.table(
+        {
+            "order_id": pa.array(numbers, pa.int64()),
+            "created": created,
+            "note": pa.array(["x"] * len(numbers), pa.string()),
+        }
+    )
 
 
 class Looks:

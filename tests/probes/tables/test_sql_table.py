@@ -159,7 +159,7 @@ def test_columns_have_the_types_of_databases(database: Database) -> None:
         BlockingSink(database.sink, database.place.around), database.place.around,
     )  # fmt: skip
     tap.start(from_start=True)
-    with pytest.raises(MappingError, match="the times in made have no zone, such as .*: say it with --zone"):
+    with pytest.raises(MappingError, match=r"the times in made have no zone, such as .*: say it with --zone"):
         tap.step()
 
 
@@ -170,7 +170,7 @@ def test_a_column_may_grow_in_other_ways(database: Database, column: str, value:
         connection.execute(insert(ORDERS).values({"n": 1, "at": EPOCH_US, column: value}))
     table = SqlTable(database.url, "orders", column, 0, database.clock)
     (snapshot,) = table.find_new(None).snapshots
-    assert [batch.num_rows for batch in table.read_rows(*snapshot.added, ["n", "at"])] == [1]
+    assert [batch.num_rows for batch in table.read_rows(snapshot.added[0], ["n", "at"])] == [1]
     again = table.find_new(None, snapshot.place)
     assert again.snapshots == [snapshot]
     assert again.read_through_us == 0
@@ -194,7 +194,11 @@ def test_a_column_of_another_kind_does_not_grow(database: Database) -> None:
         ("sql:{}", GrowingRows("orders"), "is named with --table, and the column that grows with --grows"),
         ("sql:nothing", GrowingRows("orders", "n"), "a SQL database is sql:URL as SQLAlchemy has it, got 'nothing'"),
         ("delta:/x", GrowingRows("orders"), "--table and --grows are for a table at sql:, got one at 'delta'"),
-        ("parquet:/x", GrowingRows(), "a table is delta:PATH, iceberg:CATALOG/NAMESPACE.TABLE or sql:URL, got 'parquet"),
+        (
+            "parquet:/x",
+            GrowingRows(),
+            "a table is delta:PATH, iceberg:CATALOG/NAMESPACE.TABLE or sql:URL, got 'parquet",
+        ),
         ("iceberg:shop", GrowingRows(), "an Iceberg table is iceberg:CATALOG/NAMESPACE.TABLE, got 'iceberg:shop'"),
     ],
 )

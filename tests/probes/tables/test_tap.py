@@ -216,12 +216,12 @@ def test_a_tap_that_is_stopped_sends_the_snapshot_again(tmp_path: Path) -> None:
     table = KeptTable()
     table.commit([(1, at(0))])
     tapped = TappedTable(table, tmp_path)
-    tapped.sink.settle = lambda _: False  # type: ignore[method-assign]
+    tapped.sink.settle = lambda patience_s: patience_s < 0  # type: ignore[method-assign]
     tapped.place.stop.most_waits = 3
     for _ in range(2):
         tapped.tap.step()
     assert len(tapped.open_instances()) == 1
-    del tapped.sink.settle  # type: ignore[method-assign]
+    del tapped.sink.settle
     tapped.start().step()
     assert not tapped.open_instances()
     assert tapped.ids() == [1]
@@ -232,7 +232,7 @@ def test_records_that_a_sink_has_lost_end_the_tap() -> None:
     table = KeptTable()
     table.commit([(1, at(0))])
     tapped = TappedTable(table)
-    tapped.sink.settle = lambda _: False  # type: ignore[method-assign]
+    tapped.sink.settle = lambda patience_s: patience_s < 0  # type: ignore[method-assign]
     tapped.sink.loses_unsettled = True  # type: ignore[attr-defined]
     with pytest.raises(TapSourceError, match="the sink could not keep what was stamped last: see to it and start agai"):
         tapped.tap.step()
@@ -253,7 +253,7 @@ def test_a_state_is_of_one_table(tmp_path: Path) -> None:
     (end,) = kept.owed
     assert end.instance.seq == 1
     assert [drop.cause for drop in end.drops] == ["no_time"] * 4
-    with pytest.raises(TapUsageError, match="is not the state of a tap of kept:other .version 1 of 'kept:1'."):
+    with pytest.raises(TapUsageError, match=r"is not the state of a tap of kept:other .version 1 of 'kept:1'."):
         TableState(tmp_path / "state", "kept:2", "kept:other").load()
     for text in ("[]", '{"version": 1, "table": "kept:1", "through": [0], "planned": null, "owed": []}',
                  '{"version": 1, "table": "kept:1", "through": null, "planned": null, "owed": {}}'):  # fmt: skip

@@ -101,7 +101,9 @@ SQLSERVER_SCHEMA_CHANGE: Final[dict[str, Any]] = {
     "databaseName": "testDB",
     "schemaName": "dbo",
     "ddl": None,
-    "tableChanges": [{"type": "CREATE", "id": '"testDB"."dbo"."customers"', "table": {"primaryKeyColumnNames": ["id"]}}],
+    "tableChanges": [
+        {"type": "CREATE", "id": '"testDB"."dbo"."customers"', "table": {"primaryKeyColumnNames": ["id"]}},
+    ],
 }  # fmt: skip
 
 MONGODB_KEY: Final = {"id": "1004"}

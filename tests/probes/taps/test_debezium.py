@@ -72,26 +72,34 @@ def moved(record: dict[str, Any], **source: object) -> dict[str, Any]:
         (
             "mysql update",
             1465581029100000,
-            '["mysql","mysql-server-1",{"db":"inventory","table":"customers"},{"id":1004},"u",1465581029100,'
-            '{"file":"mysql-bin.000003","pos":484,"row":0,"server_id":223344}]',
+            (
+                '["mysql","mysql-server-1",{"db":"inventory","table":"customers"},{"id":1004},"u",1465581029100,'
+                '{"file":"mysql-bin.000003","pos":484,"row":0,"server_id":223344}]'
+            ),
         ),
         (
             "mysql delete",
             1465581902300000,
-            '["mysql","mysql-server-1",{"db":"inventory","table":"customers"},{"id":1004},"d",1465581902300,'
-            '{"file":"mysql-bin.000003","pos":805,"row":0,"server_id":223344}]',
+            (
+                '["mysql","mysql-server-1",{"db":"inventory","table":"customers"},{"id":1004},"d",1465581902300,'
+                '{"file":"mysql-bin.000003","pos":805,"row":0,"server_id":223344}]'
+            ),
         ),
         (
             "postgresql update",
             1559033904863769,
-            '["postgresql","PostgreSQL_server",{"db":"postgres","schema":"public","table":"customers"},{"id":1},"u",'
-            '1559033904863,{"lsn":24023128,"txId":556}]',
+            (
+                '["postgresql","PostgreSQL_server",{"db":"postgres","schema":"public","table":"customers"},{"id":1},"u",'
+                '1559033904863,{"lsn":24023128,"txId":556}]'
+            ),
         ),
         (
             "sqlserver update",
             1559729995937000,
-            '["sqlserver","server1",{"db":"testDB","schema":"dbo","table":"customers"},{"id":1005},"u",1559729995937,'
-            '{"change_lsn":"00000027:00000ac0:0002","commit_lsn":"00000027:00000ac0:0007","event_serial_no":"2"}]',
+            (
+                '["sqlserver","server1",{"db":"testDB","schema":"dbo","table":"customers"},{"id":1005},"u",1559729995937,'
+                '{"change_lsn":"00000027:00000ac0:0002","commit_lsn":"00000027:00000ac0:0007","event_serial_no":"2"}]'
+            ),
         ),
     ],
 )
@@ -249,9 +257,7 @@ def test_the_event_time_is_the_most_exact_one_of_the_source(
         (b'{"op": "c", "source": {"pos": 5, "ts_ms": "soon"}}', SkippedMessage(SkipReason.BAD_TIME)),
         (b" " * (MAX_VALUE_BYTES + 1), SkippedMessage(SkipReason.OVERSIZED)),
         (
-            json.dumps(
-                {"op": "c" * 253, "source": LONG | {"pos": 5, "ts_ms": 5}}
-            ).encode(),
+            json.dumps({"op": "c" * 253, "source": LONG | {"pos": 5, "ts_ms": 5}}).encode(),
             SkippedMessage(SkipReason.BAD_ID, 5_000),
         ),
     ],
