@@ -47,7 +47,7 @@ UNSEEN_US: Final = 86_400_000_000
 """Time before a tap's first look of which it knows nothing: a monitor takes no older messages by default."""
 
 
-class StoppedError(Exception):
+class SnapshotInterruptedError(Exception):
     """The tap was stopped in the middle of a snapshot, which is sent again as a whole."""
 
 
@@ -127,7 +127,7 @@ class TableTap:
         moment_us = self._context.wall_us()
         try:
             read_through_us = self._read_snapshots()
-        except StoppedError:
+        except SnapshotInterruptedError:
             return
         except TapError:
             raise
@@ -220,7 +220,7 @@ class TableTap:
         for file in files:
             for batch in self._table.read_rows(file, self._mapping.columns):
                 if self._context.stop.is_set():
-                    raise StoppedError
+                    raise SnapshotInterruptedError
                 yield read_messages(batch, self._mapping)
 
     def _read_known(self, snapshot: TableSnapshot) -> tuple[set[bytes], Counter[BadRow]]:
@@ -244,13 +244,13 @@ class TableTap:
     def _send(self, batches: Iterable[Batch]) -> None:
         for batch in batches:
             if not self._sink.send(encode(batch)):
-                raise StoppedError
+                raise SnapshotInterruptedError
 
     def _settle(self) -> None:
         """Make all records durable.
 
         Raises:
-            StoppedError: the tap was stopped before they were.
+            SnapshotInterruptedError: the tap was stopped before they were.
             TapSourceError: some are lost for good.
         """
         while not self._sink.settle(SETTLE_S):
@@ -261,7 +261,7 @@ class TableTap:
                     "was kept is before that"
                 )
             if self._context.stop.wait(RETRY_S):
-                raise StoppedError
+                raise SnapshotInterruptedError
         self.account.emit(self._unsettled, Output.STAMPS)
         self._unsettled = 0
 

@@ -152,7 +152,7 @@ def test_what_cannot_be_read_exits_with_3(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_a_table_is_tapped(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says what it reads and when messages are stamped, and at its end what it did; the spool has the batches."""
+    """The tap says what it reads and when messages are stamped, and at its end what it did; the spool has it all."""
     now = datetime.now(UTC)
     rows = pa.table({"id": ["a", "b", None], "at": pa.array([now] * 3, pa.timestamp("us", "UTC"))})
     write_deltalake(f"{tmp_path}/orders", rows)

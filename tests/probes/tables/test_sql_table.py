@@ -203,7 +203,7 @@ def test_a_column_of_another_kind_does_not_grow(database: Database) -> None:
     ],
 )
 def test_a_table_that_cannot_be_is_a_mistake(database: Database, address: str, rows: GrowingRows, told: str) -> None:
-    """It is told which part of it is wrong."""
+    """The error tells which part of it is wrong."""
     with pytest.raises(TapUsageError, match=told):
         open_table(address.format(database.url), database.clock, rows)
 

@@ -165,7 +165,7 @@ def test_a_file_that_is_gone_makes_its_snapshot_unknown() -> None:
 
 
 def test_rows_without_an_id_or_a_time_are_drops() -> None:
-    """They are told with the snapshot's end, of their window, or of all that they may be of; and are counted once."""
+    """Drops are told with the snapshot's end, of their window, or of all that they may be of; and are counted once."""
     table = KeptTable()
     first = table.commit([(None, at(0)), (-1, at(0)), (1, at(0)), (2, None), (None, None), (3, -5)])
     table.commit([(None, at(0)), (1, at(0)), (2, None), (3, at(61))], removed=first.added)

@@ -171,7 +171,7 @@ def test_a_row_read_for_a_snapshot_is_marked() -> None:
     ],
 )
 def test_records_beside_changes_are_no_messages(key: object, value: object, kind: RecordKind) -> None:
-    """They are counted by their kind, with and without schema, and are neither stamps nor drops."""
+    """Such records are counted by their kind, with and without schema, and are neither stamps nor drops."""
     records = [Record(write_json(key, with_schema=has), write_json(value, with_schema=has)) for has in (False, True)]
     found = [READER.read(record) for record in records]
     assert found == [PassedRecord(kind)] * 2
@@ -268,13 +268,13 @@ def test_what_is_no_change_is_counted_by_its_reason(value: bytes, expected: Skip
 
 
 def test_a_record_without_key_and_value_is_bad() -> None:
-    """It can be the tombstone of nothing."""
+    """Such a record can be the tombstone of nothing."""
     assert READER.read(Record(None, None)) == SkippedMessage(SkipReason.NO_VALUE)
 
 
 @given(st.none() | st.binary(max_size=20), JSON_VALUES, JSON_VALUES, JSON_VALUES)
 def test_no_record_can_stop_a_tap(key: bytes | None, op: object, source: object, other: object) -> None:
-    """Whatever stands in it, it is stamped, passed or counted as bad."""
+    """Any record is stamped, passed or counted as bad."""
     for value in ({"op": op, "source": source, "after": other}, other, {"schema": op, "payload": source}):
         found = READER.read(Record(key, json.dumps(value).encode()))
         assert isinstance(found, StampableMessage | SkippedMessage | PassedRecord)
