@@ -20,6 +20,10 @@ _UUID_CHARS: Final = 36
 _DASHES: Final = (8, 13, 18, 23)
 _HEX_COLUMNS: Final = np.array([place for place in range(_UUID_CHARS) if place not in _DASHES])
 _NO_DIGIT: Final = 0xFF
+_SIXTEEN_BYTES: Final = {
+    IdFormat.AUTO: WireIdKind.BYTES, IdFormat.BYTES: WireIdKind.BYTES, IdFormat.UUID: WireIdKind.UUID,
+}  # fmt: skip
+"""What ids of sixteen bytes are taken for, as a file's own type has them."""
 _KINDS: Final[dict[type, WireIdKind]] = {UuidId: WireIdKind.UUID, IntId: WireIdKind.INT, TextId: WireIdKind.TEXT}
 
 
@@ -50,8 +54,8 @@ def read_ids(column: pa.Array, kind: IdFormat) -> IdValues:
     absent = np.asarray(column.is_null())
     if pa.types.is_integer(column.type) and kind in {IdFormat.AUTO, IdFormat.INT}:
         return _read_integers(column, absent)
-    if pa.types.is_fixed_size_binary(column.type) and column.type.byte_width == ID_BYTES and kind is IdFormat.BYTES:
-        return _read_sixteen_bytes(column, absent, WireIdKind.BYTES)
+    if pa.types.is_fixed_size_binary(column.type) and column.type.byte_width == ID_BYTES and kind in _SIXTEEN_BYTES:
+        return _read_sixteen_bytes(column, absent, _SIXTEEN_BYTES[kind])
     if isinstance(column.type, pa.UuidType) and kind in {IdFormat.AUTO, IdFormat.UUID}:
         return _read_sixteen_bytes(column.storage, absent, WireIdKind.UUID)
     if kind in {IdFormat.AUTO, IdFormat.UUID, IdFormat.TEXT} and (texts := _as_texts(column, kind)) is not None:
@@ -128,6 +132,8 @@ def _read_uuids(column: pa.Array, absent: NDArray[np.bool_]) -> tuple[NDArray[np
     """Return the ids of texts in the form of a UUID, zeros of others, and which these are."""
     count = len(column)
     ids = np.zeros((count, 2), np.uint64)
+    if not count:
+        return ids, np.zeros(0, bool)
     _, offsets, data = column.buffers()
     ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + count + 1].astype(np.int64)
     fits = (np.diff(ends) == _UUID_CHARS) & ~absent

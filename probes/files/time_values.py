@@ -17,6 +17,7 @@ from hopwatch.probes.values import TimeUnit, build_time_reader
 
 _US_PER_UNIT: Final = {TimeUnit.US: 1, TimeUnit.MS: 1_000, TimeUnit.S: 1_000_000}
 _NS_PER_US: Final = 1_000
+_MAX_INT64: Final = 2**63 - 1
 _UTC: Final = "UTC"
 
 
@@ -91,7 +92,7 @@ def _scale(numbers: NDArray[np.int64], scale: int) -> NDArray[np.int64]:
 def _read_integers(column: pa.Array, unit: TimeUnit, absent: NDArray[np.bool_]) -> TimeValues:
     numbers = column.fill_null(0).to_numpy(zero_copy_only=False)
     if numbers.dtype == np.uint64:
-        numbers = np.where(numbers > MAX_EVENT_US * _NS_PER_US, MAX_EVENT_US, numbers)
+        numbers = np.minimum(numbers, np.uint64(_MAX_INT64))
     return _check(_scale(numbers.astype(np.int64), _US_PER_UNIT.get(unit, 0)), absent)
 
 
