@@ -17,7 +17,7 @@ LOCK := requirements/dev.txt
 # What the image has, at the same versions; and what makes its wheel.
 PRODUCTION := requirements/production.txt
 BUILD := requirements/build.txt
-EXTRAS := monitor kafka taps files gate deliver dashboards demo
+EXTRAS := monitor kafka taps files tables gate deliver dashboards demo
 # So many processes test: real servers and the clock are waited for half of the time.
 TESTERS := 4
 # Servers that are no jar, and the browser, beside PostgreSQL: each program with the package of Debian's that has it.

@@ -1,4 +1,4 @@
-"""``hopwatch tap``: sidecars that stamp the messages of a service: lines of a file, a topic, HTTP requests."""
+"""``hopwatch tap``: sidecars that stamp messages: lines of a file, a topic, HTTP requests, snapshots of a table."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from hopwatch.monitor.errors import ConfigurationError, TapDownError
 from hopwatch.probes.contract.limits import NAME_PATTERN
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
 from hopwatch.probes.metrics.account import ComponentAccounts
-from hopwatch.probes.metrics.catalog import JSONL_TAP, KAFKA_TAP
+from hopwatch.probes.metrics.catalog import JSONL_TAP, KAFKA_TAP, TABLE_TAP
 from hopwatch.probes.taps.avro import AvroFraming
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
+from hopwatch.probes.taps.framing import RecordFraming
 from hopwatch.probes.taps.sides import StampSide
 from hopwatch.probes.values import IdFormat, TimeUnit
 
@@ -35,6 +36,7 @@ _FIELD_FLAGS: Final = {
     "event time": ("time_header", "time_json", "time_avro", "time_record"),
 }
 """Alternative parameters for the place of the id and of the event time in a Kafka message."""
+_FORMAT_FLAGS: Final = ("id_as", "time_unit")
 
 command = typer.Typer(
     name="tap",
@@ -127,6 +129,9 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     node: Node,
     sink: Sink = None,
     stamp: Stamp = StampSide.IN,
+    framing: Annotated[
+        RecordFraming, typer.Option(help="debezium: change records, whose id and event time need no other flags.")
+    ] = RecordFraming.PLAIN,
     id_header: Annotated[str, typer.Option(help="The header that the id stands in.")] = ID_HEADER,
     time_header: Annotated[str, typer.Option(help="The header that the event time stands in.")] = TIME_HEADER,
     id_json: Annotated[str | None, typer.Option(metavar="PATH", help="The id stands in a JSON value.")] = None,
@@ -156,8 +161,9 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     Access to the brokers is told by HOPWATCH_TRANSPORT__KAFKA__…, as for sinks.
     """
     from hopwatch.probes.taps.avro import AvroValues
+    from hopwatch.probes.taps.debezium import DebeziumReader
     from hopwatch.probes.taps.kafka import KafkaTap
-    from hopwatch.probes.taps.messages import MessageReader, choose_field
+    from hopwatch.probes.taps.messages import MessageReader, RecordReader, choose_field
     from hopwatch.probes.taps.stamper import TapStamper
     from hopwatch.probes.taps.startup import find_sink_url, open_probe
     from hopwatch.probes.taps.topic import SourceTopic
@@ -166,20 +172,20 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     around = RunContext(_print_message)
     with signals.stop_on_signals(around.stop), _translate_errors():
         avro = None if avro_schema is None else AvroValues(avro_schema, avro_framing)
-        time_spot = choose_field("time", time_header, time_json, time_avro, is_record=time_record)
-        reader = MessageReader(
-            choose_field("id", id_header, id_json, id_avro),
-            time_spot,
-            id_kind=id_as,
-            unit=time_unit,
-            avro=avro,
-        )
+        reader: RecordReader
+        if framing is RecordFraming.DEBEZIUM:
+            reader, time_source = DebeziumReader(avro), "that of the change, as its database says it"
+        else:
+            time_spot = choose_field("time", time_header, time_json, time_avro, is_record=time_record)
+            time_source = time_spot.describe(time_unit)
+            id_spot = choose_field("id", id_header, id_json, id_avro)
+            reader = MessageReader(id_spot, time_spot, id_kind=id_as, unit=time_unit, avro=avro)
         topic = SourceTopic(source, group, around, from_start=from_start)
         topic.check()
         opened = open_probe(stream, node, sink, around, id_text=not no_id_text)
         stamping = TapStamper(opened, stamp, around, are_bad_messages=not ignore_bad)
         _print_message(f"following {topic.place} as one of the group {group}, stamps go to {find_sink_url(sink)}")
-        _print_message(f"the event time is {time_spot.describe(time_unit)}")
+        _print_message(f"the event time is {time_source}")
         accounts = ComponentAccounts(KAFKA_TAP, {stream: stamping.account})
         metrics = metrics_server.serve_accounts(metrics_listen, lambda: accounts, _print_message)
         with _closing_probe(stamping, around, as_json=as_json, bye=lambda: bye), metrics:
@@ -296,6 +302,85 @@ def http(  # noqa: PLR0913 - one parameter a flag
                 console.emit_json(told_of)
 
 
+@command.command("table")
+def table(  # noqa: PLR0913 - one parameter a flag
+    address: Annotated[
+        str, typer.Argument(metavar="TABLE", help="delta:PATH, iceberg:CATALOG/NAMESPACE.TABLE, or sql:URL.")
+    ],
+    *,
+    stream: Stream,
+    node: Node,
+    id_column: Annotated[str, typer.Option("--id", metavar="COLUMN", help="The column of the id.")],
+    time_column: Annotated[str, typer.Option("--time", metavar="COLUMN", help="The column of the event time.")],
+    sink: Sink = None,
+    stamp: Stamp = StampSide.IN,
+    id_as: IdAs = IdFormat.AUTO,
+    time_unit: Unit = TimeUnit.US,
+    zone: Annotated[
+        str | None, typer.Option("--zone", help="The zone of event times without one, such as UTC.")
+    ] = None,
+    state: Annotated[
+        Path | None, typer.Option("--state", help="Keeps the snapshot, so that a restart skips none.")
+    ] = None,
+    from_start: Annotated[
+        bool, typer.Option("--from-start", help="Without a state begin at the first snapshot, not behind the present.")
+    ] = False,
+    sql_table: Annotated[str | None, typer.Option("--table", metavar="NAME", help="sql: the table.")] = None,
+    grows: Annotated[
+        str | None, typer.Option("--grows", metavar="COLUMN", help="sql: a column whose values only grow.")
+    ] = None,
+    grace_s: Annotated[
+        float, typer.Option("--grace", metavar="SECONDS", min=0, help="sql: how long a transaction takes at most.")
+    ] = 30.0,
+    every_s: Annotated[
+        float, typer.Option("--every", metavar="SECONDS", min=0.1, help="How often the table is looked at.")
+    ] = 5.0,
+    ignore_bad: IgnoreBad = False,
+    no_id_text: NoIdText = False,
+    bye: Bye = False,
+    metrics_listen: MetricsListen = None,
+    as_json: AsJson = False,
+) -> None:
+    """Stamp what each new snapshot of a Delta or an Iceberg table, or the new rows of a SQL table, have brought."""
+    from hopwatch.probes.tables.sources import GrowingRows, open_table
+    from hopwatch.probes.taps.startup import find_sink_url, open_probe
+
+    around = RunContext(_print_message)
+    with signals.stop_on_signals(around.stop), _translate_errors():
+        opened = open_table(address, around.clock, GrowingRows(sql_table, grows, grace_s))
+        from hopwatch.probes.tables.message_rows import RowMapping
+        from hopwatch.probes.tables.state import TableState
+        from hopwatch.probes.tables.tap import TableTap, open_records_sink
+
+        mapping = RowMapping(id_column, time_column, id_as, time_unit, zone)
+        mapping.check(list(opened.find_columns()), opened.name)
+        kept = None if state is None else TableState(state, opened.identity, opened.name)
+        with kept.lock() if kept else nullcontext():
+            url = find_sink_url(sink)
+            records = open_records_sink(url, around)
+            probe, _ = open_probe(stream, node, sink, around, id_text=not no_id_text)
+            tap = TableTap(
+                opened, mapping, stamp, probe, records, around, kept,
+                are_bad_messages=not ignore_bad, id_text=not no_id_text,
+            )  # fmt: skip
+            _print_message(f"reading the snapshots of {opened.name}, stamps go to {url}")
+            _print_message(f"the event time is in the column {time_column}, the stamp is the snapshot's commit")
+            if kept is None:
+                _print_message(
+                    "without --state a restart begins behind the present snapshot: what is before it is unknown"
+                )
+            accounts = ComponentAccounts(TABLE_TAP, {stream: tap.account})
+            try:
+                with metrics_server.serve_accounts(metrics_listen, lambda: accounts, _print_message):
+                    tap.start(from_start=from_start)
+                    tap.run(every_s)
+            finally:
+                tap.close(bye=bye)
+                tap.tally.report(around)
+                if as_json:
+                    console.emit_json(tap.tally.summary(0 if ignore_bad else tap.tally.bad.total()))
+
+
 def parse_allowed_nodes(config: Path | None, allow: Sequence[str]) -> frozenset[NodeName] | None:
     """Return the allowed nodes of a file and of flags; None allows all.
 
@@ -329,6 +414,12 @@ def _check_field_flags(context: typer.Context) -> None:
         ConfigurationError: two of them do; it names both.
     """
     given = {name for name in context.params if _is_given(context, name)}
+    if context.params["framing"] is RecordFraming.DEBEZIUM:
+        every = (*(name for names in _FIELD_FLAGS.values() for name in names), *_FORMAT_FLAGS)
+        asked = [_format_flag(name) for name in every if name in given]
+        if asked:
+            what = "--framing debezium knows where id and event time of a change are"
+            raise ConfigurationError(f"{what}, got {' and '.join(asked)}: leave it out")
     for what, names in _FIELD_FLAGS.items():
         asked = [_format_flag(name) for name in names if name in given]
         if len(asked) > 1:

@@ -62,6 +62,11 @@ class AvroValues:
             raise ValueError(f"a value starts with {self._prefix.hex()}, got {value[: len(self._prefix)].hex()}")
         return read_value(value, self._body_start, self._schema, "a value of the schema", "value")
 
+    def strip_framing(self, data: bytes) -> bytes | None:
+        """Return the body of bytes that are framed as values are, such as a key of another schema; else None."""
+        is_framed = data.startswith(self._prefix[:1]) and len(data) >= self._body_start
+        return data[self._body_start :] if is_framed else None
+
     def _build_prefix(self, framing: AvroFraming) -> bytes:
         if framing is AvroFraming.FINGERPRINT:
             canonical = fastavro.schema.to_parsing_canonical_form(self._schema)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Final, NamedTuple
 
 import orjson
@@ -13,10 +14,14 @@ MAX_PATH_KEYS: Final = 16
 
 
 class StampableMessage(NamedTuple):
-    """Message that can be stamped: its id in wire format, and its event time in µs since 1970."""
+    """Message that can be stamped: its id in wire format, and its event time in µs since 1970.
+
+    ``is_snapshot`` marks a row that a change stream read from its table, and that nobody has just changed.
+    """
 
     message_id: bytes
     event_us: int
+    is_snapshot: bool = False
 
 
 class SkippedMessage(NamedTuple):
@@ -24,6 +29,21 @@ class SkippedMessage(NamedTuple):
 
     reason: SkipReason
     event_us: int | None = None
+
+
+class RecordKind(StrEnum):
+    """Kind of a record that stands among messages and is none."""
+
+    TOMBSTONE = "tombstone"
+    SCHEMA_CHANGE = "schema_change"
+    HEARTBEAT = "heartbeat"
+    TRANSACTION = "transaction"
+
+
+class PassedRecord(NamedTuple):
+    """Record that is no message: it is counted by its kind, neither stamped nor a drop."""
+
+    kind: RecordKind
 
 
 def parse_path(path: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from hopwatch.probes.kafka.consumer import is_partition_end
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.end_offsets import EndOffsets
 from hopwatch.probes.taps.jsonl import RETRY_S
-from hopwatch.probes.taps.messages import MessageReader
+from hopwatch.probes.taps.messages import RecordReader
 from hopwatch.probes.taps.stamper import TapStamper
 from hopwatch.probes.taps.tally import TallyReporter
 from hopwatch.probes.taps.topic import SourceTopic
@@ -29,7 +29,7 @@ class KafkaTap:
     whatever ended the tap: an offset counts as progress only once all messages before it are stamped.
     """
 
-    def __init__(self, topic: SourceTopic, reader: MessageReader, stamping: TapStamper, around: RunContext) -> None:
+    def __init__(self, topic: SourceTopic, reader: RecordReader, stamping: TapStamper, around: RunContext) -> None:
         """Combine the parts."""
         self._topic, self._reader, self._stamping, self._context = topic, reader, stamping, around
         self._consumer: Consumer = topic.consumer

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import orjson
 
 from hopwatch.probes import message_headers
 from hopwatch.probes.kafka.consumer import read_headers, read_recorded_us
 from hopwatch.probes.taps.avro import AvroValues
-from hopwatch.probes.taps.documents import SkippedMessage, StampableMessage, find_value, parse_path
+from hopwatch.probes.taps.documents import PassedRecord, SkippedMessage, StampableMessage, find_value, parse_path
 from hopwatch.probes.taps.errors import TapUsageError
 from hopwatch.probes.values import IdFormat, SkipReason, TimeUnit, build_id_reader, build_time_reader, check_event_us
 
@@ -75,6 +75,13 @@ def choose_field(
     return asked[0] if asked else MessageField(FieldSource.HEADER, header)
 
 
+class RecordReader(Protocol):
+    """Reader of id and event time from the records of a topic."""
+
+    def read(self, message: Message) -> StampableMessage | SkippedMessage | PassedRecord:
+        """Read a record; never raise, whatever it holds."""
+
+
 class MessageReader:
     """Reader of ids and event times from messages."""
 
@@ -111,7 +118,7 @@ class MessageReader:
         document: object = None
         bad: SkipReason | None = None
         if self._paths:
-            document, bad = self._parse_value(message.value())
+            document, bad = parse_value(message.value(), self._avro)
         headers: dict[str, object] = {}
         if self._in_headers:
             try:
@@ -131,17 +138,6 @@ class MessageReader:
             return SkippedMessage(bad or bad_time)
         return StampableMessage(message_id, event_us)
 
-    def _parse_value(self, value: object) -> tuple[object, SkipReason | None]:
-        if not isinstance(value, bytes):
-            # A record without a value is a tombstone: it deletes its key.
-            return None, SkipReason.NO_VALUE
-        if len(value) > MAX_VALUE_BYTES:
-            return None, SkipReason.OVERSIZED
-        try:
-            return (orjson.loads(value) if self._avro is None else self._avro.decode(value)), None
-        except ValueError:
-            return None, SkipReason.NOT_JSON if self._avro is None else SkipReason.UNDECODABLE
-
     def _read_event_time(
         self, message: Message, headers: dict[str, object], document: object
     ) -> tuple[int | None, SkipReason]:
@@ -155,6 +151,19 @@ class MessageReader:
 
     def _read_field(self, headers: dict[str, object], document: object, spot: MessageField) -> object:
         return headers.get(spot.name) if spot.source is FieldSource.HEADER else find_value(document, self._paths[spot])
+
+
+def parse_value(value: object, avro: AvroValues | None) -> tuple[object, SkipReason | None]:
+    """Return the document of a value, of Avro with ``avro`` and of JSON without; else None, and the reason."""
+    if not isinstance(value, bytes):
+        # A record without a value is a tombstone: it deletes its key.
+        return None, SkipReason.NO_VALUE
+    if len(value) > MAX_VALUE_BYTES:
+        return None, SkipReason.OVERSIZED
+    try:
+        return (orjson.loads(value) if avro is None else avro.decode(value)), None
+    except ValueError:
+        return None, SkipReason.NOT_JSON if avro is None else SkipReason.UNDECODABLE
 
 
 def _read_record_time(message: Message) -> int | None:

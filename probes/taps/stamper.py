@@ -11,7 +11,7 @@ from hopwatch import Probe
 from hopwatch.probes.metrics.account import TAP_OUTCOMES, Account, Output, RefusalReason
 from hopwatch.probes.taps.blocking_sink import BlockingSink
 from hopwatch.probes.taps.context import RunContext
-from hopwatch.probes.taps.documents import SkippedMessage, StampableMessage
+from hopwatch.probes.taps.documents import PassedRecord, SkippedMessage, StampableMessage
 from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.taps.sides import StampSide
 from hopwatch.probes.taps.tally import TapTally
@@ -42,13 +42,16 @@ class TapStamper:
         self._settled_s = around.monotonic_s()
         self._unsettled = 0
 
-    def stamp_messages(self, found: Iterable[StampableMessage | SkippedMessage]) -> None:
-        """Stamp the readable messages now, and count the others."""
+    def stamp_messages(self, found: Iterable[StampableMessage | SkippedMessage | PassedRecord]) -> None:
+        """Stamp the readable messages now, and count the others, and what is no message."""
         seen: list[StampableMessage] = []
         for one in found:
             if isinstance(one, StampableMessage):
                 seen.append(one)
                 self._count_missed(self._untimed.add_good(one.event_us))
+                continue
+            if isinstance(one, PassedRecord):
+                self.tally.passed[one.kind] += 1
                 continue
             self._count_bad(one.reason, 1)
             if one.event_us is None:
@@ -57,10 +60,11 @@ class TapStamper:
                 self._count(one.reason, 1, one.event_us)
         self._count_missed(self._untimed.flush(self._context.wall_us()))
         if seen:
-            message_ids, events_us = zip(*seen, strict=True)
+            message_ids, events_us, are_snapshots = zip(*seen, strict=True)
             self._stamp_many(message_ids, np.array(events_us, np.int64))
             self.account.receive(len(seen))
             self.tally.stamped += len(seen)
+            self.tally.snapshot_reads += sum(are_snapshots)
             self._unsettled += len(seen)
 
     def count_bad(self, reason: SkipReason, count: int) -> None:

@@ -1,28 +1,29 @@
-"""State file of a tap: its position in the source file, from which a restart continues."""
+"""State file of a tap, from which a restart continues, and that of a position in a source file."""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
 from hopwatch.probes.taps.marked_file import MARK_BYTES, Position
 
 VERSION: Final = 1
 
+State = TypeVar("State")
 
-class StateFile:
-    """Saved position in one source file; written atomically."""
 
-    def __init__(self, path: Path, source: Path) -> None:
-        """Set the state file and its source; no file is touched yet."""
-        self.path, self.source = path, str(source.absolute())
-        self._saved: Position | None = None
+class LockedState:
+    """State file of one tap: locked against a second one, and written atomically."""
+
+    def __init__(self, path: Path, source: str) -> None:
+        """Set the state file and the name of what it is the state of; no file is touched yet."""
+        self.path, self.source = path, source
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -54,13 +55,8 @@ class StateFile:
                 ) from None
             yield
 
-    def load(self) -> Position | None:
-        """Return the saved position, or None if there is none yet.
-
-        Raises:
-            TapUsageError: the file is no state of this source.
-            TapSourceError: it cannot be read.
-        """
+    def _read(self, parse: Callable[[dict[str, object]], State]) -> State | None:
+        """Return what ``parse`` makes of the file; None without one."""
         try:
             text = self.path.read_bytes()
         except FileNotFoundError:
@@ -68,10 +64,51 @@ class StateFile:
         except OSError as error:
             raise TapSourceError(f"the state {self.path} cannot be read: {error.strerror}") from None
         try:
-            return self._parse(json.loads(text))
+            return parse(json.loads(text))
         except (ValueError, TypeError, KeyError) as error:
             advice = "name another file with --state, or delete it to begin anew"
             raise TapUsageError(f"{self.path} is not the state of a tap of {self.source} ({error}): {advice}") from None
+
+    def _write(self, fields: Mapping[str, object]) -> None:
+        new = self.path.with_name(f".{self.path.name}.new")
+        try:
+            with new.open("w") as file:
+                json.dump({"version": VERSION, **fields}, file)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(self.path)
+        except OSError as error:
+            raise TapSourceError(
+                f"the state {self.path} cannot be written: {error.strerror}: without it a restart stamps again"
+            ) from None
+
+    @staticmethod
+    def _check(kept: Mapping[str, object], field: str, expected: str) -> None:
+        """Check the version, and the field that says whose state it is.
+
+        Raises:
+            ValueError: one of them is another.
+        """
+        if kept["version"] != VERSION or kept[field] != expected:
+            raise ValueError(f"version {kept['version']!r:.20} of {kept[field]!r:.200}")
+
+
+class StateFile(LockedState):
+    """Saved position in one source file."""
+
+    def __init__(self, path: Path, source: Path) -> None:
+        """Set the state file and its source; no file is touched yet."""
+        super().__init__(path, str(source.absolute()))
+        self._saved: Position | None = None
+
+    def load(self) -> Position | None:
+        """Return the saved position, or None if there is none yet.
+
+        Raises:
+            TapUsageError: the file is no state of this source.
+            TapSourceError: it cannot be read.
+        """
+        return self._read(self._parse)
 
     def save(self, position: Position) -> None:
         """Replace the saved position.
@@ -81,30 +118,19 @@ class StateFile:
         """
         if position == self._saved:
             return
-        kept = {
-            "version": VERSION,
-            "file": self.source,
-            "device": position.device,
-            "inode": position.inode,
-            "offset": position.offset,
-            "mark": position.mark.hex(),
-        }
-        new = self.path.with_name(f".{self.path.name}.new")
-        try:
-            with new.open("w") as file:
-                json.dump(kept, file)
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(self.path)
-        except OSError as error:
-            raise TapSourceError(
-                f"the state {self.path} cannot be written: {error.strerror}: without it a restart stamps again"
-            ) from None
+        self._write(
+            {
+                "file": self.source,
+                "device": position.device,
+                "inode": position.inode,
+                "offset": position.offset,
+                "mark": position.mark.hex(),
+            }
+        )
         self._saved = position
 
     def _parse(self, kept: dict[str, object]) -> Position:
-        if kept["version"] != VERSION or kept["file"] != self.source:
-            raise ValueError(f"version {kept['version']!r:.20} of {kept['file']!r:.200}")
+        self._check(kept, "file", self.source)
         device, inode, offset, mark = (kept[name] for name in ("device", "inode", "offset", "mark"))
         if not (isinstance(device, int) and isinstance(inode, int) and isinstance(offset, int) and offset >= 0):
             raise ValueError(f"device {device!r:.20}, inode {inode!r:.20}, offset {offset!r:.20}")

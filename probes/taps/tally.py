@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from hopwatch.probes.taps.context import RunContext
+from hopwatch.probes.taps.documents import RecordKind
 from hopwatch.probes.values import SkipReason
 
 REPORT_EVERY_S: Final = 10.0
@@ -14,29 +16,48 @@ REPORT_EVERY_S: Final = 10.0
 
 @dataclass(slots=True)
 class TapTally:
-    """Number of stamped messages, and of bad ones by reason."""
+    """Number of stamped messages, of bad ones by reason, and of records that are no messages by kind."""
 
     stamped: int = 0
+    snapshot_reads: int = 0
+    """Stamped messages that a change stream read from its table."""
     bad: Counter[SkipReason] = field(default_factory=Counter)
+    passed: Counter[RecordKind] = field(default_factory=Counter)
     repeated: int = 0
     """Drops beyond one per bad message: a message that may be of several windows counts in each of them."""
     reported: str = ""
     """Last logged line."""
 
     def summary(self, dropped: int) -> dict[str, object]:
-        """Return the numbers for ``--json``; ``dropped`` are the drops of the probe, bad messages included."""
-        return {"stamped": self.stamped, "bad": dict(sorted(self.bad.items())), "dropped": dropped - self.repeated}
+        """Return the numbers for ``--json``; ``dropped`` are the drops of the probe, bad messages included.
+
+        What only change streams have is left out where there is none.
+        """
+        of_changes = {"snapshot_reads": self.snapshot_reads, "no_messages": dict(sorted(self.passed.items()))}
+        return {
+            "stamped": self.stamped,
+            "bad": dict(sorted(self.bad.items())),
+            "dropped": dropped - self.repeated,
+        } | {name: found for name, found in of_changes.items() if found}
 
     def __str__(self) -> str:
         """Return the tally in words."""
-        reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(self.bad.items()))
-        return f"{self.stamped:,} stamped, {self.bad.total():,} bad" + (f": {reasons}" if reasons else "")
+        stamped = f"{self.stamped:,} stamped"
+        if self.snapshot_reads:
+            stamped += f" ({self.snapshot_reads:,} of a snapshot)"
+        told = f"{stamped}, {self.bad.total():,} bad{_list_counts(self.bad)}"
+        return told + (f"; no messages{_list_counts(self.passed)}" if self.passed else "")
 
     def report(self, around: RunContext) -> None:
         """Log the tally, unless it is unchanged."""
         if str(self) != self.reported:
             self.reported = str(self)
             around.report(self.reported)
+
+
+def _list_counts(counts: Mapping[SkipReason, int] | Mapping[RecordKind, int]) -> str:
+    listed = ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))
+    return f": {listed}" if listed else ""
 
 
 class TallyReporter:

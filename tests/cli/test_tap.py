@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from hopwatch.cli.main import main
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.tables.tap import TableTap
 from hopwatch.probes.taps.state import StateFile
 from hopwatch.testing import EPOCH_US
 from tests.support.probe_host import ROOT, rows, spooled
@@ -84,6 +88,17 @@ KAFKA = ["kafka", "--from", "kafka://127.0.0.1:1/t", "--group", "g", "--stream",
             "--time-unit is how an event time is written, and --time-record reads none: name one of them",
         ),
         (
+            "--framing debezium --id-json a --time-unit ms",
+            (
+                "--framing debezium knows where id and event time of a change are, got --id-json and --time-unit: "
+                "leave it out"
+            ),
+        ),
+        (
+            "--framing debezium --avro-schema none",
+            "the schema none cannot be read: No such file or directory: name a file that is there with --avro-schema",
+        ),
+        (
             "--avro-framing raw",
             "--avro-framing is for Avro values: name their schema with --avro-schema, or leave it out",
         ),
@@ -134,3 +149,33 @@ def test_what_cannot_be_read_exits_with_3(tmp_path: Path, capsys: pytest.Capture
     assert main(["tap", *asked(tmp_path, f"{tmp_path}/file/log")]) == 3
     told = f"hopwatch: {tmp_path}/file/log cannot be read: Not a directory: let the tap's user read it\n"
     assert capsys.readouterr().err == told
+
+
+def test_a_table_is_tapped(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tap says what it reads and when messages are stamped, and at its end what it did; the spool has it all."""
+    now = datetime.now(UTC)
+    rows = pa.table({"id": ["a", "b", None], "at": pa.array([now] * 3, pa.timestamp("us", "UTC"))})
+    write_deltalake(f"{tmp_path}/orders", rows)
+    monkeypatch.setattr(TableTap, "run", lambda tap, _: tap.step())
+    where = [f"delta:{tmp_path}/orders", "--stream", "orders", "--node", "lake", "--sink", f"spool:{tmp_path}/spool"]
+    assert main(["tap", "table", *where, "--id", "id", "--time", "at", "--from-start", "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out) == {"stamped": 2, "bad": {"no_id": 1}, "dropped": 1}
+    assert said.err.splitlines() == [
+        f"hopwatch tap: reading the snapshots of delta:{tmp_path}/orders, stamps go to spool:{tmp_path}/spool",
+        "hopwatch tap: the event time is in the column at, the stamp is the snapshot's commit",
+        "hopwatch tap: without --state a restart begins behind the present snapshot: what is before it is unknown",
+        "hopwatch tap: 2 stamped, 1 bad: no_id 1",
+    ]
+    folders = sorted(folder.name.partition(".")[0] for folder in (tmp_path / "spool").iterdir())
+    assert folders == ["http-records", "orders"]
+
+
+def test_a_column_that_is_not_there_exits_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With those that are, before anything is stamped."""
+    write_deltalake(f"{tmp_path}/orders", pa.table({"order_id": [1], "created": [1]}))
+    where = [f"delta:{tmp_path}/orders", "--stream", "orders", "--node", "lake", "--sink", f"spool:{tmp_path}/spool"]
+    assert main(["tap", "table", *where, "--id", "id", "--time", "created"]) == 2
+    told = f"delta:{tmp_path}/orders has no column 'id': name one of order_id, created with --id"
+    assert capsys.readouterr() == ("", f"hopwatch: {told}\n")
+    assert not (tmp_path / "spool").exists()

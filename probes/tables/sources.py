@@ -1,0 +1,74 @@
+"""Tables by their addresses, with the libraries that they need."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from hopwatch.probes.clock import Clock
+from hopwatch.probes.tables.snapshots import SnapshotTable
+from hopwatch.probes.taps.errors import TapError, TapSourceError, TapUsageError
+
+DELTA: Final = "delta"
+ICEBERG: Final = "iceberg"
+SQL: Final = "sql"
+INSTALL: Final = "pip install 'hopwatch[tables]'"
+
+
+class GrowingRows(NamedTuple):
+    """Table of a database, the column of it that grows, and how long transactions take at most, s."""
+
+    table: str | None = None
+    grows: str | None = None
+    grace_s: float = 30.0
+
+
+def open_table(address: str, clock: Clock, rows: GrowingRows = GrowingRows()) -> SnapshotTable:  # noqa: B008 - a value
+    """Open the table of an address: ``delta:PATH``, ``iceberg:CATALOG/NAMESPACE.TABLE``, or ``sql:URL``.
+
+    Raises:
+        TapUsageError: the address is none, or what reads such a table is not installed.
+        TapSourceError: the table cannot be read.
+    """
+    kind, _, place = address.partition(":")
+    _check_rows(kind, rows)
+    try:
+        if kind == DELTA and place:
+            from hopwatch.probes.tables.delta_table import DeltaSnapshots  # noqa: PLC0415 - each needs its own library
+
+            return DeltaSnapshots(place)
+        if kind == ICEBERG and place:
+            from hopwatch.probes.tables.iceberg_table import IcebergSnapshots  # noqa: PLC0415 - as above
+
+            return IcebergSnapshots(place)
+        if kind == SQL and place and rows.table and rows.grows:
+            from hopwatch.probes.tables.sql_table import SqlTable  # noqa: PLC0415 - as above
+
+            return SqlTable(place, rows.table, rows.grows, rows.grace_s, clock)
+    except ImportError as error:
+        raise TapUsageError(f"a table at {kind}: needs {error.name}, which is not installed: {INSTALL}") from None
+    except TapError:
+        raise
+    except Exception as error:  # noqa: BLE001 - its library may raise anything
+        # The address of a database may hold a password.
+        shown = f"{SQL}:" if kind == SQL else address
+        raise TapSourceError(f"the table {shown} cannot be read: {describe_error(error)}") from None
+    forms = f"{DELTA}:PATH, {ICEBERG}:CATALOG/NAMESPACE.TABLE or {SQL}:URL"
+    raise TapUsageError(f"a table is {forms}, got {address!r:.80}")
+
+
+def _check_rows(kind: str, rows: GrowingRows) -> None:
+    """Check that the table of a database is named, and of nothing else.
+
+    Raises:
+        TapUsageError: it is not so.
+    """
+    if kind == SQL and not (rows.table and rows.grows):
+        raise TapUsageError(f"a table at {SQL}: is named with --table, and the column that grows with --grows")
+    if kind != SQL and (rows.table or rows.grows):
+        raise TapUsageError(f"--table and --grows are for a table at {SQL}:, got one at {kind!r:.40}")
+
+
+def describe_error(error: Exception) -> str:
+    """Return the first line of what a library says of an error."""
+    told = str(error).strip().partition("\n")[0]
+    return f"{told:.200}" or type(error).__name__

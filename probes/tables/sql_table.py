@@ -1,0 +1,158 @@
+"""SQL table with a column that grows: its snapshots are the rows up to a value of that column."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import deque
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+from sqlalchemy import MetaData, Table, and_, create_engine, func, make_url, select
+from sqlalchemy.exc import ArgumentError, NoSuchTableError
+
+from hopwatch.probes.clock import Clock
+from hopwatch.probes.tables.parquet_rows import ROWS
+from hopwatch.probes.tables.snapshots import NewSnapshots, SnapshotPlace, TableSnapshot
+from hopwatch.probes.taps.errors import TapUsageError
+
+SCHEME: Final = "sql:"
+_MOMENT: Final = "datetime"
+"""Key of a moment, which JSON has no form for."""
+
+
+class _Look(NamedTuple):
+    """Greatest value at some moment, by both clocks."""
+
+    monotonic_us: int
+    wall_us: int
+    newest: object
+
+
+class SqlTable:
+    """Rows of a table in the order of one of its columns, of integers, texts or moments that only grow.
+
+    A value is given out before its transaction is committed, so that a row may appear behind rows of greater values. A
+    look therefore takes the rows up to the greatest value that was there ``grace_s`` before it.
+    """
+
+    is_planned = True
+
+    def __init__(self, url: str, table: str, grows: str, grace_s: float, clock: Clock) -> None:
+        """Read which columns the table has.
+
+        Raises:
+            TapUsageError: the URL is none, there is no such table, or it has no such column.
+            SQLAlchemyError: the database cannot be asked.
+        """
+        try:
+            parsed = make_url(url)
+        except ArgumentError:
+            raise TapUsageError(f"a SQL database is {SCHEME}URL as SQLAlchemy has it, got {url!r:.40}") from None
+        shown = parsed.render_as_string()
+        self.name = f"{table} at {shown}"
+        self._engine = create_engine(parsed)
+        schema, _, name = table.rpartition(".")
+        try:
+            self._table = Table(name, MetaData(), schema=schema or None, autoload_with=self._engine)
+        except NoSuchTableError:
+            raise TapUsageError(f"there is no table {table!r:.80} at {shown}: name another with --table") from None
+        if grows not in self._table.c:
+            there = ", ".join(self._table.c.keys())
+            raise TapUsageError(f"{self.name} has no column {grows!r:.80}: name one of {there} with --grows")
+        self._grows, self._grace_us, self._clock = self._table.c[grows], int(grace_s * 1_000_000), clock
+        self._looks: deque[_Look] = deque()
+        self.identity = f"sql:{parsed.host or ''}/{parsed.database}/{table}.{grows}"
+
+    def find_columns(self) -> dict[str, str]:
+        """Return the names of the columns."""
+        return {name: name for name in self._table.c.keys()}  # noqa: SIM118 - a collection of columns yields columns
+
+    def find_last(self) -> SnapshotPlace | None:
+        """Return the place behind all rows that are there; None of an empty table."""
+        newest = self._find_newest()
+        return None if newest is None else SnapshotPlace(_write_value(newest), self._wall_us())
+
+    def find_new(self, after: SnapshotPlace | None, planned: SnapshotPlace | None = None) -> NewSnapshots:
+        """Return the rows behind a place as one snapshot: up to a planned place, else as far as they have settled."""
+        if planned is not None:
+            return NewSnapshots([_build_snapshot(after, planned)], read_through_us=0)
+        look = _Look(self._clock.monotonic_ns() // 1_000, self._wall_us(), self._find_newest())
+        self._looks.append(look)
+        settled = None
+        while self._looks and self._looks[0].monotonic_us <= look.monotonic_us - self._grace_us:
+            settled = self._looks.popleft()
+        if look.newest is None or _is_at(after, look.newest):
+            settled = look
+        if settled is None:
+            return NewSnapshots((), read_through_us=0)
+        if settled.newest is None or _is_at(after, settled.newest):
+            return NewSnapshots((), read_through_us=settled.wall_us)
+        place = SnapshotPlace(_write_value(settled.newest), self._wall_us())
+        return NewSnapshots([_build_snapshot(after, place)], read_through_us=settled.wall_us)
+
+    def read_rows(self, file: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield some columns of the rows between two values."""
+        first, last = json.loads(file)
+        chosen = [self._table.c[name] for name in columns]
+        behind = [] if first is None else [self._grows > _read_value(first)]
+        asked = select(*chosen).where(and_(self._grows <= _read_value(last), *behind)).order_by(self._grows, *chosen)
+        with self._engine.connect().execution_options(yield_per=ROWS) as connection:
+            for part in connection.execute(asked).partitions(ROWS):
+                yield pa.record_batch(
+                    {name: _to_array(values) for name, values in zip(columns, zip(*part, strict=True), strict=True)}
+                )
+
+    def _find_newest(self) -> object:
+        with self._engine.connect() as connection:
+            return connection.execute(select(func.max(self._grows))).scalar_one()
+
+    def _wall_us(self) -> int:
+        return self._clock.wall_ns() // 1_000
+
+
+def _build_snapshot(after: SnapshotPlace | None, place: SnapshotPlace) -> TableSnapshot:
+    first = None if after is None else json.loads(after.number)
+    return TableSnapshot(place, (json.dumps([first, json.loads(place.number)]),))
+
+
+def _is_at(after: SnapshotPlace | None, newest: object) -> bool:
+    return after is not None and after.number == _write_value(newest)
+
+
+def _write_value(value: object) -> str:
+    """Return a value of the growing column as JSON.
+
+    Raises:
+        TapUsageError: it is of no kind that grows.
+    """
+    if isinstance(value, datetime):
+        return json.dumps({_MOMENT: value.isoformat()})
+    if isinstance(value, Decimal) and value == int(value):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        kind = type(value).__name__
+        raise TapUsageError(
+            f"a column that grows has integers, texts or moments, got {kind}: name another with --grows"
+        )
+    return json.dumps(value)
+
+
+def _read_value(kept: Any) -> object:  # noqa: ANN401 - what JSON holds
+    return datetime.fromisoformat(kept[_MOMENT]) if isinstance(kept, dict) else kept
+
+
+def _to_array(values: Sequence[object]) -> pa.Array:
+    return pa.array([_simplify(value) for value in values])
+
+
+def _simplify(value: object) -> object:
+    """Return a value of a database as Arrow takes it."""
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if isinstance(value, Decimal):
+        return int(value) if value == int(value) else float(value)
+    return value.astimezone(UTC) if isinstance(value, datetime) and value.tzinfo is not None else value

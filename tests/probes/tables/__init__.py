@@ -1,0 +1,1 @@
+"""Tests of tables as ends of a stream."""
