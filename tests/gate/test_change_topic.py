@@ -15,8 +15,10 @@ from tests.support.raw_producer import PATIENCE_S, produce_raw, raw_cluster
 def test_what_is_acknowledged_is_in_the_topic() -> None:
     """In order, under its keys."""
     with raw_cluster() as cluster:
-        produce_raw(cluster.brokers, "schemas", b"", [])
         topic = ChangeTopic(KafkaPlace(cluster.brokers, "schemas"), KafkaAccess())
+        with pytest.raises(OutletError, match=r"schemas cannot be written: .*: create it, or leave \[gate\.registry\]"):
+            topic.check()
+        produce_raw(cluster.brokers, "schemas", b"", [])
         topic.check()
         records = [ChangeRecord(b"orders/%d" % at, b'{"version": %d}' % at) for at in range(1, 4)]
         assert [topic.write(records[:2]), topic.write(records[2:]), topic.write([])] == ["", "", ""]
