@@ -6,6 +6,7 @@ from typing import Final
 
 import orjson
 
+from hopwatch.gate.registry.avro_schema import Schema, SchemaError
 from hopwatch.gate.registry.schema_store import SchemaStoreError
 from hopwatch.gate.registry.subjects import UnknownError
 from hopwatch.probes.avro_reader import SchemaRef
@@ -44,13 +45,13 @@ class RemoteWriters:
         if self._now_ns() - asked_ns < ASK_AGAIN_NS:
             raise ForeignSchemaError(why) if why else UnknownError("schema", describe_ref(writer))
         try:
-            return orjson.dumps(self._registry.find_schema(writer)).decode()
+            return Schema.parse(orjson.dumps(self._registry.find_schema(writer))).text
         except RegistryDownError as error:
             raise SchemaStoreError(str(error)) from None
         except UnknownSchemaError:
             self._refuse(writer, "")
             raise UnknownError("schema", describe_ref(writer)) from None
-        except ForeignSchemaError as error:
+        except (ForeignSchemaError, SchemaError) as error:
             told = f"the schema {describe_ref(writer)} cannot be used: {error}"
             self._refuse(writer, told)
             raise ForeignSchemaError(told) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from threading import Event
 
 import pytest
@@ -10,6 +11,7 @@ from hopwatch.cli import gate
 from hopwatch.cli.configuration import load_settings
 from hopwatch.cli.gate_builder import open_change_topic, open_registry
 from hopwatch.cli.main import main
+from hopwatch.gate.registry.changes import ChangeRecord
 from servers.process import free_ports
 from tests.support.schemas import FIRST, schema
 from tests.support.workspace import Workspace
@@ -42,7 +44,8 @@ def test_registrations_are_written_while_the_gate_is_served(workspace: Workspace
     assert topic is not None
     assert topic.place.topic == "schemas"
 
-    def write(_: object) -> str:
+    def write(records: Sequence[ChangeRecord]) -> str:
+        assert [one.key for one in records] == [b"orders/1"]
         is_written.set()
         return ""
 

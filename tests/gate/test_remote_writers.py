@@ -38,6 +38,12 @@ def test_what_is_unknown_or_unusable_is_asked_for_now_and_then(monkeypatch: pyte
     """So that a topic full of it does not become a request a record; what is remembered has a bound."""
     monkeypatch.setattr(remote_writers, "MAX_REFUSED", 2)
     registry, clock = FakeRegistry({"/schemas/ids/8": {"schema": "{}", "schemaType": "JSON"}}), ManualClock()
+    harmful = FakeRegistry({"/schemas/ids/8": {"schema": '{"type": "array", "items": "null"}'}})
+    refusing = RemoteWriters(harmful, clock)
+    for _ in range(3):
+        with pytest.raises(ForeignSchemaError, match="the schema 8 cannot be used: an item of an array would have no"):
+            refusing.find_text(8)
+    assert harmful.asked == ["/schemas/ids/8"]
     writers = RemoteWriters(registry, clock)
     for _ in range(3):
         with pytest.raises(UnknownError, match="there is no schema 7"):
