@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -22,6 +23,7 @@ from hopwatch.monitor.errors import ConfigurationError, TransportError
 
 if TYPE_CHECKING:
     from hopwatch.gate.gate import Gate
+    from hopwatch.gate.outlets.change_topic import ChangeTopic
     from hopwatch.gate.registry.subjects import Registry
     from hopwatch.monitor.settings import Settings
     from hopwatch.probes.http.granian_server import ServerAddress
@@ -87,7 +89,7 @@ def _check_topics(chosen: Settings, *, allow_weak: bool) -> None:
 
 
 def _serve(chosen: Settings, host: str, port: int, health_port: int | None, metrics_listen: str | None) -> None:
-    from hopwatch.cli.gate_builder import build_gate, open_registry
+    from hopwatch.cli.gate_builder import build_gate, open_change_topic, open_registry
     from hopwatch.gate.app import build_app
     from hopwatch.gate.outlets import OutletError
     from hopwatch.probes.http.granian_server import PortTakenError, check_port, serve_app
@@ -95,10 +97,13 @@ def _serve(chosen: Settings, host: str, port: int, health_port: int | None, metr
     if health_port == port:
         raise ConfigurationError(f"--health-port is another port than --port, got {port} for both")
     listening, made = replace(_build_listening(chosen, host, port), health_port=health_port), build_gate(chosen)
+    changes = open_change_topic(chosen)
     try:
         for one in (port, *(() if health_port is None else (health_port,))):
             check_port(host, one)
         made.check_outlets()
+        if changes is not None:
+            changes.check()
     except (PortTakenError, OutletError) as error:
         raise TransportError(str(error)) from None
     registry = open_registry(chosen)
@@ -113,12 +118,34 @@ def _serve(chosen: Settings, host: str, port: int, health_port: int | None, metr
         lambda said: words.print(f"hopwatch: {said}"),
         made.ingest_times.build_samples,
     )
-    with signals.stop_on_signals(stop), metrics:
+    with signals.stop_on_signals(stop), metrics, _writing_changes(chosen, changes):
         served = build_app(registry, made)
         try:
             serve_app(served, listening, stop, lambda: words.print(told))
         except PortTakenError as error:
             raise TransportError(str(error)) from None
+
+
+@contextmanager
+def _writing_changes(chosen: Settings, topic: ChangeTopic | None) -> Iterator[None]:
+    """Write registrations to their topic during the block, if there is one."""
+    from hopwatch.cli.gate_builder import open_schema_store
+    from hopwatch.gate.registry.changes import RegistryChanges
+
+    if topic is None:
+        yield
+        return
+    words = console.stderr()
+    changes = RegistryChanges(open_schema_store(chosen), topic, lambda said: words.print(f"hopwatch: {said}"))
+    over = Event()
+    thread = Thread(target=changes.run, args=(over,), name="hopwatch-registry-changes", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        topic.close()
 
 
 def _find_rule_errors(registry: Registry, made: Gate) -> Iterator[str]:

@@ -19,10 +19,12 @@ from hopwatch.monitor.clock import SystemClock as MonitorClock
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.monitor.store.subjects import SubjectStore
 from hopwatch.probes.clock import SystemClock
+from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.sinks import Sink, open_sink
 from hopwatch.probes.sinks.kafka import KafkaSink
 
 if TYPE_CHECKING:
+    from hopwatch.gate.outlets.change_topic import ChangeTopic
     from hopwatch.monitor.settings import Settings
     from hopwatch.monitor.settings.gate import AnyRule
 
@@ -48,9 +50,23 @@ def build_intake(chosen: Settings, stream: str) -> EventIntake:
 
 def open_registry(chosen: Settings) -> Registry:
     """Open the registry in the configured store, and create the store if it does not exist."""
+    return Registry(open_schema_store(chosen))
+
+
+def open_schema_store(chosen: Settings) -> SubjectStore:
+    """Open the schemas in the configured store, and create the store if it does not exist."""
     engine = dialect.create_engine(chosen.store.url)
     schema.prepare_store(engine)
-    return Registry(SubjectStore(engine, MonitorClock()))
+    return SubjectStore(engine, MonitorClock())
+
+
+def open_change_topic(chosen: Settings) -> ChangeTopic | None:
+    """Open the topic of registrations; None without one. Nothing is connected yet."""
+    if chosen.gate.registry is None:
+        return None
+    from hopwatch.gate.outlets.change_topic import ChangeTopic
+
+    return ChangeTopic(KafkaPlace.parse(chosen.gate.registry.changes_topic), chosen.transport.access)
 
 
 def build_stamping(chosen: Settings, stream: str, *, id_text: bool = True) -> GateStamper:

@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import orjson
 import typer
 from rich.table import Table
 
 from hopwatch.cli import console
 from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
+from hopwatch.cli.tap import RegistryUrl
 from hopwatch.monitor.clock import SystemClock
-from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.errors import ConfigurationError, TransportError
 from hopwatch.monitor.store import dialect
 from hopwatch.monitor.store import schema as store_schema
 
 if TYPE_CHECKING:
     from hopwatch.gate.registry.avro_schema import Schema
     from hopwatch.gate.registry.compatibility import CompatibilityLevel, Conflict
-    from hopwatch.gate.registry.schema_store import SubjectVersion
+    from hopwatch.gate.registry.remote_check import RemoteVerdict
+    from hopwatch.gate.registry.schema_store import SchemaStore, SubjectVersion
     from hopwatch.gate.registry.subjects import Registry, UnknownError
 
 FINDING_EXIT_CODE: Final = 1
 
 Subject = Annotated[str, typer.Option("--subject", help="The subject.")]
-File = Annotated[Path, typer.Argument(metavar="FILE", help="An Avro schema, JSON.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="An Avro schema or protocol, JSON.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+TypeName = Annotated[
+    str | None, typer.Option("--type", metavar="NAME", help="Of a protocol the type; the one that no other uses.")
+]
+Others = Annotated[
+    list[Path] | None,
+    typer.Option("--with", metavar="FILE", help="A schema or protocol whose types it uses; may be repeated."),
+]
 
 
 class Language(StrEnum):
@@ -96,7 +107,15 @@ def _version_to_row(subject: str, entry: SubjectVersion, level: CompatibilityLev
 
 
 @command.command()
-def register(file: File, subject: Subject, config: Config = DEFAULT_CONFIG, *, as_json: AsJson = False) -> None:
+def register(  # noqa: PLR0913 - one parameter a flag
+    file: File,
+    subject: Subject,
+    config: Config = DEFAULT_CONFIG,
+    *,
+    type_name: TypeName = None,
+    others: Others = None,
+    as_json: AsJson = False,
+) -> None:
     """Make a schema the newest version of a subject.
 
     It ends with 1 and each field that is in the way if readers would break.
@@ -104,7 +123,7 @@ def register(file: File, subject: Subject, config: Config = DEFAULT_CONFIG, *, a
     from hopwatch.gate.registry.subjects import IncompatibleError, MeaningError
 
     _check_name(subject)
-    new = _read_schema(file)
+    new = _read_schema(file, type_name, others or [])
     try:
         made = _open_registry(config, is_made=True).register(subject, new)
     except IncompatibleError as error:
@@ -123,25 +142,95 @@ def register(file: File, subject: Subject, config: Config = DEFAULT_CONFIG, *, a
 
 
 @command.command()
-def check(file: File, subject: Subject, config: Config = DEFAULT_CONFIG, *, as_json: AsJson = False) -> None:
+def check(  # noqa: PLR0913 - one parameter a flag
+    file: File,
+    subject: Subject,
+    config: Config = DEFAULT_CONFIG,
+    *,
+    type_name: TypeName = None,
+    others: Others = None,
+    registry: RegistryUrl = None,
+    as_json: AsJson = False,
+) -> None:
     """Check whether a schema would be accepted.
 
-    Nothing is registered. It ends with 1 and each field that is in the way if readers would break.
+    By the configured store, or by the registry behind --registry. Nothing is registered. It ends with 1 and each field
+    that is in the way if readers would break.
     """
     from hopwatch.gate.registry.subjects import MeaningError
 
     _check_name(subject)
-    new = _read_schema(file)
+    new = _read_schema(file, type_name, others or [])
+    reason = ""
     try:
-        level, found = _open_registry(config, is_made=False).conflicts(subject, new)
+        if registry is None:
+            level, found = _open_registry(config, is_made=False).conflicts(subject, new)
+        else:
+            level, found, reason = _check_remotely(registry, subject, new)
     except MeaningError as error:
         raise _report_refusal(subject, error, as_json=as_json) from None
+    if reason and not found:
+        raise _report_refusal(subject, reason, as_json=as_json)
     if found or as_json:
         _print_conflicts(subject, new, found, as_json=as_json)
     else:
         console.stdout().print(f"it fits {subject}, which is {level.value}")
     if found:
         raise typer.Exit(FINDING_EXIT_CODE)
+
+
+@command.command("export")
+def export_(
+    config: Config = DEFAULT_CONFIG,
+    *,
+    out: Annotated[Path | None, typer.Option("--out", help="The file; stdout without it.")] = None,
+) -> None:
+    """Write all schemas, subjects and levels as one file.
+
+    The same registry gives the same file.
+    """
+    from hopwatch.gate.registry.transfer import export_registry
+
+    text = export_registry(_open_store(config, is_made=False)).decode()
+    if out is None:
+        console.emit_text(text)
+    else:
+        _write_file(out, text)
+
+
+@command.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What hopwatch schema export has written.")],
+    config: Config = DEFAULT_CONFIG,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Take such a file into the store, all of it or nothing.
+
+    What is there already stays. It ends with 1 where the store says otherwise than the file.
+    """
+    from hopwatch.gate.registry.transfer import ContradictionError, FileFormError, import_registry
+
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        told = f"the file {file} cannot be read: {error.strerror}"
+        raise ConfigurationError(f"{told}: name one of hopwatch schema export") from None
+    try:
+        counts = import_registry(_open_store(config, is_made=True), data)
+    except FileFormError as error:
+        raise ConfigurationError(f"{file}: {error}") from None
+    except ContradictionError as error:
+        if as_json:
+            console.emit_json({"schemas": 0, "versions": 0, "levels": 0, "reason": str(error)})
+        else:
+            console.stdout().print(f"nothing is imported: {error}")
+        raise typer.Exit(FINDING_EXIT_CODE) from None
+    if as_json:
+        console.emit_json(counts._asdict())
+    else:
+        told = f"{counts.schemas:,} schemas, {counts.versions:,} versions and {counts.levels:,} levels are new"
+        console.stdout().print(told)
 
 
 @command.command()
@@ -276,15 +365,38 @@ def generate(
     if out is None:
         console.emit_text(text)
         return
+    _write_file(out, text)
+    console.stderr().print(f"{out} has the events of {subject}, version {entry.version}")
+
+
+def _write_file(out: Path, text: str) -> None:
     try:
         out.write_text(text, "utf-8")
     except OSError as error:
         raise ConfigurationError(f"{out} cannot be written: {error.strerror}: name another file") from None
-    console.stderr().print(f"{out} has the events of {subject}, version {entry.version}")
 
 
-def _report_refusal(subject: str, error: Exception, *, as_json: bool) -> typer.Exit:
-    """Report that a schema has the fingerprint of another one, which is a finding."""
+def _check_remotely(url: str, subject: str, new: Schema) -> RemoteVerdict:
+    """Ask a registry for its verdict on a schema.
+
+    Raises:
+        ConfigurationError: the URL, or what lets one in, cannot be.
+        TransportError: the registry gives no answer.
+    """
+    from hopwatch.gate.registry.remote_check import check_remotely
+    from hopwatch.probes.environment import read_variables
+    from hopwatch.probes.schema_registry import RegistryDownError, SchemaRegistry, read_registry_access
+
+    try:
+        return check_remotely(SchemaRegistry(url, read_registry_access(read_variables())), subject, new)
+    except ValueError as error:
+        raise ConfigurationError(f"--registry: {error}") from None
+    except RegistryDownError as error:
+        raise TransportError(str(error)) from None
+
+
+def _report_refusal(subject: str, error: Exception | str, *, as_json: bool) -> typer.Exit:
+    """Report that a schema is refused for another reason than a field, which is a finding."""
     if as_json:
         console.emit_json({"subject": subject, "compatible": False, "conflicts": [], "reason": str(error)})
     else:
@@ -319,23 +431,71 @@ def _check_name(subject: str) -> None:
         raise ConfigurationError(f"a subject is 1 to 255 of the characters A-Za-z0-9._-, got {subject!r:.80}")
 
 
-def _read_schema(file: Path) -> Schema:
-    from hopwatch.gate.registry.avro_schema import MAX_SCHEMA_BYTES, Schema, SchemaError
+def _read_schema(file: Path, type_name: str | None = None, others: Sequence[Path] = ()) -> Schema:
+    """Read a schema, or a type of a protocol, with what it uses of other files.
+
+    Raises:
+        ConfigurationError: a file cannot be read, or holds none.
+    """
+    from hopwatch.gate.registry import protocols
+    from hopwatch.gate.registry.avro_schema import Schema, SchemaError
+    from hopwatch.probes.avro_lint import LintError
+    from hopwatch.probes.avro_references import write_out_references
+
+    text = _read_file(file)
+    try:
+        if type_name is None and not others and not protocols.is_protocol(_parse_json(file, text)):
+            return Schema.parse(text)
+        said, known = _parse_json(file, text), [part for one in others for part in _read_types(one)]
+        if protocols.is_protocol(said):
+            whole = protocols.select_type(said, type_name, known)
+        elif type_name is not None:
+            raise ConfigurationError(f"--type is for a protocol, and {file} is none: leave it out")
+        else:
+            whole = write_out_references(said, known)
+        return Schema.parse(orjson.dumps(whole))
+    except (SchemaError, LintError) as error:
+        raise ConfigurationError(f"{file}{f' at {error.place}' if error.place else ''}: {error}") from None
+    except protocols.ProtocolError as error:
+        raise ConfigurationError(f"{file}: {error}") from None
+
+
+def _read_types(file: Path) -> list[Any]:
+    """Return the schemas of a file whose types another one uses."""
+    from hopwatch.gate.registry import protocols
+
+    said = _parse_json(file, _read_file(file))
+    return list(protocols.list_types(said)) if protocols.is_protocol(said) else [said]
+
+
+def _read_file(file: Path) -> bytes:
+    from hopwatch.gate.registry.avro_schema import MAX_SCHEMA_BYTES
 
     try:
         with file.open("rb") as opened:
             text = opened.read(MAX_SCHEMA_BYTES + 1)
     except OSError as error:
         raise ConfigurationError(f"the schema {file} cannot be read: {error.strerror}: name a file of JSON") from None
+    if len(text) > MAX_SCHEMA_BYTES:
+        raise ConfigurationError(f"{file}: a schema has at most {MAX_SCHEMA_BYTES:,} bytes, got more")
+    return text
+
+
+def _parse_json(file: Path, text: bytes) -> Any:  # noqa: ANN401 - JSON
     try:
-        return Schema.parse(text)
-    except SchemaError as error:
-        raise ConfigurationError(f"{file}{f' at {error.place}' if error.place else ''}: {error}") from None
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise ConfigurationError(f"{file}: a schema is JSON: {error!s:.200}") from None
 
 
 def _open_registry(config: Path, *, is_made: bool) -> Registry:
     """Open the registry of the configured store; ``is_made`` creates a missing store."""
     from hopwatch.gate.registry.subjects import Registry
+
+    return Registry(_open_store(config, is_made=is_made))
+
+
+def _open_store(config: Path, *, is_made: bool) -> SchemaStore:
     from hopwatch.monitor.store.subjects import SubjectStore
 
     url = load_settings(config).store.url
@@ -344,4 +504,4 @@ def _open_registry(config: Path, *, is_made: bool) -> Registry:
         store_schema.prepare_store(engine)
     else:
         store_schema.require_store(url)
-    return Registry(SubjectStore(engine, SystemClock()))
+    return SubjectStore(engine, SystemClock())

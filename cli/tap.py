@@ -21,10 +21,12 @@ from hopwatch.probes.taps.avro import AvroFraming
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
 from hopwatch.probes.taps.framing import RecordFraming
+from hopwatch.probes.taps.registry_schemas import MAX_HOLD_S, UnknownSchema
 from hopwatch.probes.taps.sides import StampSide
 from hopwatch.probes.values import IdFormat, TimeUnit
 
 if TYPE_CHECKING:
+    from hopwatch.probes.taps.avro import AvroValues
     from hopwatch.probes.taps.http.refusals import NodeName
     from hopwatch.probes.taps.stamper import TapStamper
 
@@ -51,6 +53,12 @@ Sink = Annotated[str | None, typer.Option("--sink", help="Where stamps go; HOPWA
 Stamp = Annotated[StampSide, typer.Option("--stamp", help="in: the messages arrive at the node; out: they leave it.")]
 IdAs = Annotated[IdFormat, typer.Option("--id-as", help="What the id is to be read as; auto knows a UUID by its form.")]
 Unit = Annotated[TimeUnit, typer.Option("--time-unit", help="How the event time is written.")]
+RegistryUrl = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL", help="The registry that knows the schemas of Avro values, ours or one with Confluent's API."
+    ),
+]
 IgnoreBad = Annotated[
     bool, typer.Option("--ignore-bad", help="What cannot be read is no message: do not report it as dropped.")
 ]
@@ -138,13 +146,32 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     time_json: Annotated[str | None, typer.Option(metavar="PATH", help="The event time stands in it.")] = None,
     id_avro: Annotated[str | None, typer.Option(metavar="PATH", help="The id stands in an Avro value.")] = None,
     time_avro: Annotated[str | None, typer.Option(metavar="PATH", help="The event time stands in it.")] = None,
-    avro_schema: Annotated[Path | None, typer.Option(metavar="FILE", help="The schema of Avro values.")] = None,
+    avro_schema: Annotated[Path | None, typer.Option(metavar="FILE", help="The schema of all Avro values.")] = None,
+    registry: RegistryUrl = None,
     avro_framing: Annotated[
-        AvroFraming, typer.Option(help="What is before the value: 0x81 and SHA-256, 0 and an id, or nothing.")
-    ] = AvroFraming.CONFLUENT,
+        AvroFraming | None,
+        typer.Option(
+            help="What is before the value: 0x81 and SHA-256, 0 and an id, or nothing. confluent without it; with"
+            " --registry the first byte tells."
+        ),
+    ] = None,
+    unknown_schema: Annotated[
+        UnknownSchema,
+        typer.Option(help="A message whose schema is not registered counts as bad, or waits until it is."),
+    ] = UnknownSchema.REJECT,
+    hold: Annotated[
+        float, typer.Option(min=1, metavar="SECONDS", help="How long it waits at most, with --unknown-schema hold.")
+    ] = MAX_HOLD_S,
     time_record: Annotated[
         bool, typer.Option("--time-record", help="The record's own time is the event time.")
     ] = False,
+    take: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHICH",
+            help="Of a topic of many types those of one: type:NAME, schema:FINGERPRINT or header:NAME=VALUE.",
+        ),
+    ] = None,
     id_as: IdAs = IdFormat.AUTO,
     time_unit: Unit = TimeUnit.US,
     from_start: Annotated[
@@ -158,12 +185,12 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
 ) -> None:
     """Stamp each message of a topic, as one of a consumer group.
 
-    Access to the brokers is told by HOPWATCH_TRANSPORT__KAFKA__…, as for sinks.
+    Access to the brokers is told by HOPWATCH_TRANSPORT__KAFKA__…, as for sinks, to a registry by HOPWATCH_REGISTRY_….
     """
-    from hopwatch.probes.taps.avro import AvroValues
     from hopwatch.probes.taps.debezium import DebeziumReader
     from hopwatch.probes.taps.kafka import KafkaTap
     from hopwatch.probes.taps.messages import MessageReader, RecordReader, choose_field
+    from hopwatch.probes.taps.selection import parse_selection
     from hopwatch.probes.taps.stamper import TapStamper
     from hopwatch.probes.taps.startup import find_sink_url, open_probe
     from hopwatch.probes.taps.topic import SourceTopic
@@ -171,15 +198,21 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     _check_field_flags(context)
     around = RunContext(_print_message)
     with signals.stop_on_signals(around.stop), _translate_errors():
-        avro = None if avro_schema is None else AvroValues(avro_schema, avro_framing)
+        avro = _open_schemas(avro_schema, registry, avro_framing, around, (unknown_schema, hold))
         reader: RecordReader
         if framing is RecordFraming.DEBEZIUM:
             reader, time_source = DebeziumReader(avro), "that of the change, as its database says it"
         else:
             time_spot = choose_field("time", time_header, time_json, time_avro, is_record=time_record)
             time_source = time_spot.describe(time_unit)
-            id_spot = choose_field("id", id_header, id_json, id_avro)
-            reader = MessageReader(id_spot, time_spot, id_kind=id_as, unit=time_unit, avro=avro)
+            reader = MessageReader(
+                choose_field("id", id_header, id_json, id_avro),
+                time_spot,
+                id_kind=id_as,
+                unit=time_unit,
+                avro=avro,
+                selection=None if take is None else parse_selection(take),
+            )
         topic = SourceTopic(source, group, around, from_start=from_start)
         topic.check()
         opened = open_probe(stream, node, sink, around, id_text=not no_id_text)
@@ -427,10 +460,48 @@ def _check_field_flags(context: typer.Context) -> None:
     if {"time_record", "time_unit"} <= given:
         what = "--time-unit is how an event time is written, and --time-record reads none"
         raise ConfigurationError(f"{what}: name one of them")
-    if "avro_framing" in given and "avro_schema" not in given:
-        raise ConfigurationError(
-            "--avro-framing is for Avro values: name their schema with --avro-schema, or leave it out"
-        )
+    schemas = [_format_flag(name) for name in ("avro_schema", "registry") if name in given]
+    if len(schemas) > 1:
+        raise ConfigurationError("a schema is that of a file or of a registry: name --avro-schema or --registry")
+    if "avro_framing" in given and not schemas:
+        told = "--avro-framing is for Avro values: name their schema with --avro-schema or --registry, or leave it out"
+        raise ConfigurationError(told)
+    if "registry" in given and context.params["avro_framing"] is AvroFraming.RAW:
+        told = "--avro-framing raw names no schema, so that none can be asked for: name --avro-schema"
+        raise ConfigurationError(told)
+    for name, needed in (("unknown_schema", "registry"), ("hold", "unknown_schema")):
+        if name in given and needed not in given:
+            raise ConfigurationError(f"{_format_flag(name)} goes with {_format_flag(needed)}: name both, or neither")
+    if "hold" in given and context.params["unknown_schema"] is not UnknownSchema.HOLD:
+        raise ConfigurationError("--hold goes with --unknown-schema hold: what is rejected does not wait")
+
+
+def _open_schemas(
+    file: Path | None,
+    registry: str | None,
+    framing: AvroFraming | None,
+    around: RunContext,
+    unknown: tuple[UnknownSchema, float],
+) -> AvroValues | None:
+    """Return the schemas of Avro values; None without any.
+
+    Raises:
+        TapUsageError: the file or the registry cannot be used.
+    """
+    from hopwatch.probes.environment import read_variables
+    from hopwatch.probes.schema_registry import SchemaRegistry, read_registry_access
+    from hopwatch.probes.taps.avro import FileSchema
+    from hopwatch.probes.taps.registry_schemas import RegistrySchemas
+
+    if file is not None:
+        return FileSchema(file, framing or AvroFraming.CONFLUENT)
+    if registry is None:
+        return None
+    try:
+        source = SchemaRegistry(registry, read_registry_access(read_variables()))
+    except ValueError as error:
+        raise TapUsageError(f"--registry: {error}") from None
+    return RegistrySchemas(source, around, framing=framing, unknown=unknown[0], hold_s=unknown[1])
 
 
 def _is_given(context: typer.Context, name: str) -> bool:

@@ -11,7 +11,7 @@ import typer
 from hopwatch.cli import console, metrics_server, signals
 from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
 from hopwatch.cli.metrics_server import MetricsListen
-from hopwatch.cli.tap import NoIdText
+from hopwatch.cli.tap import NoIdText, RegistryUrl
 from hopwatch.gate.framing import ValueFraming
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, TransportError
@@ -27,6 +27,7 @@ from hopwatch.probes.values import TimeUnit
 if TYPE_CHECKING:
     from hopwatch.gate.fields import RecordFields
     from hopwatch.gate.record_checks import RecordChecker
+    from hopwatch.gate.remote_writers import RemoteWriters
     from hopwatch.gate.rules import FieldPath as Way
     from hopwatch.gate.transactions import OutputTopics
     from hopwatch.gate.validator import Validator
@@ -68,6 +69,7 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     time_record: Annotated[
         bool, typer.Option("--time-record", help="The record's own time is the event time.")
     ] = False,
+    registry: RegistryUrl = None,
     from_start: Annotated[
         bool, typer.Option("--from-start", help="A new group begins at the topic's start, not at its end.")
     ] = False,
@@ -80,9 +82,8 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     around = RunContext(_print_message)
     with signals.stop_on_signals(around.stop), _translate_errors():
         outputs, brokers = _check_outputs(chosen, stream, source)
-        validating = _build_validation(
-            chosen, stream, framing, parse_field_paths(id_path, time_path, time_unit, is_record=time_record)
-        )
+        spots = parse_field_paths(id_path, time_path, time_unit, is_record=time_record)
+        validating = _build_validation(chosen, stream, framing, spots, registry)
         validator = _build_validator(
             chosen,
             (source, group),
@@ -167,9 +168,17 @@ def _check_outputs(chosen: Settings, stream: str, source: str) -> tuple[OutputTo
     return OutputTopics(places["to"].topic, places["rejected"].topic), places["to"].brokers
 
 
-def _build_validation(chosen: Settings, stream: str, framing: ValueFraming, spots: RecordFields) -> RecordChecker:
+def _build_validation(
+    chosen: Settings, stream: str, framing: ValueFraming, spots: RecordFields, url: str | None
+) -> RecordChecker:
+    """Build the checks of a stream's records; ``url`` is that of a registry which knows the schemas of writers.
+
+    Raises:
+        ConfigurationError: they cannot be built from what is said.
+        TransportError: the store is down.
+    """
     from hopwatch.cli.gate_builder import build_entrance
-    from hopwatch.gate.record_checks import RecordChecker
+    from hopwatch.gate.record_checks import RecordChecker, UnknownSchemaPolicy
     from hopwatch.gate.registry.schema_store import SchemaStoreError
     from hopwatch.gate.registry.subjects import Registry, UnknownError
     from hopwatch.gate.resolution_cache import ResolutionCache
@@ -177,8 +186,12 @@ def _build_validation(chosen: Settings, stream: str, framing: ValueFraming, spot
     from hopwatch.probes.clock import SystemClock as ProbeClock
 
     subject = chosen.gate.streams[stream].subject or stream
+    unknown = UnknownSchemaPolicy(chosen.gate.streams[stream].unknown_schema)
+    if unknown is UnknownSchemaPolicy.STAMP and (spots.id_path is not None or spots.time_path is not None):
+        told = f"[gate.streams.{stream}] unknown_schema is stamp, and a value whose schema is not known cannot be read"
+        raise ConfigurationError(f"{told}: leave --id and --time out, so that they stand in headers")
     registry = Registry(SubjectStore(dialect.create_engine(chosen.store.url), SystemClock()))
-    versions = ResolutionCache(registry, subject, ProbeClock())
+    versions = ResolutionCache(registry, subject, ProbeClock(), None if url is None else _open_writers(url))
     try:
         versions.get_codec()
     except UnknownError:
@@ -186,7 +199,19 @@ def _build_validation(chosen: Settings, stream: str, framing: ValueFraming, spot
         raise ConfigurationError(f"the subject {subject!r} has no schema: {advice}") from None
     except SchemaStoreError as error:
         raise TransportError(str(error)) from None
-    return RecordChecker(stream, versions, build_entrance(chosen, stream).policy, spots, framing)
+    return RecordChecker(stream, versions, build_entrance(chosen, stream).policy, spots, framing, unknown)
+
+
+def _open_writers(url: str) -> RemoteWriters:
+    from hopwatch.gate.remote_writers import RemoteWriters
+    from hopwatch.probes.clock import SystemClock as ProbeClock
+    from hopwatch.probes.environment import read_variables
+    from hopwatch.probes.schema_registry import SchemaRegistry, read_registry_access
+
+    try:
+        return RemoteWriters(SchemaRegistry(url, read_registry_access(read_variables())), ProbeClock())
+    except ValueError as error:
+        raise ConfigurationError(f"--registry: {error}") from None
 
 
 def _build_validator(  # noqa: PLR0913 - what a flag each says

@@ -5,19 +5,16 @@ What comes on it before a request is sent is no answer to it: a proxy says 408 b
 
 from __future__ import annotations
 
-import io
 import re
-import select
-import socket
 import ssl
 import time
-from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 from hopwatch import __version__
 from hopwatch.deliver.answers import Answer, AttemptResult, NoAnswer
+from hopwatch.probes.deadline_socket import DeadlineSocket
 
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 """Bytes of an answer that are read: 1,000 events, each with all the errors that the gate reports, have less."""
@@ -73,7 +70,7 @@ class GateConnection:
             if parts.scheme == "https"
             else HTTPConnection(host, port, timeout=timeout_s)
         )
-        self._socket: _DeadlineSocket | None = None
+        self._socket: DeadlineSocket | None = None
         self._idle_since_s = 0.0
 
     def post(self, body: bytes) -> Answer | NoAnswer:
@@ -110,7 +107,7 @@ class GateConnection:
         if self._socket is None:
             self._connection.timeout = deadline_s - now_s
             self._connection.connect()
-            self._socket = _DeadlineSocket(self._connection.sock)
+            self._socket = DeadlineSocket(self._connection.sock)
             # http.client sends by the first and reads by the second of its methods, and asks for no other.
             self._connection.sock = self._socket
         self._socket.deadline_s = deadline_s
@@ -126,75 +123,6 @@ class GateConnection:
             if response.will_close:
                 self.close()
             return Answer(response.status, answer, response.headers.get("Retry-After", ""))
-
-
-class _DeadlineSocket:
-    """Socket whose reads and writes end at one deadline, however slowly they go on."""
-
-    def __init__(self, inner: socket.socket) -> None:
-        self._inner = inner
-        self.deadline_s = 0.0
-        self._readers, self._is_closing = 0, False
-
-    def sendall(self, data: bytes) -> None:
-        self._inner.settimeout(self._left_s())
-        self._inner.sendall(data)
-
-    def recv_into(self, buffer: memoryview) -> int:
-        self._inner.settimeout(self._left_s())
-        return self._inner.recv_into(buffer)
-
-    def makefile(self, mode: str) -> io.BufferedReader:
-        del mode
-        self._readers += 1
-        return io.BufferedReader(_SocketReader(self))
-
-    def is_readable(self) -> bool:
-        """Return whether something has come, be it the end."""
-        if isinstance(self._inner, ssl.SSLSocket) and self._inner.pending():
-            return True
-        asked = select.poll()
-        asked.register(self._inner, select.POLLIN)
-        return bool(asked.poll(0))
-
-    def shut_down(self) -> None:
-        with suppress(OSError):
-            self._inner.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        # http.client closes it before it has read an answer that ends with the connection.
-        self._is_closing = True
-        if not self._readers:
-            self._inner.close()
-
-    def release_reader(self) -> None:
-        self._readers -= 1
-        if self._is_closing:
-            self.close()
-
-    def _left_s(self) -> float:
-        left_s = self.deadline_s - time.monotonic()
-        if left_s <= 0:
-            raise TimeoutError
-        return left_s
-
-
-class _SocketReader(io.RawIOBase):
-    """Reader of a socket with a deadline."""
-
-    def __init__(self, source: _DeadlineSocket) -> None:
-        self._source = source
-
-    def close(self) -> None:
-        if not self.closed:
-            self._source.release_reader()
-        super().close()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        return self._source.recv_into(buffer)
 
 
 def _build_reason(told: str, error: BaseException) -> str:

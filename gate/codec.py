@@ -45,7 +45,7 @@ class Codec:
         self.schema = schema
         self._prefix = bytes([MARKER]) + schema.fingerprint
         self._avro: Any = fastavro.parse_schema(said)
-        self._avro_without_logical: Any = fastavro.parse_schema(_strip_logical_types(said))
+        self._avro_without_logical: Any = fastavro.parse_schema(strip_logical_types(said))
         self._validator = SchemaValidator(build_validator(self._avro, schema.parsed))
 
     def encode(self, event: bytes) -> bytes:
@@ -120,23 +120,23 @@ def parse_fingerprint(record: bytes) -> bytes:
     return record[1:PREFIX_BYTES]
 
 
-def _strip_logical_types(said: Any) -> Any:  # noqa: ANN401 - JSON
+def strip_logical_types(said: Any) -> Any:  # noqa: ANN401 - JSON
     """Return a schema without logical types."""
     if isinstance(said, list):
-        return [_strip_logical_types(one) for one in said]
+        return [strip_logical_types(one) for one in said]
     if not isinstance(said, dict):
         return said
     kept = {name: value for name, value in said.items() if name not in _LOGICAL_KEYS or "logicalType" not in said}
     # Without a logicalType, precision and scale are custom attributes without meaning.
     match kept["type"]:
         case "record" | "error":
-            return kept | {"fields": [one | {"type": _strip_logical_types(one["type"])} for one in kept["fields"]]}
+            return kept | {"fields": [one | {"type": strip_logical_types(one["type"])} for one in kept["fields"]]}
         case "array":
-            return kept | {"items": _strip_logical_types(kept["items"])}
+            return kept | {"items": strip_logical_types(kept["items"])}
         case "map":
-            return kept | {"values": _strip_logical_types(kept["values"])}
+            return kept | {"values": strip_logical_types(kept["values"])}
         case _:
-            return kept | {"type": _strip_logical_types(kept["type"])}
+            return kept | {"type": strip_logical_types(kept["type"])}
 
 
 def _list_faults(error: ValidationError) -> Iterator[Fault]:

@@ -9,10 +9,12 @@ from typing import Final, NamedTuple, TypeVar
 
 from anyio import CapacityLimiter, Lock, move_on_after, to_thread
 
+from hopwatch.gate.avro_events import AvroEvents, EventPaths
 from hopwatch.gate.codec import Codec
 from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.gate.registry.schema_store import SchemaStoreError, StoredSchema
 from hopwatch.gate.registry.subjects import Registry, UnknownError
+from hopwatch.gate.request_bodies import DecodedData, SentEvent
 from hopwatch.probes.clock import Clock
 from hopwatch.probes.http.problems import HttpProblem
 
@@ -116,6 +118,7 @@ class CodecCache:
     def __init__(self, registry: Registry, clock: Clock) -> None:
         """Begin with an empty cache."""
         self._registry, self._latest = registry, LatestCodecs(registry, clock)
+        self._events = AvroEvents(registry)
         self._by_fingerprint: dict[tuple[str, bytes], Codec] = {}
         self._lock = Lock()
         self._threads = CapacityLimiter(THREADS)
@@ -140,6 +143,25 @@ class CodecCache:
                 return await self._load_latest(subject)
         self._latest.renew(subject)
         return stale
+
+    async def decode_event(self, data: bytes, codec: Codec) -> DecodedData:
+        """Return the value of an event in framed Avro, or why it has none.
+
+        Raises:
+            HttpProblem: its schema is not cached, and the store is down.
+        """
+        try:
+            return await self._run_in_thread(lambda: self._events.decode(data, codec))
+        except SchemaStoreError as error:
+            raise _store_down_problem(error) from None
+
+    async def parse_container(self, body: bytes, codec: Codec, paths: EventPaths, max_bytes: int) -> list[SentEvent]:
+        """Return the events of an Avro object container file.
+
+        Raises:
+            HttpProblem: it is none, or has too many events or bytes.
+        """
+        return await self._run_in_thread(lambda: self._events.parse_container(body, codec, paths, max_bytes))
 
     async def _load_latest(self, subject: str) -> Codec:
         try:

@@ -112,12 +112,26 @@ def check_event(
     value, record = None, b""
     if not sent.faults:
         try:
-            value = codec.parse_json(check_size(sent.data))
+            value = _read_value(sent, codec)
             record = check_size(codec.encode_value(value))
         except SchemaMismatchError as error:
             faults += [Fault(sent.data_place + one.place, one.detail) for one in error.faults]
     is_own = own_id is not None
     return apply_rules(ParsedEvent(sent, event_id, event_us, value, record, faults, said_us, is_own), terms, arrived_us)
+
+
+def _read_value(sent: SentEvent, codec: Codec) -> object:
+    """Return the value of an event.
+
+    Raises:
+        SchemaMismatchError: it is too long, or does not match its schema.
+    """
+    data = check_size(sent.data)
+    if sent.decoded is None:
+        return codec.parse_json(data)
+    if sent.decoded.faults:
+        raise SchemaMismatchError(sent.decoded.faults)
+    return sent.decoded.value
 
 
 def apply_rules(looked: ParsedEvent, terms: EventPolicy, arrived_us: int) -> CheckedEvent:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
 
-from hopwatch.probes.avro_reader import CONFLUENT, CONFLUENT_BYTES, PREFIX_BYTES
+from hopwatch.probes.avro_reader import CONFLUENT, FramedValue, parse_confluent_frame, parse_fingerprint_frame
 from hopwatch.probes.contract.envelope import MARKER
-
-SchemaRef = bytes | int
-"""Reference to a schema: its fingerprint, or its number in the registry."""
 
 
 class ValueFraming(StrEnum):
@@ -19,13 +15,6 @@ class ValueFraming(StrEnum):
     FINGERPRINT = "fingerprint"
     CONFLUENT = "confluent"
     JSON = "json"
-
-
-class FramedValue(NamedTuple):
-    """Avro value: the writer's schema, and the offset of the body."""
-
-    writer: SchemaRef
-    body_start: int
 
 
 def parse_frame(value: bytes, framing: ValueFraming) -> FramedValue | None:
@@ -38,17 +27,9 @@ def parse_frame(value: bytes, framing: ValueFraming) -> FramedValue | None:
         framing = _detect_framing(value)
     match framing:
         case ValueFraming.FINGERPRINT:
-            if len(value) < PREFIX_BYTES or value[0] != MARKER:
-                raise ValueError(
-                    f"a value begins with {MARKER:02x} and a fingerprint, got {value[:PREFIX_BYTES].hex()}"
-                )
-            return FramedValue(value[1:PREFIX_BYTES], PREFIX_BYTES)
+            return parse_fingerprint_frame(value)
         case ValueFraming.CONFLUENT:
-            if len(value) < CONFLUENT_BYTES or value[0] != CONFLUENT:
-                raise ValueError(
-                    f"a value begins with 00 and the number of a schema, got {value[:CONFLUENT_BYTES].hex()}"
-                )
-            return FramedValue(int.from_bytes(value[1:CONFLUENT_BYTES]), CONFLUENT_BYTES)
+            return parse_confluent_frame(value)
         case _:
             return None
 

@@ -7,7 +7,8 @@ a second validation after a crash has the same result.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any, Final
 
 from hopwatch.gate import request_bodies
@@ -30,6 +31,13 @@ _MAX_DETAIL_CHARS: Final = 300
 
 
 HEADER_FIELDS: Final = RecordFields()
+
+
+class UnknownSchemaPolicy(StrEnum):
+    """Choice for a record whose schema is not registered: it is rejected, or goes on as it came, unchecked."""
+
+    REJECT = "reject"
+    STAMP = "stamp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +66,8 @@ class RecordChecker:
     policy: EventPolicy
     fields: RecordFields = HEADER_FIELDS
     framing: ValueFraming = ValueFraming.AUTO
+    unknown: UnknownSchemaPolicy = UnknownSchemaPolicy.REJECT
+    """With ``stamp`` neither id nor event time stand in the value, as it cannot be read."""
 
     def check(self, record: TopicRecord, now_us: int) -> CheckedEvent:
         """Check a record that is read now.
@@ -72,12 +82,18 @@ class RecordChecker:
         arrived_us = now_us if recorded_us is None or recorded_us < 0 else min(recorded_us, now_us)
         codec = self.resolutions.get_codec()
         faults: list[Fault] = []
-        value, written = None, b""
+        value, written, policy = None, b"", self.policy
         try:
             value, codec = self._decode_value(record)
             written = check_size(codec.encode_value(value))
         except SchemaMismatchError as error:
             faults += error.faults
+        except UnknownError as error:
+            if self.unknown is UnknownSchemaPolicy.REJECT:
+                faults.append(_build_fault(f"unknown_schema: {error}: register the writer's schema"))
+            else:
+                # No rule can look into it.
+                written, policy = record.value or b"", replace(self.policy, rules=())
         event_id = self._read_id(record, value, faults)
         said_us = self._read_event_time(record, value, codec, faults)
         event_us = None
@@ -87,9 +103,7 @@ class RecordChecker:
             except ValueError as error:
                 faults.append(Fault("", str(error)))
         sent = SentEvent(None, None, (record.value or b"")[:MAX_EVENT_BYTES])
-        return apply_rules(
-            ParsedEvent(sent, event_id, event_us, value, written, faults, said_us), self.policy, arrived_us
-        )
+        return apply_rules(ParsedEvent(sent, event_id, event_us, value, written, faults, said_us), policy, arrived_us)
 
     def build_rejected(self, judged: CheckedEvent, record: TopicRecord, now_us: int) -> RejectedRecord:
         """Return the rejected record to write to quarantine; its location stands for its producer."""
@@ -101,6 +115,7 @@ class RecordChecker:
 
         Raises:
             SchemaMismatchError: it has no valid value.
+            UnknownError: its schema is not registered.
         """
         if record.metadata_bytes > MAX_METADATA_BYTES:
             told = f"key and headers have at most {MAX_METADATA_BYTES:,} bytes, got {record.metadata_bytes:,}"
@@ -121,9 +136,7 @@ class RecordChecker:
             return resolution.read(data, found.body_start), codec
         except ResolutionError as error:
             raise _mismatch(str(error), error.place) from None
-        except UnknownError as error:
-            raise _mismatch(f"{error}: register the writer's schema") from None
-        except SchemaMismatchError:
+        except (SchemaMismatchError, UnknownError):
             raise
         except ValueError as error:
             raise _mismatch(str(error)) from None
@@ -153,4 +166,8 @@ class RecordChecker:
 
 
 def _mismatch(told: str, place: str = "") -> SchemaMismatchError:
-    return SchemaMismatchError((Fault(place, told[:_MAX_DETAIL_CHARS]),))
+    return SchemaMismatchError((_build_fault(told, place),))
+
+
+def _build_fault(told: str, place: str = "") -> Fault:
+    return Fault(place, told[:_MAX_DETAIL_CHARS])

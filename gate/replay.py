@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from hopwatch.gate import ids
+from hopwatch.gate.avro_events import FIRST_BYTES
+from hopwatch.gate.codec import Codec
 from hopwatch.gate.codec_cache import CodecCache
 from hopwatch.gate.gate import Gate
 from hopwatch.gate.intake import EventIntake, EventResult, EventStatus
@@ -47,16 +49,19 @@ async def _replay(
         for first in range(0, len(able), BATCH_EVENTS):
             places, some = zip(*able[first : first + BATCH_EVENTS], strict=True)
             codec = await codecs.get_codec(intake.subject)
-            sent = [
-                SentEvent(ids.format_uuid(one.event_id), one.event_us, one.data if data is None else data)
-                for one in some
-            ]
+            sent = [await _build_sent(one, one.data if data is None else data, codec, codecs) for one in some]
             found = await intake.accept(sent, codec, producer="replay", each=True, keeps=False)
             outcomes |= dict(zip(places, found, strict=True))
             await _mark_replayed(
                 intake, [one for one, of in zip(some, found, strict=True) if of.status is EventStatus.ENTERED], gate
             )
     return [outcomes[at] for at in range(len(wanted))]
+
+
+async def _build_sent(one: RejectedRecord, data: bytes, codec: Codec, codecs: CodecCache) -> SentEvent:
+    """Return a rejected event as it was sent: in JSON, or in framed Avro."""
+    decoded = await codecs.decode_event(data, codec) if data[:1] and data[0] in FIRST_BYTES else None
+    return SentEvent(ids.format_uuid(one.event_id), one.event_us, data, decoded=decoded)
 
 
 def _reject_unidentified(one: RejectedRecord) -> EventResult:

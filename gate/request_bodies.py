@@ -16,8 +16,15 @@ MAX_EVENT_BYTES: Final = 256 * 1024
 """Maximum size of an event, as JSON and as Avro."""
 
 
+class DecodedData(NamedTuple):
+    """Data in Avro, read as a value of the schema that it is written by; or the faults for which it cannot be."""
+
+    value: Any
+    faults: tuple[Fault, ...] = ()
+
+
 class SentEvent(NamedTuple):
-    """Event as it was sent: its id and time as JSON values, its data as JSON bytes.
+    """Event as it was sent: its id and time as JSON values, its data as JSON bytes, or as framed Avro with its value.
 
     ``place`` is the JSON pointer of the event in the body; ``data_place`` that of its data.
     """
@@ -28,6 +35,7 @@ class SentEvent(NamedTuple):
     place: str = ""
     data_place: str = ""
     faults: tuple[Fault, ...] = ()
+    decoded: DecodedData | None = None
 
 
 class _Item(msgspec.Struct, forbid_unknown_fields=True):
@@ -55,7 +63,7 @@ def parse_batch(body: bytes) -> list[SentEvent]:
         except _UNREADABLE:
             pass  # the items are parsed one by one below, so that each has faults of its own
         else:
-            _check_count(len(found))
+            check_count(len(found))
             return [
                 SentEvent(one.id, one.time, bytes(one.data), f"/{at}", f"/{at}/data") for at, one in enumerate(found)
             ]
@@ -66,7 +74,7 @@ def parse_batch(body: bytes) -> list[SentEvent]:
         raise HttpProblem(HTTPStatus.UNPROCESSABLE_ENTITY, "bad-events", told, [Fault("", "it is no list")]) from None
     except _UNREADABLE as error:
         raise HttpProblem(HTTPStatus.BAD_REQUEST, "not-json", f"the body is no JSON: {error!s:.200}") from None
-    _check_count(len(items))
+    check_count(len(items))
     return [_parse_item(bytes(item), f"/{number}") for number, item in enumerate(items)]
 
 
@@ -81,7 +89,12 @@ def find_repeats(data: bytes, place: str = "") -> tuple[Fault, ...]:
     return () if found is None else (Fault(place + found, json_members.REPEATED_MEMBER),)
 
 
-def _check_count(count: int) -> None:
+def check_count(count: int) -> None:
+    """Check the number of events of one request.
+
+    Raises:
+        HttpProblem: there is none, or there are too many.
+    """
     if not 0 < count <= MAX_EVENTS:
         told = f"a request has 1 to {MAX_EVENTS:,} events, got {count:,}"
         raise HttpProblem(HTTPStatus.UNPROCESSABLE_ENTITY, "bad-events", told, [Fault("", told)])

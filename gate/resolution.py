@@ -54,13 +54,21 @@ class Resolution:
             UnreadableError: it is invalid, holds a value that the reader cannot represent, or has bytes after it.
         """
         body = AvroInput(data, at)
-        try:
-            value = self._read(body)
-        except (IndexError, struct.error):
-            raise UnreadableError("it ends within a value") from None
+        value = self.read_next(body)
         if body.position != len(data):
             raise UnreadableError(f"{len(data) - body.position} bytes follow the event")
         return value
+
+    def read_next(self, body: AvroInput) -> Any:  # noqa: ANN401 - as above
+        """Return the next value of a body that holds several, and advance.
+
+        Raises:
+            UnreadableError: it is invalid, or holds a value that the reader cannot represent.
+        """
+        try:
+            return self._read(body)
+        except (IndexError, struct.error):
+            raise UnreadableError("it ends within a value") from None
 
 
 def _build_reader(writer: Avro, reader: Avro) -> ReadValue:

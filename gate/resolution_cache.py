@@ -2,27 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 from hopwatch.gate.avro_body import ResolutionError
 from hopwatch.gate.codec import Codec
 from hopwatch.gate.codec_cache import LatestCodecs
-from hopwatch.gate.framing import SchemaRef
 from hopwatch.gate.registry.avro_schema import Schema
-from hopwatch.gate.registry.schema_store import StoredSchema
 from hopwatch.gate.registry.subjects import Registry
 from hopwatch.gate.resolution import Resolution
+from hopwatch.probes.avro_reader import SchemaRef
 from hopwatch.probes.clock import Clock
 
 MAX_WRITERS: Final = 256
 
 
+class WriterSchemas(Protocol):
+    """Registry that knows the schemas of writers."""
+
+    def find_text(self, writer: SchemaRef) -> str:
+        """Return the text of a schema.
+
+        Raises:
+            UnknownError: it is not registered.
+            SchemaStoreError: the registry is down.
+            ValueError: it cannot be used.
+        """
+
+
+class StoredWriters:
+    """Schemas of writers in our own registry."""
+
+    def __init__(self, registry: Registry) -> None:
+        """Take the registry."""
+        self._registry = registry
+
+    def find_text(self, writer: SchemaRef) -> str:
+        """Return the text of a schema.
+
+        Raises:
+            UnknownError: it is not registered.
+            SchemaStoreError: the registry is down.
+        """
+        kept = self._registry.by_fingerprint(writer) if isinstance(writer, bytes) else self._registry.by_number(writer)
+        return kept.text
+
+
 class ResolutionCache:
     """Cache of schema resolutions; one that is cached is still served while the registry is down."""
 
-    def __init__(self, registry: Registry, subject: str, clock: Clock) -> None:
-        """Begin with an empty cache."""
-        self._registry, self.subject, self._latest = registry, subject, LatestCodecs(registry, clock)
+    def __init__(self, registry: Registry, subject: str, clock: Clock, writers: WriterSchemas | None = None) -> None:
+        """Begin with an empty cache; ``writers`` knows the schemas of writers where the registry does not."""
+        self._sources = writers or StoredWriters(registry)
+        self.subject, self._latest = subject, LatestCodecs(registry, clock)
         self._writers: dict[SchemaRef, Schema] = {}
         self._resolutions: dict[SchemaRef, Resolution | ResolutionError] = {}
         self._codec: Codec | None = None
@@ -47,10 +78,11 @@ class ResolutionCache:
             UnknownError: the schema is not registered.
             ResolutionError: its values cannot be read as the latest version.
             SchemaStoreError: it is not cached, and the registry is down.
+            ValueError: the schema cannot be used.
         """
         schema = self._writers.get(writer)
         if schema is None:
-            schema = Schema.parse(self._find_schema(writer).text)
+            schema = Schema.parse(self._sources.find_text(writer))
             # A new writer's schema may come with a new latest version.
             self._latest.load(self.subject)
             if len(self._writers) >= MAX_WRITERS:
@@ -68,8 +100,3 @@ class ResolutionCache:
         if isinstance(found, ResolutionError):
             raise ResolutionError(str(found), *found.path)
         return found, codec
-
-    def _find_schema(self, writer: SchemaRef) -> StoredSchema:
-        if isinstance(writer, bytes):
-            return self._registry.by_fingerprint(writer)
-        return self._registry.by_number(writer)

@@ -1,4 +1,4 @@
-"""HTTP routes of the gate: send the events of a stream, one or a batch, in JSON."""
+"""HTTP routes of the gate: send the events of a stream, one or a batch, in JSON or in Avro."""
 
 from __future__ import annotations
 
@@ -12,20 +12,24 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel
 
 from hopwatch.gate import request_bodies
+from hopwatch.gate.avro_events import EventPaths
 from hopwatch.gate.codec_cache import CodecCache
 from hopwatch.gate.ids import UUID_PATTERN
 from hopwatch.gate.intake import EventIntake, EventResult, EventStatus
 from hopwatch.gate.producers import SCOPE_KEY, Producers
+from hopwatch.gate.request_bodies import SentEvent
+from hopwatch.gate.rules import FieldPath
 from hopwatch.probes.http import handlers
 from hopwatch.probes.http.problems import Fault, HttpProblem
 from hopwatch.probes.message_headers import TIME_HEADER
 
 JSON: Final = "application/json"
+AVRO: Final = "application/avro"
 MAX_BODY_BYTES: Final = 1024 * 1024
 """Maximum size of a request with events, decompressed."""
 
 _DESCRIPTIONS: Final = {
-    400: "the body is no JSON, or no gzip, or ends too early",
+    400: "the body is no JSON, no Avro object container file, or no gzip, or ends too early",
     401: "missing or invalid token",
     403: "the producer may not send to this stream",
     404: "there is no such stream",
@@ -55,6 +59,13 @@ _FINGERPRINT: Final = Query(
     pattern=r"^[0-9a-f]{64}$",
     description="the fingerprint of the version that the data is of; the latest without it",
 )
+_FIELD: Final = r"^[A-Za-z_][A-Za-z0-9_]{0,127}(\.[A-Za-z_][A-Za-z0-9_]{0,127}){0,15}$"
+_ID_FIELD: Final = Query(alias="id", pattern=_FIELD, description="of a container file: the field that has the id")
+_TIME_FIELD: Final = Query(
+    alias="time", pattern=_FIELD, description="of a container file: the field that has the event time; that of the id"
+)
+FieldName = Annotated[str | None, _ID_FIELD]
+TimeFieldName = Annotated[str | None, _TIME_FIELD]
 EventId = Annotated[str, Path(pattern=f"^{UUID_PATTERN.pattern}$", description="the event's id, a UUID")]
 Fingerprint = Annotated[str | None, _FINGERPRINT]
 
@@ -97,7 +108,7 @@ def build_router(intakes: Mapping[str, EventIntake], codecs: CodecCache, produce
         response_model=EventAnswer,
         responses={**answers, 202: {"model": EventAnswer, "description": "the event is in quarantine, for review"}},
         openapi_extra={
-            "requestBody": _document_body({"description": "the event"}),
+            "requestBody": _document_body({"description": "the event"}, "an event, framed"),
             "parameters": [_document_time_header()],
         },
     )
@@ -106,12 +117,16 @@ def build_router(intakes: Mapping[str, EventIntake], codecs: CodecCache, produce
     ) -> Response:
         """Accept one event; 2xx once the transport has it."""
         intake = _find_intake(intakes, stream)
-        _check_content_type(request)
+        kind = _check_content_type(request)
         body = await request.body()
         producer = request.scope[SCOPE_KEY]
         producers.charge_stream(producer, stream, 1, len(body))
-        sent = request_bodies.parse_single(event_id, _parse_time_header(request), body)
+        time = _parse_time_header(request)
         codec = await codecs.get_codec(intake.subject, _parse_fingerprint(schema))
+        if kind == AVRO:
+            sent = SentEvent(event_id, time, body, decoded=await codecs.decode_event(body, codec))
+        else:
+            sent = request_bodies.parse_single(event_id, time, body)
         (outcome,) = await intake.accept([sent], codec, producer=producer.name, each=False)
         return _respond(int(outcome.status), _build_event_answer(outcome))
 
@@ -123,23 +138,35 @@ def build_router(intakes: Mapping[str, EventIntake], codecs: CodecCache, produce
             **answers,
             207: {"model": EventBatchAnswer, "description": "with each=true: what became of each event"},
         },
-        openapi_extra={"requestBody": _document_body({"type": "array", "minItems": 1, "items": _EVENT})},
+        openapi_extra={
+            "requestBody": _document_body(
+                {"type": "array", "minItems": 1, "items": _EVENT}, "an object container file; the query names its ids"
+            )
+        },
     )
-    async def post_events(
+    async def post_events(  # noqa: PLR0913 - its parameters
         request: Request,
         *,
         stream: str = stream_of,
         schema: Fingerprint = None,
         each: Annotated[bool, Query(description="accept each event on its own, and answer for each")] = False,
+        id_field: FieldName = None,
+        time_field: TimeFieldName = None,
     ) -> Response:
         """Accept events, all of them or none; 2xx once the transport has them."""
         intake = _find_intake(intakes, stream)
-        _check_content_type(request)
+        kind = _check_content_type(request)
         body = await request.body()
-        sent = request_bodies.parse_batch(body)
-        producer = request.scope[SCOPE_KEY]
-        producers.charge_stream(producer, stream, len(sent), len(body))
-        codec = await codecs.get_codec(intake.subject, _parse_fingerprint(schema))
+        producer, fingerprint = request.scope[SCOPE_KEY], _parse_fingerprint(schema)
+        if kind == AVRO:
+            paths = _parse_paths(id_field, time_field)
+            codec = await codecs.get_codec(intake.subject, fingerprint)
+            sent = await codecs.parse_container(body, codec, paths, MAX_BODY_BYTES)
+            producers.charge_stream(producer, stream, len(sent), len(body))
+        else:
+            sent = request_bodies.parse_batch(body)
+            producers.charge_stream(producer, stream, len(sent), len(body))
+            codec = await codecs.get_codec(intake.subject, fingerprint)
         outcomes = await intake.accept(sent, codec, producer=producer.name, each=each)
         return _respond(
             HTTPStatus.MULTI_STATUS if each else HTTPStatus.CREATED, _build_batch_answer(outcomes, each=each)
@@ -148,8 +175,9 @@ def build_router(intakes: Mapping[str, EventIntake], codecs: CodecCache, produce
     return routes
 
 
-def _document_body(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"required": True, "content": {JSON: {"schema": schema}}}
+def _document_body(schema: dict[str, Any], avro: str) -> dict[str, Any]:
+    binary = {"type": "string", "format": "binary", "description": avro}
+    return {"required": True, "content": {JSON: {"schema": schema}, AVRO: {"schema": binary}}}
 
 
 def _document_time_header() -> dict[str, Any]:
@@ -166,15 +194,28 @@ def _find_intake(intakes: Mapping[str, EventIntake], stream: str) -> EventIntake
     return found
 
 
-def _check_content_type(request: Request) -> None:
+def _check_content_type(request: Request) -> str:
+    """Return the type of the body: one of the two that are taken.
+
+    Raises:
+        HttpProblem: it is another, or the body is packed in a way that is not known.
+    """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
-    if kind != JSON or encoding != "identity":
+    if kind not in {JSON, AVRO} or encoding != "identity":
         told = (
-            f"the header content-type is {JSON}, got {kind[:60] or 'none'}; content-encoding is gzip or none, got"
-            f" {encoding[:60]}"
+            f"the header content-type is {JSON} or {AVRO}, got {kind[:60] or 'none'}; content-encoding is gzip or none,"
+            f" got {encoding[:60]}"
         )
         raise HttpProblem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unknown-type", told)
+    return kind
+
+
+def _parse_paths(id_field: str | None, time_field: str | None) -> EventPaths:
+    if id_field is None:
+        told = "an object container file does not say which field has the ids: name it, such as ?id=order.id"
+        raise HttpProblem(HTTPStatus.UNPROCESSABLE_ENTITY, "bad-request", told)
+    return EventPaths(FieldPath.parse(id_field), None if time_field is None else FieldPath.parse(time_field))
 
 
 def _parse_time_header(request: Request) -> str | int | None:

@@ -31,6 +31,7 @@ class SkipReason(StrEnum):
     NO_VALUE = "no_value"
     OVERSIZED = "oversized"
     UNDECODABLE = "undecodable"
+    UNKNOWN_SCHEMA = "unknown_schema"
     NO_ID = "no_id"
     BAD_ID = "bad_id"
     NO_TIME = "no_time"

@@ -8,6 +8,7 @@ them.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
@@ -17,13 +18,16 @@ import fastavro.schema
 import orjson
 
 from hopwatch.gate import json_members
+from hopwatch.gate.registry.standard_types import NAMESPACE, STANDARD_TYPES
 from hopwatch.probes.avro_lint import PRIMITIVES, LintError, full_name, lint
+from hopwatch.probes.avro_references import write_out_references
 
 MAX_SCHEMA_BYTES: Final = 1024 * 1024
 _LOGICAL_KEYS: Final = ("logicalType", "precision", "scale")
 _LOGICAL: Final = "logical-type"
 """Name of ``logicalType`` in schemas for Avro's library: it does not need the attribute to decide, but would print a
 warning for each unknown value, and keep each warning forever."""
+_STANDARD: Final = NAMESPACE.encode()
 _EXACT: Final = 2**53
 """Whole numbers below it have an exact float."""
 
@@ -54,7 +58,7 @@ class Schema:
 
     @classmethod
     def parse(cls, text: str | bytes) -> Schema:
-        """Parse a schema, and check it by the lint.
+        """Parse a schema, and check it by the lint; names of standard types are written out.
 
         Raises:
             SchemaError: it is not a schema, or one that would harm a decoder.
@@ -70,6 +74,8 @@ class Schema:
         if repeated is not None:
             raise SchemaError(repeated, json_members.REPEATED_MEMBER)
         try:
+            if _STANDARD in told:
+                said = write_out_references(said, STANDARD_TYPES)
             lint(said)
         except LintError as error:
             raise SchemaError(error.place, str(error)) from None
@@ -85,6 +91,22 @@ class Schema:
         fingerprint = sha256(canonical.encode()).digest()
         name = full_name(said, "") if isinstance(said, dict) and "name" in said else ""
         return cls(compact, fingerprint, meaning, name, parsed)
+
+
+def parse_with_references(text: str | bytes, referenced: Sequence[str | bytes]) -> Schema:
+    """Parse a schema that uses types of others, whose texts are given; what it uses of them becomes a part of it.
+
+    Raises:
+        SchemaError: one of them is no JSON, or the whole is no schema, or one that would harm a decoder.
+    """
+    try:
+        said, *others = [orjson.loads(one) for one in (text, *referenced)]
+        whole = orjson.dumps(write_out_references(said, others))
+    except LintError as error:
+        raise SchemaError(error.place, str(error)) from None
+    except ValueError as error:
+        raise SchemaError("", f"a schema is JSON: {error!s:.200}") from None
+    return Schema.parse(whole)
 
 
 def logical_type(parsed: avro.schema.Schema) -> str | None:

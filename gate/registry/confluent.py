@@ -1,6 +1,7 @@
 """HTTP routes of Confluent's registry API: https://docs.confluent.io/platform/current/schema-registry/develop/api.html.
 
-Features that this registry lacks (modes, references between schemas, deletion, other formats than Avro) are refused.
+Features that this registry lacks (modes, deletion, other formats than Avro) are refused. A schema with references is
+kept with all that it refers to written out.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from fastapi import APIRouter, Path, Query
 from fastapi.params import Depends
 from pydantic import BaseModel, ConfigDict, Field
 
-from hopwatch.gate.registry.avro_schema import Schema, SchemaError
+from hopwatch.gate.registry.avro_schema import Schema, SchemaError, parse_with_references
 from hopwatch.gate.registry.compatibility import CompatibilityLevel
 from hopwatch.gate.registry.explanations import ConflictExplanation, explain_conflicts
 from hopwatch.gate.registry.routes import SubjectName
@@ -26,6 +27,7 @@ from hopwatch.probes.http import problems
 Found = TypeVar("Found")
 
 AVRO: Final = "AVRO"
+MAX_REFERENCES: Final = 64
 MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 NO_SUBJECT, NO_VERSION, NO_SCHEMA, NO_LEVEL = 40401, 40402, 40403, 40408
 BAD_SCHEMA, BAD_LEVEL = 42201, 42203
@@ -150,13 +152,13 @@ def _add_subjects(routes: APIRouter, registry: Registry, writing: Sequence[Depen
     async def register(subject: SubjectName, body: SchemaBody) -> IdAnswer:
         """Register a schema as the newest version of a subject; one that is registered already is returned."""
         # Confluent's clients register their schema at each start.
-        made = await _call_registry(lambda: registry.register(subject, _parse_schema(body), renews=False))
+        made = await _call_registry(lambda: registry.register(subject, _parse_schema(registry, body), renews=False))
         return IdAnswer(id=made.entry.schema.number)
 
     @routes.post("/subjects/{subject}")
     async def find(subject: SubjectName, body: SchemaBody) -> ConfluentVersionAnswer:
         """Find the version of a subject that has a schema."""
-        entry = await _call_registry(lambda: registry.find(subject, _parse_schema(body)))
+        entry = await _call_registry(lambda: registry.find(subject, _parse_schema(registry, body)))
         if entry is None:
             raise ConfluentError(HTTPStatus.NOT_FOUND, NO_SCHEMA, "the schema is no version of this subject")
         return _build_version_answer(subject, entry)
@@ -262,17 +264,37 @@ async def _set_level(registry: Registry, body: LevelBody, subject: str) -> Level
 def _check_fit(
     registry: Registry, subject: str, body: SchemaBody, version: int | None, *, is_told: bool
 ) -> CompatibilityCheckAnswer:
-    _, found = registry.conflicts(subject, _parse_schema(body), version)
+    _, found = registry.conflicts(subject, _parse_schema(registry, body), version)
     messages = [_describe(one) for one in explain_conflicts(found)] if is_told else []
     return CompatibilityCheckAnswer(is_compatible=not found, messages=messages)
 
 
-def _parse_schema(body: SchemaBody) -> Schema:
-    if body.kind != AVRO or body.references:
-        what = "references" if body.references else f"the kind {body.kind[:60]!r}"
-        told = f"a schema is of the kind {AVRO}, without references; got {what}"
+def _parse_schema(registry: Registry, body: SchemaBody) -> Schema:
+    """Return the schema of a request, with all that it refers to.
+
+    Raises:
+        ConfluentError: it is of another kind.
+        SchemaError: it is refused.
+        UnknownError: it refers to what is not registered.
+    """
+    if body.kind != AVRO:
+        told = f"a schema is of the kind {AVRO}, got {body.kind[:60]!r}"
         raise ConfluentError(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_SCHEMA, told)
-    return Schema.parse(body.text)
+    if not body.references:
+        return Schema.parse(body.text)
+    if len(body.references) > MAX_REFERENCES:
+        told = f"a schema has at most {MAX_REFERENCES} references, got {len(body.references)}"
+        raise ConfluentError(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_SCHEMA, told)
+    return parse_with_references(body.text, [_find_referenced(registry, one) for one in body.references])
+
+
+def _find_referenced(registry: Registry, said: object) -> str:
+    """Return the text of a schema that a reference names."""
+    subject, version = (said.get("subject"), said.get("version")) if isinstance(said, dict) else (None, None)
+    if not isinstance(subject, str) or type(version) is not int:
+        told = f"a reference has subject and version, got {said!r:.100}"
+        raise ConfluentError(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_SCHEMA, told)
+    return registry.entry(subject, version).schema.text
 
 
 def _build_version_answer(subject: str, entry: SubjectVersion) -> ConfluentVersionAnswer:

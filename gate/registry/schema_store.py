@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
@@ -37,6 +37,9 @@ class SchemaTransaction(Protocol):
     def latest(self, subject: str) -> int:
         """Return the number of the latest version of a subject; 0 for an unknown subject."""
 
+    def latest_versions(self) -> Mapping[str, int]:
+        """Return the number of the latest version of each subject, in the order of their names."""
+
     def by_fingerprint(self, fingerprint: bytes) -> StoredSchema | None:
         """Return the schema with a fingerprint; None if there is none."""
 
@@ -49,8 +52,11 @@ class SchemaTransaction(Protocol):
     def level(self, subject: str) -> str | None:
         """Return the level set for a subject, or with an empty name the default level; None if it was not set."""
 
-    def add(self, fingerprint: bytes, text: str) -> StoredSchema:
-        """Store a schema whose fingerprint is not stored yet."""
+    def all_levels(self) -> Mapping[str, str]:
+        """Return all levels that were set, by subject; the default level has an empty name."""
+
+    def add(self, fingerprint: bytes, text: str, number: int | None = None) -> StoredSchema:
+        """Store a schema whose fingerprint is not stored yet, nor its number; without one it gets the next."""
 
     def enter(self, subject: str, version: int, number: int) -> None:
         """Make a schema a version of a subject."""

@@ -95,12 +95,16 @@ Action = Literal["reject", "quarantine", "note"]
 
 
 class EntranceSettings(SettingsTable):
-    """``[gate.streams.NAME]``: outlets for the events of a stream, and the subject of their schema."""
+    """``[gate.streams.NAME]``: outlets for the events of a stream, and the subject of their schema.
+
+    ``unknown_schema`` is what ``hopwatch validate`` does with a record whose writer's schema is not registered.
+    """
 
     to: OutletUrl
     rejected: OutletUrl | None = None
     subject: str = ""
     node: Annotated[str, AfterValidator(_check_node)] = DEFAULT_NODE
+    unknown_schema: Literal["reject", "stamp"] = "reject"
 
     def rejected_url(self, stream: str) -> str:
         """Return the URL for rejected events; the default is ``<stream>.rejected`` beside the outlet."""
@@ -212,6 +216,20 @@ class TlsSettings(SettingsTable):
     client_ca: str = ""
 
 
+def _check_topic_url(value: object) -> str:
+    url = parse_outlet_url(value)
+    if not url.startswith(KAFKA):
+        msg = f'registrations go to a topic, "{KAFKA}HOST:PORT/TOPIC"; got {url!r:.80}'
+        raise ValueError(msg)
+    return url
+
+
+class RegistrySettings(SettingsTable):
+    """``[gate.registry]``: topic that each registration is written to."""
+
+    changes_topic: Annotated[str, BeforeValidator(_check_topic_url)]
+
+
 class GateSettings(SettingsTable):
     """``[gate]``: all tables of the gate."""
 
@@ -226,6 +244,7 @@ class GateSettings(SettingsTable):
         BeforeValidator(_require_producer),
     ] = {}
     tls: TlsSettings | None = None
+    registry: RegistrySettings | None = None
 
 
 def check_entrances(

@@ -16,7 +16,13 @@ from hopwatch.monitor.settings import channels, deliver, gate
 from hopwatch.monitor.settings.alerting import KINDS, AlertsSettings, BurnWindow
 from hopwatch.monitor.settings.dashboard import DashboardSettings, LoginSettings
 from hopwatch.monitor.settings.deliver import DeliverySettings
-from hopwatch.monitor.settings.gate import EntranceSettings, GateSettings, ProducerSettings, TlsSettings
+from hopwatch.monitor.settings.gate import (
+    EntranceSettings,
+    GateSettings,
+    ProducerSettings,
+    RegistrySettings,
+    TlsSettings,
+)
 from hopwatch.monitor.settings.kafka import KafkaSettings
 from hopwatch.monitor.settings.layers import Layer
 from hopwatch.monitor.settings.locations import redact_value
@@ -40,6 +46,7 @@ _MODELS: Final[dict[str | int, type[BaseModel]]] = {
 _NESTED_MODELS: Final[dict[Key, type[BaseModel]]] = {
     ("transport", "kafka"): KafkaSettings,
     ("dashboard", "login"): LoginSettings,
+    ("gate", "registry"): RegistrySettings,
     ("gate", "tls"): TlsSettings,
 }
 _NAMED_MODELS: Final[dict[Key, type[BaseModel]]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -46,6 +46,12 @@ class StoredSubjects:
         of = subject_versions.c
         return self.connection.execute(select(func.max(of.version)).where(of.subject == subject)).scalar() or 0
 
+    def latest_versions(self) -> Mapping[str, int]:
+        """Return the latest version number of each subject, in the order of their names."""
+        of = subject_versions.c
+        chosen = select(of.subject, func.max(of.version)).group_by(of.subject).order_by(of.subject)
+        return {row[0]: row[1] for row in self.connection.execute(chosen)}
+
     def by_fingerprint(self, fingerprint: bytes) -> StoredSchema | None:
         """Return the schema of a fingerprint, none without it."""
         return self._kept(_SELECT_SCHEMA.where(schemas.c.fingerprint == fingerprint))
@@ -66,12 +72,18 @@ class StoredSubjects:
         found: str | None = self.connection.execute(select(of.level).where(of.subject == subject)).scalar()
         return found
 
-    def add(self, fingerprint: bytes, text: str) -> StoredSchema:
-        """Keep a schema whose fingerprint is not kept yet."""
-        # The write lock keeps other writers out.
-        last = self.connection.execute(select(func.max(schemas.c.number))).scalar() or 0
-        self.connection.execute(insert(schemas).values(number=last + 1, fingerprint=fingerprint, text=text))
-        return StoredSchema(last + 1, text)
+    def all_levels(self) -> Mapping[str, str]:
+        """Return all levels that were set, by subject; with an empty name that of all others."""
+        of = subject_levels.c
+        return {row.subject: row.level for row in self.connection.execute(select(of.subject, of.level))}
+
+    def add(self, fingerprint: bytes, text: str, number: int | None = None) -> StoredSchema:
+        """Keep a schema whose fingerprint and number are not kept yet; without a number it gets the next."""
+        if number is None:
+            # The write lock keeps other writers out.
+            number = (self.connection.execute(select(func.max(schemas.c.number))).scalar() or 0) + 1
+        self.connection.execute(insert(schemas).values(number=number, fingerprint=fingerprint, text=text))
+        return StoredSchema(number, text)
 
     def enter(self, subject: str, version: int, number: int) -> None:
         """Make a schema a version of a subject."""

@@ -48,15 +48,19 @@ class DebeziumReader:
         self._avro = avro
 
     def read(self, message: Message) -> StampableMessage | SkippedMessage | PassedRecord:
-        """Read a record; never raise, whatever it holds."""
+        """Read a record, whatever it holds.
+
+        Raises:
+            SchemaWaitError: the schema of its value cannot be known yet.
+        """
         key, value = message.key(), message.value()
         if value is None and key is not None:
             # It follows a delete, so that compaction forgets the key.
             return PassedRecord(RecordKind.TOMBSTONE)
-        document, bad = parse_value(value, self._avro)
-        record = _unwrap(document)
+        parsed = parse_value(value, self._avro)
+        record = _unwrap(parsed.document)
         if not isinstance(record, dict):
-            return SkippedMessage(bad or SkipReason.NO_ID)
+            return SkippedMessage(parsed.bad or SkipReason.NO_ID)
         kind = _find_kind(record)
         if kind is not None:
             return PassedRecord(kind)

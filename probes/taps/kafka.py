@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from hopwatch.probes.kafka.client import describe_kafka_error
 from hopwatch.probes.kafka.consumer import is_partition_end
+from hopwatch.probes.taps.avro import SchemaWaitError
 from hopwatch.probes.taps.context import RunContext
+from hopwatch.probes.taps.documents import PassedRecord, SkippedMessage, StampableMessage
 from hopwatch.probes.taps.end_offsets import EndOffsets
+from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.taps.jsonl import RETRY_S
 from hopwatch.probes.taps.messages import RecordReader
 from hopwatch.probes.taps.stamper import TapStamper
@@ -20,13 +25,16 @@ POLL_S: Final = 0.2
 """Time that one poll waits for messages."""
 MAX_MESSAGES: Final = 5_000
 """Messages of one poll, at most."""
+HOLD_S: Final = 1.0
+"""Time for which a partition is held at a message whose schema is not known, before it is read again."""
 
 
 class KafkaTap:
     """Tap that reads, stamps, makes durable and commits, in this order, so that no message is skipped.
 
     It commits when its stamps have settled, before partitions move to another group member, and when it is closed,
-    whatever ended the tap: an offset counts as progress only once all messages before it are stamped.
+    whatever ended the tap: an offset counts as progress only once all messages before it are stamped. A message whose
+    schema cannot be known yet holds its partition: the tap goes back to it, and pauses the partition meanwhile.
     """
 
     def __init__(self, topic: SourceTopic, reader: RecordReader, stamping: TapStamper, around: RunContext) -> None:
@@ -36,6 +44,10 @@ class KafkaTap:
         self._progress: dict[int, int] = {}
         """Next offset to stamp, of every assigned partition; -1 where it is unknown yet."""
         self._committed: dict[int, int] = {}
+        self._held: dict[int, float] = {}
+        """Until when each held partition is paused."""
+        self._wanted: dict[int, int] = {}
+        """Of partitions that were held, the message to begin with again."""
         self._is_assigned = False
         """True from an assignment, even an empty one, until the group revokes all of it or excludes this consumer."""
         self._ends = EndOffsets(topic.request_end_offsets)
@@ -62,10 +74,20 @@ class KafkaTap:
 
     def step(self) -> None:
         """Poll and stamp new messages."""
+        self._release_held()
         messages = self._topic.poll(MAX_MESSAGES, POLL_S)
         progress: dict[int, int] = {}
-        to_stamp = [message for message in messages if self._is_stampable(message, progress)]
-        self._stamping.stamp_messages(map(self._reader.read, to_stamp))
+        found: list[StampableMessage | SkippedMessage | PassedRecord] = []
+        for message in messages:
+            if self._is_stampable(message, progress):
+                try:
+                    one = self._reader.read(message)
+                except SchemaWaitError:
+                    self._hold(message, progress)
+                else:
+                    if one is not None:
+                        found.append(one)
+        self._stamping.stamp_messages(found)
         self._progress |= progress
         if self._is_assigned:
             moment_us = self._ends.find_caught_up_us(
@@ -82,11 +104,51 @@ class KafkaTap:
         if error is not None and not is_end:
             self._topic.report_error(error)
             return False
-        if partition not in self._progress:
-            # The partition moved to another group member meanwhile, which will stamp the message.
+        if partition not in self._progress or partition in self._held:
+            # The partition moved to another group member meanwhile, which will stamp the message, or it is held at an
+            # earlier one.
+            return False
+        wanted = self._wanted.pop(partition, offset)
+        if offset > wanted:
+            # What was fetched before the seek came first. Tried once: the message itself may be deleted by now.
+            self._held[partition] = self._context.monotonic_s()
+            self._seek(partition, wanted)
             return False
         progress[partition] = offset if is_end else offset + 1
         return not is_end
+
+    def _hold(self, message: Message, progress: dict[int, int]) -> None:
+        """Go back to a message, and read on at it in a while."""
+        partition, offset = message.partition() or 0, message.offset() or 0
+        progress[partition] = self._wanted[partition] = offset
+        self._held[partition] = self._context.monotonic_s() + HOLD_S
+        self._call_consumer(lambda: self._consumer.pause([TopicPartition(self._topic.place.topic, partition)]))
+        self._seek(partition, offset)
+
+    def _release_held(self) -> None:
+        now_s = self._context.monotonic_s()
+        due = [partition for partition, until_s in self._held.items() if until_s <= now_s]
+        if due:
+            topic = self._topic.place.topic
+            self._call_consumer(lambda: self._consumer.resume([TopicPartition(topic, number) for number in due]))
+            for partition in due:
+                del self._held[partition]
+
+    def _seek(self, partition: int, offset: int) -> None:
+        place = TopicPartition(self._topic.place.topic, partition, offset)
+        self._call_consumer(lambda: self._consumer.seek(place))
+
+    def _call_consumer(self, act: Callable[[], None]) -> None:
+        """Call the consumer.
+
+        Raises:
+            TapSourceError: it fails, so that the tap would go on behind messages that it has not stamped.
+        """
+        try:
+            act()
+        except KafkaException as error:
+            told = f"the tap cannot go back in {self._topic.place}: {describe_kafka_error(error)}"
+            raise TapSourceError(f"{told}: start again, it begins at the last position that was kept") from None
 
     def _settle(self) -> bool:
         """Make the stamps durable, then commit; return whether they are durable."""
@@ -131,7 +193,14 @@ class KafkaTap:
         self._is_assigned = False
 
     def _forget_partitions(self, partitions: list[TopicPartition]) -> None:
+        held = [TopicPartition(one.topic, one.partition) for one in partitions if one.partition in self._held]
+        if held:
+            # The client would keep the pause of a partition that comes back.
+            with suppress(KafkaException):
+                self._consumer.resume(held)
         for one in partitions:
+            self._held.pop(one.partition, None)
+            self._wanted.pop(one.partition, None)
             self._progress.pop(one.partition, None)
             self._committed.pop(one.partition, None)
         self._ends.reset()

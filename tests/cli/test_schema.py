@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from hopwatch.cli.main import main
+from hopwatch.probes.schema_registry import SchemaRegistry
+from tests.gate.app_client import Asked
+from tests.support.fake_registry import GateRegistry
 from tests.support.schemas import BROKEN, CONFLICT, FIRST, Json, record, schema
-from tests.support.workspace import Workspace
+from tests.support.workspace import CONFIGURATION, Workspace
 
 Captured = pytest.CaptureFixture[str]
 
@@ -205,4 +208,85 @@ def test_a_module_is_written(workspace: Workspace, capsys: Captured, tmp_path: P
         (("--subject", "orders", "--out", str(tmp_path)), f"{tmp_path} cannot be written: Is a directory"),
     ):
         assert run(workspace, "generate", "python", *arguments) == 2
+        assert told in capsys.readouterr().err
+
+
+def test_a_registry_goes_into_another_as_one_file(workspace: Workspace, capsys: Captured, tmp_path: Path) -> None:
+    """Twice is once; where the other says otherwise nothing is taken, with one line and exit 1."""
+    run(workspace, "register", file(workspace, FIRST), "--subject", "orders")
+    run(workspace, "level", "full", "--subject", "orders")
+    capsys.readouterr()
+    moved = tmp_path / "schemas.json"
+    assert run(workspace, "export", "--out", str(moved)) == 0
+    assert run(workspace, "export") == 0
+    assert capsys.readouterr().out == moved.read_text()
+    other = Workspace(tmp_path / "other")
+    other.folder.mkdir()
+    other.config.write_text(CONFIGURATION)
+    assert run(other, "import", str(moved)) == 0
+    assert capsys.readouterr().out == "1 schemas, 1 versions and 1 levels are new\n"
+    assert run(other, "import", str(moved), "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"schemas": 0, "versions": 0, "levels": 0}
+    run(other, "level", "none", "--subject", "orders")
+    capsys.readouterr()
+    told = "the compatibility of orders is none here, and full in the file"
+    assert run(other, "import", str(moved)) == 1
+    assert capsys.readouterr().out == f"nothing is imported: {told}\n"
+    assert run(other, "import", str(moved), "--json") == 1
+    assert json.loads(capsys.readouterr().out) == {"schemas": 0, "versions": 0, "levels": 0, "reason": told}
+    for path, told in (
+        (tmp_path / "none", "cannot be read: No such file or directory: name one of hopwatch schema export"),
+        (other.config, "it is no JSON: "),
+    ):
+        assert run(other, "import", str(path)) == 2
+        assert told in capsys.readouterr().err
+    assert run(other, "export", "--out", str(tmp_path)) == 2
+    assert "cannot be written: Is a directory: name another file" in capsys.readouterr().err
+
+
+def test_a_schema_is_checked_by_a_registry_elsewhere(
+    workspace: Workspace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a configuration or a store; a registry that is away is exit 3, so that no pull request passes by it."""
+    asked = Asked()
+    asked.ask("PUT", "/subjects/orders/schemas", FIRST)
+    monkeypatch.setattr(SchemaRegistry, "_exchange", lambda _, *request: GateRegistry(asked)._exchange(*request))
+    arguments = ["schema", "check", "--subject", "orders", "--registry", "http://registry:8081"]
+    assert main([*arguments, file(workspace, FIRST)]) == 0
+    assert capsys.readouterr().out == "it fits orders, which is backward_transitive\n"
+    assert main([*arguments, file(workspace, BROKEN), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == {"subject": "orders", "compatible": False, "conflicts": [CONFLICT]}
+    assert main([*arguments, file(workspace, OTHER)]) == 1
+    assert "stands already for a schema that differs" in capsys.readouterr().out
+    assert main([*arguments[:-1], "registry:8081", file(workspace, FIRST)]) == 2
+    assert "--registry: a registry is http://HOST:PORT" in capsys.readouterr().err
+    monkeypatch.undo()
+    assert main([*arguments[:-1], "http://127.0.0.1:1", file(workspace, FIRST)]) == 3
+    assert "the registry http://127.0.0.1:1 does not answer: Connection refused" in capsys.readouterr().err
+
+
+def test_a_type_of_a_protocol_is_registered_with_what_it_uses(
+    workspace: Workspace, capsys: Captured, tmp_path: Path
+) -> None:
+    """Of its own file and of others; a flag or a file that does not fit is told."""
+    line = record({"name": "price", "type": "hopwatch.types.v1.Money"}, name="Line", namespace="shop")
+    order = record({"name": "line", "type": "shop.Line"}, {"name": "mark", "type": "shop.Mark"}, name="Order")
+    mark, protocol = tmp_path / "mark.avsc", tmp_path / "shop.avpr"
+    mark.write_text(json.dumps({"type": "fixed", "name": "shop.Mark", "size": 2}))
+    protocol.write_text(json.dumps({"protocol": "P", "types": [line, order]}))
+    for more in ((), ("--type", "Order")):
+        assert run(workspace, "register", str(protocol), "--subject", "orders", "--with", str(mark), *more) == 0
+    single = file(workspace, order)
+    assert run(workspace, "check", single, "--subject", "orders", "--with", str(mark), "--with", str(protocol)) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "it fits orders, which is backward_transitive"
+    (tmp_path / "big").write_bytes(b" " * 2**21)
+    for arguments, told in (
+        ((str(protocol),), "there is no type 'shop.Mark'"),
+        ((str(protocol), "--type", "x"), "shop.avpr: the protocol has no type x, it has shop.Line, Order"),
+        ((single, "--type", "x"), "--type is for a protocol, and "),
+        ((single, "--with", str(tmp_path / "big")), "big: a schema has at most 1,048,576 bytes, got more"),
+        ((single, "--with", str(workspace.config)), "hopwatch.toml: a schema is JSON: "),
+        ((single, "--with", str(tmp_path / "none")), "none cannot be read: No such file or directory: name a file of"),
+    ):
+        assert run(workspace, "check", *arguments, "--subject", "orders") == 2
         assert told in capsys.readouterr().err

@@ -71,6 +71,7 @@ def test_what_cannot_be_asked_for_exits_with_2(
     assert capsys.readouterr() == ("", f"hopwatch: {told}\n")
 
 
+NO_URL = "a registry is http://HOST:PORT or https://HOST:PORT, and its password stands in HOPWATCH_REGISTRY_PASSWORD"
 KAFKA = ["kafka", "--from", "kafka://127.0.0.1:1/t", "--group", "g", "--stream", "orders", "--node", "topic"]
 
 
@@ -100,7 +101,36 @@ KAFKA = ["kafka", "--from", "kafka://127.0.0.1:1/t", "--group", "g", "--stream",
         ),
         (
             "--avro-framing raw",
-            "--avro-framing is for Avro values: name their schema with --avro-schema, or leave it out",
+            "--avro-framing is for Avro values: name their schema with --avro-schema or --registry, or leave it out",
+        ),
+        (
+            "--id-avro a --avro-schema f --registry http://r",
+            "a schema is that of a file or of a registry: name --avro-schema or --registry",
+        ),
+        (
+            "--id-avro a --registry http://r --avro-framing raw",
+            "--avro-framing raw names no schema, so that none can be asked for: name --avro-schema",
+        ),
+        (
+            "--take order",
+            "--take is type:NAME, schema:FINGERPRINT (64 hexadecimal digits) or header:NAME=VALUE, got 'order'",
+        ),
+        ("--unknown-schema hold", "--unknown-schema goes with --registry: name both, or neither"),
+        (
+            "--id-avro a --registry http://r --hold 5",
+            "--hold goes with --unknown-schema: name both, or neither",
+        ),
+        (
+            "--id-avro a --registry http://r --unknown-schema reject --hold 5",
+            "--hold goes with --unknown-schema hold: what is rejected does not wait",
+        ),
+        (
+            "--id-avro a --registry ftp://r",
+            f"--registry: {NO_URL}; got ftp://r",
+        ),
+        (
+            "--registry http://r",
+            "a value is JSON or Avro: --avro-schema or --registry go with --id-avro, --time-avro or --take",
         ),
         (
             "--id-avro a --avro-schema none",

@@ -12,6 +12,7 @@ from tests.support.gate_client import configured
 from tests.support.schemas import FIRST
 
 TO = "kafka://127.0.0.1:1/orders"
+NO_URL = "a registry is http://HOST:PORT or https://HOST:PORT, and its password stands in HOPWATCH_REGISTRY_PASSWORD"
 ASKED = ["--stream", "orders", "--group", "g"]
 
 
@@ -46,6 +47,10 @@ def registered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
             f"--from {TO}",
             "--from: orders is what [gate.streams.orders] to names: what is written there would be read again",
         ),
+        (
+            "--registry http://ann:secret@r",
+            f"--registry: {NO_URL}; got http://r",
+        ),
         ("--from kafka://127.0.0.1:1", "--from: it names no topic, got 'kafka://127.0.0.1:1'"),
         (
             "--from spool:x",
@@ -78,6 +83,11 @@ def test_what_cannot_be_asked_for_exits_with_2(
         ),
         (
             TO,
+            'unknown_schema = "stamp"',
+            "[gate.streams.orders] unknown_schema is stamp, and a value whose schema is not known cannot be read",
+        ),
+        (
+            TO,
             'rejected = "kafka://b:2/y"',
             "[gate.streams.orders] to and rejected are at 127.0.0.1:1 and b:2: a transaction",
         ),
@@ -86,8 +96,8 @@ def test_what_cannot_be_asked_for_exits_with_2(
 def test_outputs_that_cannot_be_exit_with_2(
     registered: Path, capsys: pytest.CaptureFixture[str], to: str, keys: str, told: str
 ) -> None:
-    """Outputs must be topics of one cluster, or the command exits with 2."""
-    assert main(asked(registered, to=to, keys=keys)) == 2
+    """Outputs must be topics of one cluster, and an id in a value needs its schema, or the command exits with 2."""
+    assert main(asked(registered, "--id", "a", to=to, keys=keys)) == 2
     assert capsys.readouterr().err.startswith(f"hopwatch: {told.format(folder=registered)}")
 
 

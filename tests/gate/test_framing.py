@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.gate.framing import FramedValue, ValueFraming, parse_frame
+from hopwatch.gate.framing import ValueFraming, parse_frame
+from hopwatch.probes.avro_reader import FramedValue
 
 ENVELOPE = b"\x81" + bytes(range(32)) + b"body"
 CONFLUENT = b"\x00\x00\x00\x01\x02body"

@@ -14,7 +14,7 @@ from hopwatch.gate.codec import Codec
 from hopwatch.gate.event_checks import CheckedEvent, EventPolicy
 from hopwatch.gate.fields import RecordFields
 from hopwatch.gate.framing import ValueFraming
-from hopwatch.gate.record_checks import MAX_METADATA_BYTES, RecordChecker, TopicRecord
+from hopwatch.gate.record_checks import MAX_METADATA_BYTES, RecordChecker, TopicRecord, UnknownSchemaPolicy
 from hopwatch.gate.records import decode_rejected
 from hopwatch.gate.registry.compatibility import CompatibilityLevel
 from hopwatch.gate.registry.subjects import Registry
@@ -222,3 +222,24 @@ def test_values_in_avro_are_held_to_the_rules(x: float, branch: bytes, action: A
     found = held.check(came(b"\0\0\0\0\x01" + struct.pack("<d", x) + branch), EPOCH_US)
     assert found.action is action
     assert held.build_rejected(found, came(b""), EPOCH_US).is_held == (action is Action.QUARANTINE)
+
+
+def test_a_record_whose_schema_nobody_knows_is_rejected_or_goes_on_as_it_came() -> None:
+    """With its id and its time, and no rule looks into it; a body that cannot be read by a known schema is no such."""
+    unknown = b"\0\0\0\0\x09" + OLD[PREFIX_BYTES:]
+    rule = EventRule("a", NumberRange(FieldPath(("a",)), 5, None), Action.REJECT)
+    found = validating(FIRST, SECOND, rules=(rule,)).check(came(unknown), EPOCH_US)
+    assert (found.record, found.action) == (b"", Action.REJECT)
+    assert found.reason == "/ unknown_schema: there is no schema 9: register the writer's schema"
+    stamping = validating(FIRST, SECOND, rules=(rule,), unknown=UnknownSchemaPolicy.STAMP)
+    for value in (unknown, b"\x81" + bytes(32) + b"any"):
+        entered = stamping.check(came(value), EPOCH_US)
+        assert (entered.record, entered.action, entered.faults, entered.rule_event) == (value, None, (), None)
+        assert (entered.event_id, entered.event_us) == (id_bytes("7"), EPOCH_US)
+    for value, headers in (
+        (OLD + b"x", HEADERS),
+        (OLD, HEADERS),
+        (unknown, {}),
+        (unknown + bytes(MAX_EVENT_BYTES), HEADERS),
+    ):
+        assert stamping.check(came(value, headers), EPOCH_US).action is Action.REJECT

@@ -19,7 +19,7 @@ from hopwatch.monitor.settings.alerting import AlertsSettings
 from hopwatch.monitor.settings.dashboard import DashboardSettings, LoginSettings
 from hopwatch.monitor.settings.deliver import DeliverySettings
 from hopwatch.monitor.settings.durations import parse_duration_us
-from hopwatch.monitor.settings.gate import EntranceSettings, ProducerSettings, TlsSettings
+from hopwatch.monitor.settings.gate import EntranceSettings, ProducerSettings, RegistrySettings, TlsSettings
 from hopwatch.monitor.settings.kafka import KafkaSettings
 from hopwatch.monitor.settings.metrics import MetricsSettings
 
@@ -45,6 +45,7 @@ def test_every_key_is_listed_with_its_default() -> None:
         ("gate.streams.NAME", EntranceSettings),
         ("gate.producers.NAME", ProducerSettings),
         ("gate.tls", TlsSettings),
+        ("gate.registry", RegistrySettings),
         ("deliver.NAME", DeliverySettings),
     )
     for table, model in tables:

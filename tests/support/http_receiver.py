@@ -122,7 +122,7 @@ def _read(sock: socket.socket) -> Request:
         while line := file.readline().decode().strip():
             name, _, value = line.partition(":")
             headers[name.lower()] = value.strip()
-        return Request(path, headers, file.read(int(headers["content-length"])))
+        return Request(path, headers, file.read(int(headers.get("content-length", "0"))))
 
 
 def certificate(folder: Path, name: str = "127.0.0.1") -> Path:

@@ -39,6 +39,10 @@ class MemoryShelf:
         """Return the number of the latest version of a subject."""
         return len(self.versions.get(subject, ()))
 
+    def latest_versions(self) -> dict[str, int]:
+        """Return the number of the latest version of each subject."""
+        return {subject: len(self.versions[subject]) for subject in sorted(self.versions)}
+
     def by_fingerprint(self, fingerprint: bytes) -> StoredSchema | None:
         """Return the schema of a fingerprint."""
         return self.schemas.get(fingerprint)
@@ -60,9 +64,14 @@ class MemoryShelf:
         """Return the level that was set."""
         return self.levels.get(subject)
 
-    def add(self, fingerprint: bytes, text: str) -> StoredSchema:
+    def all_levels(self) -> dict[str, str]:
+        """Return all levels that were set."""
+        return self.levels
+
+    def add(self, fingerprint: bytes, text: str, number: int | None = None) -> StoredSchema:
         """Keep a schema."""
-        return self.schemas.setdefault(fingerprint, StoredSchema(len(self.schemas) + 1, text))
+        last = max((kept.number for kept in self.schemas.values()), default=0)
+        return self.schemas.setdefault(fingerprint, StoredSchema(number or last + 1, text))
 
     def enter(self, subject: str, version: int, number: int) -> None:
         """Make a schema a version of a subject."""

@@ -158,6 +158,10 @@ WRONG: Final = {
         f'{STREAM}[gate.streams.orders]\nto = "kafka://a:9092"\n',
         "events go to a topic of their own, \"kafka://HOST:PORT/TOPIC\"; 'kafka://a:9092' names none",
     ),
+    "registrations": (
+        f'{ENTRANCE}[gate.registry]\nchanges_topic = "spool:x"\n',
+        "registrations go to a topic, \"kafka://HOST:PORT/TOPIC\"; got 'spool:x'",
+    ),
     "field": (
         rule('kind = "required"\nfield = "a..b"'),
         "a field is named such as price, customer.name or lines[].price, got 'a..b'",

@@ -8,8 +8,9 @@ import pytest
 from sqlalchemy import Engine
 
 from hopwatch.gate.registry.compatibility import CompatibilityLevel
-from hopwatch.gate.registry.schema_store import SchemaStoreError
+from hopwatch.gate.registry.schema_store import SchemaStoreError, StoredSchema, SubjectVersion
 from hopwatch.gate.registry.subjects import ALL_SUBJECTS, IncompatibleError, Registry
+from hopwatch.gate.registry.transfer import ImportCounts, export_registry, import_registry
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.store.subjects import SubjectStore
 from tests.support.schema_store import MemoryShelf
@@ -40,6 +41,20 @@ def test_it_holds_what_a_shelf_in_memory_holds(registry: Registry) -> None:
         said += [one.by_number(1), one.by_fingerprint(SECOND.fingerprint), one.find("a", SECOND), one.find("a", FIRST)]
         told.append(said)
     assert told[0] == told[1]
+
+
+def test_a_file_of_a_registry_comes_into_the_store(engine: Engine) -> None:
+    """With its numbers and levels, as into a shelf in memory; what is registered afterwards has the next number."""
+    shelf = MemoryShelf()
+    Registry(shelf).register("a", FIRST)
+    Registry(shelf).set_level(CompatibilityLevel.FULL)
+    shelf.schemas = {FIRST.fingerprint: StoredSchema(70, FIRST.text)}
+    shelf.versions = {"a": [SubjectVersion(1, StoredSchema(70, FIRST.text))]}
+    store = SubjectStore(engine, SystemClock())
+    text = export_registry(shelf)
+    assert [import_registry(store, text) for _ in range(2)] == [ImportCounts(1, 1, 1), ImportCounts(0, 0, 0)]
+    assert export_registry(store) == text
+    assert Registry(store).register("b", SECOND).entry.schema.number == 71
 
 
 def test_many_may_register_at_once(registry: Registry) -> None:

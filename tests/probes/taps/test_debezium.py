@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch.probes.contract.ids import TextId
-from hopwatch.probes.taps.avro import AvroFraming, AvroValues
+from hopwatch.probes.taps.avro import AvroFraming, FileSchema
 from hopwatch.probes.taps.debezium import POSITION_FIELDS, DebeziumReader
 from hopwatch.probes.taps.documents import PassedRecord, RecordKind, SkippedMessage, StampableMessage
 from hopwatch.probes.taps.messages import MAX_VALUE_BYTES
@@ -311,7 +311,7 @@ ENVELOPE = {
 def test_a_change_in_avro_has_the_id_of_its_place(tmp_path: Path, framing: AvroFraming, before: bytes) -> None:
     """Beside the key, which stands there as its bytes, for its schema is another one, it is that of the JSON record."""
     (tmp_path / "envelope.avsc").write_text(json.dumps(ENVELOPE))
-    reader = DebeziumReader(AvroValues(tmp_path / "envelope.avsc", framing))
+    reader = DebeziumReader(FileSchema(tmp_path / "envelope.avsc", framing))
     record = samples.MYSQL_UPDATE | {
         name: {"id": 1004, "first_name": samples.MYSQL_UPDATE[name]["first_name"]} for name in ("before", "after")
     }

@@ -13,6 +13,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.once_per_cause import OncePerCause
+from hopwatch.probes.taps.avro import SchemaWaitError
+from hopwatch.probes.taps.documents import SkippedMessage, StampableMessage
 from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.taps.kafka import KafkaTap
 from hopwatch.probes.taps.messages import MessageReader
@@ -54,6 +56,9 @@ class Group(Consumer):
         self.commits: list[dict[int, int]] = []
         self.error: KafkaError | None = None
         self.is_closed = False
+        self.calls: list[tuple[str, int, int]] = []
+        """Pauses, resumes and seeks, with partition and offset."""
+        self.seek_error: KafkaError | None = None
 
     def subscribe(self, topics: list[str], *callbacks: Rebalanced) -> None:  # type: ignore[override]
         """Note who wants to hear of rebalances."""
@@ -76,6 +81,20 @@ class Group(Consumer):
         if self.error is not None:
             raise KafkaException(self.error)
         self.commits.append({one.partition: one.offset for one in offsets})
+
+    def pause(self, partitions: list[TopicPartition]) -> None:
+        """Note a pause."""
+        self.calls += [("pause", one.partition, one.offset) for one in partitions]
+
+    def resume(self, partitions: list[TopicPartition]) -> None:
+        """Note its end."""
+        self.calls += [("resume", one.partition, one.offset) for one in partitions]
+
+    def seek(self, partition: TopicPartition) -> None:
+        """Note a seek, or refuse it."""
+        if self.seek_error is not None:
+            raise KafkaException(self.seek_error)
+        self.calls.append(("seek", partition.partition, partition.offset))
 
     def close(self) -> None:
         """Revoke what is left."""
@@ -110,7 +129,22 @@ def group(place: Place) -> Group:
     return Group(place)
 
 
-def tap(group: Group, ends: dict[int, int] | None = None) -> KafkaTap:
+class Waiting(MessageReader):
+    """A reader to which the schemas of some messages are unknown, by partition and offset."""
+
+    def __init__(self, *unknown: tuple[int, int]) -> None:
+        """Take the places of these messages."""
+        super().__init__()
+        self.unknown = set(unknown)
+
+    def read(self, message: Any) -> StampableMessage | SkippedMessage | None:  # noqa: ANN401 - of a class of its own
+        """Read a message, or have it wait."""
+        if (message.partition(), message.offset()) in self.unknown:
+            raise SchemaWaitError("7")
+        return super().read(message)
+
+
+def tap(group: Group, ends: dict[int, int] | None = None, reader: MessageReader | None = None) -> KafkaTap:
     """Return a tap on the consumer; its partitions end where the test says."""
 
     def ask(partitions: list[int]) -> dict[int, Future[Any]]:
@@ -123,7 +157,7 @@ def tap(group: Group, ends: dict[int, int] | None = None) -> KafkaTap:
     topic.place, topic.consumer, topic._context = KafkaPlace("broker:9092", "orders"), group, group.place.around
     topic._reported = OncePerCause()
     topic.request_end_offsets = ask  # type: ignore[method-assign]
-    return KafkaTap(topic, MessageReader(), group.place.stamping, group.place.around)
+    return KafkaTap(topic, reader or MessageReader(), group.place.stamping, group.place.around)
 
 
 def ours(group: Group, *partitions: int) -> Callable[[], list[Record]]:
@@ -287,3 +321,68 @@ def test_a_tap_that_gives_one_of_its_partitions_away_goes_on_to_complete(place: 
     group.rounds = [ours(group, 0, 1), [Record(0, 1), Record(1, 1)], lambda: group.revoke(1), [Record(0, 2)], [], []]
     tap(group, {0: 3}).run()
     assert completed_us(place) > EPOCH_US
+
+
+PAUSED, RESUMED = ("pause", 0, -1001), ("resume", 0, -1001)
+WAITS = 5
+"""Looks of 0.2 s for which a partition is held."""
+
+
+def test_a_message_whose_schema_is_not_known_holds_its_partition(place: Place, group: Group) -> None:
+    """The tap goes back to it and commits nothing of it; the other partition goes on, and it is behind meanwhile."""
+    reader = Waiting((0, 2))
+
+    def known() -> list[Record]:
+        reader.unknown.clear()
+        return [Record(0, 2), Record(0, 3)]
+
+    others = [[Record(1, 10 + at)] for at in range(WAITS)]
+    group.rounds = [
+        ours(group, 0, 1), [Record(0, 1), Record(0, 2), Record(0, 3), Record(1, 1), Record(0, 4, END)], *others, known,
+    ]  # fmt: skip
+    watched = tap(group, {0: 4, 1: 2}, reader)
+    watched.run()
+    assert place.ids() == [id_bytes(text) for text in ("1", "1", "10", "11", "12", "13", "14", "2", "3")]
+    assert group.calls == [PAUSED, ("seek", 0, 2), RESUMED]
+    assert [commit.get(0) for commit in group.commits] == [2, 4]
+    assert place.probe.dropped == 0
+
+
+def test_a_tap_that_is_held_completes_nothing(place: Place, group: Group) -> None:
+    """So that windows behind a message that waits are unknown, and not lossy; it is held as long as it takes."""
+    group.rounds = [ours(group, 0), [Record(0, 1), Record(0, 2)], *([[]] * WAITS), [Record(0, 2)], *([[]] * 10)]
+    tap(group, {0: 3}, Waiting((0, 2))).run()
+    assert completed_us(place) == 0
+    assert group.calls == [PAUSED, ("seek", 0, 2), RESUMED] * 2
+    assert {commit[0] for commit in group.commits} == {2}
+
+
+def test_what_comes_before_the_message_that_waited_is_gone_back_over(place: Place, group: Group) -> None:
+    """Once: a message that is deleted meanwhile does not hold the tap for ever."""
+    reader = Waiting((0, 2))
+
+    def behind() -> list[Record]:
+        reader.unknown.clear()
+        return [Record(0, 3), Record(0, 4)]
+
+    group.rounds = [ours(group, 0), [Record(0, 2)], *([[]] * WAITS), behind, [Record(0, 3)]]
+    tap(group, reader=reader).run()
+    assert group.calls == [PAUSED, ("seek", 0, 2), RESUMED, ("seek", 0, 2), RESUMED]
+    assert place.ids() == [id_bytes("3")]
+
+
+def test_a_partition_that_is_held_and_goes_is_not_paused_when_it_comes_back(group: Group) -> None:
+    """The client keeps the pause of a partition otherwise; its next owner begins at the message that waits."""
+    group.rounds = [ours(group, 0), [Record(0, 1), Record(0, 2)], lambda: group.revoke(0), ours(group, 0)]
+    tap(group, reader=Waiting((0, 2))).run()
+    assert group.calls == [PAUSED, ("seek", 0, 2), RESUMED]
+    assert group.commits == [{0: 2}]
+
+
+def test_a_tap_that_cannot_go_back_ends(group: Group) -> None:
+    """For it would go on behind a message that it has not stamped."""
+    group.seek_error = KafkaError(KafkaError._STATE)
+    group.rounds = [ours(group, 0), [Record(0, 2)]]
+    told = "the tap cannot go back in kafka://broker:9092/orders: Local: Erroneous state: start again, it begins at"
+    with pytest.raises(TapSourceError, match=told):
+        tap(group, reader=Waiting((0, 2))).run()

@@ -10,37 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.probes.taps.avro import AvroFraming, AvroValues
+from hopwatch.probes.taps.avro import AvroFraming, FileSchema
 from hopwatch.probes.taps.documents import SkippedMessage, StampableMessage
 from hopwatch.probes.taps.errors import TapUsageError
 from hopwatch.probes.taps.messages import MAX_VALUE_BYTES, FieldSource, MessageField, MessageReader, choose_field
 from hopwatch.probes.values import IdFormat, SkipReason, TimeUnit
 from hopwatch.testing import EPOCH_US
-from tests.probes.integrations.clients import Letter
 from tests.probes.taps.avro_values import ORDER, VALUE, body
+from tests.probes.taps.value_messages import MARKED, SEEN, Record
 from tests.support.raw_producer import raw_cluster
 from tests.support.tap_bench import Place as Surrounded
-
-MARKED = [("hopwatch-id", b"a"), ("hopwatch-time", b"%d" % EPOCH_US)]
-SEEN = StampableMessage(id_bytes("a"), EPOCH_US)
-
-
-class Record(Letter):
-    """A message with a value and a time of its own."""
-
-    def __init__(self, value: object = b"", headers: object = None, time: tuple[int, int] = (0, -1)) -> None:
-        """Take what is asked of it."""
-        super().__init__(headers)
-        self._value, self._time = value, time
-
-    def value(self) -> object:  # type: ignore[override]
-        """Return the value."""
-        return self._value
-
-    def timestamp(self) -> tuple[int, int]:
-        """Return what kind of time it has, and the time in ms."""
-        return self._time
 
 
 @pytest.mark.parametrize(
@@ -124,7 +103,7 @@ def test_a_bad_value_is_the_reason_even_if_the_id_is_in_a_header() -> None:
 def test_id_and_time_may_stand_in_an_avro_value(tmp_path: Path) -> None:
     """A time that its schema calls one needs no unit."""
     (tmp_path / "order.avsc").write_text(json.dumps(ORDER))
-    avro = AvroValues(tmp_path / "order.avsc", AvroFraming.RAW)
+    avro = FileSchema(tmp_path / "order.avsc", AvroFraming.RAW)
     reader = MessageReader(MessageField(FieldSource.AVRO, "id"), MessageField(FieldSource.AVRO, "at"), avro=avro)
     assert reader.read(Record(body())) == StampableMessage(uuid.UUID(str(VALUE["id"])).bytes, 1_699_920_000_000_000)
     assert reader.read(Record(b"x")) == SkippedMessage(SkipReason.UNDECODABLE)
@@ -153,7 +132,9 @@ def test_no_time_of_a_record_can_stop_a_tap(stamp_ms: int) -> None:
     """A message with any timestamp is stamped or counted as bad."""
     place = Surrounded()
     reader = MessageReader(time_spot=MessageField(FieldSource.RECORD))
-    place.stamping.stamp_messages([reader.read(Record(b"", MARKED, (1, stamp_ms)))])
+    found = reader.read(Record(b"", MARKED, (1, stamp_ms)))
+    assert found is not None
+    place.stamping.stamp_messages([found])
     tally = place.stamping.tally
     assert tally.stamped + tally.bad[SkipReason.BAD_TIME] + tally.bad[SkipReason.NO_TIME] == 1
 
@@ -180,6 +161,7 @@ def test_one_spot_is_asked_for() -> None:
 def test_a_value_is_json_or_avro(id_spot: MessageField, time_spot: MessageField) -> None:
     """Avro needs its schema, and one value is not both."""
     with pytest.raises(
-        TapUsageError, match="a value is JSON or Avro: --avro-schema goes with --id-avro or --time-avro"
+        TapUsageError,
+        match="a value is JSON or Avro: --avro-schema or --registry go with --id-avro, --time-avro or --take",
     ):
         MessageReader(id_spot, time_spot)
