@@ -31,7 +31,7 @@ SPAN_US: Final = 3_600_000_000
 SHARE: Final = 20
 """Rows of a file are this part of the observations that are asked for."""
 COUNTED: Final = (
-    "SELECT sum(n)::BIGINT FROM (SELECT at - at % 60000000, count(DISTINCT id) AS n FROM {source} GROUP BY 1)"
+    'SELECT sum(n)::BIGINT FROM (SELECT "at" - "at" % 60000000, count(DISTINCT id) AS n FROM {source} GROUP BY 1)'
 )
 SOURCES: Final = {
     "parquet": "read_parquet('{path}')",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from bench.files import FilesLine, build_table, make_rows
+from pathlib import Path
+
+import pytest
+
+from bench.files import FORMATS, WRITERS, FilesLine, _measure_duckdb, build_table, make_rows
 from tests.bench.table_cells import cells
 
 
@@ -22,3 +26,11 @@ def test_rows_lie_in_one_hour_with_ids_of_their_own() -> None:
         True,
         True,
     )
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_duckdb_counts_the_rows_of_a_file(tmp_path: Path, name: str) -> None:
+    """All of them, or the bench ends; Avro it does not read."""
+    path = tmp_path / f"rows.{name}"
+    WRITERS[name](make_rows(100), path)
+    assert (_measure_duckdb(name, path, 100) is None) == (name == "avro")

@@ -11,14 +11,18 @@ from threading import Event
 import pyarrow as pa
 import pytest
 
+from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import BatchKind, Drop
 from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.probes.files import importer
+from hopwatch.probes.files import importer, outputs
 from hopwatch.probes.files.errors import MappingError
 from hopwatch.probes.files.file_columns import FileFormat, FileMapping
 from hopwatch.probes.files.importer import Importer, ImportPlan
 from hopwatch.probes.files.outputs import SpoolOutput
 from hopwatch.probes.files.slices import Slices
+from hopwatch.probes.sinks.memory import MemorySink
+from hopwatch.probes.taps.context import RunContext
+from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
 from hopwatch.probes.values import SkipReason, TimeUnit
 from hopwatch.testing import EPOCH_US
 from tests.support.made_files import (
@@ -296,8 +300,6 @@ def test_iso_times_of_a_csv_are_read(tmp_path: Path) -> None:
 
 def test_a_spool_that_a_monitor_watches_is_not_for_a_replay(tmp_path: Path) -> None:
     """Arrivals of the past would come behind its watermark."""
-    from hopwatch.probes.taps.errors import TapUsageError  # noqa: PLC0415 - of this test alone
-
     (tmp_path / "-hopwatch.monitor.host-1.1700000000000000").mkdir()
     with pytest.raises(TapUsageError, match=r"is watched by a running monitor, .* or let hopwatch tap files watch"):
         SpoolOutput(tmp_path, is_replay=True).check()
@@ -349,3 +351,23 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
     """Nor is a pipe, which would be waited for."""
     (result,) = import_files(tmp_path / "spool", PLAN, tmp_path)
     assert result.fault == "it is no regular file"
+
+
+def test_another_sink_gets_the_same_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as a topic; one that takes nothing ends the import once it is stopped."""
+    sink, told = MemorySink(), list[str]()
+    monkeypatch.setattr(outputs, "open_sink", lambda *_: sink)
+    monkeypatch.setattr(outputs, "open_checked_sink", lambda *_: sink)
+    (tmp_path / "file").write_bytes(as_jsonl(made_rows(0, 500)))
+    plan = ImportPlan("flights", "file", MAPPING, Slices(EPOCH_US, 900_000_000))
+    import_files(tmp_path / "spool", plan, tmp_path / "file")
+    around = RunContext(told.append)
+    output = outputs.open_output("kafka://localhost:9092/observations", around, is_replay=True)
+    Importer(plan, output).import_file(str(tmp_path / "file"), around.stop)
+    output.settle()
+    kept = [batch for batches in spooled(tmp_path / "spool").values() for batch in batches]
+    assert sorted(map(envelope.encode, kept)) == sorted(sink.records)
+    sink.is_full = True
+    around.stop.set()
+    with pytest.raises(TapSourceError, match="the sink has not taken all: start again, which changes nothing"):
+        Importer(plan, output).import_file(str(tmp_path / "file"), Event())
