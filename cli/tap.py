@@ -374,7 +374,7 @@ def table(  # noqa: PLR0913 - one parameter a flag
     metrics_listen: MetricsListen = None,
     as_json: AsJson = False,
 ) -> None:
-    """Stamp what each new snapshot of a Delta or an Iceberg table, or the new rows of a SQL table, have brought."""
+    """Stamp what has arrived in a Delta, Iceberg or SQL table."""
     from hopwatch.probes.tables.sources import GrowingRows, open_table
     from hopwatch.probes.taps.startup import find_sink_url, open_probe
 
