@@ -448,11 +448,7 @@ def _check_field_flags(context: typer.Context) -> None:
     """
     given = {name for name in context.params if _is_given(context, name)}
     if context.params["framing"] is RecordFraming.DEBEZIUM:
-        every = (*(name for names in _FIELD_FLAGS.values() for name in names), *_FORMAT_FLAGS)
-        asked = [_format_flag(name) for name in every if name in given]
-        if asked:
-            what = "--framing debezium knows where id and event time of a change are"
-            raise ConfigurationError(f"{what}, got {' and '.join(asked)}: leave it out")
+        _check_change_flags(given)
     for what, names in _FIELD_FLAGS.items():
         asked = [_format_flag(name) for name in names if name in given]
         if len(asked) > 1:
@@ -460,6 +456,20 @@ def _check_field_flags(context: typer.Context) -> None:
     if {"time_record", "time_unit"} <= given:
         what = "--time-unit is how an event time is written, and --time-record reads none"
         raise ConfigurationError(f"{what}: name one of them")
+    _check_schema_flags(context, given)
+
+
+def _check_change_flags(given: set[str]) -> None:
+    every = (*(name for names in _FIELD_FLAGS.values() for name in names), *_FORMAT_FLAGS)
+    asked = [_format_flag(name) for name in every if name in given]
+    if asked:
+        what = "--framing debezium knows where id and event time of a change are"
+        raise ConfigurationError(f"{what}, got {' and '.join(asked)}: leave it out")
+    if "take" in given:
+        raise ConfigurationError("--framing debezium takes all changes of a topic, got --take: leave it out")
+
+
+def _check_schema_flags(context: typer.Context, given: set[str]) -> None:
     schemas = [_format_flag(name) for name in ("avro_schema", "registry") if name in given]
     if len(schemas) > 1:
         raise ConfigurationError("a schema is that of a file or of a registry: name --avro-schema or --registry")

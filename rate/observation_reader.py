@@ -63,10 +63,10 @@ class ObservationReader:
 def open_spool(folder: Path, log: PointLog) -> ObservationReader:
     """Open the segments of a spool that are published from now on."""
     new_segments, pause = NewSegments(folder), threading.Event()
-    new_segments.take()
+    new_segments.list_new()
 
     def read_new(patience_s: float) -> Iterator[bytes]:
-        found = new_segments.take()
+        found = new_segments.list_new()
         if not found:
             pause.wait(patience_s)
         for path in found:
@@ -90,7 +90,7 @@ class NewSegments:
         self._root = root
         self._names: dict[str, set[str]] = {}
 
-    def take(self) -> list[Path]:
+    def list_new(self) -> list[Path]:
         """Return the paths of the new ones, in order of folder and number."""
         found: list[Path] = []
         for folder in self._list_folders():

@@ -195,22 +195,24 @@ def parse_value(
     Raises:
         SchemaWaitError: its schema cannot be known yet.
     """
-    if not isinstance(value, bytes):
+    if not isinstance(value, bytes) or len(value) > MAX_VALUE_BYTES:
         # A record without a value is a tombstone: it deletes its key.
-        return ParsedValue(bad=SkipReason.NO_VALUE)
-    if len(value) > MAX_VALUE_BYTES:
-        return ParsedValue(bad=SkipReason.OVERSIZED)
+        return ParsedValue(bad=SkipReason.OVERSIZED if isinstance(value, bytes) else SkipReason.NO_VALUE)
     try:
         if avro is None:
             return ParsedValue(orjson.loads(value))
-        writer, start = avro.find_body(value)
-        if selection is not None and not selection.takes_schema(writer):
-            return ParsedValue(is_other=True)
-        return ParsedValue(writer.read(value, start) if has_document else None, writer)
+        return _decode_avro(avro, value, selection, has_document=has_document)
     except ValueError:
         return ParsedValue(bad=SkipReason.NOT_JSON if avro is None else SkipReason.UNDECODABLE)
     except UnknownSchemaError:
         return ParsedValue(bad=SkipReason.UNKNOWN_SCHEMA)
+
+
+def _decode_avro(avro: AvroValues, value: bytes, selection: Selection | None, *, has_document: bool) -> ParsedValue:
+    writer, start = avro.find_body(value)
+    if selection is not None and not selection.takes_schema(writer):
+        return ParsedValue(is_other=True)
+    return ParsedValue(writer.read(value, start) if has_document else None, writer)
 
 
 def _read_record_time(message: Message) -> int | None:

@@ -50,18 +50,20 @@ def test_lags_of_a_node_are_read_of_its_spool(tmp_path: Path) -> None:
 def test_each_segment_is_taken_once(tmp_path: Path) -> None:
     """Those that are new since the last look, in order; what is no segment, or gone, is left alone."""
     new_segments = observation_reader.NewSegments(tmp_path / "spool")
-    assert new_segments.take() == []
+    assert new_segments.list_new() == []
     folders = [tmp_path / "spool" / name for name in ("a", "b")]
     for folder in folders:
         folder.mkdir(parents=True)
         for name in ("0000000002.seg", "0000000001.seg", "0000000003.open"):
             (folder / name).touch()
     (tmp_path / "spool" / "README").touch()
-    assert new_segments.take() == [folder / name for folder in folders for name in ("0000000001.seg", "0000000002.seg")]
-    assert new_segments.take() == []
+    assert new_segments.list_new() == [
+        folder / name for folder in folders for name in ("0000000001.seg", "0000000002.seg")
+    ]
+    assert new_segments.list_new() == []
     (folders[0] / "0000000001.seg").unlink()
     (folders[1] / "0000000003.open").rename(folders[1] / "0000000003.seg")
-    assert new_segments.take() == [folders[1] / "0000000003.seg"]
+    assert new_segments.list_new() == [folders[1] / "0000000003.seg"]
 
 
 def test_a_large_step_is_sampled() -> None:
