@@ -96,6 +96,10 @@ KAFKA = ["kafka", "--from", "kafka://127.0.0.1:1/t", "--group", "g", "--stream",
             ),
         ),
         (
+            "--framing debezium --take type:a",
+            "--framing debezium takes all changes of a topic, got --take: leave it out",
+        ),
+        (
             "--framing debezium --avro-schema none",
             "the schema none cannot be read: No such file or directory: name a file that is there with --avro-schema",
         ),

@@ -84,8 +84,11 @@ def test_what_is_broken_is_rejected_with_its_reason(place: Place) -> None:
         (good + b"x", "1 bytes follow the event"),
         (good[:-1], "it ends within a value"),
         (good[:BODY] + b"\xff" * 11, "a number has at most 64 bits"),
-        (good[:1] + bytes(32) + good[BODY:], f"there is no schema {bytes(32).hex()}: register the writer's schema"),
-        (b"\0\0\0\0\x63\0", "there is no schema 99: register the writer's schema"),
+        (
+            good[:1] + bytes(32) + good[BODY:],
+            f"unknown_schema: there is no schema {bytes(32).hex()}: register the writer's schema",
+        ),
+        (b"\0\0\0\0\x63\0", "unknown_schema: there is no schema 99: register the writer's schema"),
         (b"\0\0", "a value begins with 00 and the number of a schema, got 0000"),
         (b'{"a":"x"}', "Input should be a valid integer"),
         (b"{", "Invalid JSON"),
