@@ -14,6 +14,7 @@ from pyarrow import fs
 
 from hopwatch.probes.tables.parquet_rows import read_parquet
 from hopwatch.probes.tables.snapshots import NewSnapshots, SnapshotPlace, TableSnapshot
+from hopwatch.probes.taps.errors import TapUsageError
 
 SCHEME: Final = "delta:"
 _PHYSICAL_NAME: Final = "delta.columnMapping.physicalName"
@@ -30,10 +31,10 @@ class DeltaSnapshots:
         Raises:
             DeltaError: it cannot be read.
         """
-        self.name = f"{SCHEME}{place}"
+        self.name, self._address = f"{SCHEME}{place}", place
         self._table = DeltaTable(place)
         self._files = fs.PyFileSystem(DeltaStorageHandler.from_table(self._table._table))  # noqa: SLF001 - its own way to open files
-        self.identity = f"delta:{self._table.metadata().id}"
+        self.identity = f"{SCHEME}{self._table.metadata().id}"
 
     def find_columns(self) -> dict[str, str]:
         """Return the names of the columns, and of each the one that it has in files."""
@@ -48,7 +49,13 @@ class DeltaSnapshots:
         return self._place(version, log or [])
 
     def find_new(self, after: SnapshotPlace | None, planned: SnapshotPlace | None = None) -> NewSnapshots:  # noqa: ARG002 - it cuts nothing
-        """Return the versions behind a place; those whose log was cleaned up are missing."""
+        """Return the versions behind a place; those whose log was cleaned up are missing.
+
+        Raises:
+            TapUsageError: another table has taken the place of this one; its versions count from 0 again.
+        """
+        if after is not None:
+            self._check_identity(after)
         self._table.update_incremental()
         first = 0 if after is None else int(after.number) + 1
         logs = {version: self._read_log(version) for version in range(first, self._table.version() + 1)}
@@ -64,6 +71,15 @@ class DeltaSnapshots:
         there = self.find_columns()
         in_file = {there[name]: name for name in columns if name in there}
         return read_parquet(lambda: self._files.open_input_file(file), file, in_file)
+
+    def _check_identity(self, after: SnapshotPlace) -> None:
+        """Check that the version at a place is still that of this table; where it is not known, ask the table anew."""
+        log = self._read_log(int(after.number))
+        if log is not None and self._place(int(after.number), log) == after:
+            return
+        if f"{SCHEME}{DeltaTable(self._address).metadata().id}" != self.identity:
+            what = f"{self.name} is another table than the one that was read here"
+            raise TapUsageError(f"{what}: begin anew with another file for --state, and --from-start")
 
     def _read_log(self, version: int) -> list[Mapping[str, Any]] | None:
         """Return the actions of a version; None if its log is gone."""

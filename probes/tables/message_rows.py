@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -31,6 +31,11 @@ class RowMapping:
     id_as: IdFormat = IdFormat.AUTO
     unit: TimeUnit = TimeUnit.US
     zone: str | None = None
+
+    @property
+    def text(self) -> str:
+        """Return all that decides what is read of a row."""
+        return repr(tuple(str(value) for value in astuple(self)))
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -34,9 +34,12 @@ class SnapshotInstance:
     seq: int = 0
 
     @classmethod
-    def of_snapshot(cls, stream: str, node: str, table: str, place: SnapshotPlace) -> SnapshotInstance:
-        """Return the instance of a snapshot, which is the same wherever the table is read."""
-        return cls(stream, node, f"table-{_digest(table)}.{place.number}", place.committed_us)
+    def of_snapshot(cls, stream: str, node: str, account: str, place: SnapshotPlace) -> SnapshotInstance:
+        """Return the instance of a snapshot, which is the same wherever the table is read in the same way.
+
+        ``account`` names the table, and the way in which its rows are read.
+        """
+        return cls(stream, node, f"table-{_digest(account)}.{place.number}", place.committed_us)
 
     @classmethod
     def of_gap(cls, stream: str, node: str, table: str, from_us: int, until: SnapshotPlace) -> SnapshotInstance:

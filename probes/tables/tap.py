@@ -76,6 +76,8 @@ class TableTap:
         self._table, self._mapping, self._side, self.probe, self._sink = table, mapping, side, probe, sink
         self._context, self._state = around, state
         self._are_bad_messages, self._id_text = are_bad_messages, id_text
+        # What is read of the rows otherwise has numbers of its own: of equal numbers a monitor counts the first alone.
+        self._account = f"{table.identity} {mapping.text} {side} {are_bad_messages} {id_text}"
         self._progress = TableProgress()
         self._unsettled = 0
         self._trouble = OncePerCause()
@@ -189,7 +191,7 @@ class TableTap:
         if not snapshot.added:
             return
         place = snapshot.place
-        instance = SnapshotInstance.of_snapshot(self.probe.stream, self.probe.node, self._table.identity, place)
+        instance = SnapshotInstance.of_snapshot(self.probe.stream, self.probe.node, self._account, place)
         self._send([build_hello(instance)])
         instance = instance.after(1)
         bad: Counter[BadRow] = Counter()

@@ -21,6 +21,7 @@ from hopwatch.probes.tables.sources import open_table
 from hopwatch.probes.tables.state import TableState
 from hopwatch.probes.tables.tap import TableTap
 from hopwatch.probes.taps.blocking_sink import BlockingSink
+from hopwatch.probes.taps.errors import TapUsageError
 from hopwatch.probes.taps.sides import StampSide
 from hopwatch.testing import MemorySink
 from tests.support.tap_bench import Place
@@ -121,6 +122,17 @@ def test_a_delta_table_that_forgets_is_a_gap(delta: Path, tmp_path: Path) -> Non
         f"snapshots of {address} between 0 and 2 are kept no more: what they brought is unknown",
         f"snapshot 3 of {address}: its file {newest.name} is gone: what it held is unknown",
     ]
+
+
+def test_another_delta_table_in_its_place_ends_the_tap(delta: Path) -> None:
+    """Its versions count from 0 again, so that nothing would ever be new, and all of it look lost."""
+    table = open_table(f"delta:{delta}", Place().clock)
+    through = table.find_new(None).snapshots[-1].place
+    assert not table.find_new(through).snapshots
+    shutil.rmtree(delta)
+    write_deltalake(str(delta), rows(3))
+    with pytest.raises(TapUsageError, match="is another table than the one that was read here: begin anew"):
+        table.find_new(through)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from hopwatch.monitor.kernel.books import FACTS, Accounts, Book, DropFact, absor
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.probes.tables.message_rows import RowMapping
 from hopwatch.probes.tables.snapshots import SnapshotPlace
 from hopwatch.probes.tables.state import TableState
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
@@ -209,6 +210,21 @@ def test_texts_of_ids_go_along_unless_they_are_secret() -> None:
     tapped.start(id_text=False).step()
     assert {batch.id_texts for batch in tapped.batches()} == {b""}
     assert sum(batch.count for batch in tapped.batches()) == 3
+
+
+def test_what_is_read_otherwise_has_numbers_of_its_own() -> None:
+    """Of equal numbers a monitor counts the first alone: after a wrong flag the right one would say nothing."""
+    table = KeptTable()
+    table.commit([(1, at(0)), (2, at(70))])
+    tapped = TappedTable(table)
+    tapped.tap.step()
+    tapped.start().step()
+    assert len({batch.probe for batch in tapped.batches()}) == 1
+    tapped.start(id_text=False).step()
+    tapped.start(are_bad_messages=False).step()
+    assert len({batch.probe for batch in tapped.batches()}) == 3
+    names = {RowMapping("id", "at").text, RowMapping("id", "created").text, RowMapping("id", "at", zone="UTC").text}
+    assert len(names) == 3
 
 
 def test_a_tap_that_is_stopped_sends_the_snapshot_again(tmp_path: Path) -> None:
