@@ -177,7 +177,7 @@ class _ImportTally:
         self.faults: list[dict[str, object]] = []
         self.read = 0
         self.started_s = self._settled_s = time.monotonic()
-        self._unsettled: list[tuple[str, str]] = []
+        self._unsettled: list[FileResult] = []
 
     def import_file(  # noqa: PLR0913, PLR0917 - what one file needs
         self,
@@ -207,7 +207,7 @@ class _ImportTally:
             bad = {str(reason): count for reason, count in sorted(result.bad.items())}
             self.faults.append({"file": place, "fault": result.fault or result.note, "bad": bad})
         if not result.fault:
-            self._unsettled.append((place, result.print))
+            self._unsettled.append(result)
         if done is not None and time.monotonic() - self._settled_s >= SETTLE_EVERY_S:
             self.settle(output, done)
 
@@ -216,8 +216,8 @@ class _ImportTally:
         output.settle()
         self._settled_s = time.monotonic()
         if done is not None:
-            for place, print_ in self._unsettled:
-                done.add(place, print_)
+            for result in self._unsettled:
+                done.add(result.name, result.print, result.look)
         self._unsettled.clear()
 
 

@@ -19,6 +19,8 @@ from hopwatch.probes.files.errors import MappingError, UnreadableFileError, desc
 
 MAX_DEPTH: Final = 32
 MAX_STEPS: Final = 20_000
+MAX_TYPES: Final = 100_000
+"""Types that a schema's text stands for at most: a record without fields takes no step, and may be named by many."""
 MAX_EMPTY: Final = 65_536
 """Values of an array beyond the bytes that are left, at most: each takes none."""
 
@@ -77,11 +79,13 @@ class _Compiler:
         self._columns = {tuple(name.split(".")): name for name in columns}
         self._known: dict[str, Any] = {}
         self._open: set[str] = set()
+        self._types = 0
 
     def add(self, schema: Any, path: tuple[str, ...] | None, space: str, depth: int) -> None:  # noqa: ANN401, C901 - JSON; one branch a kind of type
         """Add the steps of a schema; ``path`` is None inside of what is no single value."""
         steps = self.program.steps
-        if depth > MAX_DEPTH or len(steps) > MAX_STEPS:
+        self._types += 1
+        if depth > MAX_DEPTH or len(steps) > MAX_STEPS or self._types > MAX_TYPES:
             raise UnreadableFileError("its schema is too deep, or too large")
         if isinstance(schema, list):
             self._add_union(schema, path, space, depth)

@@ -121,9 +121,9 @@ def _choose_codec(name: str) -> Callable[[bytes], bytes]:
         "null": lambda data: data,
         "deflate": _inflate,
         "snappy": _unpack_snappy,
-        "zstandard": lambda data: bytes(pa.CompressedInputStream(pa.BufferReader(data), "zstd").read()),
-        "bzip2": bz2.decompress,
-        "xz": lzma.decompress,
+        "zstandard": _unpack_zstd,
+        "bzip2": lambda data: _unpack_whole(bz2.BZ2Decompressor(), data),
+        "xz": lambda data: _unpack_whole(lzma.LZMADecompressor(), data),
     }
     if name not in codecs:
         raise UnreadableFileError(f"its codec {name!r:.40} is not known, but {', '.join(codecs)}")
@@ -134,6 +134,25 @@ def _inflate(data: bytes) -> bytes:
     unpacked = zlib.decompressobj(-15).decompress(data, MAX_BLOCK_BYTES + 1)
     if len(unpacked) > MAX_BLOCK_BYTES:
         raise ValueError("a block is too large")
+    return unpacked
+
+
+def _unpack_zstd(data: bytes) -> bytes:
+    stream = pa.CompressedInputStream(pa.BufferReader(data), "zstd")
+    unpacked = bytearray()
+    while part := stream.read(READ_BYTES):
+        unpacked += part
+        if len(unpacked) > MAX_BLOCK_BYTES:
+            raise ValueError("a block is too large")
+    return bytes(unpacked)
+
+
+def _unpack_whole(unpacking: bz2.BZ2Decompressor | lzma.LZMADecompressor, data: bytes) -> bytes:
+    unpacked = unpacking.decompress(data, MAX_BLOCK_BYTES + 1)
+    if len(unpacked) > MAX_BLOCK_BYTES:
+        raise ValueError("a block is too large")
+    if not unpacking.eof:
+        raise EOFError("its packed bytes are cut")
     return unpacked
 
 

@@ -52,16 +52,18 @@ class DoneFiles:
         look = _look_at(place)
         return look is not None and look in self._looks
 
-    def add(self, place: str, print_: str) -> None:
-        """Note a file that is durable where it was imported to.
+    def add(self, place: str, print_: str, look: tuple[int, int] | None) -> None:
+        """Note a file that is durable where it was imported to, by its size and time of change before it was read.
+
+        It may have grown since.
 
         Raises:
             TapSourceError: the state cannot be written.
         """
-        look = _look_at(place)
+        known = (place, 0, 0) if look is None else (_name(place), *look)
         if look is not None:
-            self._looks.add(look)
-        self._write({**dict(zip(LOOK_KEYS, look or (place, 0, 0), strict=True)), "print": print_})
+            self._looks.add(known)
+        self._write({**dict(zip(LOOK_KEYS, known, strict=True)), "print": print_})
 
     def _write(self, line: dict[str, Any]) -> None:
         try:
@@ -98,4 +100,8 @@ def _look_at(place: str) -> tuple[str, int, int] | None:
         found = os.stat(place)  # noqa: PTH116 - a place may be a URL
     except OSError:
         return None
-    return os.path.abspath(place), found.st_size, found.st_mtime_ns  # noqa: PTH100 - the same
+    return _name(place), found.st_size, found.st_mtime_ns
+
+
+def _name(place: str) -> str:
+    return os.path.abspath(place)  # noqa: PTH100 - a place may be a URL

@@ -21,7 +21,7 @@ from hopwatch.probes.files.file_columns import FileFormat, FileMapping
 from hopwatch.probes.files.outputs import RecordOutput, RecordWriter
 from hopwatch.probes.files.rows import GOOD, BadRows, RawColumns, RowColumns, build_bad_rows, read_rows
 from hopwatch.probes.files.slices import SliceAccount, Slices
-from hopwatch.probes.files.source import ByteStream, SourceFile, open_source
+from hopwatch.probes.files.source import ByteStream, SourceFile, describe_error, open_source
 from hopwatch.probes.values import SkipReason
 
 MAX_SERVERS: Final = 4_096
@@ -31,6 +31,7 @@ PEEK_BYTES: Final = 4_096
 PARQUET: Final = b"PAR1"
 AVRO: Final = b"Obj\x01"
 DEFAULT_SERVER: Final = "files"
+STOPPED: Final = "it was not read to its end: start again, which changes nothing that is there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,8 @@ class FileResult:
     bad: Counter[SkipReason] = field(default_factory=Counter)
     fault: str = ""
     note: str = ""
+    look: tuple[int, int] | None = None
+    """Size and time of change before it was read; None of what has neither, such as a URL."""
 
     @property
     def is_whole(self) -> bool:
@@ -116,21 +119,19 @@ class Importer:
         result = FileResult(place)
         try:
             source = open_source(place)
-            before = _stat(place)
+            result.look = _stat(place)
             server = self._plan.name_server(place)
             result.print, result.bytes = self.compute_print(source)
             if not result.bytes:
                 raise UnreadableFileError("it is empty")  # noqa: TRY301 - one way for all that is wrong
-            self._import_rows(source, server, result, stop, before)
+            self._import_rows(source, server, result, stop)
         except UnreadableFileError as error:
             result.fault = str(error)
         except MappingError as error:
             raise MappingError(f"{place}: {error}") from None
         return result
 
-    def _import_rows(
-        self, source: SourceFile, server: str, result: FileResult, stop: Event, before: tuple[int, int] | None
-    ) -> None:
+    def _import_rows(self, source: SourceFile, server: str, result: FileResult, stop: Event) -> None:
         servers = _Servers(self._plan, self._output, server, result)
         with source.opened() as file:
             try:
@@ -138,17 +139,17 @@ class Importer:
                 with closing(_prefetch(items, tell)) as blocks:
                     for raw, position in blocks:
                         if stop.is_set():
-                            raise CutError(  # noqa: TRY301 - one way for all that is wrong
-                                "it was not read to its end: start again, which changes nothing that is there"
-                            )
+                            raise CutError(STOPPED)  # noqa: TRY301 - one way for all that is wrong
                         rows = build_bad_rows(raw) if isinstance(raw, BadRows) else read_rows(raw, self._plan.mapping)
                         servers.add(rows)
                         self._report(position)
             except (CutError, UnreadableFileError) as error:
                 result.fault = str(error.args[0])
         if stop.is_set():
+            # Its last batches are not written: nobody may take it for imported.
+            result.fault = result.fault or STOPPED
             return
-        if not result.fault and _stat(source.name) != before:
+        if not result.fault and _stat(source.name) != result.look:
             result.fault = "it changed while it was read: import it again once it is finished"
         if not result.observations and not result.fault:
             told = ", ".join(f"{reason} {count:,}" for reason, count in sorted(result.bad.items()))
@@ -200,7 +201,11 @@ class _Servers:
             else:
                 self._add(self._last, rows)
             return
-        names = rows.servers.cast(pa.string()).fill_null("").dictionary_encode()
+        try:
+            names = rows.servers.cast(pa.string()).fill_null("").dictionary_encode()
+        except pa.ArrowException as error:
+            told = f"its column {self._plan.mapping.server} names no servers ({describe_error(error)})"
+            raise UnreadableFileError(told) from None
         places = names.indices.to_numpy(zero_copy_only=False)
         for place, name in enumerate(names.dictionary.to_pylist()):
             own = rows.select((places == place).nonzero()[0])
@@ -311,6 +316,10 @@ def _prefetch(
                 if not put((item, tell())):
                     return
             put(_END)
+        except (CutError, MappingError, UnreadableFileError) as error:
+            put(error)
+        except Exception as error:  # noqa: BLE001 - a file may say anything, and one of them ends no import
+            put(UnreadableFileError(f"its rows cannot be read ({type(error).__name__} {describe_error(error)})"))
         except BaseException as error:  # noqa: BLE001 - it is raised where the items are used
             put(error)
 

@@ -26,8 +26,10 @@ def list_places(given: Iterable[str]) -> list[str]:
     return list(found)
 
 
-def list_folder(folder: Path) -> Iterator[str]:
+def list_folder(folder: Path, *, may_be_gone: bool = False) -> Iterator[str]:
     """Yield all files below a folder, in order, but hidden ones, which are not finished.
+
+    A folder in it may be gone by the time that it is looked into, as those of a day that was cleaned up.
 
     Raises:
         TapSourceError: it, or a folder in it, cannot be read.
@@ -35,12 +37,14 @@ def list_folder(folder: Path) -> Iterator[str]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
+        if may_be_gone and isinstance(error, FileNotFoundError):
+            return
         raise TapSourceError(f"the folder {folder} cannot be read: {error.strerror}") from None
     for entry in entries:
         if entry.name.startswith((".", "_")):
             continue
         if entry.is_dir():
-            yield from list_folder(Path(entry.path))
+            yield from list_folder(Path(entry.path), may_be_gone=True)
         elif entry.is_file():
             yield entry.path
 

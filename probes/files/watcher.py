@@ -86,5 +86,5 @@ class FolderTap:
             return
         self._output.settle()
         self._report(result)
-        if self._done is not None:
-            self._done.add(place, result.print)
+        if self._done is not None and not result.fault:
+            self._done.add(place, result.print, result.look)

@@ -58,6 +58,22 @@ def as_avro(rows: Sequence[Row], codec: str = "deflate") -> bytes:
     return file.getvalue()
 
 
+def build_container(schema: Row, packed: bytes, codec: str) -> bytes:
+    """Return an Avro object container file of one block, which says that it has one record, as it is given."""
+
+    def long(number: int) -> bytes:
+        zigzag, found = number << 1, bytearray()
+        while zigzag > 0x7F:
+            found.append(zigzag & 0x7F | 0x80)
+            zigzag >>= 7
+        return bytes([*found, zigzag])
+
+    told = {"avro.schema": json.dumps(schema), "avro.codec": codec}
+    texts = b"".join(long(len(text)) + text.encode() for item in told.items() for text in item)
+    sync = bytes(range(16))
+    return b"Obj\x01" + long(len(told)) + texts + long(0) + sync + long(1) + long(len(packed)) + packed + sync
+
+
 def as_gzip(data: bytes) -> bytes:
     """Return data compressed, the same at every time."""
     return gzip.compress(data, mtime=0)

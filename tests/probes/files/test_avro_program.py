@@ -93,6 +93,16 @@ def test_broken_bytes_end_a_file_and_nothing_else(junk: bytes, place: int) -> No
         pass
 
 
+def test_a_schema_that_stands_for_too_many_types_is_refused() -> None:
+    """A record without fields takes no step, and a few names of names stand for billions of it."""
+    schema: dict[str, Any] = {"type": "record", "name": "R0", "fields": []}
+    for level in range(1, 7):
+        others = [{"name": f"x{place}", "type": f"R{level - 1}"} for place in range(40)]
+        schema = {"type": "record", "name": f"R{level}", "fields": [{"name": "x", "type": schema}, *others]}
+    with pytest.raises(UnreadableFileError, match="its schema is too deep, or too large"):
+        compile_schema(schema, ["id"])
+
+
 RECURSIVE = {"type": "record", "name": "R", "fields": [{"name": "id", "type": ["null", "R"]}]}
 REFUSED = [
     ("long", "its schema is that of no record"),

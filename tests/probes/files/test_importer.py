@@ -9,12 +9,13 @@ from pathlib import Path
 from threading import Event
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import BatchKind, Drop
 from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.probes.files import importer, outputs
+from hopwatch.probes.files import avro_rows, importer, outputs
 from hopwatch.probes.files.errors import MappingError
 from hopwatch.probes.files.file_columns import FileFormat, FileMapping
 from hopwatch.probes.files.importer import Importer, ImportPlan
@@ -32,6 +33,7 @@ from tests.support.made_files import (
     as_gzip,
     as_jsonl,
     as_parquet,
+    build_container,
     import_files,
     look_at,
     made_rows,
@@ -288,6 +290,58 @@ def test_an_import_that_is_stopped_completes_nothing(tmp_path: Path) -> None:
     result = Importer(PLAN, output).import_file(str(tmp_path / "file"), stop)
     assert result.fault == "it was not read to its end: start again, which changes nothing that is there"
     assert not look_at(tmp_path / "spool")
+
+
+def test_an_import_that_is_stopped_behind_the_last_rows_is_not_through(tmp_path: Path) -> None:
+    """The last batches are not written then: who took the file for imported would never write them."""
+    stop = Event()
+    (tmp_path / "file").write_bytes(as_jsonl(made_rows(0, 5)))
+    output = SpoolOutput(tmp_path / "spool", is_replay=True)
+    output.check()
+    result = Importer(PLAN, output, lambda _: stop.set()).import_file(str(tmp_path / "file"), stop)
+    assert result.fault == "it was not read to its end: start again, which changes nothing that is there"
+    assert not look_at(tmp_path / "spool")
+
+
+@pytest.mark.parametrize("codec", ["deflate", "bzip2", "xz"])
+def test_a_block_that_unpacks_to_too_much_is_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: str
+) -> None:
+    """A few bytes may stand for all the memory that there is."""
+    monkeypatch.setattr(avro_rows, "MAX_BLOCK_BYTES", 1_500)
+    (tmp_path / "file").write_bytes(as_avro(made_rows(0, 500), codec))
+    (result,) = import_files(tmp_path / "spool", PLAN, tmp_path / "file")
+    assert result.fault == "block 1 cannot be unpacked (a block is too large)"
+
+
+def test_a_block_of_zstandard_is_bounded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its stream is read in pieces."""
+    monkeypatch.setattr(avro_rows, "MAX_BLOCK_BYTES", 1_500)
+    fields = [{"name": "id", "type": "string"}, {"name": "at", "type": "long"}]
+    schema = {"type": "record", "name": "Flight", "fields": fields}
+    packed = pa.Codec("zstd").compress(bytes(100_000), asbytes=True)
+    (tmp_path / "file").write_bytes(build_container(schema, packed, "zstandard"))
+    (result,) = import_files(tmp_path / "spool", PLAN, tmp_path / "file")
+    assert result.fault == "block 1 cannot be unpacked (a block is too large)"
+
+
+def test_a_schema_that_nobody_foresaw_ends_no_import(tmp_path: Path) -> None:
+    """What its reader stumbles over is the fault of the file, and others go on."""
+    fields = [{"name": "id", "type": {"type": "fixed", "name": "F", "size": 10**30}}, {"name": "at", "type": "long"}]
+    (tmp_path / "odd").write_bytes(build_container({"type": "record", "name": "R", "fields": fields}, b"x", "null"))
+    (tmp_path / "good").write_bytes(as_jsonl(made_rows(0, 5)))
+    odd, good = import_files(tmp_path / "spool", PLAN, tmp_path / "odd", tmp_path / "good")
+    assert odd.fault.startswith("its rows cannot be read (OverflowError")
+    assert good.is_whole
+
+
+def test_a_column_of_servers_that_is_no_text_is_told(tmp_path: Path) -> None:
+    """It is the fault of the file."""
+    table = pa.table({"id": ["a"], "at": [EPOCH_US], "server": pa.array([b"\xff"], pa.binary())})
+    pq.write_table(table, tmp_path / "file")
+    plan = ImportPlan("flights", "file", FileMapping("id", "at", server="server"))
+    (result,) = import_files(tmp_path / "spool", plan, tmp_path / "file")
+    assert result.fault.startswith("its column server names no servers (")
 
 
 def test_iso_times_of_a_csv_are_read(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hopwatch.probes.files.done_files import DoneFiles
 from hopwatch.probes.files.importer import FileResult, Importer, ImportPlan
 from hopwatch.probes.files.outputs import SpoolOutput
+from hopwatch.probes.files.places import list_folder
 from hopwatch.probes.files.watcher import FolderTap
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
@@ -103,6 +104,34 @@ def test_a_restart_reads_none_again_and_a_kill_half_of_a_line(tmp_path: Path) ->
             file.write('{"path": "half of a')
 
 
+def test_rows_that_come_while_a_file_is_made_durable_are_read_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state notes the file as it was when it was read, and not as it is by then."""
+    done = DoneFiles(tmp_path / "state", "plan")
+    with done.lock():
+        watch = Watch(tmp_path, done)
+        place = watch.folder / "a"
+        place.write_bytes(as_jsonl(made_rows(0, 5)))
+        monkeypatch.setattr(SpoolOutput, "settle", lambda _: place.write_bytes(as_jsonl(made_rows(0, 9))))
+        for seconds in (0, 9, 1, 9):
+            watch.step(seconds)
+        assert [result.observations for result in watch.results] == [5, 9]
+
+
+def test_a_file_that_could_not_be_read_is_tried_again_after_a_restart(tmp_path: Path) -> None:
+    """It may have been a moment's fault, and no look at the file tells that it is over."""
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "a").write_bytes(b"PAR1 and no end")
+    for _ in range(2):
+        done = DoneFiles(tmp_path / "state", "plan")
+        with done.lock():
+            watch = Watch(tmp_path, done)
+            watch.step(0)
+            watch.step(9)
+            assert [bool(result.fault) for result in watch.results] == [True]
+
+
 def test_a_mapping_that_does_not_fit_a_file_stops_no_other(tmp_path: Path) -> None:
     """The tap tells of it once."""
     watch = Watch(tmp_path)
@@ -124,6 +153,16 @@ def test_a_state_is_of_one_import_at_a_time_and_of_one_plan(tmp_path: Path) -> N
         DoneFiles(state, "another").lock().__enter__()
     with pytest.raises(TapSourceError, match=r"cannot be written: .*: name a place that this user can write"):
         DoneFiles(tmp_path / "gone" / "state", "plan").lock().__enter__()
+
+
+def test_a_folder_inside_may_be_gone_by_then(tmp_path: Path) -> None:
+    """Folders of days are made and cleaned up while the tap looks."""
+    (tmp_path / "a").write_bytes(b"")
+    (tmp_path / "b").mkdir()
+    found = list_folder(tmp_path)
+    assert next(found) == str(tmp_path / "a")
+    (tmp_path / "b").rmdir()
+    assert not list(found)
 
 
 def test_a_folder_that_is_gone_ends_the_tap(tmp_path: Path) -> None:
