@@ -294,6 +294,13 @@ def _stat(place: str) -> tuple[int, int] | None:
 _END: Final = object()
 
 
+def _to_fault(error: BaseException) -> BaseException:
+    """Return an error that nobody foresaw as the fault of the file: one of them ends no import of others."""
+    if isinstance(error, CutError | MappingError | UnreadableFileError) or not isinstance(error, Exception):
+        return error
+    return UnreadableFileError(f"its rows cannot be read ({type(error).__name__} {describe_error(error)})")
+
+
 def _prefetch(
     items: Iterator[RawColumns | BadRows], tell: Callable[[], int], most: int = 2
 ) -> Generator[tuple[RawColumns | BadRows, int]]:
@@ -316,12 +323,8 @@ def _prefetch(
                 if not put((item, tell())):
                     return
             put(_END)
-        except (CutError, MappingError, UnreadableFileError) as error:
-            put(error)
-        except Exception as error:  # noqa: BLE001 - a file may say anything, and one of them ends no import
-            put(UnreadableFileError(f"its rows cannot be read ({type(error).__name__} {describe_error(error)})"))
         except BaseException as error:  # noqa: BLE001 - it is raised where the items are used
-            put(error)
+            put(_to_fault(error))
 
     thread = Thread(target=read, name="hopwatch-import", daemon=True)
     thread.start()
