@@ -326,7 +326,7 @@ def test_a_block_of_zstandard_is_bounded_too(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_schema_that_nobody_foresaw_ends_no_import(tmp_path: Path) -> None:
-    """What its reader stumbles over is the fault of the file, and others go on."""
+    """The file has the fault, and others go on."""
     fields = [{"name": "id", "type": {"type": "fixed", "name": "F", "size": 10**30}}, {"name": "at", "type": "long"}]
     (tmp_path / "odd").write_bytes(build_container({"type": "record", "name": "R", "fields": fields}, b"x", "null"))
     (tmp_path / "good").write_bytes(as_jsonl(made_rows(0, 5)))
@@ -336,7 +336,7 @@ def test_a_schema_that_nobody_foresaw_ends_no_import(tmp_path: Path) -> None:
 
 
 def test_a_column_of_servers_that_is_no_text_is_told(tmp_path: Path) -> None:
-    """It is the fault of the file."""
+    """The file has the fault."""
     table = pa.table({"id": ["a"], "at": [EPOCH_US], "server": pa.array([b"\xff"], pa.binary())})
     pq.write_table(table, tmp_path / "file")
     plan = ImportPlan("flights", "file", FileMapping("id", "at", server="server"))

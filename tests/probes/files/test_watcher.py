@@ -120,7 +120,7 @@ def test_rows_that_come_while_a_file_is_made_durable_are_read_too(
 
 
 def test_a_file_that_could_not_be_read_is_tried_again_after_a_restart(tmp_path: Path) -> None:
-    """It may have been a moment's fault, and no look at the file tells that it is over."""
+    """The fault may have been a moment's, and no look at the file tells that it is over."""
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "a").write_bytes(b"PAR1 and no end")
     for _ in range(2):
