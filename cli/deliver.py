@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -15,12 +14,12 @@ from typer.core import TyperGroup
 from hopwatch.cli import console, metrics_server, signals
 from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
 from hopwatch.cli.metrics_server import MetricsListen
+from hopwatch.cli.tap_errors import translate_tap_errors
 from hopwatch.cli.topics import AllowWeak, check_numbers, format_allowed, with_allow_flag
 from hopwatch.monitor import topics
 from hopwatch.monitor.errors import ConfigurationError, TransportError
 from hopwatch.monitor.results import format_iso
 from hopwatch.probes.taps.context import RunContext
-from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
 
 if TYPE_CHECKING:
     from hopwatch.deliver.control_topic import Pause
@@ -99,7 +98,7 @@ def list_deliveries(config: Config = DEFAULT_CONFIG, *, as_json: AsJson = False)
     from hopwatch.cli.delivery_builder import select_deliveries
 
     chosen = load_settings(config)
-    with _translate_errors():
+    with translate_tap_errors(TransportError):
         found = [_describe_delivery(chosen, name, said) for name, said in select_deliveries(chosen, ()).items()]
     if as_json:
         console.emit_json({"deliveries": found})
@@ -154,7 +153,7 @@ def drain_delivery(
     chosen = load_settings(config)
     said = _select_one(chosen, name)
     around = RunContext(_print_message)
-    with signals.stop_on_signals(around.stop), _translate_errors():
+    with signals.stop_on_signals(around.stop), translate_tap_errors(TransportError):
         waiting = _await_drain(chosen, name, said, around, around.monotonic_s() + left_s)
     if waiting:
         console.stderr().print(f"hopwatch deliver: {waiting:,} messages of {name} wait still, and it was not paused")
@@ -221,7 +220,7 @@ def _run(  # noqa: PLR0913 - what a flag each says
     wanted = select_deliveries(chosen, names or ())
     around = RunContext(_print_message)
     accounts = {said.stream: Account(DELIVERY_OUTCOMES) for said in wanted.values()}
-    with signals.stop_on_signals(around.stop), _translate_errors():
+    with signals.stop_on_signals(around.stop), translate_tap_errors(TransportError):
         for name, said in wanted.items():
             check_address(said, name)
             _check_topics(chosen, name, said, allow_weak=allow_weak)
@@ -352,7 +351,7 @@ def _write_pause(chosen: Settings, name: str, said: DeliverySettings, *, is_paus
     from hopwatch.deliver.control_topic import Pause, write_pause
 
     pause = Pause(RunContext(_print_message).wall_us()) if is_paused else None
-    with _translate_errors():
+    with translate_tap_errors(TransportError):
         write_pause(said.place.brokers, chosen.transport.access, name, pause)
 
 
@@ -374,14 +373,3 @@ def _select_one(chosen: Settings, name: str) -> DeliverySettings:
 
 def _print_message(what: str) -> None:
     console.stderr().print(f"hopwatch deliver: {what}")
-
-
-@contextmanager
-def _translate_errors() -> Iterator[None]:
-    """Translate errors of clients into errors with an exit code."""
-    try:
-        yield
-    except TapUsageError as error:
-        raise ConfigurationError(str(error)) from None
-    except TapSourceError as error:
-        raise TransportError(str(error)) from None

@@ -11,17 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from hopwatch.cli import console, signals
+from hopwatch.cli.tap_errors import translate_tap_errors
 from hopwatch.monitor.errors import ConfigurationError, TapDownError
 from hopwatch.probes.contract.limits import NAME_PATTERN
 from hopwatch.probes.taps.context import RunContext
-from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
 from hopwatch.probes.taps.sides import StampSide
 from hopwatch.probes.values import IdFormat, TimeUnit
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from hopwatch.probes.files.done_files import DoneFiles
     from hopwatch.probes.files.importer import FileResult, ImportPlan
     from hopwatch.probes.files.outputs import RecordOutput
@@ -92,7 +93,7 @@ def command(  # noqa: PLR0913 - one parameter a flag
     from hopwatch.probes.taps.startup import find_sink_url
 
     around = RunContext(_print_message)
-    with signals.stop_on_signals(around.stop), translate_errors():
+    with signals.stop_on_signals(around.stop), translate_tap_errors(TapDownError):
         url = find_sink_url(sink)
         places = list_places(files)
         output = open_output(url, around, is_replay=True)
@@ -150,7 +151,7 @@ def build_plan(  # noqa: PLR0913 - one parameter a flag
         pattern = None if server_from is None else re.compile(server_from)
     except re.error as error:
         raise ConfigurationError(f"--server-from is a regular expression, got {server_from!r:.60}: {error}") from None
-    with translate_errors():
+    with translate_tap_errors(TapDownError):
         mapping = FileMapping(
             id_column, time_column, time_unit, stamp or StampSide.IN, id_as, zone, arrived, departed, server,
             FileFormat(file_format),
@@ -249,6 +250,8 @@ def _show_progress(places: list[str]) -> Iterator[_Progress]:
     if not words.is_terminal:
         yield _Progress(places, None)
         return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=words, transient=True) as bar:
         yield _Progress(places, bar)
@@ -287,14 +290,3 @@ def _size(place: str) -> int:
 
 def _print_message(what: str) -> None:
     console.stderr().print(f"hopwatch import: {what}")
-
-
-@contextmanager
-def translate_errors() -> Iterator[None]:
-    """Translate errors of an import into errors with an exit code."""
-    try:
-        yield
-    except TapUsageError as error:
-        raise ConfigurationError(str(error)) from None
-    except TapSourceError as error:
-        raise TapDownError(str(error)) from None

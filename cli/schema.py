@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
-import orjson
 import typer
 from rich.table import Table
 
 from hopwatch.cli import console
 from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
-from hopwatch.cli.tap import RegistryUrl
+from hopwatch.cli.remote_registry import RegistryUrl, open_remote_registry
+from hopwatch.cli.schema_files import read_schema
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, TransportError
 from hopwatch.monitor.store import dialect
@@ -123,7 +122,7 @@ def register(  # noqa: PLR0913 - one parameter a flag
     from hopwatch.gate.registry.subjects import IncompatibleError, MeaningError
 
     _check_name(subject)
-    new = _read_schema(file, type_name, others or [])
+    new = read_schema(file, type_name, others or [])
     try:
         made = _open_registry(config, is_made=True).register(subject, new)
     except IncompatibleError as error:
@@ -160,7 +159,7 @@ def check(  # noqa: PLR0913 - one parameter a flag
     from hopwatch.gate.registry.subjects import MeaningError
 
     _check_name(subject)
-    new = _read_schema(file, type_name, others or [])
+    new = read_schema(file, type_name, others or [])
     reason = ""
     try:
         if registry is None:
@@ -313,7 +312,7 @@ def diff(  # noqa: PLR0913 - one parameter a flag
         raise ConfigurationError(_format_unknown(error, subject)) from None
     first, second = (
         parse_stored(entry.schema.text),
-        parse_stored(latest.schema.text) if file is None else _read_schema(file),
+        parse_stored(latest.schema.text) if file is None else read_schema(file),
     )
     name = f"version {latest.version}" if file is None else str(file)
     found = find_differences(first, second)
@@ -384,11 +383,10 @@ def _check_remotely(url: str, subject: str, new: Schema) -> RemoteVerdict:
         TransportError: the registry gives no answer.
     """
     from hopwatch.gate.registry.remote_check import check_remotely
-    from hopwatch.probes.environment import read_variables
-    from hopwatch.probes.schema_registry import RegistryDownError, SchemaRegistry, read_registry_access
+    from hopwatch.probes.schema_registry import RegistryDownError
 
     try:
-        return check_remotely(SchemaRegistry(url, read_registry_access(read_variables())), subject, new)
+        return check_remotely(open_remote_registry(url), subject, new)
     except ValueError as error:
         raise ConfigurationError(f"--registry: {error}") from None
     except RegistryDownError as error:
@@ -429,63 +427,6 @@ def _check_name(subject: str) -> None:
 
     if not re.fullmatch(SUBJECT_PATTERN, subject):
         raise ConfigurationError(f"a subject is 1 to 255 of the characters A-Za-z0-9._-, got {subject!r:.80}")
-
-
-def _read_schema(file: Path, type_name: str | None = None, others: Sequence[Path] = ()) -> Schema:
-    """Read a schema, or a type of a protocol, with what it uses of other files.
-
-    Raises:
-        ConfigurationError: a file cannot be read, or holds none.
-    """
-    from hopwatch.gate.registry import protocols
-    from hopwatch.gate.registry.avro_schema import Schema, SchemaError
-    from hopwatch.probes.avro_lint import LintError
-    from hopwatch.probes.avro_references import write_out_references
-
-    text = _read_file(file)
-    try:
-        if type_name is None and not others and not protocols.is_protocol(_parse_json(file, text)):
-            return Schema.parse(text)
-        said, known = _parse_json(file, text), [part for one in others for part in _read_types(one)]
-        if protocols.is_protocol(said):
-            whole = protocols.select_type(said, type_name, known)
-        elif type_name is not None:
-            raise ConfigurationError(f"--type is for a protocol, and {file} is none: leave it out")
-        else:
-            whole = write_out_references(said, known)
-        return Schema.parse(orjson.dumps(whole))
-    except (SchemaError, LintError) as error:
-        raise ConfigurationError(f"{file}{f' at {error.place}' if error.place else ''}: {error}") from None
-    except protocols.ProtocolError as error:
-        raise ConfigurationError(f"{file}: {error}") from None
-
-
-def _read_types(file: Path) -> list[Any]:
-    """Return the schemas of a file whose types another one uses."""
-    from hopwatch.gate.registry import protocols
-
-    said = _parse_json(file, _read_file(file))
-    return list(protocols.list_types(said)) if protocols.is_protocol(said) else [said]
-
-
-def _read_file(file: Path) -> bytes:
-    from hopwatch.gate.registry.avro_schema import MAX_SCHEMA_BYTES
-
-    try:
-        with file.open("rb") as opened:
-            text = opened.read(MAX_SCHEMA_BYTES + 1)
-    except OSError as error:
-        raise ConfigurationError(f"the schema {file} cannot be read: {error.strerror}: name a file of JSON") from None
-    if len(text) > MAX_SCHEMA_BYTES:
-        raise ConfigurationError(f"{file}: a schema has at most {MAX_SCHEMA_BYTES:,} bytes, got more")
-    return text
-
-
-def _parse_json(file: Path, text: bytes) -> Any:  # noqa: ANN401 - JSON
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise ConfigurationError(f"{file}: a schema is JSON: {error!s:.200}") from None
 
 
 def _open_registry(config: Path, *, is_made: bool) -> Registry:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from hopwatch.cli import console, import_files, metrics_server, signals
+from hopwatch.cli import console, import_files, metrics_server, remote_registry, signals, topic_tap_flags
 from hopwatch.cli.configuration import load_streams
 from hopwatch.cli.metrics_server import MetricsListen
+from hopwatch.cli.tap_errors import translate_tap_errors
 from hopwatch.monitor.errors import ConfigurationError, TapDownError
 from hopwatch.probes.contract.limits import NAME_PATTERN
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
@@ -19,10 +20,9 @@ from hopwatch.probes.metrics.account import ComponentAccounts
 from hopwatch.probes.metrics.catalog import JSONL_TAP, KAFKA_TAP, TABLE_TAP
 from hopwatch.probes.taps.avro import AvroFraming
 from hopwatch.probes.taps.context import RunContext
-from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
 from hopwatch.probes.taps.framing import RecordFraming
-from hopwatch.probes.taps.registry_schemas import MAX_HOLD_S, UnknownSchema
 from hopwatch.probes.taps.sides import StampSide
+from hopwatch.probes.taps.unknown_schemas import MAX_HOLD_S, UnknownSchema
 from hopwatch.probes.values import IdFormat, TimeUnit
 
 if TYPE_CHECKING:
@@ -33,12 +33,6 @@ if TYPE_CHECKING:
 STANDARD_INPUT: Final = "-"
 STANDARD_INPUT_FILE: Final = 0
 LOCAL: Final = "127.0.0.1"
-_FIELD_FLAGS: Final = {
-    "id": ("id_header", "id_json", "id_avro"),
-    "event time": ("time_header", "time_json", "time_avro", "time_record"),
-}
-"""Alternative parameters for the place of the id and of the event time in a Kafka message."""
-_FORMAT_FLAGS: Final = ("id_as", "time_unit")
 
 command = typer.Typer(
     name="tap",
@@ -53,12 +47,6 @@ Sink = Annotated[str | None, typer.Option("--sink", help="Where stamps go; HOPWA
 Stamp = Annotated[StampSide, typer.Option("--stamp", help="in: the messages arrive at the node; out: they leave it.")]
 IdAs = Annotated[IdFormat, typer.Option("--id-as", help="What the id is to be read as; auto knows a UUID by its form.")]
 Unit = Annotated[TimeUnit, typer.Option("--time-unit", help="How the event time is written.")]
-RegistryUrl = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL", help="The registry that knows the schemas of Avro values, ours or one with Confluent's API."
-    ),
-]
 IgnoreBad = Annotated[
     bool, typer.Option("--ignore-bad", help="What cannot be read is no message: do not report it as dropped.")
 ]
@@ -107,7 +95,11 @@ def jsonl(  # noqa: PLR0913 - one parameter a flag
         raise ConfigurationError("standard input has no position: --state and --from-start are for files")
     around = RunContext(_print_message)
     kept = None if state is None or is_piped else StateFile(state, Path(file))
-    with signals.stop_on_signals(around.stop), _translate_errors(), kept.lock() if kept else nullcontext():
+    with (
+        signals.stop_on_signals(around.stop),
+        translate_tap_errors(TapDownError),
+        kept.lock() if kept else nullcontext(),
+    ):
         reader = DocumentReader(id_path, time_path, id_as, time_unit)
         source: LineSource = (
             Pipe(STANDARD_INPUT_FILE)
@@ -147,7 +139,7 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     id_avro: Annotated[str | None, typer.Option(metavar="PATH", help="The id stands in an Avro value.")] = None,
     time_avro: Annotated[str | None, typer.Option(metavar="PATH", help="The event time stands in it.")] = None,
     avro_schema: Annotated[Path | None, typer.Option(metavar="FILE", help="The schema of all Avro values.")] = None,
-    registry: RegistryUrl = None,
+    registry: remote_registry.RegistryUrl = None,
     avro_framing: Annotated[
         AvroFraming | None,
         typer.Option(
@@ -195,9 +187,9 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     from hopwatch.probes.taps.startup import find_sink_url, open_probe
     from hopwatch.probes.taps.topic import SourceTopic
 
-    _check_field_flags(context)
+    topic_tap_flags.check_topic_flags(context)
     around = RunContext(_print_message)
-    with signals.stop_on_signals(around.stop), _translate_errors():
+    with signals.stop_on_signals(around.stop), translate_tap_errors(TapDownError):
         avro = _open_schemas(avro_schema, registry, avro_framing, around, (unknown_schema, hold))
         reader: RecordReader
         if framing is RecordFraming.DEBEZIUM:
@@ -278,7 +270,7 @@ def files(  # noqa: PLR0913 - one parameter a flag
         told["faults"] += not result.is_whole
         _print_message(import_files.describe_result(result) or f"{result.name}: {result.observations:,} rows")
 
-    with signals.stop_on_signals(around.stop), _translate_errors():
+    with signals.stop_on_signals(around.stop), translate_tap_errors(TapDownError):
         url = find_sink_url(sink)
         output = open_output(url, around, is_replay=False)
         done = None if state is None else DoneFiles(state, f"{stream} {node} {url} {plan.state_text}")
@@ -309,13 +301,13 @@ def http(  # noqa: PLR0913 - one parameter a flag
     as_json: AsJson = False,
 ) -> None:
     """Stamp what is posted to /v1/observations, see /openapi.json."""
-    from hopwatch.probes.http.granian_server import ServerAddress, check_port, serve_app
+    from hopwatch.probes.http.granian_server import PortTakenError, ServerAddress, check_port, serve_app
     from hopwatch.probes.taps.http.app import build_app
     from hopwatch.probes.taps.http.intake import ObservationIntake
     from hopwatch.probes.taps.startup import find_sink_url
 
     around = RunContext(_print_message)
-    with signals.stop_on_signals(around.stop), _translate_errors():
+    with signals.stop_on_signals(around.stop), translate_tap_errors(TapDownError, PortTakenError):
         allowed = parse_allowed_nodes(config, allow or [])
         check_port(host, port)
         intake = ObservationIntake(find_sink_url(sink), around, id_text=not no_id_text, allowed=allowed)
@@ -379,7 +371,7 @@ def table(  # noqa: PLR0913 - one parameter a flag
     from hopwatch.probes.taps.startup import find_sink_url, open_probe
 
     around = RunContext(_print_message)
-    with signals.stop_on_signals(around.stop), _translate_errors():
+    with signals.stop_on_signals(around.stop), translate_tap_errors(TapDownError):
         opened = open_table(address, around.clock, GrowingRows(sql_table, grows, grace_s))
         from hopwatch.probes.tables.message_rows import RowMapping
         from hopwatch.probes.tables.state import TableState
@@ -440,52 +432,6 @@ def parse_allowed_nodes(config: Path | None, allow: Sequence[str]) -> frozenset[
     return frozenset(found)
 
 
-def _check_field_flags(context: typer.Context) -> None:
-    """Check that no two flags of ``tap kafka`` contradict each other.
-
-    Raises:
-        ConfigurationError: two of them do; it names both.
-    """
-    given = {name for name in context.params if _is_given(context, name)}
-    if context.params["framing"] is RecordFraming.DEBEZIUM:
-        _check_change_flags(given)
-    for what, names in _FIELD_FLAGS.items():
-        asked = [_format_flag(name) for name in names if name in given]
-        if len(asked) > 1:
-            raise ConfigurationError(f"the {what} stands in one place, got {' and '.join(asked)}: name one of them")
-    if {"time_record", "time_unit"} <= given:
-        what = "--time-unit is how an event time is written, and --time-record reads none"
-        raise ConfigurationError(f"{what}: name one of them")
-    _check_schema_flags(context, given)
-
-
-def _check_change_flags(given: set[str]) -> None:
-    every = (*(name for names in _FIELD_FLAGS.values() for name in names), *_FORMAT_FLAGS)
-    asked = [_format_flag(name) for name in every if name in given]
-    if asked:
-        what = "--framing debezium knows where id and event time of a change are"
-        raise ConfigurationError(f"{what}, got {' and '.join(asked)}: leave it out")
-    if "take" in given:
-        raise ConfigurationError("--framing debezium takes all changes of a topic, got --take: leave it out")
-
-
-def _check_schema_flags(context: typer.Context, given: set[str]) -> None:
-    schemas = [_format_flag(name) for name in ("avro_schema", "registry") if name in given]
-    if len(schemas) > 1:
-        raise ConfigurationError("a schema is that of a file or of a registry: name --avro-schema or --registry")
-    if "avro_framing" in given and not schemas:
-        told = "--avro-framing is for Avro values: name their schema with --avro-schema or --registry, or leave it out"
-        raise ConfigurationError(told)
-    if "registry" in given and context.params["avro_framing"] is AvroFraming.RAW:
-        told = "--avro-framing raw names no schema, so that none can be asked for: name --avro-schema"
-        raise ConfigurationError(told)
-    for name, needed in (("unknown_schema", "registry"), ("hold", "unknown_schema")):
-        if name in given and needed not in given:
-            raise ConfigurationError(f"{_format_flag(name)} goes with {_format_flag(needed)}: name both, or neither")
-    if "hold" in given and context.params["unknown_schema"] is not UnknownSchema.HOLD:
-        raise ConfigurationError("--hold goes with --unknown-schema hold: what is rejected does not wait")
-
-
 def _open_schemas(
     file: Path | None,
     registry: str | None,
@@ -496,10 +442,9 @@ def _open_schemas(
     """Return the schemas of Avro values; None without any.
 
     Raises:
-        TapUsageError: the file or the registry cannot be used.
+        TapUsageError: the file cannot be used.
+        ConfigurationError: the registry cannot be used.
     """
-    from hopwatch.probes.environment import read_variables
-    from hopwatch.probes.schema_registry import SchemaRegistry, read_registry_access
     from hopwatch.probes.taps.avro import FileSchema
     from hopwatch.probes.taps.registry_schemas import RegistrySchemas
 
@@ -507,20 +452,8 @@ def _open_schemas(
         return FileSchema(file, framing or AvroFraming.CONFLUENT)
     if registry is None:
         return None
-    try:
-        source = SchemaRegistry(registry, read_registry_access(read_variables()))
-    except ValueError as error:
-        raise TapUsageError(f"--registry: {error}") from None
+    source = remote_registry.open_remote_registry(registry)
     return RegistrySchemas(source, around, framing=framing, unknown=unknown[0], hold_s=unknown[1])
-
-
-def _is_given(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
-
-
-def _format_flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def _print_message(what: str) -> None:
@@ -539,16 +472,3 @@ def _closing_probe(
         stamping.tally.report(around)
         if as_json:
             console.emit_json(stamping.tally.summary(stamping.probe.dropped))
-
-
-@contextmanager
-def _translate_errors() -> Iterator[None]:
-    """Translate errors of a tap into errors with an exit code."""
-    from hopwatch.probes.http.granian_server import PortTakenError
-
-    try:
-        yield
-    except TapUsageError as error:
-        raise ConfigurationError(str(error)) from None
-    except (TapSourceError, PortTakenError) as error:
-        raise TapDownError(str(error)) from None

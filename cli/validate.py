@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +9,9 @@ import typer
 from hopwatch.cli import console, metrics_server, signals
 from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
 from hopwatch.cli.metrics_server import MetricsListen
-from hopwatch.cli.tap import NoIdText, RegistryUrl
+from hopwatch.cli.remote_registry import RegistryUrl, open_remote_registry
+from hopwatch.cli.tap import NoIdText
+from hopwatch.cli.tap_errors import translate_tap_errors
 from hopwatch.gate.framing import ValueFraming
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, TransportError
@@ -21,7 +21,7 @@ from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.metrics.account import ComponentAccounts
 from hopwatch.probes.metrics.catalog import VALIDATOR
 from hopwatch.probes.taps.context import RunContext
-from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
+from hopwatch.probes.taps.errors import TapUsageError
 from hopwatch.probes.values import TimeUnit
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     """Validate a topic: copy what is valid, set aside the rest."""
     chosen = load_settings(config)
     around = RunContext(_print_message)
-    with signals.stop_on_signals(around.stop), _translate_errors():
+    with signals.stop_on_signals(around.stop), translate_tap_errors(TransportError):
         outputs, brokers = _check_outputs(chosen, stream, source)
         spots = parse_field_paths(id_path, time_path, time_unit, is_record=time_record)
         validating = _build_validation(chosen, stream, framing, spots, registry)
@@ -205,13 +205,8 @@ def _build_validation(
 def _open_writers(url: str) -> RemoteWriters:
     from hopwatch.gate.remote_writers import RemoteWriters
     from hopwatch.probes.clock import SystemClock as ProbeClock
-    from hopwatch.probes.environment import read_variables
-    from hopwatch.probes.schema_registry import SchemaRegistry, read_registry_access
 
-    try:
-        return RemoteWriters(SchemaRegistry(url, read_registry_access(read_variables())), ProbeClock())
-    except ValueError as error:
-        raise ConfigurationError(f"--registry: {error}") from None
+    return RemoteWriters(open_remote_registry(url), ProbeClock())
 
 
 def _build_validator(  # noqa: PLR0913 - what a flag each says
@@ -247,14 +242,3 @@ def _build_validator(  # noqa: PLR0913 - what a flag each says
 
 def _print_message(what: str) -> None:
     console.stderr().print(f"hopwatch validate: {what}")
-
-
-@contextmanager
-def _translate_errors() -> Iterator[None]:
-    """Translate errors of taps into errors with an exit code."""
-    try:
-        yield
-    except TapUsageError as error:
-        raise ConfigurationError(str(error)) from None
-    except TapSourceError as error:
-        raise TransportError(str(error)) from None

@@ -23,6 +23,7 @@ from hopwatch.gate.registry.subjects import Registry, UnknownError
 from hopwatch.gate.request_bodies import MAX_EVENT_BYTES, MAX_EVENTS, DecodedData, SentEvent
 from hopwatch.gate.resolution import Resolution
 from hopwatch.gate.rules import FieldPath
+from hopwatch.gate.writer_schemas import StoredWriters
 from hopwatch.probes.avro_reader import CONFLUENT, PREFIX_BYTES, SchemaRef
 from hopwatch.probes.contract.envelope import MARKER
 from hopwatch.probes.contract.limits import ID_BYTES
@@ -49,7 +50,7 @@ class AvroEvents:
 
     def __init__(self, registry: Registry) -> None:
         """Begin with no schema."""
-        self._registry = registry
+        self._sources = StoredWriters(registry)
         self._writers: dict[SchemaRef, Schema] = {}
         self._files: dict[bytes, Schema] = {}
         """Schemas of files, by their text."""
@@ -135,8 +136,7 @@ class AvroEvents:
     def _find_writer(self, ref: SchemaRef) -> Schema:
         schema = self._writers.get(ref)
         if schema is None:
-            kept = self._registry.by_fingerprint(ref) if isinstance(ref, bytes) else self._registry.by_number(ref)
-            schema = _make_room(self._writers)[ref] = Schema.parse(kept.text)
+            schema = _make_room(self._writers)[ref] = Schema.parse(self._sources.find_text(ref))
         return schema
 
     def _parse_writer(self, text: bytes) -> Schema:

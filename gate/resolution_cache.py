@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final
 
 from hopwatch.gate.avro_body import ResolutionError
 from hopwatch.gate.codec import Codec
@@ -10,41 +10,11 @@ from hopwatch.gate.codec_cache import LatestCodecs
 from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.gate.registry.subjects import Registry
 from hopwatch.gate.resolution import Resolution
+from hopwatch.gate.writer_schemas import StoredWriters, WriterSchemas
 from hopwatch.probes.avro_reader import SchemaRef
 from hopwatch.probes.clock import Clock
 
 MAX_WRITERS: Final = 256
-
-
-class WriterSchemas(Protocol):
-    """Registry that knows the schemas of writers."""
-
-    def find_text(self, writer: SchemaRef) -> str:
-        """Return the text of a schema.
-
-        Raises:
-            UnknownError: it is not registered.
-            SchemaStoreError: the registry is down.
-            ValueError: it cannot be used.
-        """
-
-
-class StoredWriters:
-    """Schemas of writers in our own registry."""
-
-    def __init__(self, registry: Registry) -> None:
-        """Take the registry."""
-        self._registry = registry
-
-    def find_text(self, writer: SchemaRef) -> str:
-        """Return the text of a schema.
-
-        Raises:
-            UnknownError: it is not registered.
-            SchemaStoreError: the registry is down.
-        """
-        kept = self._registry.by_fingerprint(writer) if isinstance(writer, bytes) else self._registry.by_number(writer)
-        return kept.text
 
 
 class ResolutionCache:

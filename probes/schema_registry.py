@@ -205,7 +205,7 @@ class SchemaRegistry:
         found: dict[tuple[str, int], Any] = {}
         waiting = list(references)
         while waiting:
-            subject, version = _parse_reference(waiting.pop(0))
+            subject, version = parse_reference(waiting.pop(0))
             if (subject, version) in found:
                 continue
             if len(found) >= MAX_REFERENCES:
@@ -249,17 +249,22 @@ def find_message(body: object) -> str:
     return _to_line(said) if isinstance(said, str) else ""
 
 
-def _is_unknown(body: object) -> bool:
-    if not isinstance(body, dict):
-        return False
-    return body.get("error_code") == _UNKNOWN_SCHEMA or body.get("type") == _UNKNOWN_PROBLEM
+def parse_reference(said: object) -> tuple[str, int]:
+    """Return subject and version of a schema that another one refers to.
 
-
-def _parse_reference(said: object) -> tuple[str, int]:
+    Raises:
+        ForeignSchemaError: it is no reference.
+    """
     subject, version = (said.get("subject"), said.get("version")) if isinstance(said, dict) else (None, None)
     if not isinstance(subject, str) or type(version) is not int:
         raise ForeignSchemaError(f"a reference has subject and version, got {said!r:.100}")
     return subject, version
+
+
+def _is_unknown(body: object) -> bool:
+    if not isinstance(body, dict):
+        return False
+    return body.get("error_code") == _UNKNOWN_SCHEMA or body.get("type") == _UNKNOWN_PROBLEM
 
 
 def _to_line(told: str) -> str:

@@ -23,11 +23,11 @@ from hopwatch.gate.registry.routes import SubjectName
 from hopwatch.gate.registry.schema_store import SchemaStoreError, SubjectVersion
 from hopwatch.gate.registry.subjects import ALL_SUBJECTS, IncompatibleError, MeaningError, Registry, UnknownError
 from hopwatch.probes.http import problems
+from hopwatch.probes.schema_registry import MAX_REFERENCES, ForeignSchemaError, parse_reference
 
 Found = TypeVar("Found")
 
 AVRO: Final = "AVRO"
-MAX_REFERENCES: Final = 64
 MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 NO_SUBJECT, NO_VERSION, NO_SCHEMA, NO_LEVEL = 40401, 40402, 40403, 40408
 BAD_SCHEMA, BAD_LEVEL = 42201, 42203
@@ -290,10 +290,10 @@ def _parse_schema(registry: Registry, body: SchemaBody) -> Schema:
 
 def _find_referenced(registry: Registry, said: object) -> str:
     """Return the text of a schema that a reference names."""
-    subject, version = (said.get("subject"), said.get("version")) if isinstance(said, dict) else (None, None)
-    if not isinstance(subject, str) or type(version) is not int:
-        told = f"a reference has subject and version, got {said!r:.100}"
-        raise ConfluentError(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_SCHEMA, told)
+    try:
+        subject, version = parse_reference(said)
+    except ForeignSchemaError as error:
+        raise ConfluentError(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_SCHEMA, str(error)) from None
     return registry.entry(subject, version).schema.text
 
 

@@ -27,6 +27,8 @@ MAX_EMPTY: Final = 65_536
 NULL, BOOLEAN, LONG, FLOAT, DOUBLE, BYTES, FIXED, UNION, BLOCKS, REPEAT, JUMP = range(11)
 """What a step reads, or where it goes on."""
 ABSENT: Final = -1
+CUT: Final = -1
+"""End of a number that is cut, or too long."""
 NO_SLOT: Final = -1
 _PLAIN: Final = {
     "null": NULL, "boolean": BOOLEAN, "int": LONG, "long": LONG, "float": FLOAT, "double": DOUBLE,
@@ -173,6 +175,29 @@ def parse_schema(text: bytes) -> Any:  # noqa: ANN401 - JSON
         raise UnreadableFileError("its header holds no schema") from None
 
 
+def _compile(function: Callable[_Given, _Returned]) -> Callable[_Given, _Returned]:
+    """Return a loop compiled, and kept on disk where that is possible."""
+    try:
+        made = numba.njit(function, cache=True, nogil=True)
+    except RuntimeError:
+        made = numba.njit(function, nogil=True)
+    return cast("Callable[_Given, _Returned]", made)
+
+
+@_compile
+def _read_number(data: NDArray[np.uint8], at: np.int64) -> tuple[np.int64, np.int64]:
+    """Return a number of variable length, in zigzag, and where it ends; ``CUT`` where it does not."""
+    end, number, shift, byte = len(data), np.uint64(0), np.uint64(0), np.uint64(0x80)
+    while byte & np.uint64(0x80):
+        if at >= end or shift > np.uint64(63):
+            return np.int64(0), np.int64(CUT)
+        byte = np.uint64(data[at])
+        number |= (byte & np.uint64(0x7F)) << shift
+        shift += np.uint64(7)
+        at += 1
+    return np.int64(number >> np.uint64(1)) ^ -np.int64(number & np.uint64(1)), np.int64(at)
+
+
 def _walk(  # noqa: C901, PLR0911, PLR0912, PLR0913, PLR0915, PLR0917 - one loop, which is compiled as it is
     data: NDArray[np.uint8],
     steps: NDArray[np.int64],
@@ -217,16 +242,10 @@ def _walk(  # noqa: C901, PLR0911, PLR0912, PLR0913, PLR0915, PLR0917 - one loop
                 at += size
                 step += 1
                 continue
-            # All others begin with a number of variable length, in zigzag.
-            number, shift, byte = np.uint64(0), np.uint64(0), np.uint64(0x80)
-            while byte & np.uint64(0x80):
-                if at >= end or shift > np.uint64(63):
-                    return record
-                byte = np.uint64(data[at])
-                number |= (byte & np.uint64(0x7F)) << shift
-                shift += np.uint64(7)
-                at += 1
-            value = np.int64(number >> np.uint64(1)) ^ -np.int64(number & np.uint64(1))
+            # All others begin with a number.
+            value, at = _read_number(data, at)
+            if at == CUT:
+                return record
             if operation == LONG:
                 if slot >= 0:
                     kinds[slot, record], values[slot, record] = LONG, value
@@ -246,16 +265,8 @@ def _walk(  # noqa: C901, PLR0911, PLR0912, PLR0913, PLR0915, PLR0917 - one loop
                 step = first
             elif value < 0:
                 # The size of the block follows, which is skipped whole.
-                number, shift, byte = np.uint64(0), np.uint64(0), np.uint64(0x80)
-                while byte & np.uint64(0x80):
-                    if at >= end or shift > np.uint64(63):
-                        return record
-                    byte = np.uint64(data[at])
-                    number |= (byte & np.uint64(0x7F)) << shift
-                    shift += np.uint64(7)
-                    at += 1
-                size = np.int64(number >> np.uint64(1)) ^ -np.int64(number & np.uint64(1))
-                if size < 0 or size > end - at:
+                size, at = _read_number(data, at)
+                if at == CUT or size < 0 or size > end - at:
                     return record
                 at += size
             else:
@@ -278,15 +289,6 @@ def _gather(
         for byte in range(sizes[place]):
             into[at] = data[start + byte]
             at += 1
-
-
-def _compile(function: Callable[_Given, _Returned]) -> Callable[_Given, _Returned]:
-    """Return a loop compiled, and kept on disk where that is possible."""
-    try:
-        made = numba.njit(function, cache=True, nogil=True)
-    except RuntimeError:
-        made = numba.njit(function, nogil=True)
-    return cast("Callable[_Given, _Returned]", made)
 
 
 walk_records: Final = _compile(_walk)

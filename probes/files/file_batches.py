@@ -42,6 +42,11 @@ def find_minute_end_us(moment_us: int) -> int:
     return (moment_us // WINDOW_US + 1) * WINDOW_US
 
 
+def build_labels(server: str) -> dict[str, str]:
+    """Return the labels of an instance of a server; none without one."""
+    return {"host": server[:MAX_LABEL_CHARS]} if server else {}
+
+
 @dataclass(slots=True)
 class FileSpan:
     """Span of what was stamped, µs, and the middles of the event times and of the stamps of the first rows."""
@@ -134,8 +139,7 @@ class FileBatches:
         first_us = int(near.min()) if len(near) else middle_us
         stamp_middle_us = int(np.sort(near)[len(near) // 2]) if len(near) else middle_us
         self.span = FileSpan(middle_us, stamp_middle_us, first_us, first_us)
-        labels = {"host": self.server[:MAX_LABEL_CHARS]} if self.server else {}
-        self.instance = ProbeInstance(self.stream, self.node, self.probe, first_us, labels)
+        self.instance = ProbeInstance(self.stream, self.node, self.probe, first_us, build_labels(self.server))
 
     def _note_bad(self, rows: RowColumns, tally: Counter[SkipReason]) -> None:
         """Count bad rows as drops of the windows that they are or may be of, as the rows around them say."""

@@ -14,8 +14,8 @@ from typing import Final
 
 from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import Batch, BatchKind
-from hopwatch.probes.contract.limits import MAX_LABEL_CHARS, WINDOW_MS, WINDOW_US
-from hopwatch.probes.files.file_batches import TimedRecord
+from hopwatch.probes.contract.limits import WINDOW_MS, WINDOW_US
+from hopwatch.probes.files.file_batches import TimedRecord, build_labels
 from hopwatch.probes.instance import ProbeInstance
 from hopwatch.probes.taps.errors import TapUsageError
 
@@ -72,8 +72,7 @@ class SliceAccount:
     @property
     def instance(self) -> ProbeInstance:
         """Return the instance whose batches these are."""
-        labels = {"host": self.server[:MAX_LABEL_CHARS]} if self.server else {}
-        return ProbeInstance(self.stream, self.node, self.server or "files", self.slices.start_us, labels)
+        return ProbeInstance(self.stream, self.node, self.server, self.slices.start_us, build_labels(self.server))
 
     def build(self, number: int, *, is_whole: bool, bye: bool) -> Iterator[tuple[int, TimedRecord]]:
         """Yield the batches of a slice, with their numbers: its begin, its end if it is whole, and a bye."""

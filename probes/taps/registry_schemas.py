@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Final, Protocol
 
 from hopwatch.probes.avro_reader import (
@@ -18,6 +17,7 @@ from hopwatch.probes.once_per_cause import OncePerCause
 from hopwatch.probes.schema_registry import ForeignSchemaError, RegistryDownError, UnknownSchemaError, describe_ref
 from hopwatch.probes.taps.avro import AvroFraming, FramedBody, SchemaWaitError, WriterSchema
 from hopwatch.probes.taps.context import RunContext
+from hopwatch.probes.taps.unknown_schemas import MAX_HOLD_S, UnknownSchema
 
 MAX_SCHEMAS: Final = 1_024
 """Schemas that are kept, and unknown ones that are remembered."""
@@ -25,16 +25,7 @@ ASK_AGAIN_S: Final = 5.0
 """Time for which an unknown schema is not asked for again."""
 MAX_PAUSE_S: Final = 30.0
 """Maximum pause between two requests to a registry that gives no answer; the first is a second."""
-MAX_HOLD_S: Final = 3_600.0
-"""Time for which a message waits for its schema to be registered, if nothing else is said."""
 _MAX_REPORTED: Final = 100
-
-
-class UnknownSchema(StrEnum):
-    """Choice for a message whose schema is not registered: it counts as bad, or it waits."""
-
-    REJECT = "reject"
-    HOLD = "hold"
 
 
 class SchemaSource(Protocol):

@@ -17,10 +17,11 @@ from hopwatch.probes.taps.blocking_sink import BlockingSink
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.kafka import KafkaTap
 from hopwatch.probes.taps.messages import FieldSource, MessageField, MessageReader
-from hopwatch.probes.taps.registry_schemas import RegistrySchemas, UnknownSchema
+from hopwatch.probes.taps.registry_schemas import RegistrySchemas
 from hopwatch.probes.taps.sides import StampSide
 from hopwatch.probes.taps.stamper import TapStamper
 from hopwatch.probes.taps.topic import SourceTopic
+from hopwatch.probes.taps.unknown_schemas import UnknownSchema
 from hopwatch.testing import MemorySink, observations
 from servers.process import until
 from tests.probes.taps.avro_values import ORDER, VALUE, body

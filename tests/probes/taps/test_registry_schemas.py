@@ -17,7 +17,8 @@ from hopwatch.probes.taps import registry_schemas
 from hopwatch.probes.taps.avro import AvroFraming, SchemaWaitError
 from hopwatch.probes.taps.documents import SkippedMessage, StampableMessage
 from hopwatch.probes.taps.messages import FieldSource, MessageField, MessageReader
-from hopwatch.probes.taps.registry_schemas import ASK_AGAIN_S, MAX_HOLD_S, RegistrySchemas, UnknownSchema
+from hopwatch.probes.taps.registry_schemas import ASK_AGAIN_S, RegistrySchemas
+from hopwatch.probes.taps.unknown_schemas import MAX_HOLD_S, UnknownSchema
 from hopwatch.probes.values import SkipReason
 from tests.probes.taps.avro_values import ORDER, body
 from tests.probes.taps.value_messages import FRAMED, LATER, RENAMED, SEEN_IN_VALUE, Record, Source

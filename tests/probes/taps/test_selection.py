@@ -12,8 +12,9 @@ from hopwatch.probes.taps.avro import SchemaWaitError, WriterSchema
 from hopwatch.probes.taps.documents import SkippedMessage, StampableMessage
 from hopwatch.probes.taps.errors import TapUsageError
 from hopwatch.probes.taps.messages import FieldSource, MessageField, MessageReader
-from hopwatch.probes.taps.registry_schemas import RegistrySchemas, UnknownSchema
+from hopwatch.probes.taps.registry_schemas import RegistrySchemas
 from hopwatch.probes.taps.selection import parse_selection
+from hopwatch.probes.taps.unknown_schemas import UnknownSchema
 from hopwatch.probes.values import SkipReason
 from hopwatch.testing import EPOCH_US
 from tests.probes.taps.avro_values import ORDER, body
