@@ -408,10 +408,11 @@ def test_instrumented_clients_stamp_what_travels(kafka: Kafka, topic: str) -> No
     for probe in probes.values():
         probe.close()
     said = {node: observations(sink) for node, sink in sinks.items()}
-    ids = {node: Counter(row.message_id for row in rows) for node, rows in said.items()}
-    assert ids["ingest"] == ids["router"] == ids["end"]
-    assert set(ids["end"].values()) == {1}
-    assert {node: {(row.in_us is None, row.out_us is None) for row in rows} for node, rows in said.items()} == {
-        "ingest": {(True, False)}, "router": {(False, False)}, "end": {(False, True)},
-    }  # fmt: skip
+    ins = {node: Counter(row.message_id for row in rows if row.in_us is not None) for node, rows in said.items()}
+    outs = {node: Counter(row.message_id for row in rows if row.out_us is not None) for node, rows in said.items()}
+    # On a busy machine a probe flushes between a message's two stamps, which then stand in two observations.
+    once = outs["ingest"]
+    assert (len(once), set(once.values())) == (100, {1})
+    assert ins == {"ingest": Counter(), "router": once, "end": once}
+    assert outs == {"ingest": once, "router": once, "end": Counter()}
     assert [drop for sink in sinks.values() for drop in drops(sink.records)] == []
