@@ -81,7 +81,7 @@ def score_in_place(states: States, rows: Ints, moments_us: Ints, values: Floats)
     score, expected = np.empty(count), np.empty((count, 2))
     marks, since_us = np.empty(count, np.uint8), np.empty(count, np.int64)
     surprises = np.empty((count, VIEW_COUNT), np.float32)
-    step.score_series(
+    step.compile_step()(
         states.view(np.recarray),
         np.ascontiguousarray(rows, np.int64),
         np.ascontiguousarray(moments_us, np.int64),

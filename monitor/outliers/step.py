@@ -11,11 +11,11 @@ past that lay beyond it.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
-from typing import Final, ParamSpec, TypeVar, cast
+from typing import Any, Final, ParamSpec, TypeVar
 
-import numba
 import numpy as np
 
 from hopwatch.monitor.outliers.state import VIEW_COUNT, Array
@@ -87,18 +87,36 @@ _UNSEEN: Final = 6.0
 
 _Given = ParamSpec("_Given")
 _Returned = TypeVar("_Returned")
+_functions: Final[list[Callable[..., Any]]] = []
 
 
-def _compile(function: Callable[_Given, _Returned]) -> Callable[_Given, _Returned]:
-    """Return the function compiled, and kept on disk where that is possible."""
+def _compiled(function: Callable[_Given, _Returned]) -> Callable[_Given, _Returned]:
+    """Mark a function as one that :func:`compile_step` compiles."""
+    _functions.append(function)
+    return function
+
+
+@functools.cache
+def compile_step() -> Callable[..., None]:
+    """Return :func:`score_series` compiled, with all that it calls, and kept on disk where that is possible.
+
+    It is compiled when it is first needed: numba takes half a second to import, and most commands score nothing.
+    """
+    for function in _functions:
+        globals()[function.__name__] = _compile_function(function)
+    return score_series
+
+
+def _compile_function(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - numba has no types
+    import numba  # noqa: PLC0415 - see compile_step
+
     try:
-        made = numba.njit(function, cache=True, nogil=True, error_model="numpy")
+        return numba.njit(function, cache=True, nogil=True, error_model="numpy")
     except RuntimeError:
-        made = numba.njit(function, nogil=True, error_model="numpy")
-    return cast("Callable[_Given, _Returned]", made)
+        return numba.njit(function, nogil=True, error_model="numpy")
 
 
-@_compile
+@_compiled
 def score_series(  # noqa: PLR0913, PLR0917 - the loop around everything, with its five answers
     states: Array,
     rows: Array,
@@ -143,7 +161,7 @@ def score_series(  # noqa: PLR0913, PLR0917 - the loop around everything, with i
         _remember_value(one, x, one.quiet > cool)
 
 
-@_compile
+@_compiled
 def _update_step(one: np.record, moment_us: int) -> None:
     """Learn the usual step, of which a gap counts as three at most, and note a long gap."""
     if one.seen > 0:
@@ -158,7 +176,7 @@ def _update_step(one: np.record, moment_us: int) -> None:
     one.last_us = moment_us
 
 
-@_compile
+@_compiled
 def _close_profile_slots(one: np.record, moment_us: int) -> None:
     """Let the profiles learn the half-hour and the hour that have ended."""
     half_hour, hour = moment_us // _HALF_HOUR_US, moment_us // _HOUR_US
@@ -172,7 +190,7 @@ def _close_profile_slots(one: np.record, moment_us: int) -> None:
         one.hour, one.hour_sum, one.hour_count = hour, 0.0, 0
 
 
-@_compile
+@_compiled
 def _learn_half_hour(one: np.record) -> None:
     """Move the usual day towards the mean of this half-hour, by no more than is usual once that is known."""
     slot = one.half_hour % len(one.day)
@@ -191,7 +209,7 @@ def _learn_half_hour(one: np.record) -> None:
     one.day_days[slot] = min(days + 1, _MAX_DAYS)
 
 
-@_compile
+@_compiled
 def _learn_hour(one: np.record) -> None:
     """Move the usual week towards the mean of this hour; its first value starts from the usual day."""
     slot = one.hour % len(one.week)
@@ -208,7 +226,7 @@ def _learn_hour(one: np.record) -> None:
     one.week_weeks[slot] = min(weeks + 1, _MAX_DAYS)
 
 
-@_compile
+@_compiled
 def _compute_views(one: np.record, moment_us: int, x: float, views: Array) -> None:
     """Write all views of the value, before it is remembered; one that cannot be had yet is NaN."""
     views[:] = np.nan
@@ -242,7 +260,7 @@ def _compute_views(one: np.record, moment_us: int, x: float, views: Array) -> No
         _write_both_sides(views, 16, _compute_shift(recent, x, 96))
 
 
-@_compile
+@_compiled
 def _compute_calendar_views(one: np.record, moment_us: int, x: float, views: Array) -> None:
     """Write how far the value is off the usual day and week, and off what the series has lately been off them."""
     slot = moment_us // _HALF_HOUR_US % len(one.day)
@@ -258,13 +276,13 @@ def _compute_calendar_views(one: np.record, moment_us: int, x: float, views: Arr
         one.week_drift += _DRIFT_RATE * (off - one.week_drift)
 
 
-@_compile
+@_compiled
 def _write_both_sides(views: Array, at: int, off: float) -> None:
     """Write a view and its opposite: strange is what is large."""
     views[at], views[at + 1] = off, -off
 
 
-@_compile
+@_compiled
 def _compute_spread(recent: Array, x: float, width: int) -> float:
     """Return the standard deviation of the newest ``width`` values, ``x`` the last of them."""
     total = x
@@ -277,7 +295,7 @@ def _compute_spread(recent: Array, x: float, width: int) -> float:
     return math.sqrt(squares / width)
 
 
-@_compile
+@_compiled
 def _compute_shift(recent: Array, x: float, width: int) -> float:
     """Return the mean of the newest ``width`` values, ``x`` the last of them, less that of as many before."""
     newest, before = x, 0.0
@@ -289,7 +307,7 @@ def _compute_shift(recent: Array, x: float, width: int) -> float:
     return (newest - before) / width
 
 
-@_compile
+@_compiled
 def _compute_surprises(one: np.record, views: Array, surprises: Array) -> None:
     """Write -log10 of the share of each view's past beyond its value; linear from the mean to the edge of the tail."""
     for view in range(len(views)):
@@ -309,7 +327,7 @@ def _compute_surprises(one: np.record, views: Array, surprises: Array) -> None:
                 surprises[view] = rate * (x - mean) / (edge - mean)
 
 
-@_compile
+@_compiled
 def _compute_expected_range(one: np.record, x: float, views: Array, expected: Array) -> None:
     """Write the range outside of which few values lay: around the usual day, the slow mean, or by the level alone."""
     value = x + one.anchor
@@ -320,7 +338,7 @@ def _compute_expected_range(one: np.record, x: float, views: Array, expected: Ar
             return
 
 
-@_compile
+@_compiled
 def _compute_score(surprises: Array, step_s: float) -> float:
     """Return the score: the mean of the three most surprised families, corrected for how often values come."""
     loudest = np.zeros(_FAMILIES)
@@ -334,13 +352,13 @@ def _compute_score(surprises: Array, step_s: float) -> float:
     return max(0.0, mean + _STEP_WEIGHT * math.log10(step_s / _REFERENCE_STEP_S))
 
 
-@_compile
+@_compiled
 def _cooling_values(seen: int) -> int:
     """Return after how many quiet values an episode has ended."""
     return min(max(int(COOL_SHARE * seen), MIN_COOL), MAX_COOL)
 
 
-@_compile
+@_compiled
 def _update_episode(one: np.record, moment_us: int, score: float) -> int:
     """Begin an episode, or go on with it; return what is to be told of it, once."""
     if score < NOTICE:
@@ -357,7 +375,7 @@ def _update_episode(one: np.record, moment_us: int, score: float) -> int:
     return mark
 
 
-@_compile
+@_compiled
 def _learn_views(one: np.record, views: Array) -> None:
     """Let the views wait; at the end of a block let their tails learn them, so that an event does not hide itself."""
     for view in range(len(views)):
@@ -374,7 +392,7 @@ def _learn_views(one: np.record, views: Array) -> None:
             _fit_tail(one, view)
 
 
-@_compile
+@_compiled
 def _insert_falling(falling: Array, x: float) -> None:
     """Put ``x`` in its place among the largest, if it is one of them."""
     at = len(falling) - 1
@@ -386,7 +404,7 @@ def _insert_falling(falling: Array, x: float) -> None:
     falling[at] = x
 
 
-@_compile
+@_compiled
 def _extend_tail(one: np.record, view: int) -> None:
     """Move what waits to the tail; halve a tail that speaks for too many, every second one, so that it forgets."""
     tops, waiting = one.tops[view], one.waiting[view]
@@ -405,7 +423,7 @@ def _extend_tail(one: np.record, view: int) -> None:
         one.thinned[view] = (one.thinned[view] + 1) % 2
 
 
-@_compile
+@_compiled
 def _fit_tail(one: np.record, view: int) -> None:
     """Fit the tail beyond its edge, the first of the largest values that is no longer part of it."""
     tops, seen = one.tops[view], one.views_seen[view]
@@ -433,7 +451,7 @@ def _fit_tail(one: np.record, view: int) -> None:
     one.rates[view] = math.log10(seen / size)
 
 
-@_compile
+@_compiled
 def _remember_value(one: np.record, x: float, usual: bool) -> None:  # noqa: FBT001 - compiled code takes no names
     """Keep the value among the recent ones, and in its half-hour and hour unless it is part of an episode."""
     recent = one.recent

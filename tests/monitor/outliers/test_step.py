@@ -21,5 +21,5 @@ def test_where_nothing_can_be_kept_it_is_compiled_anew(monkeypatch: pytest.Monke
         return function
 
     monkeypatch.setattr(numba, "njit", njit)
-    assert step._compile(abs)(-3) == 3
+    assert step._compile_function(abs)(-3) == 3
     assert asked == [True, False]
