@@ -232,6 +232,12 @@ def read_live_windows(connection: Connection) -> Iterator[RowMapping]:
     yield from connection.execute(select(tables.windows).where(tables.windows.c.is_live)).mappings()
 
 
+def read_window_starts(connection: Connection, stream: str, from_us: int, to_us: int) -> set[int]:
+    """Query the starts of a stream's windows in ``[from_us, to_us)``, µs."""
+    wanted = _in_range(tables.windows, stream, from_us, to_us).with_only_columns(tables.windows.c.window_start_us)
+    return set(connection.execute(wanted).scalars())
+
+
 def read_window(connection: Connection, stream: str, start_us: int) -> WindowResult | None:
     """Query the last result of a window."""
     row = connection.execute(_in_range(tables.windows, stream, start_us, start_us + 1)).mappings().first()

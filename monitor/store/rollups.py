@@ -130,6 +130,13 @@ def read_stored_rollups(  # noqa: PLR0913, PLR0917 - the range, and what of it
     return {start_us: _parse_rollup(*one) for start_us, one in found.items()}
 
 
+def read_frozen_hours(connection: Connection) -> list[tuple[str, int]]:
+    """Query stream and start of the hours whose windows were pruned."""
+    column = tables.rollups.c
+    wanted = select(column.stream, column.start_us).where(column.span == HOUR, column.is_frozen)
+    return [(row.stream, row.start_us) for row in connection.execute(wanted.order_by(column.stream, column.start_us))]
+
+
 def read_live_hours(connection: Connection, stream: str) -> list[int]:
     """Query the starts of the hours of a stream that are still read from their windows."""
     column, rolled = tables.stale_hours.c, tables.rollups.c
