@@ -41,7 +41,12 @@ _WINDOWS_PER_READ: Final = 10
 
 
 def read_report(
-    engine: Engine, stream: str | None = None, from_us: int | None = None, to_us: int | None = None
+    engine: Engine,
+    stream: str | None = None,
+    from_us: int | None = None,
+    to_us: int | None = None,
+    *,
+    with_revisions: bool = False,
 ) -> Json:
     """Query the object of ``hopwatch report --json``: windows that start in ``[from_us, to_us)``, and the accounts.
 
@@ -53,17 +58,28 @@ def read_report(
     with schema.open_snapshot(engine) as connection:
         where = connection, stream, from_us, to_us
         nodes, ids = _read_nodes_by_window(*where), read_first_lost_ids(*where)
+        revisions: dict[tuple[str, int], list[StoredRevision]] = defaultdict(list)
+        for one in read_revisions(*where) if with_revisions else ():
+            revisions[one.stream, one.window_start_us].append(one)
         streams: dict[str, list[Json]] = {name: [] for name in read_stream_names(connection, stream)}
         for row in connection.execute(_in_range(tables.windows, stream, from_us, to_us)).mappings():
             key = row["stream"], row["window_start_us"]
             result = _parse_window(row, nodes[key])
             lost_of_nodes = [ids[*key, node.node] for node in result.nodes]
             slowest = [json.loads(node["slowest"] or "null") for node in nodes[key]]
-            streams[row["stream"]].append(window_to_json(result, lost_of_nodes, slowest))
+            told = window_to_json(result, lost_of_nodes, slowest)
+            if with_revisions:
+                told["revisions"] = [_revision_to_json(one) for one in revisions[key]]
+            streams[row["stream"]].append(told)
         return {
             "streams": [{"stream": name, "windows": windows} for name, windows in streams.items()],
             "accounts": read_accounts(connection),
         }
+
+
+def _revision_to_json(one: StoredRevision) -> Json:
+    changed = {name: list(values) for name, values in one.changed.items()}
+    return {"revision": one.revision, "read_through": format_iso(one.watermark_us), "changed": changed}
 
 
 def read_accounts(connection: Connection) -> Json:
@@ -230,6 +246,28 @@ def read_stream_ranges(connection: Connection) -> dict[str, tuple[int, int]]:
 def read_live_windows(connection: Connection) -> Iterator[RowMapping]:
     """Yield the rows of the windows that can still change."""
     yield from connection.execute(select(tables.windows).where(tables.windows.c.is_live)).mappings()
+
+
+class StoredRevision(NamedTuple):
+    """Changes of a window that was final by its next judgement: field, before and after; a node's begin with its name.
+
+    ``watermark_us`` is up to which arrival the transport was read then.
+    """
+
+    stream: str
+    window_start_us: int
+    revision: int
+    watermark_us: int
+    changed: dict[str, tuple[Any, Any]]
+
+
+def read_revisions(
+    connection: Connection, stream: str | None, from_us: int | None, to_us: int | None
+) -> Iterator[StoredRevision]:
+    """Yield the revisions of windows that start in ``[from_us, to_us)``, by window and number."""
+    for row in connection.execute(_in_range(tables.revisions, stream, from_us, to_us)):
+        changed = {name: (before, after) for name, (before, after) in json.loads(row.changed).items()}
+        yield StoredRevision(row.stream, row.window_start_us, row.revision, row.watermark_us, changed)
 
 
 def read_window_starts(connection: Connection, stream: str, from_us: int, to_us: int) -> set[int]:

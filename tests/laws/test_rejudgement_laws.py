@@ -104,7 +104,7 @@ def test_a_span_says_what_a_whole_run_says_and_leaves_all_other_windows(seed: in
 @settings(max_examples=examples(60))
 @given(seed=seeds)
 def test_records_that_are_gone_are_no_losses(seed: int) -> None:
-    """Where some of the records are gone, nothing is surely lost that was not missing, or passed unseen, before."""
+    """Nothing is surely lost for want of records that are gone: it was missing, or passed unseen, before, too."""
     with TemporaryDirectory() as name:
         folder, spool, chance = Path(name), Path(name) / "spool", random.Random(seed)
         spool.mkdir()
@@ -113,10 +113,8 @@ def test_records_that_are_gone_are_no_losses(seed: int) -> None:
         store = prepared_store(folder, "store.db")
         run_once(store, rules, paths, spool)
         before = _windows(store)
-        share = chance.choice((0.1, 0.5, 0.9))
-        for path in paths:
-            if chance.random() < share:
-                path.unlink()
+        for instance in sorted({path.parent for path in paths}):
+            _lose_records(chance, instance)
         if not before:
             return
         span = _span_of(chance, [start_us for _, start_us in before])
@@ -127,6 +125,17 @@ def test_records_that_are_gone_are_no_losses(seed: int) -> None:
             return
         for key, now in _windows(store).items():
             _check_no_false_loss(before, key, now)
+
+
+def _lose_records(chance: random.Random, instance: Path) -> None:
+    """Delete some of an instance's segments: its first, its last, any, or all with their folder."""
+    paths = _segments(instance)
+    cut, which = chance.randint(0, len(paths)), chance.randrange(5)
+    gone = [paths[:cut], paths[cut:], [path for path in paths if chance.random() < 0.4], paths, []][which]
+    for path in gone:
+        path.unlink()
+    if not any(instance.iterdir()):
+        instance.rmdir()
 
 
 def _check_no_false_loss(
