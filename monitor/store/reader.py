@@ -21,7 +21,7 @@ from hopwatch.monitor.payloads import SetAside, unpack_tally
 from hopwatch.monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult, format_iso, window_to_json
 from hopwatch.monitor.store import dialect, lost_messages, schema, tables, undeclared_names
 from hopwatch.monitor.store.stored_pathway import StoredPathway, decode_pathways
-from hopwatch.monitor.store.tables import NODE_LAGS, QUANTILE_FIELDS, TALLY_FIELDS
+from hopwatch.monitor.store.tables import NODE_DIGESTS, QUANTILE_FIELDS, TALLY_FIELDS
 from hopwatch.probes.contract.limits import MONITOR_STREAM
 
 MAX_REPORTED_IDS: Final = 100
@@ -353,7 +353,8 @@ def read_newest_final_us(connection: Connection, stream: str) -> int | None:
 
 def parse_digests(row: RowMapping) -> NodeLags:
     """Return the digests of a node's row."""
-    return NodeLags(*(tdigest.from_bytes(row[f"{name}_digest"]) for name in NODE_LAGS))
+    stored = (row[f"{name}_digest"] for name in NODE_DIGESTS)
+    return NodeLags(*(tdigest.EMPTY if one is None else tdigest.from_bytes(one) for one in stored))
 
 
 def find_newest_reason(
@@ -443,7 +444,7 @@ def _parse_window(row: RowMapping, nodes: list[RowMapping]) -> WindowResult:
 
 
 def _parse_node(row: RowMapping) -> NodeResult:
-    values: Json = {name: parse_lag(row, name) if name in NODE_LAGS else row[name] for name in _NODE_FIELDS}
+    values: Json = {name: parse_lag(row, name) if name in NODE_DIGESTS else row[name] for name in _NODE_FIELDS}
     return NodeResult(**values)
 
 

@@ -173,7 +173,9 @@ def test_the_store_of_a_stream_stays_its_own(engine: Engine, tmp_path: Path) -> 
     assert window(engine).verdict is Verdict.CLEAN
     changed = {name for name in before if before[name] != after[name]}
     assert changed == {"meta", "windows", "node_windows", "lost_ids", "revisions"}
-    assert dict(after["meta"]) == dict(before["meta"]) | {"run": "once"}
+    assert {tuple(row) for row in after["meta"]} == {tuple(row) for row in before["meta"]} - {("run", "a-run")} | {
+        ("run", "once")
+    }
 
 
 def test_a_window_that_a_stream_can_change_is_refused(engine: Engine, tmp_path: Path) -> None:
@@ -193,7 +195,7 @@ def test_windows_that_were_pruned_do_not_come_back(engine: Engine, tmp_path: Pat
     """Their hour is kept as it was when it had all of them."""
     a = segment(tmp_path, "a", observation_batch(range(10)), bye())
     with engine.execution_options(writes=True).begin() as connection:
-        hour = {column.name: 0 for column in tables.rollups.c if not column.nullable}
+        hour: dict[str, Any] = {column.name: 0 for column in tables.rollups.c if not column.nullable}
         hour |= {"stream": "orders", "span": "hour", "start_us": START_US, "is_frozen": True}
         connection.execute(tables.rollups.insert(), [hour])
     with pytest.raises(StoreError) as caught:
