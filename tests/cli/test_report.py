@@ -67,6 +67,8 @@ A: Final = {
     "inside_us": {"count": 10} | IN,
     "process_duration_p95_us": 1_000,
     "deferred": 0,
+    "inversions": 0,
+    "displacement": None,
     "lost_ids": [],
     "slowest": [{"id": f"{number:032x}", "lag_out_us": 2_000} for number in range(5)],
 }
