@@ -68,7 +68,7 @@ def test_arrivals_of_one_moment_are_in_order(came: Moments) -> None:
 
 
 def test_departures_of_one_moment_are_in_order() -> None:
-    """However they come."""
+    """Messages that left at once are in order, however they come."""
     assert figures(stamped(0, {1: 10, 2: 10, 3: 10}), stamped(1, {1: 120, 2: 110, 3: 100}))[1] == (0, 3)
 
 
@@ -142,5 +142,5 @@ def test_a_hop_without_two_ends_has_no_order(batches: list[ObservedBatch]) -> No
 
 
 def test_a_record_that_cannot_be_read_again_is_left_out() -> None:
-    """Its stamps are not known."""
+    """The stamps of such a batch are not known."""
     assert figures(stamped(0, ANSWER), stamped(1, ANSWER)._replace(record=None)) == [(0, 0), (0, 0)]
