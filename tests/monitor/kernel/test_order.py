@@ -90,7 +90,7 @@ def test_instances_of_one_name_at_two_nodes_are_two() -> None:
 
 @pytest.mark.parametrize("node", [0, 1])
 def test_a_message_that_passes_twice_is_left_out(node: int) -> None:
-    """It has no one place in the order; a copy at another instance is one, too."""
+    """A message with two stamps of a side has no one place in the order, whichever instances made them."""
     batches = [stamped(0, ANSWER), stamped(1, {1: 130, 2: 110, 3: 120}), stamped(node, {1: 500}, "two")]
     assert figures(*batches)[1] == (0, 2)
 
