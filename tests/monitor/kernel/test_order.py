@@ -41,6 +41,13 @@ def stamped(
     return ObservedBatch(node, instance, 0, ids, nothing, nothing, np.empty(0, np.uint8), record=read)
 
 
+def _made_at(batch: ObservedBatch, event_us: int) -> ObservedBatch:
+    """Return a batch with the same lags, of messages that were made at another moment."""
+    read = batch.record
+    assert read is not None
+    return batch._replace(record=lambda rows: read(rows)._replace(event_time_us=np.full(len(rows), event_us)))
+
+
 def figures(*batches: ObservedBatch, pathway: Pathway = HOP) -> list[tuple[int, int]]:
     """Return inversions and number of compared messages of each node."""
     found = find_order(pathway, batches)
@@ -123,8 +130,9 @@ def test_event_time_moves_no_stamp() -> None:
 
 def test_lags_that_no_clock_tells_wrap_nothing() -> None:
     """A stamp at the end of 64 bits is after all others, one at their beginning before them."""
-    far = {1: 2**63 - 1, 2: -(2**63) + 1, 3: 0}
-    assert figures(stamped(0, ANSWER, event_us=0), stamped(1, far, event_us=0))[1] == (2, 3)
+    latest, soonest = (stamped(1, {number: lag_us}) for number, lag_us in ((1, 2**63 - 1), (2, -(2**63) + 1)))
+    far = [_made_at(latest, 10**15), _made_at(soonest, -(10**15)), stamped(1, {3: 0})]
+    assert figures(stamped(0, ANSWER), *far)[1] == (2, 3)
 
 
 def test_ways_that_meet_are_counted_at_the_node_where_they_do() -> None:
