@@ -42,6 +42,9 @@ def command(  # noqa: PLR0913 - one a flag
     html: Annotated[
         Path | None, typer.Option("--html", help="Write one file to attach to an incident: tables and charts.")
     ] = None,
+    revisions: Annotated[
+        bool, typer.Option("--revisions", help="What each later judgement of a window changed: before and after.")
+    ] = False,
     fail_on_loss: Annotated[
         float | None,
         typer.Option(
@@ -53,6 +56,8 @@ def command(  # noqa: PLR0913 - one a flag
     chosen = load_settings(config)
     chosen.check_stream(stream)
     from_us, to_us = parse_range_us(from_time, to_time)
+    if revisions and (by is not None or html is not None):
+        raise ConfigurationError("--revisions shows what changed in windows: leave --by and --html out")
     schema.require_store(chosen.store.url)
     engine = dialect.create_engine(chosen.store.url)
     if html is not None:
@@ -60,7 +65,7 @@ def command(  # noqa: PLR0913 - one a flag
         if not as_json and fail_on_loss is None:
             return
     if by is None:
-        told = reader.read_report(engine, stream, from_us, to_us)
+        told = reader.read_report(engine, stream, from_us, to_us, with_revisions=revisions)
     else:
         told = rollups.read_report(engine, by.value, stream, from_us, to_us)
     if as_json:
@@ -70,11 +75,33 @@ def command(  # noqa: PLR0913 - one a flag
         if by is None:
             terms = {name: of.rules.terms for name, of in chosen.streams.items()}
             loss_table.print_report(console.stdout(), told, terms, SystemClock().now_us())
+            if revisions:
+                _print_revisions(engine, stream, from_us, to_us)
         else:
             rollup_table.print_rollups(console.stdout(), told, f"{by.value}s")
         _print_progress(_read_progress(engine))
     if fail_on_loss is not None and any(_lost_ratio(one) > fail_on_loss for one in _list_judged(told, by)):
         raise typer.Exit(FINDING_EXIT_CODE)
+
+
+def _print_revisions(engine: Engine, stream: str | None, from_us: int | None, to_us: int | None) -> None:
+    """Print the revisions of windows: what each judgement after the first one said otherwise."""
+    from hopwatch.dashboards.queries.window_models import Revision
+    from hopwatch.dashboards.views.window_detail import build_amendment
+
+    words = console.stdout()
+    with schema.open_snapshot(engine) as connection:
+        found = list(reader.read_revisions(connection, stream, from_us, to_us))
+        for one in found:
+            told = build_amendment(Revision(one.revision, one.watermark_us, one.changed), UTC)
+            where = f"{one.stream}  {format_iso(one.window_start_us)}"
+            words.print(f"{where}  revision {told.revision}, read up to {told.judged_at}")
+            for name, changes in told.lines:
+                words.print(f"    {name}: {changes}")
+            if told.left_out:
+                words.print(f"    and {told.left_out} more nodes, which --json shows")
+    if not found:
+        words.print("no window in the range was judged again with another result")
 
 
 def _read_progress(engine: Engine) -> ReadProgress:

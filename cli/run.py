@@ -18,12 +18,14 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from hopwatch.cli import console, metrics_server, signals
 from hopwatch.cli.checks import alerts as reach
 from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_streams
-from hopwatch.monitor import java
+from hopwatch.cli.report import parse_range_us
+from hopwatch.monitor import java, rejudgement
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, DependencyError, HopwatchError, StoreError
 from hopwatch.monitor.results import WindowResult, format_iso
 from hopwatch.monitor.store import dialect, fencing, reader, schema
 from hopwatch.monitor.texts import loss_bounds
+from hopwatch.probes.contract.limits import WINDOW_US
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,10 +42,14 @@ RETRIES_PER_MESSAGE: Final = 12
 """Failed attempts per message on the console: about one message per minute."""
 
 
-def command(
+def command(  # noqa: PLR0913 - one a flag
     config: Config = DEFAULT_CONFIG,
     *,
     once: Annotated[bool, typer.Option("--once", help="Read all that is there, make it final, and stop.")] = False,
+    from_time: Annotated[
+        str | None, typer.Option("--from", help="With --once: judge windows from this minute on again, ISO 8601.")
+    ] = None,
+    to_time: Annotated[str | None, typer.Option("--to", help="Windows that start before this minute.")] = None,
     workdir: Annotated[Path | None, typer.Option("--workdir", help="Folder for checkpoint, log and scratch.")] = None,
     master: Annotated[str | None, typer.Option("--master", help="Spark's master; local by default.")] = None,
     begin_anew: Annotated[
@@ -53,6 +59,7 @@ def command(
     """Run the monitor: read the records of the probes, and write loss and lag to the store."""
     if once and begin_anew:
         raise ConfigurationError("--once keeps no checkpoint and empties its own store: leave --begin-anew out")
+    span = _parse_span(from_time, to_time, is_once=once)
     flags = {"monitor": {"workdir": None if workdir is None else str(workdir), "master": master}}
     chosen = load_streams(config, flags=flags)
     java.require_java()
@@ -84,14 +91,39 @@ def command(
         cluster.check_master(chosen.monitor.master)
         if once:
             with engine.begin() as connection:
-                fencing.check_once(connection)
-            _run_once(place, chosen)
+                if span is None:
+                    fencing.check_once(connection)
+                else:
+                    rejudgement.require_span(connection, place.rules, span)
+            _run_once(place, chosen, span)
         else:
             if begin_anew:
                 _begin_anew(place)
             fencing.claim_store(engine, place.checkpoint, place.rules, place.transport, place.run)
             with metrics_server.serve_metrics(place, chosen) as observed:
                 _run_stream(observed, chosen, people)
+
+
+def _parse_span(from_time: str | None, to_time: str | None, *, is_once: bool) -> rejudgement.Span | None:
+    """Return the span that is to be judged again; None for all that is there.
+
+    Raises:
+        ConfigurationError: it is no span of whole minutes that have passed, or nothing is to be read once.
+    """
+    if from_time is None and to_time is None:
+        return None
+    if not is_once:
+        raise ConfigurationError("--from and --to say which windows --once judges again: add --once")
+    from_us, to_us = parse_range_us(from_time, to_time)
+    if from_us is None or to_us is None:
+        flag = "--to" if to_us is None else "--from"
+        raise ConfigurationError(f"a span to judge again has two ends: add {flag} with the start of a window")
+    for flag, text, moment_us in (("--from", from_time, from_us), ("--to", to_time, to_us)):
+        if moment_us % WINDOW_US:
+            raise ConfigurationError(f"{flag} is the start of a window, a whole minute UTC, got {text}")
+    if to_us > SystemClock().now_us():
+        raise ConfigurationError(f"--to {to_time} is in the future: let it be no later than now")
+    return rejudgement.Span(from_us, to_us)
 
 
 def _begin_anew(place: JobContext) -> None:
@@ -101,7 +133,7 @@ def _begin_anew(place: JobContext) -> None:
     console.stderr().print(f"{what}; those whose records {place.source} has no more will not come back")
 
 
-def _run_once(place: JobContext, chosen: Settings) -> None:
+def _run_once(place: JobContext, chosen: Settings, span: rejudgement.Span | None = None) -> None:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -112,7 +144,7 @@ def _run_once(place: JobContext, chosen: Settings) -> None:
     with Progress(*columns, console=words, transient=True, disable=not words.is_terminal) as progress:
         task = progress.add_task("starting Spark")
         spark = _start_session(place, chosen)
-        judged = 0
+        judged, again = 0, None
 
         def say(results: Sequence[WindowResult]) -> None:
             nonlocal judged
@@ -124,7 +156,10 @@ def _run_once(place: JobContext, chosen: Settings) -> None:
             with session.report_progress(
                 spark, lambda told: progress.update(task, description=f"reading {place.source}: {told}")
             ):
-                job.run_once(spark, place, say)
+                if span is None:
+                    job.run_once(spark, place, say)
+                else:
+                    again = job.run_span(spark, place, span, say)
         except PySparkException as error:
             # For an unknown failure its own traceback says most.
             raise failures.find_known_cause(error, place) or error from None
@@ -132,10 +167,20 @@ def _run_once(place: JobContext, chosen: Settings) -> None:
             session.stop_quietly(spark.stop)
             raise failures.java_error(session.java_status(), session.log_file(place.workdir)) from None
         spark.stop()
+    if again is not None:
+        _print_rejudged(again)
+        return
     with place.engine.begin() as connection:
         set_aside = sum(reader.read_accounts(connection)["set_aside"].values())
     odd = f", records set aside: {set_aside:,}" if set_aside else ""
     words.print(f"windows that are final: {judged:,}{odd}; see hopwatch report")
+
+
+def _print_rejudged(again: rejudgement.Rejudged) -> None:
+    """Print how many windows were judged again, and what became of them."""
+    left = f", left as they are because no record is there: {again.left:,}" if again.left else ""
+    what = f"windows judged again: {again.judged:,}, with another result: {again.revised:,}{left}"
+    console.stderr().print(f"{what}; see hopwatch report --revisions")
 
 
 def _start_session(place: JobContext, chosen: Settings) -> SparkSession:

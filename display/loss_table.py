@@ -54,7 +54,8 @@ def build_loss_rows(nodes: Sequence[StepNode], lag_parts: Sequence[str] = ("p95"
     """Return the rows of some nodes, lags by these percentiles; rows that say nothing of any node are left out."""
     lags = [(f"{name} {part}", _format_lag_of(field, part)) for name, field in _LAGS for part in lag_parts]
     duration = ("process duration p95", _format_process_duration)
-    lines = (LossRow(name, tuple(map(cell, nodes))) for name, cell in (*_COUNT_ROWS, *lags, duration))
+    order = (("displacement p95", _format_displacement("p95")), ("displacement max", _format_displacement("max")))
+    lines = (LossRow(name, tuple(map(cell, nodes))) for name, cell in (*_COUNT_ROWS, *order, *lags, duration))
     return tuple(line for line in lines if any(cell.text != texts.NONE for cell in line.cells))
 
 
@@ -126,6 +127,18 @@ def _format_lag_of(name: str, part: str) -> Callable[[StepNode], LossCell]:
     return cell
 
 
+def _format_inversions(node: StepNode) -> LossCell:
+    return LossCell(texts.format_count(node.inversions) if node.displacement else texts.NONE)
+
+
+def _format_displacement(part: str) -> Callable[[StepNode], LossCell]:
+    def cell(node: StepNode) -> LossCell:
+        found = node.displacement
+        return LossCell(texts.format_count(getattr(found, part)) if found else texts.NONE)
+
+    return cell
+
+
 def _format_process_duration(node: StepNode) -> LossCell:
     return LossCell(texts.format_lag(node.process_duration_p95_us))
 
@@ -153,5 +166,6 @@ _COUNT_ROWS: Final[tuple[tuple[str, Callable[[StepNode], LossCell]], ...]] = (
     ("negative lags", _format_count_of("lag_negative")),
     ("dropped by probe", _format_count_of("dropped")),
     ("coverage", _format_coverage),
+    ("inversions", _format_inversions),
 )
 _LAGS: Final = (("lag in", "lag_in_us"), ("lag out", "lag_out_us"), ("inside", "inside_us"))

@@ -137,33 +137,46 @@ def absorb_rows(  # noqa: PLR0913, PLR0917 - what came, what was read of the tra
     folders: Iterable[SpoolFolder] = (),
 ) -> PackedTallies:
     """Write tallies, books and records set aside; return the packed tallies by window and shard."""
-    changes = writer.Changes(watermark_us, batch_id)
-    sheets: list[FactSheet] = []
-    sighted: dict[tuple[str, int], int] = {}
-    for row in rows:
-        if row.kind == TALLY_ROW:
-            key = row.stream, row.window_start_ms * 1_000
-            changes.tallies[*key, row.shard] = bytes(row.payload)
-            sighted[key] = max(sighted.get(key, 0), row.last_first_sighting_us)
-        elif row.kind == FACTS_ROW:
-            sheets.append(FactSheet.unpack(bytes(row.payload)))
-        elif row.kind == SET_ASIDE_ROW:
-            changes.set_aside.append(SetAside.unpack(bytes(row.payload)))
-    written = ledger.absorb(sheets) | ledger.note_unread(changes.set_aside, folders)
+    came = sort_rows(rows)
+    changes = writer.Changes(watermark_us, batch_id, set_aside=came.set_aside)
+    for (stream, start_us), shards in came.tallied.items():
+        changes.tallies |= {(stream, start_us, shard): parcel for shard, parcel in shards.items()}
+    written = ledger.absorb(came.sheets) | ledger.note_unread(came.set_aside, folders)
     changes.books = [ledger.books[key] for key in written]
     changes.streams = dict(ledger.ranges)
     changes.holes = list(holes.find_holes(expected, read, reader.read_last_arrivals_us(connection)))
     changes.last_arrivals_us = {run.place: run.last_arrival_us for run in sorted(read, key=attrgetter("first"))}
     ledger.holes += changes.holes
-    changes.segments = _find_needed_segments(ledger, sheets, changes.set_aside)
-    for (stream, start_us), sighted_us in sighted.items():
+    changes.segments = _find_needed_segments(ledger, came.sheets, came.set_aside)
+    for (stream, start_us), sighted_us in came.sighted.items():
         ledger.sight(stream, start_us, sighted_us)
     writer.write_changes(connection, changes)
-    undeclared_names.count_undeclared(connection, changes.set_aside, ledger.rules)
-    tallied: PackedTallies = {}
-    for (stream, start_us, shard), parcel in changes.tallies.items():
-        tallied.setdefault((stream, start_us), {})[shard] = parcel
-    return tallied
+    undeclared_names.count_undeclared(connection, came.set_aside, ledger.rules)
+    return came.tallied
+
+
+class SortedRows(NamedTuple):
+    """Rows of the job by kind; ``sighted`` has the last first sighting of each window that was tallied, µs."""
+
+    tallied: PackedTallies
+    sighted: dict[tuple[str, int], int]
+    sheets: list[FactSheet]
+    set_aside: list[SetAside]
+
+
+def sort_rows(rows: Iterable[Any]) -> SortedRows:
+    """Return rows of the job unpacked, by kind; a window's tallies by shard, still packed."""
+    came = SortedRows({}, {}, [], [])
+    for row in rows:
+        if row.kind == TALLY_ROW:
+            key = row.stream, row.window_start_ms * 1_000
+            came.tallied.setdefault(key, {})[row.shard] = bytes(row.payload)
+            came.sighted[key] = max(came.sighted.get(key, 0), row.last_first_sighting_us)
+        elif row.kind == FACTS_ROW:
+            came.sheets.append(FactSheet.unpack(bytes(row.payload)))
+        elif row.kind == SET_ASIDE_ROW:
+            came.set_aside.append(SetAside.unpack(bytes(row.payload)))
+    return came
 
 
 def keep_segments(connection: Connection, ledger: Ledger, rows: Iterable[Any], batch_id: int) -> None:

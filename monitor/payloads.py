@@ -192,7 +192,8 @@ class OffsetRun:
 
 def pack_tally(tally: Tally) -> bytes:
     """Return the parcel of a tally."""
-    digests = [getattr(lags, name) for lags in tally.lags for name in _LAGS]
+    names_of = _LAGS if tally.inversions is None else (*_LAGS, "displacement")
+    digests = [getattr(lags, name) for lags in tally.lags for name in names_of]
     header = {
         "shape": tally.masks.shape,
         "lost_ids": [len(lost.message_ids) for lost in tally.lost_ids],
@@ -209,6 +210,8 @@ def pack_tally(tally: Tally) -> bytes:
     header["texts"] = [len(texts) for _, _, texts in names]
     if tally.deferred is not None:
         header["deferred"] = tally.deferred.tolist()
+    if tally.inversions is not None:
+        header["inversions"] = tally.inversions.tolist()
     ways = [lost.journeys.pack() for lost in tally.lost_ids]
     header["journeys"] = [len(way) for way in ways]
     slow, slow_parts = _pack_slowest(tally.slowest)
@@ -231,14 +234,17 @@ def unpack_tally(parcel: bytes) -> Tally:
     lengths = header.get("journeys", [0] * nodes)
     ways = [Journeys(cut.array("u1", length).tobytes()) for length in lengths]
     lost_ids = tuple(LostIds(*ids, of_ids, way) for ids, of_ids, way in zip(lost, names, ways, strict=True))
-    lags = tuple(NodeLags(*digests[place : place + len(_LAGS)]) for place in range(0, len(digests), len(_LAGS)))
+    of_node = len(_LAGS) + ("inversions" in header)
+    lags = tuple(NodeLags(*digests[place : place + of_node]) for place in range(0, len(digests), of_node))
     # Nothing was deferred in tallies that were packed without.
-    deferred = np.array(header["deferred"], np.int64) if "deferred" in header else None
+    deferred, inversions = (
+        np.array(header[name], np.int64) if name in header else None for name in ("deferred", "inversions")
+    )
     return Tally(
         masks, counts, sighted_us, stamps, negative, lags, lost_ids,
         header["last_first_sighting_us"], header["observations"],
         tuple(Relation(*one) for one in header.get("relations", ())), _cut_slowest(header, cut),
-        deferred,
+        deferred, inversions,
     )  # fmt: skip
 
 

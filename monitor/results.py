@@ -42,7 +42,7 @@ UNINFORMATIVE: Final = frozenset({None, Verdict.UNKNOWN, Verdict.SILENT})
 
 @dataclass(frozen=True, slots=True)
 class Quantiles:
-    """A lag in figures, µs; the count is the number of stamps."""
+    """A lag in figures, µs, or a displacement in messages; the count is the number of stamps, or of messages."""
 
     count: int
     min: int
@@ -84,6 +84,10 @@ class NodeResult:
     process_duration_p95_us: int | None
     deferred: int = 0
     """Messages that the node keeps for a later try: in flight while they wait, then lost inside it."""
+    inversions: int = 0
+    """Pairs of messages of which one overtook the other on the way to the node; 0 where order is not counted."""
+    displacement: Quantiles | None = None
+    """By how many messages each was overtaken on the way to the node; none where nothing was compared."""
 
     @property
     def expected_or_seen(self) -> int:
@@ -147,6 +151,8 @@ class NodeRollUp:
     inside_us: Quantiles | None
     process_duration_p95_us: int | None
     deferred: int = 0
+    inversions: int = 0
+    displacement: Quantiles | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +211,8 @@ def window_to_json(
 
 def node_from_json(told: Mapping[str, Any]) -> NodeResult:
     """Return the node of a window from the form in which ``report --json`` shows it."""
-    lags = {name: Quantiles(**told[name]) if told[name] else None for name in ("lag_in_us", "lag_out_us", "inside_us")}
+    names = ("lag_in_us", "lag_out_us", "inside_us", "displacement")
+    lags = {name: Quantiles(**told[name]) if told[name] else None for name in names}
     return NodeResult(**{field.name: told[field.name] for field in fields(NodeResult)} | lags)
 
 

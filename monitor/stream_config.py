@@ -12,10 +12,12 @@ from hopwatch.monitor.pathway import Pathway
 class StreamConfig:
     """Configuration of one stream; ``shards`` is the number of state keys that each of its windows is split over.
 
-    Records of ``ignore_nodes`` are left out: these nodes are not of the pathway, and not meant to be.
+    Records of ``ignore_nodes`` are left out: these nodes are not of the pathway, and not meant to be. ``order`` says
+    whether the order of messages is counted.
     """
 
     pathway: Pathway
     terms: WindowPolicy
     shards: int = 1
     ignore_nodes: tuple[str, ...] = ()
+    order: bool = False

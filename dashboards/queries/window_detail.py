@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -127,13 +126,9 @@ def find_hole(book: Book, start_us: int, horizon_us: int, *, is_due: bool) -> Wi
     return WindowHole(book.node, book.probe, book.epoch_us, missing, drops, told_through_us, has_set_aside)
 
 
-def _query_revisions(connection: Connection, stream: str, start_us: int) -> Iterator[Revision]:
-    column = tables.revisions.c
-    here = (column.stream == stream, column.window_start_us == start_us)
-    wanted = select(column.revision, column.watermark_us, column.changed).where(*here).order_by(column.revision.desc())
-    for row in connection.execute(wanted):
-        changed = {name: (before, after) for name, (before, after) in json.loads(row.changed).items()}
-        yield Revision(row.revision, row.watermark_us, changed)
+def _query_revisions(connection: Connection, stream: str, start_us: int) -> list[Revision]:
+    found = reader.read_revisions(connection, stream, start_us, start_us + 1)
+    return [Revision(one.revision, one.watermark_us, one.changed) for one in found][::-1]
 
 
 def _sort_key(hole: WindowHole) -> tuple[str, str, int]:

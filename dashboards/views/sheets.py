@@ -21,6 +21,9 @@ from hopwatch.monitor.results import NodeResult, Quantiles, format_iso
 
 CellValue = str | int | float | None
 _LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")
+_NO_MESSAGES: Final = frozenset({"lag_negative", "inversions"})
+"""Counts of a node that are not of messages."""
+_ORDER_COLUMNS: Final = ("compared_messages", "displacement_p95_messages", "displacement_max_messages")
 _QUANTILE_NAMES: Final = ("count", "min", "p50", "p95", "p99", "max")
 _FORMULA: Final = re.compile(r"[=+\-@\t\r]")
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
@@ -144,14 +147,15 @@ def build_losses(one: StepResult) -> Sheet:
         counts = [getattr(node, name) for name in NODE_COUNTS]
         coverage = node.coverage if isinstance(node, NodeResult) else None
         lags = [figure for name in _LAGS for figure in _list_quantiles(getattr(node, name))]
-        rows.append(
-            (node.node, seen, *counts, node.loss_upper, node.loss_ratio, coverage, *lags, node.process_duration_p95_us)
-        )
+        order = [getattr(node.displacement, name) if node.displacement else None for name in ("count", "p95", "max")]
+        figures = (node.loss_upper, node.loss_ratio, coverage, *lags, node.process_duration_p95_us, *order)
+        rows.append((node.node, seen, *counts, *figures))
     named = [_MISSING_NAMES.get(name, name) for name in NODE_COUNTS]
-    counted = [name if name == "lag_negative" else f"{name}_messages" for name in named]
+    counted = [name if name in _NO_MESSAGES else f"{name}_messages" for name in named]
     of_lags = [column for name in _LAGS for column in _list_columns(name.removesuffix("_us"))]
     parts = ("loss_upper_messages", "missing_ratio", "coverage_ratio")
-    return Sheet(("node", "seen_as", *counted, *parts, *of_lags, "process_duration_p95_us"), tuple(rows))
+    columns = ("node", "seen_as", *counted, *parts, *of_lags, "process_duration_p95_us", *_ORDER_COLUMNS)
+    return Sheet(columns, tuple(rows))
 
 
 def build_overview(standing: StreamsOverview) -> Sheet:

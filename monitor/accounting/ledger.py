@@ -399,7 +399,7 @@ def _amend(
     before = past.result(result.stream, result.window_start_us) if known.status and known.status.is_final else None
     if before is None or known.status is None:
         return result, None
-    changed = _find_differences(before, result)
+    changed = find_differences(before, result)
     if not changed:
         return replace(result, status=known.status), None
     lost_now = {bytes(message_id) for of_node in lost for message_id in of_node.message_ids}
@@ -410,7 +410,7 @@ def _amend(
     return replace(result, status=Status.AMENDED, revision=known.revision + 1, recovered=recovered), changed
 
 
-def _find_differences(before: WindowResult, after: WindowResult) -> dict[str, list[Any]]:
+def find_differences(before: WindowResult, after: WindowResult) -> dict[str, list[Any]]:
     """Return {field: [before, after]} for all that differs, apart from where the window stands in its life."""
     pairs = zip(_flatten(before).items(), _flatten(after).values(), strict=True)
     return {name: [old, new] for (name, old), new in pairs if old != new}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -236,6 +237,40 @@ def forget(book: Book, before_ms: int) -> Book:
         sent={start: gap for start, gap in book.sent.items() if start >= before_ms},
         aside={minute: aside for minute, aside in book.aside.items() if aside.to_us >= before_ms * 1_000},
         unplaced={start: count for start, count in book.unplaced.items() if start >= before_ms},
+    )
+
+
+def find_gone(book: Book, known: Book) -> list[tuple[int, int]]:
+    """Return the spans in which batches were sent that ``known`` has and ``book``, which was read later, has not; µs.
+
+    A span begins with what the batch before completes, and ends when the batch behind was sent, both included; behind
+    the last batch it ends with the last arrival that is known.
+    """
+    spans, before_us, expected = [], min(book.alive_from_us, known.alive_from_us), 0
+    ends = [(run.first, run.sent_first_us) for run in book.runs]
+    ends.append((_MAX_US, max(known.complete_through_us, known.last_arrival_us)))
+    for (first, sent_us), run in zip_longest(ends, book.runs):
+        if any(had.first < first and had.last >= expected for had in known.runs):
+            spans.append((min(before_us, sent_us), max(before_us, sent_us)))
+        if run is not None:
+            before_us, expected = run.complete_last_us, run.last + 1
+    return spans
+
+
+def note_gone(book: Book, known: Book, starts_ms: Iterable[int]) -> Book:
+    """Return a book that misses batches which ``known`` has; they may have told of the windows that start so, ms.
+
+    Its account of these windows is untold. So it is of those of which ``known`` had set something aside, and drops that
+    were told are known still.
+    """
+    drops = {key: max(book.drops.get(key, 0), known.drops.get(key, 0)) for key in {**known.drops, **book.drops}}
+    untold = {start for start, was_set_aside in known.sent.items() if was_set_aside} | set(starts_ms)
+    return replace(
+        book,
+        first_arrival_us=min(book.first_arrival_us, known.first_arrival_us),
+        last_arrival_us=max(book.last_arrival_us, known.last_arrival_us),
+        drops=drops,
+        sent={**book.sent, **dict.fromkeys(untold, True)},
     )
 
 

@@ -23,7 +23,7 @@ def quantiles_of(digest: tdigest.Digest) -> Quantiles | None:
 
 
 def lag_fields(lags: NodeLags, *, is_one_sided: bool) -> dict[str, Any]:
-    """Return what a node says of its lags, by the names of its fields; one that stamps one side has no inside."""
+    """Return what a node says of its digests, by the names of its fields; one that stamps one side has no inside."""
     lag_in, lag_out = quantiles_of(lags.lag_in_us), quantiles_of(lags.lag_out_us)
     apart = None if is_one_sided or lag_in is None or lag_out is None else _within(lag_out.p95 - lag_in.p95, _INT64)
     return {
@@ -31,6 +31,7 @@ def lag_fields(lags: NodeLags, *, is_one_sided: bool) -> dict[str, Any]:
         "lag_out_us": lag_out,
         "inside_us": None if is_one_sided else quantiles_of(lags.inside_us),
         "process_duration_p95_us": apart,
+        "displacement": quantiles_of(lags.displacement),
     }
 
 

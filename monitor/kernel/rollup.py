@@ -7,7 +7,7 @@ of :mod:`monitor.kernel.tdigest`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final, Generic, TypeVar, cast
 
 from hopwatch.monitor.kernel import tdigest
@@ -24,8 +24,9 @@ NODE_COUNTS: Final = (
     *("expected", "seen", "arrived", "departed", "filtered", "rejected"),
     *("lost_in_transit", "lost_inside", "lost_after", "loss", "loss_lower"),
     *("in_flight", "unobserved", "orphans", "duplicates_in", "duplicates_out", "lag_negative", "dropped", "deferred"),
+    "inversions",
 )
-_LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")
+_DIGESTS: Final = tuple(field.name for field in fields(NodeLags))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def add_sums(parts: Sequence[Sums]) -> Sums:
         first.names,
         tuple(_add_counts([part.nodes[place] for part in parts]) for place in places),
         tuple(
-            NodeLags(*(tdigest.merge([getattr(part.lags[place], name) for part in parts]) for name in _LAGS))
+            NodeLags(*(tdigest.merge([getattr(part.lags[place], name) for part in parts]) for name in _DIGESTS))
             for place in places
         ),
     )

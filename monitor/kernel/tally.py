@@ -64,11 +64,15 @@ class ObservedBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeLags:
-    """The digests of one node: lag at arrival, lag at departure, time inside."""
+    """The digests of one node: lag at arrival, lag at departure, time inside, and displacement on the way to it.
+
+    The last is in messages, and empty where order is not counted.
+    """
 
     lag_in_us: tdigest.Digest
     lag_out_us: tdigest.Digest
     inside_us: tdigest.Digest
+    displacement: tdigest.Digest = tdigest.EMPTY
 
 
 class LostIds(NamedTuple):
@@ -106,7 +110,8 @@ class Tally:
     (nodes,). ``last_first_sighting_us`` is the latest moment after the end of the window at which a message was first
     sighted, 0 without any; what deferrals moved is in ``sighted_us`` alone. ``slowest`` is None where a version took
     the tally that kept no slowest messages. ``deferred`` counts the messages of each node's ``deferred(N)`` and, last,
-    those of any node's, shape (nodes + 1,); None for none at all.
+    those of any node's, shape (nodes + 1,); None for none at all. ``inversions`` are those on the way to each node,
+    shape (nodes,); None where order is not counted, as in all shards but one.
     """
 
     masks: NDArray[np.uint64]
@@ -121,6 +126,7 @@ class Tally:
     relations: tuple[Relation, ...] = ()
     slowest: tuple[Slowest, ...] | None = None
     deferred: NDArray[np.int64] | None = None
+    inversions: NDArray[np.int64] | None = None
 
     @property
     def last_wait_us(self) -> int:
@@ -241,7 +247,8 @@ def merge_tallies(tallies: Sequence[Tally]) -> Tally:
         sum(tally.observations for tally in tallies),
         relations.merge_relations(one for tally in tallies for one in tally.relations),
         _merge_slowest([tally.slowest for tally in tallies]),
-        _merge_deferred([tally.deferred for tally in tallies]),
+        _add_kept([tally.deferred for tally in tallies]),
+        _add_kept([tally.inversions for tally in tallies]),
     )
 
 
@@ -429,7 +436,7 @@ def _merge_slowest(parts: Sequence[tuple[Slowest, ...] | None]) -> tuple[Slowest
     return tuple(slowest.merge_slowest(of_node) for of_node in zip(*kept, strict=True))
 
 
-def _merge_deferred(parts: Sequence[NDArray[np.int64] | None]) -> NDArray[np.int64] | None:
+def _add_kept(parts: Sequence[NDArray[np.int64] | None]) -> NDArray[np.int64] | None:
     kept = [part for part in parts if part is not None]
     return np.sum(kept, axis=0) if kept else None
 
@@ -446,6 +453,7 @@ def _merge_lags(parts: Sequence[NodeLags]) -> NodeLags:
         tdigest.merge([part.lag_in_us for part in parts]),
         tdigest.merge([part.lag_out_us for part in parts]),
         tdigest.merge([part.inside_us for part in parts]),
+        tdigest.merge([part.displacement for part in parts]),
     )
 
 

@@ -297,6 +297,7 @@ def _node_results(  # noqa: PLR0913, PLR0917 - the inputs of a row, each needed
             coverage=ratio(int(books.complete[node]), int(books.having_a_say[node])),
             **lag_fields(tally.lags[node], is_one_sided=pathway.stamps[node] != "both"),
             deferred=int(deferred[node]),
+            inversions=0 if tally.inversions is None else int(tally.inversions[node]),
         )
         for node, name in enumerate(pathway.nodes)
     ]

@@ -163,6 +163,7 @@ class StreamSettings(SettingsTable):
     ignore_nodes: Annotated[
         tuple[Annotated[str, AfterValidator(_check_node_name)], ...], BeforeValidator(as_tuple)
     ] = ()
+    order: bool = False
 
     @field_validator("ignore_nodes")
     @classmethod
@@ -195,7 +196,7 @@ class StreamSettings(SettingsTable):
     def rules(self) -> StreamConfig:
         """Rules of the stream for the job."""
         terms = WindowPolicy(self.transit_us, self.settle_us, self.amend_for_us, self.max_age_us)
-        return StreamConfig(self.pathway, terms, self.shards, self.ignore_nodes)
+        return StreamConfig(self.pathway, terms, self.shards, self.ignore_nodes, self.order)
 
 
 def _copy_details(details: ErrorDetails) -> InitErrorDetails:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import mmap
 import resource
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from io import FileIO
 from typing import Any, Final
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopwatch.monitor import segment_file
-from hopwatch.monitor.kernel import masks
+from hopwatch.monitor.kernel import masks, order
 from hopwatch.monitor.kernel.journeys import RecordColumns
 from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally
 from hopwatch.monitor.kernel.window import WindowPolicy
@@ -39,12 +39,22 @@ def tally_claims(  # noqa: PLR0913, PLR0917 - a window, and the shard of it
     shard: int = 0,
     shards: int = 1,
     terms: WindowPolicy | None = None,
+    *,
+    with_order: bool = False,
 ) -> Tally:
     """Return the tally of the observations that the claims point to, those of one shard, each batch once.
 
-    Without ``terms`` it does not matter until when messages are deferred.
+    Without ``terms`` it does not matter until when messages are deferred. Messages of all shards overtake each other:
+    ``with_order`` the first of them counts the order of the whole window.
     """
-    return build_tally(pathway, _read_observations(pathway, claims, shard, shards), window_end_us, terms)
+    observed = _read_observations(pathway, claims)
+    if not with_order or shard:
+        return build_tally(pathway, _select_shards(observed, shard, shards), window_end_us, terms)
+    batches = list(observed)
+    tally = build_tally(pathway, _select_shards(batches, shard, shards), window_end_us, terms)
+    found = order.find_order(pathway, batches)
+    lags = tuple(replace(own, displacement=of) for own, of in zip(tally.lags, found.displacement, strict=True))
+    return replace(tally, lags=lags, inversions=found.inversions)
 
 
 def drop_duplicates(claims: Sequence[Claims]) -> list[NDArray[np.void]]:
@@ -66,7 +76,7 @@ def drop_duplicates(claims: Sequence[Claims]) -> list[NDArray[np.void]]:
     return [claim.refs[part] for claim, part in zip(claims, np.split(keep, np.cumsum(sizes)[:-1]), strict=True)]
 
 
-def _read_observations(pathway: Pathway, claims: Sequence[Claims], shard: int, shards: int) -> Iterator[ObservedBatch]:
+def _read_observations(pathway: Pathway, claims: Sequence[Claims]) -> Iterator[ObservedBatch]:
     segments = _SegmentCache()
     for claim, first in zip(claims, drop_duplicates(claims), strict=True):
         refs = first[first["count"] != EARLY]
@@ -82,8 +92,11 @@ def _read_observations(pathway: Pathway, claims: Sequence[Claims], shard: int, s
             texts = _read_field(segment, int(text_ends[-1]) if len(text_ends) else 0, _BYTES, texts_place)
             packed = ids.view("<u8").reshape(-1, 2)
             columns = packed, lag_in, lag_out, outcome, id_kind, texts, text_ends
-            batch = ObservedBatch(node, claim.instance, arrival_us, *columns, record=_LazyRecord(segment, start, end))
-            yield batch if shards == 1 else _select_shard(batch, shard, shards)
+            yield ObservedBatch(node, claim.instance, arrival_us, *columns, record=_LazyRecord(segment, start, end))
+
+
+def _select_shards(batches: Iterable[ObservedBatch], shard: int, shards: int) -> Iterable[ObservedBatch]:
+    return batches if shards == 1 else (_select_shard(batch, shard, shards) for batch in batches)
 
 
 @dataclass(slots=True)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Engine
 
-from hopwatch.monitor import micro_batch
+from hopwatch.monitor import micro_batch, rejudgement
 from hopwatch.monitor.accounting.ledger import Ledger
 from hopwatch.monitor.micro_batch import BatchFollower, BatchObserver
+from hopwatch.monitor.rejudgement import Rejudged, Span
+from hopwatch.monitor.row_kinds import CLAIMS_ROW
 from hopwatch.monitor.spark import cluster, session
 from hopwatch.monitor.spark.one_shot import WATERMARK_US, tally_rows
 from hopwatch.monitor.spark.rows import KEY_COLUMNS, TALLIED_COLUMNS
@@ -70,6 +72,28 @@ def run_once(spark: SparkSession, place: JobContext, report: ResultReporter) -> 
         writer.drop_all_tallies(connection)
     rows.unpersist()
     place.source.end_batch()
+
+
+def run_span(spark: SparkSession, place: JobContext, span: Span, report: ResultReporter) -> Rejudged:
+    """Read all that is there, and judge the windows of a span again, in one transaction; others stay as they are.
+
+    Raises:
+        StoreError: the span cannot be judged again in this store.
+        TransportError: no record is of the span.
+    """
+    first_ms, last_ms = span.from_us // 1_000, span.to_us // 1_000 - 1
+    decoded = place.source.batch(spark, place.rules)
+    chosen = decoded.where(f"kind != '{CLAIMS_ROW}' OR window_start_ms BETWEEN {first_ms} AND {last_ms}")
+    rows = tally_rows(chosen, place.rules).persist()
+    try:
+        rows.count()
+        place.hold.renew()
+        with place.engine.execution_options(writes=True).begin() as connection:
+            came, folders = rows.toLocalIterator(), place.source.folders()
+            return rejudgement.judge_span(connection, place.rules, span, came, folders, str(place.source), report)
+    finally:
+        rows.unpersist()
+        place.source.end_batch()
 
 
 def start_stream(

@@ -44,9 +44,8 @@ def build_tallier(rules: Mapping[str, StreamConfig]) -> Callable[[pa.Table], pa.
         claims = [Claims.unpack(payload) for payload in payloads]
         if not any(claim.observations for claim in claims):
             return TALLIED_SCHEMA.empty_table()
-        tally = claim_reader.tally_claims(
-            of_stream.pathway, claims, start_ms * 1_000 + WINDOW_US, shard, of_stream.shards, of_stream.terms
-        )
+        where = start_ms * 1_000 + WINDOW_US, shard, of_stream.shards, of_stream.terms
+        tally = claim_reader.tally_claims(of_stream.pathway, claims, *where, with_order=of_stream.order)
         sighted_us = tally.last_first_sighting_us
         return _build_table([(TALLY_ROW, stream, start_ms, shard, WATERMARK_US, sighted_us, pack_tally(tally))])
 

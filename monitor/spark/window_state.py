@@ -31,6 +31,8 @@ WORK_PER_BATCH: Final = 300
 """The work of a batch apart from its observations."""
 WORK_PER_TALLY: Final = 15_000
 """The work of a tally, and of the judgement that follows, apart from its batches."""
+WORK_OF_ORDER: Final = 5
+"""The work of an observation in the shard that counts order, as a multiple of that of any other."""
 MIN_GROWTH: Final = 1.5
 """Growth of a window beyond this budget before it is tallied again."""
 MAX_TALLY_WAIT_US: Final = 20_000_000
@@ -80,7 +82,7 @@ class WindowShardProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ANN401, N802, N803 - Spark's names
         """Take in what a trigger brings."""
         watermark_us = timerValues.getCurrentWatermarkInMs() * 1_000
-        kind, stream, start_ms, _ = key
+        kind, stream, start_ms, number = key
         if kind != CLAIMS_ROW:
             yield from (_OUTPUT_ROW(kind, "", 0, 0, watermark_us, 0, row.payload) for row in rows)
             return
@@ -92,7 +94,8 @@ class WindowShardProcessor(StatefulProcessor):
             self._wake_at(start_us + WINDOW_US, terms.final_at_us(start_us), terms.kept_until_us(start_us))
         shard = known.with_claims([bytes(row.payload) for row in rows])
         is_final = watermark_us >= terms.final_at_us(start_us)
-        if shard.is_due and (is_final or shard.has_grown or self._can_afford(shard)):
+        weight = WORK_OF_ORDER if self.rules[stream].order and not number else 1
+        if shard.is_due and (is_final or shard.has_grown or self._can_afford(shard, weight)):
             shard, row = self._tally(key, shard, watermark_us)
             yield row
         elif shard.is_due and not known.is_due:
@@ -117,8 +120,8 @@ class WindowShardProcessor(StatefulProcessor):
         if _is_over(self.rules[stream].terms, start_ms * 1_000, watermark_us):
             self.state.clear()
 
-    def _can_afford(self, shard: ShardState) -> bool:
-        work = WORK_PER_TALLY + shard.claimed
+    def _can_afford(self, shard: ShardState, weight: int) -> bool:
+        work = WORK_PER_TALLY + shard.claimed * weight
         if work > self.left:
             return False
         self.left -= work
@@ -128,7 +131,8 @@ class WindowShardProcessor(StatefulProcessor):
         _, stream, start_ms, number = key
         rules, end_us = self.rules[stream], start_ms * 1_000 + WINDOW_US
         claims = [Claims.unpack(parcel) for parcel in split_payloads(shard.claims)]
-        tally = claim_reader.tally_claims(rules.pathway, claims, end_us, number, rules.shards, rules.terms)
+        where = end_us, number, rules.shards, rules.terms
+        tally = claim_reader.tally_claims(rules.pathway, claims, *where, with_order=rules.order)
         sighted_us = tally.last_first_sighting_us
         # In flight is what was sighted late, or waits: the ledger looks again once that has settled, and needs a tick
         # for the last of it. Ticks in between come with the pulse.

@@ -32,9 +32,9 @@ def check_once(connection: Connection) -> None:
     Raises:
         StoreError: the store holds results of a stream, whose records may be gone from the spool.
     """
-    if read_value(connection, "query_id") not in (None, ONCE):
+    if is_of_stream(connection):
         what = "the store holds the results of a stream, --once would replace them"
-        raise StoreError(f"{what}: name another store in [store] url")
+        raise StoreError(f"{what}: name another store in [store] url, or the span to judge again by --from and --to")
 
 
 def begin_once(connection: Connection, rules: Mapping[str, StreamConfig]) -> None:
@@ -46,6 +46,30 @@ def begin_once(connection: Connection, rules: Mapping[str, StreamConfig]) -> Non
     check_once(connection)
     writer.clear_results(connection)
     set_values(connection, {"query_id": ONCE, "rules": encode_pathways(_to_stored(rules)), _RUN: ONCE})
+
+
+def begin_span(connection: Connection, rules: Mapping[str, StreamConfig]) -> None:
+    """Take the store for a --once run over a span; an empty store is from now on one of --once runs.
+
+    A stream's store stays its own: it goes on where it was.
+    """
+    known = decode_pathways(read_value(connection, "rules")) | _to_stored(rules)
+    values = {"rules": encode_pathways(known), _RUN: ONCE}
+    set_values(connection, values | ({} if is_of_stream(connection) else {"query_id": ONCE}))
+
+
+def is_of_stream(connection: Connection) -> bool:
+    """Return whether a stream fills the store."""
+    return read_value(connection, "query_id") not in (None, ONCE)
+
+
+def check_paths(connection: Connection, rules: Mapping[str, StreamConfig]) -> None:
+    """Check that each stream has the path, the stamps and the shards that the store knows.
+
+    Raises:
+        StoreError: one of them has not.
+    """
+    _refuse_changed_rules(decode_pathways(read_value(connection, "rules")), rules)
 
 
 def begin_anew(engine: Engine, checkpoint: Path) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, false, func, literal, or_, select
@@ -21,7 +22,7 @@ from hopwatch.monitor.memo import Memo
 from hopwatch.monitor.results import Status, Verdict
 from hopwatch.monitor.store import rollups, tables
 from hopwatch.monitor.store.range_plan import RangePlan, Ranges
-from hopwatch.monitor.store.tables import NODE_LAGS, QUANTILE_FIELDS
+from hopwatch.monitor.store.tables import NODE_DIGESTS, QUANTILE_FIELDS
 
 BLOCK_US: Final = 600_000_000
 MAX_PIECES: Final = 96
@@ -149,13 +150,14 @@ def _merge_digests(
     connection: Connection, table: Table, where: Condition, group: ColumnElement[int], unit: int
 ) -> dict[tuple[int, int], NodeLags]:
     """Merge the digests of each group and node."""
-    stored: dict[tuple[int, int], tuple[list[bytes], ...]] = defaultdict(lambda: ([], [], []))
-    wanted = select(group, table.c.place, *(table.c[f"{name}_digest"] for name in NODE_LAGS)).where(where)
+    stored: dict[tuple[int, int], tuple[list[bytes], ...]] = defaultdict(lambda: tuple([] for _ in NODE_DIGESTS))
+    wanted = select(group, table.c.place, *(table.c[f"{name}_digest"] for name in NODE_DIGESTS)).where(where)
     for number, place, *digests in connection.execute(wanted):
         for kept, digest in zip(stored[number * unit, place], digests, strict=True):
-            kept.append(digest)
+            if digest is not None:
+                kept.append(digest)
     found = iter(merge_stored([of_lag for of_node in stored.values() for of_lag in of_node]))
-    return {key: NodeLags(next(found), next(found), next(found)) for key in stored}
+    return {key: NodeLags(*islice(found, len(NODE_DIGESTS))) for key in stored}
 
 
 def _count_windows(windows: Rows) -> dict[str, int | None]:

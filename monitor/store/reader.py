@@ -21,7 +21,7 @@ from hopwatch.monitor.payloads import SetAside, unpack_tally
 from hopwatch.monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult, format_iso, window_to_json
 from hopwatch.monitor.store import dialect, lost_messages, schema, tables, undeclared_names
 from hopwatch.monitor.store.stored_pathway import StoredPathway, decode_pathways
-from hopwatch.monitor.store.tables import NODE_LAGS, QUANTILE_FIELDS, TALLY_FIELDS
+from hopwatch.monitor.store.tables import NODE_DIGESTS, QUANTILE_FIELDS, TALLY_FIELDS
 from hopwatch.probes.contract.limits import MONITOR_STREAM
 
 MAX_REPORTED_IDS: Final = 100
@@ -41,7 +41,12 @@ _WINDOWS_PER_READ: Final = 10
 
 
 def read_report(
-    engine: Engine, stream: str | None = None, from_us: int | None = None, to_us: int | None = None
+    engine: Engine,
+    stream: str | None = None,
+    from_us: int | None = None,
+    to_us: int | None = None,
+    *,
+    with_revisions: bool = False,
 ) -> Json:
     """Query the object of ``hopwatch report --json``: windows that start in ``[from_us, to_us)``, and the accounts.
 
@@ -53,17 +58,28 @@ def read_report(
     with schema.open_snapshot(engine) as connection:
         where = connection, stream, from_us, to_us
         nodes, ids = _read_nodes_by_window(*where), read_first_lost_ids(*where)
+        revisions: dict[tuple[str, int], list[StoredRevision]] = defaultdict(list)
+        for one in read_revisions(*where) if with_revisions else ():
+            revisions[one.stream, one.window_start_us].append(one)
         streams: dict[str, list[Json]] = {name: [] for name in read_stream_names(connection, stream)}
         for row in connection.execute(_in_range(tables.windows, stream, from_us, to_us)).mappings():
             key = row["stream"], row["window_start_us"]
             result = _parse_window(row, nodes[key])
             lost_of_nodes = [ids[*key, node.node] for node in result.nodes]
             slowest = [json.loads(node["slowest"] or "null") for node in nodes[key]]
-            streams[row["stream"]].append(window_to_json(result, lost_of_nodes, slowest))
+            told = window_to_json(result, lost_of_nodes, slowest)
+            if with_revisions:
+                told["revisions"] = [_revision_to_json(one) for one in revisions[key]]
+            streams[row["stream"]].append(told)
         return {
             "streams": [{"stream": name, "windows": windows} for name, windows in streams.items()],
             "accounts": read_accounts(connection),
         }
+
+
+def _revision_to_json(one: StoredRevision) -> Json:
+    changed = {name: list(values) for name, values in one.changed.items()}
+    return {"revision": one.revision, "read_through": format_iso(one.watermark_us), "changed": changed}
 
 
 def read_accounts(connection: Connection) -> Json:
@@ -232,6 +248,34 @@ def read_live_windows(connection: Connection) -> Iterator[RowMapping]:
     yield from connection.execute(select(tables.windows).where(tables.windows.c.is_live)).mappings()
 
 
+class StoredRevision(NamedTuple):
+    """Changes of a window that was final by its next judgement: field, before and after; a node's begin with its name.
+
+    ``watermark_us`` is up to which arrival the transport was read then.
+    """
+
+    stream: str
+    window_start_us: int
+    revision: int
+    watermark_us: int
+    changed: dict[str, tuple[Any, Any]]
+
+
+def read_revisions(
+    connection: Connection, stream: str | None, from_us: int | None, to_us: int | None
+) -> Iterator[StoredRevision]:
+    """Yield the revisions of windows that start in ``[from_us, to_us)``, by window and number."""
+    for row in connection.execute(_in_range(tables.revisions, stream, from_us, to_us)):
+        changed = {name: (before, after) for name, (before, after) in json.loads(row.changed).items()}
+        yield StoredRevision(row.stream, row.window_start_us, row.revision, row.watermark_us, changed)
+
+
+def read_window_starts(connection: Connection, stream: str, from_us: int, to_us: int) -> set[int]:
+    """Query the starts of a stream's windows in ``[from_us, to_us)``, µs."""
+    wanted = _in_range(tables.windows, stream, from_us, to_us).with_only_columns(tables.windows.c.window_start_us)
+    return set(connection.execute(wanted).scalars())
+
+
 def read_window(connection: Connection, stream: str, start_us: int) -> WindowResult | None:
     """Query the last result of a window."""
     row = connection.execute(_in_range(tables.windows, stream, start_us, start_us + 1)).mappings().first()
@@ -309,7 +353,8 @@ def read_newest_final_us(connection: Connection, stream: str) -> int | None:
 
 def parse_digests(row: RowMapping) -> NodeLags:
     """Return the digests of a node's row."""
-    return NodeLags(*(tdigest.from_bytes(row[f"{name}_digest"]) for name in NODE_LAGS))
+    stored = (row[f"{name}_digest"] for name in NODE_DIGESTS)
+    return NodeLags(*(tdigest.EMPTY if one is None else tdigest.from_bytes(one) for one in stored))
 
 
 def find_newest_reason(
@@ -399,7 +444,7 @@ def _parse_window(row: RowMapping, nodes: list[RowMapping]) -> WindowResult:
 
 
 def _parse_node(row: RowMapping) -> NodeResult:
-    values: Json = {name: parse_lag(row, name) if name in NODE_LAGS else row[name] for name in _NODE_FIELDS}
+    values: Json = {name: parse_lag(row, name) if name in NODE_DIGESTS else row[name] for name in _NODE_FIELDS}
     return NodeResult(**values)
 
 

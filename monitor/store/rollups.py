@@ -15,12 +15,11 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, RowMapping, Select, Table, delete, exists, select, update
 
-from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.rollup import PathwayShape, SpanPart, roll_up
 from hopwatch.monitor.kernel.tally import NodeLags
 from hopwatch.monitor.results import NodeRollUp, RollUp, roll_up_to_json
 from hopwatch.monitor.store import dialect, reader, schema, tables
-from hopwatch.monitor.store.tables import NODE_LAGS, quantile_columns
+from hopwatch.monitor.store.tables import NODE_DIGESTS, quantile_columns
 
 HOUR_US: Final = 3_600_000_000
 DAY_US: Final = 24 * HOUR_US
@@ -130,6 +129,13 @@ def read_stored_rollups(  # noqa: PLR0913, PLR0917 - the range, and what of it
     return {start_us: _parse_rollup(*one) for start_us, one in found.items()}
 
 
+def read_frozen_hours(connection: Connection) -> list[tuple[str, int]]:
+    """Query stream and start of the hours whose windows were pruned."""
+    column = tables.rollups.c
+    wanted = select(column.stream, column.start_us).where(column.span == HOUR, column.is_frozen)
+    return [(row.stream, row.start_us) for row in connection.execute(wanted.order_by(column.stream, column.start_us))]
+
+
 def read_live_hours(connection: Connection, stream: str) -> list[int]:
     """Query the starts of the hours of a stream that are still read from their windows."""
     column, rolled = tables.stale_hours.c, tables.rollups.c
@@ -213,7 +219,7 @@ def _parse_rollup(row: RowMapping, nodes: list[RowMapping]) -> RollUp:
 
 def _parse_node_rollup(row: RowMapping) -> NodeRollUp:
     values: dict[str, Any] = {
-        name: reader.parse_lag(row, name) if name in NODE_LAGS else row[name] for name in _NODE_FIGURES
+        name: reader.parse_lag(row, name) if name in NODE_DIGESTS else row[name] for name in _NODE_FIGURES
     }
     return NodeRollUp(**values)
 
@@ -241,8 +247,5 @@ def _fingerprint(*rows: dict[str, Any]) -> int:
 
 
 def _node_row(node: NodeRollUp, lags: NodeLags) -> dict[str, Any]:
-    row = {name: getattr(node, name) for name in _NODE_FIGURES if name not in NODE_LAGS}
-    for name in NODE_LAGS:
-        row |= quantile_columns(name, getattr(node, name))
-        row[f"{name}_digest"] = tdigest.to_bytes(getattr(lags, name))
-    return row
+    row = {name: getattr(node, name) for name in _NODE_FIGURES if name not in NODE_DIGESTS}
+    return row | tables.digest_columns(node, lags)

@@ -23,16 +23,20 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
+from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.books import InstanceCounts
-from hopwatch.monitor.kernel.tally import NEVER_US
-from hopwatch.monitor.results import Quantiles
+from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags
+from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles
 
-SCHEMA_VERSION: Final = "0014"
+SCHEMA_VERSION: Final = "0015"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILE_FIELDS: Final = tuple(field.name for field in fields(Quantiles))
 TALLY_FIELDS: Final = tuple(field.name for field in fields(InstanceCounts))
 NODE_LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")
+DISPLACEMENT: Final = "displacement"
+NODE_DIGESTS: Final = (*NODE_LAGS, DISPLACEMENT)
+"""What a node has a digest of, figures in columns under its name, and the digest itself."""
 
 metadata: Final = MetaData()
 
@@ -70,6 +74,17 @@ def quantile_columns(name: str, lag: Quantiles | None) -> dict[str, int | None]:
     return {f"{name}_{part}": getattr(lag, part) if lag else None for part in QUANTILE_FIELDS}
 
 
+def digest_columns(node: NodeResult | NodeRollUp, lags: NodeLags) -> dict[str, int | bytes | None]:
+    """Return the columns of a node's digests, figures and digests themselves, by their names."""
+    row: dict[str, int | bytes | None] = {}
+    for name in NODE_DIGESTS:
+        row |= quantile_columns(name, getattr(node, name))
+        row[f"{name}_digest"] = tdigest.to_bytes(getattr(lags, name))
+    if not lags.displacement.count:
+        row[f"{DISPLACEMENT}_digest"] = None
+    return row
+
+
 def _lag(name: str) -> Iterator[Column[int]]:
     return (Column(f"{name}_{part}", BigInteger) for part in QUANTILE_FIELDS)
 
@@ -97,6 +112,13 @@ def _node_lags() -> Iterator[Column[Any]]:
         yield from _lag(name)
     yield Column("process_duration_p95_us", BigInteger)
     yield from (Column(f"{name}_digest", LargeBinary, nullable=False) for name in NODE_LAGS)
+
+
+def _order() -> Iterator[Column[Any]]:
+    """Yield the columns of a node's order, which most streams do not count."""
+    yield Column("inversions", BigInteger, nullable=False, server_default="0")
+    yield from _lag(DISPLACEMENT)
+    yield Column(f"{DISPLACEMENT}_digest", LargeBinary, comment="Null where nothing was compared")
 
 
 def _deferred() -> Column[int]:
@@ -156,6 +178,7 @@ node_windows: Final = Table(
     *_node_lags(),
     Column("slowest", Text, comment="JSON: the slowest messages as they are reported; null where they were not kept"),
     _deferred(),
+    *_order(),
 )
 
 lost_ids: Final = Table(
@@ -313,6 +336,7 @@ node_rollups: Final = Table(
     *_node_counts(),
     *_node_lags(),
     _deferred(),
+    *_order(),
 )
 
 stale_hours: Final = Table(

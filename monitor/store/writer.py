@@ -11,13 +11,13 @@ from sqlalchemy import Connection, Table, bindparam, delete, func, select, updat
 
 from hopwatch.monitor.accounting.holes import Hole
 from hopwatch.monitor.accounting.ledger import Conclusion
-from hopwatch.monitor.kernel import naming, tdigest
+from hopwatch.monitor.kernel import naming
 from hopwatch.monitor.kernel.books import Book
 from hopwatch.monitor.kernel.slowest import Slowest
 from hopwatch.monitor.payloads import SetAside
 from hopwatch.monitor.results import NodeResult, WindowResult
 from hopwatch.monitor.store import dialect, rollups, tables
-from hopwatch.monitor.store.tables import NODE_LAGS, quantile_columns
+from hopwatch.monitor.store.tables import NODE_DIGESTS, quantile_columns
 
 WindowKey = tuple[str, int]
 """Stream and start of the window, µs."""
@@ -174,11 +174,9 @@ def _window_row(conclusion: Conclusion) -> dict[str, Any]:
 def _node_rows(conclusion: Conclusion) -> Iterable[dict[str, Any]]:
     result = conclusion.result
     for place, (node, lags) in enumerate(zip(result.nodes, conclusion.tally.lags, strict=True)):
-        row = {name: getattr(node, name) for name in NodeResult.__dataclass_fields__ if name not in NODE_LAGS}
+        row = {name: getattr(node, name) for name in NodeResult.__dataclass_fields__ if name not in NODE_DIGESTS}
         row |= {"stream": result.stream, "window_start_us": result.window_start_us, "place": place}
-        for name in NODE_LAGS:
-            row |= quantile_columns(name, getattr(node, name))
-            row[f"{name}_digest"] = tdigest.to_bytes(getattr(lags, name))
+        row |= tables.digest_columns(node, lags)
         slowest = conclusion.tally.slowest
         yield row | {"slowest": None if slowest is None else json.dumps(_slowest_to_json(slowest[place]))}
 

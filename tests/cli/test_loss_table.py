@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from rich.console import Console
@@ -19,6 +19,10 @@ SHOWN = (("p50", "2 µs"), ("p95", "1.5 ms"), ("p99", "2.5 ms"), ("max", "3.0 s"
 TERMS = {"orders": WindowPolicy(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)}
 
 
+FAR: Final = {"count": 10_000, "min": 0, "p50": 0, "p95": 3, "p99": 40, "max": 1_200}
+"""A displacement, in messages."""
+
+
 def node(name: str, **figures: object) -> Json:
     """Return a node of the report: ten seen, nothing lost."""
     zeroes = (
@@ -31,10 +35,11 @@ def node(name: str, **figures: object) -> Json:
         "orphans",
         "duplicates_in",
         "duplicates_out",
+        "inversions",
     )
     figures.setdefault("lost_ids", [])
     figures.setdefault("slowest", None)
-    nulls = ("lag_in_us", "lag_out_us", "inside_us", "process_duration_p95_us")
+    nulls = ("lag_in_us", "lag_out_us", "inside_us", "process_duration_p95_us", "displacement")
     hidden = ("expected", "arrived", "departed", "lag_negative")
     lost = ("lost_in_transit", "lost_inside", "lost_after")
     base: Json = dict.fromkeys((*zeroes, *lost, *hidden, "dropped"), 0) | dict.fromkeys(nulls)
@@ -106,6 +111,10 @@ def test_a_single_window_shows_its_nodes_as_columns() -> None:
         *((f"lag out {part}", {"lag_out_us": LAG}, text) for part, text in SHOWN),
         *((f"inside {part}", {"inside_us": LAG}, text) for part, text in SHOWN),
         ("process duration p95", {"process_duration_p95_us": -7}, "-7 µs"),
+        ("inversions", {"inversions": 12_345, "displacement": FAR}, "12,345"),
+        ("inversions", {"inversions": 0, "displacement": FAR}, "0"),
+        ("displacement p95", {"displacement": FAR}, "3"),
+        ("displacement max", {"displacement": FAR}, "1,200"),
     ],
 )
 def test_a_row_is_shown_when_some_node_has_something_to_say(name: str, figures: Json, cell: str) -> None:

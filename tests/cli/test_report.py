@@ -9,8 +9,10 @@ from typing import Any, Final
 import pytest
 
 from hopwatch.cli.main import main
+from hopwatch.monitor.results import Status
 from hopwatch.monitor.store import dialect, schema, writer
 from hopwatch.probes.contract.batch import BatchKind, Drop
+from tests.support.conclusions import build_conclusion, write_conclusions
 from tests.support.spool import START_MS, at_us, make_batch, observation_batch, window_ms
 from tests.support.workspace import CONFIGURATION, Workspace, closing_batches, one_of_ten_lost
 
@@ -65,6 +67,8 @@ A: Final = {
     "inside_us": {"count": 10} | IN,
     "process_duration_p95_us": 1_000,
     "deferred": 0,
+    "inversions": 0,
+    "displacement": None,
     "lost_ids": [],
     "slowest": [{"id": f"{number:032x}", "lag_out_us": 2_000} for number in range(5)],
 }
@@ -240,6 +244,30 @@ def test_a_single_window_is_drawn_as_text(workspace: Workspace, capsys: Captured
     assert ("\x1b" in told.out, told.err) == (False, "")
 
 
+def test_what_later_judgements_changed_is_shown_beside(workspace: Workspace, capsys: Captured) -> None:
+    """Before and after, field by field: as text, and with every window in JSON."""
+    workspace.watch(*one_of_ten_lost())
+    changed = {"lost": [3, 1], "b.loss": [3, 1]}
+    base = build_conclusion()
+    result = replace(base.result, revision=1, status=Status.AMENDED)
+    write_conclusions(dialect.create_engine(workspace.store_url), base._replace(result=result, changed=changed))
+    assert workspace.run("report", "--revisions") == 0
+    out = capsys.readouterr().out
+    assert "orders  2026-01-01T00:00:00Z  revision 1, read up to " in out
+    assert "    end to end: missing 3 → 1\n    b: missing 3 → 1\n" in out
+    (window,) = reported(workspace, capsys, "--revisions")["streams"][0]["windows"]
+    assert window["revisions"] == [{"revision": 1, "read_through": "2026-01-01T00:00:00Z", "changed": changed}]
+
+
+def test_no_revision_is_told(workspace: Workspace, capsys: Captured) -> None:
+    """In words, and as an empty list."""
+    workspace.watch(*one_of_ten_lost())
+    assert workspace.run("report", "--revisions") == 0
+    assert "no window in the range was judged again with another result\n" in capsys.readouterr().out
+    (window,) = reported(workspace, capsys, "--revisions")["streams"][0]["windows"]
+    assert window["revisions"] == []
+
+
 def test_a_stream_of_which_nothing_was_read_is_told(workspace: Workspace, capsys: Captured) -> None:
     """A configured stream without a window is in every report: that nothing came is what its people have to know."""
     workspace.watch()
@@ -370,6 +398,12 @@ def test_a_ratio_that_is_none_is_told(ratio: str, words: str, workspace: Workspa
     told = refusal(workspace, capsys, 2, "--fail-on-loss", ratio)
     assert "Invalid value for '--fail-on-loss'" in told
     assert words in told
+
+
+def test_revisions_are_of_windows_alone(workspace: Workspace, capsys: Captured) -> None:
+    """An hour has none."""
+    told = refusal(workspace, capsys, 2, "--revisions", "--by", "hour")
+    assert told == "hopwatch: --revisions shows what changed in windows: leave --by and --html out\n"
 
 
 def test_no_store_yet_is_told_with_the_command_that_makes_one(workspace: Workspace, capsys: Captured) -> None:

@@ -17,6 +17,7 @@ from hopwatch.alerts.channels.routing import Routing
 from hopwatch.cli import run
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import DependencyError, TransportError
+from hopwatch.monitor.rejudgement import Rejudged, Span
 from hopwatch.monitor.results import Status, Verdict
 from hopwatch.monitor.settings import load
 from hopwatch.monitor.spark import job, session
@@ -25,7 +26,7 @@ from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import dialect, instances, schema, writer
 from tests.support.channel import Receiver
 from tests.support.clock import ManualClock
-from tests.support.conclusions import build_conclusion
+from tests.support.conclusions import build_conclusion, write_conclusions
 from tests.support.file_permissions import without_root
 from tests.support.notifications import notification
 from tests.support.outbox import put, states
@@ -253,7 +254,8 @@ def test_once_refuses_the_store_of_a_stream_before_it_reads(ready: Workspace, ca
     """Nobody waits for a reading that cannot be kept."""
     put_query(ready, "a-query")
     assert refusal(ready, capsys, 3, "--once") == (
-        "the store holds the results of a stream, --once would replace them: name another store in [store] url"
+        "the store holds the results of a stream, --once would replace them: "
+        "name another store in [store] url, or the span to judge again by --from and --to"
     )
 
 
@@ -298,6 +300,83 @@ def test_a_working_folder_is_for_its_user_alone(ready: Workspace) -> None:
     ready.run("run")
     found = {name: oct((ready.folder / name).stat().st_mode & 0o777) for name in ("work", "store.db")}
     assert found == {"work": "0o700", "store.db": "0o600"}
+
+
+# A span that is judged again
+
+
+SPANS: Final = {
+    "without --once": (
+        ["--from", "2026-01-01", "--to", "2026-01-02"],
+        "--from and --to say which windows --once judges again: add --once",
+    ),
+    "one end": (
+        ["--once", "--from", "2026-01-01"],
+        "a span to judge again has two ends: add --to with the start of a window",
+    ),
+    "other end": (
+        ["--once", "--to", "2026-01-01"],
+        "a span to judge again has two ends: add --from with the start of a window",
+    ),
+    "no time": (
+        ["--once", "--from", "soon", "--to", "2026-01-01"],
+        "--from is a time such as 2026-11-21T06:40:00Z, got 'soon'",
+    ),
+    "inside a window": (
+        ["--once", "--from", "2026-01-01T00:00:30Z", "--to", "2026-01-02"],
+        "--from is the start of a window, a whole minute UTC, got 2026-01-01T00:00:30Z",
+    ),
+    "a part of a second": (
+        ["--once", "--from", "2026-01-01", "--to", "2026-01-02T00:00:00.000001Z"],
+        "--to is the start of a window, a whole minute UTC, got 2026-01-02T00:00:00.000001Z",
+    ),
+    "backwards": (
+        ["--once", "--from", "2026-01-02", "--to", "2026-01-01"],
+        "--from 2026-01-02 is after --to 2026-01-01, and nothing starts between: let --from be the earlier",
+    ),
+    "to come": (
+        ["--once", "--from", "2026-01-01", "--to", "9999-01-01"],
+        "--to 9999-01-01 is in the future: let it be no later than now",
+    ),
+}
+
+
+@pytest.mark.parametrize(("flags", "words"), SPANS.values(), ids=SPANS)
+def test_a_span_that_is_none_starts_nothing(flags: list[str], words: str, ready: Workspace, capsys: Captured) -> None:
+    """Exit 2 with one line; no store is made."""
+    assert refusal(ready, capsys, 2, *flags) == words
+    assert not (ready.folder / "store.db").exists()
+
+
+def test_a_span_beside_a_running_monitor_is_refused(ready: Workspace, capsys: Captured) -> None:
+    """One store is written by one monitor, whatever of it."""
+    with dialect.lock_store(ready.store_url):
+        told = refusal(ready, capsys, 3, "--once", "--from", "2026-01-01", "--to", "2026-01-02")
+    assert told.startswith("another monitor")
+
+
+def test_a_span_of_a_stream_that_can_change_is_refused_before_anything_is_read(
+    ready: Workspace, capsys: Captured
+) -> None:
+    """Nobody waits for a reading that cannot be kept."""
+    put_query(ready, "a-query")
+    write_conclusions(dialect.create_engine(ready.store_url), build_conclusion())
+    told = refusal(ready, capsys, 3, "--once", "--from", "2026-01-01", "--to", "2026-01-02")
+    assert told.startswith("the store's own stream can still change the window 2026-01-01T00:00:00Z of 'orders'")
+
+
+def test_a_span_that_was_judged_is_told_in_numbers(
+    place: job.JobContext, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    """The last line counts windows: judged, judged otherwise, and without a record any more."""
+    spark = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=list), stop=lambda: None)
+    monkeypatch.setattr(session, "start_session", lambda *_, **__: spark)
+    monkeypatch.setattr(job, "run_span", lambda *_: Rejudged(1_440, 3, 20))
+    run._run_once(place, load(None, flags={}, environ={}), Span(0, 86_400_000_000))
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "windows judged again: 1,440, with another result: 3, left as they are because no record is there: 20; "
+        "see hopwatch report --revisions"
+    )
 
 
 # Whom it tells

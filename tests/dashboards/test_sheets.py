@@ -93,7 +93,7 @@ def test_the_pathway_is_a_row_a_node_and_a_row_an_edge() -> None:
 def test_the_loss_table_has_all_figures_of_each_node() -> None:
     """Every column but names and words says its unit or what it counts."""
     sheet = sheets.build_losses(window(0, lost={"b": 20}, nodes=TIMED))
-    endings = ("_messages", "_ratio", "_us", "_stamps", "_negative")
+    endings = ("_messages", "_ratio", "_us", "_stamps", "_negative", "inversions")
     assert [name for name in sheet.columns if not name.endswith(endings)] == ["node", "seen_as"]
     row = read(sheet)[1]
     assert (row["missing_messages"], row["lag_out_p95_us"], row["coverage_ratio"]) == ("20", "13000", "1.0")

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hopwatch.monitor.rejudgement import Span
 from hopwatch.monitor.spark import job
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import reader
+from hopwatch.probes.contract.limits import WINDOW_US
 from tests.model import model, scenario
+from tests.support.conclusions import dump_tables
 from tests.support.examples import soak_after
 from tests.support.model_comparison import comparable, prepared_store, rules_of
 
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 def test_once_through_spark_says_what_the_model_says(
     seed: int, shards: int, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Field by field, however many shards a window has."""
+    """Field by field, however many shards a window has; its span judged again says the same."""
     spool = tmp_path / "spool"
     spool.mkdir()
     made = scenario.generate(seed, spool)
@@ -31,3 +34,9 @@ def test_once_through_spark_says_what_the_model_says(
     engine = prepared_store(tmp_path, "once.db")
     job.run_once(spark, job.JobContext(SpoolSource(spool), engine, rules, tmp_path), lambda _: None)
     assert comparable(reader.read_report(engine)) == comparable(model.report(made.streams, spool))
+    with engine.begin() as connection:
+        first_us, last_us = next(iter(reader.read_stream_ranges(connection).values()))
+    before, span = dump_tables(engine), Span(first_us, last_us + WINDOW_US)
+    told = job.run_span(spark, job.JobContext(SpoolSource(spool), engine, rules, tmp_path), span, lambda _: None)
+    assert (told.judged > 0, told.revised, told.left) == (True, 0, 0)
+    assert dump_tables(engine)["windows"] == before["windows"]

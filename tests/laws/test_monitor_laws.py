@@ -42,19 +42,20 @@ def _by_arrival(spool: Path) -> list[Path]:
 
 
 @settings(max_examples=examples(60))
-@given(seed=seeds, shards=shards)
-def test_once_says_what_the_model_says(seed: int, shards: int) -> None:
+@given(seed=seeds, shards=shards, order=st.booleans())
+def test_once_says_what_the_model_says(seed: int, shards: int, order: bool) -> None:  # noqa: FBT001 - drawn
     """``--once`` equals the slow reference model, field by field, quantiles included while windows are small.
 
-    However many shards a window has.
+    However many shards a window has, and whether order is counted or not.
     """
     with TemporaryDirectory() as name:
         folder, spool = Path(name), Path(name) / "spool"
         spool.mkdir()
         made = scenario.generate(seed, spool)
         store = prepared_store(folder, "once.db")
-        run_once(store, rules_of(folder, made.streams, shards=shards), _by_arrival(spool), spool)
-        assert comparable(reader.read_report(store)) == comparable(model.report(made.streams, spool))
+        run_once(store, rules_of(folder, made.streams, shards=shards, order=order), _by_arrival(spool), spool)
+        streams = {name: stream | {"order": order} for name, stream in made.streams.items()}
+        assert comparable(reader.read_report(store)) == comparable(model.report(streams, spool))
 
 
 @settings(max_examples=examples(40))
@@ -71,7 +72,7 @@ def test_a_stream_with_crashes_says_what_once_says(seed: int, shards: int) -> No
         made = scenario.generate(seed, spool)
         if not (paths := _by_arrival(spool)):
             return
-        known = rules_of(folder, made.streams, shards=shards, amend_for="3650d")
+        known = rules_of(folder, made.streams, shards=shards, amend_for="3650d", order=chance.random() < 0.5)
         patience_us = AHEAD_US + 2 * MINUTE_US + max(of.terms.transit_us + of.terms.settle_us for of in known.values())
         last_us = paths[-1].stat().st_mtime_ns // 1_000
         # As in life the pulse goes on: one beat moves the watermark past the last window, the next one tells of it.

@@ -31,6 +31,7 @@ class Stream:
     settle_us: int
     amend_for_us: int
     max_age_us: int
+    order: bool = False
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> "Stream":
@@ -41,6 +42,7 @@ class Stream:
             settle_us=duration_us(table.get("settle", "30s")),
             amend_for_us=duration_us(table.get("amend_for", "1h")),
             max_age_us=duration_us(table.get("max_age", "24h")),
+            order=table.get("order", False),
         )
 
     def implausible(self, one: Received) -> bool:

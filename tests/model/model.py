@@ -10,6 +10,7 @@ from tests.model.books import Instance, NodeBooks, Unheard, Window, node_books
 from tests.model.intake import MINUTE_US, PULSE, Intake, Stream, is_near, take_in
 from tests.model.lag import quantile, quantiles
 from tests.model.naming import shown
+from tests.model.order import displacements
 from tests.model.record import DEFERRED
 from tests.model.sets import NONE, AtNode, Ids, WindowSets
 from tests.model.unreadable_records import folder_of, is_touched, unheard
@@ -65,6 +66,7 @@ class JudgedWindow:
     ) -> None:
         """Take the batches that are in the window, and all instances of the stream."""
         self.stream, self.pathway = stream, stream.pathway
+        self.inside = inside if stream.order else ()
         self.observed = [(one.batch.node, seen) for one in inside for seen in one.batch.observations]
         self.sets = WindowSets(self.pathway, self.observed)
         end_us = start_us + MINUTE_US
@@ -255,10 +257,12 @@ class JudgedWindow:
     def shown_node(self, node: str) -> dict[str, Any]:
         """Give N of INTERFACE.md."""
         sets, at, books, rejected = self.sets, self.sets.at[node], self.books[node], self.sets.rejected(node)
-        lost = self.lost_at(node)
+        lost, overtaken = self.lost_at(node), displacements(self.pathway, node, self.inside)
         return {
             "node": node,
             "deferred": len(sets.deferred(node)),
+            "inversions": sum(overtaken),
+            "displacement": quantiles(overtaken),
             "expected": len(sets.expected(node)),
             "seen": len(at.seen),
             "arrived": len(at.came),

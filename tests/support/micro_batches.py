@@ -16,11 +16,12 @@ from typing import Any
 import pyarrow as pa
 from sqlalchemy import Engine
 
-from hopwatch.monitor import micro_batch
+from hopwatch.monitor import micro_batch, rejudgement
 from hopwatch.monitor.accounting.ledger import Ledger
 from hopwatch.monitor.kernel.tally import NEVER_US
 from hopwatch.monitor.micro_batch import BatchFollower
-from hopwatch.monitor.row_kinds import CLOCK_ROW
+from hopwatch.monitor.rejudgement import Rejudged, Span
+from hopwatch.monitor.row_kinds import CLAIMS_ROW, CLOCK_ROW
 from hopwatch.monitor.spark import one_shot
 from hopwatch.monitor.spark.decoder import decode_segments
 from hopwatch.monitor.spark.rows import KEY_COLUMNS, JobRow, to_arrow
@@ -138,12 +139,7 @@ def run_once(
     engine: Engine, rules: Mapping[str, StreamConfig], paths: Iterable[Path], spool_dir: Path | None = None
 ) -> None:
     """Do what ``run --once`` does, without Spark between the decoder and the tallies; a spool shows its folders."""
-    by_key: dict[Key, list[JobRow]] = {}
-    for row in decode_segments([str(path) for path in paths], rules):
-        by_key.setdefault(tuple(getattr(row, name) for name in KEY_COLUMNS), []).append(row)
-    tallier = one_shot.build_tallier(rules)
-    tables = [tallier(pa.Table.from_batches(to_arrow(rows))) for rows in by_key.values()]
-    out = [SimpleNamespace(**row) for table in tables for row in table.to_pylist()]
+    out = _tally(rules, decode_segments([str(path) for path in paths], rules))
     with engine.execution_options(writes=True).begin() as connection:
         fencing.begin_once(connection, rules)
         ledger = Ledger(rules)
@@ -152,3 +148,27 @@ def run_once(
         for _ in micro_batch.conclude_windows(connection, ledger, windows, NEVER_US):
             ledger.release_memory()
         writer.drop_all_tallies(connection)
+
+
+def run_span(
+    engine: Engine,
+    rules: Mapping[str, StreamConfig],
+    paths: Iterable[Path],
+    span: Span,
+    spool_dir: Path | None = None,
+) -> Rejudged:
+    """Do what ``run --once --from --to`` does, as :func:`run_once` does the other."""
+    rows = decode_segments([str(path) for path in paths], rules)
+    chosen = [row for row in rows if row.kind != CLAIMS_ROW or row.window_start_ms * 1_000 in range(*span)]
+    with engine.execution_options(writes=True).begin() as connection:
+        folders = () if spool_dir is None else spool.list_folders(spool_dir)
+        return rejudgement.judge_span(connection, rules, span, _tally(rules, chosen), folders)
+
+
+def _tally(rules: Mapping[str, StreamConfig], rows: Iterable[JobRow]) -> list[Any]:
+    by_key: dict[Key, list[JobRow]] = {}
+    for row in rows:
+        by_key.setdefault(tuple(getattr(row, name) for name in KEY_COLUMNS), []).append(row)
+    tallier = one_shot.build_tallier(rules)
+    tables = [tallier(pa.Table.from_batches(to_arrow(of_key))) for of_key in by_key.values()]
+    return [SimpleNamespace(**row) for table in tables for row in table.to_pylist()]

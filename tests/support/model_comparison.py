@@ -56,7 +56,7 @@ def comparable(report: Json) -> Json:
 
 
 def _leave_out_inexact(figures: Json) -> None:
-    for name in ("lag_us", "lag_in_us", "lag_out_us", "inside_us"):
+    for name in ("lag_us", "lag_in_us", "lag_out_us", "inside_us", "displacement"):
         lags = figures.get(name)
         if lags and lags["count"] > tdigest.EXACT_UP_TO:
             figures[name] = {kept: lags[kept] for kept in ("count", "min", "max")}

@@ -209,6 +209,18 @@ def test_the_windows_of_a_worker_share_what_a_trigger_may_spend(
     assert at_us(20) < driven.kept.timers[-1] * 1_000 <= at_us(40) + 1_000
 
 
+@pytest.mark.parametrize(("shard", "tallies"), [(0, 0), (1, 1)])
+def test_the_shard_that_counts_order_spends_more_of_a_trigger(
+    shard: int, tallies: int, driven: Driven, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Claims that fit into a trigger wait in the shard that counts order, too: a budget is of time."""
+    of_one = state_module.WORK_PER_TALLY + state_module.WORK_PER_BATCH + 100
+    monkeypatch.setattr(state_module, "WORK_PER_TRIGGER", of_one)
+    driven.rules = {"orders": replace(STREAM_CONFIGS["orders"], shards=2, order=True)}
+    driven.key = (*KEY[:3], shard)
+    assert len(driven.arrive(at_us(20), observation_batch(range(100)))) == tallies
+
+
 def test_the_first_claims_of_a_window_that_has_ended_are_tallied_at_once(driven: Driven) -> None:
     """The first claims of a window that has ended are tallied at once."""
     assert tallied(driven.arrive(at_us(100), observation_batch([1]))) == [(TALLY_ROW, 1)]

@@ -14,6 +14,7 @@ from sqlalchemy import Engine
 
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.figures import quantiles_of
 from hopwatch.monitor.kernel.rollup import COUNTS, NODE_COUNTS
 from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally
 from hopwatch.monitor.results import Status, Verdict, WindowResult, format_iso
@@ -296,3 +297,27 @@ def test_a_digest_that_was_kept_is_the_digest_that_was(engine: Engine) -> None:
 def test_a_window_result_has_what_is_added() -> None:
     """Each count is a field of windows and of their nodes."""
     assert set(COUNTS) <= set(WindowResult.__dataclass_fields__)
+
+
+def test_order_is_added_up_and_its_digests_merged(engine: Engine) -> None:
+    """Inversions of an hour and a day are those of its windows, displacements of all their messages."""
+    for number, counts in enumerate(([0, 0, 3], [0, 9, 1, 1])):
+        digest = tdigest.build(np.array(counts, np.int64))
+        of = tally(1)
+        lags = (of.lags[0], replace(of.lags[1], displacement=digest))
+        of = replace(of, lags=lags, inversions=np.array([0, sum(counts)]))
+        node = replace(build_conclusion().result.nodes[1], inversions=sum(counts), displacement=quantiles_of(digest))
+        base = build_conclusion(tally=of)
+        start_us = START_US + number * WINDOW_US
+        result = replace(base.result, window_start_us=start_us, nodes=(base.result.nodes[0], node))
+        write_conclusions(engine, base._replace(result=result))
+    (window, _) = reader.read_report(engine)["streams"][0]["windows"]
+    assert (window["nodes"][1]["inversions"], window["nodes"][1]["displacement"]["max"]) == (3, 3)
+    (fresh,) = rollups.read_report(engine, "hour")["streams"][0]["hours"]
+    with engine.execution_options(writes=True).begin() as connection:
+        rollups.roll_up_hour(connection, "orders", START_US - START_US % HOUR_US)
+    for by in ("hour", "day"):
+        (span,) = rollups.read_report(engine, by)["streams"][0][f"{by}s"]
+        assert span["nodes"] == fresh["nodes"]
+        assert (span["nodes"][1]["inversions"], span["nodes"][0]["displacement"]) == (14, None)
+        assert span["nodes"][1]["displacement"] == {"count": 7, "min": 0, "p50": 1, "p95": 9, "p99": 9, "max": 9}

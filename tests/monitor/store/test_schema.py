@@ -25,6 +25,13 @@ from tests.support.conclusions import build_conclusion, dump_tables
 from tests.support.notifications import alert, notification
 from tests.support.spool import START_US, STREAM_CONFIGS
 
+ORDER: Final = (
+    "inversions BIGINT DEFAULT 0",
+    *(f"displacement_{part} BIGINT" for part in ("count", "min", "p50", "p95", "p99", "max")),
+    "displacement_digest BYTEA",
+)
+"""Columns of nodes, in windows and in hours and days, that came with version 0015."""
+ORDER_OF_WINDOWS: Final = tuple(("node_windows", column) for column in ORDER)
 LATER_COLUMNS: Final = (
     ("windows", "partial BIGINT"),
     ("windows", '"deferred" BIGINT'),
@@ -32,10 +39,14 @@ LATER_COLUMNS: Final = (
     ("windows", "waits_next_us BIGINT"),
     ("node_windows", "slowest TEXT"),
     ("node_windows", '"deferred" BIGINT'),
+    *ORDER_OF_WINDOWS,
 )
 """Columns of windows and their nodes that came after version 0006, by their tables."""
-LATER_OF_HOURS: Final = (("rollups", '"deferred" BIGINT'), ("node_rollups", '"deferred" BIGINT'))
-"""Columns of hours and days that came with version 0014."""
+LATER_OF_HOURS: Final = (
+    *((table, '"deferred" BIGINT') for table in ("rollups", "node_rollups")),
+    *(("node_rollups", column) for column in ORDER),
+)
+"""Columns of hours and days that came with version 0014, or later."""
 READERS: dict[str, Callable[[Engine], object]] = {
     "run": schema.prepare_store,
     "report": reader.read_report,
@@ -170,7 +181,7 @@ def test_hours_with_messages_that_wait_are_rolled_up_anew(url: str) -> None:
         command.upgrade(config, "0013")
         fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
         hour_us = START_US - START_US % rollups.HOUR_US
-        with added_columns(connection, LATER_OF_HOURS):
+        with added_columns(connection, (*ORDER_OF_WINDOWS, *LATER_OF_HOURS)):
             later = replace(build_conclusion().result, window_start_us=START_US + rollups.HOUR_US)
             writer.write_conclusions(connection, [build_conclusion(), build_conclusion(later)], 0)
             for start_us in (hour_us, hour_us + rollups.HOUR_US):
