@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, TypedDict
 
 import numpy as np
@@ -44,8 +45,8 @@ class Columns:
     id_text: NDArray[np.int64]
     until_us: NDArray[np.int64]
 
-    def select(self, chosen: NDArray[np.bool_ | np.int64]) -> Columns:
-        """Return the chosen rows, given as a mask or as indices."""
+    def select(self, chosen: NDArray[np.bool_ | np.int64] | slice) -> Columns:
+        """Return the chosen rows, given as a mask, as indices or, without a copy, as a slice."""
         return Columns(*(getattr(self, name)[chosen] for name in _COLUMNS))
 
 
@@ -85,11 +86,13 @@ def pack_batches(columns: Columns, texts: list[str], names: Sequence[bytes] = ()
     ``reason`` is an index into ``texts``, ``id_text`` one into ``names``.
     """
     keys = columns.event_us // WINDOW_US * _KINDS + columns.id_kind
-    order = np.argsort(keys, kind="stable")
-    cuts = np.flatnonzero(np.diff(keys[order])) + 1
-    for alike in np.split(order, cuts):
-        for first in range(0, len(alike), BATCH_OBSERVATIONS):
-            yield _pack_batch(columns.select(alike[first : first + BATCH_OBSERVATIONS]), texts, names)
+    if (keys[1:] < keys[:-1]).any():
+        order = np.argsort(keys, kind="stable")
+        columns, keys = columns.select(order), keys[order]
+    bounds = [0, *(np.flatnonzero(np.diff(keys)) + 1).tolist(), len(keys)]
+    for start, end in pairwise(bounds):
+        for first in range(start, end, BATCH_OBSERVATIONS):
+            yield _pack_batch(columns.select(slice(first, min(first + BATCH_OBSERVATIONS, end))), texts, names)
 
 
 def _pack_batch(columns: Columns, texts: list[str], names: Sequence[bytes]) -> PackedBatch:
@@ -134,6 +137,8 @@ def _pack_lags(moments_us: NDArray[np.int64], event_us: NDArray[np.int64]) -> by
 
 def _pack_reasons(chosen: NDArray[np.int64], texts: list[str]) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
     """Return each observation's index into this batch's reasons, and these; those beyond the limit have none."""
+    if not texts:
+        return np.full(len(chosen), NO_REASON, np.uint8), ()
     used = [number for number in np.unique(chosen).tolist() if number != NO_TEXT][:MAX_REASONS]
     # One place more than texts, so that NO_TEXT, counted from the end, finds one of its own.
     table = np.full(len(texts) + 1, NO_REASON, np.uint8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from binascii import unhexlify
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,23 +19,18 @@ from hopwatch.probes.values import MAX_ID_CHARS, IdFormat, build_id_reader
 
 _UUID_CHARS: Final = 36
 _DASHES: Final = (8, 13, 18, 23)
-_HEX_COLUMNS: Final = np.array([place for place in range(_UUID_CHARS) if place not in _DASHES])
-_NO_DIGIT: Final = 0xFF
+_WIDTHS: Final = ("V8", "V4", "V4", "V4", "V12")
+_GROUPS: Final = np.dtype({
+    "names": [*"abcde"], "formats": _WIDTHS, "offsets": (0, *(place + 1 for place in _DASHES)), "itemsize": _UUID_CHARS,
+})  # fmt: skip
+_JOINED: Final = np.dtype([*zip("abcde", _WIDTHS, strict=True)])
+"""Groups of digits of a UUID's text, with dashes between them and without."""
+_IS_HEX: Final = np.isin(np.arange(256), np.frombuffer(b"0123456789abcdefABCDEF", np.uint8))
 _SIXTEEN_BYTES: Final = {
     IdFormat.AUTO: WireIdKind.BYTES, IdFormat.BYTES: WireIdKind.BYTES, IdFormat.UUID: WireIdKind.UUID,
 }  # fmt: skip
 """What ids of sixteen bytes are taken for, as a file's own type has them."""
 _KINDS: Final[dict[type, WireIdKind]] = {UuidId: WireIdKind.UUID, IntId: WireIdKind.INT, TextId: WireIdKind.TEXT}
-
-
-def _hex_table() -> NDArray[np.uint8]:
-    table = np.full(256, _NO_DIGIT, np.uint8)
-    for digits in (b"0123456789abcdef", b"0123456789ABCDEF"):
-        table[np.frombuffer(digits, np.uint8)] = np.arange(16)
-    return table
-
-
-_HEX: Final = _hex_table()
 
 
 @dataclass(slots=True, eq=False)
@@ -144,16 +140,29 @@ def _read_uuids(column: pa.Array, absent: NDArray[np.bool_]) -> tuple[NDArray[np
         chars = raw[ends[0] : ends[-1]].reshape(-1, _UUID_CHARS)
     else:
         chars = raw[ends[:-1][fits][:, None] + np.arange(_UUID_CHARS)]
-    digits = _HEX[chars[:, _HEX_COLUMNS]]
-    is_uuid = (digits != _NO_DIGIT).all(axis=1)
-    for place in _DASHES:
-        is_uuid &= chars[:, place] == ord("-")
-    packed = (digits[:, ::2] << 4 | digits[:, 1::2] & 0x0F).astype(np.uint8)
-    packed[~is_uuid] = 0
-    ids[fits] = np.ascontiguousarray(packed).view(np.uint64)
+    is_uuid = np.logical_and.reduce([chars[:, place] == ord("-") for place in _DASHES])
+    digits = _drop_dashes(chars)
+    try:
+        packed = np.frombuffer(unhexlify(digits), np.uint64).reshape(-1, 2)
+    except ValueError:
+        # Some are no digits: those texts are found, and read as zeros.
+        is_uuid &= _IS_HEX[digits].all(axis=1)
+        digits[~is_uuid] = ord("0")
+        packed = np.frombuffer(unhexlify(digits), np.uint64).reshape(-1, 2)
+    if is_uuid.all() and fits.all():
+        return packed, fits
+    ids[fits] = np.where(is_uuid[:, None], packed, 0)
     found = fits.copy()
     found[fits] = is_uuid
     return ids, found
+
+
+def _drop_dashes(chars: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return the 32 digits of texts of 36."""
+    given, digits = np.ascontiguousarray(chars).reshape(-1).view(_GROUPS), np.empty(len(chars), _JOINED)
+    for name in _JOINED.names or ():
+        digits[name] = given[name]
+    return digits.view(np.uint8).reshape(-1, _UUID_CHARS - len(_DASHES))
 
 
 def _read_each(column: pa.Array, absent: NDArray[np.bool_], kind: IdFormat) -> IdValues:
