@@ -6,6 +6,7 @@ import bz2
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Final
 
 import numpy as np
@@ -16,6 +17,7 @@ from hopwatch.probes.files import avro_program
 from hopwatch.probes.files.avro_program import ABSENT, SchemaProgram, Slot, gather_bytes, walk_records
 from hopwatch.probes.files.errors import CutError, UnreadableFileError
 from hopwatch.probes.files.file_columns import FileMapping
+from hopwatch.probes.files.prefetch import prefetch
 from hopwatch.probes.files.rows import RawColumns
 from hopwatch.probes.files.source import ByteStream, describe_error
 from hopwatch.probes.files.table_rows import slice_rows
@@ -174,23 +176,38 @@ def _iter_batches(
     """Yield the records of each block; what ends them early is noted, so that those before it are counted."""
     steps = np.array(program.steps, np.int64).reshape(-1, 4)
     targets = np.array(program.targets, np.int64)
-    number = 0
     try:
-        while not cursor.is_over:
-            number += 1
-            count, size = cursor.take_long(), cursor.take_long()
-            if not 0 <= count <= MAX_BLOCK_RECORDS or not 0 <= size <= MAX_BLOCK_BYTES:
-                raise CutError(f"block {number:,} says that it has {count} records in {size} bytes", b"")  # noqa: TRY301 - one way for all that is wrong
-            packed = cursor.take(size)
-            if cursor.take(SYNC_BYTES) != sync:
-                raise CutError(f"block {number:,} is broken: the marker behind it is another one", b"")  # noqa: TRY301 - one way for all that is wrong
-            data = np.frombuffer(unpack(packed), np.uint8)
-            if count:
+        # Unpacking is half of the work: a thread of its own does it.
+        with closing(prefetch(_iter_blocks(cursor, sync, unpack))) as blocks:
+            for number, count, data in blocks:
                 yield _read_block(data, steps, targets, program, count, number)
     except CutError as error:
         cut.append(error)
-    except (zlib.error, lzma.LZMAError, EOFError, OSError, ValueError, pa.ArrowException) as error:
-        cut.append(CutError(f"block {number:,} cannot be unpacked ({describe_error(error)})", b""))
+
+
+def _iter_blocks(
+    cursor: _Cursor, sync: bytes, unpack: Callable[[bytes], bytes]
+) -> Iterator[tuple[int, int, NDArray[np.uint8]]]:
+    """Yield number, count of records and bytes of each block that has some.
+
+    Raises:
+        CutError: the file ends in one, or one is broken.
+    """
+    number = 0
+    while not cursor.is_over:
+        number += 1
+        count, size = cursor.take_long(), cursor.take_long()
+        if not 0 <= count <= MAX_BLOCK_RECORDS or not 0 <= size <= MAX_BLOCK_BYTES:
+            raise CutError(f"block {number:,} says that it has {count} records in {size} bytes", b"")
+        packed = cursor.take(size)
+        if cursor.take(SYNC_BYTES) != sync:
+            raise CutError(f"block {number:,} is broken: the marker behind it is another one", b"")
+        try:
+            data = unpack(packed)
+        except (zlib.error, lzma.LZMAError, EOFError, OSError, ValueError, pa.ArrowException) as error:
+            raise CutError(f"block {number:,} cannot be unpacked ({describe_error(error)})", b"") from None
+        if count:
+            yield number, count, np.frombuffer(data, np.uint8)
 
 
 def _read_block(  # noqa: PLR0913, PLR0917 - a block, and how it is read

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from queue import Full, Queue
-from threading import Event, Thread
+from threading import Event
 from typing import Any, Final
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from hopwatch.probes.files.errors import CutError, MappingError, UnreadableFileE
 from hopwatch.probes.files.file_batches import FileBatches
 from hopwatch.probes.files.file_columns import FileFormat, FileMapping
 from hopwatch.probes.files.outputs import RecordOutput, RecordWriter
+from hopwatch.probes.files.prefetch import prefetch
 from hopwatch.probes.files.rows import GOOD, BadRows, RawColumns, RowColumns, build_bad_rows, read_rows
 from hopwatch.probes.files.slices import SliceAccount, Slices
 from hopwatch.probes.files.source import ByteStream, SourceFile, describe_error, open_source
@@ -136,7 +136,7 @@ class Importer:
         with source.opened() as file:
             try:
                 items, tell = self._read(source, file, result.bytes)
-                with closing(_prefetch(items, tell)) as blocks:
+                with closing(prefetch((item, tell()) for item in items)) as blocks:
                     for raw, position in blocks:
                         if stop.is_set():
                             raise CutError(STOPPED)  # noqa: TRY301 - one way for all that is wrong
@@ -289,50 +289,3 @@ def _stat(place: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_size, found.st_mtime_ns
-
-
-_END: Final = object()
-
-
-def _to_fault(error: BaseException) -> BaseException:
-    """Return an error that nobody foresaw as the fault of the file: one of them ends no import of others."""
-    if isinstance(error, CutError | MappingError | UnreadableFileError) or not isinstance(error, Exception):
-        return error
-    return UnreadableFileError(f"its rows cannot be read ({type(error).__name__} {describe_error(error)})")
-
-
-def _prefetch(
-    items: Iterator[RawColumns | BadRows], tell: Callable[[], int], most: int = 2
-) -> Generator[tuple[RawColumns | BadRows, int]]:
-    """Yield items that a thread reads ahead: Arrow parses the next block while this one is packed."""
-    queue: Queue[Any] = Queue(most)
-    is_over = Event()
-
-    def put(item: Any) -> bool:  # noqa: ANN401 - an item, an error, or the end
-        while not is_over.is_set():
-            try:
-                queue.put(item, timeout=0.1)
-            except Full:
-                continue
-            return True
-        return False
-
-    def read() -> None:
-        try:
-            for item in items:
-                if not put((item, tell())):
-                    return
-            put(_END)
-        except BaseException as error:  # noqa: BLE001 - it is raised where the items are used
-            put(_to_fault(error))
-
-    thread = Thread(target=read, name="hopwatch-import", daemon=True)
-    thread.start()
-    try:
-        while (item := queue.get()) is not _END:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-    finally:
-        is_over.set()
-        thread.join()
