@@ -1,113 +1,326 @@
-"""Flights of 2013 in files of servers, chunk by chunk: late, twice, cut; what was dropped between is named."""
+"""Files of a fleet, with all that goes wrong on their way: by import, tap and once the same to the cell."""
 
 from __future__ import annotations
 
-import io
 import json
+import os
+import re
+import shutil
+import signal
 import subprocess
 import sys
-import zipfile
-from collections import Counter
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from threading import Event
+from typing import Final
 
-import pyarrow as pa
-import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
+import pytest
 
 from hopwatch.cli.main import main
-from hopwatch.demo.records import find_archive
-from tests.support.made_files import as_avro, as_csv, as_gzip, as_jsonl
+from hopwatch.monitor.results import format_iso
+from hopwatch.monitor.store import reader
+from hopwatch.probes.files.file_columns import FileMapping
+from hopwatch.probes.files.importer import Importer, ImportPlan
+from hopwatch.probes.files.outputs import SpoolOutput
+from hopwatch.probes.files.slices import Slices
+from hopwatch.probes.values import TimeUnit
+from tests.support.made_files import Row, as_parquet
+from tests.support.micro_batches import MicroBatches, run_once
+from tests.support.model_comparison import Json, comparable, prepared_store, rules_of
+from tests.support.probe_host import ROOT
+from tests.support.server_files import (
+    DROPPED,
+    SERVER_PATTERN,
+    SLICE_MS,
+    SLICES,
+    SPAN_MS,
+    START_MS,
+    Fleet,
+    ServerFile,
+    find_gaps,
+    make_fleet,
+    name_lost,
+)
+from tests.support.spool_traffic import pulse, rest
 
+START: Final = "2013-06-01T00:00Z"
 RUN: Final = (sys.executable, "-m", "hopwatch")
-FLIGHTS: Final = 24_000
-SPAN_MS: Final = 7_200_000
-SLICE_MS: Final = 900_000
-START_MS: Final = 1_370_044_800_000
-"""2013-06-01T00:00Z: two hours of it have all the flights."""
-DROPPED: Final = 37
-MIN_FLIGHTS: Final = 400
-"""Flights of a carrier that has a server of its own: each has some in every slice."""
-FORMATS: Final = (as_jsonl, as_csv, lambda rows: as_gzip(as_jsonl(rows)), as_avro)
+SEED: Final = 2013
+USUAL, WHOLE = (6_000, 6), (336_776, 50)
+"""Flights and servers, as a rule and in a soak: all flights of the year."""
+KILLS: Final = (1, 10)
+PATIENCE_S: Final = 240
+STREAMS: Final[Json] = {
+    "flights": {
+        "path": ["server -> file"],
+        "stamps": {"server": "out", "file": "in"},
+        # A file comes up to 90 s after the 15 minutes that it is of.
+        "settle": "17m",
+        "amend_for": "12h",
+    }
+}
+PLAN: Final = ImportPlan(
+    "flights", "file", FileMapping("id", "at", TimeUnit.MS), Slices(START_MS * 1_000, SLICE_MS * 1_000),
+    server_pattern=re.compile(SERVER_PATTERN),
+)  # fmt: skip
+LONGEST_LIFE_S: Final = 0.5
+"""Time after its first segment within which a tap is killed."""
+LIFE: Final = ("status", "revision", "recovered")
+MINUTE_MS: Final = 60_000
+STEP_MS: Final = 10 * MINUTE_MS
+LAST_ARRIVAL_MS: Final = 7 * 3_600_000
+OPEN_END: Final = (START_MS + SPAN_MS, START_MS + SPAN_MS + SLICE_MS)
+"""Span of which nobody knows that it has no files."""
+MINUTES: Final = SPAN_MS // MINUTE_MS
+TRANSIT_MS: Final = 150_000
+JUDGED_AFTER_MS: Final = MINUTE_MS + TRANSIT_MS + 17 * MINUTE_MS
+FLAGS: Final = (
+    "--stream", "flights", "--id", "id", "--time", "at", "--time-unit", "ms",
+)  # fmt: skip
+FILE_FLAGS: Final = ("--node", "file", "--slices", f"{START}/15m", "--server-from", SERVER_PATTERN)
+
+MOMENTS: Final = {format_iso(start_ms * 1_000): start_ms for start_ms in range(START_MS, START_MS + SPAN_MS, MINUTE_MS)}
 
 
-def read_flights() -> list[dict[str, Any]]:
-    """Return flights as messages of the servers of their carriers."""
-    with zipfile.ZipFile(find_archive()) as archive:
-        table = pacsv.read_csv(io.BytesIO(archive.read("flights.csv"))).slice(0, FLIGHTS)
-    parts = [table.column(name).to_pylist() for name in ("carrier", "flight", "tailnum")]
-    flights_of = Counter(parts[0])
+class Replay:
+    """The files of a fleet in a folder, and the spools that they come into."""
+
+    def __init__(self, folder: Path, fleet: Fleet) -> None:
+        """Write what the servers sent, a file a minute; none of their logs has come yet."""
+        self.folder, self.fleet, self.chunks = folder, fleet, folder / "chunks"
+        self.rules = rules_of(folder, STREAMS)
+        (folder / "sent").mkdir()
+        by_minute: dict[int, list[Row]] = {}
+        for row in fleet.sent:
+            by_minute.setdefault((row["at"] - START_MS) // MINUTE_MS, []).append(row)
+        self.minutes = [folder / "sent" / f"{minute}" for minute in sorted(by_minute)]
+        for path in self.minutes:
+            path.write_bytes(as_parquet(by_minute[int(path.name)]))
+
+        flags = ("--node", "server", "--stamp", "out", "--slices", f"{START}/1m", *FLAGS)
+        sink = ("--sink", f"spool:{folder / 'servers'}")
+        assert main(["import", *map(str, self.minutes[:-1]), *flags, *sink]) == 0
+        assert main(["import", str(self.minutes[-1]), *flags, *sink, "--bye"]) == 0
+
+    def open_spool(self, name: str) -> Path:
+        """Return a new spool with the stamps of the servers, which arrive minute by minute."""
+        return Path(shutil.copytree(self.folder / "servers", self.folder / name))
+
+    def put(self, number: int) -> Path:
+        """Let a file come into the folder, whole in one moment."""
+        file = self.fleet.files[number]
+        path = self.chunks / file.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}")
+        part.write_bytes(file.data)
+        return part.rename(path)
+
+    def import_files(self, spool: Path, paths: list[Path], *more: str) -> int:
+        """Import files of the fleet; return the exit code."""
+        return main(["import", *map(str, paths), *FILE_FLAGS, *FLAGS, "--sink", f"spool:{spool}", *more])
+
+    def end(self, spool: Path) -> None:
+        """Say that the servers have ended with their last files."""
+        last = [self.chunks / file.name for file in self.fleet.files if file.slice == SLICES - 1 and file.is_whole]
+        assert self.import_files(spool, last, "--bye") == 0
+
+    def is_through(self, state: Path) -> bool:
+        """Return whether a tap has imported all files; of those that are cut its log tells."""
+        told = state.read_text() if state.exists() else ""
+        log = (self.folder / "tap.log").read_text()
+        return all(
+            f'{self.chunks / file.name}"' in told if file.is_whole else file.name in log for file in self.fleet.files
+        )
+
+    def judge_once(self, spool: Path) -> Json:
+        """Return what ``run --once`` says of a spool."""
+        engine = prepared_store(self.folder, f"{spool.name}.db")
+        run_once(engine, self.rules, sorted(spool.rglob("*.seg")), spool)
+        found = reader.read_report(engine)
+        engine.dispose()
+        return found
+
+
+@pytest.fixture(scope="module", params=[USUAL, pytest.param(WHOLE, marks=pytest.mark.soak)], ids=["usual", "whole"])
+def replay(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Replay:
+    """Return a fleet of two hours."""
+    flights, servers = request.param
+    made = Replay(tmp_path_factory.mktemp("fleet"), make_fleet(flights, servers, Random(SEED)))
+    for number in range(len(made.fleet.files)):
+        made.put(number)
+    return made
+
+
+@pytest.fixture(scope="module")
+def imported(replay: Replay) -> Json:
+    """Return what is known when all files were imported, in random order and in two parts."""
+    spool, dice = replay.open_spool("imported"), Random(SEED)
+    whole = [replay.chunks / file.name for file in replay.fleet.files if file.is_whole]
+    cut = [replay.chunks / file.name for file in replay.fleet.files if not file.is_whole]
+    dice.shuffle(whole)
+    assert replay.import_files(spool, cut) == 1
+    assert replay.import_files(spool, whole[: len(whole) // 2]) == 0
+    assert replay.import_files(spool, whole) == 0
+    replay.end(spool)
+    return replay.judge_once(spool)
+
+
+def windows_of(report: Json) -> list[Json]:
+    """Return the windows of the only stream."""
+    (stream,) = report["streams"]
+    return list(stream["windows"])
+
+
+def without_life(report: Json) -> list[Json]:
+    """Return the windows without what tells whether they were amended."""
     return [
-        {
-            "id": f"{carrier}{flight}-{tail}-{number}",
-            "at": START_MS + number * SPAN_MS // FLIGHTS,
-            "server": f"server-{carrier.lower()}" if flights_of[carrier] >= MIN_FLIGHTS else "server-others",
-        }
-        for number, (carrier, flight, tail) in enumerate(zip(*parts, strict=True))
+        {name: told for name, told in window.items() if name not in LIFE} for window in windows_of(comparable(report))
     ]
 
 
-def hopwatch(*arguments: str) -> None:
-    """Run a command here, which ends well."""
-    assert main(list(arguments)) == 0, arguments
-
-
-def test_the_37_that_were_dropped_are_named(tmp_path: Path) -> None:
-    """Of chunks of 15 minutes in four formats, in random order: exactly these, and all is known."""
-    dice, sent = Random(2013), read_flights()
-    dropped = set(dice.sample(range(FLIGHTS), DROPPED))
-    pq.write_table(pa.Table.from_pylist(sent), tmp_path / "sent.parquet")
-    spool, chunks = tmp_path / "spool", tmp_path / "chunks"
-    common = ("--stream", "flights", "--id", "id", "--time", "at", "--time-unit", "ms", "--sink", f"spool:{spool}")
-    hopwatch(
-        "import",
-        str(tmp_path / "sent.parquet"),
-        "--node",
-        "server",
-        "--stamp",
-        "out",
-        "--server",
-        "server",
-        "--bye",
-        *common,
-    )
-    by_chunk: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for number, row in enumerate(sent):
-        own = by_chunk.setdefault((row["server"], (row["at"] - START_MS) // SLICE_MS), [])
-        if number not in dropped:
-            own.append({"id": row["id"], "at": row["at"]})
-    places = []
-    for place, ((server, slice_), rows) in enumerate(sorted(by_chunk.items())):
-        if not rows:
-            continue
-        (chunks / server).mkdir(parents=True, exist_ok=True)
-        path = chunks / server / f"{slice_}"
-        path.write_bytes(FORMATS[place % len(FORMATS)](rows))
-        places.append(path)
-    dice.shuffle(places)
-    late, twice, cut = places[:10], places[10:14], next(path for path in places[20:] if path.read_bytes()[:1] == b"{")
-    in_time = [path for path in places if path not in late]
-    for path in twice:
-        (path.parent / f"{path.name}-again").write_bytes(path.read_bytes())
-        in_time.append(path.parent / f"{path.name}-again")
-    begun = cut.parent / f"{cut.name}-cut"
-    begun.write_bytes(cut.read_bytes()[:-30])
-    flags = ("--node", "file", "--slices", "2013-06-01T00:00Z/15m", "--server-from", "(server-[a-z0-9]+)/", *common)
-    assert main(["import", str(begun), *flags]) == 1
-    hopwatch("import", *map(str, in_time), *flags)
-    hopwatch("import", *map(str, late), *flags)
-    last = [path for path in places if path.name == "7"]
-    hopwatch("import", *map(str, last), *flags, "--bye")
-    config = tmp_path / "hopwatch.toml"
-    stream = '[streams.flights]\npath = "server -> file"\nstamps = { server = "out", file = "in" }\n'
-    config.write_text(f'[transport]\nurl = "spool:./spool"\n{stream}')
-    subprocess.run([*RUN, "run", "--config", str(config), "--once"], check=True, capture_output=True)
-    told = subprocess.run([*RUN, "report", "--config", str(config), "--json"], check=True, capture_output=True)
-    (flights,) = json.loads(told.stdout)["streams"]
-    windows = flights["windows"]
-    named = {lost for window in windows for node in window["nodes"] for lost in node["lost_ids"]}
-    assert named == {sent[number]["id"] for number in dropped}
+def test_the_37_that_were_dropped_are_named_and_no_other(replay: Replay, imported: Json) -> None:
+    """Though files came late, twice, and cut, in five formats, and their schema changed within a minute."""
+    windows = windows_of(imported)
+    assert name_lost(imported) == replay.fleet.dropped
     assert sum(window["lost_lower"] for window in windows) == sum(window["lost_upper"] for window in windows) == DROPPED
-    assert sum(window["known"] for window in windows) == FLIGHTS
-    assert {window["verdict"] for window in windows} <= {"CLEAN", "LOSSY", "IDLE"}
+    assert sum(window["known"] for window in windows) == len(replay.fleet.sent)
+    assert {window["verdict"] for window in windows} == {"CLEAN", "LOSSY"}
+
+
+class LiveMonitor:
+    """Monitor that reads a spool while it is filled, on the clock of the files."""
+
+    def __init__(self, replay: Replay, spool: Path) -> None:
+        """Start with an empty store."""
+        self.spool, self.folder = spool, replay.folder
+        self.store = prepared_store(replay.folder, "live.db")
+        self.batches = MicroBatches(replay.rules, self.store, spool_dir=spool)
+        self.read: set[Path] = set()
+
+    def read_until(self, now_ms: int) -> list[Json]:
+        """Read what has arrived by a moment, and return the windows that are judged by then."""
+        for beat in ("first", "second"):
+            came = {path for path in self.spool.rglob("*.seg") if path.stat().st_mtime_ns <= now_ms * 10**6} - self.read
+            self.read |= came
+            # A pulse in the spool itself would make it one that a monitor watches.
+            moment = pulse(now_ms * 1_000, beat).write(self.folder / f"pulse-{now_ms}")
+            self.batches.run([*sorted(came), moment])
+        return [one for one in windows_of(reader.read_report(self.store)) if one["status"] in {"FINAL", "AMENDED"}]
+
+
+def let_arrive(spool: Path, known: set[Path], arrival_ms: int) -> None:
+    """Give what a tap has just written the moment at which its file came."""
+    for path in set(spool.rglob("*.seg")) - known:
+        os.utime(path, ns=(arrival_ms * 10**6, arrival_ms * 10**6))
+        known.add(path)
+
+
+def meets(start_ms: int, gaps: list[tuple[int, int]]) -> bool:
+    """Return whether a window needs something of a gap to be judged."""
+    return any(begin < start_ms + MINUTE_MS + TRANSIT_MS and start_ms < end for begin, end in gaps)
+
+
+def check_windows(replay: Replay, windows: list[Json], gaps: list[tuple[int, int]]) -> None:
+    """Check that windows which a gap meets say so where anything is missing, and all others what is true."""
+    dropped_in: dict[str, set[str]] = {}
+    for row in replay.fleet.sent:
+        if row["id"] in replay.fleet.dropped:
+            dropped_in.setdefault(format_iso(row["at"] // MINUTE_MS * MINUTE_MS * 1_000), set()).add(row["id"])
+    for window in windows:
+        start_ms, dropped = MOMENTS[window["window_start"]], dropped_in.get(window["window_start"], set())
+        named = {lost for node in window["nodes"] for lost in node["lost_ids"]}
+        if meets(start_ms, gaps):
+            assert window["verdict"] == ("UNKNOWN" if window["lost"] else "CLEAN"), window
+            assert window["lost_lower"] == 0
+        else:
+            assert (window["verdict"], named) == ("LOSSY" if dropped else "CLEAN", dropped), window
+
+
+@contextmanager
+def tapping(replay: Replay, spool: Path, state: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run the tap of the folder in a process, which is killed at the end."""
+    command = [*RUN, "tap", "files", str(replay.chunks), *FILE_FLAGS, *FLAGS, "--sink", f"spool:{spool}"]
+    with (replay.folder / "tap.log").open("ab") as log:
+        process = subprocess.Popen([*command, "--quiet", "0", "--state", str(state)], cwd=ROOT, stdout=log, stderr=log)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_gap_is_unknown_until_its_file_comes_and_amended_then(replay: Replay, imported: Json) -> None:
+    """At every moment: what no gap meets is already true, and in the end all is as if it had come in time."""
+    spool, fleet = replay.open_spool("live"), replay.fleet
+    importer, live = Importer(PLAN, SpoolOutput(spool, is_replay=False)), LiveMonitor(replay, spool)
+    known, unknown = set(spool.rglob("*.seg")), set[str]()
+    for now_ms, files in group_by_moment(fleet):
+        for file in files:
+            result = importer.import_file(str(replay.chunks / file.name), Event())
+            assert result.fault == ("" if file.is_whole else "its last line has no newline, and may be cut")
+            let_arrive(spool, known, file.arrival_ms)
+        windows = live.read_until(now_ms)
+        check_windows(replay, windows, [*find_gaps(fleet, now_ms), OPEN_END])
+        unknown |= {window["window_start"] for window in windows if window["verdict"] == "UNKNOWN"}
+    replay.end(spool)
+    windows = live.read_until(now_ms + MINUTE_MS)
+    check_windows(replay, windows, [])
+    assert len(windows) == MINUTES
+    late = [*find_gaps(fleet, START_MS + SPAN_MS + JUDGED_AFTER_MS), OPEN_END]
+    assert {window["status"] for window in windows} == {"FINAL", "AMENDED"}
+    amended = {window["window_start"] for window in windows if window["status"] == "AMENDED"}
+    assert amended == {start for start, start_ms in MOMENTS.items() if meets(start_ms, late)}
+    assert unknown
+    assert unknown <= amended
+    assert without_life(reader.read_report(live.store)) == without_life(imported)
+
+
+def group_by_moment(fleet: Fleet) -> Iterator[tuple[int, list[ServerFile]]]:
+    """Yield moments, and the files that have come since the one before: every 10 minutes, then one late file each."""
+    waiting = list(fleet.files)
+    for now_ms in range(START_MS + STEP_MS, START_MS + SPAN_MS + JUDGED_AFTER_MS + STEP_MS, STEP_MS):
+        yield now_ms, [waiting.pop(0) for _ in range(sum(file.arrival_ms <= now_ms for file in waiting))]
+    for file in waiting:
+        yield file.arrival_ms - 1, []
+        yield file.arrival_ms, [file]
+
+
+def test_a_tap_that_is_killed_says_what_an_import_says(
+    replay: Replay, imported: Json, times: Callable[[int, int], int]
+) -> None:
+    """At any moment, again and again: to the cell."""
+    spool, state, dice = replay.open_spool("tapped"), replay.folder / "state", Random(SEED)
+    known = set(spool.rglob("*.seg"))
+    for _ in range(times(*KILLS)):
+        before = len(list(spool.rglob("*.seg")))
+        with tapping(replay, spool, state) as process:
+            for _ in rest(PATIENCE_S):
+                if len(list(spool.rglob("*.seg"))) > before or process.poll() is not None:
+                    break
+            assert process.poll() is None
+            time.sleep(dice.random() * LONGEST_LIFE_S)
+            process.kill()
+    with tapping(replay, spool, state) as process:
+        for _ in rest(PATIENCE_S):
+            if process.poll() is not None or replay.is_through(state):
+                break
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 0
+    # The tap stamps with the time of now, and the files are of 2013.
+    let_arrive(spool, known, START_MS + SPAN_MS + LAST_ARRIVAL_MS)
+    replay.end(spool)
+    assert replay.judge_once(spool) == imported
+
+
+@pytest.mark.soak  # laws hold --once against the slow model by default
+def test_run_once_says_what_an_import_says(replay: Replay, imported: Json) -> None:
+    """Through Spark and the commands."""
+    config = replay.folder / "hopwatch.toml"
+    config.write_text(f'transport.url = "spool:./imported"\n{config.read_text()}')
+    for command in (("run", "--once"), ("report", "--json")):
+        done = subprocess.run([*RUN, *command, "--config", str(config)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert windows_of(json.loads(done.stdout)) == windows_of(json.loads(json.dumps(imported)))
