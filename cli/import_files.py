@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from hopwatch.probes.files.done_files import DoneFiles
-    from hopwatch.probes.files.importer import FileResult, ImportPlan
+    from hopwatch.probes.files.importer import FileResult, Importer, ImportPlan
     from hopwatch.probes.files.outputs import RecordOutput
 
 FINDING_EXIT_CODE: Final = 1
@@ -51,6 +51,10 @@ SlicesOption = Annotated[
     str | None,
     typer.Option("--slices", metavar="START/LENGTH", help="Each file is a slice of its server's time: .../15m."),
 ]
+Servers = Annotated[
+    str | None,
+    typer.Option("--servers", metavar="NAMES", help="With --slices: servers to miss even if no file of theirs comes."),
+]
 ByeOption = Annotated[bool, typer.Option("--bye", help="Nothing follows these files: the servers have ended.")]
 
 
@@ -72,6 +76,7 @@ def command(  # noqa: PLR0913 - one parameter a flag
     server_from: ServerFrom = None,
     file_format: Format = "auto",
     slices: SlicesOption = None,
+    servers: Servers = None,
     bye: ByeOption = False,
     state: Annotated[
         Path | None, typer.Option("--state", help="Keeps which files are through, so that a start anew skips them.")
@@ -85,9 +90,10 @@ def command(  # noqa: PLR0913 - one parameter a flag
     plan = build_plan(
         stream, node, id_column=id_column, time_column=time_column, time_unit=time_unit, zone=zone, stamp=stamp,
         id_as=id_as, arrived=arrived, departed=departed, server=server, server_from=server_from,
-        file_format=file_format, slices=slices, bye=bye, id_text=not no_id_text,
+        file_format=file_format, slices=slices, servers=servers, bye=bye, id_text=not no_id_text,
     )  # fmt: skip
     from hopwatch.probes.files.done_files import DoneFiles
+    from hopwatch.probes.files.importer import Importer
     from hopwatch.probes.files.outputs import open_output
     from hopwatch.probes.files.places import list_places
     from hopwatch.probes.taps.startup import find_sink_url
@@ -101,10 +107,15 @@ def command(  # noqa: PLR0913 - one parameter a flag
         with done.lock() if done else nullcontext():
             tally = _ImportTally(len(places))
             with _show_progress(places) as progress:
+                importer = Importer(plan, output, progress.advance)
+                if done is not None:
+                    importer.resume(done.slices)
                 for place in places:
                     if around.stop.is_set():
                         break
-                    tally.import_file(place, plan, output, done, around, progress)
+                    tally.import_file(place, importer, output, done, around, progress)
+                if not around.stop.is_set():
+                    importer.finish()
                 tally.settle(output, done)
     _tell_end(tally, plan, as_json=as_json, is_stopped=around.stop.is_set())
 
@@ -125,6 +136,7 @@ def build_plan(  # noqa: PLR0913 - one parameter a flag
     server_from: str | None,
     file_format: str,
     slices: str | None,
+    servers: str | None,
     bye: bool,
     id_text: bool,
 ) -> ImportPlan:
@@ -145,6 +157,11 @@ def build_plan(  # noqa: PLR0913 - one parameter a flag
             raise ConfigurationError(f"{what} is 1 to 128 of the characters A-Za-z0-9._-, got {name!r:.60}")
     if server is not None and server_from is not None:
         raise ConfigurationError("the server stands in a column or in the path: name --server or --server-from")
+    named = tuple(name.strip() for name in servers.split(",")) if servers is not None else ()
+    if named and (slices is None or not all(named)):
+        raise ConfigurationError(
+            f"--servers names those whose --slices are missed, such as web-1,web-2; got {servers!r:.60}"
+        )
     if file_format not in list(FileFormat):
         raise ConfigurationError(f"--format is {', '.join(FileFormat)}, got {file_format!r:.40}")
     try:
@@ -158,7 +175,7 @@ def build_plan(  # noqa: PLR0913 - one parameter a flag
         )  # fmt: skip
         check_mapping(mapping, is_side_given=stamp is not None)
         found = None if slices is None else parse_slices(slices)
-    return ImportPlan(stream, node, mapping, found, bye, id_text, server_pattern=pattern)
+    return ImportPlan(stream, node, mapping, found, bye, id_text, server_pattern=pattern, servers=named)
 
 
 def describe_result(result: FileResult) -> str:
@@ -183,19 +200,17 @@ class _ImportTally:
     def import_file(  # noqa: PLR0913, PLR0917 - what one file needs
         self,
         place: str,
-        plan: ImportPlan,
+        importer: Importer,
         output: RecordOutput,
         done: DoneFiles | None,
         around: RunContext,
         progress: _Progress,
     ) -> None:
-        from hopwatch.probes.files.importer import Importer
-
         progress.begin(place)
         if done is not None and done.knows_look(place):
             self.skipped += 1
             return
-        result = Importer(plan, output, progress.advance).import_file(place, around.stop)
+        result = importer.import_file(place, around.stop)
         if around.stop.is_set() and result.fault:
             return
         self.read += 1
@@ -218,7 +233,7 @@ class _ImportTally:
         self._settled_s = time.monotonic()
         if done is not None:
             for result in self._unsettled:
-                done.add(result.name, result.print, result.look)
+                done.add(result.name, result.print, result.look, result.slices)
         self._unsettled.clear()
 
 
@@ -265,8 +280,8 @@ def _tell_end(tally: _ImportTally, plan: ImportPlan, *, as_json: bool, is_stoppe
     _print_message(f"{told}{bad}{skipped}")
     if plan.slices is None and not plan.bye and tally.observations:
         _print_message(
-            "nobody knows what follows the files, so the ends of their times stay UNKNOWN: --bye says that nothing "
-            "does, --slices that they are slices of their servers' time"
+            "nobody knows whether these are all files, so nothing that is not in them counts as lost: --bye says that "
+            "they are, --slices that each is a slice of its server's time"
         )
     if as_json:
         console.emit_json({

@@ -236,6 +236,7 @@ def files(  # noqa: PLR0913 - one parameter a flag
     server_from: import_files.ServerFrom = None,
     file_format: import_files.Format = "auto",
     slices: import_files.SlicesOption = None,
+    servers: import_files.Servers = None,
     bye: import_files.ByeOption = False,
     quiet: Annotated[
         float, typer.Option("--quiet", min=0, help="Seconds without a change after which a file is finished.")
@@ -253,7 +254,7 @@ def files(  # noqa: PLR0913 - one parameter a flag
     plan = import_files.build_plan(
         stream, node, id_column=id_column, time_column=time_column, time_unit=time_unit, zone=zone, stamp=stamp,
         id_as=id_as, arrived=arrived, departed=departed, server=server, server_from=server_from,
-        file_format=file_format, slices=slices, bye=bye, id_text=not no_id_text,
+        file_format=file_format, slices=slices, servers=servers, bye=bye, id_text=not no_id_text,
     )  # fmt: skip
     from hopwatch.probes.files.done_files import DoneFiles
     from hopwatch.probes.files.importer import FileResult, Importer

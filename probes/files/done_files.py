@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +23,8 @@ class DoneFiles:
         """Set the state file, and the plan that it is of; no file is touched yet."""
         self.path, self._plan = path, plan
         self._looks: set[tuple[str, int, int]] = set()
+        self.slices: dict[str, int] = {}
+        """Latest slices of the files, by the accounts of their servers."""
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -52,7 +54,7 @@ class DoneFiles:
         look = _look_at(place)
         return look is not None and look in self._looks
 
-    def add(self, place: str, print_: str, look: tuple[int, int] | None) -> None:
+    def add(self, place: str, print_: str, look: tuple[int, int] | None, slices: Mapping[str, int]) -> None:
         """Note a file that is durable where it was imported to, by its size and time of change before it was read.
 
         It may have grown since.
@@ -63,7 +65,8 @@ class DoneFiles:
         known = (place, 0, 0) if look is None else (_name(place), *look)
         if look is not None:
             self._looks.add(known)
-        self._write({**dict(zip(LOOK_KEYS, known, strict=True)), "print": print_})
+        told = {"slices": dict(slices)} if slices else {}
+        self._write({**dict(zip(LOOK_KEYS, known, strict=True)), "print": print_, **told})
 
     def _write(self, line: dict[str, Any]) -> None:
         try:
@@ -88,6 +91,8 @@ class DoneFiles:
             # A kill may have left half a line behind: its file is read again.
             for line in (json.loads(line) for line in lines[1:] if line.endswith("\n")):
                 self._looks.add((line["path"], line["size"], line["mtime_ns"]))
+                for server, number in line.get("slices", {}).items():
+                    self.slices[server] = max(number, self.slices.get(server, number))
         except (ValueError, TypeError, KeyError) as error:
             advice = "name another file with --state, or delete it to begin anew"
             raise TapUsageError(f"{self.path} is not the state of this import ({error}): {advice}") from None

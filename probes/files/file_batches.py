@@ -100,10 +100,10 @@ class FileBatches:
             self.observations += packed.count
             yield self._build_observations(packed)
 
-    def finish(self, *, is_whole: bool, bye: bool) -> Iterator[TimedRecord]:
-        """Yield the last batches: drops, the moment that the file completes, and the bye.
+    def finish(self, *, bye: bool) -> Iterator[TimedRecord]:
+        """Yield the last batches: drops, and the bye.
 
-        A file that is cut completes nothing: as of a probe that died, nobody knows what else there was.
+        Without it the file completes nothing: as of a probe that died, nobody knows what else there was.
         """
         if self.span is None or self.instance is None:
             return
@@ -111,14 +111,11 @@ class FileBatches:
             self._count_missed(missed)
         drops = [Drop(start_ms, count, cause) for (start_ms, cause), count in sorted(self._drops.items())]
         self._seq += self._has_lost_count
-        at_us, through_us = (
-            find_minute_end_us(self.span.last_us),
-            self.span.last_us if is_whole else self.instance.epoch_us,
-        )
+        at_us = find_minute_end_us(self.span.last_us)
         for first in range(0, max(1, len(drops)), MAX_DROPS):
-            yield self._build(BatchKind.HEARTBEAT, at_us, through_us, drops[first : first + MAX_DROPS])
+            yield self._build(BatchKind.HEARTBEAT, at_us, self.instance.epoch_us, drops[first : first + MAX_DROPS])
         if bye:
-            yield self._build(BatchKind.BYE, at_us, through_us)
+            yield self._build(BatchKind.BYE, at_us, self.span.last_us)
 
     def _refuse_far(self, rows: RowColumns, good: NDArray[np.int64]) -> NDArray[np.int64]:
         """Refuse rows with moments far from those of the file, which would list a window for each minute between."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -20,7 +20,7 @@ from hopwatch.probes.files.file_columns import FileFormat, FileMapping
 from hopwatch.probes.files.outputs import RecordOutput, RecordWriter
 from hopwatch.probes.files.prefetch import prefetch
 from hopwatch.probes.files.rows import GOOD, BadRows, RawColumns, RowColumns, build_bad_rows, read_rows
-from hopwatch.probes.files.slices import SliceAccount, Slices
+from hopwatch.probes.files.slices import SliceAccounts, Slices
 from hopwatch.probes.files.source import ByteStream, SourceFile, describe_error, open_source
 from hopwatch.probes.values import SkipReason
 
@@ -46,6 +46,8 @@ class ImportPlan:
     id_text: bool = True
     server: str = ""
     server_pattern: re.Pattern[str] | None = None
+    servers: tuple[str, ...] = ()
+    """Servers whose slices are missed though no file of theirs has come."""
 
     @property
     def text(self) -> str:
@@ -56,7 +58,7 @@ class ImportPlan:
     def state_text(self) -> str:
         """Return all that decides what an import of files says."""
         pattern = self.server_pattern.pattern if self.server_pattern else ""
-        return f"{self.text} {self.bye} {self.server} {pattern}"
+        return f"{self.text} {self.bye} {self.server} {pattern} {' '.join(self.servers)}".rstrip()
 
     def name_server(self, place: str) -> str:
         """Return the server of a file, as its path says it.
@@ -83,6 +85,8 @@ class FileResult:
     bad: Counter[SkipReason] = field(default_factory=Counter)
     fault: str = ""
     note: str = ""
+    slices: dict[str, int] = field(default_factory=dict)
+    """Numbers of the slices that it is, by the accounts of its servers."""
     look: tuple[int, int] | None = None
     """Size and time of change before it was read; None of what has neither, such as a URL."""
 
@@ -100,6 +104,24 @@ class Importer:
     ) -> None:
         """Set the plan and the output; ``report_bytes`` is told how far the present file was read."""
         self._plan, self._output, self._report = plan, output, report_bytes
+        self._accounts = None if plan.slices is None else SliceAccounts(plan.stream, plan.node, plan.slices)
+        self.resume({shorten_server(server): -1 for server in plan.servers})
+
+    def resume(self, slices: Mapping[str, int]) -> None:
+        """Take up accounts: their latest slices, as an import before noted them."""
+        if self._accounts is not None:
+            for server, number in slices.items():
+                self._accounts.note(server, number)
+
+    def finish(self) -> None:
+        """End the accounts of all servers, if the plan says that nothing follows.
+
+        Raises:
+            TapSourceError: the output cannot be written.
+        """
+        if self._accounts is not None and self._plan.bye:
+            for numbered in self._accounts.build_end():
+                self._output.write_numbered(*numbered)
 
     def compute_print(self, source: SourceFile) -> tuple[str, int]:
         """Return the print of a file, as this plan reads it, and its size.
@@ -132,7 +154,7 @@ class Importer:
         return result
 
     def _import_rows(self, source: SourceFile, server: str, result: FileResult, stop: Event) -> None:
-        servers = _Servers(self._plan, self._output, server, result)
+        servers = _Servers(self._plan, self._output, self._accounts, server, result)
         with source.opened() as file:
             try:
                 items, tell = self._read(source, file, result.bytes)
@@ -186,8 +208,10 @@ class Importer:
 class _Servers:
     """Batches of the servers of one file."""
 
-    def __init__(self, plan: ImportPlan, output: RecordOutput, server: str, result: FileResult) -> None:
-        self._plan, self._output, self._server, self._result = plan, output, server, result
+    def __init__(
+        self, plan: ImportPlan, output: RecordOutput, accounts: SliceAccounts | None, server: str, result: FileResult
+    ) -> None:
+        self._plan, self._output, self._accounts, self._result = plan, output, accounts, result
         self._batches: dict[str, FileBatches] = {}
         self._writers: dict[str, RecordWriter] = {}
         self._last = server
@@ -220,17 +244,16 @@ class _Servers:
 
     def finish(self, *, is_whole: bool) -> None:
         """Write the last batches of all servers, and their slices."""
-        plan = self._plan
         for early in self._early:
             self._add(self._last, early)
         for server, batches in self._batches.items():
-            for timed in batches.finish(is_whole=is_whole or plan.slices is not None, bye=self._says_bye(is_whole)):
+            for timed in batches.finish(bye=self._says_bye(is_whole)):
                 self._writers[server].add(timed)
         for writer in self._writers.values():
             writer.close()
         for server, batches in self._batches.items():
-            if plan.slices is not None and batches.span is not None:
-                self._write_slice(plan.slices, server, batches.span.stamp_middle_us, is_whole=is_whole)
+            if self._accounts is not None and batches.span is not None:
+                self._write_slice(self._accounts, server, batches.span.stamp_middle_us, is_whole=is_whole)
 
     def _says_bye(self, is_whole: bool) -> bool:  # noqa: FBT001 - a fact, not a flag
         return self._plan.slices is not None or (self._plan.bye and is_whole)
@@ -251,14 +274,14 @@ class _Servers:
             self._writers[server].add(timed)
         self._result.observations += batches.observations - before
 
-    def _write_slice(self, slices: Slices, server: str, middle_us: int, *, is_whole: bool) -> None:
-        number = slices.find(middle_us)
+    def _write_slice(self, accounts: SliceAccounts, server: str, middle_us: int, *, is_whole: bool) -> None:
+        number, name = accounts.slices.find(middle_us), shorten_server(server)
         if number is None:
             self._result.note = "it lies before the first of --slices: nobody knows whether it is all of its time"
             return
-        account = SliceAccount(self._plan.stream, self._plan.node, shorten_server(server), slices)
-        for seq, timed in account.build(number, is_whole=is_whole, bye=self._plan.bye):
-            self._output.write_numbered(account.instance, seq, timed)
+        self._result.slices[name] = number
+        for numbered in accounts.build_slice(name, number, is_whole=is_whole):
+            self._output.write_numbered(*numbered)
 
 
 def shorten_server(server: str) -> str:

@@ -8,7 +8,7 @@ epoch is the start of the first slice, and slice ``i`` has the numbers ``2i``, w
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
@@ -74,18 +74,27 @@ class SliceAccount:
         """Return the instance whose batches these are."""
         return ProbeInstance(self.stream, self.node, self.server, self.slices.start_us, build_labels(self.server))
 
-    def build(self, number: int, *, is_whole: bool, bye: bool) -> Iterator[tuple[int, TimedRecord]]:
-        """Yield the batches of a slice, with their numbers: its begin, its end if it is whole, and a bye."""
-        start_us = self.slices.start_us + number * self.slices.length_us
-        end_us = start_us + self.slices.length_us
-        before_us = start_us - 1
-        # The first is the hello, which was sent when the first slice began.
-        sent_us = start_us if number == 0 else before_us
-        yield 2 * number, self._build(2 * number, BatchKind.HEARTBEAT, sent_us, before_us, start_us)
+    def build(self, number: int, *, is_whole: bool) -> Iterator[tuple[int, TimedRecord]]:
+        """Yield the batches of a slice, with their numbers: its begin, and its end if it is whole."""
+        yield 2 * number, self.build_begin(number)
         if is_whole:
+            end_us = self._find_start_us(number + 1)
             yield 2 * number + 1, self._build(2 * number + 1, BatchKind.HEARTBEAT, end_us - 1, end_us, end_us)
-        if bye:
-            yield 2 * number + 2, self._build(2 * number + 2, BatchKind.BYE, end_us - 1, end_us, end_us)
+
+    def build_begin(self, number: int) -> TimedRecord:
+        """Return the batch that completes all before a slice."""
+        start_us = self._find_start_us(number)
+        # The first is the hello, which was sent when the first slice began.
+        sent_us = start_us if number == 0 else start_us - 1
+        return self._build(2 * number, BatchKind.HEARTBEAT, sent_us, start_us - 1, start_us)
+
+    def build_bye(self, number: int) -> TimedRecord:
+        """Return the bye behind the begin of a slice, which never comes."""
+        start_us = self._find_start_us(number)
+        return self._build(2 * number + 1, BatchKind.BYE, start_us - 1, start_us, start_us)
+
+    def _find_start_us(self, number: int) -> int:
+        return self.slices.start_us + number * self.slices.length_us
 
     def _build(self, seq: int, kind: BatchKind, sent_us: int, through_us: int, arrival_us: int) -> TimedRecord:
         instance = self.instance
@@ -95,3 +104,47 @@ class SliceAccount:
             labels=instance.labels,
         )  # fmt: skip
         return TimedRecord(envelope.encode(batch), arrival_us)
+
+
+NumberedRecord = tuple[ProbeInstance, int, TimedRecord]
+
+
+@dataclass(slots=True)
+class SliceAccounts:
+    """Accounts of all servers at a node; each reaches as far as the latest slice that has come of any.
+
+    So the last slices of a server are missed as those in the middle are. ``reached`` has the latest slice of each
+    server, -1 of one of which none has come.
+    """
+
+    stream: str
+    node: str
+    slices: Slices
+    reached: dict[str, int] = field(default_factory=dict)
+
+    def note(self, server: str, number: int) -> None:
+        """Note that a slice of a server has come, or that it is to be missed."""
+        self.reached[server] = max(number, self.reached.get(server, number))
+
+    def build_slice(self, server: str, number: int, *, is_whole: bool) -> Iterator[NumberedRecord]:
+        """Yield the batches of a slice that has come, and those by which all other accounts reach as far."""
+        self.note(server, number)
+        account = self._open(server)
+        for seq, timed in account.build(number, is_whole=is_whole):
+            yield account.instance, seq, timed
+        latest = max(self.reached.values())
+        for behind in [name for name, reached in self.reached.items() if reached < latest]:
+            self.reached[behind] = latest
+            account = self._open(behind)
+            yield account.instance, 2 * (latest + 1), account.build_begin(latest + 1)
+
+    def build_end(self) -> Iterator[NumberedRecord]:
+        """Yield the byes of all accounts, behind the latest slice."""
+        latest = max(self.reached.values(), default=-1)
+        for server in self.reached:
+            account = self._open(server)
+            yield account.instance, 2 * (latest + 1), account.build_begin(latest + 1)
+            yield account.instance, 2 * (latest + 1) + 1, account.build_bye(latest + 1)
+
+    def _open(self, server: str) -> SliceAccount:
+        return SliceAccount(self.stream, self.node, server, self.slices)

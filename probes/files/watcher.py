@@ -43,9 +43,12 @@ class FolderTap:
         Raises:
             TapSourceError: the folder cannot be read, or the output not be written.
         """
+        if self._done is not None:
+            self._importer.resume(self._done.slices)
         while not self._context.stop.is_set():
             self.step()
             self._context.stop.wait(POLL_S)
+        self._importer.finish()
 
     def step(self) -> None:
         """Look into the folder once, and import what is finished."""
@@ -87,4 +90,4 @@ class FolderTap:
         self._output.settle()
         self._report(result)
         if self._done is not None and not result.fault:
-            self._done.add(place, result.print, result.look)
+            self._done.add(place, result.print, result.look, result.slices)

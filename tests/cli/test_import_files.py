@@ -38,7 +38,7 @@ def test_an_import_tells_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixtu
         f"hopwatch import: {tmp_path}/files/c: it is empty; 0 rows of it count",
     ]
     assert lines[2].startswith("hopwatch import: 9 rows of 3 files imported, ")
-    assert lines[3].startswith("hopwatch import: nobody knows what follows the files, so the ends of their times stay")
+    assert lines[3].startswith("hopwatch import: nobody knows whether these are all files, so nothing that is not in them")
     told = json.loads(out)
     assert (told["files"], told["imported"], told["observations"], told["bad"]) == (3, 3, 9, {"not_json": 1})
     assert told["faults"] == [
@@ -67,6 +67,7 @@ WRONG = [
     (["a"], ("--zone", "Mars"), "--zone is a name such as UTC or America/New_York, got 'Mars'"),
     (["a"], ("--arrived", "at", "--stamp", "in"), "--arrived and --departed say which stamps there are: leave --stamp"),
     (["a"], ("--slices", "15m"), "--slices is START/LENGTH"),
+    (["a"], ("--servers", "s1"), "--servers names those whose --slices are missed, such as web-1,web-2; got 's1'"),
     (["a"], ("--id", ""), "--id and --time name columns, got an empty name"),
     (["a"], ("--stream", "a b"), "--stream is 1 to 128 of the characters"),
     (["a"], ("--sink", "ftp://x"), "a sink is spool:FOLDER or kafka://HOST:PORT/TOPIC, got 'ftp://x'"),

@@ -124,8 +124,11 @@ def _disturb(files: list[ServerFile], dice: Random) -> list[ServerFile]:
     def late(file: ServerFile) -> ServerFile:
         return replace(file, arrival_ms=file.arrival_ms + dice.randrange(7_200_000, 21_600_000))
 
-    count = share(LATE)
-    lates, rest = files[:count], files[count:]
+    # The last two of one server: nothing of it comes behind them by which they would be missed.
+    lates = sorted(files, key=lambda file: (file.server, file.slice))[-2:]
+    rest = [file for file in files if file not in lates]
+    count = max(1, share(LATE) - len(lates))
+    lates, rest = lates + rest[:count], rest[count:]
     # Of Parquet nothing is read without its end, and of a few rows in gzip too little.
     cut = [file for file in rest if file.data[:1] in {b"{", b"i"}][: share(CUT)]
     told = [late(file) for file in lates]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from threading import Event
 from typing import Any, Final
 
 import pytest
@@ -13,8 +17,10 @@ from hypothesis import strategies as st
 
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import reader
+from hopwatch.probes.files.done_files import DoneFiles
 from hopwatch.probes.files.file_columns import FileMapping
-from hopwatch.probes.files.importer import ImportPlan
+from hopwatch.probes.files.importer import Importer, ImportPlan
+from hopwatch.probes.files.outputs import SpoolOutput
 from hopwatch.probes.files.slices import Slices, parse_slices
 from hopwatch.probes.taps.errors import TapUsageError
 from hopwatch.testing import EPOCH_US
@@ -32,9 +38,17 @@ SENT: Final = ImportPlan("flights", "server", FileMapping("id", "at", server="ho
 STREAMS: Final = {"flights": {"path": ["server -> file"], "stamps": {"server": "out", "file": "in"}}}
 
 
-def file_plan(server: str, *, bye: bool) -> ImportPlan:
-    """Return the plan for the slices of one server."""
-    return ImportPlan("flights", "file", MAPPING, Slices(START_US, SLICE_US), bye, server=server)
+SLICED: Final = ImportPlan(
+    "flights", "file", MAPPING, Slices(START_US, SLICE_US), bye=True, server_pattern=re.compile(r"(s\d)-\d")
+)
+
+
+def import_slices(spool: Path, plan: ImportPlan, places: Iterable[Path]) -> None:
+    """Import files of slices in one run, to its end."""
+    importer = Importer(plan, SpoolOutput(spool, is_replay=True))
+    for place in places:
+        importer.import_file(str(place), Event())
+    importer.finish()
 
 
 def sent_rows(dice: Random) -> list[Row]:
@@ -75,26 +89,27 @@ def test_what_was_dropped_is_named_and_nothing_else(seed: int, fate: str) -> Non
         (folder / "sent").write_bytes(as_parquet(sent))
         import_files(spool, SENT, folder / "sent")
         kept = [row for number, row in enumerate(sent) if number not in dropped]
-        chunks = []
+        chunks: list[Path] = []
         for server in SERVERS:
             for slice_ in range(SLICES):
                 own = [row for row in kept if row["host"] == server and (row["at"] - START_US) // SLICE_US == slice_]
                 place = folder / f"{server}-{slice_}"
                 place.write_bytes(as_gzip(as_jsonl(own)) if slice_ % 2 else as_jsonl(own))
-                chunks.append((server, slice_, place))
+                chunks.append(place)
         chunks += dice.sample(chunks, 3)
         dice.shuffle(chunks)
-        late = ("s1", dice.randrange(1, SLICES - 1))
-        for server, slice_, place in chunks:
-            if fate != "whole" and (server, slice_) == late:
-                if fate == "cut":
-                    (folder / "cut").write_bytes(place.read_bytes()[:-40])
-                    import_files(spool, file_plan(server, bye=False), folder / "cut")
-                continue
-            import_files(spool, file_plan(server, bye=slice_ == SLICES - 1), place)
-        if fate != "whole":
+        if fate == "whole":
+            import_slices(spool, SLICED, chunks)
+        else:
+            number = dice.randrange(SLICES)
+            late = folder / f"s1-{number}"
+            in_time = [place for place in chunks if place != late]
+            if fate == "cut":
+                (folder / f"s1-{number}-cut").write_bytes(late.read_bytes()[:-40])
+                in_time.append(folder / f"s1-{number}-cut")
+            import_slices(spool, SLICED, in_time)
             before = windows_of(judge(folder, spool, "before.db"))
-            of_slice = range(START_US + late[1] * SLICE_US, START_US + (late[1] + 1) * SLICE_US, 60_000_000)
+            of_slice = range(START_US + number * SLICE_US, START_US + (number + 1) * SLICE_US, 60_000_000)
             starts = {format_iso(start_us) for start_us in of_slice}
             for window in before:
                 if window["window_start"] in starts:
@@ -102,7 +117,7 @@ def test_what_was_dropped_is_named_and_nothing_else(seed: int, fate: str) -> Non
                     assert window["verdict"] == ("UNKNOWN" if window["lost"] else "CLEAN")
                     assert window["lost_lower"] == 0
             assert sum(window["lost_lower"] for window in before) <= len(dropped)
-            import_files(spool, file_plan(late[0], bye=False), folder / f"{late[0]}-{late[1]}")
+            import_slices(spool, SLICED, [late])
         after = windows_of(judge(folder, spool, "after.db"))
     named = {lost for window in after for node in window["nodes"] for lost in node["lost_ids"]}
     assert named == {sent[number]["id"] for number in dropped}
@@ -110,18 +125,55 @@ def test_what_was_dropped_is_named_and_nothing_else(seed: int, fate: str) -> Non
     assert {window["verdict"] for window in after} <= {"CLEAN", "LOSSY", "IDLE"}
 
 
-def test_the_end_is_open_without_a_bye(tmp_path: Path) -> None:
-    """A message of the last minutes may be in a file that is still to come: it is not lost."""
+def test_nothing_is_surely_lost_without_a_bye(tmp_path: Path) -> None:
+    """Nobody knows of a file that is not there: what is missing, wherever, may be in it."""
     sent = sent_rows(Random(1))
     (tmp_path / "sent").write_bytes(as_parquet(sent))
     import_files(tmp_path / "spool", SENT, tmp_path / "sent")
-    (tmp_path / "file").write_bytes(as_jsonl(sent[:-3]))
-    import_files(tmp_path / "spool", ImportPlan("flights", "file", MAPPING), tmp_path / "file")
+    for number, rows in enumerate((sent[:150], sent[160:-3])):
+        (tmp_path / f"file-{number}").write_bytes(as_jsonl(rows))
+    files = [tmp_path / f"file-{number}" for number in range(2)]
+    import_files(tmp_path / "spool", ImportPlan("flights", "file", MAPPING), *files)
     windows = windows_of(judge(tmp_path, tmp_path / "spool", "open.db"))
     assert {window["verdict"] for window in windows if window["lost"]} == {"UNKNOWN"}
     assert {window["verdict"] for window in windows if not window["lost"]} == {"CLEAN"}
-    assert sum(window["lost"] for window in windows) == 3
-    assert sum(window["lost_lower"] for window in windows) == 0
+    assert (sum(window["lost"] for window in windows), sum(window["lost_lower"] for window in windows)) == (13, 0)
+    import_files(tmp_path / "spool", ImportPlan("flights", "file", MAPPING, bye=True), *files)
+    windows = windows_of(judge(tmp_path, tmp_path / "spool", "closed.db"))
+    assert sum(window["lost_lower"] for window in windows) == 13
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_server_without_a_file_is_missed_if_it_is_named(tmp_path: Path, is_named: bool) -> None:  # noqa: FBT001 - a case
+    """By --servers: all of its messages are unknown; nobody knows of one that nobody names."""
+    sent = sent_rows(Random(1))
+    (tmp_path / "sent").write_bytes(as_parquet(sent))
+    import_files(tmp_path / "spool", SENT, tmp_path / "sent")
+    places = []
+    for slice_ in range(SLICES):
+        own = [row for row in sent if row["host"] == "s2" and (row["at"] - START_US) // SLICE_US == slice_]
+        places.append(tmp_path / f"s2-{slice_}")
+        places[-1].write_bytes(as_jsonl(own))
+    import_slices(tmp_path / "spool", replace(SLICED, servers=SERVERS if is_named else ()), places)
+    windows = windows_of(judge(tmp_path, tmp_path / "spool", "named.db"))
+    assert {window["verdict"] for window in windows} == {"UNKNOWN" if is_named else "LOSSY"}
+
+
+def test_the_accounts_of_servers_outlive_a_restart(tmp_path: Path) -> None:
+    """By the state: a server whose files do not come any more is missed by the next process, too."""
+    early, late = tmp_path / "s1-0", tmp_path / "s2-5"
+    (tmp_path / "spool").mkdir()
+    early.write_bytes(as_jsonl([{"id": "a", "at": START_US}]))
+    late.write_bytes(as_jsonl([{"id": "b", "at": START_US + 5 * SLICE_US}]))
+    for place in (early, late):
+        done = DoneFiles(tmp_path / "state", "plan")
+        with done.lock():
+            importer = Importer(SLICED, SpoolOutput(tmp_path / "spool", is_replay=True))
+            importer.resume(done.slices)
+            result = importer.import_file(str(place), Event())
+            done.add(result.name, result.print, result.look, result.slices)
+    numbers = {path.parent.name.split(".")[2]: int(path.stem) for path in sorted((tmp_path / "spool").rglob("*.seg"))}
+    assert (numbers["s1"], numbers["s2"]) == (12, 11)
 
 
 def test_slices_are_a_start_and_a_length() -> None:
