@@ -233,7 +233,7 @@ class _ImportTally:
         self._settled_s = time.monotonic()
         if done is not None:
             for result in self._unsettled:
-                done.add(result.name, result.print, result.look, result.slices)
+                done.add(result.name, result.look, result.slices)
         self._unsettled.clear()
 
 

@@ -1,4 +1,7 @@
-"""State of an import: the files that are through, so that a start anew reads none of them again."""
+"""State of an import: the files that are through, so that a start anew reads none of them again.
+
+Files that are gone, or have changed since, are left out when the state is read, and whenever it has doubled.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,29 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
 
 VERSION: Final = 1
 LOOK_KEYS: Final = ("path", "size", "mtime_ns")
+PRUNED_FROM: Final = 10_000
+"""Number of files from which a state that has doubled is looked through."""
+
+_Look = tuple[str, int, int]
 
 
 class DoneFiles:
-    """Files that were imported by one plan: their looks, and the prints of their contents; a line a file."""
+    """Files that were imported by one plan, by their looks; a line a file."""
 
     def __init__(self, path: Path, plan: str) -> None:
         """Set the state file, and the plan that it is of; no file is touched yet."""
         self.path, self._plan = path, plan
-        self._looks: set[tuple[str, int, int]] = set()
+        self._looks: set[_Look] = set()
+        self._most = PRUNED_FROM
+        self._open = ExitStack()
         self.slices: dict[str, int] = {}
         """Latest slices of the files, by the accounts of their servers."""
 
@@ -39,14 +48,9 @@ class DoneFiles:
         except OSError as error:
             told = f"the state {self.path} cannot be written: {error.strerror}"
             raise TapSourceError(f"{told}: name a place that this user can write with --state") from None
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                what = f"another import keeps its state in {self.path}"
-                raise TapSourceError(f"{what}: stop it, or name another file with --state") from None
+        with self._open:
+            self._lock(self._open.enter_context(file))
             self._load(file)
-            self._file = file
             yield
 
     def knows_look(self, place: str) -> bool:
@@ -54,10 +58,10 @@ class DoneFiles:
         look = _look_at(place)
         return look is not None and look in self._looks
 
-    def add(self, place: str, print_: str, look: tuple[int, int] | None, slices: Mapping[str, int]) -> None:
+    def add(self, place: str, look: tuple[int, int] | None, slices: Mapping[str, int]) -> None:
         """Note a file that is durable where it was imported to, by its size and time of change before it was read.
 
-        It may have grown since.
+        It may have grown since. What has no look, such as a URL, is read anew by each start: only its slices are noted.
 
         Raises:
             TapSourceError: the state cannot be written.
@@ -65,8 +69,43 @@ class DoneFiles:
         known = (place, 0, 0) if look is None else (_name(place), *look)
         if look is not None:
             self._looks.add(known)
+        self._note_slices(slices)
         told = {"slices": dict(slices)} if slices else {}
-        self._write({**dict(zip(LOOK_KEYS, known, strict=True)), "print": print_, **told})
+        self._write({**dict(zip(LOOK_KEYS, known, strict=True)), **told})
+        if len(self._looks) >= self._most:
+            self._prune()
+
+    def _note_slices(self, slices: Mapping[str, int]) -> None:
+        for server, number in slices.items():
+            self.slices[server] = max(number, self.slices.get(server, number))
+
+    def _lock(self, file: TextIO) -> None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            what = f"another import keeps its state in {self.path}"
+            raise TapSourceError(f"{what}: stop it, or name another file with --state") from None
+
+    def _prune(self) -> None:
+        """Write the state anew without the files that no look can find any more."""
+        self._looks = {look for look in self._looks if _look_at(look[0]) == look}
+        self._most = max(PRUNED_FROM, 2 * len(self._looks))
+        part = self.path.with_name(f"{self.path.name}.part")
+        try:
+            # The file before stays open, and locked, for whoever has opened it by now.
+            file: TextIO = self._open.enter_context(part.open("w+"))
+            self._lock(file)
+            lines = [self._describe_head(), *(dict(zip(LOOK_KEYS, look, strict=True)) for look in sorted(self._looks))]
+            file.writelines(json.dumps(line) + "\n" for line in lines)
+            file.flush()
+            os.fsync(file.fileno())
+            part.rename(self.path)
+        except OSError as error:
+            raise TapSourceError(f"the state {self.path} cannot be written: {error.strerror}") from None
+        self._file = file
+
+    def _describe_head(self) -> dict[str, Any]:
+        return {"version": VERSION, "plan": self._plan, "slices": self.slices}
 
     def _write(self, line: dict[str, Any]) -> None:
         try:
@@ -76,31 +115,33 @@ class DoneFiles:
         except OSError as error:
             raise TapSourceError(f"the state {self.path} cannot be written: {error.strerror}") from None
 
-    def _load(self, file: Any) -> None:  # noqa: ANN401 - a text file
+    def _load(self, file: TextIO) -> None:
         file.seek(0)
         lines = file.read().splitlines(keepends=True)
         self._file = file
         if not lines or not lines[0].endswith("\n"):
             file.truncate(0)
-            self._write({"version": VERSION, "plan": self._plan})
+            self._write(self._describe_head())
             return
         try:
             head = json.loads(lines[0])
             if (head["version"], head["plan"]) != (VERSION, self._plan):
                 raise ValueError(f"it is of {head['plan']!s:.200}")  # noqa: TRY301 - one way for all that is wrong
+            self._note_slices(head.get("slices", {}))
             # A kill may have left half a line behind: its file is read again.
             for line in (json.loads(line) for line in lines[1:] if line.endswith("\n")):
                 self._looks.add((line["path"], line["size"], line["mtime_ns"]))
-                for server, number in line.get("slices", {}).items():
-                    self.slices[server] = max(number, self.slices.get(server, number))
+                self._note_slices(line.get("slices", {}))
         except (ValueError, TypeError, KeyError) as error:
             advice = "name another file with --state, or delete it to begin anew"
             raise TapUsageError(f"{self.path} is not the state of this import ({error}): {advice}") from None
         if not lines[-1].endswith("\n"):
             file.truncate(len("".join(lines[:-1]).encode()))
+        if any(_look_at(look[0]) != look for look in self._looks):
+            self._prune()
 
 
-def _look_at(place: str) -> tuple[str, int, int] | None:
+def _look_at(place: str) -> _Look | None:
     try:
         found = os.stat(place)  # noqa: PTH116 - a place may be a URL
     except OSError:

@@ -143,12 +143,12 @@ def _read_uuids(column: pa.Array, absent: NDArray[np.bool_]) -> tuple[NDArray[np
     is_uuid = np.logical_and.reduce([chars[:, place] == ord("-") for place in _DASHES])
     digits = _drop_dashes(chars)
     try:
-        packed = np.frombuffer(unhexlify(digits), np.uint64).reshape(-1, 2)
+        packed = np.frombuffer(unhexlify(digits.data), np.uint64).reshape(-1, 2)
     except ValueError:
         # Some are no digits: those texts are found, and read as zeros.
         is_uuid &= _IS_HEX[digits].all(axis=1)
         digits[~is_uuid] = ord("0")
-        packed = np.frombuffer(unhexlify(digits), np.uint64).reshape(-1, 2)
+        packed = np.frombuffer(unhexlify(digits.data), np.uint64).reshape(-1, 2)
     if is_uuid.all() and fits.all():
         return packed, fits
     ids[fits] = np.where(is_uuid[:, None], packed, 0)

@@ -26,25 +26,29 @@ def list_places(given: Iterable[str]) -> list[str]:
     return list(found)
 
 
-def list_folder(folder: Path, *, may_be_gone: bool = False) -> Iterator[str]:
+def list_folder(folder: Path, above: tuple[os.stat_result, ...] = ()) -> Iterator[str]:
     """Yield all files below a folder, in order, but hidden ones, which are not finished.
 
-    A folder in it may be gone by the time that it is looked into, as those of a day that was cleaned up.
+    A folder in it may be gone by the time that it is looked into, as those of a day that was cleaned up. A link to one
+    of the folders ``above`` it is not followed.
 
     Raises:
         TapSourceError: it, or a folder in it, cannot be read.
     """
     try:
+        own = folder.stat()
+        if any(os.path.samestat(own, one) for one in above):
+            return
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
-        if may_be_gone and isinstance(error, FileNotFoundError):
+        if above and isinstance(error, FileNotFoundError):
             return
         raise TapSourceError(f"the folder {folder} cannot be read: {error.strerror}") from None
     for entry in entries:
         if entry.name.startswith((".", "_")):
             continue
         if entry.is_dir():
-            yield from list_folder(Path(entry.path), may_be_gone=True)
+            yield from list_folder(Path(entry.path), (*above, own))
         elif entry.is_file():
             yield entry.path
 

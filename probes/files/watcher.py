@@ -90,4 +90,4 @@ class FolderTap:
         self._output.settle()
         self._report(result)
         if self._done is not None and not result.fault:
-            self._done.add(place, result.print, result.look, result.slices)
+            self._done.add(place, result.look, result.slices)

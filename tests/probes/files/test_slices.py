@@ -171,7 +171,7 @@ def test_the_accounts_of_servers_outlive_a_restart(tmp_path: Path) -> None:
             importer = Importer(SLICED, SpoolOutput(tmp_path / "spool", is_replay=True))
             importer.resume(done.slices)
             result = importer.import_file(str(place), Event())
-            done.add(result.name, result.print, result.look, result.slices)
+            done.add(result.name, result.look, result.slices)
     numbers = {path.parent.name.split(".")[2]: int(path.stem) for path in sorted((tmp_path / "spool").rglob("*.seg"))}
     assert (numbers["s1"], numbers["s2"]) == (12, 11)
 

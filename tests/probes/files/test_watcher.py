@@ -7,6 +7,7 @@ from threading import Event
 
 import pytest
 
+from hopwatch.probes.files import done_files
 from hopwatch.probes.files.done_files import DoneFiles
 from hopwatch.probes.files.importer import FileResult, Importer, ImportPlan
 from hopwatch.probes.files.outputs import SpoolOutput
@@ -171,3 +172,39 @@ def test_a_folder_that_is_gone_ends_the_tap(tmp_path: Path) -> None:
     watch.folder.rmdir()
     with pytest.raises(TapSourceError, match=r"the folder .*files cannot be read: No such file or directory"):
         watch.step(0)
+
+
+def test_a_link_to_a_folder_above_is_not_followed(tmp_path: Path) -> None:
+    """It would be followed for ever; one to a folder elsewhere is."""
+    (tmp_path / "files" / "day").mkdir(parents=True)
+    (tmp_path / "files" / "day" / "a").write_bytes(b"")
+    (tmp_path / "files" / "day" / "loop").symlink_to(tmp_path / "files")
+    (tmp_path / "files" / "self").symlink_to(".")
+    (tmp_path / "else").mkdir()
+    (tmp_path / "else" / "b").write_bytes(b"")
+    (tmp_path / "files" / "link").symlink_to(tmp_path / "else")
+    folder = tmp_path / "files"
+    assert list(list_folder(folder)) == [f"{folder}/day/a", f"{folder}/link/b"]
+
+
+def test_a_state_forgets_files_that_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When it is read, and when it has doubled; the slices of all are kept, and the lock."""
+    monkeypatch.setattr(done_files, "PRUNED_FROM", 4)
+    state, slices = tmp_path / "state", {"s1": 7}
+    done = DoneFiles(state, "plan")
+    with done.lock():
+        for number in range(20):
+            place = tmp_path / f"{number}"
+            place.write_bytes(b"x")
+            found = place.stat()
+            done.add(str(place), (found.st_size, found.st_mtime_ns), slices if number == 0 else {})
+            if number < 19:
+                place.unlink()
+        assert len(state.read_text().splitlines()) <= 4
+        with pytest.raises(TapSourceError, match="another import keeps its state in"):
+            DoneFiles(state, "plan").lock().__enter__()
+    done = DoneFiles(state, "plan")
+    with done.lock():
+        assert done.slices == slices
+        assert done.knows_look(str(tmp_path / "19"))
+        assert len(state.read_text().splitlines()) == 2
