@@ -280,8 +280,8 @@ def _tell_end(tally: _ImportTally, plan: ImportPlan, *, as_json: bool, is_stoppe
     _print_message(f"{told}{bad}{skipped}")
     if plan.slices is None and not plan.bye and tally.observations:
         _print_message(
-            "nobody knows whether these are all files, so nothing that is not in them counts as lost: --bye says that "
-            "they are, --slices that each is a slice of its server's time"
+            "nobody knows whether these are all files, so what is not in them is UNKNOWN: --bye says that they are, "
+            "--slices that each is a slice of its server's time"
         )
     if as_json:
         console.emit_json({

@@ -105,6 +105,7 @@ class Importer:
         """Set the plan and the output; ``report_bytes`` is told how far the present file was read."""
         self._plan, self._output, self._report = plan, output, report_bytes
         self._accounts = None if plan.slices is None else SliceAccounts(plan.stream, plan.node, plan.slices)
+        self._has_unplaced = False
         self.resume({shorten_server(server): -1 for server in plan.servers})
 
     def resume(self, slices: Mapping[str, int]) -> None:
@@ -114,12 +115,12 @@ class Importer:
                 self._accounts.note(server, number)
 
     def finish(self) -> None:
-        """End the accounts of all servers, if the plan says that nothing follows.
+        """End the accounts of all servers, if the plan says that nothing follows, and no file is without a place.
 
         Raises:
             TapSourceError: the output cannot be written.
         """
-        if self._accounts is not None and self._plan.bye:
+        if self._accounts is not None and self._plan.bye and not self._has_unplaced:
             for numbered in self._accounts.build_end():
                 self._output.write_numbered(*numbered)
 
@@ -151,6 +152,7 @@ class Importer:
             result.fault = str(error)
         except MappingError as error:
             raise MappingError(f"{place}: {error}") from None
+        self._has_unplaced |= bool(result.fault) and not result.slices
         return result
 
     def _import_rows(self, source: SourceFile, server: str, result: FileResult, stop: Event) -> None:

@@ -38,7 +38,9 @@ def test_an_import_tells_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixtu
         f"hopwatch import: {tmp_path}/files/c: it is empty; 0 rows of it count",
     ]
     assert lines[2].startswith("hopwatch import: 9 rows of 3 files imported, ")
-    assert lines[3].startswith("hopwatch import: nobody knows whether these are all files, so nothing that is not in them")
+    assert lines[3].startswith(
+        "hopwatch import: nobody knows whether these are all files, so what is not in them is UNKNOWN"
+    )
     told = json.loads(out)
     assert (told["files"], told["imported"], told["observations"], told["bad"]) == (3, 3, 9, {"not_json": 1})
     assert told["faults"] == [

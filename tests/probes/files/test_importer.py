@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
@@ -43,6 +44,7 @@ from tests.support.probe_host import rows, spooled
 PLAN = ImportPlan("flights", "file", MAPPING, bye=True)
 FORMATS: dict[str, Callable[..., bytes]] = {"jsonl": as_jsonl, "csv": as_csv, "parquet": as_parquet, "avro": as_avro}
 MINUTE_MS = 60_000
+LINE_BYTES = 100 << 20
 
 
 def observed(spool: Path) -> set[tuple[bytes, int, int | None]]:
@@ -64,7 +66,7 @@ def test_every_format_says_the_same(tmp_path: Path, name: str, codec: str) -> No
     if codec == "gzip":
         data = as_gzip(data)
     elif codec == "zstd":
-        data = pa.Codec("zstd").compress(data, asbytes=True)
+        data = as_zstd(data)
     place = tmp_path / "a file"
     place.write_bytes(data)
     (result,) = import_files(tmp_path / "spool", PLAN, place)
@@ -156,19 +158,57 @@ def test_broken_lines_are_drops_in_their_windows(tmp_path: Path, is_json: bool) 
     assert set(told.values()) == {1}
 
 
-def test_a_line_that_is_too_long_is_skipped(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_json", [True, False])
+def test_a_line_that_is_too_long_is_skipped(tmp_path: Path, is_json: bool) -> None:  # noqa: FBT001 - a case
     """Memory is bounded, whatever a line is."""
     place = tmp_path / "file"
-    first, second = as_jsonl(made_rows(0, 5)), as_jsonl(made_rows(5, 10))
-    place.write_bytes(first + b'{"id": "' + b"x" * (9 << 20) + b'"}\n' + second)
+    before, behind = made_rows(0, 5), made_rows(5, 10)
+    with place.open("wb") as file:
+        file.write(as_jsonl(before) if is_json else as_csv(before))
+        file.seek(LINE_BYTES, os.SEEK_CUR)
+        file.write(b"\n" + (as_jsonl(behind) if is_json else as_csv(behind).partition(b"\n")[2]))
+    tracemalloc.start()
     (result,) = import_files(tmp_path / "spool", PLAN, place)
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
     assert (result.observations, result.bad) == (10, {SkipReason.OVERSIZED: 1})
+    assert most_bytes < LINE_BYTES / 2
+
+
+def test_files_of_one_name_with_other_contents_both_count(tmp_path: Path) -> None:
+    """In two folders, or one after the other in one: a file is its content."""
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+    first, other = tmp_path / "a" / "log", tmp_path / "b" / "log"
+    first.write_bytes(as_jsonl(made_rows(0, 5)))
+    other.write_bytes(as_jsonl(made_rows(5, 9)))
+    import_files(tmp_path / "spool", PLAN, first, other)
+    first.write_bytes(as_jsonl(made_rows(9, 12)))
+    import_files(tmp_path / "spool", PLAN, first)
+    assert len(spooled(tmp_path / "spool")) == 3
+    assert observed(tmp_path / "spool") == expected(made_rows(0, 12))
+
+
+def test_a_time_without_a_zone_among_others_is_bad(tmp_path: Path) -> None:
+    """No zone is guessed from the lines around it; with --zone all of them count."""
+    place = tmp_path / "file"
+    place.write_bytes(b'{"id": "a", "at": "2023-11-14T22:13:20Z"}\n{"id": "b", "at": "2023-11-14T22:13:21"}\n')
+    for zone, count in ((None, 1), ("UTC", 2)):
+        plan = ImportPlan("flights", "file", FileMapping("id", "at", TimeUnit.ISO, zone=zone), bye=True)
+        (result,) = import_files(tmp_path / f"{zone}", plan, place)
+        assert (result.observations, result.bad[SkipReason.BAD_TIME]) == (count, 2 - count)
+
+
+def as_zstd(data: bytes) -> bytes:
+    """Return data compressed."""
+    return bytes(pa.Codec("zstd").compress(data, asbytes=True))
 
 
 CUTS = [
     (as_jsonl(made_rows(0, 99))[:-7], 98, "its last line has no newline, and may be cut"),
     (as_csv(made_rows(0, 99))[:-7], 98, "its last line has no newline, and may be cut"),
     (as_gzip(as_jsonl(made_rows(0, 9_000)))[:-900], None, "its compressed bytes end before their end"),
+    (as_zstd(as_jsonl(made_rows(0, 9_000)))[:-900], None, "its compressed bytes end before their end"),
     (as_avro(made_rows(0, 900))[:-20], None, "it ends in the middle of a block"),
     (as_parquet(made_rows(0, 99))[:-20], 0, "it is no whole Parquet file"),
     (b"", 0, "it is empty"),

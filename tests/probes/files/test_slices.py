@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import reader
+from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.files.done_files import DoneFiles
 from hopwatch.probes.files.file_columns import FileMapping
 from hopwatch.probes.files.importer import Importer, ImportPlan
@@ -29,6 +30,7 @@ from tests.support.examples import examples
 from tests.support.made_files import MAPPING, Row, as_gzip, as_jsonl, as_parquet, import_files
 from tests.support.micro_batches import run_once
 from tests.support.model_comparison import comparable, prepared_store, rules_of
+from tests.support.probe_host import spooled
 
 SLICE_US: Final = 300_000_000
 SLICES: Final = 6
@@ -157,6 +159,24 @@ def test_a_server_without_a_file_is_missed_if_it_is_named(tmp_path: Path, is_nam
     import_slices(tmp_path / "spool", replace(SLICED, servers=SERVERS if is_named else ()), places)
     windows = windows_of(judge(tmp_path, tmp_path / "spool", "named.db"))
     assert {window["verdict"] for window in windows} == {"UNKNOWN" if is_named else "LOSSY"}
+
+
+def test_no_account_ends_while_a_file_has_no_place(tmp_path: Path) -> None:
+    """It may be the last slice, of which nothing could be read."""
+    (tmp_path / "spool").mkdir()
+    whole, empty = tmp_path / "s1-0", tmp_path / "s1-1"
+    whole.write_bytes(as_jsonl([{"id": "a", "at": START_US}]))
+    empty.write_bytes(b"")
+    import_slices(tmp_path / "spool", SLICED, [whole, empty])
+    assert not any(batch.kind is BatchKind.BYE for batch in account_of(tmp_path / "spool"))
+    import_slices(tmp_path / "spool", SLICED, [whole])
+    assert account_of(tmp_path / "spool")[-1].kind is BatchKind.BYE
+
+
+def account_of(spool: Path) -> list[Batch]:
+    """Return the batches of the account of the first server, in their order."""
+    (found,) = (batches for name, batches in spooled(spool).items() if name.split(".")[2] == "s1")
+    return sorted(found, key=lambda batch: batch.seq)
 
 
 def test_the_accounts_of_servers_outlive_a_restart(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from hopwatch.probes.files.places import list_folder
 from hopwatch.probes.files.watcher import FolderTap
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
+from tests.support.file_permissions import without_root
 from tests.support.made_files import MAPPING, as_jsonl, import_files, made_rows
 from tests.support.probe_host import spooled
 
@@ -208,3 +209,30 @@ def test_a_state_forgets_files_that_are_gone(tmp_path: Path, monkeypatch: pytest
         assert done.slices == slices
         assert done.knows_look(str(tmp_path / "19"))
         assert len(state.read_text().splitlines()) == 2
+
+
+def test_a_folder_without_rights_is_one_clear_error(open_folder: Path) -> None:
+    """Before anything of it is imported, also where it lies inside another."""
+    folder = open_folder / "files"
+    (folder / "day").mkdir(parents=True, mode=0o755)
+    (folder / "day").chmod(0)
+    with (
+        without_root(),
+        pytest.raises(TapSourceError, match=r"the folder .*files/day cannot be read: Permission denied"),
+    ):
+        list(list_folder(folder))
+    (folder / "day").chmod(0o755)
+
+
+def test_a_file_without_rights_is_a_fault_and_others_count(open_folder: Path, tmp_path: Path) -> None:
+    """Of which one line tells."""
+    for name in ("a", "b"):
+        (open_folder / name).write_bytes(as_jsonl(made_rows(0, 5)))
+    (open_folder / "a").chmod(0)
+    tmp_path.chmod(0o777)
+    with without_root():
+        spool = open_folder / "spool"
+        importer = Importer(PLAN, SpoolOutput(spool, is_replay=True))
+        result = importer.import_file(str(open_folder / "a"), Event())
+    assert "Permission denied" in result.fault
+    assert not spool.exists()
