@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Final
 
 import fastavro
@@ -44,12 +46,16 @@ FORMATS: Final = ("parquet", "avro", "jsonl", "jsonl.gz", "csv")
 
 @dataclass(frozen=True, slots=True)
 class FilesLine:
-    """Rate of one format: of the import, of import and judgement to the store, and of DuckDB, which has no Avro."""
+    """Rates of one format, per second: of the import, of it per second of CPU, of import and judgement, of DuckDB.
+
+    DuckDB has no Avro.
+    """
 
     format: str
     rows: int
     file_bytes: int
     import_rate: float
+    cpu_rate: float
     store_rate: float
     memory_bytes: int
     duckdb_rate: float | None
@@ -128,7 +134,7 @@ def _measure_format(name: str, path: Path, rows: int, folder: Path) -> FilesLine
     )
     flags = ("--stream", "rows", "--node", "log", "--id", "id", "--time", "at", "--bye", "--json")
     began_s = time.perf_counter()
-    told = _run("import", str(path), *flags, "--sink", f"spool:{spool}")
+    told, used = _run_measured("import", str(path), *flags, "--sink", f"spool:{spool}")
     imported_s = time.perf_counter() - began_s
     _run("run", "--once", "--config", str(config))
     stored_s = time.perf_counter() - began_s
@@ -136,11 +142,10 @@ def _measure_format(name: str, path: Path, rows: int, folder: Path) -> FilesLine
     known = sum(window["known"] for window in stream["windows"])
     if known != rows or json.loads(told)["observations"] != rows:
         raise WrongResultError(f"{name}: the store has {known:,} of {rows:,} rows")
-    memory = json.loads(_run_measured("import", str(path), *flags, "--sink", f"spool:{folder}/again"))
     shutil.rmtree(folder)
     return FilesLine(
-        name, rows, path.stat().st_size, rows / imported_s, rows / stored_s, memory["memory_bytes"],
-        _measure_duckdb(name, path, rows),
+        name, rows, path.stat().st_size, rows / imported_s, rows / (used.ru_utime + used.ru_stime), rows / stored_s,
+        used.ru_maxrss * 1_024, _measure_duckdb(name, path, rows),
     )  # fmt: skip
 
 
@@ -151,18 +156,17 @@ def _run(*arguments: str) -> str:
     return done.stdout
 
 
-def _run_measured(*arguments: str) -> str:
-    """Run a command in a process that tells its largest memory."""
-    script = (
-        "import json, resource, subprocess, sys\n"
-        "subprocess.run([sys.executable, '-m', 'hopwatch', *sys.argv[1:]], check=True, capture_output=True)\n"
-        "most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024\n"
-        "print(json.dumps({'memory_bytes': most}))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False)  # noqa: S603 - our own program
-    if done.returncode:
-        raise ContestantError(f"hopwatch {arguments[0]} ended: {done.stderr[-400:]}")
-    return done.stdout
+def _run_measured(*arguments: str) -> tuple[str, os.struct_rusage]:
+    """Run a command; return what it printed, and what it used: its CPU, and its largest memory."""
+    with TemporaryFile("w+") as out, TemporaryFile("w+") as words:
+        process = subprocess.Popen([sys.executable, "-m", "hopwatch", *arguments], stdout=out, stderr=words)  # noqa: S603 - our own program
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        words.seek(0)
+        if process.returncode:
+            raise ContestantError(f"hopwatch {arguments[0]} ended with {process.returncode}: {words.read()[-400:]}")
+        return out.read(), used
 
 
 def _measure_duckdb(name: str, path: Path, rows: int) -> float | None:
@@ -185,7 +189,15 @@ def build_table(lines: Sequence[FilesLine]) -> Table:
     table = new_table(
         f"Files of {lines[0].rows:,} rows, with UUIDs in text; each with the start of its process",
         ("format",),
-        ("file MB", "M rows/s imported", "M rows/s to the store", "memory GB", "M rows/s DuckDB", "imported / DuckDB"),
+        (
+            "file MB",
+            "M rows/s imported",
+            "M rows per CPU second",
+            "M rows/s to the store",
+            "memory GB",
+            "M rows/s DuckDB",
+            "imported / DuckDB",
+        ),
     )
     for line in lines:
         rate = line.duckdb_rate
@@ -193,6 +205,7 @@ def build_table(lines: Sequence[FilesLine]) -> Table:
             line.format,
             format_number(line.file_bytes / 1e6, 0),
             format_number(line.import_rate / 1e6, 3),
+            format_number(line.cpu_rate / 1e6, 3),
             format_number(line.store_rate / 1e6, 3),
             format_number(line.memory_bytes / 1e9, 2),
             format_number(None if rate is None else rate / 1e6, 3),

@@ -109,7 +109,7 @@ def command(  # noqa: PLR0913 - one parameter a flag
             with _show_progress(places) as progress:
                 importer = Importer(plan, output, progress.advance)
                 if done is not None:
-                    importer.resume(done.slices)
+                    importer.resume(done.slices, done.ends)
                 for place in places:
                     if around.stop.is_set():
                         break
@@ -233,7 +233,7 @@ class _ImportTally:
         self._settled_s = time.monotonic()
         if done is not None:
             for result in self._unsettled:
-                done.add(result.name, result.look, result.slices)
+                done.add(result.name, result.look, result.slices, result.ends)
         self._unsettled.clear()
 
 

@@ -8,17 +8,20 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from hopwatch.probes.files.file_batches import FileEnd
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
 
 VERSION: Final = 1
 LOOK_KEYS: Final = ("path", "size", "mtime_ns")
 PRUNED_FROM: Final = 10_000
 """Number of files from which a state that has doubled is looked through."""
+
+NO_SLICES: Final[Mapping[str, int]] = {}
 
 _Look = tuple[str, int, int]
 
@@ -30,6 +33,8 @@ class DoneFiles:
         """Set the state file, and the plan that it is of; no file is touched yet."""
         self.path, self._plan = path, plan
         self._looks: set[_Look] = set()
+        self.ends: list[FileEnd] = []
+        """Ends of files whose byes are still to be written, as far as anybody knows."""
         self._most = PRUNED_FROM
         self._open = ExitStack()
         self.slices: dict[str, int] = {}
@@ -58,10 +63,17 @@ class DoneFiles:
         look = _look_at(place)
         return look is not None and look in self._looks
 
-    def add(self, place: str, look: tuple[int, int] | None, slices: Mapping[str, int]) -> None:
+    def add(
+        self,
+        place: str,
+        look: tuple[int, int] | None,
+        slices: Mapping[str, int] = NO_SLICES,
+        ends: Iterable[FileEnd] = (),
+    ) -> None:
         """Note a file that is durable where it was imported to, by its size and time of change before it was read.
 
-        It may have grown since. What has no look, such as a URL, is read anew by each start: only its slices are noted.
+        It may have grown since. What has no look, such as a URL, is read anew by each start: only its slices and
+        ends are noted.
 
         Raises:
             TapSourceError: the state cannot be written.
@@ -69,15 +81,18 @@ class DoneFiles:
         known = (place, 0, 0) if look is None else (_name(place), *look)
         if look is not None:
             self._looks.add(known)
-        self._note_slices(slices)
-        told = {"slices": dict(slices)} if slices else {}
-        self._write({**dict(zip(LOOK_KEYS, known, strict=True)), **told})
+        told = {"slices": dict(slices), "ends": list(ends)}
+        self._note(told)
+        self._write(
+            dict(zip(LOOK_KEYS, known, strict=True)) | {name: values for name, values in told.items() if values}
+        )
         if len(self._looks) >= self._most:
             self._prune()
 
-    def _note_slices(self, slices: Mapping[str, int]) -> None:
-        for server, number in slices.items():
+    def _note(self, line: Mapping[str, Any]) -> None:
+        for server, number in line.get("slices", {}).items():
             self.slices[server] = max(number, self.slices.get(server, number))
+        self.ends += (FileEnd(*values) for values in line.get("ends", ()))
 
     def _lock(self, file: TextIO) -> None:
         try:
@@ -105,7 +120,7 @@ class DoneFiles:
         self._file = file
 
     def _describe_head(self) -> dict[str, Any]:
-        return {"version": VERSION, "plan": self._plan, "slices": self.slices}
+        return {"version": VERSION, "plan": self._plan, "slices": self.slices, "ends": self.ends}
 
     def _write(self, line: dict[str, Any]) -> None:
         try:
@@ -127,11 +142,11 @@ class DoneFiles:
             head = json.loads(lines[0])
             if (head["version"], head["plan"]) != (VERSION, self._plan):
                 raise ValueError(f"it is of {head['plan']!s:.200}")  # noqa: TRY301 - one way for all that is wrong
-            self._note_slices(head.get("slices", {}))
+            self._note(head)
             # A kill may have left half a line behind: its file is read again.
             for line in (json.loads(line) for line in lines[1:] if line.endswith("\n")):
                 self._looks.add((line["path"], line["size"], line["mtime_ns"]))
-                self._note_slices(line.get("slices", {}))
+                self._note(line)
         except (ValueError, TypeError, KeyError) as error:
             advice = "name another file with --state, or delete it to begin anew"
             raise TapUsageError(f"{self.path} is not the state of this import ({error}): {advice}") from None

@@ -37,6 +37,27 @@ class TimedRecord(NamedTuple):
     arrival_us: int
 
 
+class FileEnd(NamedTuple):
+    """End of a server's rows in one file: all that its bye is made of."""
+
+    probe: str
+    epoch_us: int
+    server: str
+    seq: int
+    last_us: int
+
+    def build_bye(self, stream: str, node: str) -> tuple[ProbeInstance, TimedRecord]:
+        """Return the instance, and the bye by which the file completes its rows."""
+        instance = ProbeInstance(stream, node, self.probe, self.epoch_us, build_labels(self.server))
+        at_us = find_minute_end_us(self.last_us)
+        sent_us = at_us - 1
+        batch = Batch(
+            instance.probe, instance.epoch_us, self.seq, BatchKind.BYE, stream, node,
+            sent_us // WINDOW_US * WINDOW_MS, sent_us, self.last_us, labels=instance.labels,
+        )  # fmt: skip
+        return instance, TimedRecord(envelope.encode(batch), at_us)
+
+
 def find_minute_end_us(moment_us: int) -> int:
     """Return the end of the minute of a moment."""
     return (moment_us // WINDOW_US + 1) * WINDOW_US
@@ -100,10 +121,17 @@ class FileBatches:
             self.observations += packed.count
             yield self._build_observations(packed)
 
-    def finish(self, *, bye: bool) -> Iterator[TimedRecord]:
-        """Yield the last batches: drops, and the bye.
+    @property
+    def end(self) -> FileEnd | None:
+        """Return what the bye is made of, behind the last batch; None without any row."""
+        if self.instance is None or self.span is None:
+            return None
+        return FileEnd(self.probe, self.instance.epoch_us, self.server, self._seq, self.span.last_us)
 
-        Without it the file completes nothing: as of a probe that died, nobody knows what else there was.
+    def finish(self) -> Iterator[TimedRecord]:
+        """Yield the last batches, the drops.
+
+        They complete nothing: as of a probe that died, nobody knows what else there was, until a bye says so.
         """
         if self.span is None or self.instance is None:
             return
@@ -114,8 +142,6 @@ class FileBatches:
         at_us = find_minute_end_us(self.span.last_us)
         for first in range(0, max(1, len(drops)), MAX_DROPS):
             yield self._build(BatchKind.HEARTBEAT, at_us, self.instance.epoch_us, drops[first : first + MAX_DROPS])
-        if bye:
-            yield self._build(BatchKind.BYE, at_us, self.span.last_us)
 
     def _refuse_far(self, rows: RowColumns, good: NDArray[np.int64]) -> NDArray[np.int64]:
         """Refuse rows with moments far from those of the file, which would list a window for each minute between."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hopwatch.probes.files.errors import CutError, MappingError, UnreadableFileError
-from hopwatch.probes.files.file_batches import FileBatches
+from hopwatch.probes.files.file_batches import FileBatches, FileEnd
 from hopwatch.probes.files.file_columns import FileFormat, FileMapping
 from hopwatch.probes.files.outputs import RecordOutput, RecordWriter
 from hopwatch.probes.files.prefetch import prefetch
@@ -30,6 +30,8 @@ MAX_SERVER_CHARS: Final = 80
 PEEK_BYTES: Final = 4_096
 PARQUET: Final = b"PAR1"
 AVRO: Final = b"Obj\x01"
+BYE_SEGMENT: Final = 9_999_999_999
+"""Number of the segment of a file's bye, behind all of its rows."""
 DEFAULT_SERVER: Final = "files"
 STOPPED: Final = "it was not read to its end: start again, which changes nothing that is there"
 
@@ -87,6 +89,8 @@ class FileResult:
     note: str = ""
     slices: dict[str, int] = field(default_factory=dict)
     """Numbers of the slices that it is, by the accounts of its servers."""
+    ends: list[FileEnd] = field(default_factory=list)
+    """Ends of its servers' rows, whose byes are still to be written."""
     look: tuple[int, int] | None = None
     """Size and time of change before it was read; None of what has neither, such as a URL."""
 
@@ -105,24 +109,33 @@ class Importer:
         """Set the plan and the output; ``report_bytes`` is told how far the present file was read."""
         self._plan, self._output, self._report = plan, output, report_bytes
         self._accounts = None if plan.slices is None else SliceAccounts(plan.stream, plan.node, plan.slices)
-        self._has_unplaced = False
+        self._ends: list[FileEnd] = []
+        self._unplaced: set[str] = set()
         self.resume({shorten_server(server): -1 for server in plan.servers})
 
-    def resume(self, slices: Mapping[str, int]) -> None:
-        """Take up accounts: their latest slices, as an import before noted them."""
+    def resume(self, slices: Mapping[str, int], ends: Iterable[FileEnd] = ()) -> None:
+        """Take up accounts: their latest slices, and ends of files, as an import before noted them."""
+        self._ends += ends
         if self._accounts is not None:
             for server, number in slices.items():
                 self._accounts.note(server, number)
 
     def finish(self) -> None:
-        """End the accounts of all servers, if the plan says that nothing follows, and no file is without a place.
+        """Write the byes, if the plan says that nothing follows and each file could be read.
+
+        What is in one that could not would be shown as lost: other files would speak for its time.
 
         Raises:
             TapSourceError: the output cannot be written.
         """
-        if self._accounts is not None and self._plan.bye and not self._has_unplaced:
-            for numbered in self._accounts.build_end():
-                self._output.write_numbered(*numbered)
+        if not self._plan.bye or self._unplaced:
+            return
+        for numbered in self._accounts.build_end() if self._accounts is not None else ():
+            self._output.write_numbered(*numbered)
+        for end in self._ends:
+            instance, timed = end.build_bye(self._plan.stream, self._plan.node)
+            self._output.write_numbered(instance, BYE_SEGMENT, timed)
+        self._ends.clear()
 
     def compute_print(self, source: SourceFile) -> tuple[str, int]:
         """Return the print of a file, as this plan reads it, and its size.
@@ -152,7 +165,11 @@ class Importer:
             result.fault = str(error)
         except MappingError as error:
             raise MappingError(f"{place}: {error}") from None
-        self._has_unplaced |= bool(result.fault) and not result.slices
+        if result.fault and not result.slices:
+            self._unplaced.add(place)
+        else:
+            self._unplaced.discard(place)
+        self._ends += result.ends
         return result
 
     def _import_rows(self, source: SourceFile, server: str, result: FileResult, stop: Event) -> None:
@@ -249,16 +266,20 @@ class _Servers:
         for early in self._early:
             self._add(self._last, early)
         for server, batches in self._batches.items():
-            for timed in batches.finish(bye=self._says_bye(is_whole)):
+            for timed in batches.finish():
                 self._writers[server].add(timed)
+            if (end := batches.end) is None:
+                continue
+            if self._accounts is not None:
+                # What else there is of a server is its account's to tell.
+                self._writers[server].add(end.build_bye(self._plan.stream, self._plan.node)[1])
+            elif self._plan.bye and is_whole:
+                self._result.ends.append(end)
         for writer in self._writers.values():
             writer.close()
         for server, batches in self._batches.items():
             if self._accounts is not None and batches.span is not None:
                 self._write_slice(self._accounts, server, batches.span.stamp_middle_us, is_whole=is_whole)
-
-    def _says_bye(self, is_whole: bool) -> bool:  # noqa: FBT001 - a fact, not a flag
-        return self._plan.slices is not None or (self._plan.bye and is_whole)
 
     def _add(self, server: str, rows: RowColumns) -> None:
         batches = self._batches.get(server)

@@ -44,7 +44,7 @@ class FolderTap:
             TapSourceError: the folder cannot be read, or the output not be written.
         """
         if self._done is not None:
-            self._importer.resume(self._done.slices)
+            self._importer.resume(self._done.slices, self._done.ends)
         while not self._context.stop.is_set():
             self.step()
             self._context.stop.wait(POLL_S)
@@ -90,4 +90,4 @@ class FolderTap:
         self._output.settle()
         self._report(result)
         if self._done is not None and not result.fault:
-            self._done.add(place, result.look, result.slices)
+            self._done.add(place, result.look, result.slices, result.ends)

@@ -80,11 +80,13 @@ def as_gzip(data: bytes) -> bytes:
 
 
 def import_files(spool: Path, plan: ImportPlan, *places: Path) -> list[FileResult]:
-    """Import files into a spool, as a replay."""
+    """Import files into a spool, as a replay, to the end."""
     output = SpoolOutput(spool, is_replay=True)
     output.check()
     importer = Importer(plan, output)
-    return [importer.import_file(str(place), Event()) for place in places]
+    results = [importer.import_file(str(place), Event()) for place in places]
+    importer.finish()
+    return results
 
 
 def look_at(spool: Path) -> dict[str, tuple[bytes, int]]:

@@ -27,7 +27,7 @@ from hopwatch.probes.taps.errors import TapUsageError
 from hopwatch.testing import EPOCH_US
 from tests.model import model
 from tests.support.examples import examples
-from tests.support.made_files import MAPPING, Row, as_gzip, as_jsonl, as_parquet, import_files
+from tests.support.made_files import MAPPING, Row, as_gzip, as_jsonl, as_parquet, import_files, look_at
 from tests.support.micro_batches import run_once
 from tests.support.model_comparison import comparable, prepared_store, rules_of
 from tests.support.probe_host import spooled
@@ -143,6 +143,46 @@ def test_nothing_is_surely_lost_without_a_bye(tmp_path: Path) -> None:
     import_files(tmp_path / "spool", ImportPlan("flights", "file", MAPPING, bye=True), *files)
     windows = windows_of(judge(tmp_path, tmp_path / "spool", "closed.db"))
     assert sum(window["lost_lower"] for window in windows) == 13
+
+
+def test_a_file_that_is_cut_holds_back_the_byes_of_all(tmp_path: Path) -> None:
+    """Another server's file would speak for the time that is missing; once it comes whole, all is known."""
+    sent, spool, plan = sent_rows(Random(1)), tmp_path / "spool", ImportPlan("flights", "file", MAPPING, bye=True)
+    (tmp_path / "sent").write_bytes(as_parquet(sent))
+    import_files(spool, SENT, tmp_path / "sent")
+    first, second = ([row for row in sent[:-3] if row["host"] == server] for server in SERVERS)
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    whole.write_bytes(as_jsonl(first))
+    cut.write_bytes(as_jsonl(second)[:2_000])
+    import_files(spool, plan, whole, cut)
+    before = windows_of(judge(tmp_path, spool, "before.db"))
+    assert (sum(window["lost"] for window in before) > 50, sum(window["lost_lower"] for window in before)) == (True, 0)
+    cut.write_bytes(as_jsonl(second))
+    import_files(spool, plan, whole, cut)
+    assert sum(window["lost_lower"] for window in windows_of(judge(tmp_path, spool, "after.db"))) == 3
+
+
+def test_the_byes_of_files_outlive_a_restart(tmp_path: Path) -> None:
+    """By the state: who goes on reads no file again, and says the same."""
+    plan, places = replace(SLICED, slices=None), [tmp_path / "s1-0", tmp_path / "s2-0"]
+    for number, place in enumerate(places):
+        place.write_bytes(as_jsonl([{"id": number, "at": START_US}]))
+    import_files(tmp_path / "whole", plan, *places)
+    (tmp_path / "spool").mkdir()
+    for place in places:
+        done = DoneFiles(tmp_path / "state", "plan")
+        with done.lock():
+            importer = Importer(plan, SpoolOutput(tmp_path / "spool", is_replay=True))
+            importer.resume(done.slices, done.ends)
+            result = importer.import_file(str(place), Event())
+            done.add(result.name, result.look, result.slices, result.ends)
+    assert look_at(tmp_path / "spool") != look_at(tmp_path / "whole")
+    done = DoneFiles(tmp_path / "state", "plan")
+    with done.lock():
+        importer = Importer(plan, SpoolOutput(tmp_path / "spool", is_replay=True))
+        importer.resume(done.slices, done.ends)
+        importer.finish()
+    assert look_at(tmp_path / "spool") == look_at(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("is_named", [True, False])
