@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -156,7 +157,7 @@ def _run(*arguments: str) -> str:
     return done.stdout
 
 
-def _run_measured(*arguments: str) -> tuple[str, os.struct_rusage]:
+def _run_measured(*arguments: str) -> tuple[str, resource.struct_rusage]:
     """Run a command; return what it printed, and what it used: its CPU, and its largest memory."""
     with TemporaryFile("w+") as out, TemporaryFile("w+") as words:
         process = subprocess.Popen([sys.executable, "-m", "hopwatch", *arguments], stdout=out, stderr=words)  # noqa: S603 - our own program

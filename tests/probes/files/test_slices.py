@@ -202,7 +202,7 @@ def test_a_server_without_a_file_is_missed_if_it_is_named(tmp_path: Path, is_nam
 
 
 def test_no_account_ends_while_a_file_has_no_place(tmp_path: Path) -> None:
-    """It may be the last slice, of which nothing could be read."""
+    """An empty file may be the last slice of its server."""
     (tmp_path / "spool").mkdir()
     whole, empty = tmp_path / "s1-0", tmp_path / "s1-1"
     whole.write_bytes(as_jsonl([{"id": "a", "at": START_US}]))

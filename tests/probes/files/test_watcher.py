@@ -179,7 +179,7 @@ def test_a_folder_that_is_gone_ends_the_tap(tmp_path: Path) -> None:
 
 
 def test_a_link_to_a_folder_above_is_not_followed(tmp_path: Path) -> None:
-    """It would be followed for ever; one to a folder elsewhere is."""
+    """Such a loop has no end; a link to a folder elsewhere is followed."""
     (tmp_path / "files" / "day").mkdir(parents=True)
     (tmp_path / "files" / "day" / "a").write_bytes(b"")
     (tmp_path / "files" / "day" / "loop").symlink_to(tmp_path / "files")
@@ -192,7 +192,7 @@ def test_a_link_to_a_folder_above_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_state_forgets_files_that_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When it is read, and when it has doubled; the slices of all are kept, and the lock."""
+    """At each start, and once it has doubled; the slices of all are kept, and the lock."""
     monkeypatch.setattr(done_files, "PRUNED_FROM", 4)
     state, slices = tmp_path / "state", {"s1": 7}
     done = DoneFiles(state, "plan")
