@@ -135,6 +135,10 @@ class Replay:
             f'{self.chunks / file.name}"' in told if file.is_whole else file.name in log for file in self.fleet.files
         )
 
+    def count_starts(self) -> int:
+        """Return how often a tap has begun to watch the folder, by its log."""
+        return (self.folder / "tap.log").read_text().count("watching the folder")
+
     def judge_once(self, spool: Path) -> Json:
         """Return what ``run --once`` says of a spool."""
         engine = prepared_store(self.folder, f"{spool.name}.db")
@@ -298,14 +302,16 @@ def test_a_tap_that_is_killed_says_what_an_import_says(
         before = len(list(spool.rglob("*.seg")))
         with tapping(replay, spool, state) as process:
             for _ in rest(PATIENCE_S):
-                if len(list(spool.rglob("*.seg"))) > before or process.poll() is not None:
+                is_begun = len(list(spool.rglob("*.seg"))) > before or replay.is_through(state)
+                if is_begun or process.poll() is not None:
                     break
             assert process.poll() is None
             time.sleep(dice.random() * LONGEST_LIFE_S)
             process.kill()
+    starts = replay.count_starts()
     with tapping(replay, spool, state) as process:
         for _ in rest(PATIENCE_S):
-            if process.poll() is not None or replay.is_through(state):
+            if process.poll() is not None or (replay.count_starts() > starts and replay.is_through(state)):
                 break
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 0
