@@ -6,7 +6,7 @@ probes whose accounts have no hole, less all that is known to be missing by coun
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from hopwatch.monitor.kernel import sets, tdigest
 from hopwatch.monitor.kernel.books import MAX_DROPPED
+from hopwatch.monitor.kernel.counts import CountedBooks, Neighbours, conclude_counts, proves_delivery
 from hopwatch.monitor.kernel.figures import lag_fields, quantiles_of, ratio
 from hopwatch.monitor.kernel.relations import Relation
 from hopwatch.monitor.kernel.tally import NEVER_US, Tally
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.results import NodeResult, Status, Verdict, WindowResult
+from hopwatch.monitor.results import NodeCounts, NodeResult, Status, Verdict, WindowResult
 
 Bools = NDArray[np.bool_]
 Int64s = NDArray[np.int64]
@@ -97,12 +98,17 @@ class _MisnamedMessages(NamedTuple):
     is_confused: Bools
 
 
-def conclude_window(
-    pathway: Pathway, standing: WindowStage, tally: Tally, books: NodeBooks, undeclared: Sequence[str] = ()
+def conclude_window(  # noqa: PLR0913, PLR0917 - a window, what was seen of it, and how much that is to be believed
+    pathway: Pathway,
+    standing: WindowStage,
+    tally: Tally,
+    books: NodeBooks,
+    undeclared: Sequence[str] = (),
+    counted: Sequence[CountedBooks] = (),
 ) -> WindowResult:
     """Return all that is said of a window. Until it is final, nothing is lost: what is missing is in flight.
 
-    ``undeclared`` names the nodes that ``books.unplaced`` counts.
+    ``undeclared`` names the nodes that ``books.unplaced`` counts, ``counted`` are the books of the nodes that count.
     """
     found = sets.classify(pathway, tally.masks)
     final = standing.status.is_final
@@ -111,17 +117,29 @@ def conclude_window(
     strangers = _find_strangers(pathway, found, tally)
     # How many of each node's loss wait for longer than anybody looks.
     endless = np.where(tally.sighted_us == NEVER_US, all_counts, 0) @ found.loss
-    bounds = _bounds(pathway, found, judged, books, _count_misnamed(pathway, found, tally, strangers), endless)
+    misnamed = _count_misnamed(pathway, found, tally, strangers)
+    bounds = _bounds(pathway, found, judged, books, misnamed, endless)
+    counts: tuple[NodeCounts, ...] = ()
+    if counted:
+        ids = Neighbours(found, all_counts, judged, tally.prints, books.are_complete, *misnamed)
+        counts = conclude_counts(pathway, ids, counted, is_final=final)
     deferred = tally.deferred if tally.deferred is not None else np.zeros(len(pathway.nodes) + 1, np.int64)
     lost, known = int(judged @ found.lost), int(all_counts.sum())
-    verdict = _verdict(pathway, known, int((judged @ found.loss).sum()), bounds, books) if final else None
+    verdict = None
+    if final:
+        by_ids = _verdict(pathway, known, int((judged @ found.loss).sum()), bounds, books)
+        verdict = _weigh_counts(pathway, by_ids, counted, counts)
     return WindowResult(
         stream=standing.stream,
         window_start_us=standing.window_start_us,
         status=standing.status,
         revision=standing.revision,
         verdict=verdict,
-        reasons=_reasons(pathway, strangers, books, verdict, undeclared, endless) if final else (),
+        reasons=_reasons(
+            pathway, strangers, books, verdict, undeclared, endless, _explain_counts(pathway, counted, counts)
+        )
+        if final
+        else (),
         known=known,
         delivered=int(all_counts @ found.delivered),
         filtered=int(all_counts @ found.filtered_end_to_end),
@@ -136,7 +154,26 @@ def conclude_window(
         lag_us=quantiles_of(tdigest.merge([tally.lags[node].lag_out_us for node in np.flatnonzero(pathway.terminals)])),
         nodes=tuple(_node_results(pathway, found, tally, judged, books, bounds if final else None, deferred)),
         deferred=int(deferred[-1]),
+        counts=counts,
     )
+
+
+def _weigh_counts(
+    pathway: Pathway, by_ids: Verdict, books: Sequence[CountedBooks], counts: Sequence[NodeCounts]
+) -> Verdict:
+    """Return the verdict by ids and counts: counts show a loss, and only at the ends of a path may they leave doubts."""
+    if any(one.lost_before_lower for one in counts):
+        return Verdict.LOSSY
+    if by_ids is Verdict.SILENT:
+        return Verdict.UNKNOWN if any(one.heard for one in books) else Verdict.SILENT
+    ends = [pair for pair in zip(pathway.counting, books, counts, strict=True) if pair[0].is_end]
+    if by_ids is Verdict.IDLE and not all(
+        one.is_complete and one.missing == said.arrived == said.departed == 0 for _, one, said in ends
+    ):
+        return Verdict.UNKNOWN
+    if by_ids is Verdict.CLEAN and not all(proves_delivery(*end) for end in ends):
+        return Verdict.UNKNOWN
+    return by_ids
 
 
 def _bounds(  # noqa: PLR0913, PLR0917 - all that bounds a loss
@@ -230,6 +267,7 @@ def _reasons(  # noqa: PLR0913, PLR0917 - all that leaves a window unknown
     verdict: Verdict | None,
     undeclared: Sequence[str],
     endless: Int64s,
+    by_count: Iterable[str] = (),
 ) -> tuple[str, ...]:
     if verdict in (Verdict.CLEAN, Verdict.IDLE):
         return ()
@@ -256,7 +294,26 @@ def _reasons(  # noqa: PLR0913, PLR0917 - all that leaves a window unknown
         said.append(
             f"probes report nodes that the path does not have: {names}; correct them, or list them in ignore_nodes"
         )
-    return tuple(said)
+    return (*said, *by_count)
+
+
+def _explain_counts(pathway: Pathway, books: Sequence[CountedBooks], counts: Sequence[NodeCounts]) -> Iterator[str]:
+    """Yield what counts say that ids do not, or why they say nothing."""
+    for node, of_node, said in zip(pathway.counting, books, counts, strict=True):
+        if said.lost_before_lower:
+            missing = f"at least {said.lost_before_lower} of {said.left_before} messages that left {said.before}"
+            yield f"{node.name}: {missing} were not counted, by count"
+        if not of_node.heard:
+            yield f"{node.name}: no probe instance was heard; nothing was counted"
+        elif not of_node.is_complete:
+            untold = of_node.having_a_say - of_node.complete
+            yield f"{node.name}: {untold} of {of_node.having_a_say} probe instances did not tell all that they counted"
+        elif node.is_end and not proves_delivery(node, of_node, said) and not said.lost_before_lower:
+            there = said.behind if node.before is None else said.before
+            same = said.same_behind if node.before is None else said.same_before
+            why = "counts alone prove no delivery" if same is None else "the messages are not the same, by fingerprint"
+            seen, mine = (said.seen_behind, said.departed) if node.before is None else (said.left_before, said.arrived)
+            yield f"{node.name}: {mine} messages by count, {seen} by ids at {there}: {why}"
 
 
 def _describe_stranger(node: str, one: Relation) -> str:

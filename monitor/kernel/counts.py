@@ -1,0 +1,161 @@
+"""Counts: what nodes without ids tell of a window, and what that shows beside the ids of their neighbours.
+
+Counts show a loss only where fewer were counted than ids left the node before; that nothing was lost they show by equal
+fingerprints alone. Each is by the definitions of SEMANTICS.md, "Nodes that only count".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hopwatch.monitor.kernel.packets import Packet, add_packets
+from hopwatch.monitor.kernel.sets import Sets
+from hopwatch.monitor.pathway import CountingNode, Pathway
+from hopwatch.monitor.results import NodeCounts, ServerCount
+from hopwatch.probes.contract.batch import MetricsStamp
+
+MAX_SHOWN: Final = 2**63 - 1
+"""Counts beyond that are shown as that."""
+MAX_SERVERS: Final = 1_000
+"""Names of probes that are listed with their counts at most, the first in order."""
+
+Prints = NDArray[np.uint64]
+Int64s = NDArray[np.int64]
+
+
+class CountedInstance(NamedTuple):
+    """Packets of one probe instance in a window, by stamp."""
+
+    probe: str
+    epoch_us: int
+    packets: Mapping[int, Packet]
+
+    @property
+    def arrived(self) -> Packet:
+        """What it counted as it arrived, or at all."""
+        return self.packets.get(MetricsStamp.IN) or self._others
+
+    @property
+    def departed(self) -> Packet:
+        """What it counted as it left, or as it arrived."""
+        return self.packets.get(MetricsStamp.OUT) or self.packets.get(MetricsStamp.IN, Packet())
+
+    @property
+    def most(self) -> int:
+        """The number of messages that it counted, at most."""
+        return max(self.packets.get(MetricsStamp.IN, Packet()).count, self._others.count)
+
+    @property
+    def _others(self) -> Packet:
+        return add_packets(packet for stamp, packet in self.packets.items() if stamp != MetricsStamp.IN)
+
+
+@dataclass(frozen=True, slots=True)
+class CountedBooks:
+    """Account of one counting node in one window; the fields of :class:`NodeBooks`, and its instances' packets."""
+
+    having_a_say: int
+    heard: int
+    told: int
+    complete: int
+    dropped: int
+    aside: int
+    unplaced: int
+    instances: tuple[CountedInstance, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether every account with a say is complete, and at least one instance was heard."""
+        return self.complete == self.having_a_say and self.heard > 0
+
+    @property
+    def missing(self) -> int:
+        """Number of messages that are missing by count."""
+        return self.dropped + self.aside + self.unplaced
+
+
+class Neighbours(NamedTuple):
+    """What ids say of a window: its sets, prints by mask, and the messages by mask, all and those not in flight.
+
+    ``are_complete``, ``misnamed`` and ``is_confused`` are by node, as for the verdict by ids.
+    """
+
+    sets: Sets
+    counts: Int64s
+    judged: Int64s
+    prints: Prints | None
+    are_complete: NDArray[np.bool_]
+    misnamed: Int64s
+    is_confused: NDArray[np.bool_]
+
+
+def conclude_counts(
+    pathway: Pathway, ids: Neighbours, books: Sequence[CountedBooks], *, is_final: bool
+) -> tuple[NodeCounts, ...]:
+    """Return what is said of each counting node, in the pathway's order; no loss before the window is final."""
+    return tuple(
+        _conclude_node(pathway, node, ids, of_node, is_final=is_final)
+        for node, of_node in zip(pathway.counting, books, strict=True)
+    )
+
+
+def _conclude_node(
+    pathway: Pathway, node: CountingNode, ids: Neighbours, books: CountedBooks, *, is_final: bool
+) -> NodeCounts:
+    arrived = add_packets(one.arrived for one in books.instances)
+    departed = add_packets(one.departed for one in books.instances)
+    left = None if node.before is None else _print_of(ids, ids.sets.departed[:, node.before])
+    seen = None if node.behind is None else _print_of(ids, ids.sets.seen[:, node.behind])
+    servers: dict[str, int] = {}
+    for one in books.instances:
+        servers[one.probe] = servers.get(one.probe, 0) + one.arrived.count
+    return NodeCounts(
+        node=node.name,
+        arrived=min(arrived.count, MAX_SHOWN),
+        departed=min(departed.count, MAX_SHOWN),
+        bytes=min(arrived.bytes, MAX_SHOWN),
+        dropped=books.dropped,
+        coverage=books.complete / books.having_a_say if books.having_a_say else None,
+        before=None if node.before is None else pathway.nodes[node.before],
+        left_before=None if left is None else left.count,
+        same_before=None if left is None else arrived.matches(left),
+        lost_before_lower=_bound_loss(pathway, node, ids, books) if is_final else 0,
+        behind=None if node.behind is None else pathway.nodes[node.behind],
+        seen_behind=None if seen is None else seen.count,
+        same_behind=None if seen is None or not node.is_alone else departed.matches(seen),
+        servers=tuple(ServerCount(probe, min(servers[probe], MAX_SHOWN)) for probe in sorted(servers)[:MAX_SERVERS]),
+    )
+
+
+def _print_of(ids: Neighbours, chosen: NDArray[np.bool_]) -> Packet:
+    """Return the messages of the chosen masks as a packet; one without a fingerprint where tallies have none."""
+    count = int(ids.counts[chosen].sum())
+    if ids.prints is None:
+        return Packet(count)
+    xors, sums = ids.prints[chosen, 0], ids.prints[chosen, 1]
+    return Packet(count, int(np.bitwise_xor.reduce(xors)), int(sums.sum(dtype=np.uint64)), 0, count)
+
+
+def _bound_loss(pathway: Pathway, node: CountingNode, ids: Neighbours, books: CountedBooks) -> int:
+    """Return how many messages were surely lost between the node with ids before a counting one, and that."""
+    before, behind = node.before, node.behind
+    if before is None or not (books.is_complete and ids.are_complete[before]) or ids.is_confused[before]:
+        return 0
+    left = ids.sets.departed[:, before]
+    came_on = np.zeros(len(left), bool)
+    if behind is not None:
+        came_on = ids.sets.seen[:, behind] | ids.sets.seen @ pathway.downstream[behind]
+    missing = int(ids.judged @ (left & ~came_on))
+    uncounted = int(ids.judged @ left) - sum(one.most for one in books.instances)
+    return max(0, min(missing, uncounted) - books.missing - int(ids.misnamed[before]))
+
+
+def proves_delivery(node: CountingNode, books: CountedBooks, counts: NodeCounts) -> bool:
+    """Return whether a node at an end of the path says that nothing was lost between it and the ids."""
+    same = counts.same_behind if node.before is None else counts.same_before
+    return books.is_complete and books.missing == 0 and same is True
