@@ -317,7 +317,7 @@ def _take_window(judged: _JudgedBooks, place: int) -> tuple[NDArray[np.int64], l
     counted = []
     for node, fields in enumerate(of_window[:, judged.nodes :].T.tolist()):
         instances = sorted(judged.packets.get((node, place), ()), key=lambda one: one[:2])
-        counted.append(CountedBooks(*fields, tuple(instances)))
+        counted.append(CountedBooks(tuple(instances), *fields))
     packets = repr([of_node.instances for of_node in counted if of_node.instances]).encode() if counted else b""
     printed = of_window.tobytes() + " ".join(unplaced).encode() + packets
     return of_window[:, : judged.nodes], unplaced, counted, printed

@@ -6,17 +6,18 @@ fingerprints alone. Each is by the definitions of SEMANTICS.md, "Nodes that only
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hopwatch.monitor.kernel.books import MAX_DROPPED
 from hopwatch.monitor.kernel.packets import Packet, add_packets
 from hopwatch.monitor.kernel.sets import Sets
 from hopwatch.monitor.pathway import CountingNode, Pathway
-from hopwatch.monitor.results import NodeCounts, ServerCount
+from hopwatch.monitor.results import NodeCounts, ServerCount, Verdict
 from hopwatch.probes.contract.batch import MetricsStamp
 
 MAX_SHOWN: Final = 2**63 - 1
@@ -51,14 +52,21 @@ class CountedInstance(NamedTuple):
         return max(self.packets.get(MetricsStamp.IN, Packet()).count, self._others.count)
 
     @property
+    def stopped(self) -> int:
+        """The number of messages that it filtered, rejected or deferred."""
+        passed = (MetricsStamp.IN, MetricsStamp.OUT)
+        return sum(packet.count for stamp, packet in self.packets.items() if stamp not in passed)
+
+    @property
     def _others(self) -> Packet:
         return add_packets(packet for stamp, packet in self.packets.items() if stamp != MetricsStamp.IN)
 
 
 @dataclass(frozen=True, slots=True)
 class CountedBooks:
-    """Account of one counting node in one window; the fields of :class:`NodeBooks`, and its instances' packets."""
+    """Account of a counting node in a window: the packets of its instances, and the fields of :class:`NodeBooks`."""
 
+    instances: tuple[CountedInstance, ...]
     having_a_say: int
     heard: int
     told: int
@@ -66,7 +74,6 @@ class CountedBooks:
     dropped: int
     aside: int
     unplaced: int
-    instances: tuple[CountedInstance, ...] = ()
 
     @property
     def is_complete(self) -> bool:
@@ -77,6 +84,14 @@ class CountedBooks:
     def missing(self) -> int:
         """Number of messages that are missing by count."""
         return self.dropped + self.aside + self.unplaced
+
+    @property
+    def stopped(self) -> int:
+        """Number of messages that may have ended here on purpose, at most MAX_DROPPED."""
+        if self.told != self.having_a_say or not self.heard:
+            return MAX_DROPPED
+        told = sum(one.stopped for one in self.instances)
+        return min(told + self.dropped + self.aside, MAX_DROPPED)
 
 
 class Neighbours(NamedTuple):
@@ -102,6 +117,43 @@ def conclude_counts(
         _conclude_node(pathway, node, ids, of_node, is_final=is_final)
         for node, of_node in zip(pathway.counting, books, strict=True)
     )
+
+
+def weigh_counts(
+    pathway: Pathway, by_ids: Verdict, books: Sequence[CountedBooks], counts: Sequence[NodeCounts]
+) -> Verdict:
+    """Return the verdict by ids and counts: they may show a loss, and at the ends of a path leave doubts."""
+    if any(one.lost_before_lower for one in counts):
+        return Verdict.LOSSY
+    if by_ids is Verdict.SILENT:
+        return Verdict.UNKNOWN if any(one.heard for one in books) else Verdict.SILENT
+    ends = [pair for pair in zip(pathway.counting, books, counts, strict=True) if pair[0].is_end]
+    if by_ids is Verdict.IDLE and not all(
+        one.is_complete and one.missing == said.arrived == said.departed == 0 for _, one, said in ends
+    ):
+        return Verdict.UNKNOWN
+    if by_ids is Verdict.CLEAN and not all(_proves_delivery(*end) for end in ends):
+        return Verdict.UNKNOWN
+    return by_ids
+
+
+def explain_counts(pathway: Pathway, books: Sequence[CountedBooks], counts: Sequence[NodeCounts]) -> Iterator[str]:
+    """Yield what counts say that ids do not, or why they say nothing."""
+    for node, of_node, said in zip(pathway.counting, books, counts, strict=True):
+        if said.lost_before_lower:
+            missing = f"at least {said.lost_before_lower} of {said.left_before} messages that left {said.before}"
+            yield f"{node.name}: {missing} were not counted, by count"
+        if not of_node.heard:
+            yield f"{node.name}: no probe instance was heard; nothing was counted"
+        elif not of_node.is_complete:
+            untold = of_node.having_a_say - of_node.complete
+            yield f"{node.name}: {untold} of {of_node.having_a_say} probe instances did not tell all that they counted"
+        elif node.is_end and not _proves_delivery(node, of_node, said) and not said.lost_before_lower:
+            there = said.behind if node.before is None else said.before
+            same = said.same_behind if node.before is None else said.same_before
+            why = "counts alone prove no delivery" if same is None else "the messages are not the same, by fingerprint"
+            seen, mine = (said.seen_behind, said.departed) if node.before is None else (said.left_before, said.arrived)
+            yield f"{node.name}: {mine} messages by count, {seen} by ids at {there}: {why}"
 
 
 def _conclude_node(
@@ -155,7 +207,7 @@ def _bound_loss(pathway: Pathway, node: CountingNode, ids: Neighbours, books: Co
     return max(0, min(missing, uncounted) - books.missing - int(ids.misnamed[before]))
 
 
-def proves_delivery(node: CountingNode, books: CountedBooks, counts: NodeCounts) -> bool:
+def _proves_delivery(node: CountingNode, books: CountedBooks, counts: NodeCounts) -> bool:
     """Return whether a node at an end of the path says that nothing was lost between it and the ids."""
     same = counts.same_behind if node.before is None else counts.same_before
     return books.is_complete and books.missing == 0 and same is True

@@ -6,7 +6,7 @@ probes whose accounts have no hole, less all that is known to be missing by coun
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hopwatch.monitor.kernel import sets, tdigest
 from hopwatch.monitor.kernel.books import MAX_DROPPED
-from hopwatch.monitor.kernel.counts import CountedBooks, Neighbours, conclude_counts, proves_delivery
+from hopwatch.monitor.kernel.counts import CountedBooks, Neighbours, conclude_counts, explain_counts, weigh_counts
 from hopwatch.monitor.kernel.figures import lag_fields, quantiles_of, ratio
 from hopwatch.monitor.kernel.relations import Relation
 from hopwatch.monitor.kernel.tally import NEVER_US, Tally
@@ -118,7 +118,7 @@ def conclude_window(  # noqa: PLR0913, PLR0917 - a window, what was seen of it, 
     # How many of each node's loss wait for longer than anybody looks.
     endless = np.where(tally.sighted_us == NEVER_US, all_counts, 0) @ found.loss
     misnamed = _count_misnamed(pathway, found, tally, strangers)
-    bounds = _bounds(pathway, found, judged, books, misnamed, endless)
+    bounds = _bounds(pathway, found, judged, books, _add_stopped(pathway, misnamed, counted), endless)
     counts: tuple[NodeCounts, ...] = ()
     if counted:
         ids = Neighbours(found, all_counts, judged, tally.prints, books.are_complete, *misnamed)
@@ -128,7 +128,7 @@ def conclude_window(  # noqa: PLR0913, PLR0917 - a window, what was seen of it, 
     verdict = None
     if final:
         by_ids = _verdict(pathway, known, int((judged @ found.loss).sum()), bounds, books)
-        verdict = _weigh_counts(pathway, by_ids, counted, counts)
+        verdict = weigh_counts(pathway, by_ids, counted, counts)
     return WindowResult(
         stream=standing.stream,
         window_start_us=standing.window_start_us,
@@ -136,7 +136,7 @@ def conclude_window(  # noqa: PLR0913, PLR0917 - a window, what was seen of it, 
         revision=standing.revision,
         verdict=verdict,
         reasons=_reasons(
-            pathway, strangers, books, verdict, undeclared, endless, _explain_counts(pathway, counted, counts)
+            pathway, strangers, books, verdict, undeclared, endless, explain_counts(pathway, counted, counts)
         )
         if final
         else (),
@@ -156,24 +156,6 @@ def conclude_window(  # noqa: PLR0913, PLR0917 - a window, what was seen of it, 
         deferred=int(deferred[-1]),
         counts=counts,
     )
-
-
-def _weigh_counts(
-    pathway: Pathway, by_ids: Verdict, books: Sequence[CountedBooks], counts: Sequence[NodeCounts]
-) -> Verdict:
-    """Return the verdict by ids and counts: counts show a loss, and only at the ends of a path may they leave doubts."""
-    if any(one.lost_before_lower for one in counts):
-        return Verdict.LOSSY
-    if by_ids is Verdict.SILENT:
-        return Verdict.UNKNOWN if any(one.heard for one in books) else Verdict.SILENT
-    ends = [pair for pair in zip(pathway.counting, books, counts, strict=True) if pair[0].is_end]
-    if by_ids is Verdict.IDLE and not all(
-        one.is_complete and one.missing == said.arrived == said.departed == 0 for _, one, said in ends
-    ):
-        return Verdict.UNKNOWN
-    if by_ids is Verdict.CLEAN and not all(proves_delivery(*end) for end in ends):
-        return Verdict.UNKNOWN
-    return by_ids
 
 
 def _bounds(  # noqa: PLR0913, PLR0917 - all that bounds a loss
@@ -225,6 +207,15 @@ def _count_misnamed(
     renamed_so_far = renamed + renamed @ pathway.downstream
     is_confused = (before + np.minimum(renamed_so_far, gone) > 0) & (pathway.edges.sum(axis=0) > 1)
     return _MisnamedMessages(here, is_confused)
+
+
+def _add_stopped(pathway: Pathway, misnamed: _MisnamedMessages, counted: Sequence[CountedBooks]) -> _MisnamedMessages:
+    """Add what counting nodes may have stopped on the way to each node, whose ids nobody knows either."""
+    messages = misnamed.messages.copy()
+    for node, of_node in zip(pathway.counting, counted, strict=False):
+        if node.before is not None and node.behind is not None:
+            messages[node.behind] = min(messages[node.behind] + of_node.stopped, MAX_DROPPED)
+    return misnamed._replace(messages=messages)
 
 
 def _count_explained(
@@ -295,25 +286,6 @@ def _reasons(  # noqa: PLR0913, PLR0917 - all that leaves a window unknown
             f"probes report nodes that the path does not have: {names}; correct them, or list them in ignore_nodes"
         )
     return (*said, *by_count)
-
-
-def _explain_counts(pathway: Pathway, books: Sequence[CountedBooks], counts: Sequence[NodeCounts]) -> Iterator[str]:
-    """Yield what counts say that ids do not, or why they say nothing."""
-    for node, of_node, said in zip(pathway.counting, books, counts, strict=True):
-        if said.lost_before_lower:
-            missing = f"at least {said.lost_before_lower} of {said.left_before} messages that left {said.before}"
-            yield f"{node.name}: {missing} were not counted, by count"
-        if not of_node.heard:
-            yield f"{node.name}: no probe instance was heard; nothing was counted"
-        elif not of_node.is_complete:
-            untold = of_node.having_a_say - of_node.complete
-            yield f"{node.name}: {untold} of {of_node.having_a_say} probe instances did not tell all that they counted"
-        elif node.is_end and not proves_delivery(node, of_node, said) and not said.lost_before_lower:
-            there = said.behind if node.before is None else said.before
-            same = said.same_behind if node.before is None else said.same_before
-            why = "counts alone prove no delivery" if same is None else "the messages are not the same, by fingerprint"
-            seen, mine = (said.seen_behind, said.departed) if node.before is None else (said.left_before, said.arrived)
-            yield f"{node.name}: {mine} messages by count, {seen} by ids at {there}: {why}"
 
 
 def _describe_stranger(node: str, one: Relation) -> str:
