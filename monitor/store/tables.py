@@ -145,7 +145,7 @@ windows: Final = Table(
     _deferred(),
     Column("waits_passed_us", BigInteger, nullable=False, server_default="0"),
     Column("waits_next_us", BigInteger, nullable=False, server_default=str(NEVER_US)),
-    Column("counts", Text, nullable=False, server_default="[]", comment="JSON: the nodes that only count, as reported"),
+    Column("counts", Text, nullable=False, server_default="[]"),
 )
 
 node_windows: Final = Table(

@@ -240,8 +240,8 @@ LIMITS: tuple[tuple[str, str, Callable[[Body], bool]], ...] = (
     ),
     (
         "drop_window",
-        "a drop names a whole minute and no negative count",
-        lambda b: all(drop["window_start_ms"] % WINDOW_MS == 0 and drop["count"] >= 0 for drop in b["drops"]),
+        "a drop names a whole minute and a count over 0",
+        lambda b: all(drop["window_start_ms"] % WINDOW_MS == 0 and drop["count"] > 0 for drop in b["drops"]),
     ),
     ("texts", "texts have 4 bytes each to say where they end, or there are none", _whole("id_text_ends", 4)),
     ("texts", "ids that are no texts have none", lambda b: b["id_kind"] == "TEXT" or not b["id_text_ends"]),

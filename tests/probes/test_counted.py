@@ -146,4 +146,4 @@ def test_a_fingerprint_is_what_the_page_says(message_ids: list[bytes]) -> None:
 def test_ids_count_as_they_do_as_stamps() -> None:
     """A UUID, an integer and a text have the 16 bytes that they have in an observation."""
     ids = ["order-17", 17]
-    assert _metrics({"message_ids": ids})[0].id_xor == fingerprint(map(id_bytes, ids))[0]
+    assert _metrics({"message_ids": ids})[0].id_xor == fingerprint([id_bytes("order-17"), id_bytes(17)])[0]

@@ -155,7 +155,7 @@ BROKEN = {
     "half a minute": (_header(window_start_ms=START_MS + 1), "bad_value", f"a whole minute, got {START_MS + 1}"),
     "offset": (_packed(event_offset_us=b"\0\x87\x93\x03" * 2), "bad_value", "below 60000000, got 60000000"),
     "outcome": (_packed(outcome=b"\0\x04"), "bad_value", "outcome is 0, 1, 2 or 3, got 4"),
-    "metrics": (_header(kind=BatchKind.METRICS), "unsupported", "a batch of metrics is counted by no version"),
+    "counts": (_header(kind=BatchKind.METRICS), "unsupported", "'a' sends counts: declare it by stamps = { a = "),
     "texts": (
         _packed(id_kind=WireIdKind.TEXT, id_texts=b"a", id_text_ends=bytes(8)),
         "bad_length",

@@ -30,6 +30,7 @@ LATER_COLUMNS: Final = (
     ("windows", '"deferred" BIGINT'),
     ("windows", "waits_passed_us BIGINT"),
     ("windows", "waits_next_us BIGINT"),
+    ("windows", "counts TEXT"),
     ("node_windows", "slowest TEXT"),
     ("node_windows", '"deferred" BIGINT'),
 )
