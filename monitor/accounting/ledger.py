@@ -41,7 +41,7 @@ from hopwatch.monitor.kernel.window import WindowPolicy, window_starts
 from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.outliers.series_tracker import SeriesTracker
 from hopwatch.monitor.payloads import FactSheet, SetAside
-from hopwatch.monitor.results import Status, WindowResult
+from hopwatch.monitor.results import NodeCounts, NodeResult, Status, WindowResult
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.limits import WINDOW_MS, WINDOW_US
@@ -50,6 +50,8 @@ from hopwatch.probes.contract.segment import folder_name
 _HAVING_A_SAY, _UNPLACED = map(list(NodeBooks.__dataclass_fields__).index, ("having_a_say", "unplaced"))
 InstanceKey = tuple[str, str, str, int]
 """A probe instance: stream, node, probe, epoch in µs."""
+_NOT_COMPARED: Final = ("node", "servers")
+"""Fields of a node that are not compared: what servers counted is in what their node counted."""
 _LIFECYCLE_FIELDS: Final = ("stream", "window_start_us", "status", "revision", "recovered")
 
 
@@ -460,7 +462,10 @@ def _find_differences(before: WindowResult, after: WindowResult) -> dict[str, li
 
 
 def _flatten(result: WindowResult) -> dict[str, Any]:
-    told = {name: value for name, value in asdict(result).items() if name not in (*_LIFECYCLE_FIELDS, "nodes")}
-    for node in result.nodes:
-        told |= {f"{node.node}.{name}": value for name, value in asdict(node).items() if name != "node"}
+    told = {
+        name: value for name, value in asdict(result).items() if name not in (*_LIFECYCLE_FIELDS, "nodes", "counts")
+    }
+    nodes: tuple[NodeResult | NodeCounts, ...] = (*result.nodes, *result.counts)
+    for node in nodes:
+        told |= {f"{node.node}.{name}": value for name, value in asdict(node).items() if name not in _NOT_COMPARED}
     return told
