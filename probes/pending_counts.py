@@ -55,7 +55,7 @@ class PendingCounts:
             of_window[counted.stamp] = Metrics(counted.stamp, total, *_join(before, counted.printed), size_bytes)
             return True
 
-    def take(self) -> tuple[int, tuple[Metrics, ...]] | None:
+    def take_window(self) -> tuple[int, tuple[Metrics, ...]] | None:
         """Take the counts of the earliest window out, with its start in ms; None where nothing waits."""
         with self._lock:
             if not self._by_window:

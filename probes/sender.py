@@ -352,7 +352,7 @@ class Sender:
     def _send_counts(self) -> bool:
         """Send what was counted, a record a window, and count what is refused as dropped; return whether any was."""
         has_counted = False
-        while (taken := self.counts.take()) is not None:
+        while (taken := self.counts.take_window()) is not None:
             has_counted = True
             start_ms, metrics = taken
             batch = replace(

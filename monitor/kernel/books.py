@@ -51,7 +51,7 @@ IN_WINDOW: Final = 0
 TOO_LATE: Final = 1
 IMPLAUSIBLE: Final = 2
 """The standing of a batch's observations, decided by its own arrival alone."""
-OF_A_WINDOW: Final = (BatchKind.OBSERVATIONS, BatchKind.METRICS)
+WINDOW_KINDS: Final = (BatchKind.OBSERVATIONS, BatchKind.METRICS)
 """Kinds of batches that say something of a window's messages."""
 NEAR_US: Final = 86_400_000_000
 """Windows that start so much after an arrival are not noted: event times may lie, and a book must not grow by that.
@@ -103,7 +103,7 @@ class PacketFact(NamedTuple):
 
     @property
     def packet(self) -> Packet:
-        """What it says."""
+        """The count, its fingerprint and its bytes."""
         return Packet.from_wire(*self[3:])
 
 
@@ -336,7 +336,7 @@ def _with_drops(known: Mapping[tuple[int, str], int], drops: Sequence[DropFact])
 
 def _with_sent(known: Mapping[int, bool], new: NDArray[np.void]) -> Mapping[int, bool]:
     is_near = new["window_start_ms"] * 1_000 < new["arrival_us"] + NEAR_US
-    noted = new[np.isin(new["kind"], OF_A_WINDOW) & (is_near | (new["standing"] != IMPLAUSIBLE))]
+    noted = new[np.isin(new["kind"], WINDOW_KINDS) & (is_near | (new["standing"] != IMPLAUSIBLE))]
     set_aside = set(noted["window_start_ms"][noted["standing"] != IN_WINDOW].tolist())
     starts = set(noted["window_start_ms"].tolist())
     return {**known, **{start: start in set_aside or known.get(start, False) for start in starts}}

@@ -38,12 +38,12 @@ class CountedInstance(NamedTuple):
 
     @property
     def arrived(self) -> Packet:
-        """What it counted as it arrived, or at all."""
+        """The messages that it counted as they arrived, or at all."""
         return self.packets.get(MetricsStamp.IN) or self._others
 
     @property
     def departed(self) -> Packet:
-        """What it counted as it left, or as it arrived."""
+        """The messages that it counted as they left, or as they arrived."""
         return self.packets.get(MetricsStamp.OUT) or self.packets.get(MetricsStamp.IN, Packet())
 
     @property
@@ -95,7 +95,7 @@ class CountedBooks:
 
 
 class Neighbours(NamedTuple):
-    """What ids say of a window: its sets, prints by mask, and the messages by mask, all and those not in flight.
+    """Ids of a window: its sets, prints by mask, and the messages by mask, all and those not in flight.
 
     ``are_complete``, ``misnamed`` and ``is_confused`` are by node, as for the verdict by ids.
     """

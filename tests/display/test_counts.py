@@ -37,7 +37,7 @@ LINES: dict[str, tuple[NodeCounts, str]] = {
 
 @pytest.mark.parametrize(("one", "line"), LINES.values(), ids=LINES)
 def test_a_count_is_told_beside_the_ids(one: NodeCounts, line: str) -> None:
-    """How many, how many by ids, and whether these are the same messages; always marked as by count."""
+    """The number, that by ids, and whether these are the same messages; always marked as by count."""
     assert describe_counts(one) == line
 
 

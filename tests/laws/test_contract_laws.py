@@ -62,7 +62,7 @@ METRICS = st.fixed_dictionaries(
 
 @given(st.lists(METRICS, max_size=8))
 def test_packets_are_read_as_they_were_written(metrics: list[dict[str, Any]]) -> None:
-    """What is counted is encoded and decoded, and lies where the reader by hand says, as fastavro reads it."""
+    """Counts are encoded and decoded, and lie where the reader by hand says, as fastavro reads them."""
     record = record_of(HEARTBEAT, kind="METRICS", metrics=metrics)
     found = [
         one._asdict() | {"stamp": MetricsStamp(one.stamp).name, "lag_histogram": record[slice(*one.lag_histogram)]}

@@ -40,7 +40,7 @@ def fingerprint(message_ids: Iterable[bytes]) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What one instance counted in a window, part by part."""
+    """Packets of one instance in a window, part by part."""
 
     probe: str
     parts: tuple[Packet, ...]
@@ -102,7 +102,7 @@ def counted_of(node: str, inside: Iterable[Received]) -> list[Counted]:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """What the ids beside a counting node say: `left`, out(U), and those of it that are judged; `seen`, seen(T)."""
+    """Ids beside a counting node: `left`, out(U), and those of it that are judged; `seen`, seen(T)."""
 
     left: Ids | None
     judged: Ids

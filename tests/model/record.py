@@ -111,7 +111,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """What was counted at one stamp."""
+    """Messages that were counted at one stamp."""
 
     stamp: str
     count: int

@@ -7,7 +7,7 @@ from typing import Any
 from tests.model import transport
 from tests.model.intake import PULSE, Stream
 from tests.model.journey import Journey, Truth
-from tests.model.pathway import parse
+from tests.model.pathway import Counting, parse
 from tests.model.probe_instances import Life, Sent, Voice, lives
 from tests.model.random_choices import MINUTE_US, SECOND_US, Dials, Dice, Fault
 from tests.model.record import Body
@@ -32,6 +32,23 @@ class Scenario:
     """How many records must be set aside."""
     lives: list[Life] = field(default_factory=list)
     """The probe instances that stamped, those among them of which no batch came."""
+
+    def count_lost(self, stream: str, start_us: int, node: str) -> int:
+        """Count what was lost at a node with ids, or at one that only counts on the way to it: it is missing there."""
+        counting = self._counting(stream)
+        return self._count(stream, start_us, {node, *(one.name for one in counting if one.behind == node)})
+
+    def count_lost_before(self, stream: str, start_us: int, node: str) -> int:
+        """Count what was lost between the node with ids before one that only counts, and that."""
+        counting = {one.name: one for one in self._counting(stream)}
+        between = [one.name for one in counting.values() if one.before == counting[node].before]
+        return self._count(stream, start_us, set(between[: between.index(node) + 1]))
+
+    def _counting(self, stream: str) -> tuple[Counting, ...]:
+        return Stream.of(self.streams[stream]).pathway.counting
+
+    def _count(self, stream: str, start_us: int, nodes: set[str]) -> int:
+        return sum(len(self.truth[stream].lost_at[start_us, node]) for node in nodes)
 
 
 def generate(dials: Dials | int, spool_dir: Path) -> Scenario:

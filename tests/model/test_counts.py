@@ -266,7 +266,7 @@ BETWEEN: dict[str, tuple[list[Body], list[int], str, int, int]] = {
 def test_between_two_nodes_with_ids_counts_say_where(
     parts: list[Body], came: list[int], verdict: str, before: int, by_ids: int, tmp_path: Path
 ) -> None:
-    """What is lost at all is what ids say, less what was stopped where nobody knows ids; counts say where."""
+    """Ids say how much is lost, less what was stopped where nobody knows ids; counts say where."""
     hand = SpoolWriter(tmp_path / "spool", CHAIN)
     tells(hand, "a", 1, 2, 3)
     counted(hand, *parts)
@@ -278,7 +278,7 @@ def test_between_two_nodes_with_ids_counts_say_where(
 
 
 def test_a_silent_counting_node_between_two_leaves_a_loss_unsure(tmp_path: Path) -> None:
-    """It may have stopped the message on purpose: nobody knows."""
+    """Nobody knows whether it stopped the message on purpose."""
     hand = SpoolWriter(tmp_path / "spool", CHAIN)
     tells(hand, "a", 1, 2)
     tells(hand, "b", 1)

@@ -73,7 +73,7 @@ def test_a_loss_names_the_edge_that_most_of_it_is_on() -> None:
 
 
 def test_a_loss_by_count_says_that_it_is_one() -> None:
-    """It fires at the node that counts, by its lower bound; equal fingerprints end it, and nothing else does."""
+    """A loss fires at the node that counts, by its lower bound; equal fingerprints end it, and nothing else does."""
     counted = NodeCounts("n", 980, 980, 0, 0, 1.0, "b", 1_000, None, 20, None, None, None)
     (found,) = [one for name, one in made(_counting(counted), AlertKind.LOSS).items() if name == "n"]
     assert (found.is_bad, found.affected, found.out_of) == (True, 20, 1_000)
