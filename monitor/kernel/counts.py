@@ -81,6 +81,21 @@ class CountedBooks:
         return self.complete == self.having_a_say and self.heard > 0
 
     @property
+    def most(self) -> int:
+        """Number of messages that were counted, at most."""
+        return sum(one.most for one in self.instances)
+
+    @property
+    def is_whole_inside(self) -> bool:
+        """Return whether nothing stayed inside, as far as instances counted more than one side."""
+        both = [one.packets for one in self.instances if MetricsStamp.IN in one.packets and len(one.packets) > 1]
+        gone = (MetricsStamp.OUT, MetricsStamp.FILTERED, MetricsStamp.REJECTED)
+        came = add_packets(packets[MetricsStamp.IN] for packets in both)
+        went = add_packets(packets.get(stamp, Packet()) for packets in both for stamp in gone)
+        waits = sum(packets.get(MetricsStamp.DEFERRED, Packet()).count for packets in both)
+        return not waits and came.matches(went) is True
+
+    @property
     def missing(self) -> int:
         """Number of messages that are missing by count."""
         return self.dropped + self.aside + self.unplaced
@@ -128,9 +143,7 @@ def weigh_counts(
     if by_ids is Verdict.SILENT:
         return Verdict.UNKNOWN if any(one.heard for one in books) else Verdict.SILENT
     ends = [pair for pair in zip(pathway.counting, books, counts, strict=True) if pair[0].is_end]
-    if by_ids is Verdict.IDLE and not all(
-        one.is_complete and one.missing == said.arrived == said.departed == 0 for _, one, said in ends
-    ):
+    if by_ids is Verdict.IDLE and not all(one.is_complete and one.missing == one.most == 0 for _, one, _ in ends):
         return Verdict.UNKNOWN
     if by_ids is Verdict.CLEAN and not all(_proves_delivery(*end) for end in ends):
         return Verdict.UNKNOWN
@@ -152,6 +165,8 @@ def explain_counts(pathway: Pathway, books: Sequence[CountedBooks], counts: Sequ
             there = said.behind if node.before is None else said.before
             same = said.same_behind if node.before is None else said.same_before
             why = "counts alone prove no delivery" if same is None else "the messages are not the same, by fingerprint"
+            if same:
+                why = "not all that came is shown to have left"
             seen, mine = (said.seen_behind, said.departed) if node.before is None else (said.left_before, said.arrived)
             yield f"{node.name}: {mine} messages by count, {seen} by ids at {there}: {why}"
 
@@ -203,11 +218,11 @@ def _bound_loss(pathway: Pathway, node: CountingNode, ids: Neighbours, books: Co
     if behind is not None:
         came_on = ids.sets.seen[:, behind] | ids.sets.seen @ pathway.downstream[behind]
     missing = int(ids.judged @ (left & ~came_on))
-    uncounted = int(ids.judged @ left) - sum(one.most for one in books.instances)
+    uncounted = int(ids.judged @ left) - books.most
     return max(0, min(missing, uncounted) - books.missing - int(ids.misnamed[before]))
 
 
 def _proves_delivery(node: CountingNode, books: CountedBooks, counts: NodeCounts) -> bool:
     """Return whether a node at an end of the path says that nothing was lost between it and the ids."""
     same = counts.same_behind if node.before is None else counts.same_before
-    return books.is_complete and books.missing == 0 and same is True
+    return books.is_complete and books.missing == 0 and books.is_whole_inside and same is True

@@ -84,11 +84,15 @@ def is_same(parts: Sequence[Packet], ids: Ids) -> bool | None:
     """Say whether the fingerprint of what was counted is that of the ids; nothing where one is missing."""
     if any(part.count and not (part.id_xor or part.id_sum) for part in parts):
         return None
-    xor, total = 0, 0
+    return _total(parts) == (len(ids), *(part % WRAP for part in fingerprint(ids)))
+
+
+def _total(parts: Iterable[Packet]) -> tuple[int, int, int]:
+    """Give how many were counted, with the XOR and the sum of all."""
+    count, xor, total = 0, 0, 0
     for part in parts:
-        xor, total = xor ^ part.id_xor % WRAP, (total + part.id_sum) % WRAP
-    found = tuple(part % WRAP for part in fingerprint(ids))
-    return (number(parts), xor, total) == (len(ids), *found)
+        count, xor, total = count + part.count, xor ^ part.id_xor % WRAP, (total + part.id_sum) % WRAP
+    return count, xor, total
 
 
 def counted_of(node: str, inside: Iterable[Received]) -> list[Counted]:
@@ -149,12 +153,22 @@ class JudgedCounts:
 
     def is_idle(self, missing: int) -> bool:
         """Say whether it told all, and counted nothing."""
-        return self.books.complete and missing == 0 == number(self.arrived) == number(self.departed)
+        return self.books.complete and missing == 0 == sum(one.most for one in self.counted)
+
+    @property
+    def is_whole_inside(self) -> bool:
+        """Say whether nothing stayed inside, of what was counted on both sides."""
+        both = [one for one in self.counted if one.at("IN") and one.others]
+        came = [part for one in both for part in one.at("IN")]
+        went = [part for one in both for part in one.others]
+        if any(part.count and (part.stamp == "DEFERRED" or not (part.id_xor or part.id_sum)) for part in came + went):
+            return False
+        return _total(came) == _total(went)
 
     def proves_delivery(self, missing: int) -> bool:
         """Say whether nothing was lost between a node at an end of the path and the ids."""
         same = self.same_behind if self.node.before is None else self.same_before
-        return self.books.complete and missing == 0 and same is True
+        return self.books.complete and missing == 0 and self.is_whole_inside and same is True
 
     def shown(self) -> dict[str, Any]:
         """Give C of INTERFACE.md."""

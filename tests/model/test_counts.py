@@ -86,6 +86,26 @@ def _same_of_two_instances(hand: SpoolWriter) -> None:
     tells(hand, "b", 1, 2, 3)
 
 
+def _lost_inside(hand: SpoolWriter) -> None:
+    counted(hand, counts(1, 2, 3), part("OUT", 2, [1, 2]))
+    tells(hand, "b", 1, 2)
+
+
+def _filtered_inside(hand: SpoolWriter) -> None:
+    counted(hand, counts(1, 2, 3), part("OUT", 2, [1, 2]), part("FILTERED", 1, [3]))
+    tells(hand, "b", 1, 2)
+
+
+def _waiting_inside(hand: SpoolWriter) -> None:
+    counted(hand, counts(1, 2, 3), part("OUT", 2, [1, 2]), part("DEFERRED", 1, [3]))
+    tells(hand, "b", 1, 2)
+
+
+def _nothing_but_filtered(hand: SpoolWriter) -> None:
+    counted(hand, counts(), part("FILTERED", 1, [3]))
+    tells(hand, "b")
+
+
 def _equal_counts(hand: SpoolWriter) -> None:
     counted(hand, part("IN", 2))
     tells(hand, "b", 1, 2)
@@ -149,6 +169,10 @@ BEHIND: dict[str, tuple[Case, str, bool | None, int]] = {
     "the same": (_same, "CLEAN", True, 2),
     "the same, in parts": (_same_in_parts_that_come_late_twice_and_in_another_order, "CLEAN", True, 3),
     "the same, of two": (_same_of_two_instances, "CLEAN", True, 3),
+    "the same left, and one stayed": (_lost_inside, "UNKNOWN", True, 3),
+    "the same left, and one was filtered": (_filtered_inside, "CLEAN", True, 3),
+    "the same left, and one waits": (_waiting_inside, "UNKNOWN", True, 3),
+    "one was filtered that never came": (_nothing_but_filtered, "UNKNOWN", True, 0),
     "as many, without a fingerprint": (_equal_counts, "UNKNOWN", None, 2),
     "as many, one of them twice": (_equal_counts_of_others, "UNKNOWN", False, 2),
     "half without a fingerprint": (_half_without_a_fingerprint, "UNKNOWN", None, 2),
