@@ -128,10 +128,14 @@ def conclude_counts(
     pathway: Pathway, ids: Neighbours, books: Sequence[CountedBooks], *, is_final: bool
 ) -> tuple[NodeCounts, ...]:
     """Return what is said of each counting node, in the pathway's order; no loss before the window is final."""
-    return tuple(
-        _conclude_node(pathway, node, ids, of_node, is_final=is_final)
-        for node, of_node in zip(pathway.counting, books, strict=True)
-    )
+    found = []
+    stopped: dict[tuple[int | None, int | None], int] = {}
+    for node, of_node in zip(pathway.counting, books, strict=True):
+        between = node.before, node.behind
+        lower = _bound_loss(pathway, node, ids, of_node, stopped.get(between, 0)) if is_final else 0
+        found.append(_conclude_node(pathway, node, ids, of_node, lower))
+        stopped[between] = min(stopped.get(between, 0) + of_node.stopped, MAX_DROPPED)
+    return tuple(found)
 
 
 def weigh_counts(
@@ -172,7 +176,7 @@ def explain_counts(pathway: Pathway, books: Sequence[CountedBooks], counts: Sequ
 
 
 def _conclude_node(
-    pathway: Pathway, node: CountingNode, ids: Neighbours, books: CountedBooks, *, is_final: bool
+    pathway: Pathway, node: CountingNode, ids: Neighbours, books: CountedBooks, lower: int
 ) -> NodeCounts:
     arrived = add_packets(one.arrived for one in books.instances)
     departed = add_packets(one.departed for one in books.instances)
@@ -191,7 +195,7 @@ def _conclude_node(
         before=None if node.before is None else pathway.nodes[node.before],
         left_before=None if left is None else left.count,
         same_before=None if left is None else arrived.matches(left),
-        lost_before_lower=_bound_loss(pathway, node, ids, books) if is_final else 0,
+        lost_before_lower=lower,
         behind=None if node.behind is None else pathway.nodes[node.behind],
         seen_behind=None if seen is None else seen.count,
         same_behind=None if seen is None or not node.is_alone else departed.matches(seen),
@@ -208,8 +212,11 @@ def _print_of(ids: Neighbours, chosen: NDArray[np.bool_]) -> Packet:
     return Packet(count, int(np.bitwise_xor.reduce(xors)), int(sums.sum(dtype=np.uint64)), 0, count)
 
 
-def _bound_loss(pathway: Pathway, node: CountingNode, ids: Neighbours, books: CountedBooks) -> int:
-    """Return how many messages were surely lost between the node with ids before a counting one, and that."""
+def _bound_loss(pathway: Pathway, node: CountingNode, ids: Neighbours, books: CountedBooks, stopped: int) -> int:
+    """Return how many messages were surely lost between the node with ids before a counting one, and that.
+
+    ``stopped`` of them may have ended on purpose at counting nodes on the way.
+    """
     before, behind = node.before, node.behind
     if before is None or not (books.is_complete and ids.are_complete[before]) or ids.is_confused[before]:
         return 0
@@ -219,7 +226,7 @@ def _bound_loss(pathway: Pathway, node: CountingNode, ids: Neighbours, books: Co
         came_on = ids.sets.seen[:, behind] | ids.sets.seen @ pathway.downstream[behind]
     missing = int(ids.judged @ (left & ~came_on))
     uncounted = int(ids.judged @ left) - books.most
-    return max(0, min(missing, uncounted) - books.missing - int(ids.misnamed[before]))
+    return max(0, min(missing, uncounted) - books.missing - int(ids.misnamed[before]) - stopped)
 
 
 def _proves_delivery(node: CountingNode, books: CountedBooks, counts: NodeCounts) -> bool:

@@ -113,9 +113,16 @@ class JudgedWindow:
             reached=NONE if behind is None else sets.seen(behind) | sets.after(behind),
             seen=None if behind is None else sets.seen(behind),
             are_complete=before is not None and self.books[before].complete,
-            missing=self._missing_counts(node) + (0 if before is None else self.misnamed(before)),
+            missing=self._missing_counts(node)
+            + (0 if before is None else self.misnamed(before))
+            + self._stopped([one for one in self._counting_before(node) if one.behind == behind]),
             is_confused=before is not None and self.is_confused(before),
         )
+
+    def _counting_before(self, node: Counting) -> list[Counting]:
+        """Give the counting nodes that stand before N, behind the same node with ids."""
+        counting = self.pathway.counting
+        return [one for one in counting[: counting.index(node)] if one.before == node.before]
 
     def _missing_counts(self, node: Counting) -> int:
         """Count what is missing by count at a node that counts."""
@@ -192,7 +199,9 @@ class JudgedWindow:
 
     def stopped_before(self, node: str) -> int:
         """Count what nodes that only count may have stopped on the way to N."""
-        between = [one for one in self.pathway.counting if one.behind == node and one.before is not None]
+        return self._stopped([one for one in self.pathway.counting if one.behind == node and one.before is not None])
+
+    def _stopped(self, between: Sequence[Counting]) -> int:
         return sum(
             sum(counted.stopped for counted in self.counted[one.name]) + self.books[one.name].missing
             if self.books[one.name].bounded

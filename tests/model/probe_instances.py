@@ -241,7 +241,8 @@ def count(counted_at: str, stamped: Iterable[Stamped], *, is_printed: bool) -> l
         is_stopped = one.outcome != PASSED
         if counted_at != "OUT" and (one.came_us is not None or is_stopped):
             found["IN"].append(one.message_id)
-        if counted_at != "IN" and is_stopped:
+        if is_stopped:
+            # Whatever it counts: nobody else can say of it that it was stopped on purpose.
             found[_STAMPS[one.outcome]].append(one.message_id)
         elif counted_at != "IN" and one.left_us is not None:
             found["OUT"].append(one.message_id)

@@ -41,7 +41,8 @@ class Scenario:
     def count_lost_before(self, stream: str, start_us: int, node: str) -> int:
         """Count what was lost between the node with ids before one that only counts, and that."""
         counting = {one.name: one for one in self._counting(stream)}
-        between = [one.name for one in counting.values() if one.before == counting[node].before]
+        own = counting[node]
+        between = [one.name for one in counting.values() if (one.before, one.behind) == (own.before, own.behind)]
         return self._count(stream, start_us, set(between[: between.index(node) + 1]))
 
     def _counting(self, stream: str) -> tuple[Counting, ...]:

@@ -325,6 +325,24 @@ def test_two_counting_nodes_in_a_row_are_compared_with_the_ids_beside_them(tmp_p
     ]
 
 
+def test_what_an_earlier_counting_node_stopped_is_not_lost_before_a_later_one(tmp_path: Path) -> None:
+    """What the first filtered explains as many at the second; while it is silent, all of them."""
+    path = {"path": "a -> n -> m -> b", "stamps": {"n": "count", "m": "count"}}
+    lower = []
+    for case, parts in enumerate(([counts(1, 2, 3), part("FILTERED", 1, [3])], [])):
+        folder = tmp_path / str(case)
+        folder.mkdir()
+        hand = SpoolWriter(folder / "spool", path)
+        tells(hand, "a", 1, 2, 3)
+        if parts:
+            counted(hand, *parts)
+        hand.say("m", 0, 30, other=packet(counts(1)))
+        hand.say("m", 1, HORIZON_S, minute=3)
+        tells(hand, "b", 1)
+        lower.append([one["lost_before_lower"] for one in judged(hand, folder)["counts"]])
+    assert lower == [[0, 1], [0, 0]]
+
+
 def test_servers_are_told_apart(tmp_path: Path) -> None:
     """By the names of their probes, whatever ran under one name added."""
     hand = SpoolWriter(tmp_path / "spool", FIRST)
