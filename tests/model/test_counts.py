@@ -326,7 +326,7 @@ def test_two_counting_nodes_in_a_row_are_compared_with_the_ids_beside_them(tmp_p
 
 
 def test_what_an_earlier_counting_node_stopped_is_not_lost_before_a_later_one(tmp_path: Path) -> None:
-    """What the first filtered explains as many at the second; while it is silent, all of them."""
+    """Messages that the first filtered explain as many at the second; while it is silent, all of them."""
     path = {"path": "a -> n -> m -> b", "stamps": {"n": "count", "m": "count"}}
     lower = []
     for case, parts in enumerate(([counts(1, 2, 3), part("FILTERED", 1, [3])], [])):
@@ -341,6 +341,30 @@ def test_what_an_earlier_counting_node_stopped_is_not_lost_before_a_later_one(tm
         tells(hand, "b", 1)
         lower.append([one["lost_before_lower"] for one in judged(hand, folder)["counts"]])
     assert lower == [[0, 1], [0, 0]]
+
+
+REASONS: dict[str, tuple[dict[str, Any], Case, str]] = {
+    "lost": (LAST, _fewer, "n: at least 2 of 3 messages that left a were not counted, by count"),
+    "nobody": (FIRST, _nobody_counts, "n: no probe instance was heard; nothing was counted"),
+    "a hole": (FIRST, _same_with_a_hole, "n: 1 of 1 probe instances did not tell all that they counted"),
+    "equal counts": (FIRST, _equal_counts, "n: 2 messages by count, 2 by ids at b: counts alone prove no delivery"),
+    "others": (
+        FIRST,
+        _equal_counts_of_others,
+        "n: 2 messages by count, 2 by ids at b: the messages are not the same, by fingerprint",
+    ),
+    "inside": (FIRST, _lost_inside, "n: 2 messages by count, 2 by ids at b: not all that came is shown to have left"),
+}
+
+
+@pytest.mark.parametrize(("table", "case", "reason"), REASONS.values(), ids=REASONS)
+def test_a_window_says_what_counts_show_or_why_they_show_nothing(
+    table: dict[str, Any], case: Case, reason: str, tmp_path: Path
+) -> None:
+    """One of its reasons, so that it stands in report, pages and alerts."""
+    hand = SpoolWriter(tmp_path / "spool", table)
+    case(hand)
+    assert reason in judged(hand, tmp_path)["reasons"]
 
 
 def test_servers_are_told_apart(tmp_path: Path) -> None:
