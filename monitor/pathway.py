@@ -119,7 +119,7 @@ class Pathway:
             _place_counting(between, index, declared),
         )
 
-    @property
+    @cached_property
     def declared(self) -> tuple[str, ...]:
         """Names of all nodes, those that only count last."""
         return (*self.nodes, *(node.name for node in self.counting))

@@ -105,7 +105,7 @@ class SegmentAccumulator:
         complete_through_us = min(view.complete_through_us, arrival_us)
         row = len(sheet.facts)
         sheet.drops.extend(DropFact(row, drop.window_start_ms, drop.count, drop.cause) for drop in view.drops)
-        if terms is not None:
+        if view.metrics and terms is not None:
             sheet.packets.extend(PacketFact(row, view.window_start_ms, *told[:-1]) for told in view.metrics)
         came = (view.seq, arrival_us, complete_through_us, view.sent_at_us)
         from_us = _stamped_from_us(data, view, arrival_us) if standing == IMPLAUSIBLE else 0
