@@ -16,9 +16,10 @@ from rich.text import Text
 
 from hopwatch.cli.wide_tables import print_wide_table
 from hopwatch.display import texts
+from hopwatch.display.counts import describe_counts, describe_servers
 from hopwatch.display.loss_table import build_loss_rows
 from hopwatch.monitor.kernel.window import WindowPolicy
-from hopwatch.monitor.results import Status, node_from_json
+from hopwatch.monitor.results import Status, counts_from_json, node_from_json
 from hopwatch.monitor.texts import loss_bounds
 
 Json = dict[str, Any]
@@ -105,6 +106,10 @@ def _print_window(console: Console, stream: str, window: Json, terms: WindowPoli
         console.print(f"lag end to end: {', '.join(lags)}")
     if window["verdict"] == "UNKNOWN":
         console.print(f"surely lost: {window['lost_lower']:,}, at most {texts.format_count(window['lost_upper'])}")
+    for one in counts_from_json(window["counts"]):
+        console.print(Text(describe_counts(one)), soft_wrap=True)
+        if servers := describe_servers(one):
+            console.print(Text(f"  {servers}"), soft_wrap=True)
     for reason in window["reasons"][:MAX_REASONS]:
         console.print(f"  {reason}")
     if len(window["reasons"]) > MAX_REASONS:

@@ -11,7 +11,7 @@ import typer
 from hopwatch.cli.configuration import load_streams
 from hopwatch.cli.console import emit_json, stdout
 from hopwatch.monitor.errors import SettingsError
-from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.pathway import COUNT, Pathway
 
 command = typer.Typer(help="Check a configuration, and draw its pathways.", no_args_is_help=True)
 
@@ -52,7 +52,7 @@ def draw_pathway(stream: str, pathway: Pathway) -> list[str]:
 
     A node that sends a message to several places is a fork, with a prong each.
     """
-    width = max(map(len, pathway.nodes))
+    width = max(map(len, pathway.declared))
     lines = [stream]
     for place, node in enumerate(pathway.nodes):
         first, *others = [f"-> {' | '.join(targets)}" for targets in _list_targets(pathway, place)] or ["(end)"]
@@ -60,6 +60,9 @@ def draw_pathway(stream: str, pathway: Pathway) -> list[str]:
         stem, prong = ("-+", " +") if others else ("", "")
         lines.append(f"  {node.ljust(width)} {stem}{first}{one_sided}")
         lines += [f"  {' ' * width} {prong}{other}" for other in others]
+    for counting in pathway.counting:
+        sides = [pathway.nodes[place] for place in (counting.before, counting.behind) if place is not None]
+        lines.append(f"  {counting.name.ljust(width)} counts only, beside {' and '.join(sides)}")
     return lines
 
 
@@ -68,7 +71,15 @@ def _to_json(stream: str, pathway: Pathway) -> dict[str, Any]:
         {"node": node, "stamps": pathway.stamps[place], "targets": _list_targets(pathway, place)}
         for place, node in enumerate(pathway.nodes)
     ]
-    return {"stream": stream, "nodes": nodes}
+    counting = [
+        {"node": one.name, "stamps": COUNT, "before": _name(pathway, one.before), "behind": _name(pathway, one.behind)}
+        for one in pathway.counting
+    ]
+    return {"stream": stream, "nodes": nodes, "counting": counting}
+
+
+def _name(pathway: Pathway, place: int | None) -> str | None:
+    return None if place is None else pathway.nodes[place]
 
 
 def _list_targets(pathway: Pathway, place: int) -> list[list[str]]:

@@ -429,7 +429,7 @@ def parse_allowed_nodes(config: Path | None, allow: Sequence[str]) -> frozenset[
         except ImportError as error:
             told = f"--config needs hopwatch[monitor], of which {error.name} is missing"
             raise ConfigurationError(f"{told}: install it, or name each node with --allow") from None
-        found |= {NodeName(stream, node) for stream, of in streams.items() for node in of.pathway.nodes}
+        found |= {NodeName(stream, node) for stream, of in streams.items() for node in of.pathway.declared}
     return frozenset(found)
 
 

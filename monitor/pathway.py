@@ -2,13 +2,13 @@
 
 An arrow says that what leaves its left side is expected on its right side. ``a -> b`` and ``a -> b & c`` are *must*
 edges: everything that leaves a goes to b, and to c. ``a -> b | c`` is a *one-of* group: each message goes to one of
-them. What is said twice is said once.
+them. What is said twice is said once. A node that only counts has no ids: arrows go past it.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -24,7 +24,10 @@ Stamps = Literal["both", "in", "out"]
 MAX_NODES: Final = 255
 """Nodes of a pathway at most: an observation carries its node's number in a byte."""
 
-_STAMPS: Final[tuple[str, ...]] = get_args(Stamps)
+COUNT: Final = "count"
+"""In place of the sides of a node that sends counts instead of stamps."""
+
+_STAMPS: Final[tuple[str, ...]] = (*get_args(Stamps), COUNT)
 
 
 class PathwayError(ValueError):
@@ -49,16 +52,36 @@ class Group:
         return len(self.targets) == 1
 
 
+@dataclass(frozen=True, slots=True)
+class CountingNode:
+    """Node that counts messages and knows no ids, with its nearest neighbours that do, by their places.
+
+    ``before`` and ``behind`` are None without one; ``is_alone`` says that all that comes to the one behind passes here.
+    """
+
+    name: str
+    before: int | None
+    behind: int | None
+    is_alone: bool = True
+
+    @property
+    def is_end(self) -> bool:
+        """Return whether the path has no ids before it, or none behind it."""
+        return self.before is None or self.behind is None
+
+
 @dataclass(frozen=True)
 class Pathway:
     """A stream's nodes in topological order (ties by first mention), its arrows, and the sides that each node stamps.
 
-    Nodes are numbered by their place in ``nodes``; a matrix is boolean, of shape (nodes, nodes).
+    Nodes are numbered by their place in ``nodes``; a matrix is boolean, of shape (nodes, nodes). The nodes that only
+    count are in ``counting`` alone, in the same order.
     """
 
     nodes: tuple[str, ...]
     groups: tuple[Group, ...]
     stamps: tuple[Stamps, ...]
+    counting: tuple[CountingNode, ...] = ()
 
     @classmethod
     def parse(cls, path: str | Sequence[str], stamps: Mapping[str, str] | None = None) -> Pathway:
@@ -79,12 +102,27 @@ class Pathway:
         if len(mentioned) > MAX_NODES:
             raise PathwayError(f"a path has at most {MAX_NODES} nodes, got {len(mentioned)}: split the stream in two")
         _refuse_two_kinds(arrows)
-        nodes = _topological(list(mentioned), [(source, target) for source, targets in arrows for target in targets])
+        every = _topological(list(mentioned), [(source, target) for source, targets in arrows for target in targets])
+        sides = _check_stamps(every, stamps or {})
+        counting = [node for node in every if sides.get(node) == COUNT]
+        declared = list(arrows)
+        between = _pass_by(arrows, every, counting)
+        nodes = tuple(node for node in every if node not in counting)
         index = {node: place for place, node in enumerate(nodes)}
         groups = {
             Group(index[source], tuple(sorted(index[target] for target in targets))) for source, targets in arrows
         }
-        return cls(nodes, tuple(sorted(groups, key=lambda g: (g.source, g.targets))), _stamps(nodes, stamps or {}))
+        return cls(
+            nodes,
+            tuple(sorted(groups, key=lambda g: (g.source, g.targets))),
+            tuple(sides.get(node, "both") for node in nodes),  # type: ignore[misc]  # checked above
+            _place_counting(between, index, declared),
+        )
+
+    @cached_property
+    def declared(self) -> tuple[str, ...]:
+        """Names of all nodes, those that only count last."""
+        return (*self.nodes, *(node.name for node in self.counting))
 
     @cached_property
     def edges(self) -> np.ndarray:
@@ -202,10 +240,55 @@ def _cycle(edges: list[tuple[str, str]], left: set[str], mentioned: list[str]) -
     return walked[walked.index(walked[-1]) :][::-1]
 
 
-def _stamps(nodes: tuple[str, ...], stamps: Mapping[str, str]) -> tuple[Stamps, ...]:
+def _check_stamps(nodes: tuple[str, ...], stamps: Mapping[str, str]) -> Mapping[str, str]:
     for node, side in stamps.items():
         if node not in nodes:
             raise PathwayError(f"stamps names the node {node!r}, which is not in the path: {', '.join(nodes)}", node)
         if side not in _STAMPS:
             raise PathwayError(f"stamps of {node!r} is one of {', '.join(_STAMPS)}, got {side!r}", node)
-    return tuple(stamps.get(node, "both") for node in nodes)  # type: ignore[misc]  # checked above
+    return stamps
+
+
+def _pass_by(
+    arrows: dict[tuple[str, tuple[str, ...]], str], nodes: Sequence[str], counting: Sequence[str]
+) -> dict[str, tuple[str | None, str | None]]:
+    """Lead the arrows past the nodes that count; return the neighbours of each, the counting ones not among them."""
+    if counting and len(counting) == len(nodes):
+        raise PathwayError(f"some node of a path stamps ids, got {', '.join(counting)}, which all count", counting[0])
+    found: dict[str, tuple[str | None, str | None]] = {}
+    for node in counting:
+        to_it = [(arrow, text) for arrow, text in arrows.items() if node in arrow[1]]
+        from_it = [(arrow, text) for arrow, text in arrows.items() if node == arrow[0]]
+        for either in (to_it, from_it):
+            if len(either) > 1 or any(len(targets) > 1 for (_, targets), _ in either):
+                got = " and ".join(sorted({text for _, text in either}))
+                rule = "has one arrow to it and one from it at most, which everything takes"
+                raise PathwayError(f"{node!r} counts, and such a node {rule}, got {got}", either[0][1])
+        source, target = (to_it[0][0][0] if to_it else None), (from_it[0][0][1][0] if from_it else None)
+        for arrow, _ in (*to_it, *from_it):
+            del arrows[arrow]
+        if source is not None and target is not None:
+            arrows.setdefault((source, (target,)), to_it[0][1])
+        found[node] = source, target
+    _refuse_two_kinds(arrows)
+    return {node: (source, _follow(target, found)) for node, (source, target) in found.items()}
+
+
+def _follow(node: str | None, found: Mapping[str, tuple[str | None, str | None]]) -> str | None:
+    """Return the first node with ids from one on; those before a node were passed by in their order already."""
+    while node is not None and node in found:
+        node = found[node][1]
+    return node
+
+
+def _place_counting(
+    between: Mapping[str, tuple[str | None, str | None]],
+    index: Mapping[str, int],
+    declared: Collection[tuple[str, tuple[str, ...]]],
+) -> tuple[CountingNode, ...]:
+    placed = []
+    for node, (source, target) in between.items():
+        before, behind = (None if name is None else index[name] for name in (source, target))
+        is_alone = sum(target in targets for _, targets in declared) == 1
+        placed.append(CountingNode(node, before, behind, is_alone))
+    return tuple(placed)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopwatch.monitor.kernel import naming, tdigest
-from hopwatch.monitor.kernel.books import FACTS, DropFact
+from hopwatch.monitor.kernel.books import FACTS, DropFact, PacketFact
 from hopwatch.monitor.kernel.journeys import Journeys
 from hopwatch.monitor.kernel.naming import Names
 from hopwatch.monitor.kernel.relations import Relation
@@ -91,6 +91,7 @@ class FactSheet:
     labels: dict[str, str]
     facts: NDArray[np.void]
     drops: tuple[DropFact, ...]
+    packets: tuple[PacketFact, ...] = ()
 
     def pack(self) -> bytes:
         """Return the parcel."""
@@ -102,7 +103,9 @@ class FactSheet:
         """Return what was packed."""
         header, body = _unpack(parcel)
         drops = tuple(DropFact(*drop) for drop in header.pop("drops"))
-        return cls(**header, drops=drops, facts=np.frombuffer(body, FACTS))
+        # Checkpoints from before there were packets have none.
+        packets = tuple(PacketFact(*packet) for packet in header.pop("packets", ()))
+        return cls(**header, drops=drops, packets=packets, facts=np.frombuffer(body, FACTS))
 
 
 SET_ASIDE_REASONS: Final = (
@@ -212,10 +215,12 @@ def pack_tally(tally: Tally) -> bytes:
         header["deferred"] = tally.deferred.tolist()
     if tally.inversions is not None:
         header["inversions"] = tally.inversions.tolist()
+    header["has_prints"] = tally.prints is not None
+    prints = [] if tally.prints is None else [np.ascontiguousarray(tally.prints).tobytes()]
     ways = [lost.journeys.pack() for lost in tally.lost_ids]
     header["journeys"] = [len(way) for way in ways]
     slow, slow_parts = _pack_slowest(tally.slowest)
-    parts = (*packed, *(part for of_node in names for part in of_node), *ways, *slow_parts)
+    parts = (*packed, *(part for of_node in names for part in of_node), *ways, *slow_parts, *prints)
     return _pack(header | slow, b"".join(parts))
 
 
@@ -240,11 +245,13 @@ def unpack_tally(parcel: bytes) -> Tally:
     deferred, inversions = (
         np.array(header[name], np.int64) if name in header else None for name in ("deferred", "inversions")
     )
+    slowest = _cut_slowest(header, cut)
+    prints = cut.array("<u8", 2 * count).reshape(count, 2) if header.get("has_prints") else None
     return Tally(
         masks, counts, sighted_us, stamps, negative, lags, lost_ids,
         header["last_first_sighting_us"], header["observations"],
-        tuple(Relation(*one) for one in header.get("relations", ())), _cut_slowest(header, cut),
-        deferred, inversions,
+        tuple(Relation(*one) for one in header.get("relations", ())), slowest,
+        deferred, inversions, prints,
     )  # fmt: skip
 
 

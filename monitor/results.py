@@ -96,6 +96,39 @@ class NodeResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerCount:
+    """Messages that the probes of one name counted."""
+
+    probe: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCounts:
+    """One node that only counts in one window, beside its nearest neighbours with ids: all of it is by count.
+
+    ``left_before`` and ``seen_behind`` are the messages by ids there, null without a neighbour. ``same_before`` and
+    ``same_behind`` say whether fingerprints show the same messages, null where none can. ``lost_before_lower`` is how
+    many were surely lost between the neighbour before and this node.
+    """
+
+    node: str
+    arrived: int
+    departed: int
+    bytes: int
+    dropped: int
+    coverage: float | None
+    before: str | None
+    left_before: int | None
+    same_before: bool | None
+    lost_before_lower: int
+    behind: str | None
+    seen_behind: int | None
+    same_behind: bool | None
+    servers: tuple[ServerCount, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class WindowResult:
     """One minute of one stream; ``verdict`` is null until the window is final."""
 
@@ -119,6 +152,7 @@ class WindowResult:
     lag_us: Quantiles | None
     nodes: tuple[NodeResult, ...]
     deferred: int = 0
+    counts: tuple[NodeCounts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +248,15 @@ def node_from_json(told: Mapping[str, Any]) -> NodeResult:
     names = ("lag_in_us", "lag_out_us", "inside_us", "displacement")
     lags = {name: Quantiles(**told[name]) if told[name] else None for name in names}
     return NodeResult(**{field.name: told[field.name] for field in fields(NodeResult)} | lags)
+
+
+def counts_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[NodeCounts, ...]:
+    """Return the counting nodes of a window from the form in which ``report --json`` shows them."""
+    return tuple(NodeCounts(**dict(of_node) | {"servers": _servers_from_json(of_node["servers"])}) for of_node in told)
+
+
+def _servers_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[ServerCount, ...]:
+    return tuple(ServerCount(**server) for server in told)
 
 
 def format_iso(moment_us: int) -> str:

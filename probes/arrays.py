@@ -55,6 +55,15 @@ def build_columns(message_ids: MessageIds, event_times: EventTimes) -> MessageCo
     return MessageColumns(ids.ids, events_us, ids.kinds, ids.texts)
 
 
+def parse_ids(message_ids: MessageIds) -> NDArray[np.uint64]:
+    """Convert ids to pairs of 64 bits, shape (n, 2).
+
+    Raises:
+        ProbeError: they have an unknown form.
+    """
+    return _parse_ids(message_ids).ids
+
+
 def estimate_length(message_ids: MessageIds) -> int:
     """Estimate the number of messages in a refused array; at least 1."""
     try:

@@ -20,13 +20,14 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
-from typing import Final, ParamSpec, Self
+from typing import Final, Literal, ParamSpec, Self
 
 from hopwatch.probes import event_times, lifecycle, recorder, sigterm
 from hopwatch.probes.arrays import EventTimes, MessageIds, build_columns
 from hopwatch.probes.backlog import MAX_BYTES, MAX_LIGHT_CHARS, weigh_call
 from hopwatch.probes.clock import Clock, SystemClock
 from hopwatch.probes.contract.limits import MAX_CAUSE_CHARS
+from hopwatch.probes.count_arguments import BAD_COUNT, CountArguments
 from hopwatch.probes.environment import SINK_VARIABLE, read_sink_url
 from hopwatch.probes.errors import ProbeError
 from hopwatch.probes.event_times import EventTime
@@ -290,6 +291,22 @@ class Probe:
         """Stamp ``out`` for arrays; the same arrays as in :meth:`arrived_many` give one observation per message."""
         self._stamp_many(_DEPARTED, message_ids, event_times)
 
+    def counted(
+        self,
+        event_time: EventTime,
+        count: int | None = None,
+        *,
+        message_ids: MessageIds | None = None,
+        stamp: Literal["in", "out", "filtered", "rejected", "deferred"] = "in",
+        size_bytes: int = 0,
+    ) -> None:
+        """Count messages instead of stamping them, at a node declared to count.
+
+        Pass their number, or their ids, whose fingerprint then goes with it. All have event times in the minute of
+        ``event_time``, and ``size_bytes`` in all, if it is known. Counts of a minute and stamp are added.
+        """
+        self._count(CountArguments(event_time, count, message_ids, stamp, size_bytes))
+
     def flush(self, patience_s: float = 0.0) -> bool:
         """Send all stamps now, on this thread, and wait for the transport up to ``patience_s``.
 
@@ -406,6 +423,22 @@ class Probe:
             self._drop(recorder.refuse_array(taken.events_us, at_ns, CLOSED, self._max_age_us))
         elif self._sender is not None and len(taken.ids) and not self._sender.append_many(stamps, self._max_stamps):
             self._drop(recorder.refuse_array(taken.events_us, at_ns, QUEUE_FULL, self._max_age_us))
+
+    @_never_raising(is_stamp=True)
+    def _count(self, asked: CountArguments) -> None:
+        self._wake()
+        at_ns = self._wall_ns()
+        try:
+            counted = asked.check(at_ns // 1_000, self._max_age_us)
+        except Exception as error:
+            if self.strict:
+                raise ProbeError(str(error)) from error
+            cause = BAD_COUNT
+        else:
+            if not self._is_closed and (self._sender is None or self._sender.counts.add(counted)):
+                return
+            cause = CLOSED if self._is_closed else QUEUE_FULL
+        self._drop(asked.refuse(at_ns, cause, self._max_age_us))
 
     def _drop(self, refusals: Refusals) -> None:
         if self._is_dormant:

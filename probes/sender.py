@@ -26,6 +26,7 @@ from hopwatch.probes.contract.limits import MONITOR_STREAM, WINDOW_MS, WINDOW_US
 from hopwatch.probes.drop_ledger import HOLE_US, SINK_REFUSED, UNDELIVERED, UNSENDABLE, DropLedger
 from hopwatch.probes.instance import ProbeInstance
 from hopwatch.probes.packing import BATCH_OBSERVATIONS, PackedBatch
+from hopwatch.probes.pending_counts import PendingCounts, count_messages
 from hopwatch.probes.recorder import Stamp, StampArrays
 from hopwatch.probes.sinks import Sink
 
@@ -66,6 +67,7 @@ class Sender:
         self.backlog = Backlog(queue, max_age_us)
         self.queue = self.backlog.queue
         self.drops = DropLedger(instance, clock)
+        self.counts = PendingCounts()
         self.seq = 0
         self.complete_through_us = instance.epoch_us
         # The moment up to which a tap has read its source; None for a probe that stamps live messages.
@@ -215,8 +217,9 @@ class Sender:
             moment_us = self._find_complete_us()
             self.backlog.pack(self.complete_through_us)
             self._count_refused()
+            has_counted = self._send_counts()
             has_told_all = self._send_packed(moment_us)
-            is_asked = closing is not None or bool(self.drops)
+            is_asked = closing is not None or has_counted or bool(self.drops)
             if closing is BatchKind.BYE or (is_asked and not has_told_all):
                 # While a hole lasts, a bye would complete windows ahead of it.
                 is_bye = closing is BatchKind.BYE and moment_us >= self.drops.find_hole_end_us(self.complete_through_us)
@@ -346,6 +349,26 @@ class Sender:
             self.drop(refused[0])
             refused.popleft()
 
+    def _send_counts(self) -> bool:
+        """Send what was counted, a record a window, and count what is refused as dropped; return whether any was."""
+        has_counted = False
+        while (taken := self.counts.take_window()) is not None:
+            has_counted = True
+            start_ms, metrics = taken
+            batch = replace(
+                self._build_batch(BatchKind.METRICS, self.complete_through_us, ()),
+                window_start_ms=start_ms,
+                metrics=metrics,
+            )
+            try:
+                cause = self._send(batch)
+            except Exception:
+                self.drops.lose_count()
+                raise
+            if cause is not None:
+                self.drop({(start_ms, cause): count_messages(metrics)})
+        return has_counted
+
     def _send_packed(self, moment_us: int) -> bool:
         """Send all batches; the last carries drops, and the moment if it reports all drops; True if it was accepted."""
         packed = self.backlog.packed
@@ -397,7 +420,8 @@ class Sender:
                 self.drops.lose_count()
 
     def _count_one_failed(self, batch: Batch) -> None:
-        self.drop({(batch.window_start_ms, UNDELIVERED): batch.count} if batch.count else {})
+        count = batch.count + count_messages(batch.metrics)
+        self.drop({(batch.window_start_ms, UNDELIVERED): count} if count else {})
         self.drops.report_again(batch.drops, self.complete_through_us)
 
     def _build_batch(self, kind: BatchKind, through_us: int, told: tuple[Drop, ...]) -> Batch:

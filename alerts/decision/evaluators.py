@@ -54,6 +54,13 @@ def _loss(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator
             of_node = of_node._replace(edge=_edge(stream.pathway, node), lost_ids=ids, note=_describe_partial(result))
         if of_node:
             yield of_node
+    for counted in result.counts:
+        # 4. Before a node that only counts, by its counts: there are no ids to name.
+        bounds = counted.lost_before_lower, 0 if counted.same_before else None
+        by_count = _judge_loss(rule, minute, counted.node, bounds, counted.left_before or 0)
+        if by_count:
+            edge = f"{counted.before} -> {counted.node}"
+            yield by_count._replace(edge=edge, note="by count") if by_count.is_bad else by_count
 
 
 def _describe_partial(result: WindowResult) -> str:
@@ -68,10 +75,10 @@ def _judge_loss(
 ) -> Reading | None:
     """Return the reading of a loss by its bounds; none if the threshold lies between them."""
     threshold, (lower, upper) = rule.thresholds[minute.result.stream], bounds
-    # 4. It is bad by what was surely lost.
+    # 5. It is bad by what was surely lost.
     if lower > threshold * out_of and out_of >= rule.least:
         return bad_reading(node, lower / out_of, threshold, (lower, out_of))
-    # 5. It is good where no more can have been lost.
+    # 6. It is good where no more can have been lost.
     if minute.result.verdict in HEALTHY or (upper is not None and upper <= threshold * out_of):
         return good_reading(node)
     return None

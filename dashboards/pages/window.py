@@ -13,6 +13,7 @@ from hopwatch.dashboards.queries.window_models import WindowDetail
 from hopwatch.dashboards.views import conservation, window_detail
 from hopwatch.dashboards.views.address import PageName
 from hopwatch.display import step_marks, texts
+from hopwatch.display.counts import describe_counts, describe_servers
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.results import WindowResult
 
@@ -39,6 +40,7 @@ def draw_page(context: PageContext, standing: StreamsOverview) -> None:
     _draw_head(context, whole, terms)
     _draw_conservation(context, whole.result)
     loss_panel.draw_loss_table(context, whole.result)
+    _draw_counts(whole.result)
     left, right = st.columns([3, 2], gap="medium")
     with left.container(border=True, height="stretch"):
         _draw_holes(context, whole)
@@ -96,6 +98,16 @@ def _draw_conservation(context: PageContext, one: WindowResult) -> None:
         )
         total = f'<p class="hw-sum">{markup.escape_html(told.total)}</p>'
         st.html(f'{markup.title("Outcome of its messages")}{total}{bar}<dl class="hw-apart">{apart}</dl>')
+
+
+def _draw_counts(one: WindowResult) -> None:
+    """Draw what the nodes without ids counted; nothing of a stream in which none counts."""
+    if not one.counts:
+        return
+    lines = [line for of_node in one.counts for line in (describe_counts(of_node), describe_servers(of_node)) if line]
+    with st.container(border=True):
+        title = markup.title("By count", "Nodes that only count, beside the nearest nodes that know ids.")
+        st.html(title + markup.note_list(lines))
 
 
 def _draw_holes(context: PageContext, whole: WindowDetail) -> None:

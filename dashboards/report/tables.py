@@ -11,6 +11,7 @@ from hopwatch.dashboards.queries.models import StreamRange
 from hopwatch.dashboards.queries.report import StreamReport
 from hopwatch.dashboards.views import series
 from hopwatch.display import loss, loss_table, step_marks, texts
+from hopwatch.display.counts import describe_counts
 from hopwatch.display.step_marks import StepResult
 from hopwatch.monitor.kernel.naming import HASH_SUFFIX
 from hopwatch.monitor.outliers.findings import OutlierFinding
@@ -155,9 +156,8 @@ def _render_detail(one: WindowResult) -> str:
         f"<summary>{markup.escape_html(at)} {markup.badge(step_marks.mark_step(one).mark)}"
         f" {markup.escape_html(lost)}</summary>"
     )
-    return (
-        f"<details>{head}{markup.elements('p', one.reasons, 'hw-note')}{render_nodes(one, f'Nodes at {at}')}</details>"
-    )
+    said = (*one.reasons, *map(describe_counts, one.counts))
+    return f"<details>{head}{markup.elements('p', said, 'hw-note')}{render_nodes(one, f'Nodes at {at}')}</details>"
 
 
 def _format_losses(found: Sequence[StepResult]) -> dict[tuple[int, str], str]:

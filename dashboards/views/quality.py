@@ -30,7 +30,7 @@ MEANINGS: Final = {
     "unknown_schema": "its layout is not known here: its probe may be newer than this monitor",
     "unknown_stream": "the configuration has no such stream",
     "unreadable_file": "a file of the spool is gone or cannot be read, or its name is not UTF-8",
-    "unsupported": "it holds data that this monitor does not know: its probe may be newer",
+    "unsupported": "its node is not declared to say this: counts, or ids; or its probe is newer than this monitor",
 }
 MAX_TEXT: Final = 400
 """Characters that are shown of what is wrong with a record."""

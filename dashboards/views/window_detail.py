@@ -128,5 +128,5 @@ def _format_value(field: str, value: Any) -> str:  # noqa: ANN401 - what JSON ho
     if field.endswith("_us"):
         return texts.format_lag(value)
     if isinstance(value, int):
-        return texts.format_count(value)
+        return str(value) if isinstance(value, bool) else texts.format_count(value)
     return texts.NONE if value is None else str(value)

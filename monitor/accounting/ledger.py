@@ -23,13 +23,17 @@ from hopwatch.monitor.kernel.books import (
     RETIRED_AFTER_US,
     Accounts,
     Book,
+    DropFact,
     InstanceCounts,
+    PacketFact,
     absorb,
     forget,
     is_over,
     judge_book,
 )
+from hopwatch.monitor.kernel.counts import CountedBooks, CountedInstance
 from hopwatch.monitor.kernel.deferrals import NO_WAITS, Waits, find_waits
+from hopwatch.monitor.kernel.packets import Packet
 from hopwatch.monitor.kernel.sets import classify
 from hopwatch.monitor.kernel.tally import NEVER_US, LostIds, Tally, empty_tally, merge_tallies
 from hopwatch.monitor.kernel.verdict import MAX_NAMED, NodeBooks, WindowStage, conclude_window
@@ -37,7 +41,7 @@ from hopwatch.monitor.kernel.window import WindowPolicy, window_starts
 from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.outliers.series_tracker import SeriesTracker
 from hopwatch.monitor.payloads import FactSheet, SetAside
-from hopwatch.monitor.results import Status, WindowResult
+from hopwatch.monitor.results import NodeCounts, NodeResult, Status, WindowResult
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.limits import WINDOW_MS, WINDOW_US
@@ -46,6 +50,8 @@ from hopwatch.probes.contract.segment import folder_name
 _HAVING_A_SAY, _UNPLACED = map(list(NodeBooks.__dataclass_fields__).index, ("having_a_say", "unplaced"))
 InstanceKey = tuple[str, str, str, int]
 """A probe instance: stream, node, probe, epoch in µs."""
+_NOT_COMPARED: Final = ("node", "servers")
+"""Fields of a node that are not compared: what servers counted is in what their node counted."""
 _LIFECYCLE_FIELDS: Final = ("stream", "window_start_us", "status", "revision", "recovered")
 
 
@@ -120,8 +126,8 @@ class Ledger:
         for sheet in sheets:
             by_instance.setdefault((sheet.stream, sheet.node, sheet.probe, sheet.epoch_us), []).append(sheet)
         for key, own in by_instance.items():
-            facts, drops = _join_sheets(own)
-            book, is_new = absorb(self.books.get(key) or Book(*key), facts, drops)
+            facts, drops, packets = _join_sheets(own)
+            book, is_new = absorb(self.books.get(key) or Book(*key), facts, drops, packets)
             self._put(book if self._is_placed(key) else _count_unplaced(book, facts[is_new]))
             if key[0] in self.rules and self._is_placed(key):
                 self._list(key[0], facts)
@@ -157,7 +163,7 @@ class Ledger:
 
     def _is_placed(self, key: InstanceKey) -> bool:
         """Return whether the node of an instance is declared, or its stream has no rules."""
-        return key[0] not in self.rules or key[1] in self.rules[key[0]].pathway.nodes
+        return key[0] not in self.rules or key[1] in self.rules[key[0]].pathway.declared
 
     def restore_books(self, books: Iterable[Book]) -> None:
         """Take the books that were kept."""
@@ -199,7 +205,7 @@ class Ledger:
             for place, start_us in enumerate(starts.tolist()):
                 known = windows[start_us]
                 status = rules.terms.status(start_us, watermark_us)
-                of_window, unplaced, print_of_books = _take_window(judged, place)
+                of_window, unplaced, counted, print_of_books = _take_window(judged, place)
                 is_tallied = (stream, start_us) in tallied
                 is_settled = rules.terms.settled_at_us(start_us, known.last_first_sighting_us) <= watermark_us
                 if not is_tallied and not _is_due(known, status, print_of_books, is_settled, before_us):
@@ -210,10 +216,10 @@ class Ledger:
                     # Its horizon has moved: of this one window the books are judged once more.
                     last_us = np.array([replace(known, waits=waits).last_sighting_us], np.int64)
                     here = self._judge_books(of_stream, rules, starts[place : place + 1], last_us)
-                    of_window, unplaced, print_of_books = _take_window(here, 0)
+                    of_window, unplaced, counted, print_of_books = _take_window(here, 0)
                 is_settled = is_settled and waits.next_us == NEVER_US
                 standing = WindowStage(stream, start_us, status, before_us, known.revision, known.recovered)
-                result = conclude_window(rules.pathway, standing, tally, NodeBooks(*of_window), unplaced)
+                result = conclude_window(rules.pathway, standing, tally, NodeBooks(*of_window), unplaced, counted)
                 lost = tuple(tally.lost(node, before_us) for node in range(len(rules.pathway.nodes)))
                 result, changed = _amend(known, result, lost, past)
                 windows[start_us] = LiveWindow(
@@ -231,11 +237,11 @@ class Ledger:
         self, books: Iterable[Book], rules: StreamConfig, starts: NDArray[np.int64], sighted_us: NDArray[np.int64]
     ) -> _JudgedBooks:
         """Return the books of a stream as windows see them, whose last sightings are given."""
-        counts, undeclared = _node_books(books, rules, starts, sighted_us)
+        judged = _node_books(books, rules, starts, sighted_us)
         # The instances with records in a hole are incomplete, and their nodes are unknown.
         holes = (*self.holes, *self.unheard.records.values())
-        counts[_HAVING_A_SAY, :, find_touched_windows(holes, rules.terms, starts, sighted_us)] += 1
-        return counts, undeclared
+        judged.counts[_HAVING_A_SAY, :, find_touched_windows(holes, rules.terms, starts, sighted_us)] += 1
+        return judged
 
     def release_memory(self) -> None:
         """Forget the values of series: what was judged will not be judged again, and there may be years of it."""
@@ -289,15 +295,34 @@ class Ledger:
             windows.setdefault(start_ms * 1_000, LiveWindow())
 
 
-_JudgedBooks = tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]
-"""The fields of NodeBooks for some windows, and what undeclared nodes may have hidden of each."""
+class _JudgedBooks(NamedTuple):
+    """Books of a stream as some windows see them.
+
+    ``counts`` has the fields of NodeBooks, shape (fields, nodes, windows), the nodes that count behind the others;
+    ``undeclared`` what each node that is not declared may have hidden, shape (windows,); ``packets`` what each node
+    that counts counted in each window, by the place of both.
+    """
+
+    nodes: int
+    counts: NDArray[np.int64]
+    undeclared: dict[str, NDArray[np.int64]]
+    packets: dict[tuple[int, int], list[CountedInstance]]
 
 
-def _take_window(judged: _JudgedBooks, place: int) -> tuple[NDArray[np.int64], list[str], bytes]:
-    """Return the books of one window, the undeclared nodes that may have hidden something, and a print of both."""
-    of_window = np.ascontiguousarray(judged[0][:, :, place])
-    unplaced = _name_undeclared(judged[1], place)
-    return of_window, unplaced, of_window.tobytes() + " ".join(unplaced).encode()
+def _take_window(judged: _JudgedBooks, place: int) -> tuple[NDArray[np.int64], list[str], list[CountedBooks], bytes]:
+    """Return the books of one window, the undeclared nodes that may have hidden something, and a print of all.
+
+    The books are those of nodes with ids, and of nodes that count.
+    """
+    of_window = np.ascontiguousarray(judged.counts[:, :, place])
+    unplaced = _name_undeclared(judged.undeclared, place)
+    counted = []
+    for node, fields in enumerate(of_window[:, judged.nodes :].T.tolist()):
+        instances = sorted(judged.packets.get((node, place), ()), key=lambda one: one[:2])
+        counted.append(CountedBooks(tuple(instances), *fields))
+    packets = repr([of_node.instances for of_node in counted if of_node.instances]).encode() if counted else b""
+    printed = of_window.tobytes() + " ".join(unplaced).encode() + packets
+    return of_window[:, : judged.nodes], unplaced, counted, printed
 
 
 def _find_waits(rules: StreamConfig, tally: Tally, before_us: int) -> Waits:
@@ -311,28 +336,43 @@ def _find_waits(rules: StreamConfig, tally: Tally, before_us: int) -> Waits:
 def _node_books(
     books: Iterable[Book], rules: StreamConfig, starts: NDArray[np.int64], sighted_us: NDArray[np.int64]
 ) -> _JudgedBooks:
-    """Return the fields of NodeBooks for every window of a stream; shape (fields, nodes, windows).
-
-    And what each node that is not declared may have hidden of each window; shape (windows,).
-    """
+    """Return the books of a stream as its windows see them."""
     terms = rules.terms
     pairs = zip(starts.tolist(), sighted_us.tolist(), strict=True)
     horizons = np.array([terms.horizon_us(start_us, last_us) for start_us, last_us in pairs], np.int64)
-    counts = np.zeros((len(NodeBooks.__dataclass_fields__), len(rules.pathway.nodes), len(starts)), np.int64)
+    nodes, declared = len(rules.pathway.nodes), rules.pathway.declared
+    counts = np.zeros((len(NodeBooks.__dataclass_fields__), len(declared), len(starts)), np.int64)
     undeclared: dict[str, NDArray[np.int64]] = {}
+    packets: dict[tuple[int, int], list[CountedInstance]] = {}
     for book in books:
         if is_over(book, int(starts[0])):
             continue
         judged = judge_book(book, starts, starts + WINDOW_US, horizons)
-        if book.node in rules.pathway.nodes:
-            of_node = counts[:, rules.pathway.nodes.index(book.node)]
+        if book.node in declared:
+            node = declared.index(book.node)
+            of_node = counts[:, node]
+            if node >= nodes:
+                _add_packets(packets, node - nodes, book, starts)
             # Thousands of instances may each have dropped as many as are counted at most.
             np.minimum(of_node + _as_counts(judged), MAX_DROPPED, out=of_node)
         else:
             missing = _count_missing(judged)
             undeclared[book.node] = np.minimum(undeclared.get(book.node, 0) + missing, MAX_DROPPED)
             counts[_UNPLACED] = np.minimum(counts[_UNPLACED] + missing, MAX_DROPPED)
-    return counts, undeclared
+    return _JudgedBooks(nodes, counts, undeclared, packets)
+
+
+def _add_packets(
+    packets: dict[tuple[int, int], list[CountedInstance]], node: int, book: Book, starts: NDArray[np.int64]
+) -> None:
+    """Add what an instance of a counting node counted, by the places of the node and of the window."""
+    of_windows: dict[int, dict[int, Packet]] = {}
+    for (start_ms, stamp), packet in sorted(book.counted.items()):
+        of_windows.setdefault(start_ms * 1_000, {})[stamp] = packet
+    listed = np.array(sorted(of_windows), np.int64)
+    for place in np.flatnonzero(np.isin(starts, listed)).tolist():
+        instance = CountedInstance(book.probe, book.epoch_us, of_windows[int(starts[place])])
+        packets.setdefault((node, place), []).append(instance)
 
 
 def _count_missing(judged: Accounts) -> NDArray[np.int64]:
@@ -356,15 +396,20 @@ def _count_unplaced(book: Book, new: NDArray[np.void]) -> Book:
     observed = new[(new["kind"] == BatchKind.OBSERVATIONS) & (new["standing"] == IN_WINDOW)]
     for start_ms, count in observed[["window_start_ms", "count"]].tolist():
         counts[start_ms] += count
-    return replace(book, unplaced=dict(counts), tallies=InstanceCounts())
+    for (start_ms, _), packet in book.counted.items():
+        counts[start_ms] += packet.count
+    return replace(book, unplaced=dict(counts), counted={}, tallies=InstanceCounts())
 
 
-def _join_sheets(sheets: Sequence[FactSheet]) -> tuple[NDArray[np.void], list[Any]]:
-    drops, before = [], 0
+def _join_sheets(sheets: Sequence[FactSheet]) -> tuple[NDArray[np.void], list[DropFact], list[PacketFact]]:
+    drops: list[DropFact] = []
+    packets: list[PacketFact] = []
+    before = 0
     for sheet in sheets:
         drops += [drop._replace(row=drop.row + before) for drop in sheet.drops]
+        packets += [packet._replace(row=packet.row + before) for packet in sheet.packets]
         before += len(sheet.facts)
-    return np.concatenate([sheet.facts for sheet in sheets]), drops
+    return np.concatenate([sheet.facts for sheet in sheets]), drops, packets
 
 
 def _as_counts(judged: Accounts) -> NDArray[np.int64]:
@@ -417,7 +462,10 @@ def find_differences(before: WindowResult, after: WindowResult) -> dict[str, lis
 
 
 def _flatten(result: WindowResult) -> dict[str, Any]:
-    told = {name: value for name, value in asdict(result).items() if name not in (*_LIFECYCLE_FIELDS, "nodes")}
-    for node in result.nodes:
-        told |= {f"{node.node}.{name}": value for name, value in asdict(node).items() if name != "node"}
+    told = {
+        name: value for name, value in asdict(result).items() if name not in (*_LIFECYCLE_FIELDS, "nodes", "counts")
+    }
+    nodes: tuple[NodeResult | NodeCounts, ...] = (*result.nodes, *result.counts)
+    for node in nodes:
+        told |= {f"{node.node}.{name}": value for name, value in asdict(node).items() if name not in _NOT_COMPARED}
     return told

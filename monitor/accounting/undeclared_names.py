@@ -109,4 +109,4 @@ def describe_name(one: UndeclaredName) -> str:
 
 def _find_nearest_declared(key: NameKey, rules: Mapping[str, StreamConfig]) -> str:
     reason, stream, node = key
-    return find_nearest(node, rules[stream].pathway.nodes) if reason == UNKNOWN_NODE else find_nearest(stream, rules)
+    return find_nearest(node, rules[stream].pathway.declared) if reason == UNKNOWN_NODE else find_nearest(stream, rules)

@@ -119,7 +119,7 @@ def _parse_instances_of_stream(
 ) -> Iterator[tuple[str, str, int | None]]:
     """Yield (node, probe, epoch) for each that what stands behind the stream may say."""
     is_declared = False
-    for node in rules.pathway.nodes:
+    for node in rules.pathway.declared:
         behind = _strip_part(rest, node, is_cut=is_cut)
         told = _FULL_NAME.fullmatch(behind or "")
         if behind is not None and (told or is_cut):

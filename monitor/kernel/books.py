@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hopwatch.monitor.kernel.packets import Packet
 from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.limits import TIMELESS_CAUSES, WINDOW_US
 
@@ -51,6 +52,8 @@ IN_WINDOW: Final = 0
 TOO_LATE: Final = 1
 IMPLAUSIBLE: Final = 2
 """The standing of a batch's observations, decided by its own arrival alone."""
+WINDOW_KINDS: Final = (BatchKind.OBSERVATIONS, BatchKind.METRICS)
+"""Kinds of batches that say something of a window's messages."""
 NEAR_US: Final = 86_400_000_000
 """Windows that start so much after an arrival are not noted: event times may lie, and a book must not grow by that.
 
@@ -88,6 +91,23 @@ class DropFact(NamedTuple):
     cause: str
 
 
+class PacketFact(NamedTuple):
+    """Messages that the batch at place ``row`` of the facts counted in a window at one stamp, as on the wire."""
+
+    row: int
+    window_start_ms: int
+    stamp: int
+    count: int  # type: ignore[assignment]  # the wire's name, which a tuple has for a method
+    id_xor: int
+    id_sum: int
+    bytes: int
+
+    @property
+    def packet(self) -> Packet:
+        """The count, its fingerprint and its bytes."""
+        return Packet.from_wire(*self[3:])
+
+
 @dataclass(frozen=True, slots=True)
 class InstanceCounts:
     """Counts of the batches and observations of one instance, by what became of them."""
@@ -116,9 +136,10 @@ class Book:
     """The account of one probe instance: (stream, node, probe, epoch).
 
     ``runs`` are in order and never touch; between two of them lies a hole. ``sent`` maps the windows that it sent
-    observations of to whether any of them was set aside, as too late or implausible. ``aside`` has the implausible
-    observations by the minute, µs, in which their stamping began. ``unplaced`` counts observations by window start, ms,
-    of an instance whose node is not declared; of all others it is empty.
+    observations or counts of to whether any of them was set aside, as too late or implausible. ``aside`` has the
+    implausible observations by the minute, µs, in which their stamping began, those that were counted among them.
+    ``unplaced`` counts observations by window start, ms, of an instance whose node is not declared; of all others it is
+    empty. ``counted`` has the packets of a node that counts, by window start, ms, and stamp.
 
     An instance of which no record could be read has a book without runs: its arrivals are those of what was there.
     """
@@ -136,6 +157,7 @@ class Book:
     sent: Mapping[int, bool] = field(default_factory=dict)
     aside: Mapping[int, ImplausibleSpan] = field(default_factory=dict)
     unplaced: Mapping[int, int] = field(default_factory=dict)
+    counted: Mapping[tuple[int, int], Packet] = field(default_factory=dict)
     tallies: InstanceCounts = InstanceCounts()
 
     @property
@@ -179,7 +201,9 @@ class Accounts(NamedTuple):
     unplaced: Int64s
 
 
-def absorb(book: Book, facts: NDArray[np.void], drops: Sequence[DropFact] = ()) -> tuple[Book, Bools]:
+def absorb(
+    book: Book, facts: NDArray[np.void], drops: Sequence[DropFact] = (), packets: Sequence[PacketFact] = ()
+) -> tuple[Book, Bools]:
     """Return the book with the batches ``facts`` (dtype FACTS) written in, and which of them were new.
 
     A batch whose number the book has, or that stands earlier among ``facts`` by arrival, is a duplicate: it changes
@@ -193,6 +217,7 @@ def absorb(book: Book, facts: NDArray[np.void], drops: Sequence[DropFact] = ()) 
     is_new = np.empty(len(order), bool)
     is_new[order] = first
     new = ordered[first]
+    packets = [packet for packet in packets if is_new[packet.row]]
     written = replace(
         book,
         first_arrival_us=int(facts["arrival_us"].min(initial=book.first_arrival_us)),
@@ -202,7 +227,8 @@ def absorb(book: Book, facts: NDArray[np.void], drops: Sequence[DropFact] = ()) 
         skew_us=_skew_us(book, new),
         drops=_with_drops(book.drops, [drop for drop in drops if is_new[drop.row]]),
         sent=_with_sent(book.sent, new),
-        aside=_with_aside(book.aside, new),
+        aside=_with_aside(book.aside, [*_implausible_observations(new), *_implausible_packets(facts, packets)]),
+        counted=_with_counted(book.counted, facts, packets),
         tallies=book.tallies.plus(_count(facts, is_new)),
     )
     return written, is_new
@@ -237,6 +263,7 @@ def forget(book: Book, before_ms: int) -> Book:
         sent={start: gap for start, gap in book.sent.items() if start >= before_ms},
         aside={minute: aside for minute, aside in book.aside.items() if aside.to_us >= before_ms * 1_000},
         unplaced={start: count for start, count in book.unplaced.items() if start >= before_ms},
+        counted={key: packet for key, packet in book.counted.items() if key[0] >= before_ms},
     )
 
 
@@ -344,7 +371,7 @@ def _with_drops(known: Mapping[tuple[int, str], int], drops: Sequence[DropFact])
 
 def _with_sent(known: Mapping[int, bool], new: NDArray[np.void]) -> Mapping[int, bool]:
     is_near = new["window_start_ms"] * 1_000 < new["arrival_us"] + NEAR_US
-    noted = new[(new["kind"] == BatchKind.OBSERVATIONS) & (is_near | (new["standing"] != IMPLAUSIBLE))]
+    noted = new[np.isin(new["kind"], WINDOW_KINDS) & (is_near | (new["standing"] != IMPLAUSIBLE))]
     set_aside = set(noted["window_start_ms"][noted["standing"] != IN_WINDOW].tolist())
     starts = set(noted["window_start_ms"].tolist())
     return {**known, **{start: start in set_aside or known.get(start, False) for start in starts}}
@@ -362,17 +389,43 @@ def _count(facts: NDArray[np.void], is_new: Bools) -> InstanceCounts:
     )
 
 
-def _with_aside(known: Mapping[int, ImplausibleSpan], new: NDArray[np.void]) -> Mapping[int, ImplausibleSpan]:
+def _with_aside(
+    known: Mapping[int, ImplausibleSpan], implausible: Iterable[tuple[int, int, int]]
+) -> Mapping[int, ImplausibleSpan]:
     """Add implausible observations by the minute in which their stamping began, however far back that is said to be."""
     asides = dict(known)
-    implausible = new[(new["standing"] == IMPLAUSIBLE) & (new["kind"] == BatchKind.OBSERVATIONS)]
-    for from_us, to_us, count in implausible[["stamped_from_us", "arrival_us", "count"]].tolist():
+    for from_us, to_us, count in implausible:
         minute_us = max(from_us, to_us - NEAR_US) // WINDOW_US * WINDOW_US
         before = asides.get(minute_us, ImplausibleSpan(from_us, to_us, 0))
         asides[minute_us] = ImplausibleSpan(
             min(from_us, before.from_us), max(to_us, before.to_us), before.count + count
         )
     return asides
+
+
+def _implausible_observations(new: NDArray[np.void]) -> list[tuple[int, int, int]]:
+    """Return from when to when they were stamped, and how many they are."""
+    chosen = new[(new["standing"] == IMPLAUSIBLE) & (new["kind"] == BatchKind.OBSERVATIONS)]
+    return list(map(tuple, chosen[["stamped_from_us", "arrival_us", "count"]].tolist()))
+
+
+def _implausible_packets(facts: NDArray[np.void], packets: Iterable[PacketFact]) -> Iterable[tuple[int, int, int]]:
+    """Yield the same of messages that were counted."""
+    for packet in packets:
+        fact = facts[packet.row]
+        if fact["standing"] == IMPLAUSIBLE:
+            yield int(fact["stamped_from_us"]), int(fact["arrival_us"]), packet.count
+
+
+def _with_counted(
+    known: Mapping[tuple[int, int], Packet], facts: NDArray[np.void], packets: Iterable[PacketFact]
+) -> Mapping[tuple[int, int], Packet]:
+    counted = dict(known)
+    for one in packets:
+        if facts[one.row]["standing"] == IN_WINDOW:
+            key = one.window_start_ms, one.stamp
+            counted[key] = counted.get(key, Packet()).plus(one.packet)
+    return counted
 
 
 def _aside(book: Book, starts_us: Int64s, horizons_us: Int64s) -> Int64s:

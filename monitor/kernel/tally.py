@@ -26,6 +26,7 @@ from hopwatch.monitor.kernel.slowest import Slowest
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.probes.contract.batch import Outcome, WireIdKind
+from hopwatch.probes.contract.fingerprints import mix_ids
 from hopwatch.probes.contract.limits import NOT_STAMPED
 
 MAX_LOST_IDS: Final = 10_000
@@ -111,7 +112,8 @@ class Tally:
     sighted, 0 without any; what deferrals moved is in ``sighted_us`` alone. ``slowest`` is None where a version took
     the tally that kept no slowest messages. ``deferred`` counts the messages of each node's ``deferred(N)`` and, last,
     those of any node's, shape (nodes + 1,); None for none at all. ``inversions`` are those on the way to each node,
-    shape (nodes,); None where order is not counted, as in all shards but one.
+    shape (nodes,); None where order is not counted, as in all shards but one. ``prints`` is the fingerprint of the
+    messages of each row, their XOR and their sum, shape (rows, 2); None where no node of the pathway counts.
     """
 
     masks: NDArray[np.uint64]
@@ -127,6 +129,7 @@ class Tally:
     slowest: tuple[Slowest, ...] | None = None
     deferred: NDArray[np.int64] | None = None
     inversions: NDArray[np.int64] | None = None
+    prints: NDArray[np.uint64] | None = None
 
     @property
     def last_wait_us(self) -> int:
@@ -202,7 +205,14 @@ def build_tally(
     late = _find_slowest([lag_out_us for _, lag_out_us, _ in values], node_of, code, of)
     related = relations.find_relations(pathway, WindowStamps(keys, counts, code), sets, place, groups)
     rows = _count_rows(distinct, place, moments_us, moment)
-    return Tally(*rows, stamps, negative, lags, lost, last_first_sighting_us, len(ids), related, late, kept)
+    prints = None
+    if pathway.counting:
+        # Only beside nodes that count is there anything to compare with.
+        mixed = mix_ids(ids[groups.order[groups.starts]])
+        prints = _add_prints(np.stack((mixed, mixed), axis=1), place * len(moments_us) + moment)
+    return Tally(
+        *rows, stamps, negative, lags, lost, last_first_sighting_us, len(ids), related, late, kept, prints=prints
+    )
 
 
 def instance_name(node: str, probe: str, epoch_us: int) -> str:
@@ -230,6 +240,15 @@ def _count_rows(
     return distinct[mask], found, moments_us[sighting]
 
 
+def _add_prints(prints: NDArray[np.uint64], cell: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Join fingerprints of one cell of :func:`_count_rows`, in the order of its rows."""
+    filled, which = np.unique(cell, return_inverse=True)
+    joined = np.zeros((len(filled), 2), np.uint64)
+    np.bitwise_xor.at(joined[:, 0], which, prints[:, 0])
+    np.add.at(joined[:, 1], which, prints[:, 1])
+    return joined
+
+
 def merge_tallies(tallies: Sequence[Tally]) -> Tally:
     """Merge the tallies of a window's shards, whose messages are apart."""
     if len(tallies) == 1:
@@ -237,6 +256,7 @@ def merge_tallies(tallies: Sequence[Tally]) -> Tally:
     words, place = masks.find_distinct(np.concatenate([tally.masks for tally in tallies]))
     counts, sighted_us = (np.concatenate([getattr(t, name) for t in tallies]) for name in ("counts", "sighted_us"))
     moments_us, moment = np.unique(sighted_us, return_inverse=True)
+    prints = [tally.prints for tally in tallies if tally.prints is not None]
     return Tally(
         *_count_rows(words, place, moments_us, moment, counts),
         np.sum([tally.stamps for tally in tallies], axis=0),
@@ -249,6 +269,7 @@ def merge_tallies(tallies: Sequence[Tally]) -> Tally:
         _merge_slowest([tally.slowest for tally in tallies]),
         _add_kept([tally.deferred for tally in tallies]),
         _add_kept([tally.inversions for tally in tallies]),
+        _add_prints(np.concatenate(prints), place * len(moments_us) + moment) if prints else None,
     )
 
 

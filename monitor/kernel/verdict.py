@@ -6,7 +6,7 @@ probes whose accounts have no hole, less all that is known to be missing by coun
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from hopwatch.monitor.kernel import sets, tdigest
 from hopwatch.monitor.kernel.books import MAX_DROPPED
+from hopwatch.monitor.kernel.counts import CountedBooks, Neighbours, conclude_counts, explain_counts, weigh_counts
 from hopwatch.monitor.kernel.figures import lag_fields, quantiles_of, ratio
 from hopwatch.monitor.kernel.relations import Relation
 from hopwatch.monitor.kernel.tally import NEVER_US, Tally
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.results import NodeResult, Status, Verdict, WindowResult
+from hopwatch.monitor.results import NodeCounts, NodeResult, Status, Verdict, WindowResult
 
 Bools = NDArray[np.bool_]
 Int64s = NDArray[np.int64]
@@ -97,12 +98,17 @@ class _MisnamedMessages(NamedTuple):
     is_confused: Bools
 
 
-def conclude_window(
-    pathway: Pathway, standing: WindowStage, tally: Tally, books: NodeBooks, undeclared: Sequence[str] = ()
+def conclude_window(  # noqa: PLR0913, PLR0917 - a window, what was seen of it, and how much that is to be believed
+    pathway: Pathway,
+    standing: WindowStage,
+    tally: Tally,
+    books: NodeBooks,
+    undeclared: Sequence[str] = (),
+    counted: Sequence[CountedBooks] = (),
 ) -> WindowResult:
     """Return all that is said of a window. Until it is final, nothing is lost: what is missing is in flight.
 
-    ``undeclared`` names the nodes that ``books.unplaced`` counts.
+    ``undeclared`` names the nodes that ``books.unplaced`` counts, ``counted`` are the books of the nodes that count.
     """
     found = sets.classify(pathway, tally.masks)
     final = standing.status.is_final
@@ -111,17 +117,29 @@ def conclude_window(
     strangers = _find_strangers(pathway, found, tally)
     # How many of each node's loss wait for longer than anybody looks.
     endless = np.where(tally.sighted_us == NEVER_US, all_counts, 0) @ found.loss
-    bounds = _bounds(pathway, found, judged, books, _count_misnamed(pathway, found, tally, strangers), endless)
+    misnamed = _count_misnamed(pathway, found, tally, strangers)
+    bounds = _bounds(pathway, found, judged, books, _add_stopped(pathway, misnamed, counted), endless)
+    counts: tuple[NodeCounts, ...] = ()
+    if counted:
+        ids = Neighbours(found, all_counts, judged, tally.prints, books.are_complete, *misnamed)
+        counts = conclude_counts(pathway, ids, counted, is_final=final)
     deferred = tally.deferred if tally.deferred is not None else np.zeros(len(pathway.nodes) + 1, np.int64)
     lost, known = int(judged @ found.lost), int(all_counts.sum())
-    verdict = _verdict(pathway, known, int((judged @ found.loss).sum()), bounds, books) if final else None
+    verdict = None
+    if final:
+        by_ids = _verdict(pathway, known, int((judged @ found.loss).sum()), bounds, books)
+        verdict = weigh_counts(pathway, by_ids, counted, counts)
     return WindowResult(
         stream=standing.stream,
         window_start_us=standing.window_start_us,
         status=standing.status,
         revision=standing.revision,
         verdict=verdict,
-        reasons=_reasons(pathway, strangers, books, verdict, undeclared, endless) if final else (),
+        reasons=_reasons(
+            pathway, strangers, books, verdict, undeclared, endless, explain_counts(pathway, counted, counts)
+        )
+        if final
+        else (),
         known=known,
         delivered=int(all_counts @ found.delivered),
         filtered=int(all_counts @ found.filtered_end_to_end),
@@ -136,6 +154,7 @@ def conclude_window(
         lag_us=quantiles_of(tdigest.merge([tally.lags[node].lag_out_us for node in np.flatnonzero(pathway.terminals)])),
         nodes=tuple(_node_results(pathway, found, tally, judged, books, bounds if final else None, deferred)),
         deferred=int(deferred[-1]),
+        counts=counts,
     )
 
 
@@ -190,6 +209,15 @@ def _count_misnamed(
     return _MisnamedMessages(here, is_confused)
 
 
+def _add_stopped(pathway: Pathway, misnamed: _MisnamedMessages, counted: Sequence[CountedBooks]) -> _MisnamedMessages:
+    """Add what counting nodes may have stopped on the way to each node, whose ids nobody knows either."""
+    messages = misnamed.messages.copy()
+    for node, of_node in zip(pathway.counting, counted, strict=False):
+        if node.before is not None and node.behind is not None:
+            messages[node.behind] = min(messages[node.behind] + of_node.stopped, MAX_DROPPED)
+    return misnamed._replace(messages=messages)
+
+
 def _count_explained(
     pathway: Pathway, told: Bools, of_nodes: Int64s, missing: Int64s, misnamed: _MisnamedMessages
 ) -> Int64s:
@@ -230,6 +258,7 @@ def _reasons(  # noqa: PLR0913, PLR0917 - all that leaves a window unknown
     verdict: Verdict | None,
     undeclared: Sequence[str],
     endless: Int64s,
+    by_count: Iterable[str] = (),
 ) -> tuple[str, ...]:
     if verdict in (Verdict.CLEAN, Verdict.IDLE):
         return ()
@@ -256,7 +285,7 @@ def _reasons(  # noqa: PLR0913, PLR0917 - all that leaves a window unknown
         said.append(
             f"probes report nodes that the path does not have: {names}; correct them, or list them in ignore_nodes"
         )
-    return tuple(said)
+    return (*said, *by_count)
 
 
 def _describe_stranger(node: str, one: Relation) -> str:

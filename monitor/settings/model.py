@@ -185,6 +185,9 @@ class StreamSettings(SettingsTable):
         misfits = [misfit for node, side in stamps.items() if path and (misfit := _find_stamp_error(path, node, side))]
         if misfits:
             raise ValidationError.from_exception_data("stamps", misfits)
+        if path:
+            # Nodes that are right one by one may not be so together.
+            Pathway.parse(path, stamps)
         return stamps
 
     @cached_property

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_STREAM
-from hopwatch.monitor.kernel.books import FACTS, IMPLAUSIBLE, IN_WINDOW, DropFact
+from hopwatch.monitor.kernel.books import FACTS, IMPLAUSIBLE, IN_WINDOW, DropFact, PacketFact
 from hopwatch.monitor.kernel.tally import instance_name
+from hopwatch.monitor.pathway import COUNT, Pathway
 from hopwatch.monitor.payloads import CLAIMED_FIELDS, CLAIMS, EARLY, NOWHERE, Claims, FactSheet, SendingInstance
 from hopwatch.monitor.row_kinds import CLAIMS_ROW, FACTS_ROW
 from hopwatch.monitor.spark.rows import JobRow
@@ -33,6 +34,7 @@ class _Sheet:
     labels: dict[str, str]
     facts: list[tuple[int, ...]] = field(default_factory=list)
     drops: list[DropFact] = field(default_factory=list)
+    packets: list[PacketFact] = field(default_factory=list)
     claims: dict[int, list[tuple[int, ...]]] = field(default_factory=dict)
     observations: dict[int, int] = field(default_factory=dict)
 
@@ -49,16 +51,28 @@ def parse_record(data: envelope.Buffer, start: int, end: int) -> envelope.Record
 
 
 def find_undeclared(view: envelope.RecordView, rules: Mapping[str, StreamConfig]) -> envelope.RecordError | None:
-    """Return why a record is set aside for its stream or its node, if it is."""
+    """Return why a record is set aside for its stream or its node, or for what its node does not say, if it is."""
     if view.stream == MONITOR_STREAM:
         return None
     if view.stream not in rules:
         return envelope.RecordError(UNKNOWN_STREAM, f"the configuration has no stream {view.stream!r}")
-    if view.node in rules[view.stream].pathway.nodes:
-        return None
+    if view.node in rules[view.stream].pathway.declared:
+        return _find_unsupported(view, rules[view.stream].pathway)
     if view.node in rules[view.stream].ignore_nodes:
         return envelope.RecordError("ignored_node", f"ignore_nodes of {view.stream!r} names {view.node!r}")
     return envelope.RecordError("unknown_node", f"the path of {view.stream!r} has no node {view.node!r}")
+
+
+def _find_unsupported(view: envelope.RecordView, pathway: Pathway) -> envelope.RecordError | None:
+    """Return why a node cannot say this: ids where it is declared to count, or counts where it is declared to stamp."""
+    counts = view.node not in pathway.nodes
+    if view.kind == BatchKind.METRICS and not counts:
+        told = f'{view.node!r} sends counts: declare it by stamps = {{ {view.node} = "{COUNT}" }}'
+        return envelope.RecordError("unsupported", told)
+    if view.kind == BatchKind.OBSERVATIONS and counts:
+        told = f"stamps declares that {view.node!r} counts, and it sends observations"
+        return envelope.RecordError("unsupported", told)
+    return None
 
 
 def sender_of(view: envelope.RecordView) -> SendingInstance:
@@ -91,6 +105,8 @@ class SegmentAccumulator:
         complete_through_us = min(view.complete_through_us, arrival_us)
         row = len(sheet.facts)
         sheet.drops.extend(DropFact(row, drop.window_start_ms, drop.count, drop.cause) for drop in view.drops)
+        if view.metrics and terms is not None:
+            sheet.packets.extend(PacketFact(row, view.window_start_ms, *told[:-1]) for told in view.metrics)
         came = (view.seq, arrival_us, complete_through_us, view.sent_at_us)
         from_us = _stamped_from_us(data, view, arrival_us) if standing == IMPLAUSIBLE else 0
         sheet.facts.append((*came, view.window_start_ms, from_us, view.count, view.kind, standing))
@@ -145,5 +161,7 @@ def _stamped_from_us(data: envelope.Buffer, view: envelope.RecordView, arrival_u
 
 def _facts_row(path: str, instance: SendingInstance, sheet: _Sheet) -> JobRow:
     facts = np.array(sheet.facts, FACTS)
-    parcel = FactSheet(path, *instance, labels=sheet.labels, facts=facts, drops=tuple(sheet.drops)).pack()
+    parcel = FactSheet(
+        path, *instance, labels=sheet.labels, facts=facts, drops=tuple(sheet.drops), packets=tuple(sheet.packets)
+    ).pack()
     return JobRow(FACTS_ROW, "", 0, 0, None, parcel)

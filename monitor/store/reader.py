@@ -14,11 +14,21 @@ from hopwatch.monitor.accounting.holes import Hole
 from hopwatch.monitor.accounting.undeclared_names import UndeclaredName, describe_name
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, BatchRun, Book, ImplausibleSpan, InstanceCounts
+from hopwatch.monitor.kernel.packets import Packet
 from hopwatch.monitor.kernel.rollup import SpanPart
 from hopwatch.monitor.kernel.tally import NodeLags, Tally
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import SetAside, unpack_tally
-from hopwatch.monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult, format_iso, window_to_json
+from hopwatch.monitor.results import (
+    NodeResult,
+    Quantiles,
+    Status,
+    Verdict,
+    WindowResult,
+    counts_from_json,
+    format_iso,
+    window_to_json,
+)
 from hopwatch.monitor.store import dialect, lost_messages, schema, tables, undeclared_names
 from hopwatch.monitor.store.stored_pathway import StoredPathway, decode_pathways
 from hopwatch.monitor.store.tables import NODE_DIGESTS, QUANTILE_FIELDS, TALLY_FIELDS
@@ -195,6 +205,7 @@ def parse_book(row: RowMapping) -> Book:
         sent=dict(json.loads(row["sent"])),
         aside={minute_us: ImplausibleSpan(*aside) for minute_us, *aside in json.loads(row["aside"])},
         unplaced=dict(json.loads(row["unplaced"])),
+        counted={(start_ms, stamp): Packet(*packet) for start_ms, stamp, *packet in json.loads(row["counted"])},
         tallies=InstanceCounts(*(row[name] for name in TALLY_FIELDS)),
     )
 
@@ -437,10 +448,11 @@ def _read_nodes_by_window(
 
 
 def _parse_window(row: RowMapping, nodes: list[RowMapping]) -> WindowResult:
-    values = {name: row[name] for name in _WINDOW_FIELDS if name not in ("lag_us", "nodes")}
+    values = {name: row[name] for name in _WINDOW_FIELDS if name not in ("lag_us", "nodes", "counts")}
     values |= {"status": Status(row["status"]), "reasons": tuple(json.loads(row["reasons"]))}
     values |= {"verdict": Verdict(row["verdict"]) if row["verdict"] else None, "lag_us": parse_lag(row, "lag_us")}
-    return WindowResult(**values, nodes=tuple(_parse_node(node) for node in nodes))
+    counts = counts_from_json(json.loads(row["counts"]))
+    return WindowResult(**values, nodes=tuple(_parse_node(node) for node in nodes), counts=counts)
 
 
 def _parse_node(row: RowMapping) -> NodeResult:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
-from hopwatch.monitor.pathway import Group, Pathway
+from hopwatch.monitor.pathway import CountingNode, Group, Pathway
 from hopwatch.monitor.stream_config import StreamConfig
 
 
@@ -25,15 +25,21 @@ class StoredPathway:
 
     @classmethod
     def from_json(cls, stored: list[Any]) -> StoredPathway:
-        """Read ``[nodes, [[source, target, …], …], stamps, shards]``, where arrows name nodes by their places."""
-        nodes, arrows, stamps, shards = stored
+        """Read ``[nodes, [[source, target, …], …], stamps, shards]``, where arrows name nodes by their places.
+
+        Behind that, if any node only counts, ``[[name, before, behind, is_alone], …]`` of these.
+        """
+        nodes, arrows, stamps, shards, *counting = stored
         groups = tuple(Group(source, tuple(targets)) for source, *targets in arrows)
-        return cls(Pathway(tuple(nodes), groups, tuple(stamps)), shards)
+        counts = tuple(CountingNode(*node) for node in (counting[0] if counting else ()))
+        return cls(Pathway(tuple(nodes), groups, tuple(stamps), counts), shards)
 
     def to_json(self) -> list[Any]:
         """Return what :meth:`from_json` reads."""
         arrows = [[group.source, *group.targets] for group in self.pathway.groups]
-        return [list(self.pathway.nodes), arrows, list(self.pathway.stamps), self.shards]
+        counting = [list(astuple(node)) for node in self.pathway.counting]
+        behind = [counting] if counting else []
+        return [list(self.pathway.nodes), arrows, list(self.pathway.stamps), self.shards, *behind]
 
 
 def encode_pathways(pathways: Mapping[str, StoredPathway]) -> str:

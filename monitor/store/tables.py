@@ -28,7 +28,7 @@ from hopwatch.monitor.kernel.books import InstanceCounts
 from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags
 from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles
 
-SCHEMA_VERSION: Final = "0015"
+SCHEMA_VERSION: Final = "0016"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILE_FIELDS: Final = tuple(field.name for field in fields(Quantiles))
@@ -167,6 +167,7 @@ windows: Final = Table(
     _deferred(),
     Column("waits_passed_us", BigInteger, nullable=False, server_default="0"),
     Column("waits_next_us", BigInteger, nullable=False, server_default=str(NEVER_US)),
+    Column("counts", Text, nullable=False, server_default="[]"),
 )
 
 node_windows: Final = Table(
@@ -256,6 +257,7 @@ books: Final = Table(
     Column("sent", Text, nullable=False),
     Column("aside", Text, nullable=False, server_default="[]"),
     Column("unplaced", Text, nullable=False, server_default="[]"),
+    Column("counted", Text, nullable=False, server_default="[]"),
 )
 
 arrivals: Final = Table(

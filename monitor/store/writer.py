@@ -162,9 +162,14 @@ def _window_key(result: WindowResult) -> WindowKey:
 
 def _window_row(conclusion: Conclusion) -> dict[str, Any]:
     result = conclusion.result
-    row = {name: getattr(result, name) for name in WindowResult.__dataclass_fields__ if name not in ("nodes", "lag_us")}
+    row = {
+        name: getattr(result, name)
+        for name in WindowResult.__dataclass_fields__
+        if name not in ("nodes", "lag_us", "counts")
+    }
     row |= {"status": result.status.value, "verdict": result.verdict.value if result.verdict else None}
     row |= {"reasons": json.dumps(result.reasons), "books": conclusion.books}
+    row |= {"counts": json.dumps([asdict(of_node) for of_node in result.counts])}
     row |= {"is_settled": conclusion.is_settled, "is_live": True}
     row |= {f"waits_{name}": moment_us for name, moment_us in conclusion.waits._asdict().items()}
     row |= {"last_first_sighting_us": conclusion.tally.last_first_sighting_us}
@@ -225,4 +230,5 @@ def _book_row(book: Book) -> dict[str, Any]:
     row["sent"] = json.dumps(list(book.sent.items()))
     row["aside"] = json.dumps([[minute_us, *aside] for minute_us, aside in book.aside.items()])
     row["unplaced"] = json.dumps(list(book.unplaced.items()))
+    row["counted"] = json.dumps([[*key, *packet] for key, packet in book.counted.items()])
     return row

@@ -44,14 +44,40 @@ class Drop:
     cause: str
 
 
+class MetricsStamp(IntEnum):
+    """Stamp at which messages were counted; the numbers are the positions in the wire's enum."""
+
+    IN = 0
+    OUT = 1
+    FILTERED = 2
+    REJECTED = 3
+    DEFERRED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Messages of a window that were counted at one stamp.
+
+    ``id_xor`` and ``id_sum`` are the fingerprint of their ids, signed 64 bits each, and both 0 without one;
+    ``size_bytes``, ``bytes`` on the wire, is 0 where it is not known, ``lag_histogram`` empty.
+    """
+
+    stamp: MetricsStamp
+    count: int
+    id_xor: int = 0
+    id_sum: int = 0
+    size_bytes: int = 0
+    lag_histogram: bytes = b""
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Observations of one (stream, node, window) from one probe instance, or a heartbeat, or a bye.
+    """Observations of one (stream, node, window) from one probe instance, or counts, or a heartbeat, or a bye.
 
     The packed fields are little-endian arrays of ``count`` items: ``message_ids`` 16 bytes each, ``event_offset_us``
     uint32, ``lag_in_us`` and ``lag_out_us`` int64, ``outcome`` and ``reason`` uint8; all but the ids may be empty.
     So may those of version 2: ``id_texts`` holds the texts of the ids in UTF-8, end to end, and ``id_text_ends``,
-    uint32, where each ends; ``until_us`` and ``sequence`` are int64.
+    uint32, where each ends; ``until_us`` and ``sequence`` are int64. ``metrics`` are those of a batch of their kind.
     """
 
     probe: str
@@ -78,3 +104,4 @@ class Batch:
     id_text_ends: bytes = b""
     until_us: bytes = b""
     sequence: bytes = b""
+    metrics: tuple[Metrics, ...] = ()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import asdict
 from importlib import resources
 from typing import Final, NamedTuple
 
@@ -16,7 +17,7 @@ import fastavro
 import numpy as np
 
 from hopwatch.probes.contract import id_texts
-from hopwatch.probes.contract.batch import Batch, BatchKind, Drop, Outcome, WireIdKind
+from hopwatch.probes.contract.batch import Batch, BatchKind, Drop, Metrics, MetricsStamp, Outcome, WireIdKind
 from hopwatch.probes.contract.body import BodyCursor, Buffer, ByteSpan, RecordError
 from hopwatch.probes.contract.limits import (
     ID_BYTES,
@@ -66,9 +67,6 @@ _ITEM_BYTES: Final = (
     ("until_us", 8),
     ("sequence", 8),
 )
-_STAMPS: Final = 5
-"""Number of stamps that metrics can describe."""
-
 __all__ = [
     "FINGERPRINT",
     "FINGERPRINT_1",
@@ -77,7 +75,7 @@ __all__ = [
     "SCHEMA_1",
     "Buffer",
     "ByteSpan",
-    "Metrics",
+    "MetricsView",
     "RecordError",
     "RecordView",
     "check_prefix",
@@ -89,8 +87,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Metrics(NamedTuple):
-    """Aggregates of one stamp in a window, from a probe that sends no observations; no version counts them yet."""
+class MetricsView(NamedTuple):
+    """Messages of a window that were counted at one stamp; :class:`hopwatch.probes.contract.batch.Metrics`."""
 
     stamp: int
     count: int  # type: ignore[assignment]  # the wire's name, which a tuple has for a method
@@ -127,7 +125,7 @@ class RecordView(NamedTuple):
     id_text_ends: ByteSpan
     until_us: ByteSpan
     sequence: ByteSpan
-    metrics: tuple[Metrics, ...]
+    metrics: tuple[MetricsView, ...]
 
 
 def encode(batch: Batch) -> bytes:
@@ -141,7 +139,8 @@ def encode(batch: Batch) -> bytes:
     body = io.BytesIO()
     body.write(_PREFIX)
     fields = {name: getattr(batch, name) for name in Batch.__dataclass_fields__}
-    fields |= {"kind": batch.kind.name, "id_kind": batch.id_kind.name, "metrics": []}
+    fields |= {"kind": batch.kind.name, "id_kind": batch.id_kind.name}
+    fields["metrics"] = [asdict(one) | {"stamp": one.stamp.name, "bytes": one.size_bytes} for one in batch.metrics]
     fields["drops"] = [
         {"window_start_ms": drop.window_start_ms, "count": drop.count, "cause": drop.cause} for drop in batch.drops
     ]
@@ -170,6 +169,10 @@ def decode(record: bytes) -> Batch:
         if isinstance(span, ByteSpan)
     }
     fields = view._asdict() | packed | {"kind": BatchKind(view.kind), "id_kind": WireIdKind(view.id_kind)}
+    fields["metrics"] = tuple(
+        Metrics(MetricsStamp(one.stamp), *one[1:5], bytes(record[one.lag_histogram.start : one.lag_histogram.end]))
+        for one in view.metrics
+    )
     return Batch(**{name: fields[name] for name in Batch.__dataclass_fields__})
 
 
@@ -214,11 +217,9 @@ def check_values(buffer: Buffer, view: RecordView) -> None:
 
     Raises:
         RecordError: an offset outside the window, an unknown outcome or reason, a passed observation without a stamp,
-            id texts with wrong ends; or metrics, which no version counts yet.
+            id texts with wrong ends; or metrics in a batch of another kind.
     """
-    if view.kind == BatchKind.METRICS:
-        raise RecordError("unsupported", "a batch of metrics is counted by no version so far")
-    if view.metrics:
+    if view.metrics and view.kind != BatchKind.METRICS:
         raise RecordError("bad_value", f"metrics stand in a batch of kind METRICS, got {len(view.metrics)} in another")
     if not view.count:
         return
@@ -334,7 +335,7 @@ def _check_lengths(view: RecordView) -> None:
         raise RecordError("bad_value", f"ids have texts where id_kind is {WireIdKind.TEXT}, got {view.id_kind}")
 
 
-_Version2Fields = tuple[int, ByteSpan, ByteSpan, ByteSpan, ByteSpan, tuple[Metrics, ...]]
+_Version2Fields = tuple[int, ByteSpan, ByteSpan, ByteSpan, ByteSpan, tuple[MetricsView, ...]]
 _NOWHERE: Final = ByteSpan(0, 0)
 _VERSION_1_FIELDS: Final[_Version2Fields] = (WireIdKind.UNKNOWN, _NOWHERE, _NOWHERE, _NOWHERE, _NOWHERE, ())
 
@@ -358,11 +359,11 @@ def _read_version_2(body: BodyCursor) -> _Version2Fields:
     )
 
 
-def _read_metrics(body: BodyCursor) -> Metrics:
-    found = Metrics(
+def _read_metrics(body: BodyCursor) -> MetricsView:
+    found = MetricsView(
         body.read_long(), body.read_long(), body.read_long(), body.read_long(), body.read_long(), body.read_span()
     )
-    if not 0 <= found.stamp < _STAMPS or found.count < 0 or found.bytes < 0:
+    if not 0 <= found.stamp < len(MetricsStamp) or found.count < 0 or found.bytes < 0:
         got = f"{found.stamp}, {found.count} and {found.bytes}"
         raise RecordError("bad_value", f"metrics have a stamp of 0 to 4, a count and bytes from 0, got {got}")
     if (size := found.lag_histogram.end - found.lag_histogram.start) > MAX_HISTOGRAM_BYTES:

@@ -53,7 +53,7 @@ def window(*nodes: Json, **figures: object) -> Json:
     base |= dict.fromkeys(("lost_lower", "lost_upper"), figures.get("lost", 0))
     base |= {"window_start": "2026-01-01T00:00:00Z", "status": "FINAL", "verdict": "CLEAN", "reasons": []}
     base |= {"known": 10, "delivered": 10, "loss_ratio": 0.0, "lag_us": LAG}
-    return base | {"nodes": list(nodes) or [node("a"), node("b")]} | figures
+    return base | {"nodes": list(nodes) or [node("a"), node("b")], "counts": []} | figures
 
 
 def told(*windows: Json, stream: str = "orders", **accounts: object) -> Json:

@@ -61,6 +61,24 @@ def test_a_good_configuration_as_json(file: Path, capsys: pytest.CaptureFixture[
     ]
 
 
+def test_a_node_that_counts_is_drawn_beside_the_ids(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Arrows go past it, and it stands below with its neighbours; in JSON too."""
+    file.write_text('[streams.orders]\npath = "a -> packets -> b"\nstamps = { packets = "count" }\n')
+    assert main(["pathway", "check", str(file)]) == 0
+    drawn = "orders\n  a       -> b\n  b       (end)\n  packets counts only, beside a and b\n"
+    assert capsys.readouterr().out == drawn
+    assert main(["pathway", "check", str(file), "--json"]) == 0
+    counting = json.loads(capsys.readouterr().out)["streams"][0]["counting"]
+    assert counting == [{"node": "packets", "stamps": "count", "before": "a", "behind": "b"}]
+
+
+def test_nodes_that_cannot_count_together_are_told(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each alone would do."""
+    file.write_text('[streams.orders]\npath = "a -> b"\nstamps = { a = "count", b = "count" }\n')
+    assert main(["pathway", "check", str(file)]) == 2
+    assert "some node of a path stamps ids, got a, b, which all count" in capsys.readouterr().err
+
+
 def test_all_problems_are_told_with_line_and_key(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line a problem on stderr, file and line first; exit code 2."""
     file.write_text(BAD)

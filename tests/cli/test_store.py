@@ -20,10 +20,21 @@ from tests.support.workspace import Workspace, one_of_ten_lost
 Captured = pytest.CaptureFixture[str]
 
 ADDED: Final = {
-    "windows": ("partial", "deferred", "waits_passed_us", "waits_next_us"),
-    "books": ("aside", "unplaced"),
+    "windows": ("partial", "deferred", "waits_passed_us", "waits_next_us", "counts"),
+    "books": ("aside", "unplaced", "counted"),
     "lost_ids": ("id_kinds", "id_text_ends", "id_texts", "journeys"),
-    "node_windows": ("slowest", "deferred"),
+    "node_windows": (
+        "slowest",
+        "deferred",
+        "inversions",
+        "displacement_count",
+        "displacement_min",
+        "displacement_p50",
+        "displacement_p95",
+        "displacement_p99",
+        "displacement_max",
+        "displacement_digest",
+    ),
 }
 """The columns that came after the first version, by the tables of the first version."""
 

@@ -15,7 +15,7 @@ from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
 from hopwatch.monitor import settings
 from hopwatch.monitor.kernel.masks import ids_from_bytes
 from hopwatch.monitor.kernel.tally import LostIds, empty_tally
-from hopwatch.monitor.results import Status, Verdict
+from hopwatch.monitor.results import NodeCounts, ServerCount, Status, Verdict
 from tests.support.conclusions import build_conclusion, write_conclusions
 from tests.support.dashboard_stores import (
     HOSTILE,
@@ -96,6 +96,17 @@ def test_all_parts_of_a_lossy_minute_are_told(tmp_path: Path) -> None:
     assert "at least 20, at most 34" in told
     assert "<b>? up to 4</b> more that may be lost" in told
     assert "5 recovered" in told
+
+
+def test_counts_stand_beside_the_ids(tmp_path: Path) -> None:
+    """Marked as by count, with what each server counted; a stream in which no node counts says nothing of it."""
+    servers = (ServerCount("server-7", 600), ServerCount("server-8", 412))
+    counted = NodeCounts("packets", 1_012, 1_012, 0, 0, 1.0, None, None, None, 0, "a", 1_000, None, servers)
+    fill(store_url(tmp_path), window(3, counts=(counted,)), *build_windows(1))
+    told = read_page(shown(tmp_path))
+    assert "packets, by count: 1,012 came; 1,000, 12 fewer, seen at a by ids" in told
+    assert "server-7 600, server-8 412" in told
+    assert "By count" not in read_page(shown(tmp_path, "2026-01-01T00:00:00Z"))
 
 
 def test_what_nobody_knows_is_never_0(tmp_path: Path) -> None:

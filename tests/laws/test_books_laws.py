@@ -19,6 +19,7 @@ from hopwatch.monitor.kernel.books import (
     Book,
     DropFact,
     InstanceCounts,
+    PacketFact,
     absorb,
     forget,
     is_over,
@@ -48,12 +49,20 @@ class Sent(NamedTuple):
     kind: BatchKind
     standing: int
     drops: tuple[tuple[int, int], ...]
+    counted: int = 0
+
+    @property
+    def is_of_window(self) -> bool:
+        """Return whether it says something of its window's messages."""
+        return self.kind in {BatchKind.OBSERVATIONS, BatchKind.METRICS}
 
     @property
     def fact(self) -> tuple[int, ...]:
         """Return the fact that the decoder makes of it."""
         through_us = min(self.through_us, self.arrival_us)
-        from_us = min(self.window_start_ms * 1_000, self.arrival_us) if self.standing == IMPLAUSIBLE else 0
+        # What is counted has no stamp: it may be as old as the instance.
+        stamped_us = self.window_start_ms * 1_000 if self.observed else 0
+        from_us = min(stamped_us, self.arrival_us) if self.standing == IMPLAUSIBLE else 0
         return (*self[:2], through_us, *self[3:5], from_us, self.observed, int(self.kind), self.standing)
 
     @property
@@ -64,6 +73,7 @@ class Sent(NamedTuple):
             *("s", "n", "p", 0, self.seq, self.kind.name, self.window_start_ms, self.sent_at_us, self.through_us),
             observations,
             self.drops,
+            (record.Packet("IN", self.counted, 1, 1, 0),) * (self.kind is BatchKind.METRICS),
         )
         return wire.Received(batch, self.arrival_us, ("", self.seq))
 
@@ -74,7 +84,7 @@ def batches(draw: st.DrawFn) -> list[Sent]:
     sent = []
     for seq in draw(st.sets(st.integers(0, 12), min_size=1, max_size=6)):
         kind = draw(st.sampled_from(BatchKind))
-        observes = kind is BatchKind.OBSERVATIONS
+        observes, counts = kind is BatchKind.OBSERVATIONS, kind is BatchKind.METRICS
         sent.append(
             Sent(
                 seq,
@@ -84,8 +94,11 @@ def batches(draw: st.DrawFn) -> list[Sent]:
                 draw(st.sampled_from(WINDOWS_MS)),
                 draw(st.integers(1, 9)) if observes else 0,
                 kind,
-                draw(st.sampled_from([IN_WINDOW, IN_WINDOW, TOO_LATE, IMPLAUSIBLE])) if observes else IN_WINDOW,
+                draw(st.sampled_from([IN_WINDOW, IN_WINDOW, TOO_LATE, IMPLAUSIBLE]))
+                if observes or counts
+                else IN_WINDOW,
                 draw(st.lists(st.tuples(st.sampled_from(WINDOWS_MS), st.integers(1, 3)), max_size=1).map(tuple)),
+                draw(st.integers(0, 9)) if counts else 0,
             )
         )
     return sent
@@ -94,7 +107,12 @@ def batches(draw: st.DrawFn) -> list[Sent]:
 def _written(book: Book, sent: Sequence[Sent]) -> tuple[Book, NDArray[np.bool_]]:
     facts = np.array([one.fact for one in sent], FACTS)
     drops = [DropFact(row, *drop, "full") for row, one in enumerate(sent) for drop in one.drops]
-    return absorb(book, facts, drops)
+    packets = [
+        PacketFact(row, one.window_start_ms, 0, one.counted, 1, 1, 0)
+        for row, one in enumerate(sent)
+        if one.kind is BatchKind.METRICS
+    ]
+    return absorb(book, facts, drops, packets)
 
 
 EMPTY: Final = Book("s", "n", "p", 0)
@@ -158,7 +176,7 @@ def test_an_account_is_what_the_page_says(sent: list[Sent], horizons_s: list[int
     """Has a say, heard, told, complete and drops of every window agree with the reference model, one by one."""
     book, _ = _written(EMPTY, sent)
     touched, late = (
-        frozenset(one.window_start_ms for one in sent if one.observed and one.standing in standings)
+        frozenset(one.window_start_ms for one in sent if one.is_of_window and one.standing in standings)
         for standings in ((IN_WINDOW,), (TOO_LATE, IMPLAUSIBLE))
     )
     implausible = [one.received for one in sent if one.standing == IMPLAUSIBLE]

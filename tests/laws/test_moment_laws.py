@@ -36,9 +36,9 @@ Window = tuple[str, int]
 class NewNaming(Naming):
     """Naming by a probe that knows deferrals: what an older one keeps waits unheard, and is lost by every account."""
 
-    def __init__(self, dice: Dice) -> None:
+    def __init__(self, dice: Dice, *, has_ids: bool = True) -> None:
         """Write version 2."""
-        super().__init__(dice)
+        super().__init__(dice, has_ids=has_ids)
         self.version = 2
 
 
@@ -137,4 +137,6 @@ def _check(made: scenario.Scenario, results: Iterator[WindowResult]) -> None:
         truth, start_us = made.truth[result.stream], result.window_start_us
         assert result.lost_lower <= len(truth.lost(start_us))
         for node in result.nodes:
-            assert node.loss_lower <= len(truth.lost_at[start_us, node.node])
+            assert node.loss_lower <= made.count_lost(result.stream, start_us, node.node)
+        for counted in result.counts:
+            assert counted.lost_before_lower <= made.count_lost_before(result.stream, start_us, counted.node)

@@ -105,10 +105,6 @@ BODIES: dict[str, tuple[str, Callable[[Body], None]]] = {
     "outcomes of another count": ("outcome", lambda body: body.update(outcome=bytes(body["count"] + 1))),
     "outcome 4": ("outcome", _fill("outcome", b"\x04")),
     "deferred in version 1": ("outcome", lambda body: _first(body, outcome=b"\x03" * body["count"])),
-    "metrics": (
-        "unsupported",
-        lambda body: body.update(_NAMED, kind="METRICS", metrics=[_METRICS], **_NO_OBSERVATIONS),
-    ),
     "metrics in observations": ("metrics", _with(**_NAMED | {"metrics": [_METRICS]})),
     "nine metrics": ("metrics", _with(**_NAMED | {"kind": "METRICS", "metrics": [_METRICS] * 9} | _NO_OBSERVATIONS)),
     "texts without ends": ("texts", _with(**_NAMED | {"id_kind": "TEXT", "id_texts": b"a"})),

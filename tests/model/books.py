@@ -57,7 +57,7 @@ class Instance:
         late: frozenset[int],
         implausible: Sequence[Received],
     ) -> None:
-        """Open its book; `touched` and `late` are the windows (start, ms) of its observations and of those too late."""
+        """Open its book; `touched` and `late` are the windows (start, ms) that it told of, and told of too late."""
         self.node = node
         self.sent = sorted(sent, key=lambda one: one.batch.seq)
         self.touched = touched | late
@@ -123,7 +123,7 @@ class Instance:
     def aside(self, window: Window) -> int:
         """Count its implausible observations in batches that were stamped while the window was judged."""
         return sum(
-            len(one.batch.observations)
+            one.batch.messages
             for minute in _minutes_of_stamping(self.implausible)
             for one in minute
             if meet((min(map(_stamped_from_us, minute)), max(other.arrival_us for other in minute)), window.judged)

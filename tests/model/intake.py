@@ -100,6 +100,7 @@ def take_in(spool: Spool, streams: Mapping[str, Stream]) -> Intake:
     """Sort what the spool holds; `streams` has the pulse's too."""
     set_aside = Counter(one.reason for one in spool.set_aside)
     known, undeclared, others = [], [], set()
+    unread = list(spool.set_aside)
     for one in spool.received:
         if (unknown := _unknown(one, streams)) is None:
             known.append(one)
@@ -107,6 +108,7 @@ def take_in(spool: Spool, streams: Mapping[str, Stream]) -> Intake:
             set_aside[unknown] += 1
             undeclared += [one] * (unknown == "unknown_node")
             others |= {one.folder} if unknown == "unknown_stream" else set()
+            unread += [SetAside(unknown, one.arrival_us, one.place)] * (unknown == "unsupported")
     first = _first_of_each(known)
     plausible = [one for one in first if not streams[one.batch.stream].implausible(one)]
     return Intake(
@@ -117,7 +119,7 @@ def take_in(spool: Spool, streams: Mapping[str, Stream]) -> Intake:
         implausible=tuple(one for one in first if streams[one.batch.stream].implausible(one)),
         set_aside=set_aside,
         undeclared=tuple(_first_of_each(undeclared)),
-        unread=spool.set_aside,
+        unread=tuple(unread),
         others=frozenset(others),
         folders=spool.folders,
     )
@@ -128,7 +130,11 @@ def _unknown(one: Received, streams: Mapping[str, Stream]) -> str | None:
         return None
     if one.batch.stream not in streams:
         return "unknown_stream"
-    return None if one.batch.node in streams[one.batch.stream].pathway.nodes else "unknown_node"
+    pathway = streams[one.batch.stream].pathway
+    if one.batch.node not in pathway.declared:
+        return "unknown_node"
+    speaks_of = "OBSERVATIONS" if one.batch.node in pathway.nodes else "METRICS"
+    return "unsupported" if one.batch.is_of_window and one.batch.kind != speaks_of else None
 
 
 def _first_of_each(known: Iterable[Received]) -> list[Received]:

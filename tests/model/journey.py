@@ -40,8 +40,15 @@ class Message:
 class Journey:
     """Sends messages through the pathway and has them stamped by the lives of each node."""
 
-    def __init__(self, dice: Dice, pathway: Pathway, lives: Mapping[str, Sequence[Life]]) -> None:
-        """Start with nothing lost."""
+    def __init__(
+        self,
+        dice: Dice,
+        pathway: Pathway,
+        lives: Mapping[str, Sequence[Life]],
+        counting: frozenset[str] = frozenset(),
+    ) -> None:
+        """Start with nothing lost; `counting` are the nodes that know no ids."""
+        self.counting = counting
         self.dice, self.pathway, self.lives = dice, pathway, lives
         self.truth = Truth()
         self._ids = Ids(dice)
@@ -75,9 +82,9 @@ class Journey:
 
     def _visit(self, message: Message, node: str, at_us: int, life: Life | None) -> None:
         one_sided = node in self.pathway.one_sided
-        if not one_sided and self.dice.hit(Fault.DEFERRED, 0.2):
+        if not one_sided and node not in self.counting and self.dice.hit(Fault.DEFERRED, 0.2):
             self._defer(message, node, at_us, life)
-        elif self.dice.hit(Fault.STOPPED, 0.08):
+        elif self.dice.hit(Fault.STOPPED_BY_COUNT if node in self.counting else Fault.STOPPED, 0.08):
             self._stop(message, at_us, life)
         elif not one_sided and self.dice.hit(Fault.LOST, 0.04):
             self._stamp(message, at_us, None, life)

@@ -36,9 +36,9 @@ def as_text(dice: Dice, number: int) -> Given:
 class Naming:
     """Naming of ids by one probe instance: in which version, UUIDs as bytes or not, texts or their hashes."""
 
-    def __init__(self, dice: Dice) -> None:
-        """Choose."""
-        self.version = dice.one((1, 2, 2))
+    def __init__(self, dice: Dice, *, has_ids: bool = True) -> None:
+        """Choose; version 1 knows ids alone."""
+        self.version = dice.one((1, 2, 2)) if has_ids else 2
         self.takes_uuids_as_bytes = dice.one((True, False, False))
         self.leaves_out_texts = dice.one((True, False, False))
         self._numbers = dice.one((True, False))

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.model.books import Instance, NodeBooks, Unheard, Window, node_books
+from tests.model.counts import JudgedCounts, Neighbours, counted_of
 from tests.model.intake import MINUTE_US, PULSE, Intake, Stream, is_near, take_in
 from tests.model.lag import quantile, quantiles
 from tests.model.naming import shown
 from tests.model.order import displacements
+from tests.model.pathway import Counting
 from tests.model.record import DEFERRED
 from tests.model.sets import NONE, AtNode, Ids, WindowSets
 from tests.model.unreadable_records import folder_of, is_touched, unheard
@@ -75,14 +77,19 @@ class JudgedWindow:
         touched = is_touched(intake, streams, self.window.judged, stream.settle_us)
         self.books = {
             node: node_books([one for one in instances if one.node == node], self.window, is_touched=touched)
-            for node in self.pathway.nodes
+            for node in self.pathway.declared
         }
-        self.unplaced = sum(self._unplaced(one) for one in instances if one.node not in self.pathway.nodes)
+        self.unplaced = sum(self._unplaced(one) for one in instances if one.node not in self.pathway.declared)
         self.by_instance: dict[tuple[str, str, int], AtNode] = defaultdict(AtNode)
         for one in inside:
             for seen in one.batch.observations:
                 by = self.by_instance[one.batch.node, one.batch.probe, one.batch.epoch_us]
                 by.add(seen, one_sided=one.batch.node in self.pathway.one_sided)
+        self.counted = {node.name: counted_of(node.name, inside) for node in self.pathway.counting}
+        self.counts = [
+            JudgedCounts(node, self.counted[node.name], self.books[node.name], self._beside(node))
+            for node in self.pathway.counting
+        ]
 
     def _sightings_us(self, inside: Sequence[Received], end_us: int) -> tuple[list[int], Ids]:
         """Give the sightings that the horizon goes by, and the messages that wait for longer than anybody looks.
@@ -97,6 +104,44 @@ class JudgedWindow:
             elif message_id in self.sets.lost():
                 moved_us += [until_us - self.stream.transit_us, *_other_arrivals_us(inside, message_id)]
         return [*first_us.values(), *moved_us], frozenset(endless)
+
+    def _beside(self, node: Counting) -> Neighbours:
+        """Give what the ids on both sides of a node that counts say."""
+        before, behind, sets = node.before, node.behind, self.sets
+        left = NONE if before is None else sets.left(before)
+        return Neighbours(
+            left=None if before is None else left,
+            judged=left - self.endless,
+            reached=NONE if behind is None else sets.seen(behind) | sets.after(behind),
+            seen=None if behind is None else sets.seen(behind),
+            are_complete=before is not None and self.books[before].complete,
+            missing=self._missing_counts(node)
+            + (0 if before is None else self.misnamed(before))
+            + self._stopped([one for one in self._counting_before(node) if one.behind == behind]),
+            is_confused=before is not None and self.is_confused(before),
+        )
+
+    def _counting_before(self, node: Counting) -> list[Counting]:
+        """Give the counting nodes that stand before N, behind the same node with ids."""
+        counting = self.pathway.counting
+        return [one for one in counting[: counting.index(node)] if one.before == node.before]
+
+    def _missing_counts(self, node: Counting) -> int:
+        """Count what is missing by count at a node that counts."""
+        return self.books[node.name].missing + self.unplaced
+
+    def _weigh_counts(self, verdict: str) -> str:
+        """Give the verdict by ids and counts."""
+        ends = [(one, self._missing_counts(one.node)) for one in self.counts if one.node.is_end]
+        if any(one.lost_before_lower for one in self.counts):
+            return "LOSSY"
+        if verdict == "SILENT" and any(one.books.heard for one in self.counts):
+            return "UNKNOWN"
+        if verdict == "IDLE" and not all(one.is_idle(missing) for one, missing in ends):
+            return "UNKNOWN"
+        if verdict == "CLEAN" and not all(one.proves_delivery(missing) for one, missing in ends):
+            return "UNKNOWN"
+        return verdict
 
     def lost_at(self, node: str) -> Ids:
         """Give the loss of N, but for what waits for longer than anybody looks."""
@@ -115,7 +160,7 @@ class JudgedWindow:
         if instance.has_a_say(self.window) and not instance.told(self.window):
             return ANY_NUMBER
         observed = sum(
-            len(one.batch.observations)
+            one.batch.messages
             for one in (instance.sent if isinstance(instance, Instance) else ())
             if one.window_us == self.window.start_us and not self.stream.implausible(one)
         )
@@ -152,7 +197,19 @@ class JudgedWindow:
 
     def missing(self, node: str) -> int:
         """Give u(N): how many messages are missing at N by count."""
-        return self.books[node].missing + self.unplaced + self.misnamed(node)
+        return self.books[node].missing + self.unplaced + self.misnamed(node) + self.stopped_before(node)
+
+    def stopped_before(self, node: str) -> int:
+        """Count what nodes that only count may have stopped on the way to N."""
+        return self._stopped([one for one in self.pathway.counting if one.behind == node and one.before is not None])
+
+    def _stopped(self, between: Sequence[Counting]) -> int:
+        return sum(
+            sum(counted.stopped for counted in self.counted[one.name]) + self.books[one.name].missing
+            if self.books[one.name].bounded
+            else ANY_NUMBER
+            for one in between
+        )
 
     def told_groups(self, node: str) -> list[frozenset[str]]:
         """Give the one-of groups of N all of whose targets have told accounts."""
@@ -213,10 +270,14 @@ class JudgedWindow:
         return len(self.lost()) + sum(books.dropped for books in telling)
 
     def verdict(self) -> str:
+        """Judge by ids, then weigh what was counted."""
+        return self._weigh_counts(self._verdict_by_ids())
+
+    def _verdict_by_ids(self) -> str:
         """Judge in the order of the page."""
         nodes = self.pathway.nodes
         origins_complete = all(books.complete for books in self._origins_books())
-        if not any(books.heard for books in self.books.values()):
+        if not any(self.books[node].heard for node in nodes):
             return "SILENT"
         if not self.sets.known() and origins_complete:
             return "IDLE"
@@ -252,6 +313,7 @@ class JudgedWindow:
             "lag_us": quantiles([lag for node in self.pathway.terminals for lag in sets.at[node].lags_out_us]),
             "nodes": [self.shown_node(node) for node in self.pathway.nodes],
             "deferred": len(NONE.union(*(sets.deferred(node) for node in self.pathway.nodes))),
+            "counts": [one.shown() for one in self.counts],
         }
 
     def shown_node(self, node: str) -> dict[str, Any]:
@@ -350,7 +412,7 @@ def _instances(name: str, stream: Stream, intake: Intake) -> dict[str, Instance]
 
 
 def _instance(node: str, batches: Sequence[Received], stream: Stream) -> Instance:
-    observed = [one for one in batches if one.batch.observations]
+    observed = [one for one in batches if one.batch.is_of_window]
     implausible = [one for one in observed if stream.implausible(one)]
     late = [one for one in observed if one in implausible or stream.too_late(one)]
     in_window = frozenset(one.batch.window_start_ms for one in observed if one not in late)

@@ -6,6 +6,22 @@ from itertools import pairwise
 
 
 @dataclass(frozen=True, slots=True)
+class Counting:
+    """A node that only counts, and its neighbours with ids."""
+
+    name: str
+    before: str | None
+    behind: str | None
+    is_alone: bool
+    """Whether a single arrow leads to the one behind."""
+
+    @property
+    def is_end(self) -> bool:
+        """Return whether there are no ids on one of its sides."""
+        return self.before is None or self.behind is None
+
+
+@dataclass(frozen=True, slots=True)
 class Pathway:
     """Nodes in pathway order, and where what leaves a node goes."""
 
@@ -15,8 +31,14 @@ class Pathway:
     one_of: Mapping[str, tuple[frozenset[str], ...]]
     """To one of each of these groups."""
     one_sided: frozenset[str]
+    counting: tuple[Counting, ...] = ()
     reached: dict[str, frozenset[str]] = field(default_factory=dict, compare=False, repr=False)
     """What :meth:`downstream` has said: it is asked more often than anything else."""
+
+    @property
+    def declared(self) -> tuple[str, ...]:
+        """All nodes, with and without ids."""
+        return (*self.nodes, *(one.name for one in self.counting))
 
     def next_nodes(self, node: str) -> frozenset[str]:
         """Give the nodes at the other end of the node's edges."""
@@ -74,12 +96,35 @@ def parse(path: str | Sequence[str], stamps: Mapping[str, str]) -> Pathway:
                     one_of[node].append(frozenset(_names(right)))
                 else:
                     must[node].update(_names(right))
+    every = _in_pathway_order(list(must), {node: must[node].union(*one_of[node]) for node in must})
+    counts = [node for node in every if stamps.get(node) == "count"]
+    counting = tuple(_counting(node, counts, must, one_of) for node in counts)
+    for node in counts:
+        for targets in must.values():
+            if node in targets:
+                targets.remove(node)
+                targets.update(must[node])
     return Pathway(
-        nodes=_in_pathway_order(list(must), {node: must[node].union(*one_of[node]) for node in must}),
-        must={node: frozenset(targets) for node, targets in must.items()},
-        one_of={node: tuple(groups) for node, groups in one_of.items()},
-        one_sided=frozenset(node for node, side in stamps.items() if side != "both"),
+        nodes=tuple(node for node in every if node not in counts),
+        must={node: frozenset(targets) for node, targets in must.items() if node not in counts},
+        one_of={node: tuple(groups) for node, groups in one_of.items() if node not in counts},
+        one_sided=frozenset(node for node, side in stamps.items() if side not in {"both", "count"}),
+        counting=counting,
     )
+
+
+def _counting(
+    node: str, counts: Sequence[str], must: Mapping[str, set[str]], one_of: Mapping[str, list[frozenset[str]]]
+) -> Counting:
+    """Walk both ways from a node that counts, past others of its kind."""
+    before = behind = node
+    while before in counts:
+        before = next((source for source, targets in must.items() if before in targets), "")
+    while behind in counts:
+        behind = next(iter(must[behind]), "")
+    to_it = sum(behind in targets for targets in must.values())
+    to_it += sum(behind in group for groups in one_of.values() for group in groups)
+    return Counting(node, before or None, behind or None, to_it == 1)
 
 
 def _names(hop: str) -> list[str]:

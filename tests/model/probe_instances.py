@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
+from tests.model.counts import fingerprint
 from tests.model.message_names import Naming
 from tests.model.random_choices import MINUTE_US, SECOND_US, Dice, Fault
-from tests.model.record import DEFERRED, FILTERED, NO_REASON, NOT_STAMPED, PASSED, Body
+from tests.model.record import DEFERRED, FILTERED, NO_REASON, NOT_STAMPED, PASSED, REJECTED, Body
 
 MISNAMED = "misnamed"
 """A node that no configuration declares: its records are set aside, however good they are."""
+_STAMPS = {FILTERED: "FILTERED", REJECTED: "REJECTED", DEFERRED: "DEFERRED"}
 HEARTBEAT_US = 10 * SECOND_US
 _HOUR_US = 3600 * SECOND_US
 _AGES_US = 70 * 365 * 24 * _HOUR_US
@@ -49,6 +51,12 @@ class Life:
     """Whether it says hello."""
     errs: Fault | None = None
     """Whether it calls messages otherwise than the others, or gives them other times."""
+    counts: bool = False
+    """Whether it sends packets, and no ids."""
+    crosses: bool = False
+    """Whether its node is declared to do the other, so that it is set aside."""
+    home: str = ""
+    """The node that it is at, whatever it calls it."""
     stamped: list[Stamped] = field(default_factory=list)
 
     def stamp(self, stamped: Stamped, *, apart: bool) -> None:
@@ -115,11 +123,13 @@ def _life(dice: Dice, name: tuple[str, str, str], begin_us: int, end_us: int, *,
         flushes_us.append(end_us)
     skew_us = dice.one((-SECOND_US, 3 * SECOND_US, -_HOUR_US, _HOUR_US, _AGES_US)) if dice.hit(Fault.SKEW, 0.25) else 0
     stream, node, probe = name
+    home = node
     if dice.hit(Fault.AWKWARD, 0.3):
         probe += dice.one((" [bold]", "/../", "\u2603" * 100, "'\"%41\n"))
     if dice.hit(Fault.MISNAMED, 0.1):
         node = MISNAMED
     life = Life(stream, node, probe, begin_us, end_us, says_bye, skew_us, flushes_us)
+    life.home = home
     life.announces = not dice.hit(Fault.UNANNOUNCED, 0.3)
     life.errs = Fault.MISTIMED if dice.hit(Fault.MISTIMED, 0.1) else None
     return life
@@ -135,7 +145,9 @@ class Voice:
         self.complete_through_us = life.start_us + life.skew_us
         self.owed: dict[int, int] = defaultdict(int)
         self.most = dice.one((1, 3, 10, 50))
-        self.naming = Naming(dice)
+        self.naming = Naming(dice, has_ids=not life.counts)
+        self.counted_at = dice.one(("IN", "OUT", "BOTH"))
+        self.is_printed = not dice.hit(Fault.UNPRINTED, 0.5)
 
     def speak(self) -> list[Sent]:
         """Give all that it sends."""
@@ -168,7 +180,7 @@ class Voice:
     def _batches(self, pending: Iterable[Stamped]) -> list[tuple[int, list[Stamped]]]:
         by_window: dict[tuple[int, str], list[Stamped]] = defaultdict(list)
         for stamped in pending:
-            kind = "" if self.naming.version == 1 else self.naming.kind(stamped.message_id)
+            kind = "" if self.naming.version == 1 or self.life.counts else self.naming.kind(stamped.message_id)
             by_window[stamped.event_us // MINUTE_US * MINUTE_US, kind].append(stamped)
         return [
             (start_us, stamped[at : at + self.most])
@@ -178,11 +190,12 @@ class Voice:
 
     def _flush(self, flush_us: int, batches: list[tuple[int, list[Stamped]]]) -> None:
         """Send all batches of a flush; only the last one carries the new moment."""
+        kind = "METRICS" if self.life.counts else "OBSERVATIONS"
         for start_us, stamped in batches[:-1]:
-            self._say(flush_us, "OBSERVATIONS", start_us, stamped)
+            self._say(flush_us, kind, start_us, stamped)
         self.complete_through_us = flush_us + self.life.skew_us
         if batches:
-            self._say(flush_us, "OBSERVATIONS", *batches[-1])
+            self._say(flush_us, kind, *batches[-1])
         else:
             self._say(flush_us, "HEARTBEAT", None, [])
 
@@ -209,11 +222,35 @@ class Voice:
             "drops": drops,
             "labels": {"host": "h1"} if self.dice.rng.random() < 0.3 else {},
         }
+        body["is_set_aside"] = self.life.crosses and kind in {"OBSERVATIONS", "METRICS"}
+        metrics = count(self.counted_at, stamped, is_printed=self.is_printed) if kind == "METRICS" else []
+        stamped = [] if kind == "METRICS" else stamped
         body |= self.naming.fields([one.message_id for one in stamped])
+        if metrics:
+            body["metrics"] = metrics
         if self.naming.version > 1 and any(one.outcome == DEFERRED for one in stamped):
             moments = (one.until_us + self.life.skew_us if one.outcome == DEFERRED else 0 for one in stamped)
             body["until_us"] = struct.pack(f"<{len(stamped)}q", *moments)
         self.sent.append(Sent(at_us, body | pack(self.dice, stamped, window_us, self.life.skew_us)))
+
+
+def count(counted_at: str, stamped: Iterable[Stamped], *, is_printed: bool) -> list[dict[str, Any]]:
+    """Give the packets of what was stamped: of one that counts at one side, or of one that counts at both."""
+    found: dict[str, list[bytes]] = defaultdict(list)
+    for one in stamped:
+        is_stopped = one.outcome != PASSED
+        if counted_at != "OUT" and (one.came_us is not None or is_stopped):
+            found["IN"].append(one.message_id)
+        if is_stopped:
+            # Whatever it counts: nobody else can say of it that it was stopped on purpose.
+            found[_STAMPS[one.outcome]].append(one.message_id)
+        elif counted_at != "IN" and one.left_us is not None:
+            found["OUT"].append(one.message_id)
+    return [
+        {"stamp": stamp, "count": len(ids), "bytes": 100 * len(ids), "lag_histogram": b""}
+        | dict(zip(("id_xor", "id_sum"), fingerprint(ids if is_printed else ()), strict=True))
+        for stamp, ids in found.items()
+    ]
 
 
 def _forget_deferral(stamped: Stamped) -> Stamped:

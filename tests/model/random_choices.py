@@ -20,6 +20,8 @@ class Fault(StrEnum):
     """Messages are lost in transit, inside nodes and after branches."""
     STOPPED = auto()
     """Messages are filtered or rejected, with and without stamps."""
+    STOPPED_BY_COUNT = auto()
+    """Nodes that only count stop messages, too: nobody knows which."""
     DEFERRED = auto()
     """Nodes keep messages for a later try: then these are delivered, rejected, kept again, or never heard of."""
     REPEATED = auto()
@@ -48,6 +50,10 @@ class Fault(StrEnum):
     """An instance calls its node by a name that is not declared."""
     MISTIMED = auto()
     """An instance tells event times in ms, as if they were µs."""
+    CROSSED = auto()
+    """An instance sends counts from a node with ids, or ids from a node that counts."""
+    UNPRINTED = auto()
+    """Instances count without a fingerprint."""
     RETYPED = auto()
     """An instance calls messages by ids of another type."""
     SKEW = auto()

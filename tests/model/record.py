@@ -110,6 +110,17 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
+class Packet:
+    """Messages that were counted at one stamp."""
+
+    stamp: str
+    count: int
+    id_xor: int
+    id_sum: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """Batch of a probe instance, one object an observation; times in the unit that their name ends in."""
 
@@ -125,6 +136,17 @@ class Batch:
     observations: tuple[Observation, ...]
     drops: tuple[tuple[int, int], ...]
     """(window_start_ms, count) of each."""
+    packets: tuple[Packet, ...] = ()
+
+    @property
+    def messages(self) -> int:
+        """Of how many messages it speaks."""
+        return len(self.observations) + sum(packet.count for packet in self.packets)
+
+    @property
+    def is_of_window(self) -> bool:
+        """Return whether it says something of the messages of its window."""
+        return self.kind in {"OBSERVATIONS", "METRICS"}
 
 
 def _whole(field: str, size: int, *, may_be_empty: bool = True) -> Callable[[Body], bool]:
@@ -218,8 +240,8 @@ LIMITS: tuple[tuple[str, str, Callable[[Body], bool]], ...] = (
     ),
     (
         "drop_window",
-        "a drop names a whole minute and no negative count",
-        lambda b: all(drop["window_start_ms"] % WINDOW_MS == 0 and drop["count"] >= 0 for drop in b["drops"]),
+        "a drop names a whole minute and a count over 0",
+        lambda b: all(drop["window_start_ms"] % WINDOW_MS == 0 and drop["count"] > 0 for drop in b["drops"]),
     ),
     ("texts", "texts have 4 bytes each to say where they end, or there are none", _whole("id_text_ends", 4)),
     ("texts", "ids that are no texts have none", lambda b: b["id_kind"] == "TEXT" or not b["id_text_ends"]),
@@ -244,7 +266,6 @@ LIMITS: tuple[tuple[str, str, Callable[[Body], bool]], ...] = (
         "metrics count from 0",
         lambda b: all(one["count"] >= 0 and one["bytes"] >= 0 for one in b["metrics"]),
     ),
-    ("unsupported", "metrics are not counted yet", lambda b: b["kind"] != "METRICS"),
     (
         "labels",
         "there are at most 8 labels of at most 64 characters",
@@ -274,7 +295,11 @@ def decode(record: bytes) -> Batch:
         complete_through_us=body["complete_through_us"],
         observations=_observations(body),
         drops=tuple((drop["window_start_ms"], drop["count"]) for drop in body["drops"]),
+        packets=tuple(Packet(*(one[name] for name in _COUNTED)) for one in body["metrics"]),
     )
+
+
+_COUNTED = ("stamp", "count", "id_xor", "id_sum", "bytes")
 
 
 def _body(record: bytes) -> Body:

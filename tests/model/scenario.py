@@ -7,6 +7,7 @@ from typing import Any
 from tests.model import transport
 from tests.model.intake import PULSE, Stream
 from tests.model.journey import Journey, Truth
+from tests.model.pathway import Counting, parse
 from tests.model.probe_instances import Life, Sent, Voice, lives
 from tests.model.random_choices import MINUTE_US, SECOND_US, Dials, Dice, Fault
 from tests.model.record import Body
@@ -31,6 +32,24 @@ class Scenario:
     """How many records must be set aside."""
     lives: list[Life] = field(default_factory=list)
     """The probe instances that stamped, those among them of which no batch came."""
+
+    def count_lost(self, stream: str, start_us: int, node: str) -> int:
+        """Count what was lost at a node with ids, or at one that only counts on the way to it: it is missing there."""
+        counting = self._counting(stream)
+        return self._count(stream, start_us, {node, *(one.name for one in counting if one.behind == node)})
+
+    def count_lost_before(self, stream: str, start_us: int, node: str) -> int:
+        """Count what was lost between the node with ids before one that only counts, and that."""
+        counting = {one.name: one for one in self._counting(stream)}
+        own = counting[node]
+        between = [one.name for one in counting.values() if (one.before, one.behind) == (own.before, own.behind)]
+        return self._count(stream, start_us, set(between[: between.index(node) + 1]))
+
+    def _counting(self, stream: str) -> tuple[Counting, ...]:
+        return Stream.of(self.streams[stream]).pathway.counting
+
+    def _count(self, stream: str, start_us: int, nodes: set[str]) -> int:
+        return sum(len(self.truth[stream].lost_at[start_us, node]) for node in nodes)
 
 
 def generate(dials: Dials | int, spool_dir: Path) -> Scenario:
@@ -60,11 +79,18 @@ def _stream(dice: Dice, scenario: Scenario, name: str, base_us: int) -> list[Seg
         + dice.dials.windows * MINUTE_US
         + dice.moment(0.5 * stream.transit_us, 2 * stream.transit_us + 2 * MINUTE_US)
     )
-    alive = {node: lives(dice, name, node, base_us, stop_us) for node in stream.pathway.nodes}
+    table = scenario.streams[name]
+    counting = [one.name for one in stream.pathway.counting]
+    # Messages go through the nodes that count as through all others.
+    pathway = parse(table["path"], {node: side for node, side in table.get("stamps", {}).items() if side != "count"})
+    alive = {node: lives(dice, name, node, base_us, stop_us) for node in pathway.nodes}
+    for life in (life for node, replicas in alive.items() for life in replicas):
+        life.crosses = dice.hit(Fault.CROSSED, 0.1)
+        life.counts = (life.home in counting) is not life.crosses
     # At one node: where the replicas of two change their ids at once, and go on sharing messages, nobody can tell.
-    for life in alive[dice.one(stream.pathway.nodes)]:
+    for life in alive[dice.one(pathway.nodes)]:
         life.errs = Fault.RETYPED if dice.hit(Fault.RETYPED, 0.5) else life.errs
-    journey = Journey(dice, stream.pathway, alive)
+    journey = Journey(dice, pathway, alive, frozenset(counting))
     minutes = list(range(dice.dials.windows))
     busy = [minute for minute in minutes if not dice.hit(Fault.GAPS, 0.5)] or minutes[-1:]
     for _ in range(dice.dials.messages):

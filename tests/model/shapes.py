@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 from tests.model.message_names import Given, as_text
+from tests.model.pathway import parse
 from tests.model.random_choices import Dice, Fault
 
 _NAMES = ("ingest", "router", "norm", "eu", "us", "connector", "sink", "A.b-c_1", "0", "archive", "n" * 128)
@@ -43,6 +44,7 @@ def config(dice: Dice) -> dict[str, Any]:
     path = ["".join(names.get(letter, letter) for letter in line) for line in lines]
     sides = {names[letter]: dice.one(("in", "out")) for letter in letters if dice.rng.random() < 0.2}
     table: dict[str, Any] = {"path": path[0] if len(path) == 1 and dice.rng.random() < 0.5 else path}
+    sides |= dict.fromkeys(_counting(dice, path), "count")
     if sides or dice.rng.random() < 0.3:
         table["stamps"] = sides
     for key, choices in (
@@ -54,6 +56,24 @@ def config(dice: Dice) -> dict[str, Any]:
         if dice.rng.random() < 0.7:
             table[key] = dice.one(choices)
     return table
+
+
+def _counting(dice: Dice, path: list[str]) -> list[str]:
+    """Give some nodes that may only count: one arrow to each and one from it at most, and ids somewhere."""
+    drawn = parse(path, {})
+    may = [
+        node
+        for node in drawn.nodes
+        if len(drawn.must_come_from(node)) <= 1 >= len(drawn.must[node])
+        and not drawn.one_of[node]
+        and not any(node in group for groups in drawn.one_of.values() for group in groups)
+    ]
+    chosen = [node for node in may if dice.rng.random() < 0.3]
+    if len(chosen) == len(drawn.nodes):
+        chosen.pop()
+    past = parse(path, dict.fromkeys(chosen, "count"))
+    is_of_two_kinds = any(past.must[node] & frozenset().union(*past.one_of[node]) for node in past.nodes)
+    return [] if is_of_two_kinds else chosen
 
 
 def _random_lines(dice: Dice) -> list[str]:

@@ -28,7 +28,16 @@ def test_a_seed_makes_one_directory(tmp_path: Path) -> None:
 def test_every_kind_of_verdict_and_account_turns_up() -> None:
     """A handful of seeds meets every verdict, every account, and broken records of each layer of the wire."""
     verdicts = {"SILENT", "IDLE", "LOSSY", "CLEAN", "UNKNOWN"}
-    wanted = verdicts | {"duplicate_batches", "too_late", "implausible", "bad_crc", "torn_tail", "foreign_file", "body"}
+    wanted = verdicts | {
+        "unsupported",
+        "duplicate_batches",
+        "too_late",
+        "implausible",
+        "bad_crc",
+        "torn_tail",
+        "foreign_file",
+        "body",
+    }
     missing, met = wanted, Counter[str]()
     for seed in range(40):
         with tempfile.TemporaryDirectory() as directory:
@@ -73,8 +82,11 @@ def test_no_false_loss(thrown: Dials) -> None:
         for window in stream["windows"]:
             start_us = int(datetime.fromisoformat(window["window_start"]).timestamp()) * 1_000_000
             assert window["lost_lower"] <= len(truth.lost(start_us))
+            where = stream["stream"], start_us
             for node in window["nodes"]:
-                assert node["loss_lower"] <= len(truth.lost_at[start_us, node["node"]])
+                assert node["loss_lower"] <= scenario.count_lost(*where, node["node"])
+            for counted in window["counts"]:
+                assert counted["lost_before_lower"] <= scenario.count_lost_before(*where, counted["node"])
 
 
 @settings(max_examples=examples(30))

@@ -133,7 +133,11 @@ def cut(dice: Dice, sent: Sequence[Sent], directory: str, stream: Stream, first:
 
 
 def _framed(dice: Dice, body: Body) -> Framed:
-    return Framed(frame(_record(dice, body)), is_broken=body["node"] == MISNAMED)
+    return Framed(frame(_record(dice, body)), is_broken=_is_set_aside(body))
+
+
+def _is_set_aside(body: Body) -> bool:
+    return body["node"] == MISNAMED or bool(body.get("is_set_aside"))
 
 
 def _record(dice: Dice, body: Body) -> bytes:
@@ -175,7 +179,7 @@ def copied(dice: Dice, segments: list[Segment]) -> None:
         if later and segment.bodies:
             twin = copy.deepcopy(dice.one(segment.bodies))
             twin.update(message_ids=dice.rng.randbytes(16 * twin["count"]), complete_through_us=2**60, drops=[])
-            dice.one(later).frames.append(Framed(frame(encode(twin)), is_broken=twin["node"] == MISNAMED))
+            dice.one(later).frames.append(Framed(frame(encode(twin)), is_broken=_is_set_aside(twin)))
 
 
 def poisoned(dice: Dice, segments: list[Segment]) -> None:

@@ -56,7 +56,7 @@ def unheard(name: str, stream: Stream, intake: Intake, heard: Mapping[str, Insta
         Unheard(node, min(come) if epoch_us is None else epoch_us, min(come), max(come))
         for folder, come in moments.items()
         if folder not in heard and folder not in intake.others
-        for node, epoch_us in named(folder, name, stream.pathway.nodes)
+        for node, epoch_us in named(folder, name, stream.pathway.declared)
     ]
 
 
@@ -71,7 +71,7 @@ def is_touched(intake: Intake, streams: Mapping[str, Stream], judged: Interval, 
 
 
 def _is_anybodys(folder: str, reason: str, streams: Mapping[str, Stream]) -> bool:
-    if any(named(folder, name, stream.pathway.nodes) for name, stream in streams.items()):
+    if any(named(folder, name, stream.pathway.declared) for name, stream in streams.items()):
         return False
     told = _NAMED.fullmatch(folder)
     is_named = bool(told and len(told[2]) >= 10) or bool(_CUT.fullmatch(folder))

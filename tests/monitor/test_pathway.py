@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -140,9 +141,56 @@ def test_what_is_no_path_is_refused(path: str | Sequence[str], told: str, hop: s
     assert (str(caught.value), caught.value.hop) == (told, hop)
 
 
+COUNTING = {
+    "between two": ("a -> n -> b", ("n",), [("n", "a", "b", True)], ["ab"]),
+    "first": ("n -> b", ("n",), [("n", None, "b", True)], []),
+    "last": ("a -> n", ("n",), [("n", "a", None, False)], []),
+    "two in a row": ("a -> n -> m -> b", ("n", "m"), [("n", "a", "b", True), ("m", "a", "b", True)], ["ab"]),
+    "two in a row, first": ("n -> m -> b", ("n", "m"), [("n", None, "b", True), ("m", None, "b", True)], []),
+    "beside another way": (["a -> n -> b", "a -> b"], ("n",), [("n", "a", "b", False)], ["ab"]),
+    "one of several sides": ("a -> n & b -> c", ("n",), [("n", "a", "c", False)], ["ab", "ac", "bc"]),
+}
+
+
+@pytest.mark.parametrize(("path", "counts", "found", "arrows"), COUNTING.values(), ids=COUNTING)
+def test_arrows_go_past_nodes_that_count(
+    path: str | list[str],
+    counts: tuple[str, ...],
+    found: list[tuple[str, str | None, str | None, bool]],
+    arrows: list[str],
+) -> None:
+    """A node without ids is no node of the graph; it knows the nearest that have some."""
+    pathway = Pathway.parse(path, dict.fromkeys(counts, "count"))
+    names = [*pathway.nodes]
+    told = [
+        (one.name, *(None if place is None else names[place] for place in (one.before, one.behind)), one.is_alone)
+        for one in pathway.counting
+    ]
+    assert (told, pathway.declared) == (found, (*names, *counts))
+    assert [names[row] + names[column] for row, column in np.argwhere(pathway.edges)] == arrows
+
+
+RULE = "counts, and such a node has one arrow to it and one from it at most, which everything takes, got"
+CANNOT_COUNT: dict[str, tuple[str | list[str], str, str]] = {
+    "one of several": ("a -> n | b", "n", f"'n' {RULE} a -> n | b"),
+    "before a branch": ("n -> a | b", "n", f"'n' {RULE} n -> a | b"),
+    "where ways meet": ("a & b -> n", "n", f"'n' {RULE} a -> n and b -> n"),
+    "where ways part": ("n -> a & b", "n", f"'n' {RULE} n -> a & b"),
+    "all of them": ("a", "a", "some node of a path stamps ids, got a, which all count"),
+    "two kinds": (["a -> n -> b", "a -> b | c"], "n", "a -> b is expected of every message in 'a -> n' and of some in"),
+}
+
+
+@pytest.mark.parametrize(("path", "node", "told"), CANNOT_COUNT.values(), ids=CANNOT_COUNT)
+def test_nodes_that_cannot_count_are_refused(path: str | list[str], node: str, told: str) -> None:
+    """The error names the node and what leads to it or from it."""
+    with pytest.raises(PathwayError, match=re.escape(told)):
+        Pathway.parse(path, {node: "count"})
+
+
 STAMPS = {
     "of an unknown node": ({"z": "in"}, "stamps names the node 'z', which is not in the path: a, b", "z"),
-    "of an unknown side": ({"b": "inn"}, "stamps of 'b' is one of both, in, out, got 'inn'", "b"),
+    "of an unknown side": ({"b": "inn"}, "stamps of 'b' is one of both, in, out, count, got 'inn'", "b"),
 }
 
 

@@ -14,7 +14,7 @@ from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel.masks import ids_from_bytes
 from hopwatch.monitor.kernel.tally import LostIds, Tally, empty_tally
 from hopwatch.monitor.kernel.verdict import NodeBooks, WindowStage, conclude_window
-from hopwatch.monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult
+from hopwatch.monitor.results import NodeCounts, NodeResult, Quantiles, ServerCount, Status, Verdict, WindowResult
 from hopwatch.monitor.store import tables, writer
 from tests.support.spool import START_US, STREAM_CONFIGS
 
@@ -24,6 +24,26 @@ NO_BOOKS: Final = NodeBooks(*(np.zeros(2, np.int64) for _ in fields(NodeBooks)))
 _COUNTS: Final = st.integers(-(2**63), 2**63 - 1)
 _QUANTILES: Final = st.builds(Quantiles, *[_COUNTS] * len(fields(Quantiles)))
 _RATIOS: Final = st.none() | st.floats(0, 1)
+_COUNTS_BY_NODE: Final = st.lists(
+    st.builds(
+        NodeCounts,
+        node=st.text(),
+        arrived=_COUNTS,
+        departed=_COUNTS,
+        bytes=_COUNTS,
+        dropped=_COUNTS,
+        coverage=_RATIOS,
+        before=st.none() | st.text(),
+        left_before=st.none() | _COUNTS,
+        same_before=st.none() | st.booleans(),
+        lost_before_lower=_COUNTS,
+        behind=st.none() | st.text(),
+        seen_behind=st.none() | _COUNTS,
+        same_behind=st.none() | st.booleans(),
+        servers=st.lists(st.builds(ServerCount, probe=st.text(), count=_COUNTS), max_size=2).map(tuple),
+    ),
+    max_size=2,
+).map(tuple)
 _BY_TYPE: Final[Mapping[str, st.SearchStrategy[Any]]] = {
     "int": _COUNTS,
     "int | None": st.none() | _COUNTS,
@@ -32,6 +52,7 @@ _BY_TYPE: Final[Mapping[str, st.SearchStrategy[Any]]] = {
     "Status": st.sampled_from(Status),
     "Verdict | None": st.none() | st.sampled_from(Verdict),
     "tuple[str, ...]": st.lists(st.text()).map(tuple),
+    "tuple[NodeCounts, ...]": _COUNTS_BY_NODE,
 }
 
 

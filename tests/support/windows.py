@@ -66,7 +66,7 @@ def window(
     counts: dict[str, Any] = dict.fromkeys(WindowResult.__dataclass_fields__, 0)
     what = {"stream": stream, "window_start_us": at(minute), "status": status, "verdict": judged, "reasons": ()}
     figures = {"known": known, "delivered": known - gone, "lost": gone, "lost_lower": gone, "lost_upper": gone}
-    odd = {"loss_ratio": gone / known if known else None, "lag_us": None, "nodes": tuple(made)}
+    odd = {"loss_ratio": gone / known if known else None, "lag_us": None, "nodes": tuple(made), "counts": ()}
     blind = {"lost_upper": None} if is_blind else {}
     return WindowResult(**counts | what | figures | odd | blind | fields)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import Any, Final
@@ -23,13 +23,15 @@ from hopwatch.probes.taps.http.accounting import NOTE, AccountingMiddleware
 from hopwatch.probes.taps.http.bodies import ObservationsBody
 from hopwatch.probes.taps.http.body_parser import PostedBody
 from hopwatch.probes.taps.http.intake import TICK_S, ObservationIntake
-from hopwatch.probes.taps.http.refusals import RefusalProblem
+from hopwatch.probes.taps.http.packets import PacketBody
+from hopwatch.probes.taps.http.refusals import RefusalProblem, RefusedObservations
 
 WORKERS: Final = 4
 """Threads that parse bodies; further requests wait."""
 JSON: Final = "application/json"
 RECORD: Final = ("application/vnd.hopwatch.batch", "application/octet-stream")
 PATH: Final = "/v1/observations"
+PACKETS_PATH: Final = "/v1/metrics"
 
 _DESCRIPTIONS: Final = {
     400: "the body is no JSON, or no gzip",
@@ -45,6 +47,12 @@ class AcceptedAnswer(BaseModel):
     """Response to an accepted body: its number of observations."""
 
     observations: int
+
+
+class CountedAnswer(BaseModel):
+    """Response to an accepted packet: its number of counts."""
+
+    counts: int
 
 
 class ObservationFaultAnswer(BaseModel):
@@ -92,7 +100,7 @@ def build_app(intake: ObservationIntake, limits: Limits | None = None) -> App:
         status_code=HTTPStatus.ACCEPTED,
         response_model=AcceptedAnswer,
         responses=_RESPONSES,
-        openapi_extra={"requestBody": _request_body()},
+        openapi_extra={"requestBody": _build_request_body(ObservationsBody, *RECORD)},
     )
     async def observe(request: Request) -> Response:
         """Take observations of a node, or a record of a probe as it is on the wire; what is taken, the sink has.
@@ -115,6 +123,24 @@ def build_app(intake: ObservationIntake, limits: Limits | None = None) -> App:
             return _respond(HTTPStatus.MULTI_STATUS, _build_partial_answer(posted))
         return _respond(HTTPStatus.ACCEPTED, {"observations": len(posted.observations)})
 
+    @api.post(
+        PACKETS_PATH,
+        status_code=HTTPStatus.ACCEPTED,
+        response_model=CountedAnswer,
+        responses=handlers.document_problems(_DESCRIPTIONS),
+        openapi_extra={"requestBody": _build_request_body(PacketBody)},
+    )
+    async def count(request: Request) -> Response:
+        """Take a packet of a server: what it counted in one minute. The same number again changes nothing.
+
+        What is refused counts as dropped nowhere: the packet's number is missing until it comes.
+        """
+        note = request.scope[NOTE]
+        note.refused = RefusedObservations()
+        _check_content_type(request, [JSON])
+        counted = await to_thread.run_sync(intake.count, await request.body(), limiter=limiter)
+        return _respond(HTTPStatus.ACCEPTED, {"counts": counted})
+
     @api.get("/healthz")
     async def healthz() -> HealthAnswer:
         """Say that the tap runs."""
@@ -126,7 +152,7 @@ def build_app(intake: ObservationIntake, limits: Limits | None = None) -> App:
         await to_thread.run_sync(intake.check, limiter=limiter)
         return HealthAnswer()
 
-    handlers.add_handlers(api, f"observations go to POST {PATH}")
+    handlers.add_handlers(api, f"observations go to POST {PATH}, packets to POST {PACKETS_PATH}")
     api.add_exception_handler(TapSourceError, _on_source)
     counted = AccountingMiddleware(LimitMiddleware(api, limits or Limits()), intake.books)
     return RequestCountMiddleware(counted, intake.requests)
@@ -146,11 +172,11 @@ def _respond(status: HTTPStatus, said: object) -> Response:
     return Response(orjson.dumps(said), int(status), media_type=JSON)
 
 
-def _check_content_type(request: Request) -> str:
+def _check_content_type(request: Request, kinds: Sequence[str] = (JSON, *RECORD)) -> str:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
-    if kind not in (JSON, *RECORD) or encoding != "identity":
-        known = f"a body is {JSON} or {RECORD[0]}, as it is or by gzip"
+    if kind not in kinds or encoding != "identity":
+        known = f"a body is {' or '.join(kinds[:2])}, as it is or by gzip"
         told = f"{known}; got {kind[:60] or 'no content-type'}, {encoding[:60]}"
         raise HttpProblem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unknown-type", told)
     return kind
@@ -175,13 +201,13 @@ async def _run_ticks(intake: ObservationIntake) -> AsyncIterator[None]:
             await task
 
 
-def _request_body() -> dict[str, Any]:
-    schema = ObservationsBody.model_json_schema(ref_template="#/components/schemas/{model}")
+def _build_request_body(model: type[BaseModel], *others: str) -> dict[str, Any]:
+    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
     return {
         "required": True,
         "content": {
             JSON: {"schema": _inline_references(schema, schema.pop("$defs"))},
-            **{kind: {"schema": {"type": "string", "format": "binary"}} for kind in RECORD},
+            **{kind: {"schema": {"type": "string", "format": "binary"}} for kind in others},
         },
     }
 

@@ -33,6 +33,7 @@ from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.taps.http.bodies import PostedObservation, PostedStamp
 from hopwatch.probes.taps.http.body_parser import PostedBody, parse_body
 from hopwatch.probes.taps.http.books import CLOSE_S, Books
+from hopwatch.probes.taps.http.packets import parse_packet
 from hopwatch.probes.taps.http.refusals import NodeName, RefusalProblem, RefusedObservations, estimate_max_count
 from hopwatch.probes.taps.startup import open_checked_sink
 
@@ -92,6 +93,21 @@ class ObservationIntake:
             receipt.emit(good, Output.STAMPS)
         self.observations += good
         return posted
+
+    def count(self, data: bytes) -> int:
+        """Forward a posted packet as the record of its server, and return the number of its counts.
+
+        Raises:
+            RefusalProblem: it is no packet, its node is not allowed, or the sink refuses it. Nothing is dropped: the
+                number of the packet is missing until it comes again.
+        """
+        record = parse_packet(data, self._context.wall_us())
+        try:
+            self.forward_record(record)
+        except RefusalProblem as refusal:
+            refusal.refused = RefusedObservations()
+            raise
+        return len(envelope.read_record(record).metrics)
 
     def forward_record(self, record: bytes) -> int:
         """Forward a record of another probe unchanged, and return its number of observations.
@@ -182,9 +198,10 @@ def _name_reason(refusal: RefusalProblem) -> RefusalReason:
 
 
 def _count_record(view: envelope.RecordView) -> RefusedObservations:
-    """Return the content of a record as refused; one without observations counts as one untimed observation."""
-    windows = Counter({view.window_start_ms: view.count} if view.count else {})
-    return RefusedObservations(NodeName(view.stream, view.node), windows, 0 if view.count else 1, is_record=True)
+    """Return the content of a record as refused; one of no messages counts as one untimed observation."""
+    count = view.count + sum(one.count for one in view.metrics)
+    windows = Counter({view.window_start_ms: count} if count else {})
+    return RefusedObservations(NodeName(view.stream, view.node), windows, 0 if count else 1, is_record=True)
 
 
 def pack_observations(

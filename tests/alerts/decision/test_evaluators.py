@@ -16,7 +16,7 @@ from hopwatch.alerts.events import AlertKind
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.tally import NodeLags
 from hopwatch.monitor.kernel.window import WindowPolicy
-from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import NodeCounts, Verdict
 from tests.support.alert_scenario import build_rules
 from tests.support.windows import START_US, Memory, at, lag, node, window, window_input
 
@@ -70,6 +70,20 @@ def test_a_loss_names_the_edge_that_most_of_it_is_on() -> None:
             window_input(0, names=("a", "b", "c", "d"), nodes=fields, verdict=Verdict.LOSSY), AlertKind.LOSS, rules
         )
         assert (found[name].is_bad, found[name].edge) == (True, edge), (name, where)
+
+
+def test_a_loss_by_count_says_that_it_is_one() -> None:
+    """A loss fires at the node that counts, by its lower bound; equal fingerprints end it, and nothing else does."""
+    counted = NodeCounts("n", 980, 980, 0, 0, 1.0, "b", 1_000, None, 20, None, None, None)
+    (found,) = [one for name, one in made(_counting(counted), AlertKind.LOSS).items() if name == "n"]
+    assert (found.is_bad, found.affected, found.out_of) == (True, 20, 1_000)
+    assert (found.edge, found.note) == ("b -> n", "by count")
+    assert "n" not in signs(_counting(replace(counted, lost_before_lower=0)), AlertKind.LOSS)
+    assert signs(_counting(replace(counted, lost_before_lower=0, same_before=True)), AlertKind.LOSS)["n"] is False
+
+
+def _counting(counted: NodeCounts) -> WindowInput:
+    return window_input(0, verdict=Verdict.LOSSY, counts=(counted,))
 
 
 def test_a_loss_says_how_many_were_delivered_elsewhere() -> None:

@@ -175,7 +175,7 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
         ),
         (
             PATH + 'stamps = { a = "left" }',
-            "3: streams.s.stamps.a: stamps of 'a' is one of both, in, out, got 'left'",
+            "3: streams.s.stamps.a: stamps of 'a' is one of both, in, out, count, got 'left'",
         ),
         (PATH + "stamps = { a = 1 }", "3: streams.s.stamps.a: this is a text, got 1"),
         (PATH + 'stamps = "in"', "3: streams.s.stamps: this is a table, got 'in'"),

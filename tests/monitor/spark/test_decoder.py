@@ -13,14 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, TOO_LATE, DropFact
+from hopwatch.monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, TOO_LATE, DropFact, PacketFact
+from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import EARLY, NOWHERE, Claims, FactSheet, SetAside
 from hopwatch.monitor.row_kinds import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, SET_ASIDE_ROW
 from hopwatch.monitor.spark import rows as rows_module
 from hopwatch.monitor.spark.decoder import build_decoder, decode_segments
 from hopwatch.monitor.spark.rows import JobRow
+from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope, segment
-from hopwatch.probes.contract.batch import Batch, BatchKind, Drop, WireIdKind
+from hopwatch.probes.contract.batch import Batch, BatchKind, Drop, Metrics, MetricsStamp, WireIdKind
 from hopwatch.probes.contract.limits import MAX_RECORD_BYTES
 from tests.support.spool import (
     START_MS,
@@ -155,7 +157,7 @@ BROKEN = {
     "half a minute": (_header(window_start_ms=START_MS + 1), "bad_value", f"a whole minute, got {START_MS + 1}"),
     "offset": (_packed(event_offset_us=b"\0\x87\x93\x03" * 2), "bad_value", "below 60000000, got 60000000"),
     "outcome": (_packed(outcome=b"\0\x04"), "bad_value", "outcome is 0, 1, 2 or 3, got 4"),
-    "metrics": (_header(kind=BatchKind.METRICS), "unsupported", "a batch of metrics is counted by no version"),
+    "counts": (_header(kind=BatchKind.METRICS), "unsupported", "'a' sends counts: declare it by stamps = { a = "),
     "texts": (
         _packed(id_kind=WireIdKind.TEXT, id_texts=b"a", id_text_ends=bytes(8)),
         "bad_length",
@@ -355,3 +357,17 @@ def test_no_bytes_stop_the_decoder(tmp_path_factory: pytest.TempPathFactory, noi
     assert len(sheet_of(rows).facts) == whole
     assert bool(rows[SET_ASIDE_ROW]) == (len(spoilt) > whole * len(frame_record(GOOD)))
     assert [Claims.unpack(row.payload).refs["seq"][0] for row in rows[CLAIMS_ROW]] == [0]
+
+
+def test_counts_are_facts_and_ids_are_not_taken_from_who_counts(tmp_path: Path) -> None:
+    """A packet is for the books alone, as it was told; observations of its node are set aside."""
+    rules = {"orders": StreamConfig(Pathway.parse("a -> b", {"b": "count"}), WINDOW_POLICY)}
+    packet = make_batch(BatchKind.METRICS, "b", metrics=(Metrics(MetricsStamp.OUT, 7, -1, 2, 30),))
+    path = write_segment(tmp_path / "s.seg", packet, observation_batch([1], node="b"))
+    rows = list(decode_segments([str(path)], rules))
+    (sheet,) = [FactSheet.unpack(row.payload) for row in rows if row.kind == FACTS_ROW]
+    (aside,) = [SetAside.unpack(row.payload) for row in rows if row.kind == SET_ASIDE_ROW]
+    assert sheet.packets == (PacketFact(0, START_MS, MetricsStamp.OUT, 7, -1, 2, 30),)
+    assert [row.kind for row in rows if row.kind == CLAIMS_ROW] == []
+    told = "stamps declares that 'b' counts, and it sends observations"
+    assert (aside.reason, aside.message) == ("unsupported", told)

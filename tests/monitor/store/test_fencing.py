@@ -227,7 +227,8 @@ def test_a_run_over_everything_refuses_the_store_of_a_stream(engine: Engine) -> 
     with pytest.raises(StoreError) as caught:
         begin_once(engine)
     assert str(caught.value) == (
-        "the store holds the results of a stream, --once would replace them: name another store in [store] url"
+        "the store holds the results of a stream, --once would replace them: name another store in [store] url, "
+        "or the span to judge again by --from and --to"
     )
     assert dump_tables(engine) == before
 

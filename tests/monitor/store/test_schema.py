@@ -32,11 +32,14 @@ ORDER: Final = (
 )
 """Columns of nodes, in windows and in hours and days, that came with version 0015."""
 ORDER_OF_WINDOWS: Final = tuple(("node_windows", column) for column in ORDER)
+COUNTS: Final = ("windows", "counts TEXT")
+"""The column of windows that came with version 0016."""
 LATER_COLUMNS: Final = (
     ("windows", "partial BIGINT"),
     ("windows", '"deferred" BIGINT'),
     ("windows", "waits_passed_us BIGINT"),
     ("windows", "waits_next_us BIGINT"),
+    COUNTS,
     ("node_windows", "slowest TEXT"),
     ("node_windows", '"deferred" BIGINT'),
     *ORDER_OF_WINDOWS,
@@ -181,7 +184,7 @@ def test_hours_with_messages_that_wait_are_rolled_up_anew(url: str) -> None:
         command.upgrade(config, "0013")
         fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
         hour_us = START_US - START_US % rollups.HOUR_US
-        with added_columns(connection, (*ORDER_OF_WINDOWS, *LATER_OF_HOURS)):
+        with added_columns(connection, (*ORDER_OF_WINDOWS, *LATER_OF_HOURS, COUNTS)):
             later = replace(build_conclusion().result, window_start_us=START_US + rollups.HOUR_US)
             writer.write_conclusions(connection, [build_conclusion(), build_conclusion(later)], 0)
             for start_us in (hour_us, hour_us + rollups.HOUR_US):
