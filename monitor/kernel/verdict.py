@@ -17,7 +17,7 @@ from hopwatch.monitor.kernel import sets, tdigest
 from hopwatch.monitor.kernel.books import MAX_DROPPED
 from hopwatch.monitor.kernel.counts import CountedBooks, Neighbours, conclude_counts, explain_counts, weigh_counts
 from hopwatch.monitor.kernel.figures import lag_fields, quantiles_of, ratio
-from hopwatch.monitor.kernel.relations import Relation
+from hopwatch.monitor.kernel.relations import NO_COUNT, Relation
 from hopwatch.monitor.kernel.tally import NEVER_US, Tally
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import NodeCounts, NodeResult, Status, Verdict, WindowResult
@@ -118,12 +118,13 @@ def conclude_window(  # noqa: PLR0913, PLR0917 - a window, what was seen of it, 
     # How many of each node's loss wait for longer than anybody looks.
     endless = np.where(tally.sighted_us == NEVER_US, all_counts, 0) @ found.loss
     misnamed = _count_misnamed(pathway, found, tally, strangers)
-    bounds = _bounds(pathway, found, judged, books, _add_stopped(pathway, misnamed, counted), endless)
+    deferred = tally.deferred if tally.deferred is not None else np.zeros(len(pathway.nodes) + 1, np.int64)
+    renamed_waits = _count_renamed_waits(pathway, tally)
+    bounds = _bounds(pathway, found, judged, books, _add_stopped(pathway, misnamed, counted), endless, renamed_waits)
     counts: tuple[NodeCounts, ...] = ()
     if counted:
         ids = Neighbours(found, all_counts, judged, tally.prints, books.are_complete, *misnamed)
         counts = conclude_counts(pathway, ids, counted, is_final=final)
-    deferred = tally.deferred if tally.deferred is not None else np.zeros(len(pathway.nodes) + 1, np.int64)
     lost, known = int(judged @ found.lost), int(all_counts.sum())
     verdict = None
     if final:
@@ -136,7 +137,14 @@ def conclude_window(  # noqa: PLR0913, PLR0917 - a window, what was seen of it, 
         revision=standing.revision,
         verdict=verdict,
         reasons=_reasons(
-            pathway, strangers, books, verdict, undeclared, endless, explain_counts(pathway, counted, counts)
+            pathway,
+            strangers,
+            books,
+            verdict,
+            undeclared,
+            endless,
+            renamed_waits,
+            explain_counts(pathway, counted, counts),
         )
         if final
         else (),
@@ -165,12 +173,13 @@ def _bounds(  # noqa: PLR0913, PLR0917 - all that bounds a loss
     books: NodeBooks,
     misnamed: _MisnamedMessages,
     endless: Int64s,
+    renamed_waits: Int64s,
 ) -> _Bounds:
     told = books.are_bounded
     shown = sets.shown_lost(pathway, found, told)
     of_nodes = judged @ shown
     # Any of a node's loss may be what is missing there by count.
-    explained = _count_explained(pathway, told, of_nodes, books.missing, misnamed)
+    explained = _count_explained(pathway, told, of_nodes, books.missing, misnamed) + renamed_waits
     lower = int(judged @ (found.lost & shown.any(axis=1))) - int(np.minimum(of_nodes, explained).sum())
     if pathway.sends_to_several and not told[pathway.terminals].all():
         # What one way lost, another may have delivered to a terminal that cannot tell.
@@ -207,6 +216,22 @@ def _count_misnamed(
     renamed_so_far = renamed + renamed @ pathway.downstream
     is_confused = (before + np.minimum(renamed_so_far, gone) > 0) & (pathway.edges.sum(axis=0) > 1)
     return _MisnamedMessages(here, is_confused)
+
+
+def _count_renamed_waits(pathway: Pathway, tally: Tally) -> Int64s:
+    """Return how many deferred messages of each node another of its instances may have handled by another name.
+
+    Shape (nodes,). Nothing before an origin shows that its instances use the same names: only what is seen behind does.
+    """
+    if tally.deferred is None:
+        return np.zeros(len(pathway.nodes), np.int64)
+    heard, apart = np.zeros((2, len(pathway.nodes)), np.int64)
+    for one in tally.relations:
+        if one.came != NO_COUNT or one.left != NO_COUNT:
+            is_followed = one.unfollowed == 0 and not pathway.terminals[one.node]
+            heard[one.node] += 1
+            apart[one.node] += not is_followed if pathway.origins[one.node] else one.strange > 0
+    return np.where((heard > 1) & (apart > 0), tally.deferred[:-1], 0)
 
 
 def _add_stopped(pathway: Pathway, misnamed: _MisnamedMessages, counted: Sequence[CountedBooks]) -> _MisnamedMessages:
@@ -258,6 +283,7 @@ def _reasons(  # noqa: PLR0913, PLR0917 - all that leaves a window unknown
     verdict: Verdict | None,
     undeclared: Sequence[str],
     endless: Int64s,
+    renamed_waits: Int64s,
     by_count: Iterable[str] = (),
 ) -> tuple[str, ...]:
     if verdict in (Verdict.CLEAN, Verdict.IDLE):
@@ -279,6 +305,7 @@ def _reasons(  # noqa: PLR0913, PLR0917 - all that leaves a window unknown
         if endless[place]:
             waiting = f"{node}: {int(endless[place])} messages that are missing here are deferred beyond amend_for"
             said.append(f"{waiting}; raise it above the longest time that a node keeps messages for")
+        said += _describe_waits(node, int(renamed_waits[place]))
         said += [_describe_stranger(node, one) for one in strangers if one.node == place][:MAX_NAMED]
     if undeclared:
         names = ", ".join(undeclared[:MAX_NAMED]) + (", …" if len(undeclared) > MAX_NAMED else "")
@@ -286,6 +313,11 @@ def _reasons(  # noqa: PLR0913, PLR0917 - all that leaves a window unknown
             f"probes report nodes that the path does not have: {names}; correct them, or list them in ignore_nodes"
         )
     return (*said, *by_count)
+
+
+def _describe_waits(node: str, count: int) -> list[str]:
+    what = f"{node}: {count} messages were deferred, and another instance may have handled them under other ids"
+    return [f"{what}: {ID_TYPE_QUESTION}"] if count else []
 
 
 def _describe_stranger(node: str, one: Relation) -> str:

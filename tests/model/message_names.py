@@ -39,6 +39,9 @@ class Naming:
     def __init__(self, dice: Dice, *, has_ids: bool = True) -> None:
         """Choose; version 1 knows ids alone."""
         self.version = dice.one((1, 2, 2)) if has_ids else 2
+        if {Fault.DEFERRED, Fault.RETYPED} <= dice.dials.faults:
+            # Version 1 cannot say that it keeps a message, which another instance then handles by another name.
+            self.version = 2
         self.takes_uuids_as_bytes = dice.one((True, False, False))
         self.leaves_out_texts = dice.one((True, False, False))
         self._numbers = dice.one((True, False))

@@ -180,6 +180,15 @@ class JudgedWindow:
                 count += len(by.left)
         return count
 
+    def renamed_waits(self, node: str) -> int:
+        """Count the deferred messages of N that another of its instances may have handled by another name."""
+        own = self._of_node(node)
+        if node in self.pathway.origins:
+            may_rename = any(not by.left & self.sets.after(node) for by in own)
+        else:
+            may_rename = self.strangers_messages(node) > 0
+        return len(self.sets.deferred(node)) if len(own) > 1 and may_rename else 0
+
     def unfollowed_messages(self, node: str) -> int:
         """Count the departures of instances of N none of which is seen behind N."""
         if node in self.pathway.terminals:
@@ -227,7 +236,7 @@ class JudgedWindow:
         targets = frozenset().union(*self.told_groups(node))
         if any(self.is_confused(to) for to in (node, *targets)):
             return len(self.shown_lost_at(node))
-        return self.missing(node) + sum(self.missing(to) for to in targets)
+        return self.missing(node) + self.renamed_waits(node) + sum(self.missing(to) for to in targets)
 
     def is_confused(self, node: str) -> bool:
         """Say whether ways meet at N, and a message may have come there by two names."""

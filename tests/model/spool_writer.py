@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.model.model import report
-from tests.model.record import NOT_STAMPED, PASSED, Body, encode
+from tests.model.record import DEFERRED, NOT_STAMPED, PASSED, Body, encode
 from tests.model.wire import MAGIC, frame, write_segment
 
 TEN_S = 1_767_261_600
@@ -32,6 +32,17 @@ def passed(*message_ids: int) -> list[Row]:
 def came(*message_ids: int) -> list[Row]:
     """Give observations with the stamp `in` alone."""
     return [Row(message_id, lag_out_us=None) for message_id in message_ids]
+
+
+def deferred(*message_ids: int) -> list[Row]:
+    """Give observations of messages that are kept for a later try; :func:`waiting` says until when."""
+    return [Row(message_id, lag_out_us=None, outcome=DEFERRED) for message_id in message_ids]
+
+
+def waiting(*until_s: float) -> Body:
+    """Give the fields of version 2 for a batch of deferred messages: each waits until so many seconds after 10:00."""
+    none: Body = {"id_kind": "BYTES", "id_texts": b"", "id_text_ends": b"", "sequence": b"", "metrics": []}
+    return none | {"until_us": struct.pack(f"<{len(until_s)}q", *map(_us, until_s))}
 
 
 @dataclass(slots=True)

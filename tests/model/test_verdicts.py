@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.model.record import Body
-from tests.model.spool_writer import TEN_S, SpoolWriter, came, passed
+from tests.model.spool_writer import TEN_S, Row, SpoolWriter, came, deferred, passed, waiting
 
 PAIR = {"path": "a -> b"}
 HORIZON_S = 60 + 150
@@ -140,6 +140,37 @@ def test_a_message_that_one_instance_kept_and_another_sent_on_by_another_name_is
     hand.say("a", 1, HORIZON_S, minute=3, other={"probe": "q"})
     node = hand.window()["nodes"]["b"]
     assert (node["lost_in_transit"], node["orphans"], node["loss_lower"]) == (2, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("path", "at_q", "before", "behind", "lower"),
+    [
+        pytest.param("a", passed(101), (), (), 0, id="alone, q sends it on"),
+        pytest.param("a", [Row(101, lag_in_us=None)], (), (), 0, id="alone, q has its departure"),
+        pytest.param("a", [], (), (), 1, id="alone, without q"),
+        pytest.param("a -> b", passed(101), (), (1,), 0, id="an origin, seen behind by the first name"),
+        pytest.param("a -> b", passed(101), (), (101,), 0, id="an origin, seen behind by the second name"),
+        pytest.param("a -> b", passed(2), (), (2,), 0, id="an origin, p shows no name"),
+        pytest.param("z -> a", [*passed(102), Row(101, lag_in_us=None)], (1, 2), (), 0, id="q is a stranger"),
+        pytest.param("z -> a", passed(2), (1, 2), (), 1, id="both know names of before"),
+    ],
+)
+def test_what_one_instance_deferred_may_have_another_name_at_another_one(
+    tmp_path: Path, path: str, at_q: list[Row], before: tuple[int, ...], behind: tuple[int, ...], lower: int
+) -> None:
+    """The instance p defers message 1 until 20 s after 10:00, and no more is heard of it by this name at a."""
+    hand = SpoolWriter(tmp_path, {"path": path})
+    hand.say("a", 0, 10, deferred(1), other=waiting(20))
+    hand.say("a", 1, HORIZON_S, minute=3)
+    if at_q:
+        hand.say("a", 0, 30, at_q, other={"probe": "q"})
+        hand.say("a", 1, HORIZON_S, minute=3, other={"probe": "q"})
+    for node, message_ids in (("z", before), ("b", behind)):
+        if message_ids:
+            tells_all(hand, node, *message_ids)
+    window = hand.window()
+    assert (window["nodes"]["a"]["loss_lower"], window["nodes"]["a"]["deferred"]) == (lower, int(behind != (1,)))
+    assert window["lost_lower"] == lower
 
 
 @pytest.mark.parametrize(("until_s", "lower"), [(HORIZON_S, 1), (HORIZON_S - 0.000001, 0)])

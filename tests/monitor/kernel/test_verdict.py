@@ -7,14 +7,17 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from hopwatch.monitor.kernel.tally import Tally, build_tally
+from hopwatch.monitor.kernel.tally import Tally, build_tally, instance_name
 from hopwatch.monitor.kernel.verdict import WindowStage, conclude_window
+from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import Quantiles, Status, Verdict, WindowResult
+from hopwatch.probes.contract.batch import Outcome
 from hopwatch.probes.contract.ids import id_bytes
 from tests.support.batch_arrays import complete_books, make_batch, message_batches
 
 END_US = 60
+TERMS = WindowPolicy(150, 30, 3_600, 86_400)
 PASSED, LOST_AT_B, STUCK_IN_B = "io io", "io -", "io i"
 
 
@@ -165,6 +168,26 @@ def test_where_ways_part_a_loss_needs_more_books(
     """Behind a branch those of all its sides; and end to end, where a node sends to several, those of all terminals."""
     result = facts(concluded(path, (way,), of_books))
     assert (result.verdict, result.lower, result.upper, result.nodes) == told
+
+
+@pytest.mark.parametrize(("instances", "lower"), [(("p", "q"), 0), (("p", "p"), 1)])
+def test_what_another_instance_may_have_handled_by_another_name_is_unsure_and_the_reason_says_so(
+    instances: tuple[str, str], lower: int
+) -> None:
+    """A node alone deferred 1, and 101 came and left: at another instance that may be the same message."""
+    kept = make_batch(0, [id_bytes(1)], [10], [None], [Outcome.DEFERRED])
+    sent_on = make_batch(0, [id_bytes(101)], [10], [30])
+    batches = [
+        one._replace(instance=instance_name("a", name, 0)) for one, name in zip((kept, sent_on), instances, strict=True)
+    ]
+    pathway = Pathway.parse(["a"])
+    tally = build_tally(pathway, batches, END_US, TERMS)
+    told = conclude_window(
+        pathway, WindowStage("orders", 0, Status.FINAL), tally, complete_books("c" * len({*instances}))
+    )
+    said = "a: 1 messages were deferred, and another instance may have handled them under other ids: "
+    assert (told.lost, told.deferred, told.lost_lower, told.nodes[0].loss_lower) == (1, 1, lower, lower)
+    assert told.reasons == (() if lower else (f"{said}do the nodes use one type of id?",))
 
 
 def test_the_worked_example() -> None:
