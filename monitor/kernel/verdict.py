@@ -206,15 +206,19 @@ def _count_misnamed(
 ) -> _MisnamedMessages:
     """Return how many messages may have another name at each node than before it."""
     strange, unfollowed = np.zeros((2, len(pathway.nodes)), np.int64)
+    has_waits = tally.deferred is not None
     for one in strangers:
         strange[one.node] += one.strange
     for one in tally.relations:
         unfollowed[one.node] += max(one.unfollowed, 0)
     renamed, gone = tally.counts @ (found.orphan | found.unleft), unfollowed @ pathway.downstream
+    # What was deferred may have left by both names: then no orphan shows that it did.
+    gone_of_several = (unfollowed * (has_waits & (_count_heard(pathway, tally) > 1))) @ pathway.downstream
     before = strange @ pathway.downstream
-    here = strange + before + np.minimum(renamed, gone)
+    here = strange + before + np.maximum(np.minimum(renamed, gone), gone_of_several)
     renamed_so_far = renamed + renamed @ pathway.downstream
-    is_confused = (before + np.minimum(renamed_so_far, gone) > 0) & (pathway.edges.sum(axis=0) > 1)
+    may_be_renamed = before + np.minimum(renamed_so_far, gone) + gone_of_several > 0
+    is_confused = may_be_renamed & (pathway.edges.sum(axis=0) > 1)
     return _MisnamedMessages(here, is_confused)
 
 
@@ -225,13 +229,17 @@ def _count_renamed_waits(pathway: Pathway, tally: Tally) -> Int64s:
     """
     if tally.deferred is None:
         return np.zeros(len(pathway.nodes), np.int64)
-    heard, apart = np.zeros((2, len(pathway.nodes)), np.int64)
+    apart = np.zeros(len(pathway.nodes), bool)
     for one in tally.relations:
-        if one.came != NO_COUNT or one.left != NO_COUNT:
-            is_followed = one.unfollowed == 0 and not pathway.terminals[one.node]
-            heard[one.node] += 1
-            apart[one.node] += not is_followed if pathway.origins[one.node] else one.strange > 0
-    return np.where((heard > 1) & (apart > 0), tally.deferred[:-1], 0)
+        is_followed = one.unfollowed == 0 and not pathway.terminals[one.node]
+        apart[one.node] |= not is_followed if pathway.origins[one.node] else one.strange > 0
+    return np.where(apart & (_count_heard(pathway, tally) > 1), tally.deferred[:-1], 0)
+
+
+def _count_heard(pathway: Pathway, tally: Tally) -> Int64s:
+    """Return how many instances have observations at each node, shape (nodes,)."""
+    nodes = [one.node for one in tally.relations if one.came != NO_COUNT or one.left != NO_COUNT]
+    return np.bincount(np.array(nodes, np.int64), minlength=len(pathway.nodes)).astype(np.int64)
 
 
 def _add_stopped(pathway: Pathway, misnamed: _MisnamedMessages, counted: Sequence[CountedBooks]) -> _MisnamedMessages:

@@ -195,14 +195,24 @@ class JudgedWindow:
             return 0
         return sum(len(by.left) for by in self._of_node(node) if not by.left & self.sets.after(node))
 
+    def renamed_departures(self, node: str, renamed: int) -> int:
+        """Count the departures before N that may be seen at it by another name; `renamed` shows that so many are.
+
+        What was deferred may have left by both names, and shows nothing: then all may be that left one of several.
+        """
+        above = self.pathway.upstream(node)
+        unfollowed = {other: self.unfollowed_messages(other) for other in above}
+        has_waits = any(seen.outcome == DEFERRED for _, seen in self.observed)
+        of_several = sum(unfollowed[other] for other in above if has_waits and len(self._of_node(other)) > 1)
+        return max(min(renamed, sum(unfollowed.values())), of_several)
+
     def _of_node(self, node: str) -> list[AtNode]:
         return [by for (at, *_), by in self.by_instance.items() if at == node]
 
     def misnamed(self, node: str) -> int:
         """Count the messages that may have another name at N than before it."""
-        unfollowed = sum(self.unfollowed_messages(other) for other in self.pathway.upstream(node))
-        renamed = len(self.sets.orphans(node) | self.sets.unleft(node))
-        return self.strangers_messages(node) + self.strangers_above(node) + min(renamed, unfollowed)
+        renamed = self.renamed_departures(node, len(self.sets.orphans(node) | self.sets.unleft(node)))
+        return self.strangers_messages(node) + self.strangers_above(node) + renamed
 
     def missing(self, node: str) -> int:
         """Give u(N): how many messages are missing at N by count."""
@@ -242,9 +252,8 @@ class JudgedWindow:
         """Say whether ways meet at N, and a message may have come there by two names."""
         above = self.pathway.upstream(node)
         feeders = [other for other in self.pathway.nodes if node in self.pathway.next_nodes(other)]
-        unfollowed = sum(self.unfollowed_messages(other) for other in above)
         renamed = sum(len(self.sets.orphans(other) | self.sets.unleft(other)) for other in (node, *above))
-        return len(feeders) > 1 and self.strangers_above(node) + min(renamed, unfollowed) > 0
+        return len(feeders) > 1 and self.strangers_above(node) + self.renamed_departures(node, renamed) > 0
 
     def strangers_above(self, node: str) -> int:
         """Count the messages of strangers at the nodes before N."""
