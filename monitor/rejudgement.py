@@ -26,7 +26,6 @@ from hopwatch.monitor.results import Status, WindowResult, format_iso
 from hopwatch.monitor.store import fencing, reader, rollups, writer
 from hopwatch.monitor.store.past import StoredPast
 from hopwatch.monitor.stream_config import StreamConfig
-from hopwatch.probes.contract.limits import WINDOW_US
 
 
 class Span(NamedTuple):
