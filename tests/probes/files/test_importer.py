@@ -321,7 +321,7 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 
 
 def test_a_file_whose_name_is_no_text_is_told(tmp_path: Path) -> None:
-    """Whoever put it there ends no tap: of its bytes a line, and nothing of it counts."""
+    """A name of bytes that are no text ends nothing: the file is told, and nothing of it counts."""
     place = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
     Path(place).write_bytes(as_jsonl(made_rows(0, 5)))
     result = Importer(PLAN, SpoolOutput(tmp_path / "spool", is_replay=True)).import_file(place, Event())

@@ -161,7 +161,7 @@ def test_a_state_is_of_one_import_at_a_time_and_of_one_plan(tmp_path: Path) -> N
 
 
 def test_a_state_of_which_a_part_is_no_state_is_refused(tmp_path: Path) -> None:
-    """Whoever has written into it."""
+    """A list stands where the slices of servers belong."""
     (tmp_path / "state").write_text('{"version": 1, "plan": "plan", "slices": [], "ends": []}\n')
     with pytest.raises(TapUsageError, match=r"is not the state of this import .*: name another file"):
         DoneFiles(tmp_path / "state", "plan").lock().__enter__()
