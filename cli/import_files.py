@@ -158,7 +158,7 @@ def build_plan(  # noqa: PLR0913 - one parameter a flag
     if server is not None and server_from is not None:
         raise ConfigurationError("the server stands in a column or in the path: name --server or --server-from")
     named = tuple(name.strip() for name in servers.split(",")) if servers is not None else ()
-    if named and (slices is None or not all(named)):
+    if named and (slices is None or not all(name and name.isprintable() for name in named)):
         raise ConfigurationError(
             f"--servers names those whose --slices are missed, such as web-1,web-2; got {servers!r:.60}"
         )

@@ -143,8 +143,12 @@ def _list_judged(told: reader.Json, by: RollupPeriod | None) -> list[reader.Json
 
 
 def _lost_ratio(judged: reader.Json) -> float:
-    """Return the ratio of messages surely lost; unknown losses do not count."""
-    return judged["lost_lower"] / judged["known"] if judged["known"] else 0.0
+    """Return the ratio of messages surely lost, by ids or before a node by count; unknown losses do not count.
+
+    Hours and days have no counts.
+    """
+    lost = max((judged["lost_lower"], *(one["lost_before_lower"] for one in judged.get("counts", ()))))
+    return lost / judged["known"] if judged["known"] else 0.0
 
 
 def parse_range_us(from_time: str | None, to_time: str | None) -> tuple[int | None, int | None]:

@@ -26,7 +26,6 @@ from hopwatch.monitor.results import Status, WindowResult, format_iso
 from hopwatch.monitor.store import fencing, reader, rollups, writer
 from hopwatch.monitor.store.past import StoredPast
 from hopwatch.monitor.stream_config import StreamConfig
-from hopwatch.probes.contract.limits import WINDOW_US
 
 
 class Span(NamedTuple):
@@ -129,7 +128,11 @@ class _SpanPast(StoredPast):
 
 def _note_gone_batches(connection: Connection, ledger: Ledger, span: Span) -> set[InstanceKey]:
     """Note in the books which batches are gone; return the instances that miss any."""
-    starts_us = range(span.from_us, span.to_us, WINDOW_US)
+    # Of the windows that are there: a span may be of many years.
+    starts_us = {
+        stream: [start_us for start_us in live if span.from_us <= start_us < span.to_us]
+        for stream, live in ledger.live.items()
+    }
     with_gone: set[InstanceKey] = set()
     for known in reader.read_books(connection):
         if known.stream not in ledger.rules:
@@ -138,7 +141,8 @@ def _note_gone_batches(connection: Connection, ledger: Ledger, span: Span) -> se
         if spans := find_gone(book, known):
             with_gone.add(known.key)
             terms = ledger.rules[known.stream].terms
-            touched = [start_us // 1_000 for start_us in starts_us if _may_tell(terms, spans, start_us)]
+            here = starts_us.get(known.stream, ())
+            touched = [start_us // 1_000 for start_us in here if _may_tell(terms, spans, start_us)]
             ledger.restore_books([note_gone(book, known, touched)])
     return with_gone
 

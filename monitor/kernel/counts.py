@@ -173,6 +173,9 @@ def explain_counts(pathway: Pathway, books: Sequence[CountedBooks], counts: Sequ
                 why = "not all that came is shown to have left"
             seen, mine = (said.seen_behind, said.departed) if node.before is None else (said.left_before, said.arrived)
             yield f"{node.name}: {mine} messages by count, {seen} by ids at {there}: {why}"
+        elif not node.is_end and of_node.stopped:
+            ended = f"up to {of_node.stopped} messages may have ended there on purpose, by count"
+            yield f"{node.name}: {ended}; what is missing at {said.behind} may be among them"
 
 
 def _conclude_node(

@@ -147,7 +147,7 @@ class DoneFiles:
             for line in (json.loads(line) for line in lines[1:] if line.endswith("\n")):
                 self._looks.add((line["path"], line["size"], line["mtime_ns"]))
                 self._note(line)
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             advice = "name another file with --state, or delete it to begin anew"
             raise TapUsageError(f"{self.path} is not the state of this import ({error}): {advice}") from None
         if not lines[-1].endswith("\n"):

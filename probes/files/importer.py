@@ -152,8 +152,10 @@ class Importer:
             MappingError: a column is not there, or times have no zone.
             TapSourceError: the output cannot be written.
         """
-        result = FileResult(place)
+        result = FileResult(place.encode("utf-8", "backslashreplace").decode())
         try:
+            if result.name != place:
+                raise UnreadableFileError("its name is not UTF-8: rename it")  # noqa: TRY301 - one way for all that is wrong
             source = open_source(place)
             result.look = _stat(place)
             server = self._plan.name_server(place)

@@ -70,6 +70,7 @@ WRONG = [
     (["a"], ("--arrived", "at", "--stamp", "in"), "--arrived and --departed say which stamps there are: leave --stamp"),
     (["a"], ("--slices", "15m"), "--slices is START/LENGTH"),
     (["a"], ("--servers", "s1"), "--servers names those whose --slices are missed, such as web-1,web-2; got 's1'"),
+    (["a"], ("--slices", "2026-01-01T00:00Z/15m", "--servers", "\udcff"), "such as web-1,web-2; got '\\udcff'"),
     (["a"], ("--id", ""), "--id and --time name columns, got an empty name"),
     (["a"], ("--stream", "a b"), "--stream is 1 to 128 of the characters"),
     (["a"], ("--sink", "ftp://x"), "a sink is spool:FOLDER or kafka://HOST:PORT/TOPIC, got 'ftp://x'"),

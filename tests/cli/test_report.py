@@ -11,7 +11,7 @@ import pytest
 from hopwatch.cli.main import main
 from hopwatch.monitor.results import Status
 from hopwatch.monitor.store import dialect, schema, writer
-from hopwatch.probes.contract.batch import BatchKind, Drop
+from hopwatch.probes.contract.batch import BatchKind, Drop, Metrics, MetricsStamp
 from tests.support.conclusions import build_conclusion, write_conclusions
 from tests.support.spool import START_MS, at_us, make_batch, observation_batch, window_ms
 from tests.support.workspace import CONFIGURATION, Workspace, closing_batches, one_of_ten_lost
@@ -353,6 +353,17 @@ def test_drops_of_a_probe_are_no_sure_loss(workspace: Workspace) -> None:
     drops = (Drop(START_MS, 5, "queue full"),)
     workspace.watch(observation_batch([1], drops=drops), observation_batch([1], "b"), *closing_batches(seq=1))
     assert workspace.run("report", "--fail-on-loss", "0") == 0
+
+
+@pytest.mark.parametrize(("ratio", "code"), [("0", 1), ("0.69", 1), ("0.7", 0)])
+def test_what_was_surely_lost_before_a_node_that_counts_is_a_finding(
+    ratio: str, code: int, workspace: Workspace
+) -> None:
+    """Of ten messages three were counted: seven are lost, though the ids know of none."""
+    workspace.configure(CONFIGURATION.replace('"a -> b"', '"a -> n"\nstamps = { n = "count" }'))
+    counted = make_batch(BatchKind.METRICS, "n", metrics=(Metrics(MetricsStamp.IN, 3),))
+    workspace.watch(observation_batch(range(10)), counted, *closing_batches(seq=1, nodes=("a", "n")))
+    assert workspace.run("report", "--fail-on-loss", ratio) == code
 
 
 # What is said of wrong flags, and of a store that is not there

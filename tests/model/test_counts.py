@@ -343,6 +343,12 @@ def test_what_an_earlier_counting_node_stopped_is_not_lost_before_a_later_one(tm
     assert lower == [[0, 1], [0, 0]]
 
 
+def _may_have_stopped(hand: SpoolWriter) -> None:
+    tells(hand, "a", 1, 2)
+    counted(hand, part("IN", 2), part("FILTERED", 1))
+    tells(hand, "b", 1)
+
+
 REASONS: dict[str, tuple[dict[str, Any], Case, str]] = {
     "lost": (LAST, _fewer, "n: at least 2 of 3 messages that left a were not counted, by count"),
     "nobody": (FIRST, _nobody_counts, "n: no probe instance was heard; nothing was counted"),
@@ -352,6 +358,11 @@ REASONS: dict[str, tuple[dict[str, Any], Case, str]] = {
         FIRST,
         _equal_counts_of_others,
         "n: 2 messages by count, 2 by ids at b: the messages are not the same, by fingerprint",
+    ),
+    "stopped": (
+        CHAIN,
+        _may_have_stopped,
+        "n: up to 1 messages may have ended there on purpose, by count; what is missing at b may be among them",
     ),
     "inside": (FIRST, _lost_inside, "n: 2 messages by count, 2 by ids at b: not all that came is shown to have left"),
 }

@@ -82,6 +82,20 @@ def test_an_instance_that_is_gone_whole_makes_no_loss(engine: Engine, tmp_path: 
     assert (now.verdict, now.lost, now.lost_lower, now.recovered) == (Verdict.UNKNOWN, 5, 0, 0)
 
 
+@pytest.mark.timeout(60)
+def test_a_span_costs_what_is_in_it(engine: Engine, tmp_path: Path) -> None:
+    """Of a hundred thousand years one minute has records: the others cost nothing, however much is gone."""
+    kept = [
+        segment(tmp_path, "a", observation_batch(range(10)), bye()),
+        segment(tmp_path, "b", observation_batch(range(5), "b"), bye("b")),
+    ]
+    gone = segment(tmp_path, "c", observation_batch(range(5, 10), "b", probe="other"), bye("b", probe="other"))
+    run_once(engine, STREAM_CONFIGS, [*kept, gone])
+    years = Span(START_US - 100_000 * 365 * 1_440 * WINDOW_US, START_US + WINDOW_US)
+    assert run_span(engine, STREAM_CONFIGS, kept, years).judged == 1
+    assert (window(engine).verdict, window(engine).lost_lower) == (Verdict.UNKNOWN, 0)
+
+
 def test_a_late_batch_that_is_gone_makes_no_loss(engine: Engine, tmp_path: Path) -> None:
     """Though it was sent long after the horizon of its window, where a batch that never came would touch nothing."""
     told = {"complete_through_us": at_us(900), "sent_at_us": at_us(900)}

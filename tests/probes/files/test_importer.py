@@ -320,6 +320,15 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     assert good.observations == 5
 
 
+def test_a_file_whose_name_is_no_text_is_told(tmp_path: Path) -> None:
+    """A name of bytes that are no text ends nothing: the file is told, and nothing of it counts."""
+    place = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
+    Path(place).write_bytes(as_jsonl(made_rows(0, 5)))
+    result = Importer(PLAN, SpoolOutput(tmp_path / "spool", is_replay=True)).import_file(place, Event())
+    assert (result.name, result.fault) == (f"{tmp_path}/\\udcff", "its name is not UTF-8: rename it")
+    assert result.observations == 0
+
+
 def test_an_import_that_is_stopped_completes_nothing(tmp_path: Path) -> None:
     """The next one begins the file anew, and says the same."""
     stop = Event()

@@ -160,6 +160,13 @@ def test_a_state_is_of_one_import_at_a_time_and_of_one_plan(tmp_path: Path) -> N
         DoneFiles(tmp_path / "gone" / "state", "plan").lock().__enter__()
 
 
+def test_a_state_of_which_a_part_is_no_state_is_refused(tmp_path: Path) -> None:
+    """A list stands where the slices of servers belong."""
+    (tmp_path / "state").write_text('{"version": 1, "plan": "plan", "slices": [], "ends": []}\n')
+    with pytest.raises(TapUsageError, match=r"is not the state of this import .*: name another file"):
+        DoneFiles(tmp_path / "state", "plan").lock().__enter__()
+
+
 def test_a_folder_inside_may_be_gone_by_then(tmp_path: Path) -> None:
     """Folders of days are made and cleaned up while the tap looks."""
     (tmp_path / "a").write_bytes(b"")
