@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hopwatch.monitor.accounting.ledger import Ledger
@@ -24,7 +24,7 @@ from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.model import probe_instances, scenario
 from tests.model.message_names import Naming
-from tests.model.random_choices import LYING, SECOND_US, Dials, Dice, Fault, fault_sets
+from tests.model.random_choices import LYING, RENAMED_WAITS, SECOND_US, Dials, Dice, Fault, fault_sets
 from tests.support.examples import examples
 from tests.support.model_comparison import rules_of
 
@@ -106,6 +106,8 @@ class Monitor:
 
 
 @settings(max_examples=examples(40))
+@example(678, RENAMED_WAITS, None)
+@example(987, RENAMED_WAITS, None)
 @given(st.integers(0, 2**32 - 1), fault_sets(LYING, max_size=6), st.sampled_from([None, "1m", "10m", "3650d"]))
 def test_at_no_moment_is_more_surely_lost_than_is_lost(
     seed: int, thrown: frozenset[Fault], amend_for: str | None

@@ -173,6 +173,23 @@ def test_what_one_instance_deferred_may_have_another_name_at_another_one(
     assert window["lost_lower"] == lower
 
 
+def test_a_message_that_left_by_two_names_and_was_deferred_is_no_sure_loss_behind(tmp_path: Path) -> None:
+    """The instance p defers message 1, q sends it on as 101, and p, which gets it again, as 1; 3 is 103 at q.
+
+    What b has as 1 is no orphan and left its node, and so shows nothing of 101.
+    """
+    hand = SpoolWriter(tmp_path, PAIR)
+    tells_all(hand, "b", 1, 3)
+    hand.say("a", 0, 10, deferred(1), other=waiting(20))
+    hand.say("a", 1, 30, passed(1))
+    hand.say("a", 2, HORIZON_S, minute=3)
+    hand.say("a", 0, 30, [*passed(103), Row(101, lag_in_us=None)], other={"probe": "q"})
+    hand.say("a", 1, HORIZON_S, minute=3, other={"probe": "q"})
+    window = hand.window()
+    node = window["nodes"]["b"]
+    assert (node["lost_in_transit"], node["orphans"], node["loss_lower"], window["lost_lower"]) == (2, 1, 0, 0)
+
+
 @pytest.mark.parametrize(("until_s", "lower"), [(HORIZON_S, 1), (HORIZON_S - 0.000001, 0)])
 def test_an_account_is_told_at_the_horizon(tmp_path: Path, until_s: float, lower: int) -> None:
     """Completed up to the horizon itself is enough, and nothing less is."""
