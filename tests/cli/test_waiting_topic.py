@@ -70,7 +70,10 @@ def test_a_topic_that_nobody_reads_is_not_made(tmp_path: Path, capsys: pytest.Ca
     ("hold_for", "told"),
     [
         ("1h", ""),
-        ("1d", "records wait up to 1d, and windows of orders are amended for 1h: they would stay UNKNOWN: raise"),
+        (
+            "1d",
+            "records wait up to 24.0 h, and windows of orders are amended for 60.0 min: they would stay UNKNOWN: raise",
+        ),
     ],
 )
 def test_a_wait_beyond_the_amendments_of_a_window_is_told(tmp_path: Path, hold_for: str, told: str) -> None:

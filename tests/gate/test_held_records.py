@@ -172,6 +172,7 @@ def test_what_waited_enters_as_it_came() -> None:
     assert (waiting.value, waiting.key, waiting.headers[:2]) == (came.value, came.key, came.headers)
     assert dict(waiting.headers)[TRIES_HEADER] == b"1"
     deferred_us = EPOCH_US + 1_200_000
+    world.stamper.sender.flush()
     world.register(0)
     world.run(LOOK_EVERY_S + 1)
     (entered,) = world.topics.read("good")
@@ -179,7 +180,7 @@ def test_what_waited_enters_as_it_came() -> None:
     world.stamper.sender.flush()
     until_us = deferred_us + HOLD_S * 1_000_000 + SETTLED_WITHIN_US
     arrived, deferred, left = sorted(observations(world.sink), key=lambda one: (one.in_us is None, one.outcome))
-    assert arrived == Observation(id_bytes("0"), EPOCH_US, deferred_us)
+    assert arrived == Observation(id_bytes("0"), EPOCH_US, deferred_us, None)
     assert deferred == Observation(id_bytes("0"), EPOCH_US, deferred_us, None, 3, WAITS, until_us)
     assert (left.in_us, left.outcome) == (None, 0)
     assert left.out_us is not None
