@@ -12,7 +12,7 @@ MINUTE_US: Final = 60_000_000
 
 
 class WaitingCounts:
-    """What waits in a partition: memory is bounded by schemas and minutes, not by records."""
+    """Number of records that wait in a partition: memory is bounded by schemas and minutes, not by records."""
 
     def __init__(self) -> None:
         """Begin with nothing."""

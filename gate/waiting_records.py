@@ -53,7 +53,7 @@ def restore_message(message: Message) -> WaitingRecord:
     while headers and headers[-1][0] in _ADDED - names:
         names.add(headers[-1][0])
         found.insert(0, headers.pop())
-    message.set_headers(headers)  # type: ignore[arg-type] - the stub knows bytes alone
+    message.set_headers(headers)  # type: ignore[arg-type]  # the stub knows bytes alone
     said, state, written_us = dict(found), parse_retry_headers(found), read_recorded_us(message) or 0
     place = said.get(PLACE_HEADER) or f"{message.topic()}/{message.partition()}/{message.offset()}"
     since_us = min(state.first_sent_us or written_us, written_us or state.first_sent_us)

@@ -61,7 +61,7 @@ def test_a_wait_that_cannot_be_exits_with_2(
 
 
 def test_a_topic_that_nobody_reads_is_not_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """That of a stream whose records do not wait."""
+    """The waiting topic of a stream is made only if its records wait."""
     told = 'no records of orders wait: [gate.streams.orders] has no unknown_schema = "hold"'
     assert refused(tmp_path, capsys, "", "create-topics", "orders") == told
 

@@ -126,7 +126,7 @@ def reason_of(one: StoredRecord) -> str:
 def test_each_record_ends_once_and_waits_no_longer_than_its_schema(
     actions: list[tuple[str, int, int]], ends: list[str]
 ) -> None:
-    """Whatever is killed, aborted and registered: once in one topic, in order by key, after one look or expired."""
+    """Kills and aborts change nothing: each record is in one topic, in order by key, after one look or expired."""
     world = World()
     world.writer.ends = list(ends)
     for action, first, second in actions:
@@ -162,7 +162,7 @@ def test_each_record_ends_once_and_waits_no_longer_than_its_schema(
 
 
 def test_what_waited_enters_as_it_came() -> None:
-    """Its key, its time and its headers; and it was stamped deferred, and left when it entered."""
+    """Key, time and headers of a record stay; it is stamped as deferred while it waits, and as gone when it enters."""
     world = World()
     world.send(0, 3)
     world.clock.advance(1)
@@ -250,7 +250,7 @@ def test_what_expires_leaves_younger_ones_where_they_are() -> None:
 
 
 def test_a_registry_that_is_down_holds_up_nothing_else() -> None:
-    """It is told once, and asked again."""
+    """A registry that is down is told once, and asked again."""
     world = World()
     world.send(0, 0)
     world.run(1)
