@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hopwatch.cli import console, metrics_server, signals
+from hopwatch.cli import console, metrics_server, signals, waiting_topic
 from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
 from hopwatch.cli.metrics_server import MetricsListen
 from hopwatch.cli.remote_registry import RegistryUrl, open_remote_registry
 from hopwatch.cli.tap import NoIdText
 from hopwatch.cli.tap_errors import translate_tap_errors
+from hopwatch.cli.topics import AllowWeak, check_numbers
 from hopwatch.gate.framing import ValueFraming
+from hopwatch.monitor import topics
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, TransportError
 from hopwatch.monitor.store import dialect
@@ -75,6 +77,7 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     ] = False,
     no_id_text: NoIdText = False,
     metrics_listen: MetricsListen = None,
+    allow_weak: AllowWeak = False,
     as_json: Annotated[bool, typer.Option("--json", help="At the end, the counts as one JSON object.")] = False,
 ) -> None:
     """Validate a topic: copy what is valid, set aside the rest."""
@@ -83,6 +86,11 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     with signals.stop_on_signals(around.stop), translate_tap_errors(TransportError):
         outputs, brokers = _check_outputs(chosen, stream, source)
         spots = parse_field_paths(id_path, time_path, time_unit, is_record=time_record)
+        waiting_topic.check_unknown_schema(chosen, stream, spots)
+        if waiting_topic.is_held(chosen, stream):
+            waiting = waiting_topic.find_waiting_topic(chosen, stream, outputs, brokers, source)
+            outputs = outputs._replace(waiting=waiting)
+            waiting_topic.check_waiting_topic(chosen, stream, _print_message, allow_weak=allow_weak)
         validating = _build_validation(chosen, stream, framing, spots, registry)
         validator = _build_validator(
             chosen,
@@ -98,7 +106,10 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
             f"{where}: what may enter {stream} goes to {outputs.validated}, what may not to {outputs.rejected}"
         )
         accounts = ComponentAccounts(VALIDATOR, {stream: validator.account})
-        metrics = metrics_server.serve_accounts(metrics_listen, lambda: accounts, _print_message)
+        held = validator.held
+        metrics = metrics_server.serve_accounts(
+            metrics_listen, lambda: accounts, _print_message, lambda: () if held is None else held.build_samples(stream)
+        )
         validator.stamping.start()
         try:
             with metrics:
@@ -110,7 +121,30 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
             if as_json:
                 counts = validator.counts
                 told = {"read": counts.read, "validated": counts.validated, "rejected": counts.rejected}
+                if held is not None:
+                    told |= {"held": counts.held, "released": counts.released}
                 console.emit_json(told)
+
+
+@command.command("create-topics")
+def create_topics(  # noqa: PLR0913 - what a topic is made of
+    streams: Annotated[list[str], typer.Argument(metavar="STREAM...", help="Streams of [gate.streams].")],
+    config: Config = DEFAULT_CONFIG,
+    *,
+    replication: Annotated[int, typer.Option(min=1, help="On how many brokers each record is.")] = topics.REPLICATION,
+    min_insync: Annotated[int, typer.Option(min=1, help="How many of them acknowledge it.")] = topics.MIN_INSYNC,
+    retention_hours: Annotated[int, typer.Option(min=1, help="How long records are kept.")] = topics.RETENTION_HOURS,
+    allow_weak: AllowWeak = False,
+) -> None:
+    """Create missing topics in which records wait for their schema, with as many partitions as what is validated."""
+    chosen = load_settings(config)
+    check_numbers(replication, min_insync, allow_weak=allow_weak)
+    for stream in streams:
+        made = waiting_topic.create_waiting_topic(
+            chosen, stream, replication=replication, min_insync=min_insync, retention_hours=retention_hours
+        )
+        if made is not None:
+            _print_message(f"made the topic {made[0]}, {made[1]} partitions, {replication} copies")
 
 
 def parse_field_paths(
@@ -187,9 +221,6 @@ def _build_validation(
 
     subject = chosen.gate.streams[stream].subject or stream
     unknown = UnknownSchemaPolicy(chosen.gate.streams[stream].unknown_schema)
-    if unknown is UnknownSchemaPolicy.STAMP and (spots.id_path is not None or spots.time_path is not None):
-        told = f"[gate.streams.{stream}] unknown_schema is stamp, and a value whose schema is not known cannot be read"
-        raise ConfigurationError(f"{told}: leave --id and --time out, so that they stand in headers")
     registry = Registry(SubjectStore(dialect.create_engine(chosen.store.url), SystemClock()))
     versions = ResolutionCache(registry, subject, ProbeClock(), None if url is None else _open_writers(url))
     try:
@@ -221,6 +252,7 @@ def _build_validator(  # noqa: PLR0913 - what a flag each says
 ) -> Validator:
     """Build the validator, after checking its topics."""
     from hopwatch.cli.gate_builder import build_stamping
+    from hopwatch.gate.held_records import HeldRecords
     from hopwatch.gate.retry import KafkaRetry
     from hopwatch.gate.topic_source import TopicSource
     from hopwatch.gate.transactions import TransactionalWriter
@@ -236,8 +268,16 @@ def _build_validator(  # noqa: PLR0913 - what a flag each says
     source = TopicSource(
         topic, patience, around, from_start=from_start, back_us=find_lookback_us(validating.policy.rules)
     )
+    held = None
+    if outputs.waiting:
+        hold_us, place = chosen.gate.streams[validating.stream].hold_for_us, KafkaPlace(brokers, outputs.waiting)
+        group += waiting_topic.GROUP_SUFFIX
+        waiting = SourceTopic(str(place), group, around, from_start=True, access=access)
+        waiting.check()
+        held_source = TopicSource(waiting, patience, around, from_start=True)
+        held = HeldRecords(held_source, validating, hold_us, around, name=outputs.waiting)
     stamping = build_stamping(chosen, validating.stream, id_text=id_text)
-    return Validator(source, validating, turns, stamping=stamping, around=around)
+    return Validator(source, validating, turns, stamping=stamping, around=around, held=held)
 
 
 def _print_message(what: str) -> None:

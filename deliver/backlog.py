@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from hopwatch.deliver.retry_topics import parse_retry_headers
+from hopwatch.gate.retry_headers import parse_retry_headers
 from hopwatch.probes.clock import Clock, SystemClock
 from hopwatch.probes.contract.kafka import KafkaAccess
 from hopwatch.probes.kafka.client import ask_topic, build_client_config, describe_kafka_error

@@ -9,18 +9,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import orjson
 
 from hopwatch.deliver.message import DeliveryMessage, SourcePosition
-from hopwatch.deliver.retry_topics import (
-    RETRY_HEADERS,
-    DeliveryTopics,
-    RecordHeaders,
-    RetryState,
-    build_retry_headers,
-    parse_retry_headers,
-)
+from hopwatch.deliver.retry_topics import DeliveryTopics, build_retry_headers
 from hopwatch.deliver.settlement import Ending, Settlement
 from hopwatch.gate.quarantine import DELIVERY_HEADER
 from hopwatch.gate.records import RejectedRecord
-from hopwatch.gate.transactions import OutputRecord
+from hopwatch.gate.retry_headers import RETRY_HEADERS, RetryState, parse_retry_headers
+from hopwatch.gate.transactions import KafkaHeaders, OutputRecord
 from hopwatch.probes.contract.ids import TextId
 from hopwatch.probes.http.problems import Fault
 from hopwatch.probes.kafka.consumer import read_headers, read_recorded_us
@@ -53,7 +47,7 @@ class HeldRecord(NamedTuple):
 
     message: DeliveryMessage
     stamp_id: bytes
-    headers: RecordHeaders
+    headers: KafkaHeaders
     until_us: int = 0
     fault: str = ""
 
@@ -79,7 +73,7 @@ class RecordParser:
     def parse(self, message: Message, now_us: int) -> HeldRecord:
         """Return the record of a message; one that cannot be delivered has a fault, an id and a time all the same."""
         position = _read_position(message)
-        headers: RecordHeaders = []
+        headers: KafkaHeaders = []
         event_us, value, fault = now_us, message.value(), ""
         try:
             headers = _read_headers(message)
@@ -136,7 +130,7 @@ def _read_position(message: Message) -> SourcePosition:
     return SourcePosition(message.topic() or "", message.partition() or 0, message.offset() or 0)
 
 
-def _read_headers(message: Message) -> RecordHeaders:
+def _read_headers(message: Message) -> KafkaHeaders:
     try:
         return read_headers(message)
     except ValueError as error:

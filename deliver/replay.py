@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hopwatch.deliver.kafka_records import is_whole
-from hopwatch.deliver.retry_topics import DeliveryTopics, RecordHeaders, RetryState, build_retry_headers
+from hopwatch.deliver.retry_topics import DeliveryTopics, build_retry_headers
 from hopwatch.gate import ids, quarantine
 from hopwatch.gate.quarantine import DELIVERY_HEADER
 from hopwatch.gate.records import RejectedRecord, ReplayedRecord, decode_rejected
-from hopwatch.gate.transactions import OutputRecord, TransactionalWriter
+from hopwatch.gate.retry_headers import RetryState
+from hopwatch.gate.transactions import KafkaHeaders, OutputRecord, TransactionalWriter
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from hopwatch.probes.kafka.consumer import read_headers
 
@@ -100,8 +101,8 @@ def _build_records(
     return outs
 
 
-def _build_headers(one: ReplayableRecord) -> RecordHeaders:
-    own: RecordHeaders = [header for header in read_headers(one.record) if header[0] != DELIVERY_HEADER]
+def _build_headers(one: ReplayableRecord) -> KafkaHeaders:
+    own: KafkaHeaders = [header for header in read_headers(one.record) if header[0] != DELIVERY_HEADER]
     text = ids.format_uuid(one.rejected.event_id)
     return build_retry_headers(own, RetryState(), text, one.rejected.event_us or 0)
 

@@ -10,23 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from hopwatch.gate.retry_headers import RETRY_HEADERS, RetryState, build_state_headers
+from hopwatch.gate.transactions import KafkaHeaders
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
 
-TRIES_HEADER: Final = "hopwatch-tries"
-"""Header of the number of requests that carried the message, as text."""
-FIRST_SENT_HEADER: Final = "hopwatch-first-sent"
-"""Header of the time of the first request, as text: µs since 1970."""
-UNTIL_HEADER: Final = "hopwatch-not-before"
-"""Header of the earliest time of the next try, as text: µs since 1970."""
-RETRY_HEADERS: Final = frozenset({TRIES_HEADER, FIRST_SENT_HEADER, UNTIL_HEADER})
 CLOCK_SKEW_US: Final = 60_000_000
 """Time by which the clocks of processes may differ."""
 REJECTED_SUFFIX: Final = ".rejected"
 _UNITS_US: Final = (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1_000))
-_MAX_DIGITS: Final = 18
-
-RecordHeaders = list[tuple[str, str | bytes]]
-"""Headers of a record, as Kafka's client takes and returns them."""
 
 
 class RetryTier(NamedTuple):
@@ -65,14 +56,6 @@ class DeliveryTopics(NamedTuple):
         return RetryState(state.tries, min(state.first_sent_us, now_us), 0 if is_late else state.until_us)
 
 
-class RetryState(NamedTuple):
-    """State of a message that waited in a retry topic; times are µs since 1970, 0 for none."""
-
-    tries: int = 0
-    first_sent_us: int = 0
-    until_us: int = 0
-
-
 def build_topics(source: str, name: str, waits_us: Iterable[int], rejected: str = "") -> DeliveryTopics:
     """Return the topics of the delivery of this name, such as ``orders.billing.retry.30s``."""
     tiers = (RetryTier(f"{source}.{name}.retry.{format_wait(wait_us)}", wait_us) for wait_us in waits_us)
@@ -85,7 +68,7 @@ def format_wait(wait_us: int) -> str:
     return f"{wait_us // span_us}{unit}"
 
 
-def build_retry_headers(headers: RecordHeaders, state: RetryState, message_id: str, event_us: int) -> RecordHeaders:
+def build_retry_headers(headers: KafkaHeaders, state: RetryState, message_id: str, event_us: int) -> KafkaHeaders:
     """Return the headers of a message in a retry topic: its own, and its state.
 
     Its id and event time are added where it has none, since its place in the topic and its own time change.
@@ -96,23 +79,4 @@ def build_retry_headers(headers: RecordHeaders, state: RetryState, message_id: s
     present = {name for name, value in last.items() if value is not None}
     identity = ((ID_HEADER, message_id), (TIME_HEADER, str(event_us)))
     own += [(name, value) for name, value in identity if name not in present]
-    return [
-        *own,
-        (TRIES_HEADER, str(state.tries)),
-        (FIRST_SENT_HEADER, str(state.first_sent_us)),
-        (UNTIL_HEADER, str(state.until_us)),
-    ]
-
-
-def parse_retry_headers(headers: RecordHeaders) -> RetryState:
-    """Return the state that a message's headers carry; what is absent or no number is 0.
-
-    A message whose state cannot be read is tried at once, as one that is sent for the first time.
-    """
-    found = {name: value for name, value in headers if name in RETRY_HEADERS}
-    return RetryState(*(_read_number(found.get(name)) for name in (TRIES_HEADER, FIRST_SENT_HEADER, UNTIL_HEADER)))
-
-
-def _read_number(value: bytes | str | None) -> int:
-    text = value.decode("ascii", "replace") if isinstance(value, bytes) else value or ""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS else 0
+    return [*own, *build_state_headers(state)]

@@ -12,6 +12,7 @@ from hopwatch.gate.codec import Codec, SchemaMismatchError
 from hopwatch.gate.records import RejectedRecord
 from hopwatch.gate.request_bodies import MAX_EVENT_BYTES, SentEvent
 from hopwatch.gate.rules import Action, EventRule, RuleEvent
+from hopwatch.probes.avro_reader import SchemaRef
 from hopwatch.probes.contract.limits import ID_BYTES
 from hopwatch.probes.http.problems import MAX_FAULTS, Fault
 from hopwatch.probes.values import TimeUnit, build_time_reader, check_event_us
@@ -46,6 +47,8 @@ class CheckedEvent(NamedTuple):
     """Whether ``event_id`` is the event's own id: not a hash of its bytes, and not the id of another event."""
     is_stale: bool = False
     """Whether it is refused for its age: it counts in the window of its arrival, as its own is closed."""
+    awaited: SchemaRef | None = None
+    """Reference of the unknown schema that it waits for; None if it does not wait."""
 
     @property
     def reasons(self) -> tuple[Fault, ...]:

@@ -6,7 +6,7 @@ a second validation after a crash has the same result.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
@@ -22,8 +22,10 @@ from hopwatch.gate.registry.subjects import UnknownError
 from hopwatch.gate.request_bodies import MAX_EVENT_BYTES, SentEvent
 from hopwatch.gate.resolution_cache import ResolutionCache
 from hopwatch.gate.rules import Action
+from hopwatch.probes.avro_reader import SchemaRef
 from hopwatch.probes.contract.ids import TextId
 from hopwatch.probes.http.problems import Fault
+from hopwatch.probes.schema_registry import describe_ref
 
 MAX_METADATA_BYTES: Final = 64 * 1024
 """Maximum size of the key and the headers of a record, so that the output record fits into a topic."""
@@ -34,10 +36,11 @@ HEADER_FIELDS: Final = RecordFields()
 
 
 class UnknownSchemaPolicy(StrEnum):
-    """Choice for a record whose schema is not registered: it is rejected, or goes on as it came, unchecked."""
+    """Choice for a record whose schema is not registered: it is rejected, goes on as it came, unchecked, or waits."""
 
     REJECT = "reject"
     STAMP = "stamp"
+    HOLD = "hold"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +70,12 @@ class RecordChecker:
     fields: RecordFields = HEADER_FIELDS
     framing: ValueFraming = ValueFraming.AUTO
     unknown: UnknownSchemaPolicy = UnknownSchemaPolicy.REJECT
-    """With ``stamp`` neither id nor event time stand in the value, as it cannot be read."""
+    """With ``stamp`` and ``hold`` neither id nor event time stand in the value, as it cannot be read."""
 
-    def check(self, record: TopicRecord, now_us: int) -> CheckedEvent:
-        """Check a record that is read now.
+    def check(self, record: TopicRecord, now_us: int, absent: Container[SchemaRef] = ()) -> CheckedEvent:
+        """Check a record that is read now; the schemas in ``absent`` are known to be unknown, and not asked for.
+
+        With ``hold`` a record that may enter but for its unknown schema waits for it: see ``CheckedEvent.awaited``.
 
         Its arrival is the time at which its topic took it, so that the lag of a validator does not make it too old. A
         time before 1970 or ahead of now is none.
@@ -82,9 +87,9 @@ class RecordChecker:
         arrived_us = now_us if recorded_us is None or recorded_us < 0 else min(recorded_us, now_us)
         codec = self.resolutions.get_codec()
         faults: list[Fault] = []
-        value, written, policy = None, b"", self.policy
+        value, written, policy, awaited = None, b"", self.policy, None
         try:
-            value, codec = self._decode_value(record)
+            value, codec = self._decode_value(record, absent)
             written = check_size(codec.encode_value(value))
         except SchemaMismatchError as error:
             faults += error.faults
@@ -94,6 +99,7 @@ class RecordChecker:
             else:
                 # No rule can look into it.
                 written, policy = record.value or b"", replace(self.policy, rules=())
+                awaited = self.find_writer(record.value) if self.unknown is UnknownSchemaPolicy.HOLD else None
         event_id = self._read_id(record, value, faults)
         said_us = self._read_event_time(record, value, codec, faults)
         event_us = None
@@ -103,14 +109,37 @@ class RecordChecker:
             except ValueError as error:
                 faults.append(Fault("", str(error)))
         sent = SentEvent(None, None, (record.value or b"")[:MAX_EVENT_BYTES])
-        return apply_rules(ParsedEvent(sent, event_id, event_us, value, written, faults, said_us), policy, arrived_us)
+        found = apply_rules(ParsedEvent(sent, event_id, event_us, value, written, faults, said_us), policy, arrived_us)
+        return found if found.faults else found._replace(awaited=awaited)
+
+    def find_writer(self, value: bytes | None) -> SchemaRef | None:
+        """Return the reference of the schema that a value names; None if it names none, as JSON does."""
+        try:
+            found = parse_frame(value or b"", self.framing)
+        except ValueError:
+            return None
+        return None if found is None else found.writer
+
+    def is_registered(self, writer: SchemaRef) -> bool:
+        """Return whether a schema is registered, even if it cannot be used.
+
+        Raises:
+            SchemaStoreError: the registry is down.
+        """
+        try:
+            self.resolutions.get_resolution(writer)
+        except UnknownError:
+            return False
+        except ValueError:
+            pass
+        return True
 
     def build_rejected(self, judged: CheckedEvent, record: TopicRecord, now_us: int) -> RejectedRecord:
         """Return the rejected record to write to quarantine; its location stands for its producer."""
         is_held = judged.action is Action.QUARANTINE
         return judged.build_rejected(self.stream, record.location, now_us, is_held=is_held)
 
-    def _decode_value(self, record: TopicRecord) -> tuple[Any, Codec]:
+    def _decode_value(self, record: TopicRecord, absent: Container[SchemaRef]) -> tuple[Any, Codec]:
         """Return the value of a record, and the codec that writes it.
 
         Raises:
@@ -132,6 +161,8 @@ class RecordChecker:
                     raise SchemaMismatchError(faults)  # noqa: TRY301 - one sentence of many
                 codec = self.resolutions.get_codec()
                 return codec.parse_json(data), codec
+            if found.writer in absent:
+                raise UnknownError("schema", describe_ref(found.writer))  # noqa: TRY301 - as the registry would
             resolution, codec = self.resolutions.get_resolution(found.writer)
             return resolution.read(data, found.body_start), codec
         except ResolutionError as error:

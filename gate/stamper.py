@@ -38,7 +38,28 @@ class GateStamper:
 
     def stamp_entered(self, ids: Sequence[bytes], events_us: Sequence[int], arrived_us: int, now_us: int) -> None:
         """Stamp events that arrived together and that the transport has acknowledged now."""
-        moments = ((StampKind.ARRIVED, arrived_us * 1_000), (StampKind.DEPARTED, now_us * 1_000))
+        self._stamp_many(
+            ids, events_us, ((StampKind.ARRIVED, arrived_us * 1_000), (StampKind.DEPARTED, now_us * 1_000))
+        )
+
+    def stamp_released(self, ids: Sequence[bytes], events_us: Sequence[int], now_us: int) -> None:
+        """Stamp the departure of events that were deferred here before."""
+        self._stamp_many(ids, events_us, ((StampKind.DEPARTED, now_us * 1_000),))
+
+    def stamp_deferred(self, event: CheckedEvent, arrived_us: int, until_us: int, reason: str) -> None:
+        """Stamp an event that arrived and waits here until a moment at the longest, µs since 1970."""
+        at_ns = arrived_us * 1_000
+        self._append(Stamp(StampKind.ARRIVED, event.event_id, event.event_us, at_ns))
+        self._append(Stamp(StampKind.DEFERRED, event.event_id, event.event_us, at_ns, _clean_reason(reason), until_us))
+
+    def stamp_rejected_inside(self, event: CheckedEvent, now_us: int) -> None:
+        """Stamp a rejected event that was deferred here before, in the window of its event time as then."""
+        reason = _clean_reason(event.reason)
+        self._append(Stamp(StampKind.REJECTED_INSIDE, event.event_id, event.event_us, now_us * 1_000, reason))
+
+    def _stamp_many(
+        self, ids: Sequence[bytes], events_us: Sequence[int], moments: Sequence[tuple[StampKind, int]]
+    ) -> None:
         if len(ids) < MIN_ARRAY_EVENTS:
             for event_id, event_us in zip(ids, events_us, strict=True):
                 for side, at_ns in moments:

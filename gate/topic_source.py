@@ -51,14 +51,19 @@ class TopicSource:
         """Return the group metadata, by which the brokers check that the partitions are still assigned here."""
         return self._consumer.consumer_group_metadata()
 
-    def poll(self, most: int) -> list[Message]:
+    @property
+    def next_offsets(self) -> dict[int, int]:
+        """Next offset of each assigned partition: what was committed of it."""
+        return dict(self._next_offsets)
+
+    def poll(self, most: int, timeout_s: float = POLL_S) -> list[Message]:
         """Return new records of the assigned partitions.
 
         Raises:
             TapSourceError: the topic cannot be read.
             StoppedError: a stop was requested while the brokers did not answer.
         """
-        messages = self._topic.poll(most, POLL_S)
+        messages = self._topic.poll(most, timeout_s)
         return self._drop_repeats([message for message in messages if self._is_record(message)])
 
     def read_history(self, messages: Sequence[Message]) -> Iterator[Message]:
@@ -95,7 +100,7 @@ class TopicSource:
         committed = {number: one.offset for number, one in found.items()}
         for number, offset in committed.items():
             self._next_offsets[number] = offset
-            self._seek(number, offset)
+            self.seek(number, offset)
         return committed
 
     def _is_record(self, message: Message) -> bool:
@@ -121,7 +126,8 @@ class TopicSource:
                 found.append(message)
         return found
 
-    def _seek(self, number: int, offset: int) -> None:
+    def seek(self, number: int, offset: int) -> None:
+        """Read a partition on from an offset."""
         try:
             self._consumer.seek(TopicPartition(self._topic.place.topic, number, offset))
         except KafkaException as error:

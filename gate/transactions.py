@@ -79,10 +79,11 @@ class RecordTimeError(Exception):
 
 
 class OutputTopics(NamedTuple):
-    """Output topics of a validator."""
+    """Output topics of a validator; without ``waiting`` no record waits."""
 
     validated: str
     rejected: str
+    waiting: str = ""
 
 
 Topics = TypeVar("Topics", bound=tuple[str, ...])
@@ -117,7 +118,7 @@ class TransactionalWriter(Generic[Topics]):
             TapUsageError: they are in another cluster.
         """
         asking = Producer(build_client_config(self._place.brokers, self._access))
-        for topic in self.outputs:
+        for topic in filter(None, self.outputs):
             where = f"the topic {topic} at {self._place.brokers}"
             try:
                 found = ask_topic(asking, topic, ANSWER_TIMEOUT_S)

@@ -21,10 +21,10 @@ _ADDED_BYTES: Final = 64 * 1024
 
 
 class TopicNeed(NamedTuple):
-    """Topic that a delivery needs.
+    """Topic that a delivery, or a validator whose records wait, needs.
 
-    ``least_ms`` is the time for which it has to keep records. One that a delivery writes can be made by a command; of
-    its ``source`` its owner knows what it is to be. ``is_compacted`` is the topic that keeps the pauses.
+    ``least_ms`` is the time for which it has to keep records. One that is written can be made by ``command``; of its
+    ``source`` its owner knows what it is to be. ``is_compacted`` is the topic that keeps the pauses.
     """
 
     place: KafkaPlace
@@ -32,6 +32,7 @@ class TopicNeed(NamedTuple):
     least_ms: int = topics.MIN_RETENTION_MS
     is_source: bool = False
     is_compacted: bool = False
+    command: str = "hopwatch deliver create-topics"
 
 
 def find_problems(need: TopicNeed, access: KafkaAccess) -> Iterator[TopicProblem]:
@@ -43,7 +44,7 @@ def find_problems(need: TopicNeed, access: KafkaAccess) -> Iterator[TopicProblem
     found = topics.describe_topic(need.place, access)
     if found is None:
         what = f"the topic {need.place.topic} is not on {need.place.brokers}"
-        advice = f"make it with 'hopwatch deliver create-topics {need.delivery}'"
+        advice = f"make it with '{need.command} {need.delivery}'"
         if need.is_source:
             advice = f"make it, or correct from of [deliver.{need.delivery}]"
         yield TopicProblem(what, advice, is_readable=False)

@@ -97,22 +97,32 @@ Action = Literal["reject", "quarantine", "note"]
 class EntranceSettings(SettingsTable):
     """``[gate.streams.NAME]``: outlets for the events of a stream, and the subject of their schema.
 
-    ``unknown_schema`` is what ``hopwatch validate`` does with a record whose writer's schema is not registered.
+    ``unknown_schema`` is what ``hopwatch validate`` does with a record whose writer's schema is not registered. With
+    ``hold`` it waits in the topic ``waiting``, for ``hold_for_us`` at the longest.
     """
 
     to: OutletUrl
     rejected: OutletUrl | None = None
     subject: str = ""
     node: Annotated[str, AfterValidator(_check_node)] = DEFAULT_NODE
-    unknown_schema: Literal["reject", "stamp"] = "reject"
+    unknown_schema: Literal["reject", "stamp", "hold"] = "reject"
+    waiting: OutletUrl | None = None
+    hold_for_us: PositiveDuration = Field(3_600_000_000, alias="hold_for")
 
     def rejected_url(self, stream: str) -> str:
         """Return the URL for rejected events; the default is ``<stream>.rejected`` beside the outlet."""
         if self.rejected is not None:
             return self.rejected
         if self.to.startswith(KAFKA):
-            return f"{KAFKA}{KafkaPlace.parse(self.to).brokers}/{stream}.rejected"
+            return self._build_topic_url(f"{stream}.rejected")
         return f"{self.to.rstrip('/').rpartition('/')[0]}/{stream}.rejected"
+
+    def waiting_url(self, stream: str) -> str:
+        """Return the URL of the topic of records that wait; the default is ``<stream>.waiting`` beside the outlet."""
+        return self.waiting or self._build_topic_url(f"{stream}.waiting")
+
+    def _build_topic_url(self, topic: str) -> str:
+        return f"{KAFKA}{KafkaPlace.parse(self.to).brokers}/{topic}"
 
 
 class RuleSettings(SettingsTable):

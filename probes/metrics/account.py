@@ -64,6 +64,7 @@ GATE_OUTCOMES: tuple[OutcomeLabel, ...] = (
 VALIDATOR_OUTCOMES: tuple[OutcomeLabel, ...] = (
     (EventOutcome.EMITTED, Output.STREAM),
     (EventOutcome.EMITTED, Output.QUARANTINE),
+    (EventOutcome.EMITTED, Output.RETRY),
     (EventOutcome.REFUSED, RefusalReason.NOT_WRITTEN),
     (EventOutcome.REFUSED, RefusalReason.INTERRUPTED),
 )

@@ -145,6 +145,13 @@ DELIVERY_RETRY_AGE: Final = Metric(
     (NAME,),
 )
 
+VALIDATOR_WAITING: Final = Metric(
+    "hopwatch_validator_waiting_records",
+    MetricType.GAUGE,
+    "Records in the waiting topic, in the partitions of this process, by the schema that is not registered.",
+    (STREAM, Label("schema")),
+)
+
 COMPONENT_METRICS: Final = (
     BUILD,
     RECEIVED_EVENTS,
@@ -165,4 +172,5 @@ COMPONENT_METRICS: Final = (
     DELIVERY_PAUSED,
     DELIVERY_RETRY_BACKLOG,
     DELIVERY_RETRY_AGE,
+    VALIDATOR_WAITING,
 )

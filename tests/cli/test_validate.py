@@ -88,6 +88,11 @@ def test_what_cannot_be_asked_for_exits_with_2(
         ),
         (
             TO,
+            'unknown_schema = "hold"',
+            "[gate.streams.orders] unknown_schema is hold, and a value whose schema is not known cannot be read",
+        ),
+        (
+            TO,
             'rejected = "kafka://b:2/y"',
             "[gate.streams.orders] to and rejected are at 127.0.0.1:1 and b:2: a transaction",
         ),

@@ -14,9 +14,10 @@ from hopwatch.deliver.kafka_records import (
     build_retry_record,
     reject_poison,
 )
-from hopwatch.deliver.retry_topics import build_topics, parse_retry_headers
+from hopwatch.deliver.retry_topics import build_topics
 from hopwatch.deliver.settlement import Ending, Settlement
 from hopwatch.gate.records import RejectedRecord, decode_rejected
+from hopwatch.gate.retry_headers import parse_retry_headers
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.values import TimeUnit
 

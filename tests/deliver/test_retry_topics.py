@@ -7,14 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch.deliver.retry_topics import (
+    build_retry_headers,
+    build_topics,
+    format_wait,
+)
+from hopwatch.gate.retry_headers import (
     FIRST_SENT_HEADER,
     RETRY_HEADERS,
     TRIES_HEADER,
     UNTIL_HEADER,
     RetryState,
-    build_retry_headers,
-    build_topics,
-    format_wait,
     parse_retry_headers,
 )
 from hopwatch.monitor.settings.durations import parse_duration_us
