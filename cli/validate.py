@@ -136,7 +136,10 @@ def create_topics(  # noqa: PLR0913 - what a topic is made of
     retention_hours: Annotated[int, typer.Option(min=1, help="How long records are kept.")] = topics.RETENTION_HOURS,
     allow_weak: AllowWeak = False,
 ) -> None:
-    """Create missing topics in which records wait for their schema, with as many partitions as what is validated."""
+    """Create missing waiting topics.
+
+    Records wait in them for their schema. They have as many partitions as the topic that is validated.
+    """
     chosen = load_settings(config)
     check_numbers(replication, min_insync, allow_weak=allow_weak)
     for stream in streams:

@@ -114,6 +114,7 @@ CALLS: Final[dict[str, tuple[str, ...]]] = {
     "tap table": ("delta:{strange}", *ORDERS, "--node", "a", "--id", "x", "--time", "x", "--sink", "{strange}"),
     "topics check": ELSEWHERE,
     "topics create": ELSEWHERE,
+    "validate create-topics": (*CONFIG, "{strange}"),
     "validate kafka": (*CONFIG, "--stream", "{strange}", "--from", "kafka://127.0.0.1:1/x", "--group", "g"),
 }
 """Each command, called so that it shows what a stranger wrote: in its data where it can, elsewhere in its refusal."""
