@@ -15,7 +15,15 @@ from hopwatch.cli import console, metrics_server, signals
 from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
 from hopwatch.cli.metrics_server import MetricsListen
 from hopwatch.cli.tap_errors import translate_tap_errors
-from hopwatch.cli.topics import AllowWeak, check_numbers, format_allowed, with_allow_flag
+from hopwatch.cli.topics import (
+    AllowWeak,
+    MinInsync,
+    Replication,
+    RetentionHours,
+    check_numbers,
+    format_allowed,
+    with_allow_flag,
+)
 from hopwatch.monitor import topics
 from hopwatch.monitor.errors import ConfigurationError, TransportError
 from hopwatch.monitor.results import format_iso
@@ -167,9 +175,9 @@ def create_topics(  # noqa: PLR0913 - what a topic is made of
     names: Names = None,
     config: Config = DEFAULT_CONFIG,
     *,
-    replication: Annotated[int, typer.Option(min=1, help="On how many brokers each record is.")] = topics.REPLICATION,
-    min_insync: Annotated[int, typer.Option(min=1, help="How many of them acknowledge it.")] = topics.MIN_INSYNC,
-    retention_hours: Annotated[int, typer.Option(min=1, help="How long records are kept.")] = topics.RETENTION_HOURS,
+    replication: Replication = topics.REPLICATION,
+    min_insync: MinInsync = topics.MIN_INSYNC,
+    retention_hours: RetentionHours = topics.RETENTION_HOURS,
     allow_weak: AllowWeak = False,
 ) -> None:
     """Create missing topics.

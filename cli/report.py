@@ -65,7 +65,7 @@ def command(  # noqa: PLR0913 - one a flag
         if not as_json and fail_on_loss is None:
             return
     if by is None:
-        told = reader.read_report(engine, stream, from_us, to_us, with_revisions=revisions)
+        told = reader.read_report(engine, stream, from_us, to_us, with_revisions=revisions and as_json)
     else:
         told = rollups.read_report(engine, by.value, stream, from_us, to_us)
     if as_json:
@@ -86,14 +86,13 @@ def command(  # noqa: PLR0913 - one a flag
 
 def _print_revisions(engine: Engine, stream: str | None, from_us: int | None, to_us: int | None) -> None:
     """Print the revisions of windows: what each judgement after the first one said otherwise."""
-    from hopwatch.dashboards.queries.window_models import Revision
     from hopwatch.dashboards.views.window_detail import build_amendment
 
     words = console.stdout()
     with schema.open_snapshot(engine) as connection:
         found = list(reader.read_revisions(connection, stream, from_us, to_us))
         for one in found:
-            told = build_amendment(Revision(one.revision, one.watermark_us, one.changed), UTC)
+            told = build_amendment(one, UTC)
             where = f"{one.stream}  {format_iso(one.window_start_us)}"
             words.print(f"{where}  revision {told.revision}, read up to {told.judged_at}")
             for name, changes in told.lines:

@@ -18,6 +18,9 @@ FINDING_EXIT_CODE = 1
 
 command = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
+Replication = Annotated[int, typer.Option(min=1, help="On how many brokers each record is.")]
+MinInsync = Annotated[int, typer.Option(min=1, help="How many of them acknowledge it.")]
+RetentionHours = Annotated[int, typer.Option(min=1, help="How long records are kept.")]
 AllowWeak = Annotated[
     bool, typer.Option("--allow-weak", help="Take a topic that loses data when a broker dies, or soon.")
 ]
@@ -35,9 +38,9 @@ def create(  # noqa: PLR0913 - what a topic is made of
     partitions: Annotated[int, typer.Option(min=1, help="Over how many partitions instances are spread.")] = (
         topics.PARTITIONS
     ),
-    replication: Annotated[int, typer.Option(min=1, help="On how many brokers each record is.")] = topics.REPLICATION,
-    min_insync: Annotated[int, typer.Option(min=1, help="How many of them acknowledge it.")] = topics.MIN_INSYNC,
-    retention_hours: Annotated[int, typer.Option(min=1, help="How long records are kept.")] = topics.RETENTION_HOURS,
+    replication: Replication = topics.REPLICATION,
+    min_insync: MinInsync = topics.MIN_INSYNC,
+    retention_hours: RetentionHours = topics.RETENTION_HOURS,
     allow_weak: AllowWeak = False,
 ) -> None:
     """Create the topic that [transport] url names.

@@ -12,7 +12,7 @@ from hopwatch.cli.metrics_server import MetricsListen
 from hopwatch.cli.remote_registry import RegistryUrl, open_remote_registry
 from hopwatch.cli.tap import NoIdText
 from hopwatch.cli.tap_errors import translate_tap_errors
-from hopwatch.cli.topics import AllowWeak, check_numbers
+from hopwatch.cli.topics import AllowWeak, MinInsync, Replication, RetentionHours, check_numbers
 from hopwatch.gate.framing import ValueFraming
 from hopwatch.monitor import topics
 from hopwatch.monitor.clock import SystemClock
@@ -131,9 +131,9 @@ def create_topics(  # noqa: PLR0913 - what a topic is made of
     streams: Annotated[list[str], typer.Argument(metavar="STREAM...", help="Streams of [gate.streams].")],
     config: Config = DEFAULT_CONFIG,
     *,
-    replication: Annotated[int, typer.Option(min=1, help="On how many brokers each record is.")] = topics.REPLICATION,
-    min_insync: Annotated[int, typer.Option(min=1, help="How many of them acknowledge it.")] = topics.MIN_INSYNC,
-    retention_hours: Annotated[int, typer.Option(min=1, help="How long records are kept.")] = topics.RETENTION_HOURS,
+    replication: Replication = topics.REPLICATION,
+    min_insync: MinInsync = topics.MIN_INSYNC,
+    retention_hours: RetentionHours = topics.RETENTION_HOURS,
     allow_weak: AllowWeak = False,
 ) -> None:
     """Create missing waiting topics.

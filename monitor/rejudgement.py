@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from hopwatch.monitor import micro_batch
-from hopwatch.monitor.accounting.ledger import Conclusion, InstanceKey, Ledger, find_differences
+from hopwatch.monitor.accounting.ledger import Conclusion, InstanceKey, Ledger, count_recovered, find_differences
 from hopwatch.monitor.accounting.unheard_instances import SpoolFolder
 from hopwatch.monitor.errors import StoreError, TransportError
 from hopwatch.monitor.kernel.books import Book, find_gone, note_gone
@@ -95,7 +95,7 @@ def judge_span(  # noqa: PLR0913, PLR0917 - a store, and all that was read
     ledger.note_unread([*reader.read_set_aside_since(connection, 0), *came.set_aside], folders)
     _choose_windows(connection, ledger, span, transport)
     if not fencing.is_of_stream(connection):
-        changes.books = _remember_gone(connection, changes.books, came.sheets, with_gone)
+        changes.books = _remember_gone(changes.books, came.sheets, with_gone)
         changes.streams = _widen_ranges(connection, ledger)
         writer.write_changes(connection, changes)
     fencing.begin_span(connection, rules)
@@ -104,7 +104,7 @@ def judge_span(  # noqa: PLR0913, PLR0917 - a store, and all that was read
             ledger.sight(stream, start_us, sighted_us)
     past = _SpanPast(connection, rules, came.tallied)
     judged = ledger.conclude(past.packed.keys(), NEVER_US, past)
-    streams = {stream for stream, _, _, _ in with_gone}
+    streams = {book.stream for book in with_gone.values()}
     count = revised = 0
     while piece := list(islice(judged, micro_batch.CONCLUSIONS_PER_WRITE)):
         amended = [_amend(one, past, streams) for one in piece]
@@ -126,20 +126,20 @@ class _SpanPast(StoredPast):
         return super().tallies(stream, start_us) if (stream, start_us) in self.packed else []
 
 
-def _note_gone_batches(connection: Connection, ledger: Ledger, span: Span) -> set[InstanceKey]:
-    """Note in the books which batches are gone; return the instances that miss any."""
+def _note_gone_batches(connection: Connection, ledger: Ledger, span: Span) -> dict[InstanceKey, Book]:
+    """Note in the books which batches are gone; return the store's books of the instances that miss any."""
     # Of the windows that are there: a span may be of many years.
     starts_us = {
         stream: [start_us for start_us in live if span.from_us <= start_us < span.to_us]
         for stream, live in ledger.live.items()
     }
-    with_gone: set[InstanceKey] = set()
+    with_gone: dict[InstanceKey, Book] = {}
     for known in reader.read_books(connection):
         if known.stream not in ledger.rules:
             continue
         book = ledger.books.get(known.key) or Book(*known.key)
         if spans := find_gone(book, known):
-            with_gone.add(known.key)
+            with_gone[known.key] = known
             terms = ledger.rules[known.stream].terms
             here = starts_us.get(known.stream, ())
             touched = [start_us // 1_000 for start_us in here if _may_tell(terms, spans, start_us)]
@@ -148,17 +148,16 @@ def _note_gone_batches(connection: Connection, ledger: Ledger, span: Span) -> se
 
 
 def _remember_gone(
-    connection: Connection, books: Iterable[Book], sheets: Sequence[FactSheet], with_gone: set[InstanceKey]
+    books: Iterable[Book], sheets: Sequence[FactSheet], with_gone: Mapping[InstanceKey, Book]
 ) -> list[Book]:
     """Return the books to keep: those that were read now, and of instances that miss batches all that ever was read.
 
     The counts of these stay those of the batches that were read first.
     """
     known = Ledger({})
-    known.restore_books(book for book in reader.read_books(connection) if book.key in with_gone)
-    counts = {key: book.tallies for key, book in known.books.items()}
+    known.restore_books(with_gone.values())
     known.absorb(sheet for sheet in sheets if (sheet.stream, sheet.node, sheet.probe, sheet.epoch_us) in with_gone)
-    joined = [replace(known.books[key], tallies=counts[key]) for key in sorted(with_gone)]
+    joined = [replace(known.books[key], tallies=with_gone[key].tallies) for key in sorted(with_gone)]
     return [*(book for book in books if book.key not in with_gone), *joined]
 
 
@@ -208,8 +207,7 @@ def _amend(one: Conclusion, past: StoredPast, with_gone: set[str]) -> tuple[Conc
     recovered = before.recovered
     if result.stream not in with_gone:
         # Of a message whose records are gone nobody knows that it turned up.
-        lost_now = {bytes(message_id) for of_node in one.lost for message_id in of_node.message_ids}
-        recovered += len(past.lost_ids(result.stream, result.window_start_us) - lost_now)
+        recovered += count_recovered(result, one.lost, past)
     amended = _with_life(result, Status.AMENDED, before.revision + 1, recovered)
     return one._replace(result=amended, changed=changed), True
 

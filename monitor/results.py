@@ -156,6 +156,20 @@ class WindowResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Revision:
+    """Changes of a window that was final by its next judgement: field, before and after; a node's begin with its name.
+
+    ``watermark_us`` is up to which arrival the transport was read then.
+    """
+
+    stream: str
+    window_start_us: int
+    revision: int
+    watermark_us: int
+    changed: Mapping[str, tuple[Any, Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class NodeRollUp:
     """One node over an hour or a day: the counts of its windows added, its lags from their merged digests."""
 

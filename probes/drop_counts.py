@@ -11,7 +11,7 @@ from hopwatch.probes.contract.limits import MAX_DROPS
 
 MAX_COUNTED: Final = 10_000
 """Pairs of window and cause that are counted separately, about 2 MB: the windows of a week."""
-MAX_NUMBER: Final = 2**53
+MAX_DROPPED: Final = 2**53
 """Drops of one window and cause count at most this many: counts of messages may be as large as 64 bits hold."""
 NO_ROOM: Final = "too many windows"
 """Cause of the drops beyond that, which are counted together."""
@@ -37,9 +37,9 @@ class DropCounts:
         counts, has_room = self._counts, True
         for drop, count in drops.items():
             if drop in counts or len(counts) < self._max_entries:
-                counts[drop] = min(counts.get(drop, 0) + count, MAX_NUMBER)
+                counts[drop] = min(counts.get(drop, 0) + count, MAX_DROPPED)
             else:
-                counts[instead_ms, NO_ROOM] = min(counts.get((instead_ms, NO_ROOM), 0) + count, MAX_NUMBER)
+                counts[instead_ms, NO_ROOM] = min(counts.get((instead_ms, NO_ROOM), 0) + count, MAX_DROPPED)
                 has_room = False
         return has_room
 

@@ -73,5 +73,5 @@ def _join(before: Metrics, printed: Fingerprint | None) -> tuple[int, int]:
     """Return XOR and sum of both parts as the wire has them, signed; 0 and 0 where one has none."""
     if printed is None or (before.count and not (before.id_xor or before.id_sum)):
         return 0, 0
-    id_xor, id_sum = printed.plus(Fingerprint(before.id_xor % (2 * _SIGN), before.id_sum % (2 * _SIGN)))
+    id_xor, id_sum = printed.plus(Fingerprint.from_signed(before.id_xor, before.id_sum))
     return (id_xor ^ _SIGN) - _SIGN, (id_sum ^ _SIGN) - _SIGN

@@ -10,10 +10,11 @@ import numpy as np
 from sqlalchemy import Connection, func, select
 
 from hopwatch.dashboards.queries.stream_queries import WindowQuery, query_graph
-from hopwatch.dashboards.queries.window_models import AgedOutRecords, NodeLostIds, Revision, WindowDetail, WindowHole
+from hopwatch.dashboards.queries.window_models import AgedOutRecords, NodeLostIds, WindowDetail, WindowHole
 from hopwatch.monitor.accounting.holes import find_touched_windows
 from hopwatch.monitor.kernel.books import Book, judge_book
 from hopwatch.monitor.kernel.window import WindowPolicy
+from hopwatch.monitor.results import Revision
 from hopwatch.monitor.store import lost_messages, reader, tables
 from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
 
@@ -127,8 +128,7 @@ def find_hole(book: Book, start_us: int, horizon_us: int, *, is_due: bool) -> Wi
 
 
 def _query_revisions(connection: Connection, stream: str, start_us: int) -> list[Revision]:
-    found = reader.read_revisions(connection, stream, start_us, start_us + 1)
-    return [Revision(one.revision, one.watermark_us, one.changed) for one in found][::-1]
+    return list(reader.read_revisions(connection, stream, start_us, start_us + 1))[::-1]
 
 
 def _sort_key(hole: WindowHole) -> tuple[str, str, int]:

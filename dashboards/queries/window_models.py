@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from hopwatch.dashboards.queries.models import Graph
-from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.results import Revision, WindowResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +34,6 @@ class AgedOutRecords:
     partition: str
     first: int
     last: int
-
-
-@dataclass(frozen=True, slots=True)
-class Revision:
-    """Changes by an amendment of a final window: field, before and after; a node's fields begin with its name."""
-
-    revision: int
-    watermark_us: int
-    changed: Mapping[str, tuple[Any, Any]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any, Final
 
-from hopwatch.dashboards.queries.window_models import AgedOutRecords, Revision, WindowHole
+from hopwatch.dashboards.queries.window_models import AgedOutRecords, WindowHole
 from hopwatch.display import texts
 from hopwatch.monitor.kernel.window import WindowPolicy
-from hopwatch.monitor.results import Status, WindowResult
+from hopwatch.monitor.results import Revision, Status, WindowResult
 
 MAX_CHANGES: Final = 40
 """Lines of one revision that are shown."""

@@ -447,12 +447,17 @@ def _amend(
     changed = find_differences(before, result)
     if not changed:
         return replace(result, status=known.status), None
-    lost_now = {bytes(message_id) for of_node in lost for message_id in of_node.message_ids}
-    recovered = known.recovered + len(past.lost_ids(result.stream, result.window_start_us) - lost_now)
+    recovered = known.recovered + count_recovered(result, lost, past)
     if before.in_flight:
         # The window was not through being judged: this completes its revision, it does not amend it.
         return replace(result, status=known.status, recovered=recovered), None
     return replace(result, status=Status.AMENDED, revision=known.revision + 1, recovered=recovered), changed
+
+
+def count_recovered(result: WindowResult, lost: Sequence[LostIds], past: PriorResults) -> int:
+    """Return how many ids were lost by the judgement before, and are not by this one."""
+    lost_now = {bytes(message_id) for of_node in lost for message_id in of_node.message_ids}
+    return len(past.lost_ids(result.stream, result.window_start_us) - lost_now)
 
 
 def find_differences(before: WindowResult, after: WindowResult) -> dict[str, list[Any]]:

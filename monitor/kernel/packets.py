@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-_WRAP: Final = 2**64
+from hopwatch.probes.contract.fingerprints import Fingerprint
 
 
 class Packet(NamedTuple):
@@ -24,11 +24,11 @@ class Packet(NamedTuple):
     def from_wire(cls, count: int, id_xor: int, id_sum: int, size_bytes: int) -> Packet:
         """Return what one packet says of one stamp."""
         is_printed = bool(id_xor or id_sum)
-        return cls(count, id_xor % _WRAP, id_sum % _WRAP, size_bytes, count if is_printed else 0)
+        return cls(count, *Fingerprint.from_signed(id_xor, id_sum), size_bytes, count if is_printed else 0)
 
     def plus(self, other: Packet) -> Packet:
         """Return both, whichever came first."""
-        id_xor, id_sum = self.id_xor ^ other.id_xor, (self.id_sum + other.id_sum) % _WRAP
+        id_xor, id_sum = Fingerprint(self.id_xor, self.id_sum).plus(Fingerprint(other.id_xor, other.id_sum))
         return Packet(self.count + other.count, id_xor, id_sum, self.bytes + other.bytes, self.printed + other.printed)
 
     def matches(self, ids: Packet) -> bool | None:

@@ -117,9 +117,10 @@ def conclude_window(  # noqa: PLR0913, PLR0917 - a window, what was seen of it, 
     strangers = _find_strangers(pathway, found, tally)
     # How many of each node's loss wait for longer than anybody looks.
     endless = np.where(tally.sighted_us == NEVER_US, all_counts, 0) @ found.loss
-    misnamed = _count_misnamed(pathway, found, tally, strangers)
+    is_shared = _find_shared_waits(pathway, tally)
+    misnamed = _count_misnamed(pathway, found, tally, strangers, is_shared)
     deferred = tally.deferred if tally.deferred is not None else np.zeros(len(pathway.nodes) + 1, np.int64)
-    renamed_waits = _count_renamed_waits(pathway, tally)
+    renamed_waits = _count_renamed_waits(pathway, tally, deferred, is_shared)
     bounds = _bounds(pathway, found, judged, books, _add_stopped(pathway, misnamed, counted), endless, renamed_waits)
     counts: tuple[NodeCounts, ...] = ()
     if counted:
@@ -202,18 +203,17 @@ def _find_strangers(pathway: Pathway, found: sets.Sets, tally: Tally) -> list[Re
 
 
 def _count_misnamed(
-    pathway: Pathway, found: sets.Sets, tally: Tally, strangers: Sequence[Relation]
+    pathway: Pathway, found: sets.Sets, tally: Tally, strangers: Sequence[Relation], is_shared: Bools
 ) -> _MisnamedMessages:
     """Return how many messages may have another name at each node than before it."""
     strange, unfollowed = np.zeros((2, len(pathway.nodes)), np.int64)
-    has_waits = tally.deferred is not None
     for one in strangers:
         strange[one.node] += one.strange
     for one in tally.relations:
         unfollowed[one.node] += max(one.unfollowed, 0)
     renamed, gone = tally.counts @ (found.orphan | found.unleft), unfollowed @ pathway.downstream
     # What was deferred may have left by both names: then no orphan shows that it did.
-    gone_of_several = (unfollowed * (has_waits & (_count_heard(pathway, tally) > 1))) @ pathway.downstream
+    gone_of_several = (unfollowed * is_shared) @ pathway.downstream
     before = strange @ pathway.downstream
     here = strange + before + np.maximum(np.minimum(renamed, gone), gone_of_several)
     renamed_so_far = renamed + renamed @ pathway.downstream
@@ -222,24 +222,24 @@ def _count_misnamed(
     return _MisnamedMessages(here, is_confused)
 
 
-def _count_renamed_waits(pathway: Pathway, tally: Tally) -> Int64s:
+def _count_renamed_waits(pathway: Pathway, tally: Tally, deferred: Int64s, is_shared: Bools) -> Int64s:
     """Return how many deferred messages of each node another of its instances may have handled by another name.
 
     Shape (nodes,). Nothing before an origin shows that its instances use the same names: only what is seen behind does.
     """
-    if tally.deferred is None:
-        return np.zeros(len(pathway.nodes), np.int64)
     apart = np.zeros(len(pathway.nodes), bool)
     for one in tally.relations:
         is_followed = one.unfollowed == 0 and not pathway.terminals[one.node]
         apart[one.node] |= not is_followed if pathway.origins[one.node] else one.strange > 0
-    return np.where(apart & (_count_heard(pathway, tally) > 1), tally.deferred[:-1], 0)
+    return np.where(apart & is_shared, deferred[:-1], 0)
 
 
-def _count_heard(pathway: Pathway, tally: Tally) -> Int64s:
-    """Return how many instances have observations at each node, shape (nodes,)."""
+def _find_shared_waits(pathway: Pathway, tally: Tally) -> Bools:
+    """Return at which nodes several instances have observations, shape (nodes,); none where nothing was deferred."""
+    if tally.deferred is None:
+        return np.zeros(len(pathway.nodes), np.bool_)
     nodes = [one.node for one in tally.relations if one.came != NO_COUNT or one.left != NO_COUNT]
-    return np.bincount(np.array(nodes, np.int64), minlength=len(pathway.nodes)).astype(np.int64)
+    return np.bincount(np.array(nodes, np.int64), minlength=len(pathway.nodes)) > 1
 
 
 def _add_stopped(pathway: Pathway, misnamed: _MisnamedMessages, counted: Sequence[CountedBooks]) -> _MisnamedMessages:

@@ -100,7 +100,7 @@ def _compiled(function: Callable[_Given, _Returned]) -> Callable[_Given, _Return
 def compile_step() -> Callable[..., None]:
     """Return :func:`score_series` compiled, with all that it calls, and kept on disk where that is possible.
 
-    It is compiled when it is first needed: numba takes half a second to import, and most commands score nothing.
+    It is compiled when it is first needed: numba takes long to import, and most commands score nothing.
     """
     for function in _functions:
         globals()[function.__name__] = _compile_function(function)

@@ -22,6 +22,7 @@ from hopwatch.monitor.payloads import SetAside, unpack_tally
 from hopwatch.monitor.results import (
     NodeResult,
     Quantiles,
+    Revision,
     Status,
     Verdict,
     WindowResult,
@@ -68,7 +69,7 @@ def read_report(
     with schema.open_snapshot(engine) as connection:
         where = connection, stream, from_us, to_us
         nodes, ids = _read_nodes_by_window(*where), read_first_lost_ids(*where)
-        revisions: dict[tuple[str, int], list[StoredRevision]] = defaultdict(list)
+        revisions: dict[tuple[str, int], list[Revision]] = defaultdict(list)
         for one in read_revisions(*where) if with_revisions else ():
             revisions[one.stream, one.window_start_us].append(one)
         streams: dict[str, list[Json]] = {name: [] for name in read_stream_names(connection, stream)}
@@ -87,7 +88,7 @@ def read_report(
         }
 
 
-def _revision_to_json(one: StoredRevision) -> Json:
+def _revision_to_json(one: Revision) -> Json:
     changed = {name: list(values) for name, values in one.changed.items()}
     return {"revision": one.revision, "read_through": format_iso(one.watermark_us), "changed": changed}
 
@@ -259,26 +260,13 @@ def read_live_windows(connection: Connection) -> Iterator[RowMapping]:
     yield from connection.execute(select(tables.windows).where(tables.windows.c.is_live)).mappings()
 
 
-class StoredRevision(NamedTuple):
-    """Changes of a window that was final by its next judgement: field, before and after; a node's begin with its name.
-
-    ``watermark_us`` is up to which arrival the transport was read then.
-    """
-
-    stream: str
-    window_start_us: int
-    revision: int
-    watermark_us: int
-    changed: dict[str, tuple[Any, Any]]
-
-
 def read_revisions(
     connection: Connection, stream: str | None, from_us: int | None, to_us: int | None
-) -> Iterator[StoredRevision]:
+) -> Iterator[Revision]:
     """Yield the revisions of windows that start in ``[from_us, to_us)``, by window and number."""
     for row in connection.execute(_in_range(tables.revisions, stream, from_us, to_us)):
         changed = {name: (before, after) for name, (before, after) in json.loads(row.changed).items()}
-        yield StoredRevision(row.stream, row.window_start_us, row.revision, row.watermark_us, changed)
+        yield Revision(row.stream, row.window_start_us, row.revision, row.watermark_us, changed)
 
 
 def read_window_starts(connection: Connection, stream: str, from_us: int, to_us: int) -> set[int]:

@@ -23,6 +23,11 @@ class Fingerprint(NamedTuple):
     id_xor: int = 0
     id_sum: int = 0
 
+    @classmethod
+    def from_signed(cls, id_xor: int, id_sum: int) -> Fingerprint:
+        """Return the fingerprint of both as the wire has them, signed."""
+        return cls(id_xor % _WRAP, id_sum % _WRAP)
+
     def plus(self, other: Fingerprint) -> Fingerprint:
         """Return the fingerprint of both."""
         return Fingerprint(self.id_xor ^ other.id_xor, (self.id_sum + other.id_sum) % _WRAP)

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from hopwatch.dashboards.queries.models import Edge, Graph
 from hopwatch.dashboards.queries.search_models import MessagePath, SearchResult
-from hopwatch.dashboards.queries.window_models import AgedOutRecords, Revision, WindowHole
+from hopwatch.dashboards.queries.window_models import AgedOutRecords, WindowHole
 from hopwatch.dashboards.views import conservation, journey, lost_ids, window_detail
 from hopwatch.dashboards.views.journey import JourneyKey
 from hopwatch.display import texts
 from hopwatch.monitor.lookup.journey import MessageStamp
 from hopwatch.monitor.lookup.search import MissingMessage
-from hopwatch.monitor.results import Status, Verdict, WindowResult
+from hopwatch.monitor.results import Revision, Status, Verdict, WindowResult
 from hopwatch.probes.contract.ids import id_bytes
 from tests.support.dashboard_stores import HOSTILE
 from tests.support.spool import WINDOW_POLICY, at_us, pack_ids
@@ -196,7 +196,7 @@ def test_what_was_dropped_is_not_denied_when_it_is_not_kept() -> None:
 def test_a_revision_of_many_nodes_is_cut() -> None:
     """And says by how much; a node's name may have dots."""
     changed = {f"node.{number:03d}.seen": (0, 1) for number in range(100)}
-    told = window_detail.build_amendment(Revision(2, at_us(0), changed), UTC)
+    told = window_detail.build_amendment(Revision("orders", at_us(0), 2, at_us(0), changed), UTC)
     assert len(told.lines) + told.left_out == 100
     assert told.lines[0] == ("node.000", "seen 0 → 1")
 
