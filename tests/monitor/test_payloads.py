@@ -61,7 +61,7 @@ def test_claims_of_a_checkpoint_from_before_ids_had_kinds_are_taken() -> None:
     refs = np.array([(3, 70, 6, 99, 2, 40, 72, 0, 88)], old)
     claims = Claims.unpack(struct.pack("<I", len(head)) + head + refs.tobytes())
     (found,) = claims.refs.tolist()
-    assert found == (3, 70, 6, 99, 2, 40, 72, 0, 88, WireIdKind.UNKNOWN, NOWHERE, NOWHERE)
+    assert found == (3, 70, 6, 99, 2, 40, 72, 0, 88, WireIdKind.UNKNOWN, *[NOWHERE] * 4)
     again = Claims.unpack(claims.pack())
     assert (again.path, again.refs.tolist()) == ("s.seg", [found])
 
