@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 from hopwatch.monitor.kernel import naming, tdigest
 from hopwatch.monitor.kernel.books import FACTS, DropFact, PacketFact
 from hopwatch.monitor.kernel.journeys import Journeys
-from hopwatch.monitor.kernel.labels import LabelKey, LabelTally
+from hopwatch.monitor.kernel.labels import KeyKind, LabelKey, LabelTally
 from hopwatch.monitor.kernel.naming import Names
 from hopwatch.monitor.kernel.relations import Relation
 from hopwatch.monitor.kernel.slowest import Slowest
 from hopwatch.monitor.kernel.tally import LostIds, NodeLags, Tally
-from hopwatch.monitor.results import LabelValueKind
 from hopwatch.probes.contract.batch import WireIdKind
 
 CLAIMED_FIELDS: Final = ("message_ids", "lag_in_us", "lag_out_us", "outcome")
@@ -297,7 +296,7 @@ def _cut_labels(header: dict[str, Any], cut: _Cutter) -> LabelTally | None:
         return None
     count, words, cells = header["labels_shape"]
     masks, is_lost = cut.array("<u8", count * words).reshape(count, words), cut.array("?", count)
-    keys = tuple(LabelKey(node, label, LabelValueKind(kind), value) for node, label, kind, value in header["labels"])
+    keys = tuple(LabelKey(node, label, KeyKind(kind), value) for node, label, kind, value in header["labels"])
     return LabelTally(keys, masks, is_lost, *(cut.array("<i8", cells) for _ in range(4)))
 
 

@@ -33,7 +33,7 @@ from hopwatch.monitor.kernel.books import (
 )
 from hopwatch.monitor.kernel.counts import CountedBooks, CountedInstance
 from hopwatch.monitor.kernel.deferrals import NO_WAITS, Waits, find_waits
-from hopwatch.monitor.kernel.labels import tabulate_labels
+from hopwatch.monitor.kernel.label_table import tabulate_labels
 from hopwatch.monitor.kernel.packets import Packet
 from hopwatch.monitor.kernel.sets import classify
 from hopwatch.monitor.kernel.tally import NEVER_US, LostIds, Tally, empty_tally, merge_tallies
@@ -234,7 +234,7 @@ class Ledger:
                     waits,
                 )
                 is_final = result.status.is_final
-                labels = tabulate_labels(rules.pathway, tally.labels, result.nodes, before_us, is_final=is_final)
+                labels = tabulate_labels(rules.pathway, tally, result.nodes, before_us, is_final=is_final)
                 yield Conclusion(result, tally, lost, is_settled, print_of_books, changed, waits=waits, labels=labels)
 
     def _judge_books(

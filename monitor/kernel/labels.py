@@ -7,26 +7,23 @@ is not lost there. Values are kept within bounds, and what is beyond them is cou
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hopwatch.monitor.kernel import masks, sets
+from hopwatch.monitor.kernel import masks
 from hopwatch.monitor.kernel.deferrals import ALWAYS_US
 from hopwatch.monitor.kernel.masks import Groups
-from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.results import LabelCounts, LabelValueKind, NodeResult
 
 MAX_LABELS: Final = 8
-"""Labels of a node in a window that are counted at most, those that most observations carry; as many as a batch has."""
+"""Labels of a node in a window that are counted at most, the first by name; as many as a batch has."""
 MAX_KEPT_VALUES: Final = 1_000
 """Values of a label at a node that a shard of a window keeps apart."""
-MAX_SHOWN_VALUES: Final = 50
-"""Values of a label at a node that a window shows."""
 MAX_CELLS: Final = 1 << 20
 """Pairs of value and cell that are counted in a table; more of them are sorted."""
 
@@ -34,15 +31,26 @@ Labels = tuple[tuple[str, str], ...]
 """Labels of a batch with their values, sorted."""
 Int64s = NDArray[np.int64]
 
-_FIGURES: Final = ("expected_or_seen", "filtered", "rejected", "loss", "in_flight")
+_NO_VALUE: Final = -1
+
+
+class KeyKind(IntEnum):
+    """What messages of a key have: one value of the label, one of those beyond the bound, or any value at all."""
+
+    VALUE = 0
+    OTHER = 1
+    ANY = 2
 
 
 class LabelKey(NamedTuple):
-    """A value of a label that a node says; ``value`` is empty but of a kind that has one."""
+    """A label that a node says; ``value`` is empty but of the kind that has one.
+
+    A message with several values is counted once under ANY, and once under each value.
+    """
 
     node: int
     label: str
-    kind: LabelValueKind
+    kind: KeyKind
     value: str
 
 
@@ -50,8 +58,8 @@ class LabelTally(NamedTuple):
     """How many messages of each key have a mask, and were first sighted then.
 
     ``masks`` has the shape (masks, words) and is sorted, as ``keys`` are; ``is_lost`` says of which a node lost them.
-    ``key`` and ``mask`` are places in these, ``sighted_us`` is ALWAYS_US of all that no node lost, ``messages`` the number
-    of messages: all of shape (cells,).
+    ``key`` and ``mask`` are places in these, ``sighted_us`` is ALWAYS_US of all that no node lost, ``messages`` how
+    many there are: all of shape (cells,).
     """
 
     keys: tuple[LabelKey, ...]
@@ -105,6 +113,10 @@ def count_labels(batches: LabelledBatches, messages: WindowMessages) -> LabelTal
     """
     if not any(batches.labels):
         return None
+    # A batch may have no message of this shard: what it says is of others.
+    labels = [own if count else () for own, count in zip(batches.labels, batches.counts.tolist(), strict=True)]
+    if not any(labels):
+        return None
     groups, cell_of, moments_us = messages.groups, messages.place, np.array([ALWAYS_US])
     sizes = np.diff(np.append(groups.starts, len(groups.order)))
     message_of = np.empty(len(groups.order), np.int64)
@@ -119,9 +131,9 @@ def count_labels(batches: LabelledBatches, messages: WindowMessages) -> LabelTal
     parts: list[tuple[LabelKey, _Cells]] = []
     for node in np.unique(nodes).tolist():
         first, last = np.searchsorted(nodes, (node, node + 1)).tolist()
-        if any(batches.labels[first:last]):
-            own, counts = batches.labels[first:last], batches.counts[first:last]
-            parts += _count_at_node(node, own, counts, message_of[ends[first] : ends[last]], cell_of)
+        if any(labels[first:last]):
+            counts = batches.counts[first:last]
+            parts += _count_at_node(node, labels[first:last], counts, message_of[ends[first] : ends[last]], cell_of)
     of_key = np.repeat(np.arange(len(parts)), [len(cells.cell) for _, cells in parts])
     mask, at = np.divmod(np.concatenate([cells.cell for _, cells in parts]), len(moments_us))
     count = np.concatenate([cells.messages for _, cells in parts])
@@ -155,23 +167,23 @@ def _count_at_node(
     dicts = [dict(of_set) for of_set in numbers]
     once, several = _pair_messages(message, np.repeat(number, counts), len(dicts), len(cell_of))
     of_sets = _count_cells(once[1], cell_of[once[0]])
-    for label in _choose_labels(dicts, np.bincount(number, counts)):
+    for label in sorted({label for of_set in dicts for label in of_set})[:MAX_LABELS]:
         values = sorted({of_set[label] for of_set in dicts if label in of_set})
-        places = {value: place for place, value in enumerate(values, 1)}
-        # 0 stands for no value.
-        value_of = np.array([places[of_set[label]] if label in of_set else 0 for of_set in dicts], np.int64)
-        at, value = _select_values(several[0], value_of[several[1]], len(places) + 1)
-        counted = _count_cells(
-            np.concatenate((value_of[of_sets.number], value)),
-            np.concatenate((of_sets.cell, cell_of[at])),
-            np.concatenate((of_sets.messages, np.ones(len(at), np.int64))),
+        places = {value: place for place, value in enumerate(values)}
+        value_of = np.array([places[of_set[label]] if label in of_set else _NO_VALUE for of_set in dicts], np.int64)
+        has_value = value_of[of_sets.number] != _NO_VALUE
+        of_once = _Cells(*(column[has_value] for column in of_sets))
+        at, value = _select_values(several[0], value_of[several[1]], len(values))
+        first = at[np.diff(at, prepend=-1) != 0]
+        yield (
+            LabelKey(node, label, KeyKind.ANY, ""),
+            _add_cells(of_once._replace(number=0 * of_once.number), 0 * first, cell_of[first]),
         )
-        starts = np.searchsorted(counted.number, np.arange(len(values) + 2))
-        for place in np.unique(counted.number).tolist():
-            own = slice(starts[place], starts[place + 1])
-            kind = LabelValueKind.VALUE if place else LabelValueKind.NONE
-            key = LabelKey(node, label, kind, values[place - 1] if place else "")
-            yield key, _Cells(*(column[own] for column in counted))
+        counted = _add_cells(of_once._replace(number=value_of[of_once.number]), value, cell_of[at])
+        starts = np.searchsorted(counted.number, np.arange(len(values) + 1)).tolist()
+        for place, (start, end) in enumerate(pairwise(starts)):
+            own = _Cells(*(column[start:end] for column in counted))
+            yield LabelKey(node, label, KeyKind.VALUE, values[place]), own
 
 
 def _pair_messages(
@@ -197,11 +209,16 @@ def _pair_messages(
 
 
 def _select_values(message: Int64s, value: Int64s, values: int) -> tuple[Int64s, Int64s]:
-    """Return the distinct values of each message; none, which is 0, only of those that have no other."""
-    at, found = np.divmod(np.unique(message * values + value), values)
-    is_more = np.diff(at, append=-1) == 0
-    keep = (found > 0) | ~is_more
-    return at[keep], found[keep]
+    """Return the distinct values of each message, those of a message together; some messages may have none."""
+    has_value = value != _NO_VALUE
+    at, found = np.divmod(np.unique(message[has_value] * values + value[has_value]), values)
+    return at, found
+
+
+def _add_cells(counted: _Cells, number: Int64s, cell: Int64s) -> _Cells:
+    """Return what is counted with one message more for each pair of a number and a cell."""
+    numbers, cells = np.concatenate((counted.number, number)), np.concatenate((counted.cell, cell))
+    return _count_cells(numbers, cells, np.concatenate((counted.messages, np.ones(len(number), np.int64))))
 
 
 def _count_cells(number: Int64s, cell: Int64s, count: Int64s | None = None) -> _Cells:
@@ -218,15 +235,6 @@ def _count_cells(number: Int64s, cell: Int64s, count: Int64s | None = None) -> _
     return _Cells(*np.divmod(found, cells), counted)
 
 
-def _choose_labels(dicts: Sequence[Mapping[str, str]], counts: NDArray[Any]) -> list[str]:
-    """Return the labels that most observations carry, by name; ``counts`` has how many there are of each set."""
-    carried: Counter[str] = Counter()
-    for of_set, count in zip(dicts, counts.tolist(), strict=True):
-        carried.update(dict.fromkeys(of_set, int(count)))
-    ranked = sorted(carried, key=lambda label: (-carried[label], label))
-    return sorted(ranked[:MAX_LABELS])
-
-
 def _fold_values(counted: LabelTally) -> LabelTally:
     """Return what is counted with equal keys joined, and the values beyond the bound of each label as one.
 
@@ -241,11 +249,11 @@ def _fold_values(counted: LabelTally) -> LabelTally:
         ranks[key] = lost_so_far + lost_of_key, so_far + of_key
     by_label: dict[tuple[int, str], list[LabelKey]] = defaultdict(list)
     for key in ranks:
-        if key.kind is LabelValueKind.VALUE:
+        if key.kind is KeyKind.VALUE:
             by_label[key.node, key.label].append(key)
     renamed: dict[LabelKey, LabelKey] = {}
     for (node, label), values in by_label.items():
-        other = LabelKey(node, label, LabelValueKind.OTHER, "")
+        other = LabelKey(node, label, KeyKind.OTHER, "")
         values.sort(key=lambda key: (-ranks[key][0], -ranks[key][1], key.value))
         renamed |= dict.fromkeys(values[MAX_KEPT_VALUES:], other)
     keys = tuple(sorted({renamed.get(key, key) for key in counted.keys}))
@@ -265,96 +273,3 @@ def _join_cells(counted: LabelTally) -> LabelTally:
     count = np.add.reduceat(counted.messages[order], starts) if len(starts) else counted.messages
     key, mask, sighted_us = (column[starts] for column in columns)
     return LabelTally(counted.keys, counted.masks[used], counted.is_lost[used], key, mask, sighted_us, count)
-
-
-def tabulate_labels(
-    pathway: Pathway, counted: LabelTally | None, nodes: Sequence[NodeResult], before_us: int, *, is_final: bool
-) -> tuple[tuple[LabelCounts, ...], ...]:
-    """Return the rows of each node of a judged window: by label, by the node that says it, and by value.
-
-    A message that was first sighted at ``before_us`` or later is in flight, and so is everything until the window is
-    final. ``nodes`` are those of the window, whose loss is split.
-    """
-    if counted is None:
-        return ((),) * len(nodes)
-    found = sets.classify(pathway, counted.masks)
-    settled = counted.messages * (counted.sighted_us < before_us) if is_final else np.zeros_like(counted.messages)
-    asked = {
-        "expected_or_seen": (found.expected | found.seen, counted.messages),
-        "filtered": (found.filtered, counted.messages),
-        "rejected": (found.rejected, counted.messages),
-        "loss": (found.loss, settled),
-        "in_flight": (found.loss, counted.messages - settled),
-    }
-    # Shape (keys, nodes) each.
-    figures = {name: _sum_by_key(counted, of_mask, weight) for name, (of_mask, weight) in asked.items()}
-    saying: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for place, key in enumerate(counted.keys):
-        saying[key.label][key.node].append(place)
-    tables: list[list[LabelCounts]] = [[] for _ in nodes]
-    for label in sorted(saying):
-        for node, own in enumerate(nodes):
-            for source in find_sources(pathway, node, saying[label]):
-                places = [(place, node) for place in saying[label][source]]
-                tables[node] += _bound_rows(own, _build_rows(pathway.nodes[source], counted.keys, figures, places))
-    return tuple(tuple(rows) for rows in tables)
-
-
-def find_sources(pathway: Pathway, node: int, saying: Iterable[int]) -> list[int]:
-    """Return the nodes whose values of a label split a node: itself, and the nearest before it, of those that say it.
-
-    Nearest is a node from which some way leads here on which no other node says the label.
-    """
-    own = set(saying)
-    found, passed, left = {node} & own, {node}, [node]
-    while left:
-        for before in np.flatnonzero(pathway.edges[:, left.pop()]).tolist():
-            if before in own:
-                found.add(before)
-            elif before not in passed:
-                passed.add(before)
-                left.append(before)
-    return sorted(found)
-
-
-def _sum_by_key(counted: LabelTally, of_mask: NDArray[np.bool_], weight: Int64s) -> Int64s:
-    cells = of_mask[counted.mask] * weight[:, None]
-    summed = np.zeros((len(counted.keys), of_mask.shape[1]), np.int64)
-    np.add.at(summed, counted.key, cells)
-    return summed
-
-
-def _build_rows(
-    said_at: str, keys: Sequence[LabelKey], figures: Mapping[str, Int64s], places: Iterable[tuple[int, int]]
-) -> list[LabelCounts]:
-    """Return the rows of keys at a node, given by their places, of those that have messages there."""
-    rows = []
-    for place in places:
-        told = {name: int(column[place]) for name, column in figures.items()}
-        if told["expected_or_seen"]:
-            key = keys[place[0]]
-            rows.append(LabelCounts(key.label, said_at, key.kind, key.value, **told))
-    return rows
-
-
-def _judge_row(node: NodeResult, row: LabelCounts) -> LabelCounts:
-    """Return a row with the bounds of its loss: any of what is not sure of the node's loss may be in it."""
-    unsure = node.loss - node.loss_lower
-    if row.kind is LabelValueKind.OTHER:
-        # Of several values a message is counted with each: so many more may be unsure.
-        unsure = row.loss if unsure else 0
-    upper = None if node.loss_upper is None else row.loss + node.loss_upper - node.loss
-    return replace(row, loss_lower=max(0, row.loss - unsure), loss_upper=upper)
-
-
-def _bound_rows(node: NodeResult, rows: Iterable[LabelCounts]) -> list[LabelCounts]:
-    """Return the first values, all others as one, and last what has no value; with the bounds of their loss."""
-    ordered = sorted(rows, key=lambda row: (-row.loss, -row.in_flight, -row.expected_or_seen, row.value))
-    values = [row for row in ordered if row.kind is LabelValueKind.VALUE]
-    others = [*values[MAX_SHOWN_VALUES:], *(row for row in ordered if row.kind is LabelValueKind.OTHER)]
-    shown = values[:MAX_SHOWN_VALUES]
-    if others:
-        summed = {name: sum(getattr(row, name) for row in others) for name in _FIGURES}
-        shown.append(replace(others[0], kind=LabelValueKind.OTHER, value="", **summed))
-    shown += [row for row in ordered if row.kind is LabelValueKind.NONE]
-    return [_judge_row(node, row) for row in shown]

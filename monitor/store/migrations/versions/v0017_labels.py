@@ -8,7 +8,7 @@ from typing import Final
 import sqlalchemy as sa
 from alembic import op
 
-revision: Final = "0018"
+revision: Final = "0017"
 down_revision: Final = "0016"
 
 
