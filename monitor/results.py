@@ -108,6 +108,7 @@ class LabelCounts:
     """Messages of one node in one window that have a value of a label, by what the node ``said_at`` says.
 
     ``value`` is empty but of one value. The bounds of the loss are those of the node, as far as they hold for a part.
+    ``is_new`` says that the window is the first in which the node said the value, where it said another one before.
     """
 
     label: str
@@ -121,6 +122,7 @@ class LabelCounts:
     in_flight: int
     loss_lower: int = 0
     loss_upper: int | None = 0
+    is_new: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +279,7 @@ class NodeDetails(NamedTuple):
 
     lost_ids: Sequence[str] = ()
     slowest: Sequence[Mapping[str, Any]] | None = ()
-    labels: Sequence[Mapping[str, Any]] = ()
+    labels: Sequence[LabelCounts] = ()
 
 
 def window_to_json(result: WindowResult, details: Sequence[NodeDetails]) -> dict[str, Any]:
@@ -288,7 +290,8 @@ def window_to_json(result: WindowResult, details: Sequence[NodeDetails]) -> dict
     told |= {"reasons": list(result.reasons)}
     nodes = zip(told["nodes"], details, strict=True)
     told["nodes"] = [
-        node | {"lost_ids": list(of.lost_ids), "slowest": of.slowest, "labels": list(of.labels)} for node, of in nodes
+        node | {"lost_ids": list(of.lost_ids), "slowest": of.slowest, "labels": [asdict(row) for row in of.labels]}
+        for node, of in nodes
     ]
     return {"window_start": format_iso(start_us)} | told
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
@@ -17,6 +17,7 @@ from hopwatch.monitor.kernel.labels import KeyKind, LabelKey
 from hopwatch.monitor.kernel.tally import Tally
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import LabelCounts, LabelValueKind, NodeResult
+from hopwatch.monitor.texts import loss_bounds
 
 MAX_SHOWN_VALUES: Final = 50
 """Values of a label at a node that a window shows."""
@@ -24,6 +25,7 @@ MAX_SHOWN_VALUES: Final = 50
 Int64s = NDArray[np.int64]
 
 _FIGURES: Final = ("expected_or_seen", "filtered", "rejected", "loss", "in_flight")
+"""Figures of a row, in the order of their fields."""
 _KINDS: Final = {
     KeyKind.VALUE: LabelValueKind.VALUE,
     KeyKind.OTHER: LabelValueKind.OTHER,
@@ -115,20 +117,19 @@ def _build_rows(said_at: str, keys: Sequence[LabelKey], figures: Int64s) -> list
     """Return the rows of keys at a node, of those that have messages there; figures of shape (figures, keys)."""
     rows = []
     for key, column in zip(keys, figures.T.tolist(), strict=True):
-        told: Mapping[str, int] = dict(zip(_FIGURES, column, strict=True))
-        if told["expected_or_seen"]:
-            rows.append(LabelCounts(key.label, said_at, _KINDS[key.kind], key.value, **told))
+        # The first of the figures is of all messages.
+        if column[0]:
+            rows.append(LabelCounts(key.label, said_at, _KINDS[key.kind], key.value, *column))
     return rows
 
 
 def _judge_row(node: NodeResult, row: LabelCounts) -> LabelCounts:
     """Return a row with the bounds of its loss: any of what is not sure of the node's loss may be in it."""
-    unsure = node.loss - node.loss_lower
+    lower, upper = loss_bounds.bound_part(row.loss, node.loss, node.loss_lower, node.loss_upper)
     if row.kind is LabelValueKind.OTHER:
-        # Of several values a message is counted with each: so many more may be unsure.
-        unsure = row.loss if unsure else 0
-    upper = None if node.loss_upper is None else row.loss + node.loss_upper - node.loss
-    return replace(row, loss_lower=max(0, row.loss - unsure), loss_upper=upper)
+        # Of several values a message is counted with each: all that is not sure may be here several times.
+        lower = row.loss if node.loss_lower == node.loss else 0
+    return replace(row, loss_lower=lower, loss_upper=upper)
 
 
 def _bound_rows(node: NodeResult, rows: Iterable[LabelCounts]) -> list[LabelCounts]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, func, select
 
 from hopwatch.monitor.accounting.ledger import Conclusion
-from hopwatch.monitor.results import LabelValueKind
+from hopwatch.monitor.results import LabelCounts, LabelValueKind, label_counts_from_json
 from hopwatch.monitor.store import dialect, tables
 
 MAX_KNOWN_VALUES: Final = 1_000
@@ -106,11 +106,10 @@ def delete_values(connection: Connection, stream: str, before_us: int) -> None:
 
 def read_label_counts(
     connection: Connection, stream: str | None, from_us: int | None, to_us: int | None
-) -> dict[tuple[str, int, str], list[Json]]:
+) -> dict[tuple[str, int, str], tuple[LabelCounts, ...]]:
     """Query the counts by label of windows that start in ``[from_us, to_us)``, by stream, start in µs, and node.
 
-    Each row is as it is reported: ``is_new`` says that the window is the first in which the value was said where the
-    label had another one before.
+    Which values are new goes by all windows that the store knows now.
     """
     column = tables.label_counts.c
     wanted = select(column.stream, column.window_start_us, column.node, column.counts)
@@ -121,12 +120,13 @@ def read_label_counts(
     if not rows:
         return {}
     first = _read_first_windows(connection, stream)
-    return {
-        (row.stream, row.window_start_us, row.node): [
-            _mark_new(row.stream, row.window_start_us, one, first) for one in json.loads(row.counts)
-        ]
-        for row in rows
-    }
+    found: dict[tuple[str, int, str], tuple[LabelCounts, ...]] = {}
+    for row in rows:
+        told = label_counts_from_json(json.loads(row.counts))
+        is_new = (_is_new(row.stream, row.window_start_us, one, first) for one in told)
+        marked = tuple(replace(one, is_new=new) for one, new in zip(told, is_new, strict=True))
+        found[row.stream, row.window_start_us, row.node] = marked
+    return found
 
 
 def _read_first_windows(connection: Connection, stream: str | None) -> dict[_SaidLabel, dict[str, int]]:
@@ -139,7 +139,7 @@ def _read_first_windows(connection: Connection, stream: str | None) -> dict[_Sai
     return found
 
 
-def _mark_new(stream: str, start_us: int, row: Json, first: dict[_SaidLabel, dict[str, int]]) -> Json:
-    values = first.get(_SaidLabel(stream, row["said_at"], row["label"]), {})
-    is_first = row["kind"] == LabelValueKind.VALUE and values.get(row["value"]) == start_us
-    return row | {"is_new": is_first and min(values.values()) < start_us}
+def _is_new(stream: str, start_us: int, row: LabelCounts, first: dict[_SaidLabel, dict[str, int]]) -> bool:
+    values = first.get(_SaidLabel(stream, row.said_at, row.label), {})
+    is_first = row.kind is LabelValueKind.VALUE and values.get(row.value) == start_us
+    return is_first and min(values.values()) < start_us
