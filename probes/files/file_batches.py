@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import Batch, BatchKind, Drop, Outcome
-from hopwatch.probes.contract.limits import MAX_DROPS, MAX_LABEL_CHARS, NOT_STAMPED, WINDOW_MS, WINDOW_US
+from hopwatch.probes.contract.limits import MAX_DROPS, MAX_LABEL_CHARS, NOT_STAMPED, SCHEMA_LABEL, WINDOW_MS, WINDOW_US
 from hopwatch.probes.event_times import MAX_EVENT_US
 from hopwatch.probes.files.rows import GOOD, REASONS, UNTIMED, RowColumns
 from hopwatch.probes.instance import ProbeInstance
@@ -87,6 +87,7 @@ class FileBatches:
     probe: str
     server: str
     id_text: bool = True
+    schema: str = ""
     span: FileSpan | None = None
     observations: int = 0
     instance: ProbeInstance | None = None
@@ -216,7 +217,9 @@ class FileBatches:
         assert self.instance is not None  # noqa: S101 - what begins has an instance
         arrival_us = _find_arrival_us(packed)
         batch = self._batch(BatchKind.OBSERVATIONS, packed.window_start_ms, arrival_us - 1, self.instance.epoch_us)
-        whole = Batch(**batch, count=packed.count, **packed.fields)  # type: ignore[arg-type]
+        labels = self.instance.labels | ({SCHEMA_LABEL: self.schema} if self.schema else {})
+        fields = batch | {"labels": labels, "count": packed.count}
+        whole = Batch(**fields, **packed.fields)  # type: ignore[arg-type]
         return TimedRecord(envelope.encode(whole), arrival_us)
 
     def _build(self, kind: BatchKind, at_us: int, through_us: int, drops: Sequence[Drop] = ()) -> TimedRecord:
