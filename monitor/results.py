@@ -125,6 +125,14 @@ class LabelCounts:
     is_new: bool = False
 
 
+class NewValue(NamedTuple):
+    """A value of a label that a node said in a window for the first time, having said another one before."""
+
+    node: str
+    value: str
+    window_start_us: int
+
+
 @dataclass(frozen=True, slots=True)
 class ServerCount:
     """Messages that the probes of one name counted."""

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, bindparam, delete, func, select
+from sqlalchemy import Connection, bindparam, delete, exists, func, select
 
 from hopwatch.monitor.accounting.ledger import Conclusion
-from hopwatch.monitor.results import LabelCounts, LabelValueKind, label_counts_from_json
+from hopwatch.monitor.results import LabelCounts, LabelValueKind, NewValue, label_counts_from_json
 from hopwatch.monitor.store import dialect, tables
 
 MAX_KNOWN_VALUES: Final = 1_000
@@ -137,6 +137,22 @@ def _read_first_windows(connection: Connection, stream: str | None) -> dict[_Sai
     for row in connection.execute(wanted if stream is None else wanted.where(column.stream == stream)):
         found[_SaidLabel(row.stream, row.node, row.label)][row.value] = row.first_start_us
     return found
+
+
+def read_new_values(
+    connection: Connection, stream: str, label: str, span_us: tuple[int, int], most: int
+) -> list[NewValue]:
+    """Query the newest values of a label that are new in windows which start in a span ``[from_us, to_us)``."""
+    from_us, to_us = span_us
+    column, other = tables.label_values.c, tables.label_values.alias("other").c
+    of_node = (other.stream == column.stream) & (other.node == column.node) & (other.label == column.label)
+    is_later = exists().where(of_node, other.first_start_us < column.first_start_us)
+    wanted = select(column.node, column.value, column.first_start_us).where(
+        column.stream == stream, column.label == label, is_later,
+        column.first_start_us >= from_us, column.first_start_us < to_us,
+    )  # fmt: skip
+    newest = wanted.order_by(column.first_start_us.desc(), column.node, column.value).limit(most)
+    return [NewValue(*row) for row in connection.execute(newest)]
 
 
 def _is_new(stream: str, start_us: int, row: LabelCounts, first: dict[_SaidLabel, dict[str, int]]) -> bool:

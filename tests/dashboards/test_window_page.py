@@ -225,6 +225,16 @@ def test_figures_by_label_are_one_node_at_a_time(tmp_path: Path) -> None:
     assert "b (7 missing)" in at_a
 
 
+def test_the_page_of_the_stream_names_the_minute_of_a_new_schema(tmp_path: Path) -> None:
+    """With a link to its figures; the first one of all is not new, and what is named is no markup."""
+    with_labels(tmp_path)
+    told = read_page(open_page(store_url(tmp_path), page="stream", stream="orders", range="24h"))
+    assert "Schema \\x00 first seen at a:" in told
+    assert "Schema &lt;img src=x onerror=alert(1)&gt; first seen at a:" in told
+    assert "Schema orders/1 first" not in told
+    assert "window=2026-01-01T00%3A03%3A00Z" in told
+
+
 def test_without_labels_there_is_no_table_of_them(tmp_path: Path) -> None:
     """Most streams have none."""
     fill(store_url(tmp_path), *build_windows())

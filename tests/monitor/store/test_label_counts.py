@@ -69,6 +69,23 @@ def test_a_window_that_comes_late_takes_the_mark(engine: Engine) -> None:
     assert new_values(engine) == [(3, "a", "orders/2")]
 
 
+def test_the_newest_values_of_a_range_are_found(engine: Engine) -> None:
+    """Of one label, the newest first, no more than are asked for."""
+    write(engine, 0, [row("orders/1"), row("v1", label="version")])
+    for minute in (2, 4, 6):
+        write(engine, minute, [row(f"orders/{minute}"), row(f"v{minute}", label="version")])
+
+    def found(first: int, last: int, most: int = 9) -> list[tuple[str, int]]:
+        span = START_US + first * WINDOW_US, START_US + last * WINDOW_US
+        with schema.open_snapshot(engine) as connection:
+            new = label_counts.read_new_values(connection, "orders", "schema", span, most)
+        return [(one.value, (one.window_start_us - START_US) // WINDOW_US) for one in new]
+
+    assert found(0, 9) == [("orders/6", 6), ("orders/4", 4), ("orders/2", 2)]
+    assert found(2, 6) == [("orders/4", 4), ("orders/2", 2)]
+    assert found(0, 9, 1) == [("orders/6", 6)]
+
+
 def test_of_very_many_values_the_first_ones_are_remembered(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a label without end none beyond the bound is new, and other labels are not touched by that."""
     monkeypatch.setattr(label_counts, "MAX_KNOWN_VALUES", 2)
