@@ -35,7 +35,7 @@ _NO_VALUE: Final = -1
 
 
 class KeyKind(IntEnum):
-    """What messages of a key have: one value of the label, one of those beyond the bound, or any value at all."""
+    """Values that messages of a key have: one of the label, one of those beyond the bound, or any at all."""
 
     VALUE = 0
     OTHER = 1
@@ -55,7 +55,7 @@ class LabelKey(NamedTuple):
 
 
 class LabelTally(NamedTuple):
-    """How many messages of each key have a mask, and were first sighted then.
+    """Counts of messages by key, mask and first sighting.
 
     ``masks`` has the shape (masks, words) and is sorted, as ``keys`` are; ``is_lost`` says of which a node lost them.
     ``key`` and ``mask`` are places in these, ``sighted_us`` is ALWAYS_US of all that no node lost, ``messages`` how

@@ -271,7 +271,7 @@ LABELLED: Final = [
 
 
 def test_a_window_is_split_by_a_label(workspace: Workspace, capsys: Captured) -> None:
-    """What was lost by the value that the node before said; JSON has all labels, and what is new a minute later."""
+    """Losses stand beside the value that the node before said; JSON has all labels, and what is new a minute later."""
     workspace.watch(*LABELLED)
     (first, second, *_) = reported(workspace, capsys)["streams"][0]["windows"]
     rows = [row for row in first["nodes"][1]["labels"] if row["label"] == "schema"]

@@ -68,7 +68,7 @@ NEW = Codec(schema(SECOND)).encode(b'{"a":1,"b":7}')
     ],
 )  # fmt: skip
 def test_a_record_says_which_schema_wrote_it(value: bytes | None, schema_name: str) -> None:
-    """Whether it may enter or not: by subject and version, and of an unknown one by what the record names."""
+    """Subject and version, whether it may enter or not; of an unknown schema the reference in the record."""
     assert judged(value).schema == schema_name
 
 

@@ -79,7 +79,7 @@ def test_a_reason_is_cut_to_what_the_wire_takes(sink: MemorySink) -> None:
 
 @pytest.mark.parametrize("count", [1, 100])
 def test_each_stamp_says_by_which_schema_its_record_was_written(sink: MemorySink, count: int) -> None:
-    """What entered, what waits, what was let go and what was rejected."""
+    """Events that entered, wait, were let go and were rejected all do."""
     one, told = GateStamper("orders", "gate", sink, ManualClock()), rejected("odd")._replace(schema="orders/9")
     own = [number.to_bytes(16, "big") for number in range(count)]
     one.stamp_entered(own, [EPOCH_US] * count, EPOCH_US + 5, EPOCH_US + 7, "orders/1")

@@ -76,7 +76,7 @@ def test_a_name_is_cut_to_what_the_wire_takes(name: str, label: str) -> None:
 
 
 def test_a_probe_of_eight_labels_has_no_room_for_a_schema() -> None:
-    """It keeps its own; one that says the schema itself is overruled by its messages."""
+    """Its own labels stay; one that says the schema itself is overruled by its messages."""
     full = {f"label{number}": "x" for number in range(7)}
     for labels, expected in ((full | {"host": "a"}, {""}), (full | {"schema": "mine"}, {"orders/1"})):
         bench = Bench(labels=labels)
@@ -141,7 +141,7 @@ def test_a_registry_names_a_schema_by_subject_and_version() -> None:
 
 @pytest.mark.parametrize("answer", [[], {}, "x", (404, {}), [{"subject": 5, "version": 1}], [{"version": True}]])
 def test_a_registry_that_knows_no_name_gives_none(answer: object) -> None:
-    """Whatever it says instead; one that does not answer is waited for."""
+    """Any other answer is none; a registry that does not answer is waited for."""
     registry = FakeRegistry({PLACES: answer})
     assert (registry.find_name(7), registry.find_name(bytes(32))) == ("", "")
     registry.answers[PLACES] = OSError("away")

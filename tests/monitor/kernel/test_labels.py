@@ -45,7 +45,7 @@ def test_what_is_lost_on_the_way_has_the_values_of_the_node_before() -> None:
 
 
 def test_a_message_of_two_hosts_counts_with_each() -> None:
-    """It was seen by both: either may be where it was lost. What came without a host is told apart."""
+    """Both have seen it: either may be where it was lost. Messages without a host are told apart."""
     batches = [said(0, range(2), host="a1"), said(0, range(1, 3), host="a2"), said(0, range(2, 5)), said(1, range(1))]
     _, at_b = judge(batches)
     assert brief(at_b) == [("a", "VALUE", "a2", 2, 2), ("a", "VALUE", "a1", 2, 1), ("a", "NONE", "", 2, 2)]
@@ -109,7 +109,7 @@ def test_others_are_surely_lost_only_where_the_whole_node_is(monkeypatch: pytest
 
 
 def test_a_loss_that_is_unknown_stays_unknown_in_each_row() -> None:
-    """Where a node may have missed some, no value has more surely lost than the others cannot explain."""
+    """A node may have missed some: no value has more surely lost than the others cannot explain."""
     batches = [said(0, range(6), host="a1"), said(0, range(6, 8), host="a2"), said(1, range(1))]
     tally = build_tally(CHAIN, batches, 60)
     stage = WindowStage("orders", 0, Status.FINAL)
@@ -123,7 +123,7 @@ def test_a_loss_that_is_unknown_stays_unknown_in_each_row() -> None:
 
 
 def test_an_open_window_has_lost_nothing() -> None:
-    """What is missing is in flight, in rows as in the node."""
+    """Missing messages are in flight, in rows as in the node."""
     tally = build_tally(CHAIN, [said(0, range(3), host="a1")], 60)
     result = conclude_window(CHAIN, WindowStage("orders", 0, Status.OPEN), tally, complete_books("c", "c"))
     (row,) = tabulate_labels(CHAIN, tally, result.nodes, NEVER_US, is_final=False)[1]

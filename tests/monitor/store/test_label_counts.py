@@ -44,7 +44,7 @@ def new_values(engine: Engine) -> list[tuple[int, str, str]]:
 
 
 def test_rows_come_back_as_they_were_written(engine: Engine) -> None:
-    """Whatever a value and its label hold, in either database; a node without rows has none."""
+    """Values and labels may hold anything, in either database; a node without rows has none."""
     rows = (row(HOSTILE, label=HOSTILE), row("", kind=LabelValueKind.NONE), row("", kind=LabelValueKind.OTHER))
     write(engine, 0, rows)
     assert read(engine) == {(0, "a"): rows}
@@ -96,14 +96,14 @@ def test_of_very_many_values_the_first_ones_are_remembered(engine: Engine, monke
 
 
 def test_an_amended_window_may_lose_its_labels(engine: Engine) -> None:
-    """What is judged again without them has none."""
+    """Judged again without them, it has none."""
     write(engine, 0, [row("orders/1")])
     write_conclusions(engine, build_conclusion(changed={"lost": [1, 0]}))
     assert read(engine) == {}
 
 
 def test_values_that_no_window_has_are_forgotten(engine: Engine) -> None:
-    """They are new when they come again, as far as windows are kept."""
+    """Values that come again are new, as far as windows are kept."""
     write(engine, 0, [row("orders/1")])
     write(engine, 9, [row("orders/2")])
     with engine.execution_options(writes=True).begin() as connection:
