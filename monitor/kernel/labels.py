@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
-from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -128,17 +127,22 @@ def count_labels(batches: LabelledBatches, messages: WindowMessages) -> LabelTal
         cell_of = messages.place * len(moments_us) + moment
     ends = np.append(0, np.cumsum(batches.counts)).tolist()
     nodes = np.array(batches.nodes)
-    parts: list[tuple[LabelKey, _Cells]] = []
+    keys: list[LabelKey] = []
+    parts: list[_Cells] = []
     for node in np.unique(nodes).tolist():
         first, last = np.searchsorted(nodes, (node, node + 1)).tolist()
         if any(labels[first:last]):
             counts = batches.counts[first:last]
-            parts += _count_at_node(node, labels[first:last], counts, message_of[ends[first] : ends[last]], cell_of)
-    of_key = np.repeat(np.arange(len(parts)), [len(cells.cell) for _, cells in parts])
-    mask, at = np.divmod(np.concatenate([cells.cell for _, cells in parts]), len(moments_us))
-    count = np.concatenate([cells.messages for _, cells in parts])
-    keys = tuple(key for key, _ in parts)
-    return _fold_values(LabelTally(keys, messages.masks, messages.is_lost, of_key, mask, moments_us[at], count))
+            of_node = message_of[ends[first] : ends[last]]
+            for label, values, cells in _count_at_node(labels[first:last], counts, of_node, cell_of):
+                is_lost = messages.is_lost[cells.cell // len(moments_us)]
+                own, kept = _keep_values(values, cells, is_lost)
+                parts.append(kept._replace(number=kept.number + len(keys)))
+                keys += [LabelKey(node, label, *one) for one in own]
+    number, cell, count = (np.concatenate(column) for column in zip(*parts, strict=True))
+    mask, at = np.divmod(cell, len(moments_us))
+    counted = LabelTally(tuple(keys), messages.masks, messages.is_lost, number, mask, moments_us[at], count)
+    return _fold_values(counted)
 
 
 def merge_label_tallies(tallies: Iterable[LabelTally | None]) -> LabelTally | None:
@@ -159,9 +163,12 @@ def merge_label_tallies(tallies: Iterable[LabelTally | None]) -> LabelTally | No
 
 
 def _count_at_node(
-    node: int, labels: Sequence[Labels], counts: Int64s, message: Int64s, cell_of: Int64s
-) -> Iterator[tuple[LabelKey, _Cells]]:
-    """Yield the keys of a node with what is counted of each; ``message`` is of each of its observations."""
+    labels: Sequence[Labels], counts: Int64s, message: Int64s, cell_of: Int64s
+) -> Iterator[tuple[str, list[str], _Cells]]:
+    """Yield each label of a node, its values, and what is counted of them; ``message`` is of each observation.
+
+    The number is the place of a value, or that behind the last one for messages with any value.
+    """
     numbers: dict[Labels, int] = {}
     number = np.array([numbers.setdefault(of_batch, len(numbers)) for of_batch in labels], np.int64)
     dicts = [dict(of_set) for of_set in numbers]
@@ -172,18 +179,38 @@ def _count_at_node(
         places = {value: place for place, value in enumerate(values)}
         value_of = np.array([places[of_set[label]] if label in of_set else _NO_VALUE for of_set in dicts], np.int64)
         has_value = value_of[of_sets.number] != _NO_VALUE
-        of_once = _Cells(*(column[has_value] for column in of_sets))
+        own, cell, count = (column[has_value] for column in of_sets)
         at, value = _select_values(several[0], value_of[several[1]], len(values))
         first = at[np.diff(at, prepend=-1) != 0]
+        any_value = np.full(len(own) + len(first), len(values))
         yield (
-            LabelKey(node, label, KeyKind.ANY, ""),
-            _add_cells(of_once._replace(number=0 * of_once.number), 0 * first, cell_of[first]),
+            label,
+            values,
+            _count_cells(
+                np.concatenate((value_of[own], value, any_value)),
+                np.concatenate((cell, cell_of[at], cell, cell_of[first])),
+                np.concatenate((count, np.ones_like(at), count, np.ones_like(first))),
+            ),
         )
-        counted = _add_cells(of_once._replace(number=value_of[of_once.number]), value, cell_of[at])
-        starts = np.searchsorted(counted.number, np.arange(len(values) + 1)).tolist()
-        for place, (start, end) in enumerate(pairwise(starts)):
-            own = _Cells(*(column[start:end] for column in counted))
-            yield LabelKey(node, label, KeyKind.VALUE, values[place]), own
+
+
+def _keep_values(
+    values: Sequence[str], counted: _Cells, is_lost: NDArray[np.bool_]
+) -> tuple[list[tuple[KeyKind, str]], _Cells]:
+    """Return the keys of a label whose values are sorted, and what is counted of them: no more values than the bound.
+
+    Those with the most lost messages are kept, then those with the most messages, then the first ones.
+    """
+    many = len(values)
+    total = np.bincount(counted.number, counted.messages, many + 1)[:many]
+    lost = np.bincount(counted.number, counted.messages * is_lost, many + 1)[:many]
+    ranked = np.lexsort((np.arange(many), -total, -lost))
+    # The first key is of messages with any value, the last one of those with a value beyond the bound.
+    place = np.zeros(many + 1, np.int64)
+    place[ranked] = np.minimum(np.arange(many), MAX_KEPT_VALUES) + 1
+    keys = [(KeyKind.ANY, ""), *((KeyKind.VALUE, values[at]) for at in ranked[:MAX_KEPT_VALUES].tolist())]
+    keys += [(KeyKind.OTHER, "")] * (many > MAX_KEPT_VALUES)
+    return keys, counted._replace(number=place[counted.number])
 
 
 def _pair_messages(
@@ -213,12 +240,6 @@ def _select_values(message: Int64s, value: Int64s, values: int) -> tuple[Int64s,
     has_value = value != _NO_VALUE
     at, found = np.divmod(np.unique(message[has_value] * values + value[has_value]), values)
     return at, found
-
-
-def _add_cells(counted: _Cells, number: Int64s, cell: Int64s) -> _Cells:
-    """Return what is counted with one message more for each pair of a number and a cell."""
-    numbers, cells = np.concatenate((counted.number, number)), np.concatenate((counted.cell, cell))
-    return _count_cells(numbers, cells, np.concatenate((counted.messages, np.ones(len(number), np.int64))))
 
 
 def _count_cells(number: Int64s, cell: Int64s, count: Int64s | None = None) -> _Cells:
