@@ -17,10 +17,12 @@ from rich.text import Text
 from hopwatch.cli.wide_tables import print_wide_table
 from hopwatch.display import texts
 from hopwatch.display.counts import describe_counts, describe_servers
+from hopwatch.display.label_table import LABEL_COLUMNS, build_label_lines, describe_new_values
 from hopwatch.display.loss_table import build_loss_rows
 from hopwatch.monitor.kernel.window import WindowPolicy
-from hopwatch.monitor.results import Status, counts_from_json, node_from_json
+from hopwatch.monitor.results import LabelCounts, Status, counts_from_json, label_counts_from_json, node_from_json
 from hopwatch.monitor.texts import loss_bounds
+from hopwatch.monitor.texts.escaping import escape_line
 
 Json = dict[str, Any]
 
@@ -29,12 +31,19 @@ MAX_REASONS: Final = 3
 MAX_NAMES: Final = 5
 """Number of undeclared names to print; ``--json`` has all of them."""
 MAX_IDS: Final = 5
+_LABEL_WORDS: Final = 3
+"""Columns of the table by label that hold words."""
 PARTS: Final = ("p50", "p95", "p99", "max")
 """Percentiles of a lag to print, and its maximum."""
 
 
-def print_report(console: Console, told: Json, terms: Mapping[str, WindowPolicy], now_us: int) -> None:
-    """Print the object of ``report --json``; ``terms`` give the time when the windows of a stream become final."""
+def print_report(
+    console: Console, told: Json, terms: Mapping[str, WindowPolicy], now_us: int, by_label: str | None = None
+) -> None:
+    """Print the object of ``report --json``; ``terms`` give the time when the windows of a stream become final.
+
+    The window that is printed in full is split by the values of a label, if one is given.
+    """
     for stream in told["streams"]:
         windows = stream["windows"]
         if not windows:
@@ -46,6 +55,9 @@ def print_report(console: Console, told: Json, terms: Mapping[str, WindowPolicy]
             )
         for window in _select_window(windows):
             _print_window(console, stream["stream"], window, terms.get(stream["stream"]), now_us)
+            if by_label is not None:
+                _print_labels(console, window, by_label)
+            console.print()
     if not told["streams"]:
         console.print("no window yet in what was asked for")
     print_accounts(console, told["accounts"])
@@ -106,10 +118,7 @@ def _print_window(console: Console, stream: str, window: Json, terms: WindowPoli
         console.print(f"lag end to end: {', '.join(lags)}")
     if window["verdict"] == "UNKNOWN":
         console.print(f"surely lost: {window['lost_lower']:,}, at most {texts.format_count(window['lost_upper'])}")
-    for one in counts_from_json(window["counts"]):
-        console.print(Text(describe_counts(one)), soft_wrap=True)
-        if servers := describe_servers(one):
-            console.print(Text(f"  {servers}"), soft_wrap=True)
+    _print_counts(console, window)
     for reason in window["reasons"][:MAX_REASONS]:
         console.print(f"  {reason}")
     if len(window["reasons"]) > MAX_REASONS:
@@ -118,7 +127,42 @@ def _print_window(console: Console, stream: str, window: Json, terms: WindowPoli
         _print_ids(console, node)
     for node in _slowest_nodes(window["nodes"]):
         _print_slowest(console, node)
-    console.print()
+    for line in _describe_new_values(window):
+        console.print(Text(line), soft_wrap=True)
+
+
+def _print_counts(console: Console, window: Json) -> None:
+    """Print what the nodes without ids counted."""
+    for one in counts_from_json(window["counts"]):
+        console.print(Text(describe_counts(one)), soft_wrap=True)
+        if servers := describe_servers(one):
+            console.print(Text(f"  {servers}"), soft_wrap=True)
+
+
+def _describe_new_values(window: Json) -> list[str]:
+    return [line for node, rows in _label_counts(window).items() for line in describe_new_values(node, rows, MAX_NAMES)]
+
+
+def _label_counts(window: Json) -> dict[str, tuple[LabelCounts, ...]]:
+    return {node["node"]: label_counts_from_json(node["labels"]) for node in window["nodes"]}
+
+
+def _print_labels(console: Console, window: Json, label: str) -> None:
+    """Print each node's figures by the values of a label, or which labels there are if there is no such one."""
+    counts = _label_counts(window)
+    known = sorted({row.label for rows in counts.values() for row in rows})
+    if label not in known:
+        there = f": there are {', '.join(map(escape_line, known))}" if known else ": no batch has any label"
+        console.print(Text(f"no batch of this window has the label {escape_line(label)}{there}"), soft_wrap=True)
+        return
+    table = Table(title=f"by {escape_line(label)}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for place, name in enumerate(("node", *LABEL_COLUMNS[1:])):
+        table.add_column(name, justify="left" if place < _LABEL_WORDS else "right", no_wrap=True)
+    for node, rows in counts.items():
+        for line in build_label_lines(row for row in rows if row.label == label):
+            where, value = line.cells[1], line.cells[2] + (" (new)" if line.is_new else "")
+            table.add_row(node, where, Text(value), *line.cells[3:])
+    print_wide_table(console, table)
 
 
 def _print_ids(console: Console, node: Json) -> None:

@@ -45,6 +45,10 @@ def command(  # noqa: PLR0913 - one a flag
     revisions: Annotated[
         bool, typer.Option("--revisions", help="What each later judgement of a window changed: before and after.")
     ] = False,
+    by_label: Annotated[
+        str | None,
+        typer.Option("--by-label", metavar="LABEL", help="Split the window that is printed by this label's values."),
+    ] = None,
     fail_on_loss: Annotated[
         float | None,
         typer.Option(
@@ -56,8 +60,7 @@ def command(  # noqa: PLR0913 - one a flag
     chosen = load_settings(config)
     chosen.check_stream(stream)
     from_us, to_us = parse_range_us(from_time, to_time)
-    if revisions and (by is not None or html is not None):
-        raise ConfigurationError("--revisions shows what changed in windows: leave --by and --html out")
+    _check_flags(is_window_table=by is None and html is None, as_json=as_json, revisions=revisions, by_label=by_label)
     schema.require_store(chosen.store.url)
     engine = dialect.create_engine(chosen.store.url)
     if html is not None:
@@ -74,7 +77,7 @@ def command(  # noqa: PLR0913 - one a flag
     elif html is None:
         if by is None:
             terms = {name: of.rules.terms for name, of in chosen.streams.items()}
-            loss_table.print_report(console.stdout(), told, terms, SystemClock().now_us())
+            loss_table.print_report(console.stdout(), told, terms, SystemClock().now_us(), by_label)
             if revisions:
                 _print_revisions(engine, stream, from_us, to_us)
         else:
@@ -82,6 +85,19 @@ def command(  # noqa: PLR0913 - one a flag
         _print_progress(_read_progress(engine))
     if fail_on_loss is not None and any(_lost_ratio(one) > fail_on_loss for one in _list_judged(told, by)):
         raise typer.Exit(FINDING_EXIT_CODE)
+
+
+def _check_flags(*, is_window_table: bool, as_json: bool, revisions: bool, by_label: str | None) -> None:
+    """Check flags that show more of windows.
+
+    Raises:
+        ConfigurationError: they are given with flags that print no window.
+    """
+    if revisions and not is_window_table:
+        raise ConfigurationError("--revisions shows what changed in windows: leave --by and --html out")
+    if by_label is not None and (as_json or not is_window_table):
+        told = "--by-label splits the window that is printed: leave --by, --html and --json out"
+        raise ConfigurationError(f"{told}; --json has all labels anyway")
 
 
 def _print_revisions(engine: Engine, stream: str | None, from_us: int | None, to_us: int | None) -> None:

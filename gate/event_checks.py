@@ -49,6 +49,8 @@ class CheckedEvent(NamedTuple):
     """Whether it is refused for its age: it counts in the window of its arrival, as its own is closed."""
     awaited: SchemaRef | None = None
     """Reference of the unknown schema that it waits for; None if it does not wait."""
+    schema: str = ""
+    """Name of the schema that wrote it, by subject and version if they are known; empty if none is named."""
 
     @property
     def reasons(self) -> tuple[Fault, ...]:

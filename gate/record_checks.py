@@ -110,7 +110,9 @@ class RecordChecker:
                 faults.append(Fault("", str(error)))
         sent = SentEvent(None, None, (record.value or b"")[:MAX_EVENT_BYTES])
         found = apply_rules(ParsedEvent(sent, event_id, event_us, value, written, faults, said_us), policy, arrived_us)
-        return found if found.faults else found._replace(awaited=awaited)
+        writer = self.find_writer(record.value)
+        schema = "" if writer is None else self.resolutions.get_name(writer)
+        return found._replace(schema=schema, awaited=None if found.faults else awaited)
 
     def find_writer(self, value: bytes | None) -> SchemaRef | None:
         """Return the reference of the schema that a value names; None if it names none, as JSON does."""

@@ -56,6 +56,17 @@ class RemoteWriters:
             self._refuse(writer, told)
             raise ForeignSchemaError(told) from None
 
+    def find_name(self, writer: SchemaRef) -> str:
+        """Return subject and version under which a schema is registered, the first ones by name; else nothing.
+
+        Raises:
+            SchemaStoreError: the registry is down.
+        """
+        try:
+            return self._registry.find_name(writer)
+        except RegistryDownError as error:
+            raise SchemaStoreError(str(error)) from None
+
     def _refuse(self, writer: SchemaRef, why: str) -> None:
         if len(self._refused) >= MAX_REFUSED:
             self._refused.clear()

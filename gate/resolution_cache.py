@@ -13,6 +13,7 @@ from hopwatch.gate.resolution import Resolution
 from hopwatch.gate.writer_schemas import StoredWriters, WriterSchemas
 from hopwatch.probes.avro_reader import SchemaRef
 from hopwatch.probes.clock import Clock
+from hopwatch.probes.schema_registry import name_ref
 
 MAX_WRITERS: Final = 256
 
@@ -25,6 +26,7 @@ class ResolutionCache:
         self._sources = writers or StoredWriters(registry)
         self.subject, self._latest = subject, LatestCodecs(registry, clock)
         self._writers: dict[SchemaRef, Schema] = {}
+        self._names: dict[SchemaRef, str] = {}
         self._resolutions: dict[SchemaRef, Resolution | ResolutionError] = {}
         self._codec: Codec | None = None
 
@@ -41,6 +43,10 @@ class ResolutionCache:
             self._resolutions.clear()
         return codec
 
+    def get_name(self, writer: SchemaRef) -> str:
+        """Return the name of a writer's schema: subject and version of one that was resolved, else its reference."""
+        return self._names.get(writer) or name_ref(writer)
+
     def get_resolution(self, writer: SchemaRef) -> tuple[Resolution, Codec]:
         """Return the resolution of a writer's schema against the latest version, and the codec of that version.
 
@@ -53,12 +59,14 @@ class ResolutionCache:
         schema = self._writers.get(writer)
         if schema is None:
             schema = Schema.parse(self._sources.find_text(writer))
+            name = self._sources.find_name(writer) or name_ref(schema.fingerprint)
             # A new writer's schema may come with a new latest version.
             self._latest.load(self.subject)
             if len(self._writers) >= MAX_WRITERS:
                 self._writers.clear()
+                self._names.clear()
                 self._resolutions.clear()
-            self._writers[writer] = schema
+            self._writers[writer], self._names[writer] = schema, name
         codec = self.get_codec()
         found = self._resolutions.get(writer)
         if found is None:

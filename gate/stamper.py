@@ -36,39 +36,42 @@ class GateStamper:
         """Start to send stamps in the background."""
         self.sender.start()
 
-    def stamp_entered(self, ids: Sequence[bytes], events_us: Sequence[int], arrived_us: int, now_us: int) -> None:
-        """Stamp events that arrived together and that the transport has acknowledged now."""
-        self._stamp_many(
-            ids, events_us, ((StampKind.ARRIVED, arrived_us * 1_000), (StampKind.DEPARTED, now_us * 1_000))
-        )
+    def stamp_entered(
+        self, ids: Sequence[bytes], events_us: Sequence[int], arrived_us: int, now_us: int, schema: str = ""
+    ) -> None:
+        """Stamp events that arrived together, of one schema, and that the transport has acknowledged now."""
+        moments = ((StampKind.ARRIVED, arrived_us * 1_000), (StampKind.DEPARTED, now_us * 1_000))
+        self._stamp_many(ids, events_us, moments, schema)
 
-    def stamp_released(self, ids: Sequence[bytes], events_us: Sequence[int], now_us: int) -> None:
+    def stamp_released(self, ids: Sequence[bytes], events_us: Sequence[int], now_us: int, schema: str = "") -> None:
         """Stamp the departure of events that were deferred here before."""
-        self._stamp_many(ids, events_us, ((StampKind.DEPARTED, now_us * 1_000),))
+        self._stamp_many(ids, events_us, ((StampKind.DEPARTED, now_us * 1_000),), schema)
 
     def stamp_deferred(self, event: CheckedEvent, arrived_us: int, until_us: int, reason: str) -> None:
         """Stamp an event that arrived and waits here until a moment at the longest, µs since 1970."""
         at_ns = arrived_us * 1_000
-        self._append(Stamp(StampKind.ARRIVED, event.event_id, event.event_us, at_ns))
-        self._append(Stamp(StampKind.DEFERRED, event.event_id, event.event_us, at_ns, _clean_reason(reason), until_us))
+        who = event.event_id, event.event_us, at_ns
+        self._append(Stamp(StampKind.ARRIVED, *who, schema=event.schema))
+        self._append(Stamp(StampKind.DEFERRED, *who, _clean_reason(reason), until_us, event.schema))
 
     def stamp_rejected_inside(self, event: CheckedEvent, now_us: int) -> None:
         """Stamp a rejected event that was deferred here before, in the window of its event time as then."""
         reason = _clean_reason(event.reason)
-        self._append(Stamp(StampKind.REJECTED_INSIDE, event.event_id, event.event_us, now_us * 1_000, reason))
+        who = event.event_id, event.event_us, now_us * 1_000
+        self._append(Stamp(StampKind.REJECTED_INSIDE, *who, reason, schema=event.schema))
 
     def _stamp_many(
-        self, ids: Sequence[bytes], events_us: Sequence[int], moments: Sequence[tuple[StampKind, int]]
+        self, ids: Sequence[bytes], events_us: Sequence[int], moments: Sequence[tuple[StampKind, int]], schema: str
     ) -> None:
         if len(ids) < MIN_ARRAY_EVENTS:
             for event_id, event_us in zip(ids, events_us, strict=True):
                 for side, at_ns in moments:
-                    self._append(Stamp(side, event_id, event_us, at_ns))
+                    self._append(Stamp(side, event_id, event_us, at_ns, schema=schema))
             return
         found = id_columns.encode_ids(ids)
         times = np.array(events_us, np.int64)
         for side, at_ns in moments:
-            stamps = StampArrays(side, found.ids, times, at_ns, found.kinds, found.texts)
+            stamps = StampArrays(side, found.ids, times, at_ns, found.kinds, found.texts, schema)
             if not self.sender.append_many(stamps, MAX_STAMPS):
                 self.sender.drop(recorder.refuse_array(times, at_ns, QUEUE_FULL))
 
@@ -76,7 +79,8 @@ class GateStamper:
         """Stamp a rejected event; one that is too old counts in the window of its arrival, as its own is closed."""
         booked_us = arrived_us if event.is_stale else event.event_us
         reason = _clean_reason(event.reason)
-        self._append(Stamp(StampKind.REJECTED, event.event_id, booked_us, arrived_us * 1_000, reason))
+        who = event.event_id, booked_us, arrived_us * 1_000
+        self._append(Stamp(StampKind.REJECTED, *who, reason, schema=event.schema))
 
     def _append(self, stamp: Stamp) -> None:
         if self.sender.waiting < MAX_STAMPS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -143,8 +143,10 @@ class Validator:
                 return
             self._released += len(settled)
             self._settle(settled, receipt)
-        now_us, entered = self._context.wall_us(), [one.event for one in settled if one.may_enter]
-        self.stamping.stamp_released([one.event_id for one in entered], [one.event_us for one in entered], now_us)
+        now_us = self._context.wall_us()
+        for schema, events in _group_entered(settled).items():
+            ids, events_us = zip(*((event.event_id, event.event_us) for event in events), strict=True)
+            self.stamping.stamp_released(ids, events_us, now_us, schema)
         for one in settled:
             if not one.may_enter:
                 self.stamping.stamp_rejected_inside(one.event, now_us)
@@ -182,11 +184,10 @@ class Validator:
             return self._writer.write([outs[0]._replace(recorded_ms=0)], read, source.group_metadata())
 
     def _stamp(self, looked: Sequence[_CheckedRecord], arrived_us: int) -> None:
-        entered = [one.event for one in looked if one.may_enter]
         now_us = self._context.wall_us()
-        self.stamping.stamp_entered(
-            [one.event_id for one in entered], [one.event_us for one in entered], arrived_us, now_us
-        )
+        for schema, events in _group_entered(looked).items():
+            ids, events_us = zip(*((event.event_id, event.event_us) for event in events), strict=True)
+            self.stamping.stamp_entered(ids, events_us, arrived_us, now_us, schema)
         for judged, may_enter, _, waits in looked:
             if waits and self.held is not None:
                 until_us = arrived_us + self.held.hold_us + SETTLED_WITHIN_US
@@ -263,6 +264,15 @@ class Validator:
         if str(self.counts) != self._reported:
             self._reported = str(self.counts)
             self._context.report(self._reported)
+
+
+def _group_entered(looked: Iterable[_CheckedRecord]) -> dict[str, list[CheckedEvent]]:
+    """Return the events that may enter, by the schema that wrote them."""
+    found: dict[str, list[CheckedEvent]] = {}
+    for one in looked:
+        if one.may_enter:
+            found.setdefault(one.event.schema, []).append(one.event)
+    return found
 
 
 def _reject(judged: CheckedEvent, told: str) -> CheckedEvent:

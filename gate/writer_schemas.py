@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from hopwatch.gate.registry.schema_store import StoredSchema
 from hopwatch.gate.registry.subjects import Registry
 from hopwatch.probes.avro_reader import SchemaRef
+from hopwatch.probes.schema_registry import name_version
 
 
 class WriterSchemas(Protocol):
@@ -18,6 +20,14 @@ class WriterSchemas(Protocol):
             UnknownError: it is not registered.
             SchemaStoreError: the registry is down.
             ValueError: it cannot be used.
+        """
+
+    def find_name(self, writer: SchemaRef) -> str:
+        """Return subject and version under which a schema is registered, the first ones by name; else nothing.
+
+        Raises:
+            UnknownError: it is not registered.
+            SchemaStoreError: the registry is down.
         """
 
 
@@ -35,5 +45,16 @@ class StoredWriters:
             UnknownError: it is not registered.
             SchemaStoreError: the registry is down.
         """
-        kept = self._registry.by_fingerprint(writer) if isinstance(writer, bytes) else self._registry.by_number(writer)
-        return kept.text
+        return self._find(writer).text
+
+    def find_name(self, writer: SchemaRef) -> str:
+        """Return subject and version under which a schema is registered, the first ones by name; else nothing.
+
+        Raises:
+            UnknownError: it is not registered.
+            SchemaStoreError: the registry is down.
+        """
+        return name_version(self._registry.places(self._find(writer).number))
+
+    def _find(self, writer: SchemaRef) -> StoredSchema:
+        return self._registry.by_fingerprint(writer) if isinstance(writer, bytes) else self._registry.by_number(writer)

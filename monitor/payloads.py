@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hopwatch.monitor.kernel import naming, tdigest
 from hopwatch.monitor.kernel.books import FACTS, DropFact, PacketFact
 from hopwatch.monitor.kernel.journeys import Journeys
+from hopwatch.monitor.kernel.labels import KeyKind, LabelKey, LabelTally
 from hopwatch.monitor.kernel.naming import Names
 from hopwatch.monitor.kernel.relations import Relation
 from hopwatch.monitor.kernel.slowest import Slowest
@@ -33,11 +34,13 @@ _CLAIMS_WITHOUT_ID_KIND: Final = np.dtype(
     ]
 )
 """Claims as checkpoints have them that were written before ids had kinds."""
-CLAIMS: Final = np.dtype(
+_CLAIMS_WITHOUT_LABELS: Final = np.dtype(
     [*_CLAIMS_WITHOUT_ID_KIND.descr, ("id_kind", "u1"), ("id_text_ends", "<i8"), ("id_texts", "<i8")]
 )
+"""Claims as checkpoints have them that were written before labels were counted."""
+CLAIMS: Final = np.dtype([*_CLAIMS_WITHOUT_LABELS.descr, ("labels", "<i8"), ("labels_end", "<i8")])
 """A claim check on one batch: number, arrival, where its record is, and where each field of so many items begins; of
-which kind its ids are, and where the ends of their texts and these begin.
+which kind its ids are, where the ends of their texts and these begin, and where its labels begin and end.
 """
 EARLY: Final = 0
 """The count in a claim on a batch that came too early to count: a later copy of it is a duplicate all the same."""
@@ -63,19 +66,20 @@ class Claims:
     def pack(self) -> bytes:
         """Return the parcel."""
         header = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "refs"}
-        return _pack(header | {"named": True}, self.refs.tobytes())
+        return _pack(header | {"labelled": True}, self.refs.tobytes())
 
     @classmethod
     def unpack(cls, parcel: bytes) -> Claims:
         """Return what was packed."""
         header, body = _unpack(parcel)
-        if header.pop("named", False):
+        is_named, is_labelled = header.pop("named", False), header.pop("labelled", False)
+        if is_labelled:
             return cls(**header, refs=np.frombuffer(body, CLAIMS))
-        found = np.frombuffer(body, _CLAIMS_WITHOUT_ID_KIND)
+        found = np.frombuffer(body, _CLAIMS_WITHOUT_LABELS if is_named else _CLAIMS_WITHOUT_ID_KIND)
         refs = np.zeros(len(found), CLAIMS)
-        for name in _CLAIMS_WITHOUT_ID_KIND.names or ():
-            refs[name] = found[name]
         refs["id_kind"] = WireIdKind.UNKNOWN
+        for name in found.dtype.names or ():
+            refs[name] = found[name]
         return cls(**header, refs=refs)
 
 
@@ -220,8 +224,9 @@ def pack_tally(tally: Tally) -> bytes:
     ways = [lost.journeys.pack() for lost in tally.lost_ids]
     header["journeys"] = [len(way) for way in ways]
     slow, slow_parts = _pack_slowest(tally.slowest)
-    parts = (*packed, *(part for of_node in names for part in of_node), *ways, *slow_parts, *prints)
-    return _pack(header | slow, b"".join(parts))
+    by_label, label_parts = _pack_labels(tally.labels)
+    parts = (*packed, *(part for of_node in names for part in of_node), *ways, *slow_parts, *prints, *label_parts)
+    return _pack(header | slow | by_label, b"".join(parts))
 
 
 def unpack_tally(parcel: bytes) -> Tally:
@@ -251,7 +256,7 @@ def unpack_tally(parcel: bytes) -> Tally:
         masks, counts, sighted_us, stamps, negative, lags, lost_ids,
         header["last_first_sighting_us"], header["observations"],
         tuple(Relation(*one) for one in header.get("relations", ())), slowest,
-        deferred, inversions, prints,
+        deferred, inversions, prints, _cut_labels(header, cut),
     )  # fmt: skip
 
 
@@ -273,6 +278,26 @@ def _cut_slowest(header: dict[str, Any], cut: _Cutter) -> tuple[Slowest, ...] | 
     ids = [(cut.array("<u8", 2 * count).reshape(count, 2), cut.array("<i8", count)) for count in header["slowest"]]
     names = _cut_names(header["slowest"], header["slowest_texts"], cut)
     return tuple(Slowest(*of_node, of_ids) for of_node, of_ids in zip(ids, names, strict=True))
+
+
+def _pack_labels(tally: LabelTally | None) -> tuple[dict[str, Any], list[bytes]]:
+    """Return what the header says of the counts by label, and their bytes; nothing where there are none."""
+    if tally is None:
+        return {}, []
+    shape = (*tally.masks.shape, len(tally.messages))
+    return {"labels": tally.keys, "labels_shape": shape}, [
+        np.ascontiguousarray(column).tobytes() for column in tally[1:]
+    ]
+
+
+def _cut_labels(header: dict[str, Any], cut: _Cutter) -> LabelTally | None:
+    """Return the counts by label; None of tallies that were packed without."""
+    if "labels" not in header:
+        return None
+    count, words, cells = header["labels_shape"]
+    masks, is_lost = cut.array("<u8", count * words).reshape(count, words), cut.array("?", count)
+    keys = tuple(LabelKey(node, label, KeyKind(kind), value) for node, label, kind, value in header["labels"])
+    return LabelTally(keys, masks, is_lost, *(cut.array("<i8", cells) for _ in range(4)))
 
 
 def _cut_names(counts: list[int], texts: list[int] | None, cut: _Cutter) -> list[Names]:

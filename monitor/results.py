@@ -95,6 +95,44 @@ class NodeResult:
         return self.seen + self.lost_in_transit + self.unobserved
 
 
+class LabelValueKind(StrEnum):
+    """Kind of a row by label: one value, all values beyond the bound, or messages without a value."""
+
+    VALUE = "VALUE"
+    OTHER = "OTHER"
+    NONE = "NONE"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelCounts:
+    """Messages of one node in one window that have a value of a label, by what the node ``said_at`` says.
+
+    ``value`` is empty but of one value. The bounds of the loss are those of the node, as far as they hold for a part.
+    ``is_new`` says that the window is the first in which the node said the value, where it said another one before.
+    """
+
+    label: str
+    said_at: str
+    kind: LabelValueKind
+    value: str
+    expected_or_seen: int
+    filtered: int
+    rejected: int
+    loss: int
+    in_flight: int
+    loss_lower: int = 0
+    loss_upper: int | None = 0
+    is_new: bool = False
+
+
+class NewValue(NamedTuple):
+    """A value of a label that a node said in a window for the first time, having said another one before."""
+
+    node: str
+    value: str
+    window_start_us: int
+
+
 @dataclass(frozen=True, slots=True)
 class ServerCount:
     """Messages that the probes of one name counted."""
@@ -240,20 +278,29 @@ def roll_up_to_json(rolled: RollUp) -> dict[str, Any]:
     return {"start": start, "windows": windows, "verdicts": verdicts} | told | {"nodes": list(told["nodes"])}
 
 
-def window_to_json(
-    result: WindowResult, lost_ids: Sequence[Sequence[str]], slowest: Sequence[Sequence[Mapping[str, Any]] | None]
-) -> dict[str, Any]:
-    """Return a window as ``report --json`` shows it.
+class NodeDetails(NamedTuple):
+    """Details of a node in a window beside its figures, as ``report --json`` shows them.
 
-    ``lost_ids`` as they were given, and the ``slowest`` messages with their lags, None where they were not kept: both
-    for each node in order.
+    The lost ids as they were given; the slowest messages with their lags, None where they were not kept; and the counts
+    by label.
     """
+
+    lost_ids: Sequence[str] = ()
+    slowest: Sequence[Mapping[str, Any]] | None = ()
+    labels: Sequence[LabelCounts] = ()
+
+
+def window_to_json(result: WindowResult, details: Sequence[NodeDetails]) -> dict[str, Any]:
+    """Return a window as ``report --json`` shows it, with the details of each node in order."""
     told = asdict(result)
     start_us = told.pop("window_start_us")
     del told["stream"]
     told |= {"reasons": list(result.reasons)}
-    nodes = zip(told["nodes"], lost_ids, slowest, strict=True)
-    told["nodes"] = [node | {"lost_ids": list(ids), "slowest": slow} for node, ids, slow in nodes]
+    nodes = zip(told["nodes"], details, strict=True)
+    told["nodes"] = [
+        node | {"lost_ids": list(of.lost_ids), "slowest": of.slowest, "labels": [asdict(row) for row in of.labels]}
+        for node, of in nodes
+    ]
     return {"window_start": format_iso(start_us)} | told
 
 
@@ -262,6 +309,13 @@ def node_from_json(told: Mapping[str, Any]) -> NodeResult:
     names = ("lag_in_us", "lag_out_us", "inside_us", "displacement")
     lags = {name: Quantiles(**told[name]) if told[name] else None for name in names}
     return NodeResult(**{field.name: told[field.name] for field in fields(NodeResult)} | lags)
+
+
+def label_counts_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[LabelCounts, ...]:
+    """Return the counts by label of a node from the form in which ``report --json`` shows them."""
+    names = [field.name for field in fields(LabelCounts)]
+    rows = ({name: row[name] for name in names} | {"kind": LabelValueKind(row["kind"])} for row in told)
+    return tuple(LabelCounts(**row) for row in rows)
 
 
 def counts_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[NodeCounts, ...]:

@@ -1,12 +1,12 @@
 """Packing of observations from columns into batches.
 
-A batch has at most 4,096 observations, of one window and one kind of id.
+A batch has at most 4,096 observations, of one window, one kind of id and one schema.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, TypedDict
 
@@ -23,16 +23,30 @@ BATCH_TEXT_BYTES: Final = 512 * 1_024
 """Bytes of id texts per batch, at most: a record stays below Kafka's megabyte; further ids have hashes only."""
 NO_TEXT: Final = -1
 """Index of an absent text: an observation without a reason, or an id without a text."""
+NO_SCHEMA: Final = 0
+"""Number of the schema of a message of which none is named; others count from 1."""
 
 _KINDS: Final = len(WireIdKind)
-_COLUMNS: Final = ("ids", "event_us", "in_us", "out_us", "outcome", "reason", "id_kind", "id_text", "until_us")
+_COLUMNS: Final = (
+    "ids",
+    "event_us",
+    "in_us",
+    "out_us",
+    "outcome",
+    "reason",
+    "id_kind",
+    "id_text",
+    "until_us",
+    "schema",
+)
 
 
 @dataclass(slots=True, eq=False)
 class Columns:
     """Observations as columns of equal length; stamps are still moments, NOT_STAMPED where absent, not lags.
 
-    ``until_us`` is the moment until which a deferred message waits, 0 of others.
+    ``until_us`` is the moment until which a deferred message waits, 0 of others; ``schema`` is NO_SCHEMA or the number
+    of the schema that wrote the message.
     """
 
     ids: NDArray[np.uint64]
@@ -44,6 +58,7 @@ class Columns:
     id_kind: NDArray[np.uint8]
     id_text: NDArray[np.int64]
     until_us: NDArray[np.int64]
+    schema: NDArray[np.int64]
 
     def select(self, chosen: NDArray[np.bool_ | np.int64] | slice) -> Columns:
         """Return the chosen rows, given as a mask, as indices or, without a copy, as a slice."""
@@ -72,27 +87,34 @@ class PackedFields(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class PackedBatch:
-    """Observations of one batch in wire format, with their window."""
+    """Observations of one batch in wire format, with their window; ``schema`` is empty where none is named."""
 
     window_start_ms: int
     count: int
     fields: PackedFields
     reasons: tuple[str, ...]
+    schema: str = ""
 
 
-def pack_batches(columns: Columns, texts: list[str], names: Sequence[bytes] = ()) -> Iterator[PackedBatch]:
-    """Yield the batches of some observations, by window and kind of id.
+def pack_batches(
+    columns: Columns, texts: list[str], names: Sequence[bytes] = (), schemas: Sequence[str] = ()
+) -> Iterator[PackedBatch]:
+    """Yield the batches of some observations, by window, kind of id and schema.
 
-    ``reason`` is an index into ``texts``, ``id_text`` one into ``names``.
+    ``reason`` is an index into ``texts``, ``id_text`` one into ``names``; ``schema`` counts ``schemas`` from 1.
     """
     keys = columns.event_us // WINDOW_US * _KINDS + columns.id_kind
+    if schemas:
+        keys = keys * (len(schemas) + 1) + columns.schema
     if (keys[1:] < keys[:-1]).any():
         order = np.argsort(keys, kind="stable")
         columns, keys = columns.select(order), keys[order]
     bounds = [0, *(np.flatnonzero(np.diff(keys)) + 1).tolist(), len(keys)]
     for start, end in pairwise(bounds):
         for first in range(start, end, BATCH_OBSERVATIONS):
-            yield _pack_batch(columns.select(slice(first, min(first + BATCH_OBSERVATIONS, end))), texts, names)
+            packed = _pack_batch(columns.select(slice(first, min(first + BATCH_OBSERVATIONS, end))), texts, names)
+            number = int(columns.schema[first])
+            yield packed if number == NO_SCHEMA else replace(packed, schema=schemas[number - 1])
 
 
 def _pack_batch(columns: Columns, texts: list[str], names: Sequence[bytes]) -> PackedBatch:

@@ -279,17 +279,17 @@ class Probe:
             return
         self._stamp_checked(_DEFERRED, message_id, event_time, at_ns, reason, until_us)
 
-    def arrived_many(self, message_ids: MessageIds, event_times: EventTimes) -> None:
+    def arrived_many(self, message_ids: MessageIds, event_times: EventTimes, *, schema: str = "") -> None:
         """Stamp ``in`` for arrays, lists or columns of pandas and pyarrow, one item per message.
 
         Ids are texts, UUIDs, integers, 16-byte items or (n, 16) uint8; event times whole µs since 1970, datetime64 in
-        UTC, or datetimes with a zone.
+        UTC, or datetimes with a zone. ``schema`` names the schema that wrote the messages: a label of theirs.
         """
-        self._stamp_many(_ARRIVED, message_ids, event_times)
+        self._stamp_many(_ARRIVED, message_ids, event_times, schema)
 
-    def departed_many(self, message_ids: MessageIds, event_times: EventTimes) -> None:
+    def departed_many(self, message_ids: MessageIds, event_times: EventTimes, *, schema: str = "") -> None:
         """Stamp ``out`` for arrays; the same arrays as in :meth:`arrived_many` give one observation per message."""
-        self._stamp_many(_DEPARTED, message_ids, event_times)
+        self._stamp_many(_DEPARTED, message_ids, event_times, schema)
 
     def counted(
         self,
@@ -403,7 +403,7 @@ class Probe:
         return self._sender is None or self._sender.backlog.append_heavy(stamp)
 
     @_never_raising(is_stamp=True)
-    def _stamp_many(self, side: int, message_ids: MessageIds, event_times: EventTimes) -> None:
+    def _stamp_many(self, side: int, message_ids: MessageIds, event_times: EventTimes, schema: str) -> None:
         at_ns = self._wall_ns()
         try:
             taken = build_columns(message_ids, event_times)
@@ -414,7 +414,7 @@ class Probe:
             refusals.examples[BAD_ARRAYS] = f"{error!s:.200}"
             self._drop(refusals)
             return
-        stamps = StampArrays(side, taken.ids, taken.events_us, at_ns, taken.id_kinds, taken.id_texts)
+        stamps = StampArrays(side, taken.ids, taken.events_us, at_ns, taken.id_kinds, taken.id_texts, schema)
         if self.strict and (told := recorder.find_first_fault([stamps], self._max_age_us)) is not None:
             raise ProbeError(told)
         if self._is_dormant and len(taken.ids):

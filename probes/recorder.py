@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hopwatch.probes import id_columns
 from hopwatch.probes.contract.batch import Outcome, WireIdKind
-from hopwatch.probes.contract.limits import NOT_STAMPED, WINDOW_MS, WINDOW_US
+from hopwatch.probes.contract.limits import MAX_LABEL_CHARS, NOT_STAMPED, WINDOW_MS, WINDOW_US
 from hopwatch.probes.event_times import (
     MAX_AHEAD_US,
     MAX_EVENT_US,
@@ -29,7 +29,7 @@ from hopwatch.probes.event_times import (
     is_plausible,
     is_representable,
 )
-from hopwatch.probes.packing import NO_TEXT, Columns, PackedBatch, concatenate, pack_batches
+from hopwatch.probes.packing import NO_SCHEMA, NO_TEXT, Columns, PackedBatch, concatenate, pack_batches
 
 _OUTCOMES: Final = np.array(
     [Outcome.PASSED, Outcome.PASSED, Outcome.FILTERED, Outcome.REJECTED, Outcome.DEFERRED, Outcome.REJECTED], np.uint8
@@ -63,6 +63,7 @@ class Stamp(NamedTuple):
     at_ns: int
     reason: str | None = None
     until_us: int = 0
+    schema: str = ""
 
 
 class StampArrays(NamedTuple):
@@ -74,8 +75,11 @@ class StampArrays(NamedTuple):
     at_ns: int
     id_kinds: WireIdKind | NDArray[np.uint8] = WireIdKind.BYTES
     id_texts: Sequence[bytes | None] | None = None
+    schema: str = ""
 
 
+MAX_SCHEMAS: Final = 64
+"""Schemas of one flush that are named; messages of further ones go without the name of theirs."""
 BAD_EVENT_TIME: Final = "bad event time"
 IMPLAUSIBLE: Final = "implausible event time"
 POSSIBLE_WINDOW: Final = "implausible event time, perhaps of this minute"
@@ -137,12 +141,15 @@ def build_batches(
     refusals = Refusals()
     texts: list[str] = []
     names: list[bytes] = []
+    schemas: dict[str, int] = {}
     singles = [stamp for stamp in taken if isinstance(stamp, Stamp)]
-    parts = [_record_stamps(singles, refusals, texts, names, max_age_us)] if singles else []
-    parts += _record_arrays([stamp for stamp in taken if isinstance(stamp, StampArrays)], refusals, names, max_age_us)
+    parts = [_record_stamps(singles, refusals, texts, names, max_age_us, schemas)] if singles else []
+    arrays = [stamp for stamp in taken if isinstance(stamp, StampArrays)]
+    parts += _record_arrays(arrays, refusals, names, max_age_us, schemas)
     if not parts:
         return [], refusals
-    return list(pack_batches(_move_late(concatenate(parts), not_before_us), texts, names if id_text else ())), refusals
+    columns = _move_late(concatenate(parts), not_before_us)
+    return list(pack_batches(columns, texts, names if id_text else (), list(schemas))), refusals
 
 
 def find_first_fault(
@@ -168,10 +175,15 @@ def find_first_fault(
     return None
 
 
-def _record_stamps(
-    stamps: list[Stamp], refusals: Refusals, texts: list[str], names: list[bytes], max_age_us: int | None
+def _record_stamps(  # noqa: PLR0913, PLR0917 - what all stamps of a flush share
+    stamps: list[Stamp],
+    refusals: Refusals,
+    texts: list[str],
+    names: list[bytes],
+    max_age_us: int | None,
+    schemas: dict[str, int],
 ) -> Columns:
-    sides, message_ids, event_times, moments_ns, said, until_us = zip(*stamps, strict=True)
+    sides, message_ids, event_times, moments_ns, said, until_us, written_by = zip(*stamps, strict=True)
     events_us, event_ok = _parse_event_times(event_times)
     found = id_columns.encode_ids(message_ids)
     id_ok = found.is_valid
@@ -185,11 +197,23 @@ def _record_stamps(
     columns.id_kind, columns.id_text = found.kinds, _append_texts(found.texts, names)
     if any(until_us):
         columns.until_us = np.array(until_us, np.int64)
+    if any(written_by):
+        columns.schema = np.array([_number_schema(name, schemas) for name in written_by], np.int64)
     if any(said):
         texts += dict.fromkeys(filter(None, said))
         place = {text: number for number, text in enumerate(texts)}
         columns.reason = np.array([place.get(text, NO_TEXT) for text in said], np.int64)
     return _pair_stamps(columns.select(good), side[good])
+
+
+def _number_schema(name: str, schemas: dict[str, int]) -> int:
+    """Return the number of a schema, and add it to ``schemas`` if it is new and there is room."""
+    if not name:
+        return NO_SCHEMA
+    label = name[:MAX_LABEL_CHARS].encode("utf-8", "replace").decode("utf-8")
+    if label not in schemas and len(schemas) >= MAX_SCHEMAS:
+        return NO_SCHEMA
+    return schemas.setdefault(label, len(schemas) + 1)
 
 
 def _append_texts(texts: Sequence[bytes | None], names: list[bytes]) -> NDArray[np.int64]:
@@ -228,13 +252,19 @@ def _count_possible(refusals: Refusals, events_us: NDArray[np.int64], at_us: NDA
 
 
 def _record_arrays(
-    chunks: list[StampArrays], refusals: Refusals, names: list[bytes], max_age_us: int | None
+    chunks: list[StampArrays],
+    refusals: Refusals,
+    names: list[bytes],
+    max_age_us: int | None,
+    schemas: dict[str, int],
 ) -> list[Columns]:
     """Join the arrays that arrived with the same arrays that departed; others stay as they are."""
     parts: list[Columns] = []
     waiting: dict[bytes, list[Columns]] = {}
     for chunk in chunks:
         columns = _record_array(chunk, refusals, names, max_age_us)
+        if chunk.schema:
+            columns.schema = np.full(len(columns.event_us), _number_schema(chunk.schema, schemas))
         # Keyed by the first and the last id, then compared whole: no search among all waiting arrays.
         alike = waiting.setdefault(columns.ids[:1].tobytes() + columns.ids[-1:].tobytes(), [])
         if chunk.side == StampKind.DEPARTED and (partner := _find_partner(columns, alike)):
@@ -274,7 +304,8 @@ def _build_columns(
     in_us, out_us = np.where(has_arrived, NOT_STAMPED, at_us), np.where(departs, at_us, NOT_STAMPED)
     none = np.full(len(side), NO_TEXT)
     kinds, until_us = np.zeros(len(side), np.uint8), np.zeros(len(side), np.int64)
-    return Columns(ids, events_us, in_us, out_us, _OUTCOMES[side], none, kinds, none, until_us)
+    schema = np.full(len(side), NO_SCHEMA)
+    return Columns(ids, events_us, in_us, out_us, _OUTCOMES[side], none, kinds, none, until_us, schema)
 
 
 def _pair_stamps(columns: Columns, side: NDArray[np.int64]) -> Columns:

@@ -6,7 +6,7 @@ import re
 import ssl
 import time
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -21,12 +21,15 @@ from hopwatch.probes.avro_lint import LintError
 from hopwatch.probes.avro_reader import SchemaRef
 from hopwatch.probes.avro_references import write_out_references
 from hopwatch.probes.contract.kafka import read_secret
+from hopwatch.probes.contract.limits import MAX_LABEL_CHARS
 from hopwatch.probes.deadline_socket import DeadlineSocket
 
 PREFIX: Final = "HOPWATCH_REGISTRY_"
 TIMEOUT_S: Final = 5.0
 """Time for one request and its answer."""
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
+LABEL_DIGITS: Final = 12
+"""Digits of a fingerprint that name a schema which no registry has."""
 MAX_REFERENCES: Final = 64
 """Schemas that one schema refers to, directly or through others."""
 _PATH: Final = re.compile(r"[!-~]*")
@@ -135,6 +138,22 @@ class SchemaRegistry:
             raise UnknownSchemaError(f"the registry {self.url} has no schema {describe_ref(writer)}")
         return self._write_out(answer, f"the schema {describe_ref(writer)}")
 
+    def find_name(self, writer: SchemaRef) -> str:
+        """Return subject and version under which a schema is registered, the first ones by name; else nothing.
+
+        Raises:
+            RegistryDownError: the registry does not answer.
+        """
+        number: object = writer
+        if isinstance(writer, bytes):
+            told = self.request("GET", f"/schemas/{writer.hex()}").body
+            number = told.get("id") if isinstance(told, dict) else None
+        if type(number) is not int:
+            return ""
+        body = self.request("GET", f"/schemas/ids/{number}/versions").body
+        places = [_parse_place(one) for one in body] if isinstance(body, list) else []
+        return name_version(place for place in places if place is not None)
+
     def find_version(self, subject: str, version: int) -> Any:  # noqa: ANN401 - JSON
         """Return a version of a subject, whose name is as a URL has it, as JSON that stands by itself.
 
@@ -236,6 +255,19 @@ class SchemaRegistry:
             connection.close()
 
 
+def name_version(places: Iterable[tuple[str, int]]) -> str:
+    """Return the name of a schema by the first of the subjects and versions that have it; nothing without any."""
+    subject, version = min(places, default=("", 0))
+    end = f"/{version}"
+    # Of a long name the version is the part that tells one from the other.
+    return subject[: MAX_LABEL_CHARS - len(end)] + end if subject else ""
+
+
+def name_ref(writer: SchemaRef) -> str:
+    """Return the name of a schema that no registry knows: the first digits of its fingerprint, or its number."""
+    return describe_ref(writer)[:LABEL_DIGITS] if isinstance(writer, bytes) else f"id {writer}"
+
+
 def describe_ref(writer: SchemaRef) -> str:
     """Return the name of a schema in words: its fingerprint in hexadecimal digits, or its number."""
     return writer.hex() if isinstance(writer, bytes) else str(writer)
@@ -259,6 +291,11 @@ def parse_reference(said: object) -> tuple[str, int]:
     if not isinstance(subject, str) or type(version) is not int:
         raise ForeignSchemaError(f"a reference has subject and version, got {said!r:.100}")
     return subject, version
+
+
+def _parse_place(said: object) -> tuple[str, int] | None:
+    subject, version = (said.get("subject"), said.get("version")) if isinstance(said, dict) else (None, None)
+    return (subject, version) if isinstance(subject, str) and type(version) is int else None
 
 
 def _is_unknown(body: object) -> bool:

@@ -24,6 +24,7 @@ from hopwatch.dashboards.views.pathway import PathwayDrawing
 from hopwatch.display import step_marks, texts
 from hopwatch.display.step_marks import StepResult
 from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.texts.escaping import escape_line
 
 STRETCH: Final = "stretch"
 
@@ -47,6 +48,7 @@ def draw_page(context: PageContext, standing: StreamsOverview) -> None:
     stream_controls.draw_controls(context, shown, stretch, window)
     one: StepResult | None = window or stretch.total
     _draw_head(context, stretch, _format_range(context, shown), window)
+    _draw_new_schemas(context, stretch)
     _draw_graph(context, stretch, one)
     if one is not None:
         loss_panel.draw_loss_table(context, one)
@@ -89,6 +91,19 @@ def _draw_head(context: PageContext, stretch: StreamRange, of_range: str, window
     words = f'<p class="hw-title">{chip} &nbsp;{markup.escape_html(what)}{more}{link}</p>'
     reasons = markup.note_list(window.reasons) if window and window.reasons else ""
     st.html(f"{words}{reasons or _explain_unknown(context, stretch, window)}{loss_panel.format_figures(one, whole)}")
+
+
+def _draw_new_schemas(context: PageContext, stretch: StreamRange) -> None:
+    """Mark the minutes in which a schema was seen for the first time, each with a link to its figures."""
+    if not stretch.new_schemas:
+        return
+    lines = []
+    for one in stretch.new_schemas:
+        at = texts.format_moment(one.window_start_us, context.zone)
+        query = context.url_query(page=PageName.WINDOW, window_us=one.window_start_us, node=one.node)
+        words = markup.escape_html(f"Schema {escape_line(one.value)} first seen at {one.node}:")
+        lines.append(f'<p class="hw-note">{words} {markup.link(at, query)}</p>')
+    st.html("".join(lines))
 
 
 def _explain_unknown(context: PageContext, stretch: StreamRange, window: WindowResult | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hopwatch.monitor.outliers.findings import OutlierFinding
-from hopwatch.monitor.results import RollUp, Status, Verdict, WindowResult
+from hopwatch.monitor.results import NewValue, RollUp, Status, Verdict, WindowResult
 from hopwatch.monitor.texts.read_progress import ReadProgress
 
 
@@ -76,7 +76,7 @@ class StreamRange:
     ``whole`` is of final windows alone, its percentiles from merged digests; None without any. Steps have those of the
     nodes that were asked for, ``whole`` and ``window``, the one that is looked at, have all. ``running_us`` is the
     start of the first hour or day that is not over for the monitor; None of windows, whose status says it, and where
-    all are.
+    all are. ``new_schemas`` are the newest schemas of the range that a node saw for the first time.
     """
 
     stream: str
@@ -87,3 +87,4 @@ class StreamRange:
     findings: tuple[OutlierFinding, ...] = field(default=())
     window: WindowResult | None = None
     running_from_us: int | None = None
+    new_schemas: tuple[NewValue, ...] = ()

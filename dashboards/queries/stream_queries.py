@@ -11,13 +11,15 @@ from hopwatch.dashboards.queries import node_selection, overview
 from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange, StreamsOverview
 from hopwatch.monitor.memo import Memo
 from hopwatch.monitor.results import RollUp, WindowResult
-from hopwatch.monitor.store import fencing, outliers, ranges, reader, rollups, tables, writer
+from hopwatch.monitor.store import fencing, label_counts, outliers, ranges, reader, rollups, tables, writer
 from hopwatch.monitor.store.range_cache import MAX_PIECES
 from hopwatch.monitor.store.ranges import RangeQuery
-from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.probes.contract.limits import SCHEMA_LABEL, WINDOW_US
 
 HOUR_US: Final = rollups.HOUR_US
 DAY_US: Final = rollups.DAY_US
+MAX_NEW_SCHEMAS: Final = 5
+"""Schemas that are named which were never seen before a range."""
 MAX_NODES: Final = 255
 """As many nodes as a stream may have."""
 
@@ -74,7 +76,9 @@ class StreamRangeQuery:
         found = ranges.read_range(connection, where, nodes, _RANGE_CACHE)
         odd = tuple(outliers.read_findings(connection, self.stream, self.from_us, self.to_us))
         running_us = query_running_from_us(connection, self.stream, self.step_us)
-        return StreamRange(self.stream, of_stream, found.steps, self.step_us, found.whole, odd, window, running_us)
+        span_us = self.from_us, self.to_us
+        new = tuple(label_counts.read_new_values(connection, self.stream, SCHEMA_LABEL, span_us, MAX_NEW_SCHEMAS))
+        return StreamRange(self.stream, of_stream, found.steps, self.step_us, found.whole, odd, window, running_us, new)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,9 @@ from hopwatch.dashboards.queries.window_models import AgedOutRecords, NodeLostId
 from hopwatch.monitor.accounting.holes import find_touched_windows
 from hopwatch.monitor.kernel.books import Book, judge_book
 from hopwatch.monitor.kernel.window import WindowPolicy
-from hopwatch.monitor.results import Revision
+from hopwatch.monitor.results import LabelCounts, Revision, WindowResult
 from hopwatch.monitor.store import lost_messages, reader, tables
+from hopwatch.monitor.store.label_counts import read_label_counts
 from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
 
 MAX_INSTANCES: Final = 50
@@ -56,7 +57,13 @@ class WindowDetailQuery:
             tuple(holes[:MAX_INSTANCES]),
             len(holes),
             tuple(self._query_aged_out(connection, sighted_us)),
+            self._query_labels(connection, result),
         )
+
+    def _query_labels(self, connection: Connection, result: WindowResult) -> dict[str, tuple[LabelCounts, ...]]:
+        here = self.stream, self.start_us
+        found = read_label_counts(connection, self.stream, self.start_us, self.start_us + 1)
+        return {node.node: found[*here, node.node] for node in result.nodes if (*here, node.node) in found}
 
     def _query_neighbours(self, connection: Connection) -> tuple[int | None, int | None]:
         start = tables.windows.c.window_start_us

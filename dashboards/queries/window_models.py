@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hopwatch.dashboards.queries.models import Graph
-from hopwatch.monitor.results import Revision, WindowResult
+from hopwatch.monitor.results import LabelCounts, Revision, WindowResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +63,5 @@ class WindowDetail:
     holes: tuple[WindowHole, ...]
     hole_count: int
     aged_out: tuple[AgedOutRecords, ...]
+    labels: Mapping[str, tuple[LabelCounts, ...]]
+    """Counts by label of each node that has any, in the pathway's order."""

@@ -33,6 +33,7 @@ from hopwatch.monitor.kernel.books import (
 )
 from hopwatch.monitor.kernel.counts import CountedBooks, CountedInstance
 from hopwatch.monitor.kernel.deferrals import NO_WAITS, Waits, find_waits
+from hopwatch.monitor.kernel.label_table import tabulate_labels
 from hopwatch.monitor.kernel.packets import Packet
 from hopwatch.monitor.kernel.sets import classify
 from hopwatch.monitor.kernel.tally import NEVER_US, LostIds, Tally, empty_tally, merge_tallies
@@ -41,7 +42,7 @@ from hopwatch.monitor.kernel.window import WindowPolicy, window_starts
 from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.outliers.series_tracker import SeriesTracker
 from hopwatch.monitor.payloads import FactSheet, SetAside
-from hopwatch.monitor.results import NodeCounts, NodeResult, Status, WindowResult
+from hopwatch.monitor.results import LabelCounts, NodeCounts, NodeResult, Status, WindowResult
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.limits import WINDOW_MS, WINDOW_US
@@ -93,7 +94,7 @@ class LiveWindow:
 class Conclusion(NamedTuple):
     """Judged window, its inputs, and its changes if it was final before.
 
-    ``outliers`` are by node; empty when the window was not scored.
+    ``outliers`` are by node; empty when the window was not scored. ``labels`` are the counts by label of each node.
     """
 
     result: WindowResult
@@ -104,6 +105,7 @@ class Conclusion(NamedTuple):
     changed: Mapping[str, Any] | None
     outliers: Mapping[str, tuple[OutlierFinding, ...]] = MappingProxyType({})
     waits: Waits = NO_WAITS
+    labels: tuple[tuple[LabelCounts, ...], ...] = ()
 
 
 @dataclass(slots=True)
@@ -231,7 +233,9 @@ class Ledger:
                     print_of_books,
                     waits,
                 )
-                yield Conclusion(result, tally, lost, is_settled, print_of_books, changed, waits=waits)
+                is_final = result.status.is_final
+                labels = tabulate_labels(rules.pathway, tally, result.nodes, before_us, is_final=is_final)
+                yield Conclusion(result, tally, lost, is_settled, print_of_books, changed, waits=waits, labels=labels)
 
     def _judge_books(
         self, books: Iterable[Book], rules: StreamConfig, starts: NDArray[np.int64], sighted_us: NDArray[np.int64]

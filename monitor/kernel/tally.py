@@ -15,9 +15,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hopwatch.monitor.kernel import deferrals, journeys, masks, naming, relations, slowest, tdigest
+from hopwatch.monitor.kernel import deferrals, journeys, labels, masks, naming, relations, slowest, tdigest
 from hopwatch.monitor.kernel.deferrals import SeenObservations
 from hopwatch.monitor.kernel.journeys import BatchSource, Journeys, RecordReader
+from hopwatch.monitor.kernel.labels import LabelledBatches, Labels, LabelTally, WindowMessages
 from hopwatch.monitor.kernel.masks import Ids
 from hopwatch.monitor.kernel.naming import BatchIds, Names
 from hopwatch.monitor.kernel.relations import Relation, WindowStamps
@@ -61,6 +62,7 @@ class ObservedBatch(NamedTuple):
     id_text_ends: NDArray[np.uint32] = _NO_ENDS
     rows: NDArray[np.uint16] | None = None
     record: RecordReader | None = None
+    labels: Labels = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,7 @@ class Tally:
     those of any node's, shape (nodes + 1,); None for none at all. ``inversions`` are those on the way to each node,
     shape (nodes,); None where order is not counted, as in all shards but one. ``prints`` is the fingerprint of the
     messages of each row, their XOR and their sum, shape (rows, 2); None where no node of the pathway counts.
+    ``labels`` is None where no batch has a label.
     """
 
     masks: NDArray[np.uint64]
@@ -130,6 +133,7 @@ class Tally:
     deferred: NDArray[np.int64] | None = None
     inversions: NDArray[np.int64] | None = None
     prints: NDArray[np.uint64] | None = None
+    labels: LabelTally | None = None
 
     @property
     def last_wait_us(self) -> int:
@@ -153,6 +157,7 @@ class _UniformBatches(NamedTuple):
     arrival_us: NDArray[np.int64]
     counts: NDArray[np.int64]
     instances: tuple[str, ...]
+    labels: tuple[Labels, ...]
     said: list[BatchIds]
     records: list[tuple[RecordReader | None, NDArray[np.uint16] | None]]
     message_ids: Ids
@@ -210,8 +215,22 @@ def build_tally(
         # Only beside nodes that count is there anything to compare with.
         mixed = mix_ids(ids[groups.order[groups.starts]])
         prints = _add_prints(np.stack((mixed, mixed), axis=1), place * len(moments_us) + moment)
+    labelled = LabelledBatches([node for node, _ in keys], [one for part in alike for one in part.labels], counts)
+    by_label = labels.count_labels(labelled, WindowMessages(groups, distinct, sets.lost, place, moments_us, moment))
     return Tally(
-        *rows, stamps, negative, lags, lost, last_first_sighting_us, len(ids), related, late, kept, prints=prints
+        *rows,
+        stamps,
+        negative,
+        lags,
+        lost,
+        last_first_sighting_us,
+        len(ids),
+        related,
+        late,
+        kept,
+        None,
+        prints,
+        by_label,
     )
 
 
@@ -270,6 +289,7 @@ def merge_tallies(tallies: Sequence[Tally]) -> Tally:
         _add_kept([tally.deferred for tally in tallies]),
         _add_kept([tally.inversions for tally in tallies]),
         _add_prints(np.concatenate(prints), place * len(moments_us) + moment) if prints else None,
+        labels.merge_label_tallies(tally.labels for tally in tallies),
     )
 
 
@@ -298,8 +318,9 @@ def _join_batches(*batches: ObservedBatch) -> _UniformBatches:
     instances = tuple(batch.instance for batch in batches)
     said = [BatchIds(batch.node, batch.id_kind, batch.id_texts, batch.id_text_ends, batch.rows) for batch in batches]
     records = [(batch.record, batch.rows) for batch in batches]
+    labels_of = tuple(batch.labels for batch in batches)
     return _UniformBatches(
-        batches[0].node, arrivals_us, counts, instances, said, records, ids, lag_in, lag_out, outcome
+        batches[0].node, arrivals_us, counts, instances, labels_of, said, records, ids, lag_in, lag_out, outcome
     )
 
 

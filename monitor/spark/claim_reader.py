@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hopwatch.monitor import segment_file
 from hopwatch.monitor.kernel import masks, order
 from hopwatch.monitor.kernel.journeys import RecordColumns
+from hopwatch.monitor.kernel.labels import Labels
 from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
@@ -78,13 +79,26 @@ def drop_duplicates(claims: Sequence[Claims]) -> list[NDArray[np.void]]:
 
 def _read_observations(pathway: Pathway, claims: Sequence[Claims]) -> Iterator[ObservedBatch]:
     segments = _SegmentCache()
-    for claim, first in zip(claims, drop_duplicates(claims), strict=True):
-        refs = first[first["count"] != EARLY]
+    known: dict[bytes, Labels] = {}
+    for claim, distinct in zip(claims, drop_duplicates(claims), strict=True):
+        refs = distinct[distinct["count"] != EARLY]
         if not len(refs):
             continue
         node = pathway.nodes.index(claim.node)
         segment = segments[claim.path]
-        for _, arrival_us, start, end, count, *places, id_kind, ends_place, texts_place in refs.tolist():
+        for (
+            _,
+            arrival_us,
+            start,
+            end,
+            count,
+            *places,
+            id_kind,
+            ends_place,
+            texts_place,
+            labels_at,
+            labels_end,
+        ) in refs.tolist():
             # The record was checked when it was claimed; that it is still there costs little to know.
             envelope.check_prefix(segment, start, end)
             ids, lag_in, lag_out, outcome = map(partial(_read_field, segment, count), _DTYPES, places)
@@ -92,7 +106,18 @@ def _read_observations(pathway: Pathway, claims: Sequence[Claims]) -> Iterator[O
             texts = _read_field(segment, int(text_ends[-1]) if len(text_ends) else 0, _BYTES, texts_place)
             packed = ids.view("<u8").reshape(-1, 2)
             columns = packed, lag_in, lag_out, outcome, id_kind, texts, text_ends
-            yield ObservedBatch(node, claim.instance, arrival_us, *columns, record=_LazyRecord(segment, start, end))
+            record, labels = _LazyRecord(segment, start, end), _read_labels(segment, labels_at, labels_end, known)
+            yield ObservedBatch(node, claim.instance, arrival_us, *columns, record=record, labels=labels)
+
+
+def _read_labels(segment: envelope.Buffer, start: int, end: int, known: dict[bytes, Labels]) -> Labels:
+    """Return the labels of a batch; most batches of a window have the same as another."""
+    if start == NOWHERE:
+        return ()
+    said = bytes(segment[start:end])
+    if said not in known:
+        known[said] = tuple(sorted(envelope.read_labels(said, 0, len(said)).items()))
+    return known[said]
 
 
 def _select_shards(batches: Iterable[ObservedBatch], shard: int, shards: int) -> Iterable[ObservedBatch]:
@@ -177,6 +202,7 @@ def _select_shard(batch: ObservedBatch, shard: int, shards: int) -> ObservedBatc
         # A batch has at most 65,536 observations.
         np.flatnonzero(chosen).astype(np.uint16),
         batch.record,
+        batch.labels,
     )
 
 

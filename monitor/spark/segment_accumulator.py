@@ -121,6 +121,8 @@ class SegmentAccumulator:
             spans = (*(getattr(view, name) for name in CLAIMED_FIELDS), view.id_text_ends, view.id_texts)
             places = [span.start + moved if span.end > span.start else NOWHERE for span in spans]
             places.insert(len(CLAIMED_FIELDS), view.id_kind)
+            said = view.labels_span
+            places += [said.start + moved, said.end + moved] if view.labels else [NOWHERE, NOWHERE]
             refs = sheet.claims.setdefault(view.window_start_ms, [])
             refs.append((view.seq, arrival_us, start, end, view.count if is_counted else EARLY, *places))
             counted = sheet.observations.get(view.window_start_ms, 0)

@@ -20,6 +20,7 @@ from hopwatch.monitor.kernel.tally import NodeLags, Tally
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import SetAside, unpack_tally
 from hopwatch.monitor.results import (
+    NodeDetails,
     NodeResult,
     Quantiles,
     Revision,
@@ -31,6 +32,7 @@ from hopwatch.monitor.results import (
     window_to_json,
 )
 from hopwatch.monitor.store import dialect, lost_messages, schema, tables, undeclared_names
+from hopwatch.monitor.store.label_counts import read_label_counts
 from hopwatch.monitor.store.stored_pathway import StoredPathway, decode_pathways
 from hopwatch.monitor.store.tables import NODE_DIGESTS, QUANTILE_FIELDS, TALLY_FIELDS
 from hopwatch.probes.contract.limits import MONITOR_STREAM
@@ -69,6 +71,7 @@ def read_report(
     with schema.open_snapshot(engine) as connection:
         where = connection, stream, from_us, to_us
         nodes, ids = _read_nodes_by_window(*where), read_first_lost_ids(*where)
+        labels = read_label_counts(*where)
         revisions: dict[tuple[str, int], list[Revision]] = defaultdict(list)
         for one in read_revisions(*where) if with_revisions else ():
             revisions[one.stream, one.window_start_us].append(one)
@@ -76,9 +79,15 @@ def read_report(
         for row in connection.execute(_in_range(tables.windows, stream, from_us, to_us)).mappings():
             key = row["stream"], row["window_start_us"]
             result = _parse_window(row, nodes[key])
-            lost_of_nodes = [ids[*key, node.node] for node in result.nodes]
-            slowest = [json.loads(node["slowest"] or "null") for node in nodes[key]]
-            told = window_to_json(result, lost_of_nodes, slowest)
+            details = [
+                NodeDetails(
+                    ids[*key, node["node"]],
+                    json.loads(node["slowest"] or "null"),
+                    labels.get((*key, node["node"]), ()),
+                )
+                for node in nodes[key]
+            ]
+            told = window_to_json(result, details)
             if with_revisions:
                 told["revisions"] = [_revision_to_json(one) for one in revisions[key]]
             streams[row["stream"]].append(told)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeVar
 from sqlalchemy import Connection, Engine, Select, delete, exists, func, select, tuple_
 
 from hopwatch.monitor.clock import Clock
-from hopwatch.monitor.store import dialect, rollups, schema, tables, undeclared_names
+from hopwatch.monitor.store import dialect, label_counts, rollups, schema, tables, undeclared_names
 from hopwatch.monitor.store.rollups import HOUR_US
 
 SET_ASIDE_PER_STEP: Final = 1_000
@@ -21,6 +21,7 @@ MIN_REST_S: Final = 0.02
 _WINDOW_TABLES: Final = (
     tables.node_windows,
     tables.lost_ids,
+    tables.label_counts,
     tables.revisions,
     tables.tallies,
     tables.windows,
@@ -118,6 +119,7 @@ def _prune_hour(connection: Connection, stream: str, hour_us: int) -> PruneStep:
         chosen = (column.stream == stream) & (column.window_start_us >= hour_us)
         gone = connection.execute(delete(table).where(chosen, column.window_start_us < hour_us + HOUR_US)).rowcount
     _prune_outliers(connection, stream, hour_us + HOUR_US)
+    label_counts.delete_values(connection, stream, hour_us + HOUR_US)
     return PruneStep(windows=gone)
 
 

@@ -28,7 +28,7 @@ from hopwatch.monitor.kernel.books import InstanceCounts
 from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags
 from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles
 
-SCHEMA_VERSION: Final = "0016"
+SCHEMA_VERSION: Final = "0017"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILE_FIELDS: Final = tuple(field.name for field in fields(Quantiles))
@@ -197,6 +197,25 @@ lost_ids: Final = Table(
     Column("id_texts", LargeBinary, comment="UTF-8, the texts laid end to end"),
     Column("journeys", LargeBinary, comment="the stamps of each message, compressed"),
     comment="16 bytes an id, in byte order, at most 10,000 ids: a row an id would cost more than all the rest",
+)
+
+label_counts: Final = Table(
+    "label_counts",
+    metadata,
+    *_window_key(),
+    Column("node", ExactText(), primary_key=True),
+    Column("counts", Text, nullable=False, comment="JSON: the counts by label as they are reported"),
+)
+
+label_values: Final = Table(
+    "label_values",
+    metadata,
+    Column("stream", ExactText(), primary_key=True),
+    Column("node", ExactText(), primary_key=True),
+    Column("label", ExactText(), primary_key=True),
+    Column("value", ExactText(), primary_key=True),
+    *_counts("first_start_us", "last_start_us"),
+    comment="The first and the last window in which a node said a value of a label; a bounded number of values a label",
 )
 
 outliers: Final = Table(

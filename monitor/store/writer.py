@@ -16,7 +16,7 @@ from hopwatch.monitor.kernel.books import Book
 from hopwatch.monitor.kernel.slowest import Slowest
 from hopwatch.monitor.payloads import SetAside
 from hopwatch.monitor.results import NodeResult, WindowResult
-from hopwatch.monitor.store import dialect, rollups, tables
+from hopwatch.monitor.store import dialect, label_counts, rollups, tables
 from hopwatch.monitor.store.tables import NODE_DIGESTS, quantile_columns
 
 WindowKey = tuple[str, int]
@@ -101,12 +101,13 @@ def save_segments(connection: Connection, segments: Mapping[str, int], batch_id:
 
 
 def write_conclusions(connection: Connection, conclusions: Sequence[Conclusion], watermark_us: int) -> None:
-    """Write windows with their nodes, lost ids and revisions."""
+    """Write windows with their nodes, lost ids, counts by label and revisions."""
     _upsert(connection, tables.windows, [_window_row(conclusion) for conclusion in conclusions])
     _upsert(connection, tables.node_windows, [row for conclusion in conclusions for row in _node_rows(conclusion)])
     final = [conclusion for conclusion in conclusions if conclusion.result.status.is_final]
     _delete_windows(connection, tables.lost_ids, [_window_key(conclusion.result) for conclusion in final])
     _upsert(connection, tables.lost_ids, [row for conclusion in final for row in _lost_rows(conclusion)])
+    label_counts.save_label_counts(connection, conclusions)
     rollups.mark_stale(connection, [_window_key(conclusion.result) for conclusion in final])
     amended = [conclusion for conclusion in conclusions if conclusion.changed is not None]
     _upsert(connection, tables.revisions, [_revision_row(conclusion, watermark_us) for conclusion in amended])

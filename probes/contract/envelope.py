@@ -126,6 +126,8 @@ class RecordView(NamedTuple):
     until_us: ByteSpan
     sequence: ByteSpan
     metrics: tuple[MetricsView, ...]
+    labels_span: ByteSpan
+    """Where the map of labels is."""
 
 
 def encode(batch: Batch) -> bytes:
@@ -196,20 +198,31 @@ def read_record(buffer: Buffer, start: int = 0, end: int | None = None) -> Recor
     lag_out_us, outcome, reason = body.read_span(), body.read_span(), body.read_span()
     reasons = tuple(body.read_text("reason", MAX_REASON_CHARS) for _ in body.iter_items("reasons", MAX_REASONS))
     drops = tuple(_read_drop(body) for _ in body.iter_items("drops", MAX_DROPS))
-    labels = {
-        body.read_text("label", MAX_LABEL_CHARS): body.read_text("label", MAX_LABEL_CHARS)
-        for _ in body.iter_items("labels", MAX_LABELS)
-    }
+    labels_start = body.position
+    labels = _read_label_map(body)
+    labels_span = ByteSpan(labels_start, body.position)
     named = _read_version_2(body) if version > 1 else _VERSION_1_FIELDS
     if body.position != end:
         raise RecordError("trailing_bytes", f"{end - body.position} bytes follow the last field of the record")
     view = RecordView(
         *head, window_start_ms, sent_at_us, complete_through_us, count,
         message_ids, event_offset_us, lag_in_us, lag_out_us, outcome, reason, reasons, drops, labels,
-        *named,
+        *named, labels_span,
     )  # fmt: skip
     _check_header(view, version)
     return view
+
+
+def read_labels(buffer: Buffer, start: int, end: int) -> dict[str, str]:
+    """Read the labels of a record that was read before, from where they stand."""
+    return _read_label_map(BodyCursor(buffer, start, end))
+
+
+def _read_label_map(body: BodyCursor) -> dict[str, str]:
+    return {
+        body.read_text("label", MAX_LABEL_CHARS): body.read_text("label", MAX_LABEL_CHARS)
+        for _ in body.iter_items("labels", MAX_LABELS)
+    }
 
 
 def check_values(buffer: Buffer, view: RecordView) -> None:

@@ -13,6 +13,8 @@ MAX_DROPS: Final = 1_024
 MAX_CAUSE_CHARS: Final = 64
 MAX_LABELS: Final = 8
 MAX_LABEL_CHARS: Final = 64
+SCHEMA_LABEL: Final = "schema"
+"""Label of the schema that wrote the messages of a batch."""
 MAX_NAME_CHARS: Final = 128
 MAX_ID_TEXT_CHARS: Final = 1_024
 MAX_METRICS: Final = 8

@@ -7,7 +7,7 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from hopwatch.probes.files.prefetch import prefetch
 from hopwatch.probes.files.rows import RawColumns
 from hopwatch.probes.files.source import ByteStream, describe_error
 from hopwatch.probes.files.table_rows import slice_rows
+from hopwatch.probes.taps.avro import WriterSchema
 
 MAGIC: Final = b"Obj\x01"
 SYNC_BYTES: Final = 16
@@ -77,8 +78,10 @@ class _Cursor:
         return len(self._data) - self._at >= size
 
 
-def read_avro_rows(stream: ByteStream, mapping: FileMapping) -> Iterator[RawColumns]:
-    """Yield the rows of a container file.
+def read_avro_rows(
+    stream: ByteStream, mapping: FileMapping, on_schema: Callable[[str], object] = len
+) -> Iterator[RawColumns]:
+    """Yield the rows of a container file; ``on_schema`` is called before with the name of its schema.
 
     Raises:
         MappingError: a column is not there.
@@ -90,13 +93,23 @@ def read_avro_rows(stream: ByteStream, mapping: FileMapping) -> Iterator[RawColu
         header, sync = _read_header(cursor)
     except CutError:
         raise UnreadableFileError("its header is cut") from None
-    program = avro_program.compile_schema(avro_program.parse_schema(header.get("avro.schema", b"")), mapping.columns)
+    schema = avro_program.parse_schema(header.get("avro.schema", b""))
+    program = avro_program.compile_schema(schema, mapping.columns)
+    on_schema(_name_schema(schema))
     unpack = _choose_codec(header.get("avro.codec", b"null").decode("ascii", "replace"))
     cut: list[CutError] = []
     for table in slice_rows(_iter_batches(cursor, sync, program, unpack, cut)):
         yield {name: table.column(name) for name in mapping.columns}
     if cut:
         raise cut[0]
+
+
+def _name_schema(schema: Any) -> str:  # noqa: ANN401 - JSON
+    """Return the first digits of a schema's fingerprint; nothing of one that has none."""
+    try:
+        return WriterSchema(schema).label
+    except ValueError:
+        return ""
 
 
 def _read_header(cursor: _Cursor) -> tuple[dict[str, bytes], bytes]:

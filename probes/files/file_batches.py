@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import Batch, BatchKind, Drop, Outcome
-from hopwatch.probes.contract.limits import MAX_DROPS, MAX_LABEL_CHARS, NOT_STAMPED, WINDOW_MS, WINDOW_US
+from hopwatch.probes.contract.limits import MAX_DROPS, MAX_LABEL_CHARS, NOT_STAMPED, SCHEMA_LABEL, WINDOW_MS, WINDOW_US
 from hopwatch.probes.event_times import MAX_EVENT_US
 from hopwatch.probes.files.rows import GOOD, REASONS, UNTIMED, RowColumns
 from hopwatch.probes.instance import ProbeInstance
-from hopwatch.probes.packing import NO_TEXT, Columns, PackedBatch, pack_batches
+from hopwatch.probes.packing import NO_SCHEMA, NO_TEXT, Columns, PackedBatch, pack_batches
 from hopwatch.probes.taps.untimed_messages import MissedMessages, UntimedMessages
 from hopwatch.probes.values import SkipReason
 
@@ -87,6 +87,7 @@ class FileBatches:
     probe: str
     server: str
     id_text: bool = True
+    schema: str = ""
     span: FileSpan | None = None
     observations: int = 0
     instance: ProbeInstance | None = None
@@ -116,6 +117,7 @@ class FileBatches:
             rows.ids[chosen], event_us, in_us, out_us,
             np.full(count, Outcome.PASSED, np.uint8), np.full(count, NO_TEXT), rows.kinds[chosen],
             good if has_texts else np.full(count, NO_TEXT), np.zeros(count, np.int64),
+            np.full(count, NO_SCHEMA),
         )  # fmt: skip
         for packed in pack_batches(columns, [], rows.texts if has_texts else ()):
             self.observations += packed.count
@@ -215,7 +217,9 @@ class FileBatches:
         assert self.instance is not None  # noqa: S101 - what begins has an instance
         arrival_us = _find_arrival_us(packed)
         batch = self._batch(BatchKind.OBSERVATIONS, packed.window_start_ms, arrival_us - 1, self.instance.epoch_us)
-        whole = Batch(**batch, count=packed.count, **packed.fields)  # type: ignore[arg-type]
+        labels = self.instance.labels | ({SCHEMA_LABEL: self.schema} if self.schema else {})
+        fields = batch | {"labels": labels, "count": packed.count}
+        whole = Batch(**fields, **packed.fields)  # type: ignore[arg-type]
         return TimedRecord(envelope.encode(whole), arrival_us)
 
     def _build(self, kind: BatchKind, at_us: int, through_us: int, drops: Sequence[Drop] = ()) -> TimedRecord:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from threading import Event
 from typing import Any, Final
@@ -84,6 +85,8 @@ class FileResult:
     print: str = ""
     bytes: int = 0
     observations: int = 0
+    schema: str = ""
+    """Name of the schema in its header; empty of a format that has none."""
     bad: Counter[SkipReason] = field(default_factory=Counter)
     fault: str = ""
     note: str = ""
@@ -178,7 +181,7 @@ class Importer:
         servers = _Servers(self._plan, self._output, self._accounts, server, result)
         with source.opened() as file:
             try:
-                items, tell = self._read(source, file, result.bytes)
+                items, tell = self._read(source, file, result)
                 with closing(prefetch((item, tell()) for item in items)) as blocks:
                     for raw, position in blocks:
                         if stop.is_set():
@@ -203,7 +206,7 @@ class Importer:
         self,
         source: SourceFile,
         file: Any,  # noqa: ANN401 - pyarrow has no types
-        size: int,
+        result: FileResult,
     ) -> tuple[Iterator[RawColumns | BadRows], Callable[[], int]]:
         """Return the rows of a file, and a function that tells how many of its bytes were read."""
         mapping = self._plan.mapping
@@ -216,11 +219,12 @@ class Importer:
             from hopwatch.probes.files.table_rows import ParquetRows  # noqa: PLC0415 - each format when it comes
 
             rows = ParquetRows(file, mapping)
-            return rows.iter_tables(), lambda: int(size * rows.read_ratio)
+            return rows.iter_tables(), lambda: int(result.bytes * rows.read_ratio)
         if chosen is FileFormat.AVRO:
             from hopwatch.probes.files.avro_rows import read_avro_rows  # noqa: PLC0415 - its compiler takes a second
 
-            return read_avro_rows(stream, mapping), lambda: stream.position
+            rows_of_file = read_avro_rows(stream, mapping, partial(setattr, result, "schema"))
+            return rows_of_file, lambda: stream.position
         from hopwatch.probes.files.text_rows import read_text_rows  # noqa: PLC0415 - each format when it comes
 
         return read_text_rows(stream, mapping, is_json=chosen is FileFormat.JSONL), lambda: stream.position
@@ -289,7 +293,8 @@ class _Servers:
             if len(self._batches) >= MAX_SERVERS:
                 raise MappingError(f"--server {self._plan.mapping.server} has more than {MAX_SERVERS:,} values")
             probe = f"{shorten_server(server)}-{self._result.print}"
-            batches = FileBatches(self._plan.stream, self._plan.node, probe, server, id_text=self._plan.id_text)
+            who = self._plan.stream, self._plan.node, probe, server
+            batches = FileBatches(*who, id_text=self._plan.id_text, schema=self._result.schema)
             self._batches[server] = batches
         before = batches.observations
         for timed in batches.add(rows, self._result.bad):

@@ -19,6 +19,7 @@ from hopwatch.probes.avro_lint import PRIMITIVES, full_name, lint
 from hopwatch.probes.avro_reader import CONFLUENT, CONFLUENT_BYTES, read_value
 from hopwatch.probes.avro_references import Definition, list_definitions
 from hopwatch.probes.contract.envelope import MARKER
+from hopwatch.probes.schema_registry import LABEL_DIGITS
 from hopwatch.probes.taps.errors import TapUsageError
 
 MAX_SCHEMA_BYTES: Final = 256 * 1024
@@ -35,8 +36,8 @@ class AvroFraming(StrEnum):
 class WriterSchema:
     """Schema that values were written with."""
 
-    def __init__(self, said: Any) -> None:  # noqa: ANN401 - JSON
-        """Check and parse the schema.
+    def __init__(self, said: Any, registered_as: str = "") -> None:  # noqa: ANN401 - JSON
+        """Check and parse the schema; ``registered_as`` is the name under which a registry has it, if one does.
 
         Raises:
             ValueError: it is none, or is refused as unsafe.
@@ -46,7 +47,7 @@ class WriterSchema:
             self.parsed = fastavro.parse_schema(said)
         except Exception as error:  # noqa: BLE001 - a library of parsers may raise anything, always because of the text
             raise ValueError(f"{error!s:.200}") from None
-        self._said = said
+        self._said, self._registered_as = said, registered_as
         self.name = full_name(said, "") if isinstance(said, dict) and "name" in said else ""
         """Full name of the outermost type; empty if it has none."""
         self._keys: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -64,6 +65,11 @@ class WriterSchema:
         """SHA-256 of the canonical form, in hexadecimal digits."""
         canonical = fastavro.schema.to_parsing_canonical_form(self.parsed)
         return str(fastavro.schema.fingerprint(canonical, "SHA-256"))
+
+    @cached_property
+    def label(self) -> str:
+        """Name under which a registry has it; without one the first digits of its fingerprint."""
+        return self._registered_as or self.fingerprint[:LABEL_DIGITS]
 
     def find_keys(self, path: tuple[str, ...]) -> tuple[str, ...]:
         """Return the keys that a path has in this schema: a field that was renamed is found by its alias."""

@@ -64,7 +64,10 @@ class DebeziumReader:
         kind = _find_kind(record)
         if kind is not None:
             return PassedRecord(kind)
-        return self._read_change(key, record)
+        found = self._read_change(key, record)
+        if parsed.writer is not None and isinstance(found, StampableMessage):
+            return found._replace(schema=parsed.writer.label)
+        return found
 
     def _read_change(self, key: object, record: Mapping[str, object]) -> StampableMessage | SkippedMessage:
         source = record.get("source")

@@ -16,12 +16,14 @@ MAX_PATH_KEYS: Final = 16
 class StampableMessage(NamedTuple):
     """Message that can be stamped: its id in wire format, and its event time in µs since 1970.
 
-    ``is_snapshot`` marks a row that a change stream read from its table, and that nobody has just changed.
+    ``is_snapshot`` marks a row that a change stream read from its table, and that nobody has just changed. ``schema``
+    names the schema that wrote it, if one is known.
     """
 
     message_id: bytes
     event_us: int
     is_snapshot: bool = False
+    schema: str = ""
 
 
 class SkippedMessage(NamedTuple):

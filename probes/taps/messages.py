@@ -157,7 +157,9 @@ class MessageReader:
             message_id = self._read_id(found)
         except ValueError:
             return SkippedMessage(SkipReason.BAD_ID, event_us)
-        return SkippedMessage(bad or bad_time) if event_us is None else StampableMessage(message_id, event_us)
+        if event_us is None:
+            return SkippedMessage(bad or bad_time)
+        return StampableMessage(message_id, event_us, schema="" if value.writer is None else value.writer.label)
 
     def _takes_headers(self, headers: dict[str, object]) -> bool:
         return self._selection is None or self._selection.takes_headers(headers)

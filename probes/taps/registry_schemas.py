@@ -34,6 +34,9 @@ class SchemaSource(Protocol):
     def find_schema(self, writer: SchemaRef) -> Any:  # noqa: ANN401 - JSON
         """Return a schema as JSON; see :meth:`hopwatch.probes.schema_registry.SchemaRegistry.find_schema`."""
 
+    def find_name(self, writer: SchemaRef) -> str:
+        """Return its name; see :meth:`hopwatch.probes.schema_registry.SchemaRegistry.find_name`."""
+
 
 @dataclass(slots=True)
 class _Unknown:
@@ -106,7 +109,7 @@ class RegistrySchemas:
             raise SchemaWaitError(describe_ref(writer))
         made: WriterSchema | str
         try:
-            made = WriterSchema(self._registry.find_schema(writer))
+            made = WriterSchema(self._registry.find_schema(writer), self._registry.find_name(writer))
         except RegistryDownError as error:
             self._on_down(error)
             raise SchemaWaitError(describe_ref(writer)) from None

@@ -60,11 +60,15 @@ class TapStamper:
                 self._count(one.reason, 1, one.event_us)
         self._count_missed(self._untimed.flush(self._context.wall_us()))
         if seen:
-            message_ids, events_us, are_snapshots = zip(*seen, strict=True)
-            self._stamp_many(message_ids, np.array(events_us, np.int64))
+            by_schema: dict[str, list[StampableMessage]] = {}
+            for one in seen:
+                by_schema.setdefault(one.schema, []).append(one)
+            for schema, own in by_schema.items():
+                events_us = np.array([one.event_us for one in own], np.int64)
+                self._stamp_many([one.message_id for one in own], events_us, schema=schema)
             self.account.receive(len(seen))
             self.tally.stamped += len(seen)
-            self.tally.snapshot_reads += sum(are_snapshots)
+            self.tally.snapshot_reads += sum(one.is_snapshot for one in seen)
             self._unsettled += len(seen)
 
     def count_bad(self, reason: SkipReason, count: int) -> None:

@@ -71,6 +71,7 @@ A: Final = {
     "displacement": None,
     "lost_ids": [],
     "slowest": [{"id": f"{number:032x}", "lag_out_us": 2_000} for number in range(5)],
+    "labels": [],
 }
 B: Final = A | {
     "node": "b",
@@ -257,6 +258,63 @@ def test_what_later_judgements_changed_is_shown_beside(workspace: Workspace, cap
     assert "    end to end: missing 3 → 1\n    b: missing 3 → 1\n" in out
     (window,) = reported(workspace, capsys, "--revisions")["streams"][0]["windows"]
     assert window["revisions"] == [{"revision": 1, "read_through": "2026-01-01T00:00:00Z", "changed": changed}]
+
+
+LABELLED: Final = [
+    observation_batch(range(8), labels={"schema": "orders/1\x1b\0"}),
+    observation_batch(range(8, 10), seq=1, labels={"schema": "orders/2", "host": "[bold]"}),
+    observation_batch(range(9), "b", labels={"host": "h1"}),
+    observation_batch([10], seq=2, window_start_ms=window_ms(1), labels={"schema": "orders/3"}),
+    *(make_batch(BatchKind.BYE, node, seq=3, complete_through_us=at_us(400)) for node in ("a", "b")),
+]
+"""Ten messages of two schemas, of which one of the second is lost on the way to b; a third schema a minute later."""
+
+
+def test_a_window_is_split_by_a_label(workspace: Workspace, capsys: Captured) -> None:
+    """Losses stand beside the value that the node before said; JSON has all labels, and what is new a minute later."""
+    workspace.watch(*LABELLED)
+    (first, second, *_) = reported(workspace, capsys)["streams"][0]["windows"]
+    rows = [row for row in first["nodes"][1]["labels"] if row["label"] == "schema"]
+    figures = {"filtered": 0, "rejected": 0, "in_flight": 0, "is_new": False}
+    assert rows == [
+        {"label": "schema", "said_at": "a", "kind": "VALUE", "value": value, "expected_or_seen": messages}
+        | figures
+        | loss
+        for value, messages, loss in (
+            ("orders/2", 2, {"loss": 1, "loss_lower": 0, "loss_upper": None}),
+            ("orders/1\x1b\0", 8, {"loss": 0, "loss_lower": 0, "loss_upper": None}),
+        )
+    ]
+    assert [(row["value"], row["is_new"]) for row in second["nodes"][0]["labels"]] == [("orders/3", True)]
+    to = ("--to", "2026-01-01T00:01")
+    assert workspace.run("report", "--by-label", "schema", *to) == 0
+    out = capsys.readouterr().out
+    assert "by schema\n" in out
+    lines = [line.split() for line in out.splitlines() if "orders/" in line]
+    assert ["b", "a", "orders/2", "2", "0", "to", "?", "0%", "to", "?", "0", "0", "0"] in lines
+    assert ["a", "a", "orders/1\\x1b\\x00", "8"] in [line[:4] for line in lines]
+    assert workspace.run("report", "--by-label", "host", *to) == 0
+    assert "[bold]" in capsys.readouterr().out
+    assert workspace.run("report") == 0
+    assert "first seen at a: schema orders/3\n" in capsys.readouterr().out
+
+
+def test_a_label_that_nobody_says_is_told(workspace: Workspace, capsys: Captured) -> None:
+    """With those that there are, if any."""
+    workspace.watch(*LABELLED)
+    assert workspace.run("report", "--by-label", "zone\0", "--to", "2026-01-01T00:01") == 0
+    assert "no batch of this window has the label zone\\x00: there are host, schema\n" in capsys.readouterr().out
+    workspace.watch(*one_of_ten_lost())
+    assert workspace.run("report", "--by-label", "zone", "--to", "2026-01-01T00:01") == 0
+    assert "no batch of this window has the label zone: no batch has any label\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("flags", [("--json",), ("--by", "hour"), ("--html", "report.html")])
+def test_only_a_window_that_is_printed_is_split(workspace: Workspace, capsys: Captured, flags: tuple[str, ...]) -> None:
+    """With flags that print none it is refused, with what to do."""
+    assert workspace.run("report", "--by-label", "schema", *flags) == 2
+    told = capsys.readouterr().err
+    assert "--by-label splits the window that is printed: leave --by, --html and --json out; --json has all" in told
 
 
 def test_no_revision_is_told(workspace: Workspace, capsys: Captured) -> None:

@@ -72,7 +72,7 @@ def test_an_older_store_is_refused_by_all_and_taken_along_by_one(workspace: Work
         for table in ("rollups", "node_rollups", "stale_hours", "pruned_set_aside", "undeclared"):
             connection.exec_driver_sql(f"DROP TABLE {table}")
         for table in tables.metadata.tables:
-            if table.startswith(("alert_", "outlier", "schemas", "subject_")) or table == "objective_minutes":
+            if table.startswith(("alert_", "label_", "outlier", "schemas", "subject_")) or table == "objective_minutes":
                 connection.exec_driver_sql(f"DROP TABLE {table}")
         connection.exec_driver_sql("DROP INDEX set_aside_by_arrival")
         connection.exec_driver_sql("ALTER TABLE set_aside RENAME TO quarantine")

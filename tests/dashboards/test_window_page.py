@@ -11,11 +11,12 @@ import pytest
 from sqlalchemy import Engine
 from streamlit.testing.v1 import AppTest
 
+from hopwatch.dashboards.pages import label_panel
 from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
 from hopwatch.monitor import settings
 from hopwatch.monitor.kernel.masks import ids_from_bytes
 from hopwatch.monitor.kernel.tally import LostIds, empty_tally
-from hopwatch.monitor.results import NodeCounts, ServerCount, Status, Verdict
+from hopwatch.monitor.results import LabelCounts, LabelValueKind, NodeCounts, ServerCount, Status, Verdict
 from tests.support.conclusions import build_conclusion, write_conclusions
 from tests.support.dashboard_stores import (
     HOSTILE,
@@ -195,6 +196,56 @@ def test_a_revision_says_what_it_changed(tmp_path: Path) -> None:
     assert "verdict UNKNOWN → CLEAN · reasons b: silent → none · lost at most no bound → 0" in told
     assert "missing part 25.0% → 0% · lag p95 \u2013 → 2.0 ms" in told
     assert "seen 0 → 1,000 · process duration p95 \u2013 → 1.0 ms" in told
+
+
+def with_labels(folder: Path) -> Engine:
+    """Fill a store whose window of minute 3 has counts by label at both nodes: the hostile value is new there."""
+    engine = fill(store_url(folder), *build_windows())
+    row = LabelCounts("schema", "a", LabelValueKind.VALUE, "orders/1", 900, 0, 0, 0, 0)
+    for minute, rows in ((2, [row]), (3, [replace(row, value=value) for value in (*HOSTILE, "\0")])):
+        lost = [replace(one, loss=7, rejected=5, loss_lower=7, loss_upper=7) for one in rows]
+        made = build_conclusion(window(minute, lost={"b": 7}))
+        write_conclusions(engine, made._replace(labels=(tuple(rows), tuple(lost))))
+    return engine
+
+
+def test_figures_by_label_are_one_node_at_a_time(tmp_path: Path) -> None:
+    """The one that misses most, unless another is asked for; what is new is named, and none of it is markup."""
+    with_labels(tmp_path)
+    told = read_page(shown(tmp_path))
+    assert "Messages at b by the labels" in told
+    assert "first seen at a: schema &lt;img src=x onerror=alert(1)&gt;" in told
+    assert " and 1 more" in told
+    assert "<img" not in told
+    assert '<span class="hw-bad">7</span>' in told
+    assert "\\x00" in told
+    assert "node=a" in told
+    at_a = read_page(shown(tmp_path, node="a"))
+    assert "Messages at a by the labels" in at_a
+    assert "b (7 missing)" in at_a
+
+
+def test_the_page_of_the_stream_names_the_minute_of_a_new_schema(tmp_path: Path) -> None:
+    """With a link to its figures; the first one of all is not new, and what is named is no markup."""
+    with_labels(tmp_path)
+    told = read_page(open_page(store_url(tmp_path), page="stream", stream="orders", range="24h"))
+    assert "Schema \\x00 first seen at a:" in told
+    assert "Schema &lt;img src=x onerror=alert(1)&gt; first seen at a:" in told
+    assert "Schema orders/1 first" not in told
+    assert "window=2026-01-01T00%3A03%3A00Z" in told
+
+
+def test_without_labels_there_is_no_table_of_them(tmp_path: Path) -> None:
+    """Most streams have none."""
+    fill(store_url(tmp_path), *build_windows())
+    assert "By label" not in read_page(shown(tmp_path))
+
+
+def test_rows_by_label_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of very many the first are drawn, and the page says where all are."""
+    monkeypatch.setattr(label_panel, "MAX_ROWS", 2)
+    with_labels(tmp_path)
+    assert "6 rows; the first 2 are shown, and report --json has all." in read_page(shown(tmp_path))
 
 
 def test_the_holes_of_probes_are_told(tmp_path: Path) -> None:

@@ -61,6 +61,18 @@ NEW = Codec(schema(SECOND)).encode(b'{"a":1,"b":7}')
 
 
 @pytest.mark.parametrize(
+    ("value", "schema_name"),
+    [
+        (OLD, "orders/1"), (NEW, "orders/2"), (NEW[:-1], "orders/2"), (b'{"a": 1}', ""), (None, ""),
+        (b"\x81" + b"\xab" * 32 + b"\2", "ab" * 6), (b"\0\0\0\0\x63\2", "id 99"),
+    ],
+)  # fmt: skip
+def test_a_record_says_which_schema_wrote_it(value: bytes | None, schema_name: str) -> None:
+    """Subject and version, whether it may enter or not; of an unknown schema the reference in the record."""
+    assert judged(value).schema == schema_name
+
+
+@pytest.mark.parametrize(
     "value", [OLD, NEW, b"\0\0\0\0\x01" + OLD[PREFIX_BYTES:], b"\0\0\0\0\x02" + NEW[PREFIX_BYTES:], b'{"a":1}']
 )
 def test_whatever_form_it_had_it_leaves_as_the_latest_version(value: bytes) -> None:

@@ -21,15 +21,23 @@ ANSWER = {"schema": json.dumps(FIRST)}
 
 
 def test_a_writer_is_read_by_the_registry_of_others_as_our_latest_version() -> None:
-    """Its number there says nothing of ours; it is fetched once."""
-    ours, theirs, clock = Registry(MemoryShelf()), FakeRegistry({"/schemas/ids/70": ANSWER}), ManualClock()
+    """Its number there says nothing of ours; it is fetched once, and so is the name that it has there."""
+    places = [{"subject": "theirs", "version": 3}]
+    theirs = FakeRegistry({"/schemas/ids/70": ANSWER, "/schemas/ids/70/versions": places})
+    ours, clock = Registry(MemoryShelf()), ManualClock()
     ours.register("orders", schema(SECOND))
     versions = ResolutionCache(ours, "orders", clock, RemoteWriters(theirs, clock))
     for _ in range(2):
         resolution, codec = versions.get_resolution(70)
         assert resolution.read(b"\x06", 0) == {"a": 3, "b": 7}
         assert codec.schema == schema(SECOND)
-    assert theirs.asked == ["/schemas/ids/70"]
+    assert theirs.asked == ["/schemas/ids/70", "/schemas/ids/70/versions"]
+    assert (versions.get_name(70), versions.get_name(1), versions.get_name(b"\xab" * 32)) == (
+        "theirs/3", "id 1", "ab" * 6,
+    )  # fmt: skip
+    theirs.answers["/schemas/ids/70/versions"] = OSError("away")
+    with pytest.raises(SchemaStoreError, match="does not answer: away"):
+        RemoteWriters(theirs, clock).find_name(70)
     with pytest.raises(UnknownError, match="there is no schema 1"):
         versions.get_resolution(1)
 

@@ -77,6 +77,26 @@ def test_a_reason_is_cut_to_what_the_wire_takes(sink: MemorySink) -> None:
     assert observations(sink) == [Observation(bytes(16), EPOCH_US, EPOCH_US + 5, None, 2, "/a ?" + "x" * 60)]
 
 
+@pytest.mark.parametrize("count", [1, 100])
+def test_each_stamp_says_by_which_schema_its_record_was_written(sink: MemorySink, count: int) -> None:
+    """Events that entered, wait, were let go and were rejected all do."""
+    one, told = GateStamper("orders", "gate", sink, ManualClock()), rejected("odd")._replace(schema="orders/9")
+    own = [number.to_bytes(16, "big") for number in range(count)]
+    one.stamp_entered(own, [EPOCH_US] * count, EPOCH_US + 5, EPOCH_US + 7, "orders/1")
+    gone = [number.to_bytes(16, "big") for number in range(count, 2 * count)]
+    one.stamp_released(gone, [EPOCH_US] * count, EPOCH_US + 7, "orders/2")
+    one.stamp_deferred(told, EPOCH_US, EPOCH_US + 9, "waits")
+    one.stamp_rejected(told, EPOCH_US + 5)
+    one.stamp_rejected_inside(told, EPOCH_US + 6)
+    one.sender.flush()
+    sent: dict[str, int] = {}
+    for batch in map(decode, sink.records):
+        if batch.count:
+            sent[batch.labels["schema"]] = sent.get(batch.labels["schema"], 0) + batch.count
+    assert set(sent) == {"orders/1", "orders/2", "orders/9"}
+    assert (sent["orders/1"], sent["orders/2"]) == (count, count)
+
+
 def test_an_event_that_is_too_old_counts_in_the_window_of_its_arrival(sink: MemorySink) -> None:
     """Its own window is closed."""
     one = GateStamper("orders", "gate", sink, ManualClock())

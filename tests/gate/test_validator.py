@@ -71,7 +71,7 @@ def test_the_account_of_a_validator_balances(batches: list[tuple[list[bool], str
     """Of transactions that are committed, aborted, and given up: the counts for people are of the committed ones."""
     topics = Topics()
     stamping = SimpleNamespace(stamp_entered=lambda *_: None, stamp_rejected=lambda *_: None)
-    checked = cast("Any", SimpleNamespace(event_id=b"", event_us=0, is_stale=False, reason="odd"))
+    checked = cast("Any", SimpleNamespace(event_id=b"", event_us=0, is_stale=False, reason="odd", schema=""))
     parts = [cast("Any", one) for one in (topics, None, topics, stamping)]
     validator = Validator(*parts[:3], stamping=parts[3], around=RunContext(print))
     record = of_validator._CheckedRecord
@@ -121,7 +121,7 @@ def test_a_record_whose_time_no_topic_takes_is_written_without_it(odd: int) -> N
     stamping = SimpleNamespace(stamp_entered=lambda *_: None, stamp_rejected=lambda *_: None)
     parts = [cast("Any", one) for one in (topics, None, topics)]
     validator = Validator(*parts, stamping=cast("Any", stamping), around=RunContext(print))
-    event = cast("Any", SimpleNamespace(event_id=b"", event_us=0))
+    event = cast("Any", SimpleNamespace(event_id=b"", event_us=0, schema=""))
 
     def check(number: int, _: int) -> object:
         out = OutputRecord("good", b"%d" % number, None, [], ODD_MS if number == odd else 7)

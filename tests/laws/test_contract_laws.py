@@ -88,6 +88,7 @@ def test_a_record_is_read_in_the_middle_of_a_buffer(batch: Batch, before: bytes,
     view = envelope.read_record(buffer, len(before), len(before) + len(record))
     envelope.check_values(buffer, view)
     spans = {name: value for name, value in view._asdict().items() if isinstance(value, envelope.ByteSpan)}
+    assert envelope.read_labels(buffer, *spans.pop("labels_span")) == batch.labels
     assert {name: buffer[slice(*span)] for name, span in spans.items()} == {n: getattr(batch, n) for n in spans}
 
 
@@ -195,10 +196,14 @@ def test_an_id_has_sixteen_bytes_and_keeps_them(message_id: uuid.UUID | bytes | 
 
 
 def test_the_wire_has_the_fields_of_a_batch() -> None:
-    """Nothing of a batch is left unwritten, the order is that of the schema, and version 1 is where 2 begins."""
+    """Nothing of a batch is left unwritten, the order is that of the schema, and version 1 is where 2 begins.
+
+    A reader knows where the labels stand, beside.
+    """
     first, second = (
         [field["name"] for field in schema["fields"]]  # type: ignore[attr-defined]
         for schema in (envelope.SCHEMA_1, envelope.SCHEMA)
     )
-    assert second == [*asdict(TWO_PASSED)] == list(envelope.RecordView._fields)
+    assert second == [*asdict(TWO_PASSED)]
+    assert list(envelope.RecordView._fields) == [*second, "labels_span"]
     assert second[: len(first)] == first

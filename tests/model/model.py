@@ -9,6 +9,7 @@ from typing import Any
 from tests.model.books import Instance, NodeBooks, Unheard, Window, node_books
 from tests.model.counts import JudgedCounts, Neighbours, counted_of
 from tests.model.intake import MINUTE_US, PULSE, Intake, Stream, is_near, take_in
+from tests.model.labels import LabelSets, mark_new_values
 from tests.model.lag import quantile, quantiles
 from tests.model.naming import shown
 from tests.model.order import displacements
@@ -42,10 +43,12 @@ def _windows(name: str, stream: Stream, intake: Intake, streams: Mapping[str, St
     for one in intake.in_windows:
         if one.batch.stream == name:
             by_minute[one.window_us].append(one)
-    return [
+    shown = [
         JudgedWindow(stream, start_us, by_minute[start_us], everybody, intake, streams).shown()
         for start_us in _minutes(name, stream, intake)
     ]
+    mark_new_values(shown)
+    return shown
 
 
 def _minutes(name: str, stream: Stream, intake: Intake) -> range:
@@ -71,6 +74,7 @@ class JudgedWindow:
         self.inside = inside if stream.order else ()
         self.observed = [(one.batch.node, seen) for one in inside for seen in one.batch.observations]
         self.sets = WindowSets(self.pathway, self.observed)
+        self.labels = LabelSets(self.pathway, [one for one in inside if one.batch.observations])
         end_us = start_us + MINUTE_US
         sighted_us, self.endless = self._sightings_us(inside, end_us)
         self.window = Window(start_us, end_us, max([end_us, *sighted_us]) + stream.transit_us)
@@ -373,6 +377,9 @@ class JudgedWindow:
                 {"id": shown(self.pathway, one, self.observed), "lag_out_us": at.slowest_us[one]}
                 for one in sorted(at.slowest_us, key=lambda one: (-at.slowest_us[one], one))[:MOST_SLOWEST]
             ],
+            "labels": self.labels.shown(
+                node, sets, (lost, self.waits_at(node)), (self.loss_lower(node), self.loss_upper(node))
+            ),
         }
 
     def _origins_books(self) -> list[NodeBooks]:

@@ -220,7 +220,7 @@ class Voice:
             "sent_at_us": sent_at_us,
             "complete_through_us": self.complete_through_us,
             "drops": drops,
-            "labels": {"host": "h1"} if self.dice.rng.random() < 0.3 else {},
+            "labels": _labels(self.dice.rng.random(), len(self.sent)),
         }
         body["is_set_aside"] = self.life.crosses and kind in {"OBSERVATIONS", "METRICS"}
         metrics = count(self.counted_at, stamped, is_printed=self.is_printed) if kind == "METRICS" else []
@@ -251,6 +251,13 @@ def count(counted_at: str, stamped: Iterable[Stamped], *, is_printed: bool) -> l
         | dict(zip(("id_xor", "id_sum"), fingerprint(ids if is_printed else ()), strict=True))
         for stamp, ids in found.items()
     ]
+
+
+def _labels(chance: float, number: int) -> dict[str, str]:
+    """Give labels for a batch, none most of the time; values change within one instance."""
+    if chance > 0.45:
+        return {}
+    return {"host": "h1"} | ({"version": f"{number % 2}\0", "zone": "<b>\u2603"} if chance < 0.2 else {})
 
 
 def _forget_deferral(stamped: Stamped) -> Stamped:

@@ -8,7 +8,7 @@ import json
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import fastavro
@@ -137,6 +137,7 @@ class Batch:
     drops: tuple[tuple[int, int], ...]
     """(window_start_ms, count) of each."""
     packets: tuple[Packet, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def messages(self) -> int:
@@ -296,6 +297,7 @@ def decode(record: bytes) -> Batch:
         observations=_observations(body),
         drops=tuple((drop["window_start_ms"], drop["count"]) for drop in body["drops"]),
         packets=tuple(Packet(*(one[name] for name in _COUNTED)) for one in body["metrics"]),
+        labels=body["labels"],
     )
 
 

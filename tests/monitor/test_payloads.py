@@ -61,9 +61,27 @@ def test_claims_of_a_checkpoint_from_before_ids_had_kinds_are_taken() -> None:
     refs = np.array([(3, 70, 6, 99, 2, 40, 72, 0, 88)], old)
     claims = Claims.unpack(struct.pack("<I", len(head)) + head + refs.tobytes())
     (found,) = claims.refs.tolist()
-    assert found == (3, 70, 6, 99, 2, 40, 72, 0, 88, WireIdKind.UNKNOWN, NOWHERE, NOWHERE)
+    assert found == (3, 70, 6, 99, 2, 40, 72, 0, 88, WireIdKind.UNKNOWN, *[NOWHERE] * 4)
     again = Claims.unpack(claims.pack())
     assert (again.path, again.refs.tolist()) == ("s.seg", [found])
+
+
+def test_claims_of_a_checkpoint_from_before_labels_were_counted_are_taken() -> None:
+    """Their kinds and texts are known, and nothing of labels."""
+    names = ("seq", "arrival_us", "start", "end")
+    old = np.dtype(
+        [
+            *((name, "<i8") for name in names),
+            ("count", "<i4"),
+            *((name, "<i8") for name in ("message_ids", "lag_in_us", "lag_out_us", "outcome")),
+            *(("id_kind", "u1"), ("id_text_ends", "<i8"), ("id_texts", "<i8")),
+        ]
+    )
+    head = b'{"path":"s.seg","node":"a","instance":"i","observations":2,"named":true}'
+    refs = np.array([(3, 70, 6, 99, 2, 40, 72, 0, 88, WireIdKind.INT, 50, 60)], old)
+    claims = Claims.unpack(struct.pack("<I", len(head)) + head + refs.tobytes())
+    assert claims.refs.tolist() == [(3, 70, 6, 99, 2, 40, 72, 0, 88, WireIdKind.INT, 50, 60, NOWHERE, NOWHERE)]
+    assert Claims.unpack(claims.pack()).refs.tolist() == claims.refs.tolist()
 
 
 def test_a_tally_of_a_store_from_before_ids_had_names_is_read() -> None:

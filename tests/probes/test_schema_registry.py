@@ -39,6 +39,9 @@ def test_a_schema_of_ours_is_found_by_fingerprint_and_number() -> None:
     assert registry.find_schema(fingerprint) == registry.find_schema(1) == ORDER
     asked.ask("PUT", "/subjects/names/schemas", "string")
     assert registry.find_schema(schema("string").fingerprint) == registry.find_schema(2) == "string"
+    assert registry.find_name(fingerprint) == registry.find_name(1) == "orders/1"
+    assert registry.find_name(schema("string").fingerprint) == registry.find_name(2) == "names/1"
+    assert registry.find_name(99) == registry.find_name(bytes(32)) == ""
 
 
 def test_what_a_schema_refers_to_is_fetched_and_written_out() -> None:

@@ -67,7 +67,7 @@ def test_a_batch_becomes_a_claim_check_on_where_it_lies(tmp_path: Path) -> None:
     assert row[:5] == (CLAIMS_ROW, "orders", START_MS, 0, None)
     assert (claims.path, claims.node, claims.observations) == (str(path), "a", 2)
     ((seq, arrival_us, start, end, count, ids_at, lag_in_at, lag_out_at, outcome_at, *named),) = claims.refs.tolist()
-    assert named == [WireIdKind.BYTES, NOWHERE, NOWHERE]
+    assert named == [WireIdKind.BYTES, *[NOWHERE] * 4]
     batch, data = observation_batch([1, 2], seq=1), path.read_bytes()
     assert (seq, arrival_us, count, outcome_at) == (1, at_us(70), 2, NOWHERE)
     assert envelope.decode(data[start:end]) == batch

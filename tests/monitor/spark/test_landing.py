@@ -87,7 +87,9 @@ def test_what_is_landed_is_what_a_spool_would_hold(
 ) -> None:
     """The same records, the same arrival: the same tally and the same facts, however Spark cuts the batches."""
     folder = tmp_path_factory.mktemp("both")
-    made = [observation_batch(numbers, seq=seq) for seq, numbers in enumerate(batches)]
+    # Labels stand at another place in each record.
+    labels = [{}, {"host": "h1"}, {"host": "h2\0"}]
+    made = [observation_batch(numbers, seq=seq, labels=labels[seq % 3]) for seq, numbers in enumerate(batches)]
     records = came([encode(batch) for batch in made])
     by_topic = landed(folder / "landed", *(records[at_ : at_ + size] for at_ in range(0, len(records), size)))
     path = write_segment(folder / "s.seg", *made, arrival_us=at_us(70))

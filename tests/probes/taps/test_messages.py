@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.probes.taps.avro import AvroFraming, FileSchema
+from hopwatch.probes.taps.avro import AvroFraming, FileSchema, WriterSchema
 from hopwatch.probes.taps.documents import SkippedMessage, StampableMessage
 from hopwatch.probes.taps.errors import TapUsageError
 from hopwatch.probes.taps.messages import MAX_VALUE_BYTES, FieldSource, MessageField, MessageReader, choose_field
@@ -105,7 +105,10 @@ def test_id_and_time_may_stand_in_an_avro_value(tmp_path: Path) -> None:
     (tmp_path / "order.avsc").write_text(json.dumps(ORDER))
     avro = FileSchema(tmp_path / "order.avsc", AvroFraming.RAW)
     reader = MessageReader(MessageField(FieldSource.AVRO, "id"), MessageField(FieldSource.AVRO, "at"), avro=avro)
-    assert reader.read(Record(body())) == StampableMessage(uuid.UUID(str(VALUE["id"])).bytes, 1_699_920_000_000_000)
+    schema = WriterSchema(ORDER).fingerprint[:12]
+    assert reader.read(Record(body())) == StampableMessage(
+        uuid.UUID(str(VALUE["id"])).bytes, 1_699_920_000_000_000, schema=schema
+    )
     assert reader.read(Record(b"x")) == SkippedMessage(SkipReason.UNDECODABLE)
     marked = MessageReader(MessageField(FieldSource.AVRO, "mark"), id_kind=IdFormat.BYTES, avro=avro)
     assert marked.read(Record(body(), MARKED)) == SkippedMessage(SkipReason.BAD_ID, EPOCH_US)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hopwatch.probes.schema_registry import ForeignSchemaError, RegistryDownError, UnknownSchemaError
 from hopwatch.probes.taps import registry_schemas
-from hopwatch.probes.taps.avro import AvroFraming, SchemaWaitError
+from hopwatch.probes.taps.avro import AvroFraming, SchemaWaitError, WriterSchema
 from hopwatch.probes.taps.documents import SkippedMessage, StampableMessage
 from hopwatch.probes.taps.messages import FieldSource, MessageField, MessageReader
 from hopwatch.probes.taps.registry_schemas import ASK_AGAIN_S, RegistrySchemas
@@ -33,15 +33,19 @@ def reader(source: Source, place: Place, **more: Any) -> MessageReader:  # noqa:
 
 
 def test_each_value_is_read_by_the_schema_that_wrote_it() -> None:
-    """By number and by fingerprint, in any order, fields renamed and moved; each schema is asked for once."""
+    """By number and by fingerprint, in any order, fields renamed and moved; each schema is asked for once.
+
+    The message says which: by subject and version, or by the first digits of a fingerprint that has none.
+    """
     source, place = Source(n7=ORDER, n8=RENAMED), Place()
     canonical = fastavro.schema.to_parsing_canonical_form(fastavro.parse_schema(RENAMED))
     fingerprint = bytes.fromhex(fastavro.schema.fingerprint(canonical, "SHA-256"))
     source.schemas[fingerprint] = RENAMED
     read = reader(source, place)
     first, later = FRAMED[7] + body(), FRAMED[8] + body(LATER, RENAMED)
-    for value in (first, later, b"\x81" + fingerprint + body(LATER, RENAMED), first, later):
-        assert read.read(Record(value)) == SEEN_IN_VALUE
+    named = (first, "orders/7"), (later, "orders/8")
+    for value, name in (*named, (b"\x81" + fingerprint + body(LATER, RENAMED), fingerprint.hex()[:12]), *named):
+        assert read.read(Record(value)) == SEEN_IN_VALUE._replace(schema=name)
     assert source.asked == [7, 8, fingerprint]
     for value in (b"", b"{}", b"\0\0", b"\x81x", first[:-1], later + b"x"):
         assert read.read(Record(value)) == SkippedMessage(SkipReason.UNDECODABLE)
@@ -58,7 +62,8 @@ def test_a_framing_may_be_the_only_one() -> None:
         source.schemas[bytes(32)] = ORDER
         values = {7: FRAMED[7] + body(), bytes(32): b"\x81" + bytes(32) + body()}
         read = reader(source, place, framing=framing)
-        assert read.read(Record(values[good])) == SEEN_IN_VALUE
+        name = "orders/7" if good == 7 else WriterSchema(ORDER).label
+        assert read.read(Record(values[good])) == SEEN_IN_VALUE._replace(schema=name)
         assert read.read(Record(values[bad])) == SkippedMessage(SkipReason.UNDECODABLE)
 
 
@@ -66,7 +71,7 @@ def test_a_registry_that_is_away_is_waited_for() -> None:
     """And asked less and less; what is known goes on meanwhile. It is said once, and once that it is back."""
     source, place = Source(n7=ORDER, n8=RENAMED), Place()
     read = reader(source, place)
-    assert read.read(Record(FRAMED[7] + body())) == SEEN_IN_VALUE
+    assert read.read(Record(FRAMED[7] + body())) == SEEN_IN_VALUE._replace(schema="orders/7")
     source.failure = RegistryDownError("the registry is away")
     asked_s: list[float] = []
     while len(asked_s) < 8:
@@ -78,10 +83,10 @@ def test_a_registry_that_is_away_is_waited_for() -> None:
         place.clock.advance(0.5)
     pauses = [after - before for before, after in pairwise(asked_s)]
     assert pauses == [1, 2, 4, 8, 16, 30, 30]
-    assert read.read(Record(FRAMED[7] + body())) == SEEN_IN_VALUE
+    assert read.read(Record(FRAMED[7] + body())) == SEEN_IN_VALUE._replace(schema="orders/7")
     place.clock.advance(30)
     source.failure = None
-    assert read.read(Record(FRAMED[8] + body(LATER, RENAMED))) == SEEN_IN_VALUE
+    assert read.read(Record(FRAMED[8] + body(LATER, RENAMED))) == SEEN_IN_VALUE._replace(schema="orders/8")
     assert place.heard == [
         "the registry is away: what needs a schema of it waits, nothing is lost", "the registry answers again",
     ]  # fmt: skip
@@ -97,7 +102,7 @@ def test_an_unknown_schema_counts_as_bad_until_it_is_registered() -> None:
     place.clock.advance(ASK_AGAIN_S - 1)
     assert read.read(value) == SkippedMessage(SkipReason.UNKNOWN_SCHEMA)
     place.clock.advance(1)
-    assert read.read(value) == SEEN_IN_VALUE
+    assert read.read(value) == SEEN_IN_VALUE._replace(schema="orders/7")
     assert source.asked == [7, 7]
     assert place.heard == [
         "the schema 7 is not registered: its messages count as unknown_schema until it is",

@@ -42,7 +42,8 @@ def test_messages_of_one_type_are_taken_in_all_versions() -> None:
     assert WriterSchema(RENAMED).fingerprint == fingerprint
     for in_value, seen in ((False, SEEN), (True, SEEN_IN_VALUE)):
         for take, expected in (
-            ("type:shop.Order", [seen, seen, None]), (f"schema:{fingerprint}", [None, seen, None]),
+            ("type:shop.Order", [seen._replace(schema="orders/7"), seen._replace(schema="orders/8"), None]),
+            (f"schema:{fingerprint}", [None, seen._replace(schema="orders/8"), None]),
             ("type:Order", [None] * 3),
         ):  # fmt: skip
             read = reader(take, in_value=in_value)

@@ -47,6 +47,9 @@ SEEN_IN_VALUE = StampableMessage(uuid.UUID(str(VALUE["id"])).bytes, 1_699_920_00
 FRAMED = {number: b"\0" + struct.pack(">I", number) for number in (7, 8, 9)}
 
 
+FIRST_NAMELESS = 10
+
+
 class Source:
     """A registry in memory; ``failure`` is raised in place of its answer."""
 
@@ -64,3 +67,7 @@ class Source:
         if writer not in self.schemas:
             raise UnknownSchemaError("unknown")
         return self.schemas[writer]
+
+    def find_name(self, writer: SchemaRef) -> str:
+        """Return its name; those of numbers below 10 are versions of a subject."""
+        return f"orders/{writer}" if isinstance(writer, int) and writer < FIRST_NAMELESS else ""

@@ -1,0 +1,296 @@
+"""Counts by label: which messages carried each value of a label at a node, and what became of them.
+
+A message has a value of a label at a node if a batch with that label says that the node saw it. Messages are counted by
+their masks, so that every set of SEMANTICS.md can be split by value when a window is judged: nothing is lost here that
+is not lost there. Values are kept within bounds, and what is beyond them is counted together.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hopwatch.monitor.kernel import masks
+from hopwatch.monitor.kernel.deferrals import ALWAYS_US
+from hopwatch.monitor.kernel.masks import Groups
+
+MAX_LABELS: Final = 8
+"""Labels of a node in a window that are counted at most, the first by name; as many as a batch has."""
+MAX_KEPT_VALUES: Final = 1_000
+"""Values of a label at a node that a shard of a window keeps apart."""
+MAX_CELLS: Final = 1 << 20
+"""Pairs of value and cell that are counted in a table; more of them are sorted."""
+
+Labels = tuple[tuple[str, str], ...]
+"""Labels of a batch with their values, sorted."""
+Int64s = NDArray[np.int64]
+
+_NO_VALUE: Final = -1
+
+
+class KeyKind(IntEnum):
+    """Values that messages of a key have: one of the label, one of those beyond the bound, or any at all."""
+
+    VALUE = 0
+    OTHER = 1
+    ANY = 2
+
+
+class LabelKey(NamedTuple):
+    """A label that a node says; ``value`` is empty but of the kind that has one.
+
+    A message with several values is counted once under ANY, and once under each value.
+    """
+
+    node: int
+    label: str
+    kind: KeyKind
+    value: str
+
+
+class LabelTally(NamedTuple):
+    """Counts of messages by key, mask and first sighting.
+
+    ``masks`` has the shape (masks, words) and is sorted, as ``keys`` are; ``is_lost`` says of which a node lost them.
+    ``key`` and ``mask`` are places in these, ``sighted_us`` is ALWAYS_US of all that no node lost, ``messages`` how
+    many there are: all of shape (cells,).
+    """
+
+    keys: tuple[LabelKey, ...]
+    masks: NDArray[np.uint64]
+    is_lost: NDArray[np.bool_]
+    key: Int64s
+    mask: Int64s
+    sighted_us: Int64s
+    messages: Int64s
+
+
+class LabelledBatches(NamedTuple):
+    """Batches of a window, those of a node together and in the order of nodes.
+
+    ``nodes`` and ``labels`` have the node and the labels of each, ``counts`` how many observations, shape (batches,).
+    """
+
+    nodes: Sequence[int]
+    labels: Sequence[Labels]
+    counts: Int64s
+
+
+class WindowMessages(NamedTuple):
+    """Messages of a window: their observations, masks, and first sightings.
+
+    ``masks`` are distinct, shape (masks, words), and ``is_lost`` says of which a node lost them. ``place`` and
+    ``moment`` have the mask and the sighting of each message, as places in ``masks`` and ``moments_us``; both of shape
+    (messages,).
+    """
+
+    groups: Groups
+    masks: NDArray[np.uint64]
+    is_lost: NDArray[np.bool_]
+    place: Int64s
+    moments_us: Int64s
+    moment: NDArray[Any]
+
+
+class _Cells(NamedTuple):
+    """Distinct pairs of a number, such as that of a value, and a cell, with the number of messages of each."""
+
+    number: Int64s
+    cell: Int64s
+    messages: Int64s
+
+
+def count_labels(batches: LabelledBatches, messages: WindowMessages) -> LabelTally | None:
+    """Count the messages of each value of each label at each node; None if no batch has a label.
+
+    Order and batching change nothing.
+    """
+    if not any(batches.labels):
+        return None
+    # A batch may have no message of this shard: what it says is of others.
+    labels = [own if count else () for own, count in zip(batches.labels, batches.counts.tolist(), strict=True)]
+    if not any(labels):
+        return None
+    groups, cell_of, moments_us = messages.groups, messages.place, np.array([ALWAYS_US])
+    sizes = np.diff(np.append(groups.starts, len(groups.order)))
+    message_of = np.empty(len(groups.order), np.int64)
+    message_of[groups.order] = np.repeat(np.arange(len(groups.starts)), sizes)
+    if messages.is_lost.any():
+        # What no node lost needs no sighting: nobody asks since when it is settled.
+        moments_us = np.append(ALWAYS_US, messages.moments_us)
+        moment = np.where(messages.is_lost[messages.place], messages.moment.astype(np.int64) + 1, 0)
+        cell_of = messages.place * len(moments_us) + moment
+    ends = np.append(0, np.cumsum(batches.counts)).tolist()
+    nodes = np.array(batches.nodes)
+    keys: list[LabelKey] = []
+    parts: list[_Cells] = []
+    for node in np.unique(nodes).tolist():
+        first, last = np.searchsorted(nodes, (node, node + 1)).tolist()
+        if any(labels[first:last]):
+            counts = batches.counts[first:last]
+            of_node = message_of[ends[first] : ends[last]]
+            for label, values, cells in _count_at_node(labels[first:last], counts, of_node, cell_of):
+                is_lost = messages.is_lost[cells.cell // len(moments_us)]
+                own, kept = _keep_values(values, cells, is_lost)
+                parts.append(kept._replace(number=kept.number + len(keys)))
+                keys += [LabelKey(node, label, *one) for one in own]
+    number, cell, count = (np.concatenate(column) for column in zip(*parts, strict=True))
+    mask, at = np.divmod(cell, len(moments_us))
+    counted = LabelTally(tuple(keys), messages.masks, messages.is_lost, number, mask, moments_us[at], count)
+    return _fold_values(counted)
+
+
+def merge_label_tallies(tallies: Iterable[LabelTally | None]) -> LabelTally | None:
+    """Merge what shards counted, whose messages are apart; None if no batch of any has a label."""
+    parts = [tally for tally in tallies if tally is not None]
+    if not parts:
+        return None
+    words, mask_of = masks.find_distinct(np.concatenate([part.masks for part in parts]))
+    is_lost = np.empty(len(words), bool)
+    is_lost[mask_of] = np.concatenate([part.is_lost for part in parts])
+    keys = tuple(key for part in parts for key in part.keys)
+    keys_before = np.cumsum([0, *(len(part.keys) for part in parts)])
+    masks_before = np.cumsum([0, *(len(part.masks) for part in parts)])
+    key = np.concatenate([part.key + before for part, before in zip(parts, keys_before, strict=False)])
+    mask = np.concatenate([mask_of[part.mask + before] for part, before in zip(parts, masks_before, strict=False)])
+    sighted_us, count = (np.concatenate([getattr(part, name) for part in parts]) for name in ("sighted_us", "messages"))
+    return _fold_values(LabelTally(keys, words, is_lost, key, mask, sighted_us, count))
+
+
+def _count_at_node(
+    labels: Sequence[Labels], counts: Int64s, message: Int64s, cell_of: Int64s
+) -> Iterator[tuple[str, list[str], _Cells]]:
+    """Yield each label of a node, its values, and what is counted of them; ``message`` is of each observation.
+
+    The number is the place of a value, or that behind the last one for messages with any value.
+    """
+    numbers: dict[Labels, int] = {}
+    number = np.array([numbers.setdefault(of_batch, len(numbers)) for of_batch in labels], np.int64)
+    dicts = [dict(of_set) for of_set in numbers]
+    once, several = _pair_messages(message, np.repeat(number, counts), len(dicts), len(cell_of))
+    of_sets = _count_cells(once[1], cell_of[once[0]])
+    for label in sorted({label for of_set in dicts for label in of_set})[:MAX_LABELS]:
+        values = sorted({of_set[label] for of_set in dicts if label in of_set})
+        places = {value: place for place, value in enumerate(values)}
+        value_of = np.array([places[of_set[label]] if label in of_set else _NO_VALUE for of_set in dicts], np.int64)
+        has_value = value_of[of_sets.number] != _NO_VALUE
+        own, cell, count = (column[has_value] for column in of_sets)
+        at, value = _select_values(several[0], value_of[several[1]], len(values))
+        first = at[np.diff(at, prepend=-1) != 0]
+        any_value = np.full(len(own) + len(first), len(values))
+        yield (
+            label,
+            values,
+            _count_cells(
+                np.concatenate((value_of[own], value, any_value)),
+                np.concatenate((cell, cell_of[at], cell, cell_of[first])),
+                np.concatenate((count, np.ones_like(at), count, np.ones_like(first))),
+            ),
+        )
+
+
+def _keep_values(
+    values: Sequence[str], counted: _Cells, is_lost: NDArray[np.bool_]
+) -> tuple[list[tuple[KeyKind, str]], _Cells]:
+    """Return the keys of a label whose values are sorted, and what is counted of them: no more values than the bound.
+
+    Those with the most lost messages are kept, then those with the most messages, then the first ones.
+    """
+    many = len(values)
+    total = np.bincount(counted.number, counted.messages, many + 1)[:many]
+    lost = np.bincount(counted.number, counted.messages * is_lost, many + 1)[:many]
+    ranked = np.lexsort((np.arange(many), -total, -lost))
+    # The first key is of messages with any value, the last one of those with a value beyond the bound.
+    place = np.zeros(many + 1, np.int64)
+    place[ranked] = np.minimum(np.arange(many), MAX_KEPT_VALUES) + 1
+    keys = [(KeyKind.ANY, ""), *((KeyKind.VALUE, values[at]) for at in ranked[:MAX_KEPT_VALUES].tolist())]
+    keys += [(KeyKind.OTHER, "")] * (many > MAX_KEPT_VALUES)
+    return keys, counted._replace(number=place[counted.number])
+
+
+def _pair_messages(
+    message: Int64s, number: Int64s, numbers: int, messages: int
+) -> tuple[tuple[Int64s, Int64s], tuple[Int64s, Int64s]]:
+    """Return messages with the number of their labels: those that have one number, and those that have several.
+
+    Each pair stands once; of a message with several numbers all pairs are together.
+    """
+    if numbers == 1:
+        own = np.unique(message) if np.bincount(message, minlength=messages).max() > 1 else message
+        return (own, np.zeros(len(own), np.int64)), (own[:0], own[:0])
+    is_again = np.bincount(message, minlength=messages)[message] > 1
+    if not is_again.any():
+        return (message, number), (message[:0], number[:0])
+    again, of_again = np.divmod(np.unique(message[is_again] * numbers + number[is_again]), numbers)
+    is_alone = np.bincount(again, minlength=1)[again] == 1
+    once = (
+        np.concatenate((message[~is_again], again[is_alone])),
+        np.concatenate((number[~is_again], of_again[is_alone])),
+    )
+    return once, (again[~is_alone], of_again[~is_alone])
+
+
+def _select_values(message: Int64s, value: Int64s, values: int) -> tuple[Int64s, Int64s]:
+    """Return the distinct values of each message, those of a message together; some messages may have none."""
+    has_value = value != _NO_VALUE
+    at, found = np.divmod(np.unique(message[has_value] * values + value[has_value]), values)
+    return at, found
+
+
+def _count_cells(number: Int64s, cell: Int64s, count: Int64s | None = None) -> _Cells:
+    """Count pairs of a number and a cell, sorted by both."""
+    cells = int(cell.max(initial=0)) + 1
+    joined, span = number * cells + cell, (int(number.max(initial=0)) + 1) * cells
+    if span <= MAX_CELLS:
+        counted = np.bincount(joined, count, span).astype(np.int64)
+        found = np.flatnonzero(counted)
+        counted = counted[found]
+    else:
+        found, which = np.unique(joined, return_inverse=True)
+        counted = np.bincount(which, count).astype(np.int64)
+    return _Cells(*np.divmod(found, cells), counted)
+
+
+def _fold_values(counted: LabelTally) -> LabelTally:
+    """Return what is counted with equal keys joined, and the values beyond the bound of each label as one.
+
+    Those with the most lost messages are kept, then those with the most messages, then the first ones.
+    """
+    many = len(counted.keys)
+    total = np.bincount(counted.key, counted.messages, many).tolist()
+    lost = np.bincount(counted.key, counted.messages * counted.is_lost[counted.mask], many).tolist()
+    ranks: dict[LabelKey, tuple[float, float]] = {}
+    for key, of_key, lost_of_key in zip(counted.keys, total, lost, strict=True):
+        lost_so_far, so_far = ranks.get(key, (0, 0))
+        ranks[key] = lost_so_far + lost_of_key, so_far + of_key
+    by_label: dict[tuple[int, str], list[LabelKey]] = defaultdict(list)
+    for key in ranks:
+        if key.kind is KeyKind.VALUE:
+            by_label[key.node, key.label].append(key)
+    renamed: dict[LabelKey, LabelKey] = {}
+    for (node, label), values in by_label.items():
+        other = LabelKey(node, label, KeyKind.OTHER, "")
+        values.sort(key=lambda key: (-ranks[key][0], -ranks[key][1], key.value))
+        renamed |= dict.fromkeys(values[MAX_KEPT_VALUES:], other)
+    keys = tuple(sorted({renamed.get(key, key) for key in counted.keys}))
+    places = {key: place for place, key in enumerate(keys)}
+    place_of = np.array([places[renamed.get(key, key)] for key in counted.keys], np.int64)
+    return _join_cells(counted._replace(keys=keys, key=place_of[counted.key]))
+
+
+def _join_cells(counted: LabelTally) -> LabelTally:
+    """Return cells sorted, equal ones added, with the masks that they use."""
+    used, of_cell = np.unique(counted.mask, return_inverse=True)
+    order = np.lexsort((counted.sighted_us, of_cell, counted.key))
+    columns = [column[order] for column in (counted.key, of_cell, counted.sighted_us)]
+    is_first = np.ones(len(order), bool)
+    is_first[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    starts = np.flatnonzero(is_first)
+    count = np.add.reduceat(counted.messages[order], starts) if len(starts) else counted.messages
+    key, mask, sighted_us = (column[starts] for column in columns)
+    return LabelTally(counted.keys, counted.masks[used], counted.is_lost[used], key, mask, sighted_us, count)

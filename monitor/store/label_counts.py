@@ -1,0 +1,161 @@
+"""Counts by label in the store, and the windows in which values of labels were said first and last."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import Connection, bindparam, delete, exists, func, select
+
+from hopwatch.monitor.accounting.ledger import Conclusion
+from hopwatch.monitor.results import LabelCounts, LabelValueKind, NewValue, label_counts_from_json
+from hopwatch.monitor.store import dialect, tables
+
+MAX_KNOWN_VALUES: Final = 1_000
+"""Values of a label at a node whose first window is remembered; that of any more is not, and none of them is new."""
+
+Json = dict[str, Any]
+
+
+class _SaidLabel(NamedTuple):
+    """A label that a node of a stream says."""
+
+    stream: str
+    node: str
+    label: str
+
+
+_Span = tuple[int, int]
+"""The first and the last window in which a value was said, µs."""
+
+
+def save_label_counts(connection: Connection, conclusions: Sequence[Conclusion]) -> None:
+    """Write the counts by label of judged windows, and when their values were said."""
+    stored, counts = tables.label_counts, list[Json]()
+    for one in conclusions:
+        key = {"stream": one.result.stream, "window_start_us": one.result.window_start_us}
+        nodes = zip(one.result.nodes, one.labels, strict=False)
+        # ASCII: a value may hold any character, such as one that no database stores.
+        counts += [
+            key | {"node": node.node, "counts": json.dumps([asdict(row) for row in rows])}
+            for node, rows in nodes
+            if rows
+        ]
+    # What is said of an amended window may have lost its labels.
+    amended = [one.result for one in conclusions if one.changed is not None]
+    if amended:
+        chosen = (stored.c.stream == bindparam("of_stream")) & (stored.c.window_start_us == bindparam("of_start_us"))
+        keys = [{"of_stream": one.stream, "of_start_us": one.window_start_us} for one in amended]
+        connection.execute(delete(stored).where(chosen), keys)
+    if counts:
+        connection.execute(dialect.upsert(connection, stored), counts)
+        _save_values(connection, conclusions)
+
+
+def _save_values(connection: Connection, conclusions: Iterable[Conclusion]) -> None:
+    """Widen the spans in which values were said; new ones are taken up while there is room."""
+    said: dict[_SaidLabel, dict[str, _Span]] = defaultdict(dict)
+    for one in conclusions:
+        start_us = one.result.window_start_us
+        for node, rows in zip(one.result.nodes, one.labels, strict=False):
+            for row in rows:
+                if row.said_at == node.node and row.kind is LabelValueKind.VALUE:
+                    spans = said[_SaidLabel(one.result.stream, row.said_at, row.label)]
+                    spans[row.value] = _join_spans((start_us, start_us), spans.get(row.value))
+    changed: list[Json] = []
+    for label, spans in sorted(said.items()):
+        known = _read_spans(connection, label, spans)
+        room = MAX_KNOWN_VALUES - (_count_values(connection, label) if len(known) < len(spans) else 0)
+        for value, span in sorted(spans.items()):
+            joined = _join_spans(span, known.get(value))
+            room -= value not in known
+            if joined != known.get(value) and (value in known or room >= 0):
+                changed.append(
+                    label._asdict() | {"value": value, "first_start_us": joined[0], "last_start_us": joined[1]}
+                )
+    if changed:
+        connection.execute(dialect.upsert(connection, tables.label_values), changed)
+
+
+def _join_spans(one: _Span, other: _Span | None) -> _Span:
+    return one if other is None else (min(one[0], other[0]), max(one[1], other[1]))
+
+
+def _read_spans(connection: Connection, label: _SaidLabel, values: Iterable[str]) -> dict[str, _Span]:
+    column = tables.label_values.c
+    of_label = (column.stream == label.stream) & (column.node == label.node) & (column.label == label.label)
+    wanted = select(column.value, column.first_start_us, column.last_start_us)
+    found = connection.execute(wanted.where(of_label, column.value.in_(sorted(values))))
+    return {row.value: (row.first_start_us, row.last_start_us) for row in found}
+
+
+def _count_values(connection: Connection, label: _SaidLabel) -> int:
+    column = tables.label_values.c
+    of_label = (column.stream == label.stream) & (column.node == label.node) & (column.label == label.label)
+    return int(connection.execute(select(func.count()).where(of_label)).scalar_one())
+
+
+def delete_values(connection: Connection, stream: str, before_us: int) -> None:
+    """Delete the values of a stream that no window from a time on has: they are new when they come again."""
+    column = tables.label_values.c
+    connection.execute(delete(tables.label_values).where(column.stream == stream, column.last_start_us < before_us))
+
+
+def read_label_counts(
+    connection: Connection, stream: str | None, from_us: int | None, to_us: int | None
+) -> dict[tuple[str, int, str], tuple[LabelCounts, ...]]:
+    """Query the counts by label of windows that start in ``[from_us, to_us)``, by stream, start in µs, and node.
+
+    Which values are new goes by all windows that the store knows now.
+    """
+    column = tables.label_counts.c
+    wanted = select(column.stream, column.window_start_us, column.node, column.counts)
+    wanted = wanted if stream is None else wanted.where(column.stream == stream)
+    wanted = wanted if from_us is None else wanted.where(column.window_start_us >= from_us)
+    wanted = wanted if to_us is None else wanted.where(column.window_start_us < to_us)
+    rows = connection.execute(wanted).all()
+    if not rows:
+        return {}
+    first = _read_first_windows(connection, stream)
+    found: dict[tuple[str, int, str], tuple[LabelCounts, ...]] = {}
+    for row in rows:
+        told = label_counts_from_json(json.loads(row.counts))
+        is_new = (_is_new(row.stream, row.window_start_us, one, first) for one in told)
+        marked = tuple(replace(one, is_new=new) for one, new in zip(told, is_new, strict=True))
+        found[row.stream, row.window_start_us, row.node] = marked
+    return found
+
+
+def _read_first_windows(connection: Connection, stream: str | None) -> dict[_SaidLabel, dict[str, int]]:
+    """Query the first window of each value, µs."""
+    column = tables.label_values.c
+    wanted = select(column.stream, column.node, column.label, column.value, column.first_start_us)
+    found: dict[_SaidLabel, dict[str, int]] = defaultdict(dict)
+    for row in connection.execute(wanted if stream is None else wanted.where(column.stream == stream)):
+        found[_SaidLabel(row.stream, row.node, row.label)][row.value] = row.first_start_us
+    return found
+
+
+def read_new_values(
+    connection: Connection, stream: str, label: str, span_us: tuple[int, int], most: int
+) -> list[NewValue]:
+    """Query the newest values of a label that are new in windows which start in a span ``[from_us, to_us)``."""
+    from_us, to_us = span_us
+    column, other = tables.label_values.c, tables.label_values.alias("other").c
+    of_node = (other.stream == column.stream) & (other.node == column.node) & (other.label == column.label)
+    is_later = exists().where(of_node, other.first_start_us < column.first_start_us)
+    wanted = select(column.node, column.value, column.first_start_us).where(
+        column.stream == stream, column.label == label, is_later,
+        column.first_start_us >= from_us, column.first_start_us < to_us,
+    )  # fmt: skip
+    newest = wanted.order_by(column.first_start_us.desc(), column.node, column.value).limit(most)
+    return [NewValue(*row) for row in connection.execute(newest)]
+
+
+def _is_new(stream: str, start_us: int, row: LabelCounts, first: dict[_SaidLabel, dict[str, int]]) -> bool:
+    values = first.get(_SaidLabel(stream, row.said_at, row.label), {})
+    is_first = row.kind is LabelValueKind.VALUE and values.get(row.value) == start_us
+    return is_first and min(values.values()) < start_us

@@ -1,0 +1,131 @@
+"""Laws of counts by label: they split the sets of the page, and order, batching and sharding change nothing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Final, NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hopwatch.monitor.kernel import masks
+from hopwatch.monitor.kernel.label_table import tabulate_labels
+from hopwatch.monitor.kernel.labels import Labels
+from hopwatch.monitor.kernel.tally import NEVER_US, ObservedBatch, Tally, build_tally, merge_tallies
+from hopwatch.monitor.kernel.verdict import WindowStage, conclude_window
+from hopwatch.monitor.payloads import pack_tally, unpack_tally
+from hopwatch.monitor.results import LabelCounts, LabelValueKind, NodeResult, Status
+from tests.laws.strategies import DrawnPathway, SeenMessage, message_id, pathways, seen_messages
+from tests.support.batch_arrays import complete_books, make_batch
+
+END_US: Final = 60
+LABELS: Final = st.sampled_from(
+    [(), (("host", "a"),), (("host", "b"),), (("host", "b"), ("zone", "\0")), (("host", "a"), ("zone", "<b>"))]
+)
+
+
+class Case(NamedTuple):
+    """A pathway, what was seen on it, with which labels, and when it arrived, µs; the window ends at 60."""
+
+    drawn: DrawnPathway
+    observations: list[SeenMessage]
+    said: list[tuple[Labels, int]]
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> Case:
+    """Draw a window some of whose batches have labels."""
+    drawn = draw(pathways())
+    observations = draw(seen_messages(drawn.product))
+    said = st.lists(st.tuples(LABELS, st.sampled_from([1, 61, 75])), min_size=len(observations))
+    return Case(drawn, observations, draw(said))
+
+
+def _batch(observations: list[SeenMessage], labels: Labels, arrival_us: int) -> ObservedBatch:
+    says = [one.says for one in observations]
+    lags = [one.lag_in_us for one in says], [one.lag_out_us for one in says]
+    ids = [message_id(one.message) for one in observations]
+    batch = make_batch(observations[0].node, ids, *lags, [one.outcome for one in says], arrival_us)
+    return batch._replace(labels=labels)
+
+
+def _one_by_one(case: Case) -> list[ObservedBatch]:
+    return [_batch([one], *said) for one, said in zip(case.observations, case.said, strict=False)]
+
+
+def _tally(case: Case, batches: list[ObservedBatch]) -> Tally:
+    return build_tally(case.drawn.product, batches, END_US)
+
+
+def _judge(case: Case, tally: Tally, before_us: int = NEVER_US) -> list[tuple[NodeResult, tuple[LabelCounts, ...]]]:
+    pathway = case.drawn.product
+    stage = WindowStage("orders", 0, Status.FINAL, before_us)
+    nodes = conclude_window(pathway, stage, tally, complete_books(*"c" * len(pathway.nodes))).nodes
+    tables = tabulate_labels(pathway, tally, nodes, before_us, is_final=True)
+    return list(zip(nodes, tables, strict=True))
+
+
+@given(windows(), st.data())
+def test_order_and_batching_change_nothing(case: Case, data: st.DataObject) -> None:
+    """Observations of one node, arrival and labels may share a batch or not, in any order: equal to the byte."""
+    parts: dict[tuple[int, Labels, int, int], list[SeenMessage]] = defaultdict(list)
+    for place in data.draw(st.permutations(range(len(case.observations)))):
+        one = case.observations[place]
+        parts[one.node, *case.said[place], data.draw(st.integers(0, 2))].append(one)
+    batches = [_batch(part, labels, arrival_us) for (_, labels, arrival_us, _), part in parts.items()]
+    packed = pack_tally(_tally(case, batches))
+    assert packed == pack_tally(_tally(case, _one_by_one(case)))
+    assert pack_tally(unpack_tally(packed)) == packed
+
+
+@given(windows(), st.integers(1, 4), st.sampled_from([61, 62, NEVER_US]))
+def test_shards_that_are_merged_are_the_whole(case: Case, shards: int, before_us: int) -> None:
+    """Messages shared out by a hash of their ids give the same rows, in whatever order shards are merged."""
+    batches = _one_by_one(case)
+    of_shard = [[one for one in batches if masks.shard_of(one.message_ids, shards)[0] == s] for s in range(shards)]
+    parts = [_tally(case, part) for part in of_shard]
+    expected = _judge(case, _tally(case, batches), before_us)
+    assert _judge(case, merge_tallies(parts), before_us) == expected
+    assert _judge(case, merge_tallies(parts[::-1]), before_us) == expected
+
+
+@given(windows(), st.sampled_from([61, 62, NEVER_US]))
+def test_rows_split_the_node_and_no_more(case: Case, before_us: int) -> None:
+    """No row has more than its node, and each message that a node saw is in a row of each label that it says there.
+
+    Surely lost is no more in a row than at the node, and where all that is missing is surely lost, all of a row is.
+    """
+    for node, rows in _judge(case, _tally(case, _one_by_one(case)), before_us):
+        for row in rows:
+            assert row.expected_or_seen <= node.expected_or_seen
+            assert row.filtered <= node.filtered
+            assert row.rejected <= node.rejected
+            assert row.loss <= node.loss
+            assert row.in_flight <= node.in_flight
+            assert node.loss_lower - (node.loss - row.loss) <= row.loss_lower <= min(row.loss, node.loss_lower)
+            assert row.loss < node.loss or row.loss_lower == node.loss_lower
+        for label in {row.label for row in rows if row.said_at == node.node}:
+            own = [row for row in rows if (row.said_at, row.label) == (node.node, label)]
+            assert sum(row.expected_or_seen for row in own) >= node.seen
+            assert sum(row.filtered for row in own) >= node.filtered
+            assert sum(row.rejected for row in own) >= node.rejected
+
+
+@given(windows())
+def test_rows_add_up_where_each_message_has_one_value(case: Case) -> None:
+    """If all batches of a node have the same labels, its rows add up to what it saw."""
+    same: Labels = (("host", "a"),)
+    said = [(same, arrival_us) for _, arrival_us in case.said]
+    for node, rows in _judge(case, _tally(case, _one_by_one(case._replace(said=said)))):
+        own = [row for row in rows if row.said_at == node.node]
+        assert [row.kind for row in own] == [LabelValueKind.VALUE] * (node.seen > 0)
+        assert sum(row.expected_or_seen for row in own) == node.seen
+        assert sum(row.filtered + row.rejected for row in own) == node.filtered + node.rejected
+
+
+@given(windows())
+def test_without_labels_there_is_nothing(case: Case) -> None:
+    """No batch with a label: no table, and the tally is as it would be without any of this."""
+    tally = _tally(case, _one_by_one(case._replace(said=[((), 1)] * len(case.observations))))
+    assert tally.labels is None
+    assert all(not rows for _, rows in _judge(case, tally))

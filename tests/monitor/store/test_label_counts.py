@@ -1,0 +1,112 @@
+"""Tests of counts by label in the store: hostile values, the first window of each, and what becomes of old ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import Engine
+
+from hopwatch.monitor.results import LabelCounts, LabelValueKind
+from hopwatch.monitor.store import label_counts, schema
+from hopwatch.probes.contract.limits import WINDOW_US
+from tests.support.conclusions import build_conclusion, dump_tables, write_conclusions
+from tests.support.spool import START_US
+
+HOSTILE = "\0\u2400<script>\u202e\U0001f4a3'; --"
+
+
+def row(
+    value: str, said_at: str = "a", label: str = "schema", kind: LabelValueKind = LabelValueKind.VALUE
+) -> LabelCounts:
+    """Return the row of a value."""
+    return LabelCounts(label, said_at, kind, value, 10, 1, 2, 3, 4, 2, None)
+
+
+def write(engine: Engine, minute: int, at_a: Sequence[LabelCounts] = (), at_b: Sequence[LabelCounts] = ()) -> None:
+    """Write a window with counts by label."""
+    base = build_conclusion()
+    result = replace(base.result, window_start_us=START_US + minute * WINDOW_US)
+    write_conclusions(engine, base._replace(result=result, labels=(tuple(at_a), tuple(at_b))))
+
+
+def read(engine: Engine) -> dict[tuple[int, str], tuple[LabelCounts, ...]]:
+    """Return the rows by minute and node."""
+    with schema.open_snapshot(engine) as connection:
+        found = label_counts.read_label_counts(connection, "orders", None, None)
+    return {((start_us - START_US) // WINDOW_US, node): rows for (_, start_us, node), rows in found.items()}
+
+
+def new_values(engine: Engine) -> list[tuple[int, str, str]]:
+    """Return minute, node and value of what is new."""
+    return [(*key, one.value) for key, rows in sorted(read(engine).items()) for one in rows if one.is_new]
+
+
+def test_rows_come_back_as_they_were_written(engine: Engine) -> None:
+    """Values and labels may hold anything, in either database; a node without rows has none."""
+    rows = (row(HOSTILE, label=HOSTILE), row("", kind=LabelValueKind.NONE), row("", kind=LabelValueKind.OTHER))
+    write(engine, 0, rows)
+    assert read(engine) == {(0, "a"): rows}
+    write(engine, 0, rows[1:])
+    assert read(engine) == {(0, "a"): rows[1:]}
+
+
+def test_a_value_is_new_in_the_first_window_that_says_it(engine: Engine) -> None:
+    """At the node and at those behind it; the first values of all are not new, nor is one of another node."""
+    write(engine, 1, [row("orders/1")], [row("orders/1"), row(HOSTILE, "b")])
+    write(engine, 2, [row("orders/2"), row("orders/1")], [row("orders/2")])
+    write(engine, 3, [row("orders/2")], [row(HOSTILE, "b")])
+    assert new_values(engine) == [(2, "a", "orders/2"), (2, "b", "orders/2")]
+
+
+def test_a_window_that_comes_late_takes_the_mark(engine: Engine) -> None:
+    """The earliest window that says a value is its first, in whatever order they are judged."""
+    write(engine, 5, [row("orders/2")])
+    write(engine, 3, [row("orders/2"), row("orders/1")])
+    assert new_values(engine) == []
+    write(engine, 1, [row("orders/1")])
+    assert new_values(engine) == [(3, "a", "orders/2")]
+
+
+def test_the_newest_values_of_a_range_are_found(engine: Engine) -> None:
+    """Of one label, the newest first, no more than are asked for."""
+    write(engine, 0, [row("orders/1"), row("v1", label="version")])
+    for minute in (2, 4, 6):
+        write(engine, minute, [row(f"orders/{minute}"), row(f"v{minute}", label="version")])
+
+    def found(first: int, last: int, most: int = 9) -> list[tuple[str, int]]:
+        span = START_US + first * WINDOW_US, START_US + last * WINDOW_US
+        with schema.open_snapshot(engine) as connection:
+            new = label_counts.read_new_values(connection, "orders", "schema", span, most)
+        return [(one.value, (one.window_start_us - START_US) // WINDOW_US) for one in new]
+
+    assert found(0, 9) == [("orders/6", 6), ("orders/4", 4), ("orders/2", 2)]
+    assert found(2, 6) == [("orders/4", 4), ("orders/2", 2)]
+    assert found(0, 9, 1) == [("orders/6", 6)]
+
+
+def test_of_very_many_values_the_first_ones_are_remembered(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a label without end none beyond the bound is new, and other labels are not touched by that."""
+    monkeypatch.setattr(label_counts, "MAX_KNOWN_VALUES", 2)
+    write(engine, 0, [row("x0"), row("v1", label="version")])
+    write(engine, 1, [row(f"x{number}") for number in range(5)] + [row("v2", label="version")])
+    assert new_values(engine) == [(1, "a", "x1"), (1, "a", "v2")]
+    assert len(dump_tables(engine)["label_values"]) == 4
+
+
+def test_an_amended_window_may_lose_its_labels(engine: Engine) -> None:
+    """Judged again without them, it has none."""
+    write(engine, 0, [row("orders/1")])
+    write_conclusions(engine, build_conclusion(changed={"lost": [1, 0]}))
+    assert read(engine) == {}
+
+
+def test_values_that_no_window_has_are_forgotten(engine: Engine) -> None:
+    """Values that come again are new, as far as windows are kept."""
+    write(engine, 0, [row("orders/1")])
+    write(engine, 9, [row("orders/2")])
+    with engine.execution_options(writes=True).begin() as connection:
+        label_counts.delete_values(connection, "orders", START_US + 9 * WINDOW_US)
+    write(engine, 10, [row("orders/1")])
+    assert new_values(engine) == [(10, "a", "orders/1")]
