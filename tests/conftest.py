@@ -17,7 +17,7 @@ from tests.support.examples import EVERY_RUN, SOAK
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["tests.support.postgres"]
+pytest_plugins = ["tests.support.postgres", "tests.support.shared"]
 
 # How long a case takes says more about the machine and its other guests than about the code.
 # Every run tries the same cases, so that what fails is what was changed; ``--hypothesis-profile=search`` tries others.

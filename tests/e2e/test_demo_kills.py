@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
@@ -27,23 +27,12 @@ PATIENCE_S: Final = 600
 DEMO: Final = (sys.executable, "-m", "hopwatch", "demo", "--minutes", "0.1", "--rate", "500", "--no-dashboard")
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
-    """Yield a cluster of one broker."""
-    cluster = Kafka(tmp_path_factory.mktemp("kafka"))
-    try:
-        cluster.start()
-        yield cluster
-    finally:
-        cluster.stop()
-
-
 @pytest.fixture
 def kills(times: Callable[[int, int], int], request: pytest.FixtureRequest) -> list[tuple[str, float]]:
     """Return which nodes are killed when."""
     if times(0, 1):
         return list(product(NODES, ALL_MOMENTS_S))
-    nodes = NODES["broker" in request.fixturenames :: 2]
+    nodes = NODES["kafka" in request.fixturenames :: 2]
     return [(node, MOMENTS_S[place % len(MOMENTS_S)]) for place, node in enumerate(nodes)]
 
 
@@ -66,9 +55,9 @@ def test_on_a_spool_a_kill_makes_no_loss_up(tmp_path: Path, kills: list[tuple[st
 
 
 @pytest.mark.timeout(7_200)
-def test_over_kafka_a_kill_makes_no_loss_up(tmp_path: Path, kills: list[tuple[str, float]], broker: Kafka) -> None:
+def test_over_kafka_a_kill_makes_no_loss_up(tmp_path: Path, kills: list[tuple[str, float]], kafka: Kafka) -> None:
     """As on a spool; and nothing at all is lost by it."""
-    assert runs(tmp_path, kills, broker.bootstrap) == {}
+    assert runs(tmp_path, kills, kafka.bootstrap) == {}
 
 
 @pytest.mark.soak  # the two below kill nodes by default

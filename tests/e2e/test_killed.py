@@ -5,21 +5,20 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from tests.support.job import running, undisturbed
-from tests.support.spool_traffic import rest, traffic
+from tests.support.job import running
+from tests.support.spool_traffic import Segment, rest
 
 KILLS: Final = (2, 10)
 """How often the job is killed, as a rule and with --soak, each a start of Spark."""
 
 
 def test_a_job_that_is_killed_reports_what_an_undisturbed_one_does(
-    tmp_path: Path, times: Callable[[int, int], int]
+    segments: list[Segment], undisturbed_report: dict[str, Any], tmp_path: Path, times: Callable[[int, int], int]
 ) -> None:
     """Every second time between the store's commit and Spark's: 0 cells of the report differ."""
-    segments, chance = traffic(seed=7), random.Random(11)
-    expected = undisturbed(tmp_path / "undisturbed", segments)
+    chance = random.Random(11)
     with running(tmp_path / "killed") as job:
         kills = times(*KILLS)
         share = -(-len(segments) // kills)
@@ -38,4 +37,4 @@ def test_a_job_that_is_killed_reports_what_an_undisturbed_one_does(
         job.await_(job.is_final, "the last final window")
         assert job.stop() == 0
         got = job.report()
-    assert got == expected
+    assert got == undisturbed_report

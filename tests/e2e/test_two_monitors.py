@@ -9,22 +9,10 @@ from typing import Any, Final
 
 import pytest
 
-from tests.support.job import PATIENCE_S, Job, running, undisturbed
-from tests.support.spool_traffic import Segment, config, rest, traffic
+from tests.support.job import PATIENCE_S, Job, running
+from tests.support.spool_traffic import Segment, config, rest
 
 LOCKLESS: Final = "tests.e2e.lockless_monitor"
-
-
-@pytest.fixture(scope="module")
-def segments() -> list[Segment]:
-    """Return eight minutes of two streams that lose messages."""
-    return traffic(seed=7)
-
-
-@pytest.fixture(scope="module")
-def expected(segments: list[Segment], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return the report of a run that nothing happened to."""
-    return undisturbed(tmp_path_factory.mktemp("undisturbed"), segments)
 
 
 def counted(report: dict[str, Any]) -> dict[str, Any]:
@@ -52,7 +40,7 @@ def left_of(jobs: list[Job]) -> Job:
 
 @pytest.mark.soak  # the next one has two monitors by default
 def test_two_that_begin_at_once_count_nothing_twice(
-    segments: list[Segment], expected: dict[str, Any], tmp_path: Path
+    segments: list[Segment], undisturbed_report: dict[str, Any], tmp_path: Path
 ) -> None:
     """Each with a workdir of its own, over the same spool and an empty store: one ends with 3, 0 cells differ."""
     with ExitStack() as stack:
@@ -67,11 +55,11 @@ def test_two_that_begin_at_once_count_nothing_twice(
         left = left_of([first, second])
         left.await_(left.is_final, "the last final window")
         assert left.stop() == 0
-        assert counted(left.report()) == counted(expected)
+        assert counted(left.report()) == counted(undisturbed_report)
 
 
 def test_one_that_is_started_beside_another_takes_over(
-    segments: list[Segment], expected: dict[str, Any], tmp_path: Path
+    segments: list[Segment], undisturbed_report: dict[str, Any], tmp_path: Path
 ) -> None:
     """In the same workdir, as a supervisor might that lost sight of the first: that one ends with 3, 0 cells differ."""
     with running(tmp_path) as first:
@@ -95,4 +83,4 @@ def test_one_that_is_started_beside_another_takes_over(
         finally:
             if not is_over(second):
                 second.kill()
-        assert counted(left.report()) == counted(expected)
+        assert counted(left.report()) == counted(undisturbed_report)

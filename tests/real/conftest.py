@@ -12,12 +12,6 @@ from servers.postgres import PASSWORD, Postgres
 from tests.real.compose_services import Broker, Services
 
 
-@pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
-    """Yield a cluster of one broker."""
-    yield from _running(Kafka(tmp_path_factory.mktemp("kafka")))
-
-
 @pytest.fixture
 def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
     """Yield a cluster of one broker, for one test to kill, or to be the first who uses it."""

@@ -13,9 +13,9 @@ from tests.real.monitor_process import Monitor, Report, lost_at, minute_of, wind
 from tests.real.program_folder import Workplace
 from tests.real.traffic import NODES, STREAMS, Traffic
 
-LITTLE_BYTES = 100_000
+LITTLE_BYTES = 30_000
 """So little waits for the brokers in the test of drops that an outage surely fills it."""
-OUTAGE_S = 20
+OUTAGE_S = 12
 
 
 def nodes_of(report: Report, node: str) -> Iterator[Report]:
@@ -26,13 +26,13 @@ def nodes_of(report: Report, node: str) -> Iterator[Report]:
 def test_brokers_that_die_lose_nothing_that_was_acknowledged(
     three_brokers: Kafka, tmp_path: Path, times: Callable[[int, int], int]
 ) -> None:
-    """One by one, then two of three for 20 s: what was taken is there, what was dropped is counted, no false loss."""
+    """One by one, then two of three for 12 s: what was taken is there, what was dropped is counted, no false loss."""
     three_brokers.create_topic("killed", 6)
     place = KafkaPlace.parse(three_brokers.url("killed"))
     sinks = {node: KafkaSink(place, f"orders.{node}") for node in NODES}
     # One of the nodes has so little room that it has to drop.
     sinks["b"] = KafkaSink(place, "orders.b", most_bytes=LITTLE_BYTES)
-    traffic = Traffic(lambda node: sinks[node], a_second=500).start()
+    traffic = Traffic(lambda node: sinks[node], a_second=200).start()
     monitor = Monitor(Workplace(tmp_path, three_brokers.url("killed"), streams=STREAMS)).start()
     # A monitor that starts while brokers are away ends, and says so.
     monitor.until(lambda: bool(windows_of(monitor.work.reported())), "the first window")

@@ -32,12 +32,11 @@ def topics_of(kafka: Kafka) -> set[str]:
 
 
 @pytest.mark.soak  # test_demo_kills.py kills a node over Kafka by default
-def test_over_kafka_a_killed_node_loses_nothing(kafka: Kafka, postgres: Postgres, tmp_path: Path) -> None:
+def test_over_kafka_a_killed_node_loses_nothing(own_broker: Kafka, postgres: Postgres, tmp_path: Path) -> None:
     """Drops are named to the id, kills take nothing and repeat some, and no topic is left behind."""
     url, folder = postgres.database(), tmp_path / "demo"
-    before = topics_of(kafka)
     flags = "--minutes 0.4 --rate 1000 --drop router=0.02 --kill norm@12 --kill norm@22 --no-dashboard"
-    where = ("--kafka", kafka.bootstrap, "--store", url, "--workdir", str(folder))
+    where = ("--kafka", own_broker.bootstrap, "--store", url, "--workdir", str(folder))
     ended = hopwatch("demo", *flags.split(), *where)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert PASSWORD not in ended.stdout + ended.stderr
@@ -47,7 +46,7 @@ def test_over_kafka_a_killed_node_loses_nothing(kafka: Kafka, postgres: Postgres
     assert int(repeated[3].replace(",", "")) > 0
     assert repeated[4:] == ["=", repeated[3], "ok"]
     assert "injected = measured, as far as the probes could tell; of norm nothing is claimed beyond" in ended.stdout
-    until(lambda: topics_of(kafka) - before <= {"__consumer_offsets"}, "topics that are gone")
+    until(lambda: topics_of(own_broker) <= {"__consumer_offsets"}, "topics that are gone")
     told = hopwatch("report", "--config", str(folder / "hopwatch.toml"), "--json")
     (stream,) = json.loads(told.stdout)["streams"]
     (norm,) = {node["loss_lower"] for window in stream["windows"] for node in window["nodes"] if node["node"] == "norm"}
@@ -55,11 +54,10 @@ def test_over_kafka_a_killed_node_loses_nothing(kafka: Kafka, postgres: Postgres
 
 
 @pytest.mark.soak  # test_gate_faults.py kills a gate over Kafka by default
-def test_over_kafka_a_gate_rejects_bad_events_and_a_killed_ingest_loses_none(kafka: Kafka, tmp_path: Path) -> None:
+def test_over_kafka_a_gate_rejects_bad_events_and_a_killed_ingest_loses_none(own_broker: Kafka, tmp_path: Path) -> None:
     """Ingest reads the gate's topic with the marks in its headers, and again what it held when it was killed."""
-    before = topics_of(kafka)
     flags = "--gate --minutes 0.4 --rate 500 --drop router=0.02 --kill ingest@14 --no-dashboard"
-    ended = hopwatch("demo", *flags.split(), "--kafka", kafka.bootstrap, "--workdir", str(tmp_path / "demo"))
+    ended = hopwatch("demo", *flags.split(), "--kafka", own_broker.bootstrap, "--workdir", str(tmp_path / "demo"))
     assert ended.returncode == 0, ended.stdout + ended.stderr
     lines = [line.split() for line in ended.stdout.splitlines()]
     assert ["lost", "by", "kills", "0", "=", "0", "surely", "ok"] in lines
@@ -67,7 +65,7 @@ def test_over_kafka_a_gate_rejects_bad_events_and_a_killed_ingest_loses_none(kaf
     assert int(rejected[2]) > 0
     assert rejected[3:] == ["=", rejected[2], "ok"]
     assert ["lost", "ids", "gate", "0", "⊆", "0", "ok"] in lines
-    until(lambda: topics_of(kafka) - before <= {"__consumer_offsets"}, "topics that are gone")
+    until(lambda: topics_of(own_broker) <= {"__consumer_offsets"}, "topics that are gone")
 
 
 def test_a_run_that_nobody_read_leaves_nothing_behind(own_broker: Kafka) -> None:

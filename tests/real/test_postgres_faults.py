@@ -15,8 +15,8 @@ import pytest
 
 from hopwatch.monitor.store import dialect
 from servers.postgres import OWNER, Postgres
-from tests.support.job import PATIENCE_S, Job, running, undisturbed
-from tests.support.spool_traffic import Segment, rest, traffic
+from tests.support.job import PATIENCE_S, Job, running
+from tests.support.spool_traffic import Segment, rest
 
 SHARES: Final = (2, 4)
 """In how many shares the segments come, each but the first with trouble: as a rule, and with --soak."""
@@ -34,18 +34,6 @@ def server() -> Iterator[Postgres]:
         yield server
     finally:
         server.remove()
-
-
-@pytest.fixture(scope="module")
-def segments() -> list[Segment]:
-    """Return eight minutes of two streams that lose messages."""
-    return traffic(seed=7)
-
-
-@pytest.fixture(scope="module")
-def expected(segments: list[Segment], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return the report of a run that nothing happened to, from SQLite."""
-    return undisturbed(tmp_path_factory.mktemp("undisturbed"), segments)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +64,7 @@ def fails(job: Job, told: int) -> None:
 
 
 def test_a_server_that_is_restarted_costs_nothing(
-    server: Postgres, segments: list[Segment], expected: dict[str, Any], shares: int, tmp_path: Path
+    server: Postgres, segments: list[Segment], undisturbed_report: dict[str, Any], shares: int, tmp_path: Path
 ) -> None:
     """Once or more, as a power cut would, each time when a batch is to be written."""
     with running(tmp_path, server.database()) as job:
@@ -88,12 +76,12 @@ def test_a_server_that_is_restarted_costs_nothing(
             server.start()
 
         got = disturbed(job, segments, shares, restart)
-    assert got == expected
+    assert got == undisturbed_report
 
 
 @pytest.mark.soak  # a restarted server ends them by default
 def test_connections_that_an_administrator_ends_cost_nothing(
-    postgres: Postgres, segments: list[Segment], expected: dict[str, Any], shares: int, tmp_path: Path
+    postgres: Postgres, segments: list[Segment], undisturbed_report: dict[str, Any], shares: int, tmp_path: Path
 ) -> None:
     """All of them, the one that holds the store too, again and again while batches are written."""
     url = postgres.database()
@@ -106,13 +94,13 @@ def test_connections_that_an_administrator_ends_cost_nothing(
                 ended += postgres.end_connections(url.rpartition("/")[2])
 
         got = disturbed(job, segments, shares, end)
-    assert got == expected
+    assert got == undisturbed_report
     assert ended > shares
 
 
 @pytest.mark.soak  # a restarted server is waited for by default
 def test_a_full_disk_is_waited_for(
-    postgres: Postgres, segments: list[Segment], expected: dict[str, Any], shares: int, tmp_path: Path
+    postgres: Postgres, segments: list[Segment], undisturbed_report: dict[str, Any], shares: int, tmp_path: Path
 ) -> None:
     """Nothing of a batch is written until there is room for all of it."""
     with _small_disk(postgres) as disk, running(tmp_path, postgres.database(f"TABLESPACE {SMALL}")) as job:
@@ -124,7 +112,7 @@ def test_a_full_disk_is_waited_for(
             (disk / "filler").unlink()
 
         got = disturbed(job, segments, shares, fill)
-    assert got == expected
+    assert got == undisturbed_report
     assert "No space left on device" in job.words
 
 

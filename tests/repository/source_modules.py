@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -33,7 +33,7 @@ MODULES: Final = sorted(
 )
 
 
-def trees() -> Iterator[tuple[Path, ast.Module]]:
-    """Yield every module of the product, parsed, by its path in the repository."""
-    for path in MODULES:
-        yield path.relative_to(ROOT), ast.parse(path.read_text())
+@cache
+def trees() -> tuple[tuple[Path, ast.Module], ...]:
+    """Return every module of the product, parsed, by its path in the repository."""
+    return tuple((path.relative_to(ROOT), ast.parse(path.read_text())) for path in MODULES)
