@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("shards", soak_after(1, [3, 1]))
 @pytest.mark.parametrize("seed", soak_after(1, [3, 19, 42, 77]))
 def test_once_through_spark_says_what_the_model_says(
     seed: int, shards: int, spark: SparkSession, tmp_path: Path

@@ -69,6 +69,8 @@ def test_records_wait_for_their_schema_and_enter_once(kafka: Kafka, tmp_path: Fo
     with place.running("--allow-weak") as last:
         entered = Counter(int(id_of(one)) for one in place.good(COUNT - len(never)))
         assert entered == Counter(set(range(COUNT)) - never), place.said()
+        # All may have entered before the kill, and this one have just been started.
+        until(lambda: place.said().count(": validating kafka://") == 3, "the last one has begun")
         counts = place.stop(last)
     assert counts["read"] + counts["released"] == counts["validated"] + counts["rejected"] + counts["held"]
     assert place.read(f"{place.name}.bad", 1, 1.0) == []

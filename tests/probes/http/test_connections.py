@@ -78,7 +78,8 @@ def test_looking_leaves_nothing_open(server: socket.socket) -> None:
     for _ in range(300):
         looked.enforce_limits()
     with socket.socket() as probe:
-        assert probe.fileno() <= before + 1
+        # Another thread may have opened a few meanwhile; one that stayed open a look would be 300.
+        assert probe.fileno() < before + 100
     for pair in pairs:
         for end in pair:
             end.close()
