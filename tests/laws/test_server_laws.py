@@ -57,7 +57,7 @@ def _tally(seen: list[Seen]) -> Tally:
 
 @given(observations)
 def test_of_each_name_the_distinct_messages_count(seen: list[Seen]) -> None:
-    """Whatever came twice, and by which of its instances: as sets of ids have it, with the fingerprint of these."""
+    """Sets of ids say the same, whatever came twice and by any instance of the name, and so does their fingerprint."""
     expected = []
     for node, has_left in SIDES:
         for probe in {one.probe for one in seen}:
@@ -76,7 +76,7 @@ def test_of_each_name_the_distinct_messages_count(seen: list[Seen]) -> None:
 
 @given(observations, st.data(), st.integers(1, 4))
 def test_shards_and_orders_change_nothing(seen: list[Seen], data: st.DataObject, shards: int) -> None:
-    """What the shards of a window say of a name adds up to what the whole says."""
+    """Sums of the shards of a window are those of the whole, name by name."""
     shuffled = data.draw(st.permutations(seen))
     of_shard = [
         [one for one in shuffled if masks.shard_of(one.batch.message_ids, shards)[0] == shard]
@@ -100,7 +100,7 @@ def test_of_more_names_than_are_listed_those_that_differ_stay(
 
 
 def test_what_is_missing_is_not_told_where_not_all_stamps_were_kept() -> None:
-    """Nobody knows whose ids without journeys are, as of records that cannot be read again; of none none is missing."""
+    """Ids without journeys, as of records that cannot be read again, are of nobody; of no ids none is missing."""
     lost = LostIds.from_ids(masks.ids_from_bytes(bytes(32)))
     assert find_missing(lost, "a", "b", is_one_sided=False) is None
     assert find_missing(lost.before(0).taken(np.zeros(0, np.int64)), "a", "b", is_one_sided=False) == {}

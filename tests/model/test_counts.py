@@ -435,7 +435,7 @@ def test_a_renamed_server_is_two_and_nothing_is_lost_by_it(tmp_path: Path) -> No
 def test_messages_that_one_node_passes_on_and_another_stamps_on_arrival_are_told_by_who_let_them_go(
     tmp_path: Path,
 ) -> None:
-    """What a server filtered, or kept, did not leave it; at a node of one side any stamp is a departure."""
+    """A message that a server filtered or kept did not leave it; at a node of one side any stamp is a departure."""
     for case, sides, left in (("both", {}, 1), ("in", {"a": "in"}, 3)):
         folder = tmp_path / case
         folder.mkdir()
