@@ -214,7 +214,8 @@ def build_tally(
     stamped = WindowStamps(keys, counts, code)
     related = relations.find_relations(pathway, stamped, sets, place, groups)
     rows = _count_rows(distinct, place, moments_us, moment)
-    prints, by_server = None, ()
+    prints = None
+    by_server: tuple[ServerIds, ...] = ()
     if pathway.counting:
         # Only beside nodes that count is there anything to compare with.
         mixed = mix_ids(ids[groups.order[groups.starts]])

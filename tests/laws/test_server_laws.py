@@ -109,7 +109,7 @@ def test_what_is_missing_is_not_told_where_not_all_stamps_were_kept() -> None:
 
 
 def test_a_tally_of_before_there_were_servers_is_read() -> None:
-    """It says nothing of them, which shows as unknown."""
+    """A checkpoint without them says nothing of them, which shows as unknown."""
     packed = pack_tally(_tally([Seen(0, "p", 0, 1, has_left=True)]))
     length = int.from_bytes(packed[:4], "little")
     header = json.loads(packed[4 : 4 + length])
