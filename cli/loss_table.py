@@ -135,8 +135,8 @@ def _print_counts(console: Console, window: Json) -> None:
     """Print what the nodes without ids counted."""
     for one in counts_from_json(window["counts"]):
         console.print(Text(describe_counts(one)), soft_wrap=True)
-        if servers := describe_servers(one):
-            console.print(Text(f"  {servers}"), soft_wrap=True)
+        for line in describe_servers(one):
+            console.print(Text(f"  {line}"), soft_wrap=True)
 
 
 def _describe_new_values(window: Json) -> list[str]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from hopwatch.display import texts
-from hopwatch.monitor.results import NodeCounts
+from hopwatch.monitor.results import NodeCounts, ServerCount
+from hopwatch.monitor.texts.escaping import escape_line
 
 MAX_SERVERS: Final = 5
 """Probes of a node that are named with their counts."""
+MAX_APART: Final = 20
+"""Probes of a node whose counts differ from the ids beside them, each on a line of its own."""
+MAX_IDS: Final = 3
+"""Missing ids of such a probe that stand in its line."""
 
 
 def describe_counts(one: NodeCounts) -> str:
@@ -28,13 +34,67 @@ def describe_counts(one: NodeCounts) -> str:
     return "; ".join(said)
 
 
-def describe_servers(one: NodeCounts) -> str:
-    """Return what each probe of a counting node counted, the first few by name; nothing of a single one."""
-    if len(one.servers) < 2:  # noqa: PLR2004 - of one all is said already
-        return ""
-    named = [f"{server.probe} {server.count:,}" for server in one.servers[:MAX_SERVERS]]
-    more = len(one.servers) - len(named)
+def describe_servers(one: NodeCounts) -> list[str]:
+    """Return lines on what each probe of a counting node counted, the first few by name; nothing of a single one.
+
+    Where the nodes beside it have probes of the same names, those whose ids are others have a line each.
+    """
+    sides = _Sides(one)
+    if not sides.names:
+        # Of a single one all is said already.
+        return [_list_servers(one.servers)] if len(one.servers) > 1 else []
+    apart = [line for server in one.servers if (line := sides.describe(server))]
+    lines = apart[:MAX_APART]
+    if len(apart) > MAX_APART:
+        lines.append(f"and {texts.format_count(len(apart) - MAX_APART)} more servers that differ, which --json shows")
+    if alike := len(one.servers) - len(apart):
+        lines.append(f"{texts.format_count(alike)} {'servers' if alike > 1 else 'server'} as at {sides.names}")
+    return lines
+
+
+def _list_servers(servers: tuple[ServerCount, ...]) -> str:
+    named = [f"{escape_line(server.probe)} {texts.format_count(server.count)}" for server in servers[:MAX_SERVERS]]
+    more = len(servers) - len(named)
     return ", ".join([*named, *([f"and {texts.format_count(more)} more"] if more else [])])
+
+
+class _Sides:
+    """The nodes beside a counting one that have probes of the names of its own."""
+
+    def __init__(self, one: NodeCounts) -> None:
+        self._before = one.before if any(server.left_before is not None for server in one.servers) else None
+        self._behind = one.behind if any(server.seen_behind is not None for server in one.servers) else None
+        self.names = " and ".join(name for name in (self._before, self._behind) if name is not None)
+
+    def describe(self, server: ServerCount) -> str:
+        """Return the line of a server whose counts differ from the ids beside them, empty where they do not."""
+        told = [line for line in self._compare(server) if line]
+        if server.missing_behind:
+            ids = ", ".join(map(escape_line, server.missing_ids[:MAX_IDS]))
+            more = ", …" if server.missing_behind > MAX_IDS else ""
+            told.append(f"{server.missing_behind:,} missing at {self._behind or 'the next node'}: {ids}{more}")
+        if not told:
+            return ""
+        counted = "no packet" if server.count is None else f"{server.count:,} by count"
+        return "; ".join([f"{escape_line(server.probe)}: {counted}", *told])
+
+    def _compare(self, server: ServerCount) -> Iterator[str]:
+        if self._before is not None:
+            yield _compare_server(server.count, server.left_before, f"left {self._before}", is_same=server.same_before)
+        if self._behind is not None:
+            seen = server.seen_behind
+            yield _compare_server(server.departed, seen, f"at {self._behind}", is_same=server.same_behind)
+
+
+def _compare_server(counted: int | None, by_ids: int | None, where: str, *, is_same: bool | None) -> str:
+    """Return what ids of a server say otherwise than its count."""
+    if by_ids is None:
+        return f"none {where}"
+    if counted is None:
+        return f"{by_ids:,} {where}"
+    if counted != by_ids:
+        return f"{by_ids:,} {where}, {abs(counted - by_ids):,} {'more' if by_ids > counted else 'fewer'}"
+    return f"{by_ids:,} {where}, other messages by fingerprint" if is_same is False else ""
 
 
 def _compare(counted: int, by_ids: int, where: str, *, is_same: bool | None) -> str:

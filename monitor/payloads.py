@@ -21,6 +21,7 @@ from hopwatch.monitor.kernel.journeys import Journeys
 from hopwatch.monitor.kernel.labels import KeyKind, LabelKey, LabelTally
 from hopwatch.monitor.kernel.naming import Names
 from hopwatch.monitor.kernel.relations import Relation
+from hopwatch.monitor.kernel.servers import ServerIds
 from hopwatch.monitor.kernel.slowest import Slowest
 from hopwatch.monitor.kernel.tally import LostIds, NodeLags, Tally
 from hopwatch.probes.contract.batch import WireIdKind
@@ -220,6 +221,7 @@ def pack_tally(tally: Tally) -> bytes:
     if tally.inversions is not None:
         header["inversions"] = tally.inversions.tolist()
     header["has_prints"] = tally.prints is not None
+    header["servers"] = tally.servers
     prints = [] if tally.prints is None else [np.ascontiguousarray(tally.prints).tobytes()]
     ways = [lost.journeys.pack() for lost in tally.lost_ids]
     header["journeys"] = [len(way) for way in ways]
@@ -257,6 +259,7 @@ def unpack_tally(parcel: bytes) -> Tally:
         header["last_first_sighting_us"], header["observations"],
         tuple(Relation(*one) for one in header.get("relations", ())), slowest,
         deferred, inversions, prints, _cut_labels(header, cut),
+        tuple(ServerIds(*one) for one in header.get("servers", ())),
     )  # fmt: skip
 
 

@@ -135,10 +135,21 @@ class NewValue(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ServerCount:
-    """Messages that the probes of one name counted."""
+    """Messages that the probes of one name counted, beside the ids that probes of the same name stamped.
+
+    What no probe of the name counted, or stamped, is null. ``missing_behind`` are messages that left the node before by
+    such a probe and are missing at the one behind; the first of them are in ``missing_ids``.
+    """
 
     probe: str
-    count: int
+    count: int | None
+    departed: int | None = None
+    left_before: int | None = None
+    same_before: bool | None = None
+    seen_behind: int | None = None
+    same_behind: bool | None = None
+    missing_behind: int | None = None
+    missing_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +335,7 @@ def counts_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[NodeCounts, ...
 
 
 def _servers_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[ServerCount, ...]:
-    return tuple(ServerCount(**server) for server in told)
+    return tuple(ServerCount(**dict(server) | {"missing_ids": tuple(server.get("missing_ids", ()))}) for server in told)
 
 
 def format_iso(moment_us: int) -> str:

@@ -105,7 +105,7 @@ def _draw_counts(one: WindowResult) -> None:
     """Draw what the nodes without ids counted; nothing of a stream in which none counts."""
     if not one.counts:
         return
-    lines = [line for of_node in one.counts for line in (describe_counts(of_node), describe_servers(of_node)) if line]
+    lines = [line for of_node in one.counts for line in (describe_counts(of_node), *describe_servers(of_node))]
     with st.container(border=True):
         title = markup.title("By count", "Nodes that only count, beside the nearest nodes that know ids.")
         st.html(title + markup.note_list(lines))

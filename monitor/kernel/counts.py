@@ -6,24 +6,29 @@ fingerprints alone. Each is by the definitions of SEMANTICS.md, "Nodes that only
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hopwatch.monitor.kernel.books import MAX_DROPPED
 from hopwatch.monitor.kernel.packets import Packet, add_packets
+from hopwatch.monitor.kernel.reconciliation import (
+    MAX_SHOWN,
+    CountedServer,
+    ServersBeside,
+    compare_servers,
+    find_missing,
+    select_servers,
+)
+from hopwatch.monitor.kernel.servers import ServerIds
 from hopwatch.monitor.kernel.sets import Sets
+from hopwatch.monitor.kernel.tally import LostIds
 from hopwatch.monitor.pathway import CountingNode, Pathway
 from hopwatch.monitor.results import NodeCounts, ServerCount, Verdict
 from hopwatch.probes.contract.batch import MetricsStamp
-
-MAX_SHOWN: Final = 2**63 - 1
-"""Counts beyond that are shown as that."""
-MAX_SERVERS: Final = 1_000
-"""Names of probes that are listed with their counts at most, the first in order."""
 
 Prints = NDArray[np.uint64]
 Int64s = NDArray[np.int64]
@@ -112,13 +117,16 @@ class CountedBooks:
 class Neighbours(NamedTuple):
     """Ids of a window: its sets, prints by mask, and the messages by mask, all and those not in flight.
 
-    ``are_complete``, ``misnamed`` and ``is_confused`` are by node, as for the verdict by ids.
+    ``servers`` are the messages by the names of probes, ``missing`` those that are missing at a node, None where there
+    are more than were kept. ``are_complete``, ``misnamed`` and ``is_confused`` are by node, as for the verdict by ids.
     """
 
     sets: Sets
     counts: Int64s
     judged: Int64s
     prints: Prints | None
+    servers: Sequence[ServerIds]
+    missing: Callable[[int], LostIds | None]
     are_complete: NDArray[np.bool_]
     misnamed: Int64s
     is_confused: NDArray[np.bool_]
@@ -185,9 +193,6 @@ def _conclude_node(
     departed = add_packets(one.departed for one in books.instances)
     left = None if node.before is None else _print_of(ids, ids.sets.departed[:, node.before])
     seen = None if node.behind is None else _print_of(ids, ids.sets.seen[:, node.behind])
-    servers: dict[str, int] = {}
-    for one in books.instances:
-        servers[one.probe] = servers.get(one.probe, 0) + one.arrived.count
     return NodeCounts(
         node=node.name,
         arrived=min(arrived.count, MAX_SHOWN),
@@ -202,8 +207,26 @@ def _conclude_node(
         behind=None if node.behind is None else pathway.nodes[node.behind],
         seen_behind=None if seen is None else seen.count,
         same_behind=None if seen is None or not node.is_alone else departed.matches(seen),
-        servers=tuple(ServerCount(probe, min(servers[probe], MAX_SHOWN)) for probe in sorted(servers)[:MAX_SERVERS]),
+        servers=_compare_servers(pathway, node, ids, books),
     )
+
+
+def _compare_servers(
+    pathway: Pathway, node: CountingNode, ids: Neighbours, books: CountedBooks
+) -> tuple[ServerCount, ...]:
+    """Return what was counted by the names of probes, beside the ids of probes of the same names."""
+    counted: dict[str, CountedServer] = {}
+    for one in books.instances:
+        known = counted.get(one.probe, CountedServer(Packet(), Packet()))
+        counted[one.probe] = CountedServer(known.arrived.plus(one.arrived), known.departed.plus(one.departed))
+    before, behind = node.before, node.behind
+    left = select_servers(ids.servers, before, counted, has_left=True)
+    seen = select_servers(ids.servers, behind, counted, has_left=False)
+    missing = None
+    if left and before is not None and behind is not None and (lost := ids.missing(behind)) is not None:
+        names = pathway.nodes[before], pathway.nodes[behind]
+        missing = find_missing(lost, *names, is_one_sided=pathway.stamps[before] != "both")
+    return compare_servers(counted, ServersBeside(left, seen, missing, node.is_alone))
 
 
 def _print_of(ids: Neighbours, chosen: NDArray[np.bool_]) -> Packet:

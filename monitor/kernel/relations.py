@@ -35,12 +35,17 @@ class Relation(NamedTuple):
     @property
     def probe(self) -> str:
         """The name of the probe."""
-        return str(json.loads(self.instance)[1]) if self.instance else ""
+        return name_probe(self.instance)
 
     @property
     def strange(self) -> int:
         """Number of messages under ids that no earlier node knows."""
         return max(self.came, 0) + max(self.left, 0)
+
+
+def name_probe(instance: str) -> str:
+    """Return the name of the probe of an instance."""
+    return str(json.loads(instance)[1]) if instance else ""
 
 
 class WindowStamps(NamedTuple):

@@ -15,13 +15,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hopwatch.monitor.kernel import deferrals, journeys, labels, masks, naming, relations, slowest, tdigest
+from hopwatch.monitor.kernel import deferrals, journeys, labels, masks, naming, relations, servers, slowest, tdigest
 from hopwatch.monitor.kernel.deferrals import SeenObservations
 from hopwatch.monitor.kernel.journeys import BatchSource, Journeys, RecordReader
 from hopwatch.monitor.kernel.labels import LabelledBatches, Labels, LabelTally, WindowMessages
 from hopwatch.monitor.kernel.masks import Ids
 from hopwatch.monitor.kernel.naming import BatchIds, Names
 from hopwatch.monitor.kernel.relations import Relation, WindowStamps
+from hopwatch.monitor.kernel.servers import ServerIds
 from hopwatch.monitor.kernel.sets import classify
 from hopwatch.monitor.kernel.slowest import Slowest
 from hopwatch.monitor.kernel.window import WindowPolicy
@@ -117,6 +118,7 @@ class Tally:
     shape (nodes,); None where order is not counted, as in all shards but one. ``prints`` is the fingerprint of the
     messages of each row, their XOR and their sum, shape (rows, 2); None where no node of the pathway counts.
     ``labels`` is None where no batch has a label.
+    ``servers`` are the messages beside such nodes by the name of the probes that saw them.
     """
 
     masks: NDArray[np.uint64]
@@ -134,6 +136,7 @@ class Tally:
     inversions: NDArray[np.int64] | None = None
     prints: NDArray[np.uint64] | None = None
     labels: LabelTally | None = None
+    servers: tuple[ServerIds, ...] = ()
 
     @property
     def last_wait_us(self) -> int:
@@ -208,30 +211,22 @@ def build_tally(
             moments_us, moment = np.unique(sighted_us, return_inverse=True)
     lost = _find_lost_ids(sets.loss, place, sighted_us, of)
     late = _find_slowest([lag_out_us for _, lag_out_us, _ in values], node_of, code, of)
-    related = relations.find_relations(pathway, WindowStamps(keys, counts, code), sets, place, groups)
+    stamped = WindowStamps(keys, counts, code)
+    related = relations.find_relations(pathway, stamped, sets, place, groups)
     rows = _count_rows(distinct, place, moments_us, moment)
     prints = None
+    by_server: tuple[ServerIds, ...] = ()
     if pathway.counting:
         # Only beside nodes that count is there anything to compare with.
         mixed = mix_ids(ids[groups.order[groups.starts]])
         prints = _add_prints(np.stack((mixed, mixed), axis=1), place * len(moments_us) + moment)
+        by_server = servers.find_servers(pathway, stamped, groups, mixed)
     labelled = LabelledBatches([node for node, _ in keys], [one for part in alike for one in part.labels], counts)
     by_label = labels.count_labels(labelled, WindowMessages(groups, distinct, sets.lost, place, moments_us, moment))
     return Tally(
-        *rows,
-        stamps,
-        negative,
-        lags,
-        lost,
-        last_first_sighting_us,
-        len(ids),
-        related,
-        late,
-        kept,
-        None,
-        prints,
-        by_label,
-    )
+        *rows, stamps, negative, lags, lost, last_first_sighting_us, len(ids), related, late, kept,
+        prints=prints, labels=by_label, servers=by_server,
+    )  # fmt: skip
 
 
 def instance_name(node: str, probe: str, epoch_us: int) -> str:
@@ -290,6 +285,7 @@ def merge_tallies(tallies: Sequence[Tally]) -> Tally:
         _add_kept([tally.inversions for tally in tallies]),
         _add_prints(np.concatenate(prints), place * len(moments_us) + moment) if prints else None,
         labels.merge_label_tallies(tally.labels for tally in tallies),
+        servers.merge_servers(one for tally in tallies for one in tally.servers),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from hopwatch.monitor.kernel.books import MAX_DROPPED
 from hopwatch.monitor.kernel.counts import CountedBooks, Neighbours, conclude_counts, explain_counts, weigh_counts
 from hopwatch.monitor.kernel.figures import lag_fields, quantiles_of, ratio
 from hopwatch.monitor.kernel.relations import NO_COUNT, Relation
-from hopwatch.monitor.kernel.tally import NEVER_US, Tally
+from hopwatch.monitor.kernel.tally import ALWAYS_US, NEVER_US, LostIds, Tally
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import NodeCounts, NodeResult, Status, Verdict, WindowResult
 
@@ -124,7 +125,10 @@ def conclude_window(  # noqa: PLR0913, PLR0917 - a window, what was seen of it, 
     bounds = _bounds(pathway, found, judged, books, _add_stopped(pathway, misnamed, counted), endless, renamed_waits)
     counts: tuple[NodeCounts, ...] = ()
     if counted:
-        ids = Neighbours(found, all_counts, judged, tally.prints, books.are_complete, *misnamed)
+        ids = Neighbours(
+            found, all_counts, judged, tally.prints, tally.servers,
+            partial(_find_missing, tally, found, standing), books.are_complete, *misnamed,
+        )  # fmt: skip
         counts = conclude_counts(pathway, ids, counted, is_final=final)
     lost, known = int(judged @ found.lost), int(all_counts.sum())
     verdict = None
@@ -193,6 +197,13 @@ def _bounds(  # noqa: PLR0913, PLR0917 - all that bounds a loss
     is_known = told & (endless == 0)
     node_upper = [int(of_node) if is_told else None for of_node, is_told in zip(loss, is_known, strict=True)]
     return _Bounds(np.maximum(of_nodes - explained, 0), node_upper, max(0, lower), upper)
+
+
+def _find_missing(tally: Tally, found: sets.Sets, standing: WindowStage, node: int) -> LostIds | None:
+    """Return the messages that are missing at a node, none before it is judged; None of more than were kept."""
+    if int(tally.counts @ found.loss[:, node]) > len(tally.lost_ids[node].message_ids):
+        return None
+    return tally.lost(node, standing.settled_before_us if standing.status.is_final else ALWAYS_US)
 
 
 def _find_strangers(pathway: Pathway, found: sets.Sets, tally: Tally) -> list[Relation]:

@@ -110,6 +110,15 @@ def test_counts_stand_beside_the_ids(tmp_path: Path) -> None:
     assert "By count" not in read_page(shown(tmp_path, "2026-01-01T00:00:00Z"))
 
 
+def test_a_server_is_shown_beside_its_ids_whatever_strangers_call_it(tmp_path: Path) -> None:
+    """Markup in its name or in an id is text, and a control character is written out."""
+    server = ServerCount("<b>", 600, 600, 600, seen_behind=599, missing_behind=1, missing_ids=("<i>\0",))
+    counted = NodeCounts("packets", 600, 600, 0, 0, 1.0, None, None, None, 0, "a", 599, None, (server,))
+    fill(store_url(tmp_path), window(3, counts=(counted,)), *build_windows(1))
+    line = "&lt;b&gt;: 600 by count; 599 at a, 1 fewer; 1 missing at a: &lt;i&gt;\\x00"
+    assert line in read_page(shown(tmp_path))
+
+
 def test_what_nobody_knows_is_never_0(tmp_path: Path) -> None:
     """The bar of an UNKNOWN window has a part without a number, and its reasons stand there."""
     fill(

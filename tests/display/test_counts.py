@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hopwatch.display.counts import describe_counts, describe_servers
+from hopwatch.display.counts import MAX_APART, describe_counts, describe_servers
 from hopwatch.monitor.results import NodeCounts, ServerCount
 
 NONE = NodeCounts("packets", 10_412, 10_412, 0, 0, 1.0, None, None, None, 0, None, None, None)
@@ -44,6 +44,53 @@ def test_a_count_is_told_beside_the_ids(one: NodeCounts, line: str) -> None:
 def test_servers_are_named_the_first_few() -> None:
     """Of a single one nothing is left to say."""
     servers = tuple(ServerCount(f"server-{number}", 1_000 * number) for number in range(1, 8))
-    assert describe_servers(replace(NONE, servers=servers[:1])) == ""
-    assert describe_servers(replace(NONE, servers=servers[:2])) == "server-1 1,000, server-2 2,000"
-    assert describe_servers(replace(NONE, servers=servers)).endswith("server-5 5,000, and 2 more")
+    assert describe_servers(replace(NONE, servers=servers[:1])) == []
+    assert describe_servers(replace(NONE, servers=servers[:2])) == ["server-1 1,000, server-2 2,000"]
+    assert describe_servers(replace(NONE, servers=servers))[0].endswith("server-5 5,000, and 2 more")
+
+
+SEVEN = ServerCount("server-7", 10_412, 10_412, seen_behind=10_409, same_behind=False)
+ALIKE = ServerCount("server-8", 5, 5, seen_behind=5, same_behind=True)
+NINE = replace(ALIKE, probe="server-9", left_before=5)
+NAMED = replace(SEVEN, left_before=10_412, same_before=True, missing_behind=3, missing_ids=("a", "b", "c"))
+STRANGE = replace(NAMED, probe="a\nCLEAN\0[red]", missing_behind=1, missing_ids=("\x1b[2J",))
+FEWER = "10,412 by count; 10,409 at file, 3 fewer"
+SERVERS: dict[str, tuple[tuple[ServerCount, ...], list[str]]] = {
+    "fewer in its file": ((SEVEN, ALIKE), [f"server-7: {FEWER}", "1 server as at file"]),
+    "these are not in it": ((NAMED,), [f"server-7: {FEWER}; 3 missing at file: a, b, c"]),
+    "more than are named": (
+        (replace(ALIKE, left_before=5, missing_behind=4, missing_ids=("a", "b", "c", "d")),),
+        ["server-8: 5 by count; 4 missing at file: a, b, c, …"],
+    ),
+    "others": (
+        (replace(ALIKE, same_behind=False),),
+        ["server-8: 5 by count; 5 at file, other messages by fingerprint"],
+    ),
+    "no file": (
+        (ALIKE, ServerCount("server-9", 5, 5)),
+        ["server-9: 5 by count; none at file", "1 server as at file"],
+    ),
+    "no packet": (
+        (ALIKE, ServerCount("server-9", None, seen_behind=6)),
+        ["server-9: no packet; 6 at file", "1 server as at file"],
+    ),
+    "nothing left": (
+        (ALIKE, NINE, replace(NINE, probe="server-10")),
+        ["server-8: 5 by count; none left gate", "2 servers as at gate and file"],
+    ),
+    "names of strangers": ((STRANGE,), [f"a\\nCLEAN\\x00[red]: {FEWER}; 1 missing at file: \\x1b[2J"]),
+    "very many": (
+        tuple(replace(SEVEN, probe=f"server-{number}") for number in range(1_000)),
+        ["and 980 more servers that differ, which --json shows"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("servers", "lines"), SERVERS.values(), ids=SERVERS)
+def test_a_server_that_differs_from_the_ids_beside_it_has_a_line(
+    servers: tuple[ServerCount, ...], lines: list[str]
+) -> None:
+    """Its count, what the ids of its name are, and which are missing; the others are only counted."""
+    told = describe_servers(replace(NONE, before="gate", behind="file", servers=servers))
+    assert told[-len(lines) :] == lines
+    assert len(told) == (1 + MAX_APART if len(servers) > MAX_APART else len(lines))

@@ -1,6 +1,6 @@
 """Nodes that only count, and what their packets show beside the ids of their neighbours: by SEMANTICS.md alone."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from tests.model.wire import Received
 HIGHEST = 2**63 - 1
 WRAP = 2**64
 MOST_SERVERS = 1_000
+MOST_IDS = 10
 
 
 def mix(message_id: bytes) -> int:
@@ -117,6 +118,13 @@ class Neighbours:
     missing: int
     """What is missing by count at N, and the messages that may have another name at U."""
     is_confused: bool
+    left_by: Mapping[str, Ids]
+    """left, by the names of the probes that stamped it."""
+    seen_by: Mapping[str, Ids]
+    lost_in_transit: Ids
+    """What is lost on the way to T."""
+    shown: Callable[[bytes], str]
+    """Gives an id as it is shown."""
 
 
 class JudgedCounts:
@@ -172,9 +180,6 @@ class JudgedCounts:
 
     def shown(self) -> dict[str, Any]:
         """Give C of INTERFACE.md."""
-        servers: dict[str, int] = {}
-        for one in self.counted:
-            servers[one.probe] = servers.get(one.probe, 0) + number(one.arrived)
         left, seen = self.beside.left, self.beside.seen
         return {
             "node": self.node.name,
@@ -190,7 +195,38 @@ class JudgedCounts:
             "behind": self.node.behind,
             "seen_behind": None if seen is None else len(seen),
             "same_behind": self.same_behind,
-            "servers": [
-                {"probe": probe, "count": min(HIGHEST, servers[probe])} for probe in sorted(servers)[:MOST_SERVERS]
-            ],
+            "servers": self._servers(),
         }
+
+    def _servers(self) -> list[dict[str, Any]]:
+        """Give what was counted and stamped server by server."""
+        names = {one.probe for one in self.counted}
+        left, seen = (by if names & {*by} else {} for by in (self.beside.left_by, self.beside.seen_by))
+        told = [self._server(name, left, seen) for name in sorted({*names, *left, *seen})]
+        apart = [one for one in told if self._is_apart(one, left, seen)]
+        chosen = [*apart, *(one for one in told if one not in apart)][:MOST_SERVERS]
+        return [one for one in told if one in chosen]
+
+    def _server(self, name: str, left: Mapping[str, Ids], seen: Mapping[str, Ids]) -> dict[str, Any]:
+        own = [one for one in self.counted if one.probe == name]
+        arrived = [part for one in own for part in one.arrived]
+        departed = [part for one in own for part in one.departed]
+        is_told = bool(own) and name in seen and self.node.is_alone
+        missing = sorted(left[name] & self.beside.lost_in_transit) if name in left and self.node.behind else None
+        return {
+            "probe": name,
+            "count": min(HIGHEST, number(arrived)) if own else None,
+            "departed": min(HIGHEST, number(departed)) if own else None,
+            "left_before": len(left[name]) if name in left else None,
+            "same_before": is_same(arrived, left[name]) if own and name in left else None,
+            "seen_behind": len(seen[name]) if name in seen else None,
+            "same_behind": is_same(departed, seen[name]) if is_told else None,
+            "missing_behind": None if missing is None else len(missing),
+            "missing_ids": [self.beside.shown(one) for one in (missing or [])[:MOST_IDS]],
+        }
+
+    def _is_apart(self, one: Mapping[str, Any], left: Mapping[str, Ids], seen: Mapping[str, Ids]) -> bool:
+        """Say whether what was counted differs from what was stamped, or something is missing."""
+        before, behind = one["count"] != one["left_before"], one["departed"] != one["seen_behind"]
+        is_other = False in {one["same_before"], one["same_behind"]}
+        return (bool(left) and before) or (bool(seen) and behind) or bool(one["missing_behind"]) or is_other

@@ -123,7 +123,19 @@ class JudgedWindow:
             + (0 if before is None else self.misnamed(before))
             + self._stopped([one for one in self._counting_before(node) if one.behind == behind]),
             is_confused=before is not None and self.is_confused(before),
+            left_by=self._by_probe(before, "left"),
+            seen_by=self._by_probe(behind, "seen"),
+            lost_in_transit=NONE if behind is None else sets.lost_in_transit(behind) - self.endless,
+            shown=lambda message_id: shown(self.pathway, message_id, self.observed),
         )
+
+    def _by_probe(self, node: str | None, name: str) -> dict[str, Ids]:
+        """Give the ids of N by the names of the probes that stamped them."""
+        found: dict[str, Ids] = {}
+        for (at, probe, _), by in self.by_instance.items():
+            if at == node and (ids := frozenset(getattr(by, name))):
+                found[probe] = found.get(probe, NONE) | ids
+        return found
 
     def _counting_before(self, node: Counting) -> list[Counting]:
         """Give the counting nodes that stand before N, behind the same node with ids."""

@@ -10,8 +10,8 @@ import pytest
 
 from hopwatch.monitor.store import reader
 from tests.model.counts import fingerprint
-from tests.model.record import Body
-from tests.model.spool_writer import SpoolWriter, passed
+from tests.model.record import FILTERED, Body
+from tests.model.spool_writer import Row, SpoolWriter, came, passed
 from tests.support.micro_batches import run_once
 from tests.support.model_comparison import comparable, prepared_store, rules_of
 
@@ -385,4 +385,62 @@ def test_servers_are_told_apart(tmp_path: Path) -> None:
     counted(hand, counts(3), probe="server-8")
     hand.say("n", 0, 50, other=packet(counts(4), probe="server-7", epoch_us=(1_767_261_600 + 40) * 1_000_000))
     (found,) = judged(hand, tmp_path)["counts"]
-    assert list(found["servers"]) == [{"probe": "server-7", "count": 3}, {"probe": "server-8", "count": 1}]
+    assert [(one["probe"], one["count"], one["seen_behind"]) for one in found["servers"]] == [
+        ("server-7", 3, None),
+        ("server-8", 1, None),
+    ]
+
+
+def stamps(hand: SpoolWriter, node: str, probe: str, rows: Sequence[Row]) -> None:
+    """Have a probe of that name send observations, and complete the window."""
+    hand.say(node, 0, 30, rows, other={"probe": probe})
+    hand.say(node, 1, HORIZON_S, minute=3, other={"probe": probe})
+
+
+HOSTILE = ("n" * 128, "a\nCLEAN", "nul\0", "<b>[red]{x}", "\u2400\U0001f600")
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+def test_the_packet_of_a_server_its_file_and_the_messages_that_are_not_in_it(name: str, tmp_path: Path) -> None:
+    """By the name of its probes, whatever that is; another server is the same by fingerprint, a third has no file."""
+    hand = SpoolWriter(tmp_path / "spool", CHAIN)
+    for probe, ids, there in ((name, (1, 2, 3, 4), (4,)), ("server-8", (5, 6), (5, 6)), ("server-9", (7,), ())):
+        stamps(hand, "a", probe, passed(*ids))
+        counted(hand, counts(*ids), probe=probe)
+        if there:
+            stamps(hand, "b", probe, passed(*there))
+    window = judged(hand, tmp_path)
+    servers = {one.pop("probe"): tuple(one.values()) for one in map(dict, window["counts"][0]["servers"])}
+    missing = tuple(f"{number:032x}" for number in (1, 2, 3))
+    assert servers == {
+        name: (4, 4, 4, True, 1, False, 3, missing),
+        "server-8": (2, 2, 2, True, 2, True, 0, ()),
+        "server-9": (1, 1, 1, True, None, None, 1, (f"{7:032x}",)),
+    }
+    assert (window["verdict"], window["lost_lower"]) == ("LOSSY", 4)
+
+
+def test_a_renamed_server_is_two_and_nothing_is_lost_by_it(tmp_path: Path) -> None:
+    """Its packet has no file, and its file no packet: counts of one name are compared with ids of that name alone."""
+    hand = SpoolWriter(tmp_path / "spool", FIRST)
+    for probe, file in (("server-7", "server-07"), ("server-8", "server-8")):
+        counted(hand, counts(7 if probe == "server-7" else 8), probe=probe)
+        stamps(hand, "b", file, passed(7 if probe == "server-7" else 8))
+    window = judged(hand, tmp_path)
+    servers = [(one["probe"], one["count"], one["seen_behind"]) for one in window["counts"][0]["servers"]]
+    assert servers == [("server-07", None, 1), ("server-7", 1, None), ("server-8", 1, 1)]
+    assert (window["verdict"], window["counts"][0]["same_behind"]) == ("CLEAN", True)
+
+
+def test_messages_that_one_node_passes_on_and_another_stamps_on_arrival_are_told_by_who_let_them_go(
+    tmp_path: Path,
+) -> None:
+    """A message that a server filtered or kept did not leave it; at a node of one side any stamp is a departure."""
+    for case, sides, left in (("both", {}, 1), ("in", {"a": "in"}, 3)):
+        folder = tmp_path / case
+        folder.mkdir()
+        hand = SpoolWriter(folder / "spool", CHAIN | {"stamps": {"n": "count"} | sides})
+        stamps(hand, "a", "p", [*came(1, 2), Row(3, outcome=FILTERED), *passed(4)])
+        counted(hand, counts(4))
+        (server,) = judged(hand, folder)["counts"][0]["servers"]
+        assert (server["left_before"], server["missing_behind"]) == (left, left)

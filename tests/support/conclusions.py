@@ -40,7 +40,17 @@ _COUNTS_BY_NODE: Final = st.lists(
         behind=st.none() | st.text(),
         seen_behind=st.none() | _COUNTS,
         same_behind=st.none() | st.booleans(),
-        servers=st.lists(st.builds(ServerCount, probe=st.text(), count=_COUNTS), max_size=2).map(tuple),
+        servers=st.lists(
+            st.builds(
+                ServerCount,
+                probe=st.text(),
+                count=st.none() | _COUNTS,
+                left_before=st.none() | _COUNTS,
+                same_before=st.none() | st.booleans(),
+                missing_ids=st.lists(st.text(), max_size=2).map(tuple),
+            ),
+            max_size=2,
+        ).map(tuple),
     ),
     max_size=2,
 ).map(tuple)
