@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hopwatch.probes.files import avro_program
+from hopwatch.probes.files.arrow_values import build_column, build_validity
 from hopwatch.probes.files.avro_program import ABSENT, SchemaProgram, Slot, gather_bytes, walk_records
 from hopwatch.probes.files.errors import CutError, UnreadableFileError
 from hopwatch.probes.files.file_columns import FileMapping
@@ -266,9 +267,9 @@ def _build_column(
     if kind == "enum":
         symbols = pa.array([*told["symbols"], None], pa.string())
         places = np.where(is_absent | (values < 0) | (values >= len(told["symbols"])), len(told["symbols"]), values)
-        return symbols.take(pa.array(places))
+        return symbols.take(build_column(places, pa.int64(), np.zeros(len(places), bool)))
     if kind in {"int", "long"}:
-        numbers = pa.array(values, pa.int64(), mask=is_absent)
+        numbers = build_column(values, pa.int64(), is_absent)
         if unit := _TIMESTAMPS.get(logical.removeprefix(_LOCAL)):
             return numbers.cast(pa.timestamp(unit, None if logical.startswith(_LOCAL) else "UTC"))
         return numbers
@@ -281,5 +282,6 @@ def _build_column(
         full[~is_absent] = packed.view(dtype)
         return pa.array(full, mask=is_absent)
     ends = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
-    mask = pa.array(~is_absent).buffers()[1] if is_absent.any() else None
-    return pa.Array.from_buffers(pa.binary(), len(kinds), [mask, pa.py_buffer(ends), pa.py_buffer(packed)])
+    return pa.Array.from_buffers(
+        pa.binary(), len(kinds), [build_validity(is_absent), pa.py_buffer(ends), pa.py_buffer(packed)]
+    )
