@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import bz2
 import lzma
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from isal import isal_zlib
 from numpy.typing import NDArray
 
 from hopwatch.probes.files import avro_program
@@ -147,7 +147,7 @@ def _choose_codec(name: str) -> Callable[[bytes], bytes]:
 
 
 def _inflate(data: bytes) -> bytes:
-    unpacked = zlib.decompressobj(-15).decompress(data, MAX_BLOCK_BYTES + 1)
+    unpacked = isal_zlib.decompressobj(-15).decompress(data, MAX_BLOCK_BYTES + 1)
     if len(unpacked) > MAX_BLOCK_BYTES:
         raise ValueError("a block is too large")
     return unpacked
@@ -218,7 +218,7 @@ def _iter_blocks(
             raise CutError(f"block {number:,} is broken: the marker behind it is another one", b"")
         try:
             data = unpack(packed)
-        except (zlib.error, lzma.LZMAError, EOFError, OSError, ValueError, pa.ArrowException) as error:
+        except (isal_zlib.error, lzma.LZMAError, EOFError, OSError, ValueError, pa.ArrowException) as error:
             raise CutError(f"block {number:,} cannot be unpacked ({describe_error(error)})", b"") from None
         if count:
             yield number, count, np.frombuffer(data, np.uint8)
