@@ -148,7 +148,7 @@ def _measure_format(name: str, path: Path, rows: int, folder: Path) -> FilesLine
     shutil.rmtree(folder)
     return FilesLine(
         name, rows, path.stat().st_size, rows / imported_s, rows / (used.ru_utime + used.ru_stime), rows / stored_s,
-        used.ru_maxrss * 1_024, _measure_duckdb(name, path, rows),
+        used.ru_maxrss * 1_024, _measure_duckdb(name, path, rows), _measure_spark(name, path, rows),
     )  # fmt: skip
 
 

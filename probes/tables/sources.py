@@ -54,7 +54,9 @@ def open_table(address: str, clock: Clock, rows: GrowingRows = GrowingRows()) ->
         shown = f"{SQL}:" if kind == SQL else address
         raise TapSourceError(f"the table {shown} cannot be read: {describe_error(error)}") from None
     if kind == PARQUET:
-        raise TapUsageError(f"a folder of Parquet files is no table: hopwatch tap files {place or 'DIR'} reads each once")
+        raise TapUsageError(
+            f"a folder of Parquet files is no table: hopwatch tap files {place or 'DIR'} reads each once"
+        )
     forms = f"{DELTA}:PATH, {ICEBERG}:CATALOG/NAMESPACE.TABLE or {SQL}:URL"
     raise TapUsageError(f"a table is {forms}, got {address!r:.80}")
 
