@@ -6,6 +6,8 @@ million rows do.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -21,14 +23,14 @@ def find_nulls(column: pa.Array) -> NDArray[np.bool_]:
     return found[column.offset - 8 * first :][:count] == 0
 
 
-def get_numbers(column: pa.Array, absent: int) -> NDArray[np.generic]:
+def get_numbers(column: pa.Array, absent: int) -> NDArray[Any]:
     """Return the values of a column of numbers; ``absent`` where there is none."""
     dtype, data = column.type.to_pandas_dtype(), column.buffers()[1]
     numbers = np.frombuffer(data, dtype)[column.offset :][: len(column)] if data is not None else np.empty(0, dtype)
     return np.where(find_nulls(column), absent, numbers) if column.null_count else numbers
 
 
-def build_column(values: NDArray[np.generic], kind: pa.DataType, is_absent: NDArray[np.bool_]) -> pa.Array:
+def build_column(values: NDArray[Any], kind: pa.DataType, is_absent: NDArray[np.bool_]) -> pa.Array:
     """Return numbers as a column; they have the width of its type."""
     return pa.Array.from_buffers(kind, len(values), [build_validity(is_absent), pa.py_buffer(values)])
 

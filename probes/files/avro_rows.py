@@ -6,7 +6,7 @@ import bz2
 import lzma
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,7 @@ CHECKSUM_BYTES: Final = 4
 CONTINUES: Final = 0x80
 """Bit of a byte that says that a number goes on."""
 MAX_SHIFT: Final = 63
+_DEFLATE_ERROR: Final = cast("type[Exception]", isal_zlib.error)
 
 _TIMESTAMPS: Final = {"timestamp-millis": "ms", "timestamp-micros": "us", "timestamp-nanos": "ns"}
 _LOCAL: Final = "local-"
@@ -218,7 +219,7 @@ def _iter_blocks(
             raise CutError(f"block {number:,} is broken: the marker behind it is another one", b"")
         try:
             data = unpack(packed)
-        except (isal_zlib.error, lzma.LZMAError, EOFError, OSError, ValueError, pa.ArrowException) as error:
+        except (_DEFLATE_ERROR, lzma.LZMAError, EOFError, OSError, ValueError, pa.ArrowException) as error:
             raise CutError(f"block {number:,} cannot be unpacked ({describe_error(error)})", b"") from None
         if count:
             yield number, count, np.frombuffer(data, np.uint8)

@@ -218,8 +218,8 @@ class Importer:
                 from hopwatch.probes.files.table_rows import ParquetRows  # noqa: PLC0415 - each format when it comes
 
                 table = ParquetRows(file, mapping)
-                for item in table.iter_tables():
-                    yield item, int(result.bytes * table.read_ratio)
+                for rows in table.iter_tables():
+                    yield rows, int(result.bytes * table.read_ratio)
                 return
             if chosen is FileFormat.AVRO:
                 from hopwatch.probes.files.avro_rows import read_avro_rows  # noqa: PLC0415 - its compiler takes a second

@@ -12,7 +12,10 @@ from tests.bench.table_cells import cells
 
 def test_the_table_has_a_ratio_where_there_is_a_peer() -> None:
     """Below 1 DuckDB is ahead; it has no Avro."""
-    lines = [FilesLine("csv", 10, 5, 2e6, 1e6, 1e6, 10**9, 4e6), FilesLine("avro", 10, 5, 2e6, 1e6, 1e6, 10**9, None)]
+    lines = [
+        FilesLine("csv", 10, 5, 2e6, 1e6, 1e6, 10**9, 4e6, None),
+        FilesLine("avro", 10, 5, 2e6, 1e6, 1e6, 10**9, None, None),
+    ]
     drawn = cells(build_table(lines))
     assert (drawn["csv"][-1], drawn["avro"][-1]) == ("0.50", "-")
 

@@ -253,7 +253,7 @@ def test_what_expires_leaves_younger_ones_where_they_are() -> None:
 
 
 def test_an_expiry_whose_transaction_is_aborted_is_counted_anew() -> None:
-    """What was not written waits still, and a younger record expires in its time."""
+    """A record whose rejection was not written waits still, and a younger record expires in its time."""
     world = World()
     world.send(0, 0)
     world.run(1)
