@@ -20,7 +20,8 @@ def find_nulls(column: pa.Array) -> NDArray[np.bool_]:
         return np.full(count, column.null_count > 0)
     first = column.offset // 8
     found = np.unpackbits(np.frombuffer(bits, np.uint8)[first:], bitorder="little")
-    return found[column.offset - 8 * first :][:count] == 0
+    is_null: NDArray[np.bool_] = found[column.offset - 8 * first :][:count] == 0
+    return is_null
 
 
 def get_numbers(column: pa.Array, absent: int) -> NDArray[Any]:

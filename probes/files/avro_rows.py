@@ -148,7 +148,7 @@ def _choose_codec(name: str) -> Callable[[bytes], bytes]:
 
 
 def _inflate(data: bytes) -> bytes:
-    unpacked = isal_zlib.decompressobj(-15).decompress(data, MAX_BLOCK_BYTES + 1)
+    unpacked: bytes = isal_zlib.decompressobj(-15).decompress(data, MAX_BLOCK_BYTES + 1)
     if len(unpacked) > MAX_BLOCK_BYTES:
         raise ValueError("a block is too large")
     return unpacked
