@@ -1,4 +1,4 @@
-"""Import of files by format: rows a second to the spool and to the store, beside DuckDB over the same file."""
+"""Import of files by format: rows a second to the spool and to the store, beside DuckDB and Spark over the file."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ from bench.truth import WrongResultError
 
 START_US: Final = 1_370_044_800_000_000
 SPAN_US: Final = 3_600_000_000
-SHARE: Final = 20
+SHARE: Final = 4
 """Rows of a file are this part of the observations that are asked for."""
 COUNTED: Final = (
     'SELECT sum(n)::BIGINT FROM (SELECT "at" - "at" % 60000000, count(DISTINCT id) AS n FROM {source} GROUP BY 1)'
 )
+COUNTED_FEW: Final = "SELECT count(DISTINCT id) FROM (SELECT * FROM rows LIMIT 1000)"
 SOURCES: Final = {
     "parquet": "read_parquet('{path}')",
     "csv": "read_csv('{path}')",
@@ -47,9 +48,9 @@ FORMATS: Final = ("parquet", "avro", "jsonl", "jsonl.gz", "csv")
 
 @dataclass(frozen=True, slots=True)
 class FilesLine:
-    """Rates of one format, per second: of the import, of it per second of CPU, of import and judgement, of DuckDB.
+    """Rates of one format, per second: of the import, of it per second of CPU, of import and judgement, of the peers.
 
-    DuckDB has no Avro.
+    The peers have no Avro by themselves.
     """
 
     format: str
@@ -60,6 +61,7 @@ class FilesLine:
     store_rate: float
     memory_bytes: int
     duckdb_rate: float | None
+    spark_rate: float | None
 
 
 def measure(observations: int, scratch: Path, tell: Progress) -> list[FilesLine]:
@@ -67,7 +69,7 @@ def measure(observations: int, scratch: Path, tell: Progress) -> list[FilesLine]
 
     Raises:
         ContestantError: an import or the monitor failed.
-        WrongResultError: the store, or DuckDB, has another number of rows.
+        WrongResultError: the store, or a peer, has another number of rows.
     """
     rows = observations // SHARE
     folder = scratch / "files"
@@ -146,7 +148,7 @@ def _measure_format(name: str, path: Path, rows: int, folder: Path) -> FilesLine
     shutil.rmtree(folder)
     return FilesLine(
         name, rows, path.stat().st_size, rows / imported_s, rows / (used.ru_utime + used.ru_stime), rows / stored_s,
-        used.ru_maxrss * 1_024, _measure_duckdb(name, path, rows),
+        used.ru_maxrss * 1_024, _measure_duckdb(name, path, rows), _measure_spark(name, path, rows),
     )  # fmt: skip
 
 
@@ -185,6 +187,30 @@ def _measure_duckdb(name: str, path: Path, rows: int) -> float | None:
     return rows / seconds
 
 
+def _measure_spark(name: str, path: Path, rows: int) -> float | None:
+    """Return the rate at which a PySpark job counts the same as DuckDB, in a session that has started and counted."""
+    if name not in SOURCES:
+        return None
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - a peer, when it runs
+
+    session = SparkSession.builder.master(f"local[{CORES}]").config("spark.ui.enabled", "false")
+    spark = session.config("spark.sql.shuffle.partitions", CORES).config("spark.driver.memory", "4g").getOrCreate()
+    try:
+        reader = spark.read.schema("id STRING, at BIGINT, status BIGINT, path STRING").option("header", "true")
+        form = name.removesuffix(".gz").replace("jsonl", "json")
+        reader.format(form).load(str(path)).createOrReplaceTempView("rows")
+        asked = COUNTED.format(source="rows").replace('"at"', "at").replace("::BIGINT", "")
+        spark.sql(COUNTED_FEW).collect()
+        began_s = time.perf_counter()
+        found = spark.sql(asked).collect()
+        seconds = time.perf_counter() - began_s
+    finally:
+        spark.stop()
+    if [tuple(row) for row in found] != [(rows,)]:
+        raise WrongResultError(f"Spark has {found} of {rows:,} rows of {name}")
+    return rows / seconds
+
+
 def build_table(lines: Sequence[FilesLine]) -> Table:
     """Return a row a format; a ratio is our rate over that of DuckDB, below 1 it is ahead."""
     table = new_table(
@@ -198,6 +224,7 @@ def build_table(lines: Sequence[FilesLine]) -> Table:
             "memory GB",
             "M rows/s DuckDB",
             "imported / DuckDB",
+            "M rows/s PySpark",
         ),
     )
     for line in lines:
@@ -211,5 +238,6 @@ def build_table(lines: Sequence[FilesLine]) -> Table:
             format_number(line.memory_bytes / 1e9, 2),
             format_number(None if rate is None else rate / 1e6, 3),
             format_number(None if rate is None else line.import_rate / rate, 2),
+            format_number(None if line.spark_rate is None else line.spark_rate / 1e6, 3),
         )
     return table

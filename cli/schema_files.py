@@ -65,6 +65,9 @@ def _read_file(file: Path) -> bytes:
 
 
 def _parse_json(file: Path, text: bytes) -> Any:  # noqa: ANN401 - JSON
+    if file.suffix == ".avdl":
+        made = f"java -jar avro-tools.jar idl {file} {file.with_suffix('.avpr')}"
+        raise ConfigurationError(f"{file}: Avro IDL is compiled by Avro's own tools first: {made}")
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import bz2
 import lzma
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
+from isal import isal_zlib
 from numpy.typing import NDArray
 
 from hopwatch.probes.files import avro_program
+from hopwatch.probes.files.arrow_values import build_column, build_validity
 from hopwatch.probes.files.avro_program import ABSENT, SchemaProgram, Slot, gather_bytes, walk_records
 from hopwatch.probes.files.errors import CutError, UnreadableFileError
 from hopwatch.probes.files.file_columns import FileMapping
@@ -33,6 +34,7 @@ CHECKSUM_BYTES: Final = 4
 CONTINUES: Final = 0x80
 """Bit of a byte that says that a number goes on."""
 MAX_SHIFT: Final = 63
+_DEFLATE_ERROR: Final = cast("type[Exception]", isal_zlib.error)
 
 _TIMESTAMPS: Final = {"timestamp-millis": "ms", "timestamp-micros": "us", "timestamp-nanos": "ns"}
 _LOCAL: Final = "local-"
@@ -146,7 +148,7 @@ def _choose_codec(name: str) -> Callable[[bytes], bytes]:
 
 
 def _inflate(data: bytes) -> bytes:
-    unpacked = zlib.decompressobj(-15).decompress(data, MAX_BLOCK_BYTES + 1)
+    unpacked: bytes = isal_zlib.decompressobj(-15).decompress(data, MAX_BLOCK_BYTES + 1)
     if len(unpacked) > MAX_BLOCK_BYTES:
         raise ValueError("a block is too large")
     return unpacked
@@ -217,7 +219,7 @@ def _iter_blocks(
             raise CutError(f"block {number:,} is broken: the marker behind it is another one", b"")
         try:
             data = unpack(packed)
-        except (zlib.error, lzma.LZMAError, EOFError, OSError, ValueError, pa.ArrowException) as error:
+        except (_DEFLATE_ERROR, lzma.LZMAError, EOFError, OSError, ValueError, pa.ArrowException) as error:
             raise CutError(f"block {number:,} cannot be unpacked ({describe_error(error)})", b"") from None
         if count:
             yield number, count, np.frombuffer(data, np.uint8)
@@ -266,9 +268,9 @@ def _build_column(
     if kind == "enum":
         symbols = pa.array([*told["symbols"], None], pa.string())
         places = np.where(is_absent | (values < 0) | (values >= len(told["symbols"])), len(told["symbols"]), values)
-        return symbols.take(pa.array(places))
+        return symbols.take(build_column(places, pa.int64(), np.zeros(len(places), bool)))
     if kind in {"int", "long"}:
-        numbers = pa.array(values, pa.int64(), mask=is_absent)
+        numbers = build_column(values, pa.int64(), is_absent)
         if unit := _TIMESTAMPS.get(logical.removeprefix(_LOCAL)):
             return numbers.cast(pa.timestamp(unit, None if logical.startswith(_LOCAL) else "UTC"))
         return numbers
@@ -281,5 +283,6 @@ def _build_column(
         full[~is_absent] = packed.view(dtype)
         return pa.array(full, mask=is_absent)
     ends = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
-    mask = pa.array(~is_absent).buffers()[1] if is_absent.any() else None
-    return pa.Array.from_buffers(pa.binary(), len(kinds), [mask, pa.py_buffer(ends), pa.py_buffer(packed)])
+    return pa.Array.from_buffers(
+        pa.binary(), len(kinds), [build_validity(is_absent), pa.py_buffer(ends), pa.py_buffer(packed)]
+    )

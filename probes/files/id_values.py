@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hopwatch.probes.contract.batch import WireIdKind
 from hopwatch.probes.contract.ids import IntId, TextId, UuidId, hash_text
 from hopwatch.probes.contract.limits import ID_BYTES
+from hopwatch.probes.files.arrow_values import find_nulls, get_numbers
 from hopwatch.probes.values import MAX_ID_CHARS, IdFormat, build_id_reader
 
 _UUID_CHARS: Final = 36
@@ -47,7 +48,7 @@ class IdValues:
 def read_ids(column: pa.Array, kind: IdFormat) -> IdValues:
     """Return the ids of a column, as a tap reads each of them."""
     column = _simplify(column)
-    absent = np.asarray(column.is_null())
+    absent = find_nulls(column)
     if pa.types.is_integer(column.type) and kind in {IdFormat.AUTO, IdFormat.INT}:
         return _read_integers(column, absent)
     if pa.types.is_fixed_size_binary(column.type) and column.type.byte_width == ID_BYTES and kind in _SIXTEEN_BYTES:
@@ -73,8 +74,7 @@ def _simplify(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _read_integers(column: pa.Array, absent: NDArray[np.bool_]) -> IdValues:
-    filled = column.fill_null(0) if column.null_count else column
-    numbers = filled.to_numpy(zero_copy_only=False)
+    numbers = get_numbers(column, 0)
     pairs = np.zeros((len(numbers), 2), ">u8")
     pairs[:, 1] = numbers
     kinds = np.full(len(numbers), WireIdKind.INT, np.uint8)
@@ -112,7 +112,7 @@ def _read_texts(column: pa.Array, absent: NDArray[np.bool_], kind: IdFormat) -> 
     if kind is IdFormat.UUID or (is_uuid | absent).all():
         return IdValues(ids, kinds, absent, is_uuid)
     kinds[~is_uuid] = WireIdKind.TEXT
-    chars = np.asarray(pc.utf8_length(column).fill_null(0)) if count else np.zeros(0, np.int64)
+    chars = get_numbers(pc.utf8_length(column), 0)
     is_text = ~absent & ~is_uuid & (chars > 0) & (chars <= MAX_ID_CHARS)
     texts: list[bytes] = column.cast(pa.binary()).fill_null(b"").to_pylist()
     if is_text.all():

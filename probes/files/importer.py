@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 from threading import Event
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
+from hopwatch.probes.files.arrow_values import get_numbers
 from hopwatch.probes.files.errors import CutError, MappingError, UnreadableFileError
 from hopwatch.probes.files.file_batches import FileBatches, FileEnd
 from hopwatch.probes.files.file_columns import FileFormat, FileMapping
@@ -34,6 +35,8 @@ AVRO: Final = b"Obj\x01"
 BYE_SEGMENT: Final = 9_999_999_999
 """Number of the segment of a file's bye, behind all of its rows."""
 DEFAULT_SERVER: Final = "files"
+_Block = tuple[RawColumns | BadRows, int]
+"""Rows, and how many bytes of the file were read for them."""
 STOPPED: Final = "it was not read to its end: start again, which changes nothing that is there"
 
 
@@ -162,10 +165,12 @@ class Importer:
             source = open_source(place)
             result.look = _stat(place)
             server = self._plan.name_server(place)
-            result.print, result.bytes = self.compute_print(source)
-            if not result.bytes:
-                raise UnreadableFileError("it is empty")  # noqa: TRY301 - one way for all that is wrong
-            self._import_rows(source, server, result, stop)
+            # What begins the rows, and the modules that read them, come while the print is taken.
+            with closing(prefetch(self._read(source, result))) as blocks:
+                result.print, result.bytes = self.compute_print(source)
+                if not result.bytes:
+                    raise UnreadableFileError("it is empty")  # noqa: TRY301 - one way for all that is wrong
+                self._import_rows(source, blocks, server, result, stop)
         except UnreadableFileError as error:
             result.fault = str(error)
         except MappingError as error:
@@ -177,20 +182,19 @@ class Importer:
         self._ends += result.ends
         return result
 
-    def _import_rows(self, source: SourceFile, server: str, result: FileResult, stop: Event) -> None:
+    def _import_rows(
+        self, source: SourceFile, blocks: Iterator[_Block], server: str, result: FileResult, stop: Event
+    ) -> None:
         servers = _Servers(self._plan, self._output, self._accounts, server, result)
-        with source.opened() as file:
-            try:
-                items, tell = self._read(source, file, result)
-                with closing(prefetch((item, tell()) for item in items)) as blocks:
-                    for raw, position in blocks:
-                        if stop.is_set():
-                            raise CutError(STOPPED)  # noqa: TRY301 - one way for all that is wrong
-                        rows = build_bad_rows(raw) if isinstance(raw, BadRows) else read_rows(raw, self._plan.mapping)
-                        servers.add(rows)
-                        self._report(position)
-            except (CutError, UnreadableFileError) as error:
-                result.fault = str(error.args[0])
+        try:
+            for raw, position in blocks:
+                if stop.is_set():
+                    raise CutError(STOPPED)  # noqa: TRY301 - one way for all that is wrong
+                rows = build_bad_rows(raw) if isinstance(raw, BadRows) else read_rows(raw, self._plan.mapping)
+                servers.add(rows)
+                self._report(position)
+        except (CutError, UnreadableFileError) as error:
+            result.fault = str(error.args[0])
         if stop.is_set():
             # Its last batches are not written: nobody may take it for imported.
             result.fault = result.fault or STOPPED
@@ -202,32 +206,31 @@ class Importer:
             result.fault = f"none of its rows can be read: {told}" if told else "it has no rows"
         servers.finish(is_whole=not result.fault)
 
-    def _read(
-        self,
-        source: SourceFile,
-        file: Any,  # noqa: ANN401 - pyarrow has no types
-        result: FileResult,
-    ) -> tuple[Iterator[RawColumns | BadRows], Callable[[], int]]:
-        """Return the rows of a file, and a function that tells how many of its bytes were read."""
-        mapping = self._plan.mapping
-        stream, chosen = ByteStream(file), mapping.format
-        if chosen is FileFormat.AUTO:
-            chosen = _detect_format(source)
-        if chosen is FileFormat.PARQUET:
-            if stream.is_compressed:
-                raise UnreadableFileError("it is a compressed Parquet file: unpack it")
-            from hopwatch.probes.files.table_rows import ParquetRows  # noqa: PLC0415 - each format when it comes
+    def _read(self, source: SourceFile, result: FileResult) -> Iterator[_Block]:
+        """Yield the rows of a file, with how many of its bytes were read."""
+        with source.opened() as file:
+            stream, mapping = ByteStream(file), self._plan.mapping
+            items: Iterator[RawColumns | BadRows]
+            chosen = _detect_format(source) if mapping.format is FileFormat.AUTO else mapping.format
+            if chosen is FileFormat.PARQUET:
+                if stream.is_compressed:
+                    raise UnreadableFileError("it is a compressed Parquet file: unpack it")
+                from hopwatch.probes.files.table_rows import ParquetRows  # noqa: PLC0415 - each format when it comes
 
-            rows = ParquetRows(file, mapping)
-            return rows.iter_tables(), lambda: int(result.bytes * rows.read_ratio)
-        if chosen is FileFormat.AVRO:
-            from hopwatch.probes.files.avro_rows import read_avro_rows  # noqa: PLC0415 - its compiler takes a second
+                table = ParquetRows(file, mapping)
+                for rows in table.iter_tables():
+                    yield rows, int(result.bytes * table.read_ratio)
+                return
+            if chosen is FileFormat.AVRO:
+                from hopwatch.probes.files.avro_rows import read_avro_rows  # noqa: PLC0415 - its compiler takes a second
 
-            rows_of_file = read_avro_rows(stream, mapping, partial(setattr, result, "schema"))
-            return rows_of_file, lambda: stream.position
-        from hopwatch.probes.files.text_rows import read_text_rows  # noqa: PLC0415 - each format when it comes
+                items = read_avro_rows(stream, mapping, partial(setattr, result, "schema"))
+            else:
+                from hopwatch.probes.files.text_rows import read_text_rows  # noqa: PLC0415 - each format when it comes
 
-        return read_text_rows(stream, mapping, is_json=chosen is FileFormat.JSONL), lambda: stream.position
+                items = read_text_rows(stream, mapping, is_json=chosen is FileFormat.JSONL)
+            for item in items:
+                yield item, stream.position
 
 
 class _Servers:
@@ -255,7 +258,7 @@ class _Servers:
         except pa.ArrowException as error:
             told = f"its column {self._plan.mapping.server} names no servers ({describe_error(error)})"
             raise UnreadableFileError(told) from None
-        places = names.indices.to_numpy(zero_copy_only=False)
+        places = get_numbers(names.indices, 0)
         for place, name in enumerate(names.dictionary.to_pylist()):
             own = rows.select((places == place).nonzero()[0])
             if name not in self._batches and not (own.faults == GOOD).any():

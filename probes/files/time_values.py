@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hopwatch.probes.event_times import MAX_EVENT_US, is_representable
+from hopwatch.probes.files.arrow_values import find_nulls, get_numbers
 from hopwatch.probes.files.errors import MappingError
 from hopwatch.probes.values import TimeUnit, build_time_reader
 
@@ -39,7 +40,7 @@ def read_times(column: pa.Array, unit: TimeUnit, zone: str | None, name: str) ->
         column = column.combine_chunks()
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    absent = np.asarray(column.is_null())
+    absent = find_nulls(column)
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         return _check(_read_timestamps(column, zone, name), absent)
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
@@ -72,7 +73,7 @@ def _read_timestamps(column: pa.Array, zone: str | None, name: str) -> NDArray[n
         column = _assume_zone(column, zone)
     # A unit of seconds may not fit into µs: what overflows is no moment of a window.
     scale = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 0}[column.type.unit]
-    numbers = np.asarray(column.cast(pa.int64()).fill_null(-1))
+    numbers = get_numbers(column.cast(pa.int64()), -1)
     return _scale(numbers, scale)
 
 
@@ -90,7 +91,7 @@ def _scale(numbers: NDArray[np.int64], scale: int) -> NDArray[np.int64]:
 
 
 def _read_integers(column: pa.Array, unit: TimeUnit, absent: NDArray[np.bool_]) -> TimeValues:
-    numbers = column.fill_null(0).to_numpy(zero_copy_only=False)
+    numbers = get_numbers(column, 0)
     if numbers.dtype == np.uint64:
         numbers = np.minimum(numbers, np.uint64(_MAX_INT64))
     return _check(_scale(numbers.astype(np.int64), _US_PER_UNIT.get(unit, 0)), absent)
@@ -110,13 +111,13 @@ def _read_iso(column: pa.Array, absent: NDArray[np.bool_], zone: str | None, nam
         raise MappingError(_describe_no_zone(name, first))
     try:
         found = column.cast(pa.timestamp("ns", _UTC))
-        return _check(np.asarray(found.cast(pa.int64()).fill_null(-1)) // _NS_PER_US, absent)
+        return _check(get_numbers(found.cast(pa.int64()), -1) // _NS_PER_US, absent)
     except pa.ArrowInvalid:
         pass
     if zone is not None:
         try:
             local = _assume_zone(column.cast(pa.timestamp("ns")), zone)
-            return _check(np.asarray(local.cast(pa.int64()).fill_null(-1)) // _NS_PER_US, absent)
+            return _check(get_numbers(local.cast(pa.int64()), -1) // _NS_PER_US, absent)
         except pa.ArrowInvalid:
             pass
     return _read_each(column, TimeUnit.ISO, absent, zone)

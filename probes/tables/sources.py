@@ -11,6 +11,7 @@ from hopwatch.probes.taps.errors import TapError, TapSourceError, TapUsageError
 DELTA: Final = "delta"
 ICEBERG: Final = "iceberg"
 SQL: Final = "sql"
+PARQUET: Final = "parquet"
 INSTALL: Final = "pip install 'hopwatch[tables]'"
 
 
@@ -52,6 +53,10 @@ def open_table(address: str, clock: Clock, rows: GrowingRows = GrowingRows()) ->
         # The address of a database may hold a password.
         shown = f"{SQL}:" if kind == SQL else address
         raise TapSourceError(f"the table {shown} cannot be read: {describe_error(error)}") from None
+    if kind == PARQUET:
+        raise TapUsageError(
+            f"a folder of Parquet files is no table: hopwatch tap files {place or 'DIR'} reads each once"
+        )
     forms = f"{DELTA}:PATH, {ICEBERG}:CATALOG/NAMESPACE.TABLE or {SQL}:URL"
     raise TapUsageError(f"a table is {forms}, got {address!r:.80}")
 

@@ -79,7 +79,7 @@ class SqlTable:
     def find_new(self, after: SnapshotPlace | None, planned: SnapshotPlace | None = None) -> NewSnapshots:
         """Return the rows behind a place as one snapshot: up to a planned place, else as far as they have settled."""
         if planned is not None:
-            return NewSnapshots([_build_snapshot(after, planned)], read_through_us=0)
+            return _build_rows(after, planned, read_through_us=0)
         look = _Look(self._clock.monotonic_ns() // 1_000, self._wall_us(), self._find_newest())
         self._looks.append(look)
         settled = None
@@ -92,7 +92,7 @@ class SqlTable:
         if settled.newest is None or _is_at(after, settled.newest):
             return NewSnapshots((), read_through_us=settled.wall_us)
         place = SnapshotPlace(_write_value(settled.newest), self._wall_us())
-        return NewSnapshots([_build_snapshot(after, place)], read_through_us=settled.wall_us)
+        return _build_rows(after, place, read_through_us=settled.wall_us)
 
     def read_rows(self, file: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield some columns of the rows between two values."""
@@ -114,9 +114,13 @@ class SqlTable:
         return self._clock.wall_ns() // 1_000
 
 
-def _build_snapshot(after: SnapshotPlace | None, place: SnapshotPlace) -> TableSnapshot:
-    first = None if after is None else json.loads(after.number)
-    return TableSnapshot(place, (json.dumps([first, json.loads(place.number)]),))
+def _build_rows(after: SnapshotPlace | None, place: SnapshotPlace, *, read_through_us: int) -> NewSnapshots:
+    """Return the rows between two places; all, and a gap, where the values have begun anew as by TRUNCATE."""
+    first, last = None if after is None else json.loads(after.number), json.loads(place.number)
+    # Texts are compared by the database alone, by its collation.
+    is_anew = first is not None and not isinstance(first, str) and _read_value(last) < _read_value(first)
+    file = json.dumps([None if is_anew else first, last])
+    return NewSnapshots([TableSnapshot(place, (file,))], is_anew, read_through_us=read_through_us)
 
 
 def _is_at(after: SnapshotPlace | None, newest: object) -> bool:
@@ -141,7 +145,7 @@ def _write_value(value: object) -> str:
     return json.dumps(value)
 
 
-def _read_value(kept: Any) -> object:  # noqa: ANN401 - what JSON holds
+def _read_value(kept: Any) -> Any:  # noqa: ANN401 - what JSON holds
     return datetime.fromisoformat(kept[_MOMENT]) if isinstance(kept, dict) else kept
 
 

@@ -276,13 +276,17 @@ def test_a_type_of_a_protocol_is_registered_with_what_it_uses(
     protocol.write_text(json.dumps({"protocol": "P", "types": [line, order]}))
     for more in ((), ("--type", "Order")):
         assert run(workspace, "register", str(protocol), "--subject", "orders", "--with", str(mark), *more) == 0
-    single = file(workspace, order)
+    single, idl = file(workspace, order), tmp_path / "shop.avdl"
+    idl.write_text("protocol P {}")
+    made = f"is compiled by Avro's own tools first: java -jar avro-tools.jar idl {idl} {protocol}"
     assert run(workspace, "check", single, "--subject", "orders", "--with", str(mark), "--with", str(protocol)) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "it fits orders, which is backward_transitive"
     (tmp_path / "big").write_bytes(b" " * 2**21)
     for arguments, told in (
         ((str(protocol),), "there is no type 'shop.Mark'"),
         ((str(protocol), "--type", "x"), "shop.avpr: the protocol has no type x, it has shop.Line, Order"),
+        ((str(idl),), made),
+        ((single, "--with", str(idl)), made),
         ((single, "--type", "x"), "--type is for a protocol, and "),
         ((single, "--with", str(tmp_path / "big")), "big: a schema has at most 1,048,576 bytes, got more"),
         ((single, "--with", str(workspace.config)), "hopwatch.toml: a schema is JSON: "),

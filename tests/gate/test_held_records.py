@@ -252,6 +252,24 @@ def test_what_expires_leaves_younger_ones_where_they_are() -> None:
     assert (world.ids("waiting"), world.ids("waiting", is_left=True)) == ([0, *younger, 0, *younger], younger)
 
 
+def test_an_expiry_whose_transaction_is_aborted_is_counted_anew() -> None:
+    """A record whose rejection was not written waits still, and a younger record expires in its time."""
+    world = World()
+    world.send(0, 0)
+    world.run(1)
+    world.clock.advance(120)
+    world.send(0, 0)
+    world.run(1)
+    world.clock.advance(HOLD_S - 60)
+    world.writer.ends = ["aborted"]
+    world.run(2 * LOOK_EVERY_S)
+    assert (world.writer.ends, world.ids("bad")) == ([], [0])
+    assert world.held.count_by_schema() == Counter([SCHEMAS[0].fingerprint.hex()])
+    world.clock.advance(120)
+    world.run(2 * LOOK_EVERY_S)
+    assert (world.ids("bad"), world.held.count_by_schema()) == ([0, 1], Counter())
+
+
 def test_a_registry_that_is_down_holds_up_nothing_else() -> None:
     """A registry that is down is told once, and asked again."""
     world = World()

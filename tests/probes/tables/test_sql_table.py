@@ -20,6 +20,7 @@ from sqlalchemy import (
     String,
     Table,
     create_engine,
+    delete,
     insert,
 )
 
@@ -138,6 +139,29 @@ def test_a_kill_while_rows_are_sent_sends_the_same_again(database: Database) -> 
     assert [*database.look(), *database.look(30)] == [3]
 
 
+def test_values_that_begin_anew_are_a_gap_and_read(database: Database) -> None:
+    """After TRUNCATE with RESTART IDENTITY rows have smaller values: all of them are read, even after a kill."""
+    database.write(8, 9)
+    database.look()
+    assert database.look(30) == [8, 9]
+    with database.engine.begin() as connection:
+        connection.execute(delete(ORDERS))
+    database.write(1, 2)
+    assert database.look(1) == []
+    database.sink.left = 2
+    with pytest.raises(Killed):
+        database.look(30)
+    database.sink.left = 9
+    database.start()
+    before = len(database.batches())
+    assert database.look() == [1, 2]
+    (heard,) = database.place.heard
+    assert heard.endswith("between 9 and 2 are kept no more: what they brought is unknown")
+    assert len({batch.probe for batch in database.batches()[before:]}) == 2
+    database.write(3)
+    assert [*database.look(1), *database.look(30)] == [3]
+
+
 def test_a_tap_may_begin_behind_the_rows_that_are_there(database: Database) -> None:
     """Without a state it begins behind the greatest value."""
     table = open_table(f"sql:{database.url}", database.clock, GrowingRows("orders", "n", 30))
@@ -195,10 +219,11 @@ def test_a_column_of_another_kind_does_not_grow(database: Database) -> None:
         ("sql:nothing", GrowingRows("orders", "n"), "a SQL database is sql:URL as SQLAlchemy has it, got 'nothing'"),
         ("delta:/x", GrowingRows("orders"), "--table and --grows are for a table at sql:, got one at 'delta'"),
         (
-            "parquet:/x",
+            "hudi:/x",
             GrowingRows(),
-            "a table is delta:PATH, iceberg:CATALOG/NAMESPACE.TABLE or sql:URL, got 'parquet",
+            "a table is delta:PATH, iceberg:CATALOG/NAMESPACE.TABLE or sql:URL, got 'hudi",
         ),
+        ("parquet:/x", GrowingRows(), "a folder of Parquet files is no table: hopwatch tap files /x reads each once"),
         ("iceberg:shop", GrowingRows(), "an Iceberg table is iceberg:CATALOG/NAMESPACE.TABLE, got 'iceberg:shop'"),
     ],
 )
