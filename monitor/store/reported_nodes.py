@@ -46,7 +46,7 @@ def read_nodes_json(
 ) -> dict[int, list[Json]]:
     """Query the nodes of the windows of a stream that start in ``[from_us, to_us)``, by the window's start in µs.
 
-    Each has its fields, room for its ``lost_ids`` and ``labels``, and the ``slowest`` messages, None where they were not kept.
+    Each has its fields, room for ``lost_ids`` and ``labels``, and the ``slowest`` messages, None where none were kept.
     """
     ends = {"from_us": _FIRST_US if from_us is None else from_us, "to_us": _END_US if to_us is None else to_us}
     found: dict[int, list[Json]] = defaultdict(list)
