@@ -15,6 +15,7 @@ from rich.console import RenderableType
 
 from bench import (
     alert_cost,
+    api,
     dashboard,
     dashboard_tables,
     detection_tables,
@@ -71,6 +72,7 @@ class Measure(StrEnum):
     NAB = "nab"
     ALERTS = "alerts"
     DASHBOARD = "dashboard"
+    API = "api"
     GATE = "gate"
     DELIVER = "deliver"
     INGEST = "ingest"
@@ -119,6 +121,10 @@ _MEASURES: Final[dict[Measure, Callable[[Request, Progress], Measurement]]] = {
         lines := dashboard.measure(of.scratch, tell, Month(of.days)),
         dashboard_tables.dashboard(lines),
     ),
+    Measure.API: lambda of, tell: (
+        lines := api.measure(of.scratch, tell, Month(of.days)),
+        api.build_table(lines),
+    ),
     Measure.GATE: lambda of, tell: (lines := comparison.measure(of.scratch, tell), gate_tables.gate(lines)),
     Measure.DELIVER: lambda of, tell: (
         lines := delivery.measure(of.scratch, tell),
@@ -156,7 +162,7 @@ def bench(  # noqa: PLR0913 - one a flag
         Path | None, typer.Option(file_okay=False, help="Of nab: labelled series, as data/ and windows.json.")
     ] = None,
     scorer: Annotated[Path | None, typer.Option(dir_okay=False, help="Of nab: the program that scores them.")] = None,
-    days: Annotated[int, typer.Option(min=1, max=365, help="Of dashboard: how much its store holds.")] = DAYS,
+    days: Annotated[int, typer.Option(min=1, max=365, help="Of dashboard and api: how much their store holds.")] = DAYS,
     minutes: Annotated[float, typer.Option(min=1, max=10_000, help="Of soak: how long the monitor runs.")] = MINUTES,
     repeats: Annotated[int, typer.Option(min=1, max=100, help="Of scale: runs of each policy.")] = REPEATS,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON value instead of tables.")] = False,

@@ -18,11 +18,12 @@ from hopwatch.alerts.events import Severity, unqualify_key
 from hopwatch.alerts.storage.history import Acknowledgement
 from hopwatch.cli import console
 from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
-from hopwatch.cli.report import FINDING_EXIT_CODE, parse_moment_us
+from hopwatch.cli.report import FINDING_EXIT_CODE
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, DependencyError
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import dialect, schema
+from hopwatch.monitor.texts.moments import parse_moment_us
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 

@@ -17,7 +17,8 @@ from hopwatch.cli.wide_tables import print_wide_table
 from hopwatch.display.texts import format_lag
 from hopwatch.monitor import settings
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.lookup import journey, search
+from hopwatch.monitor.lookup import journey, missing_messages, search
+from hopwatch.monitor.lookup.journey_json import journey_to_json
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.texts import loss_bounds
 from hopwatch.probes.contract.limits import WINDOW_US
@@ -53,13 +54,9 @@ def command(
     with Progress(console=words, transient=True, disable=not words.is_terminal) as progress:
         searching = partial(progress.track, description="searching")
         stamps = search.find_stamps(chosen, wanted, stream, searching)
-    lost = search.find_losses(chosen.store.url, wanted, stream)
+    lost = missing_messages.find_losses(chosen.store.url, wanted, stream)
     every = journey.unite_stamps(stamps, *(one.stamps for one in lost))
-    told = {
-        "id": message_id,
-        "stamps": [_stamp_to_json(one) for one in every],
-        "lost": [_lost_to_json(one) for one in lost],
-    }
+    told = journey_to_json(message_id, every, lost)
     if as_json:
         console.emit_json(told)
     elif told["stamps"] or told["lost"]:
@@ -71,20 +68,8 @@ def command(
         raise typer.Exit(FINDING_EXIT_CODE)
 
 
-def _lost_to_json(where: search.MissingMessage) -> dict[str, Any]:
-    place = {"stream": where.stream, "window_start": format_iso(where.window_start_us), "node": where.node}
-    told = {"message_id": where.shown, "loss": where.loss, "loss_lower": where.loss_lower}
-    return place | told | {"stamp_count": where.stamp_count}
-
-
-def _stamp_to_json(stamp: journey.MessageStamp) -> dict[str, Any]:
-    told = stamp._asdict()
-    del told["id_kind"], told["text"]
-    return told | {"message_id": stamp.shown, "event_time": format_iso(stamp.event_time_us)}
-
-
 def _describe_missing(
-    chosen: settings.Settings, lost: search.MissingMessage, every: Iterable[journey.MessageStamp]
+    chosen: settings.Settings, lost: missing_messages.MissingMessage, every: Iterable[journey.MessageStamp]
 ) -> list[str]:
     """Describe the loss of a message at a node, and how many of its stamps are stored."""
     of_it = [one for one in every if _window(one) == (lost.stream, lost.window_start_us)]

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import sha256
-from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -18,7 +17,6 @@ from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
 from hopwatch.cli.gate_topics import find_gate_topics, find_topic_problems
 from hopwatch.cli.metrics_server import MetricsListen
 from hopwatch.cli.topics import AllowWeak, format_allowed, with_allow_flag
-from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, TransportError
 
 if TYPE_CHECKING:
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from hopwatch.gate.outlets.change_topic import ChangeTopic
     from hopwatch.gate.registry.subjects import Registry
     from hopwatch.monitor.settings import Settings
-    from hopwatch.probes.http.granian_server import ServerAddress
 
 PORT: Final = 8081
 """Default port of Confluent's registry."""
@@ -90,13 +87,17 @@ def _check_topics(chosen: Settings, *, allow_weak: bool) -> None:
 
 def _serve(chosen: Settings, host: str, port: int, health_port: int | None, metrics_listen: str | None) -> None:
     from hopwatch.cli.gate_builder import build_gate, open_change_topic, open_registry
+    from hopwatch.cli.server_address import build_address
     from hopwatch.gate.app import build_app
     from hopwatch.gate.outlets import OutletError
     from hopwatch.probes.http.granian_server import PortTakenError, check_port, serve_app
 
     if health_port == port:
         raise ConfigurationError(f"--health-port is another port than --port, got {port} for both")
-    listening, made = replace(_build_listening(chosen, host, port), health_port=health_port), build_gate(chosen)
+    listening, made = (
+        replace(build_address(chosen.gate.tls, "gate.tls", host, port), health_port=health_port),
+        build_gate(chosen),
+    )
     changes = open_change_topic(chosen)
     try:
         for one in (port, *(() if health_port is None else (health_port,))):
@@ -160,20 +161,3 @@ def _find_rule_errors(registry: Registry, made: Gate) -> Iterator[str]:
         except UnknownError:
             continue
         yield from find_mismatches(intake.policy.rules, Schema.parse(kept.text))
-
-
-def _build_listening(chosen: Settings, host: str, port: int) -> ServerAddress:
-    """Build the listening address, with checked TLS files."""
-    from hopwatch.probes.http.granian_server import ServerAddress, Tls, TlsError
-
-    said = chosen.gate.tls
-    if said is None:
-        return ServerAddress(host, port)
-    tls = Tls(Path(said.certificate), Path(said.key), Path(said.client_ca) if said.client_ca else None)
-    try:
-        tls.check()
-    except TlsError as error:
-        raise ConfigurationError(f"[gate.tls]: {error}") from None
-    if flaw := tls.describe_flaw(SystemClock().now_us() / 1e6):
-        console.stderr().print(f"hopwatch: [gate.tls]: {flaw}")
-    return ServerAddress(host, port, tls)

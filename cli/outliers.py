@@ -11,17 +11,18 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from hopwatch.cli import console
 from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
-from hopwatch.cli.report import parse_range_us
 from hopwatch.monitor import csv_series
 from hopwatch.monitor.csv_series import CsvSeries
 from hopwatch.monitor.errors import ConfigurationError, SeriesError
 from hopwatch.monitor.outliers import detector, state
 from hopwatch.monitor.outliers.detector import Scores
-from hopwatch.monitor.outliers.explanation import Explanation, explain
+from hopwatch.monitor.outliers.explanation import explain
+from hopwatch.monitor.outliers.finding_json import explanation_to_json, finding_to_json
 from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import dialect, outliers, schema
+from hopwatch.monitor.texts.moments import parse_range_us
 
 command = typer.Typer(help="List outliers, and score series of numbers.", no_args_is_help=True)
 
@@ -84,7 +85,7 @@ def list_(  # noqa: PLR0913 - one a flag
     found = outliers.query_findings(dialect.create_engine(chosen.store.url), stream, from_us, to_us)
     asked = [(of_stream, one) for of_stream, one in found if one.is_outlier or notices]
     if as_json:
-        console.emit_json({"outliers": [_finding_to_json(of_stream, one) for of_stream, one in asked]})
+        console.emit_json({"outliers": [finding_to_json(of_stream, one) for of_stream, one in asked]})
         return
     for of_stream, one in asked:
         level = "outlier" if one.is_outlier else "notice"
@@ -98,11 +99,6 @@ def _format_counts(found: list[tuple[str, OutlierFinding]], shown: int) -> str:
     count = sum(one.is_outlier for _, one in found)
     hidden = "" if shown == len(found) else "; --notices shows these too"
     return f"outliers: {count:,}, notices: {len(found) - count:,}{hidden}"
-
-
-def _finding_to_json(stream: str, one: OutlierFinding) -> dict[str, Any]:
-    where = {"stream": stream, "window_start": format_iso(one.window_start_us), "node": one.node}
-    return where | {"quantity": one.why.quantity, "is_outlier": one.is_outlier} | _explanation_to_json(one.why)
 
 
 def _require_apart(folder: Path, out: Path) -> None:
@@ -135,19 +131,7 @@ def _score_series(name: Path, one: CsvSeries, out: Path) -> dict[str, Any]:
 def _outlier_to_json(one: CsvSeries, scores: Scores, at: int) -> dict[str, Any]:
     """Return an outlier as JSON, with its explanation as fields and as ``text``."""
     why = explain(Quantity.VALUE, float(one.values[at]), scores, at)
-    return {"timestamp": one.timestamps[at]} | _explanation_to_json(why)
-
-
-def _explanation_to_json(why: Explanation) -> dict[str, Any]:
-    return {
-        "since": format_iso(why.since_us),
-        "score": round(why.score, 4),
-        "observed": why.observed,
-        "low": why.low,
-        "high": why.high,
-        "reasons": [{"view": told.view, "words": told.words, "once_in": told.once_in} for told in why.reasons],
-        "text": str(why),
-    }
+    return {"timestamp": one.timestamps[at]} | explanation_to_json(why)
 
 
 def _print_outliers(told: list[dict[str, Any]], *, as_json: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +18,7 @@ from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import dialect, instances, reader, rollups, schema
+from hopwatch.monitor.texts.moments import parse_range_us
 from hopwatch.monitor.texts.read_progress import ReadProgress, iso_second
 from hopwatch.probes.contract.limits import WINDOW_US
 
@@ -164,35 +165,3 @@ def _lost_ratio(judged: reader.Json) -> float:
     """
     lost = max((judged["lost_lower"], *(one["lost_before_lower"] for one in judged.get("counts", ()))))
     return lost / judged["known"] if judged["known"] else 0.0
-
-
-def parse_range_us(from_time: str | None, to_time: str | None) -> tuple[int | None, int | None]:
-    """Parse ``--from`` and ``--to`` to µs since 1970; None if not given.
-
-    Raises:
-        ConfigurationError: a text is not a time, or the range is empty.
-    """
-    from_us, to_us = parse_moment_us("--from", from_time), parse_moment_us("--to", to_time)
-    if from_us is not None and to_us is not None and from_us >= to_us:
-        what = "is the same moment as" if from_us == to_us else "is after"
-        told = f"--from {from_time} {what} --to {to_time}, and nothing starts between"
-        raise ConfigurationError(f"{told}: let --from be the earlier")
-    return from_us, to_us
-
-
-def parse_moment_us(flag: str, text: str | None) -> int | None:
-    """Parse a time to µs since 1970; without a zone it is UTC.
-
-    Raises:
-        ConfigurationError: the text is not a time.
-    """
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        msg = f"{flag} is a time such as 2026-11-21T06:40:00Z, got {text!r:.60}"
-        raise ConfigurationError(msg) from None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds

@@ -18,13 +18,13 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from hopwatch.cli import console, metrics_server, signals
 from hopwatch.cli.checks import alerts as reach
 from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_streams
-from hopwatch.cli.report import parse_range_us
 from hopwatch.monitor import java, rejudgement
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, DependencyError, HopwatchError, StoreError
 from hopwatch.monitor.results import WindowResult, format_iso
 from hopwatch.monitor.store import dialect, fencing, reader, schema
 from hopwatch.monitor.texts import loss_bounds
+from hopwatch.monitor.texts.moments import parse_range_us
 from hopwatch.probes.contract.limits import WINDOW_US
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@
     ClientError
     ├── ClientClosedError  the client is closed, or belongs to the parent of this process
     ├── QueueFullError     no room for the event within the wait that the caller allowed
-    └── ClientSpoolError   the spool cannot be written or read, or another client has it
+    ├── ClientSpoolError   the spool cannot be written or read, or another client has it
+    └── ResultsError       the query API is not there, or refuses
 
 A ``ValueError`` says that an argument is wrong.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 
 class ClientError(Exception):
-    """Base of the client's errors: the event was not accepted."""
+    """Base of the client's errors: the event was not accepted, or there are no results."""
 
 
 class ClientClosedError(ClientError):
@@ -27,3 +28,12 @@ class QueueFullError(ClientError):
 
 class ClientSpoolError(ClientError):
     """The spool cannot be used."""
+
+
+class ResultsError(ClientError):
+    """The query API is not there, or refuses; ``status`` is that of HTTP, 0 without an answer."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        """Keep the status beside the text."""
+        super().__init__(f"{status}: {detail}" if status else detail)
+        self.status = status

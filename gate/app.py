@@ -14,7 +14,7 @@ from hopwatch.gate import routes as entrance
 from hopwatch.gate.codec_cache import CodecCache
 from hopwatch.gate.gate import Gate
 from hopwatch.gate.ingest_times import IngestTimeMiddleware
-from hopwatch.gate.producers import SCOPE_KEY, AuthenticationMiddleware
+from hopwatch.gate.producers import SCOPE_KEY
 from hopwatch.gate.registry import confluent, routes
 from hopwatch.gate.registry.avro_schema import MAX_SCHEMA_BYTES
 from hopwatch.gate.registry.subjects import ALL_SUBJECTS, Registry
@@ -25,6 +25,7 @@ from hopwatch.probes.http.handlers import HealthAnswer
 from hopwatch.probes.http.limits import BODY_METHODS, App, BodyLimit, LimitMiddleware, Limits, Scope
 from hopwatch.probes.http.problems import MAX_FAULTS, Fault, HttpProblem, json_pointer
 from hopwatch.probes.http.request_count import RequestCountMiddleware
+from hopwatch.probes.http.tokens import AuthenticationMiddleware
 
 MAX_REQUESTS: Final = 1_024
 """Maximum number of concurrent requests; most of them wait for a transport and cost only the memory of their bodies."""
@@ -87,8 +88,8 @@ def build_app(registry: Registry, gate: Gate | None = None, limits: Limits | Non
     api.add_exception_handler(confluent.ConfluentError, _on_refusal)
     api.add_exception_handler(RequestValidationError, _on_invalid)
     limited = LimitMiddleware(api, limits or Limits(MAX_BODY_BYTES, MAX_REQUESTS), _body_limit)
-    counted = RequestCountMiddleware(AuthenticationMiddleware(limited, producers), gate.requests)
-    return IngestTimeMiddleware(counted, gate.ingest_times)
+    known = AuthenticationMiddleware(limited, producers.authenticate, SCOPE_KEY)
+    return IngestTimeMiddleware(RequestCountMiddleware(known, gate.requests), gate.ingest_times)
 
 
 def _body_limit(scope: Scope) -> BodyLimit:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import binascii
-import hmac
 import math
 import time
-from base64 import b64decode
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from http import HTTPStatus
 from typing import Final
 
@@ -17,13 +13,11 @@ from limits import RateLimitItemPerSecond
 from limits.storage import MemoryStorage
 from limits.strategies import SlidingWindowCounterRateLimiter
 
-from hopwatch.probes.http.limits import App, Receive, Scope, Send, send_problem
 from hopwatch.probes.http.problems import HttpProblem
+from hopwatch.probes.http.tokens import find_holder
 
 QUOTA_PERIOD_S: Final = 10
 """Window over which quotas are averaged, in s."""
-OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/openapi.json"})
-"""Paths that need no token."""
 SCOPE_KEY: Final = "hopwatch.producer"
 """Key of the request's producer in the ASGI scope."""
 
@@ -68,14 +62,7 @@ class Producers:
         """
         if not self.is_token_required:
             return ANONYMOUS
-        said = next((value for name, value in headers if name == b"authorization"), None)
-        found = None if said is None else self._find_by_hash(sha256(_parse_token(said)).digest())
-        if found is None:
-            what = "the token is not known" if said is not None else "there is no token"
-            told = f"{what}: send one in the header authorization, as Bearer TOKEN or as the password of Basic"
-            more = {"www-authenticate": 'Bearer realm="hopwatch"'}
-            raise HttpProblem(HTTPStatus.UNAUTHORIZED, "unknown-producer", told, extra_headers=more)
-        return found
+        return find_holder(headers, self._producers, "unknown-producer")
 
     def check_subject(self, producer: Producer, subject: str) -> None:
         """Check that a producer may change the schemas and the level of a subject; the empty name means all subjects.
@@ -118,15 +105,6 @@ class Producers:
         for what, item, cost in costs:
             self._limiter.hit(item, producer.name, what, cost=cost)
 
-    def _find_by_hash(self, digest: bytes) -> Producer | None:
-        """Return the producer of a token's hash; the comparison takes constant time."""
-        found = None
-        for producer in self._producers:
-            for one in producer.token_hashes:
-                if hmac.compare_digest(one, digest):
-                    found = producer
-        return found
-
     def _check_quota(self, producer: Producer, what: str, item: RateLimitItemPerSecond, cost: int) -> None:
         told = f"{producer.name} may send {item.amount // QUOTA_PERIOD_S:,} {what} a second"
         if cost > item.amount:
@@ -138,34 +116,3 @@ class Producers:
             )
             more = {"retry-after": str(min(again_s, QUOTA_PERIOD_S))}
             raise HttpProblem(HTTPStatus.TOO_MANY_REQUESTS, "over-quota", f"{told}: retry later", extra_headers=more)
-
-
-class AuthenticationMiddleware:
-    """ASGI middleware that authenticates each request; the body of a refused one is not read."""
-
-    def __init__(self, app: App, producers: Producers) -> None:
-        """Wrap an app."""
-        self._app, self._producers = app, producers
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on with its producer in the scope, or answer 401."""
-        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
-            try:
-                scope[SCOPE_KEY] = self._producers.authenticate(scope["headers"])
-            except HttpProblem as problem:
-                await send_problem(problem, send)
-                return
-        await self._app(scope, receive, send)
-
-
-def _parse_token(said: bytes) -> bytes:
-    """Return the token of an authorization header; empty bytes if it is malformed."""
-    kind, _, value = said.strip().partition(b" ")
-    if kind.lower() == b"bearer":
-        return value.strip()
-    if kind.lower() == b"basic":
-        try:
-            return b64decode(value, validate=True).partition(b":")[2]
-        except binascii.Error:
-            return b""
-    return b""

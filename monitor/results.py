@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -289,30 +289,12 @@ def roll_up_to_json(rolled: RollUp) -> dict[str, Any]:
     return {"start": start, "windows": windows, "verdicts": verdicts} | told | {"nodes": list(told["nodes"])}
 
 
-class NodeDetails(NamedTuple):
-    """Details of a node in a window beside its figures, as ``report --json`` shows them.
-
-    The lost ids as they were given; the slowest messages with their lags, None where they were not kept; and the counts
-    by label.
-    """
-
-    lost_ids: Sequence[str] = ()
-    slowest: Sequence[Mapping[str, Any]] | None = ()
-    labels: Sequence[LabelCounts] = ()
-
-
-def window_to_json(result: WindowResult, details: Sequence[NodeDetails]) -> dict[str, Any]:
-    """Return a window as ``report --json`` shows it, with the details of each node in order."""
-    told = asdict(result)
-    start_us = told.pop("window_start_us")
+def window_to_json(result: WindowResult, nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a window as ``report --json`` shows it, with its nodes as they are shown there."""
+    told = asdict(replace(result, nodes=()))
     del told["stream"]
-    told |= {"reasons": list(result.reasons)}
-    nodes = zip(told["nodes"], details, strict=True)
-    told["nodes"] = [
-        node | {"lost_ids": list(of.lost_ids), "slowest": of.slowest, "labels": [asdict(row) for row in of.labels]}
-        for node, of in nodes
-    ]
-    return {"window_start": format_iso(start_us)} | told
+    told |= {"reasons": list(result.reasons), "nodes": list(nodes)}
+    return {"window_start": format_iso(told.pop("window_start_us"))} | told
 
 
 def node_from_json(told: Mapping[str, Any]) -> NodeResult:

@@ -15,7 +15,7 @@ from hopwatch.dashboards.queries.stream_queries import WindowQuery, query_graph
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import HopwatchError
 from hopwatch.monitor.kernel.window import WindowPolicy
-from hopwatch.monitor.lookup import journey, search
+from hopwatch.monitor.lookup import journey, missing_messages, search
 from hopwatch.monitor.memo import Memo
 from hopwatch.monitor.settings import Settings
 from hopwatch.monitor.store import fencing, reader, writer
@@ -68,7 +68,7 @@ class MessageSearch:
         except HopwatchError as error:
             found = replace(found, errors=(str(error),))
         try:
-            lost = search.find_losses(self._settings.store.url, wanted, stream)
+            lost = missing_messages.find_losses(self._settings.store.url, wanted, stream)
         except HopwatchError as error:
             return replace(found, errors=(*found.errors, str(error)))
         return replace(found, lost=lost, stamps=journey.unite_stamps(found.stamps, *(one.stamps for one in lost)))

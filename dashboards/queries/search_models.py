@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hopwatch.dashboards.queries.models import Graph
 from hopwatch.monitor.lookup.journey import MessageStamp
-from hopwatch.monitor.lookup.search import MissingMessage
+from hopwatch.monitor.lookup.missing_messages import MissingMessage
 from hopwatch.monitor.results import WindowResult
 
 

@@ -12,7 +12,7 @@ from hopwatch.display import texts
 from hopwatch.display.colours import Mark
 from hopwatch.monitor.kernel.naming import HASH_SUFFIX
 from hopwatch.monitor.lookup.journey import MessageStamp, find_part_at, has_left
-from hopwatch.monitor.lookup.search import MissingMessage
+from hopwatch.monitor.lookup.missing_messages import MissingMessage
 from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.texts import loss_bounds
 from hopwatch.monitor.texts.escaping import escape_line

@@ -1,44 +1,22 @@
-"""Search for messages: in the segments of the transport, and among the losses in the store."""
+"""Search for messages in the segments of the transport."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-from hopwatch.monitor.kernel import naming
 from hopwatch.monitor.lookup import journey
 from hopwatch.monitor.lookup.fates import Fate, MessageKey, Sightings, WantedIds, decide_fates
 from hopwatch.monitor.lookup.journey import MessageStamp
 from hopwatch.monitor.spark.sources import record_source
 from hopwatch.monitor.store import dialect, lost_messages, reader, schema
-from hopwatch.probes.contract.batch import Outcome
-from hopwatch.probes.contract.limits import NOT_STAMPED
 
 if TYPE_CHECKING:
     from hopwatch.monitor.settings import Settings
 
 SegmentFilter = Callable[[Sequence[Path]], Iterable[Path]]
 """Selects the segments to search, in the order of the search."""
-
-
-class MissingMessage(NamedTuple):
-    """Message that the store has as missing at a node in a window.
-
-    ``loss`` is how many are missing there, ``loss_lower`` how many of them are surely lost.
-    """
-
-    stream: str
-    window_start_us: int
-    node: str
-    loss: int
-    loss_lower: int
-    message_id: bytes
-    shown: str
-    """Its id as it was given."""
-    stamps: tuple[MessageStamp, ...] = ()
-    """Its stamps that are kept with its id, the first of ``stamp_count``."""
-    stamp_count: int | None = None
 
 
 def find_stamps(
@@ -50,34 +28,6 @@ def find_stamps(
         TransportError: the segments cannot be read.
     """
     return tuple(journey.read_stamps(chosen(record_source.build_source(settings).segments()), wanted, stream))
-
-
-def find_losses(url: str, wanted: tuple[bytes, ...], stream: str | None = None) -> tuple[MissingMessage, ...]:
-    """Return the losses of the wanted ids in the store at a URL; none if there is no store yet.
-
-    Raises:
-        StoreError: it cannot be read.
-    """
-    if not schema.has_store(url):
-        return ()
-    engine = dialect.create_engine(url)
-    try:
-        return tuple(_lost_message(one, found) for one in wanted for found in reader.find_losses(engine, one, stream))
-    finally:
-        engine.dispose()
-
-
-def _lost_message(message_id: bytes, found: reader.LossLocation) -> MissingMessage:
-    def stamp(one: dict[str, Any]) -> MessageStamp:
-        lags = {name: None if one[name] == NOT_STAMPED else one[name] for name in ("lag_in_us", "lag_out_us")}
-        told = one | lags | {"outcome": Outcome(one["outcome"]).name.lower()}
-        return MessageStamp(message_id=message_id, stream=found.stream, id_kind=kind, text=text, **told)
-
-    kind, text, stamp_count, kept = found.message
-    where = found.stream, found.window_start_us, found.node, *found.loss
-    return MissingMessage(
-        *where, message_id, naming.format_id(message_id, kind, text), tuple(map(stamp, kept)), stamp_count
-    )
 
 
 def find_fates(

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Final, TypeVar
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import InitErrorDetails
 
-from hopwatch.monitor.pathway import Pathway, PathwayError
-from hopwatch.monitor.settings import alerting, channels, deliver, gate, locations
+from hopwatch.monitor.pathway import COUNT, Pathway, PathwayError
+from hopwatch.monitor.settings import alerting, api, channels, completeness, deliver, gate, locations
 from hopwatch.monitor.settings.toml_lines import Key
 
 Part = TypeVar("Part")
@@ -28,6 +28,8 @@ _ENTRANCE: Final = TypeAdapter(gate.EntranceSettings)
 _GATE_RULE: Final[TypeAdapter[gate.AnyRule]] = TypeAdapter(Annotated[gate.AnyRule, Field(discriminator="kind")])
 _PRODUCER: Final = TypeAdapter(gate.ProducerSettings)
 _DELIVERY: Final = TypeAdapter(deliver.DeliverySettings)
+_READER: Final = TypeAdapter(api.ReaderSettings)
+_CONTRACT: Final = TypeAdapter(completeness.CompletenessSettings)
 
 
 def find_mismatches(values: Mapping[str, Any]) -> list[InitErrorDetails]:
@@ -37,7 +39,12 @@ def find_mismatches(values: Mapping[str, Any]) -> list[InitErrorDetails]:
     url = _parse_transport(_get_table(values, "transport").get("url"))
     found += _check_gate(_get_table(values, "gate"), streams, url)
     deliveries = _validate_each(_DELIVERY, _get_table(values, "deliver"))
-    return [*found, *_prefix_keys("deliver", deliver.check_deliveries(deliveries, streams, url))]
+    found += _prefix_keys("deliver", deliver.check_deliveries(deliveries, streams, url))
+    readers = _validate_each(_READER, _get_table(_get_table(values, "api"), "readers"))
+    found += _prefix_keys("api", api.check_readers(readers, list(streams)))
+    with_ids = {name: _parse_id_nodes(said) for name, said in _get_table(values, "streams").items()}
+    contracts = _validate_each(_CONTRACT, _get_table(values, "completeness"))
+    return [*found, *_prefix_keys("completeness", completeness.check_contracts(contracts, with_ids))]
 
 
 def _check_alerts(
@@ -84,6 +91,13 @@ def _parse_nodes(said: object) -> tuple[str, ...] | None:
         return Pathway.parse(path if isinstance(path, str) else list(path or ())).nodes
     except (PathwayError, TypeError, AttributeError):
         return None
+
+
+def _parse_id_nodes(said: object) -> tuple[str, ...] | None:
+    """Parse the nodes of a stream that know ids; None if its path is wrong."""
+    nodes = _parse_nodes(said)
+    stamps = _get_table(said, "stamps") if isinstance(said, Mapping) else {}
+    return None if nodes is None else tuple(node for node in nodes if stamps.get(node) != COUNT)
 
 
 def _get_table(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -90,6 +90,7 @@ def _require_producer(value: object) -> object:
 
 
 OutletUrl = Annotated[str, BeforeValidator(parse_outlet_url)]
+TokenHashes = Annotated[tuple[str, ...], BeforeValidator(_parse_tokens)]
 FieldName = Annotated[str, AfterValidator(_check_field)]
 Action = Literal["reject", "quarantine", "note"]
 
@@ -211,7 +212,7 @@ class ProducerSettings(SettingsTable):
     ``subjects`` lists more subjects that the producer may register schemas for, beside those of its streams.
     """
 
-    tokens: Annotated[tuple[str, ...], BeforeValidator(_parse_tokens)]
+    tokens: TokenHashes
     streams: Names = ()
     subjects: Names = ()
     events_per_second: PositiveInt | None = None
@@ -219,7 +220,7 @@ class ProducerSettings(SettingsTable):
 
 
 class TlsSettings(SettingsTable):
-    """``[gate.tls]``: files in PEM; with ``client_ca`` clients need certificates of that authority."""
+    """``[gate.tls]``, ``[api.tls]``: files in PEM; with ``client_ca`` clients need certificates of that authority."""
 
     certificate: str
     key: str
@@ -312,9 +313,13 @@ def resolve_paths(gate: Mapping[str, Any], base: Path) -> dict[str, Any]:
         made["streams"] = {
             name: _resolve_keys(table, ("to", "rejected"), SPOOL, base) for name, table in made["streams"].items()
         }
-    if "tls" in made:
-        made["tls"] = _resolve_keys(made["tls"], ("certificate", "key", "client_ca"), "", base)
-    return made
+    return resolve_tls(made, base)
+
+
+def resolve_tls(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    """Return a table with the files of its ``tls`` made absolute from ``base``."""
+    tls = {"tls": _resolve_keys(table["tls"], ("certificate", "key", "client_ca"), "", base)} if "tls" in table else {}
+    return {**table, **tls}
 
 
 def _resolve_keys(table: object, keys: Sequence[str], scheme: str, base: Path) -> object:

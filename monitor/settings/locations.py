@@ -155,6 +155,8 @@ def resolve_paths(layer: Mapping[str, Any], base: Path) -> dict[str, Any]:
         anchored_layer["deliver"] = {name: _resolve_secrets(table, base) for name, table in deliveries.items()}
     if isinstance(anchored_layer.get("gate"), dict):
         anchored_layer["gate"] = gate.resolve_paths(anchored_layer["gate"], base)
+    if isinstance(anchored_layer.get("api"), dict):
+        anchored_layer["api"] = gate.resolve_tls(anchored_layer["api"], base)
     transport = anchored_layer.get("transport")
     access = transport.get("kafka") if isinstance(transport, dict) else None
     if isinstance(access, Mapping):

@@ -29,6 +29,8 @@ from hopwatch.monitor.pathway import Pathway, PathwayError
 from hopwatch.monitor.results import OTHER
 from hopwatch.monitor.settings import cross_checks, error_details
 from hopwatch.monitor.settings.alerting import AlertsSettings
+from hopwatch.monitor.settings.api import ApiSettings
+from hopwatch.monitor.settings.completeness import CompletenessSettings, ContractName
 from hopwatch.monitor.settings.dashboard import DashboardSettings
 from hopwatch.monitor.settings.deliver import DeliveryName, DeliverySettings
 from hopwatch.monitor.settings.fields import Duration, PositiveDuration, PositiveInt, Ratio, as_tuple
@@ -222,6 +224,8 @@ class Settings(BaseSettings):
     dashboard: DashboardSettings = DashboardSettings()
     gate: GateSettings = GateSettings()
     deliver: Mapping[DeliveryName, DeliverySettings] = {}
+    api: ApiSettings = ApiSettings()
+    completeness: Mapping[ContractName, CompletenessSettings] = {}
 
     def __init__(self, *layers: Mapping[str, Any]) -> None:
         """Merge the layers, the first wins key by key.
@@ -256,6 +260,18 @@ class Settings(BaseSettings):
         if stream is not None and stream not in self.streams:
             names = ", ".join(self.streams) or "none"
             raise ConfigurationError(f"--stream names {stream!r}, the configuration has: {names}")
+
+    def require_contract(self, name: str) -> CompletenessSettings:
+        """Return the contract of a name.
+
+        Raises:
+            ConfigurationError: the configuration has no such contract.
+        """
+        found = self.completeness.get(name)
+        if found is None:
+            names = ", ".join(self.completeness) or "none"
+            raise ConfigurationError(f"there is no [completeness.{name:.80}], the configuration has: {names}")
+        return found
 
     @classmethod
     def settings_customise_sources(

@@ -5,10 +5,23 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Column, Connection, Engine, FromClause, Row, RowMapping, Select, Table, and_, func, or_, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    FromClause,
+    Row,
+    RowMapping,
+    Select,
+    Table,
+    and_,
+    func,
+    or_,
+    select,
+)
 
 from hopwatch.monitor.accounting.holes import Hole
 from hopwatch.monitor.accounting.undeclared_names import UndeclaredName, describe_name
@@ -20,7 +33,6 @@ from hopwatch.monitor.kernel.tally import NodeLags, Tally
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import SetAside, unpack_tally
 from hopwatch.monitor.results import (
-    NodeDetails,
     NodeResult,
     Quantiles,
     Revision,
@@ -31,7 +43,7 @@ from hopwatch.monitor.results import (
     format_iso,
     window_to_json,
 )
-from hopwatch.monitor.store import dialect, lost_messages, schema, tables, undeclared_names
+from hopwatch.monitor.store import dialect, lost_messages, reported_nodes, schema, tables, undeclared_names
 from hopwatch.monitor.store.label_counts import read_label_counts
 from hopwatch.monitor.store.stored_pathway import StoredPathway, decode_pathways
 from hopwatch.monitor.store.tables import NODE_DIGESTS, QUANTILE_FIELDS, TALLY_FIELDS
@@ -69,32 +81,40 @@ def read_report(
         StoreError: the store cannot be read.
     """
     with schema.open_snapshot(engine) as connection:
-        where = connection, stream, from_us, to_us
-        nodes, ids = _read_nodes_by_window(*where), read_first_lost_ids(*where)
-        labels = read_label_counts(*where)
-        revisions: dict[tuple[str, int], list[Revision]] = defaultdict(list)
-        for one in read_revisions(*where) if with_revisions else ():
-            revisions[one.stream, one.window_start_us].append(one)
-        streams: dict[str, list[Json]] = {name: [] for name in read_stream_names(connection, stream)}
-        for row in connection.execute(_in_range(tables.windows, stream, from_us, to_us)).mappings():
-            key = row["stream"], row["window_start_us"]
-            result = _parse_window(row, nodes[key])
-            details = [
-                NodeDetails(
-                    ids[*key, node["node"]],
-                    json.loads(node["slowest"] or "null"),
-                    labels.get((*key, node["node"]), ()),
-                )
-                for node in nodes[key]
-            ]
-            told = window_to_json(result, details)
-            if with_revisions:
-                told["revisions"] = [_revision_to_json(one) for one in revisions[key]]
-            streams[row["stream"]].append(told)
         return {
-            "streams": [{"stream": name, "windows": windows} for name, windows in streams.items()],
+            "streams": [
+                {
+                    "stream": name,
+                    "windows": read_windows_json(connection, name, from_us, to_us, with_revisions=with_revisions),
+                }
+                for name in read_stream_names(connection, stream)
+            ],
             "accounts": read_accounts(connection),
         }
+
+
+def read_windows_json(
+    connection: Connection, stream: str, from_us: int | None, to_us: int | None, *, with_revisions: bool = False
+) -> list[Json]:
+    """Query the windows of a stream that start in ``[from_us, to_us)`` as the report and the API show them."""
+    where = connection, stream, from_us, to_us
+    nodes, ids = reported_nodes.read_nodes_json(*where), read_first_lost_ids(*where)
+    labels = read_label_counts(*where)
+    revisions: dict[int, list[Revision]] = defaultdict(list)
+    for one in read_revisions(*where) if with_revisions else ():
+        revisions[one.window_start_us].append(one)
+    windows = []
+    for row in connection.execute(_in_range(tables.windows, stream, from_us, to_us)).mappings():
+        start_us = row["window_start_us"]
+        of_window = nodes[start_us]
+        for node in of_window:
+            key = stream, start_us, node["node"]
+            node |= {"lost_ids": ids.get(key, []), "labels": [asdict(one) for one in labels.get(key, ())]}
+        told = window_to_json(_parse_window(row, []), of_window)
+        if with_revisions:
+            told["revisions"] = [_revision_to_json(one) for one in revisions[start_us]]
+        windows.append(told)
+    return windows
 
 
 def _revision_to_json(one: Revision) -> Json:

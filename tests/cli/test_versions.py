@@ -14,7 +14,8 @@ from hopwatch.monitor.store.tables import SCHEMA_VERSION
 from tests.support.conclusions import dump_tables
 from tests.support.workspace import CONFIGURATION, Workspace, one_of_ten_lost
 
-GATED: Final = CONFIGURATION.replace('"a -> b"', '"gate -> b"') + '[gate.streams.orders]\nto = "spool:./events"\n'
+MORE: Final = '[gate.streams.orders]\nto = "spool:./events"\n[completeness.all]\nstream = "orders"\n'
+GATED: Final = CONFIGURATION.replace('"a -> b"', '"gate -> b"') + MORE
 ASKED: Final[dict[str, list[str]]] = {
     "run": ["run"],
     "run --once": ["run", "--once"],
@@ -37,6 +38,7 @@ ASKED: Final[dict[str, list[str]]] = {
     "schema generate": ["schema", "generate", "python", "--subject", "orders"],
     "quarantine replay": ["quarantine", "replay", "--stream", "orders", "--all"],
     "gate": ["gate"],
+    "ready": ["ready", "all", "--until", "2026-01-01T00:01:00Z"],
 }
 
 

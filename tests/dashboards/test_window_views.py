@@ -20,7 +20,7 @@ from hopwatch.dashboards.views import conservation, journey, lost_ids, window_de
 from hopwatch.dashboards.views.journey import JourneyKey
 from hopwatch.display import texts
 from hopwatch.monitor.lookup.journey import MessageStamp
-from hopwatch.monitor.lookup.search import MissingMessage
+from hopwatch.monitor.lookup.missing_messages import MissingMessage
 from hopwatch.monitor.results import Revision, Status, Verdict, WindowResult
 from hopwatch.probes.contract.ids import id_bytes
 from tests.support.dashboard_stores import HOSTILE

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hopwatch.monitor.kernel import journeys
 from hopwatch.monitor.kernel.journeys import BatchSource, Journeys, RecordColumns
-from hopwatch.monitor.lookup import journey, search
+from hopwatch.monitor.lookup import journey, missing_messages
 from hopwatch.monitor.lookup.journey import MessageStamp
 from hopwatch.monitor.pathway import MAX_NODES
 from hopwatch.monitor.store import reader
@@ -49,7 +49,7 @@ def test_a_kept_journey_is_what_the_segments_say(thrown: Dials, shards: int) -> 
         for stream, message_id in sorted(lost)[:50]:
             nodes = rules[stream].pathway.nodes
             here = [each for each in journey.read_stamps(paths, (message_id,), stream) if each.node in nodes]
-            for found in search.find_losses(str(engine.url), (message_id,), stream):
+            for found in missing_messages.find_losses(str(engine.url), (message_id,), stream):
                 start_us = found.window_start_us
                 told = Counter(_said(each) for each in here if each.event_time_us // WINDOW_US * WINDOW_US == start_us)
                 kept = Counter(map(_said, found.stamps))

@@ -19,6 +19,7 @@ PACKAGES: Final = (
     "monitor",
     "alerts",
     "display",
+    "api",
     "dashboards",
     "cli",
     "demo",

@@ -20,6 +20,7 @@ SOURCES: Final = (
     "monitor",
     "alerts",
     "display",
+    "api",
     "dashboards",
     "cli",
     "demo",

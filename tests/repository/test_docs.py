@@ -31,6 +31,7 @@ PRODUCT: Final = (
     "monitor",
     "alerts",
     "display",
+    "api",
     "dashboards",
     "cli",
 )

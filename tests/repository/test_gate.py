@@ -15,7 +15,7 @@ from hopwatch.gate.app import MAX_REQUESTS
 from hopwatch.gate.event_checks import MAX_AHEAD_US
 from hopwatch.gate.outlets import MAX_WAITING_BYTES
 from hopwatch.gate.outlets.kafka import WRITE_TIMEOUT_S
-from hopwatch.gate.producers import OPEN_PATHS, QUOTA_PERIOD_S
+from hopwatch.gate.producers import QUOTA_PERIOD_S
 from hopwatch.gate.request_bodies import MAX_EVENT_BYTES, MAX_EVENTS
 from hopwatch.gate.routes import MAX_BODY_BYTES
 from hopwatch.monitor.settings import load
@@ -24,6 +24,7 @@ from hopwatch.probes.http.connections import MAX_PER_ADDRESS, UNREAD_S
 from hopwatch.probes.http.granian_server import HEADERS_S, MAX_CONNECTIONS, MAX_HEALTH_CONNECTIONS
 from hopwatch.probes.http.limits import Limits
 from hopwatch.probes.http.problems import MAX_FAULTS
+from hopwatch.probes.http.tokens import OPEN_PATHS
 from tests.repository import ROOT
 
 PAGE: Final = (ROOT / "docs" / "GATE.md").read_text("utf-8")

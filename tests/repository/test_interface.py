@@ -16,6 +16,8 @@ from hopwatch.monitor.kernel.books import InstanceCounts
 from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles, RollUp, Verdict, WindowResult
 from hopwatch.monitor.settings import DEFAULTS, MonitorSettings, StoreSettings, StreamSettings, TransportSettings
 from hopwatch.monitor.settings.alerting import AlertsSettings
+from hopwatch.monitor.settings.api import ReaderSettings
+from hopwatch.monitor.settings.completeness import CompletenessSettings
 from hopwatch.monitor.settings.dashboard import DashboardSettings, LoginSettings
 from hopwatch.monitor.settings.deliver import DeliverySettings
 from hopwatch.monitor.settings.durations import parse_duration_us
@@ -47,6 +49,9 @@ def test_every_key_is_listed_with_its_default() -> None:
         ("gate.tls", TlsSettings),
         ("gate.registry", RegistrySettings),
         ("deliver.NAME", DeliverySettings),
+        ("api.readers.NAME", ReaderSettings),
+        ("api.tls", TlsSettings),
+        ("completeness.NAME", CompletenessSettings),
     )
     for table, model in tables:
         for name, field in model.model_fields.items():

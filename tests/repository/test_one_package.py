@@ -23,6 +23,7 @@ FOLDERS: Final = (
     "monitor",
     "alerts",
     "display",
+    "api",
     "dashboards",
     "cli",
     "demo",

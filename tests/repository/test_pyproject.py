@@ -31,6 +31,7 @@ FOLDERS: Final = (
     "monitor",
     "alerts",
     "display",
+    "api",
     "dashboards",
     "cli",
     "demo",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +14,7 @@ from sqlalchemy import Engine, select
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.masks import ids_from_bytes
 from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally
-from hopwatch.monitor.results import NodeDetails, NodeResult, Status, WindowResult, window_to_json
+from hopwatch.monitor.results import NodeResult, Status, WindowResult, window_to_json
 from hopwatch.monitor.store import lost_messages, reader, tables, writer
 from hopwatch.monitor.store.reader import MAX_REPORTED_IDS
 from hopwatch.probes.contract.batch import WireIdKind
@@ -48,7 +48,9 @@ def test_a_window_is_read_as_it_was_written(engine: Engine, result: WindowResult
     """Every field of window and nodes, with any value that it may have; the report says the same."""
     write_conclusions(engine, build_conclusion(result))
     assert window(engine) == result
-    assert reported(engine) == [window_to_json(result, [NodeDetails(slowest=[])] * 2)]
+    assert reported(engine) == [
+        window_to_json(result, [asdict(node) | {"lost_ids": [], "slowest": [], "labels": []} for node in result.nodes])
+    ]
 
 
 def test_a_window_that_was_never_concluded_is_none(engine: Engine) -> None:

@@ -1,0 +1,1 @@
+"""Query API: the results of a store by HTTP, read-only, for programs."""

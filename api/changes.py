@@ -1,0 +1,137 @@
+"""Changes of the store, found by one look a second for all clients who wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from anyio import to_thread
+from sqlalchemy import Connection, select
+
+from hopwatch.api.result_store import ResultStore
+from hopwatch.monitor.results import format_iso
+from hopwatch.monitor.store import instances, tables
+from hopwatch.monitor.stream_config import StreamConfig
+from hopwatch.probes.contract.limits import MONITOR_STREAM
+from hopwatch.probes.http.problems import HttpProblem
+
+LOOK_EVERY_S: Final = 1.0
+MAX_WAITING: Final = 1_000
+"""Clients that wait at once, for changes or for an answer that changes."""
+
+WindowKey = tuple[str, int]
+
+
+class WindowState(NamedTuple):
+    """State of a window, as it is told when it changes."""
+
+    status: str
+    revision: int
+    verdict: str | None
+    known: int
+    lost: int
+    lost_lower: int
+    lost_upper: int | None
+    in_flight: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreChange:
+    """One change: the number of the look that found it, how far the transport was read, and the windows."""
+
+    number: int
+    read_through_us: int
+    windows: Mapping[WindowKey, WindowState] = field(default_factory=dict)
+
+    def to_json(self, stream: str | None) -> dict[str, Any]:
+        """Return the change as it is sent, of one stream or of all."""
+        told = [
+            {"stream": name, "window_start": format_iso(start_us)} | state._asdict()
+            for (name, start_us), state in sorted(self.windows.items())
+            if stream in (None, name)
+        ]
+        return {"read_through": format_iso(self.read_through_us) if self.read_through_us else None, "windows": told}
+
+
+_window = tables.windows.c
+_COLUMNS: Final = (_window.stream, _window.window_start_us, *(_window[name] for name in WindowState._fields))
+
+
+def read_states(connection: Connection, rules: Mapping[str, StreamConfig]) -> tuple[int, dict[WindowKey, WindowState]]:
+    """Query how far the transport was read, and the states of the windows that can still change."""
+    through_us = instances.read_progress(connection).through_us
+    found: dict[WindowKey, WindowState] = {}
+    for stream, of_stream in rules.items():
+        # A window that starts earlier is past its last judgement.
+        from_us = through_us - of_stream.terms.judged_until_us(0)
+        wanted = select(*_COLUMNS).where(_window.stream == stream, _window.window_start_us >= from_us)
+        for name, start_us, *state in connection.execute(wanted.where(_window.stream != MONITOR_STREAM)):
+            found[name, start_us] = WindowState(*state)
+    return through_us, found
+
+
+class ChangeFeed:
+    """Feed of changes; one task looks for them while the app is served."""
+
+    def __init__(self, store: ResultStore, rules: Mapping[str, StreamConfig], every_s: float = LOOK_EVERY_S) -> None:
+        """Take the store, and the rules of its streams."""
+        self._store, self._rules, self._every_s = store, rules, every_s
+        self._states: dict[WindowKey, WindowState] | None = None
+        self.last = StoreChange(0, 0)
+        self._changed, self._looking = asyncio.Condition(), asyncio.Lock()
+        self.waiting = 0
+
+    @asynccontextmanager
+    async def run(self) -> AsyncIterator[None]:
+        """Look for changes while the block runs."""
+        looking = asyncio.create_task(self._look_again())
+        try:
+            yield
+        finally:
+            looking.cancel()
+            with suppress(asyncio.CancelledError):
+                await looking
+
+    async def wait(self, number: int, timeout_s: float) -> StoreChange | None:
+        """Return the change behind a number; None if none comes in time. Of several changes the last one stands."""
+        async with self._changed:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._changed.wait_for(lambda: self.last.number > number)
+            except TimeoutError:
+                return None
+            return self.last
+
+    async def read_state(self) -> StoreChange:
+        """Return all windows that can still change, under the number of the last change.
+
+        Raises:
+            HttpProblem: the store is down.
+        """
+        if not self.waiting or self._states is None:
+            await self._look()
+        return StoreChange(self.last.number, self.last.read_through_us, self._states or {})
+
+    async def _look_again(self) -> None:
+        while True:
+            # Where nobody waits, the first one who does has the state as it is by then.
+            if self.waiting:
+                # While the store is down nothing changes.
+                with suppress(HttpProblem):
+                    await self._look()
+            await asyncio.sleep(self._every_s)
+
+    async def _look(self) -> None:
+        async with self._looking:
+            through_us, states = await to_thread.run_sync(
+                self._store.read, lambda connection: read_states(connection, self._rules)
+            )
+            before, self._states = self._states or {}, states
+            changed = {key: state for key, state in states.items() if before.get(key) != state}
+            if changed or through_us != self.last.read_through_us:
+                async with self._changed:
+                    self.last = StoreChange(self.last.number + 1, through_us, changed)
+                    self._changed.notify_all()

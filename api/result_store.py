@@ -1,0 +1,62 @@
+"""Store behind the API: each question is one read transaction, and a store that is down is a problem with 503."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Final, TypeVar
+
+from sqlalchemy import Connection, Engine
+
+from hopwatch.monitor.errors import ConfigurationError, StoreError
+from hopwatch.monitor.store import dialect, schema
+from hopwatch.probes.http.problems import HttpProblem
+
+RETRY_AFTER_S: Final = 5
+"""Value of Retry-After while the store is down."""
+
+Value = TypeVar("Value")
+
+
+class ResultStore:
+    """Results of one store; safe from any thread."""
+
+    def __init__(self, url: str) -> None:
+        """Take the store's URL; it need not be there yet."""
+        self._url = url
+        self._file = dialect.database_file(url)
+        self._engine = dialect.create_engine(url)
+
+    def read(self, question: Callable[[Connection], Value]) -> Value:
+        """Return the answer to a question, as the store stands.
+
+        Raises:
+            HttpProblem: the store is down, or of another version.
+        """
+
+        def ask(engine: Engine) -> Value:
+            with schema.open_snapshot(engine) as connection:
+                return question(connection)
+
+        return self.ask(ask)
+
+    def ask(self, question: Callable[[Engine], Value]) -> Value:
+        """Return the answer to a question that opens its own transactions.
+
+        Raises:
+            HttpProblem: the store is down or of another version, or what was asked for cannot be.
+        """
+        try:
+            if self._file is not None and not self._file.exists():
+                # SQLite would make one.
+                schema.require_store(self._url)
+            return question(self._engine)
+        except StoreError as error:
+            more = {"retry-after": str(RETRY_AFTER_S)}
+            raise HttpProblem(HTTPStatus.SERVICE_UNAVAILABLE, "store-down", str(error), extra_headers=more) from None
+        except ConfigurationError as error:
+            raise HttpProblem(HTTPStatus.UNPROCESSABLE_ENTITY, "bad-request", str(error)) from None
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
