@@ -50,7 +50,9 @@ def find_servers(
         chosen = of_observation >= 0
         if has_left:
             chosen &= (stamped.code & np.uint8(masks.OUT)).astype(bool)
-        pairs = np.unique(of_observation[chosen] * len(sizes) + message[chosen])
+        # Sorted as numbers: a window may have millions, and to find pairs takes several times as long.
+        pairs = np.sort(of_observation[chosen] * len(sizes) + message[chosen])
+        pairs = pairs[np.diff(pairs, prepend=-1) > 0]
         if len(pairs):
             found += _sum_servers(node, list(probes), pairs, mixed, has_left=has_left)
     return tuple(sorted(found))

@@ -117,8 +117,7 @@ class Tally:
     those of any node's, shape (nodes + 1,); None for none at all. ``inversions`` are those on the way to each node,
     shape (nodes,); None where order is not counted, as in all shards but one. ``prints`` is the fingerprint of the
     messages of each row, their XOR and their sum, shape (rows, 2); None where no node of the pathway counts.
-    ``labels`` is None where no batch has a label.
-    ``servers`` are the messages beside such nodes by the name of the probes that saw them.
+    ``labels`` is None where no batch has a label, ``servers`` are messages beside nodes that count, by names of probes.
     """
 
     masks: NDArray[np.uint64]
