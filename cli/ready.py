@@ -71,9 +71,8 @@ def _print_answer(answer: dict[str, Any]) -> None:
     told = said.get(CompletenessState(answer["state"]), "will not be complete")
     words.print(f"{answer['contract']}: {answer['stream']} from {answer['from']} to {answer['until']} {told}")
     upper = "unknown" if answer["lost_upper"] is None else f"{answer['lost_upper']:,}"
-    words.print(
-        f"    messages known: {answer['known']:,}, surely lost: {answer['lost_lower']:,}, lost at most: {upper}"
-    )
+    counts = f"messages known: {answer['known']:,}, surely lost: {answer['lost_lower']:,}, lost at most: {upper}"
+    words.print(f"    in final windows {counts}")
     for part in ("blocked", "probes", "holes"):
         for one in answer[part]:
             words.print(f"    {one['text']}")
