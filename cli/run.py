@@ -153,20 +153,27 @@ def _run_once(place: JobContext, chosen: Settings, span: rejudgement.Span | None
 
         progress.update(task, description=f"reading {place.source}")
         try:
-            with session.report_progress(
-                spark, lambda told: progress.update(task, description=f"reading {place.source}: {told}")
+            with (
+                signals.interrupt_quietly(),
+                session.report_progress(
+                    spark, lambda told: progress.update(task, description=f"reading {place.source}: {told}")
+                ),
             ):
                 if span is None:
                     job.run_once(spark, place, say)
                 else:
                     again = job.run_span(spark, place, span, say)
+        except KeyboardInterrupt:
+            session.stop_quietly(spark.stop)
+            words.print("hopwatch: interrupted; --once writes all of its windows or none")
+            raise
         except PySparkException as error:
             # For an unknown failure its own traceback says most.
             raise failures.find_known_cause(error, place) or error from None
         except (Py4JError, ConnectionError):
             session.stop_quietly(spark.stop)
             raise failures.java_error(session.java_status(), session.log_file(place.workdir)) from None
-        spark.stop()
+        session.stop_quietly(spark.stop)
     if again is not None:
         _print_rejudged(again)
         return
