@@ -6,6 +6,7 @@ The law: as of all that is rolled up, in whatever order and groups the parts com
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from typing import Final
 
 from hopwatch.monitor.kernel.completeness import bound_loss
@@ -15,7 +16,7 @@ from hopwatch.monitor.results import CountsRollUp, NodeCounts, RollUp, Verdict, 
 _SUMS: Final = ("arrived", "departed", "bytes", "dropped", "lost_before_lower")
 
 
-def add_counts(parts: Sequence[WindowResult] | Sequence[RollUp]) -> tuple[CountsRollUp, ...]:
+def add_counts(parts: Sequence[WindowResult | RollUp]) -> tuple[CountsRollUp, ...]:
     """Return what nodes counted in all parts, windows or shorter spans of a stream, in the pathway's order.
 
     A part that does not have a node, as it was rolled up before counts were, leaves open what is not a sum.
@@ -36,21 +37,9 @@ def _list_counts(part: WindowResult | RollUp) -> Iterator[CountsRollUp]:
 def _open_span(one: NodeCounts, verdict: Verdict | None) -> CountsRollUp:
     """Return what a node counted in a single window."""
     _, upper = bound_loss(verdict, 0, None)
-    return CountsRollUp(
-        node=one.node,
-        arrived=one.arrived,
-        departed=one.departed,
-        bytes=one.bytes,
-        dropped=one.dropped,
-        before=one.before,
-        left_before=one.left_before,
-        same_before=one.same_before,
-        lost_before_lower=one.lost_before_lower,
-        lost_before_upper=upper,
-        behind=one.behind,
-        seen_behind=one.seen_behind,
-        same_behind=one.same_behind,
-    )
+    names = (field.name for field in fields(CountsRollUp) if field.name != "lost_before_upper")
+    alike = {name: getattr(one, name) for name in names}
+    return CountsRollUp(**alike, lost_before_upper=upper)
 
 
 def _add_node(parts: Sequence[CountsRollUp | None]) -> CountsRollUp:

@@ -59,18 +59,23 @@ def test_a_signal_in_the_midst_of_another_waits_for_nothing() -> None:
     assert stop.calls == 1
 
 
+def interrupt(log: logging.Logger) -> None:
+    """Send this process an interrupt, and log before and after it."""
+    log.error("before")
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        signal.pause()
+    finally:
+        log.critical("while it ends")
+
+
 def test_an_interrupt_is_raised_and_nothing_is_logged_while_the_block_ends(caplog: pytest.LogCaptureFixture) -> None:
     """Spark's gateway logs a traceback of the call that is interrupted; afterwards all is as before."""
     log = logging.getLogger(__name__)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt), signals.interrupt_quietly():
-            log.error("before")
-            try:
-                os.kill(os.getpid(), signal.SIGINT)
-                signal.pause()
-            finally:
-                log.critical("while it ends")
+            interrupt(log)
         log.error("afterwards")
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hopwatch.cli.main import main
 from hopwatch.monitor.spark import job
@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
 def _read(spark: SparkSession, *_: object) -> None:
     sys.stderr.write("reading\n")
-    spark.sparkContext._jvm.java.lang.Thread.sleep(3_600_000)
+    java: Any = spark.sparkContext._jvm
+    java.java.lang.Thread.sleep(3_600_000)
 
 
 if __name__ == "__main__":
-    job.run_once = job.run_span = _read
+    for name in ("run_once", "run_span"):
+        setattr(job, name, _read)
     sys.exit(main())

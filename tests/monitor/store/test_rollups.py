@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sqlalchemy import Engine, update
+from sqlalchemy import Engine, delete
 
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import tdigest
@@ -18,11 +18,10 @@ from hopwatch.monitor.kernel.figures import quantiles_of
 from hopwatch.monitor.kernel.rollup import COUNTS, NODE_COUNTS
 from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally
 from hopwatch.monitor.results import NodeCounts, Status, Verdict, WindowResult, format_iso
-from hopwatch.monitor.store import fencing, reader, retention, rollups, tables, writer
+from hopwatch.monitor.store import fencing, reader, rollups, tables, writer
 from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
 from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.limits import WINDOW_US
-from tests.support.clock import ManualClock
 from tests.support.conclusions import PATHWAY, build_conclusion, dump_tables, write_conclusions
 from tests.support.micro_batches import MicroBatches
 from tests.support.spool import (
@@ -326,7 +325,21 @@ def test_order_is_added_up_and_its_digests_merged(engine: Engine) -> None:
 
 def test_what_nodes_counted_is_added_and_outlives_its_windows(engine: Engine) -> None:
     """Of hours and days that are built for the reader, that are written, and whose windows were pruned."""
-    said = NodeCounts("n", 8, 8, 100, 1, 1.0, "a", 10, False, 2, "b", 8, True)
+    said = NodeCounts(
+        "n",
+        8,
+        8,
+        100,
+        1,
+        1.0,
+        "a",
+        10,
+        same_before=False,
+        lost_before_lower=2,
+        behind="b",
+        seen_behind=8,
+        same_behind=True,
+    )
     same = replace(said, left_before=8, same_before=True, lost_before_lower=0)
     for start_us, verdict, counts in (
         (START_US, Verdict.LOSSY, said),
@@ -346,6 +359,7 @@ def test_what_nodes_counted_is_added_and_outlives_its_windows(engine: Engine) ->
     roll_all(engine)
     assert [[span["counts"] for span in spans(engine, by)] for by in ("hour", "day")] == fresh
     with engine.execution_options(writes=True).begin() as connection:
-        connection.execute(update(tables.windows).values(is_live=False))
-    assert sum(step.windows for step in retention.prune(engine, START_US + DAY_US, ManualClock())) == 3
+        for hour_us in (START_US, START_US + HOUR_US):
+            rollups.freeze_hour(connection, "orders", hour_us)
+        connection.execute(delete(tables.windows))
     assert [[span["counts"] for span in spans(engine, by)] for by in ("hour", "day")] == fresh

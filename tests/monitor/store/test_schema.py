@@ -148,7 +148,7 @@ def test_hours_of_an_older_store_get_fingerprints(url: str) -> None:
         command.upgrade(config, "0004")
         named = [column.name for column in tables.rollups.c if not column.nullable and column.name != "fingerprint"]
         counts = dict.fromkeys(named, 0)
-        del counts["partial"], counts["deferred"]
+        del counts["partial"], counts["deferred"], counts["counts"]
         rows = [counts | {"stream": "orders", "span": "hour", "start_us": at, "is_frozen": False} for at in range(9)]
         columns = [column for column in tables.rollups.c if column.name in rows[0]]
         old = Table("rollups", MetaData(), *(Column(column.name, column.type) for column in columns))
@@ -204,7 +204,7 @@ def test_hours_with_messages_that_wait_are_rolled_up_anew(url: str) -> None:
 
 
 def test_hours_in_which_nodes_counted_are_rolled_up_anew(url: str) -> None:
-    """A store of version 0017 kept no counts in its hours; one whose windows were pruned has none, and no more is said."""
+    """A store of version 0017 kept no counts in its hours; one that is pruned has none, which its day leaves open."""
     engine = dialect.create_engine(url)
     hours_us = [START_US - START_US % rollups.HOUR_US + number * rollups.HOUR_US for number in range(3)]
     lost = NodeCounts("n", 3, 3, 0, 0, 1.0, "a", 5, None, 2, None, None, None)
@@ -224,10 +224,10 @@ def test_hours_in_which_nodes_counted_are_rolled_up_anew(url: str) -> None:
     assert differences(engine) == []
     with schema.open_snapshot(engine) as connection:
         assert rollups.read_stale_hours(connection) == [("orders", hours_us[0])]
-    counts = [hour["counts"] for hour in rollups.read_report(engine, "hour")["streams"][0]["hours"]]
-    assert [[one["lost_before_lower"] for one in of_hour] for of_hour in counts] == [[2], [], []]
-    ((day,),) = [span["counts"] for span in rollups.read_report(engine, "day")["streams"][0]["days"]]
-    assert (day["lost_before_lower"], day["lost_before_upper"], day["left_before"]) == (2, None, 5)
+    told = [hour["counts"] for hour in rollups.read_report(engine, "hour")["streams"][0]["hours"]]
+    assert [[one["lost_before_lower"] for one in of_hour] for of_hour in told] == [[2], [], []]
+    ((of_day,),) = [span["counts"] for span in rollups.read_report(engine, "day")["streams"][0]["days"]]
+    assert (of_day["lost_before_lower"], of_day["lost_before_upper"], of_day["left_before"]) == (2, None, 5)
 
 
 def test_what_was_set_aside_under_an_older_name_is_taken_along(url: str) -> None:
