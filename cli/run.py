@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -30,6 +30,7 @@ from hopwatch.probes.contract.limits import WINDOW_US
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from rich.console import Console
     from stamina.instrumentation import RetryDetails
 
     from hopwatch.alerts.channels.routing import Routing
@@ -141,7 +142,8 @@ def _run_once(place: JobContext, chosen: Settings, span: rejudgement.Span | None
 
     words = console.stderr()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=words, transient=True, disable=not words.is_terminal) as progress:
+    bar = Progress(*columns, console=words, transient=True, disable=not words.is_terminal)
+    with _tell_interrupt(words), bar as progress:
         task = progress.add_task("starting Spark")
         spark = _start_session(place, chosen)
         judged, again = 0, None
@@ -165,7 +167,6 @@ def _run_once(place: JobContext, chosen: Settings, span: rejudgement.Span | None
                     again = job.run_span(spark, place, span, say)
         except KeyboardInterrupt:
             session.stop_quietly(spark.stop)
-            words.print("hopwatch: interrupted; --once writes all of its windows or none")
             raise
         except PySparkException as error:
             # For an unknown failure its own traceback says most.
@@ -181,6 +182,15 @@ def _run_once(place: JobContext, chosen: Settings, span: rejudgement.Span | None
         set_aside = sum(reader.read_accounts(connection)["set_aside"].values())
     odd = f", records set aside: {set_aside:,}" if set_aside else ""
     words.print(f"windows that are final: {judged:,}{odd}; see hopwatch report")
+
+
+@contextmanager
+def _tell_interrupt(words: Console) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        words.print("hopwatch: interrupted; --once writes all of its windows or none")
+        raise
 
 
 def _print_rejudged(again: rejudgement.Rejudged) -> None:
