@@ -135,7 +135,7 @@ def test_what_nodes_counted_in_a_span_is_what_the_model_makes_of_its_windows(mad
 
 @given(parts(), st.integers(1, 5))
 def test_a_part_without_counts_adds_none_and_leaves_the_rest_open(made: Made, size: int) -> None:
-    """It was rolled up before they were kept: wherever it stands, what is known is a sum, and no more is said."""
+    """A span that was rolled up before they were kept: wherever it stands, sums are known, and no more is said."""
     windows = [part for part, _ in made]
     older = SpanPart(replace(roll_up(SHAPE, "s", 0, windows[:size]).figures, counts=()), windows[0].lags)
     newer = roll_up(SHAPE, "s", 0, windows)

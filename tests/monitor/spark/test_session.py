@@ -154,7 +154,7 @@ def test_a_java_that_lives_has_no_status(spark: SparkSession) -> None:
 def test_a_stop_of_a_spark_that_is_gone_is_quiet(
     recwarn: pytest.WarningsRecorder, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whatever its gateway logs, Spark warns of, or raises."""
+    """Nothing is shown of what its gateway logs, of what Spark warns of, and of the error."""
 
     def stop() -> None:
         logging.getLogger(__name__).error("Exception while sending command.")
