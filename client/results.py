@@ -88,10 +88,20 @@ class NodeFigures:
 
 @dataclass(frozen=True, slots=True)
 class CountOfServer:
-    """Messages that the probes of one name counted."""
+    """Messages that the probes of one name counted, beside the ids that probes of the same name stamped.
+
+    What no probe of the name counted, or stamped, is null; the first ids of ``missing_behind`` are in ``missing_ids``.
+    """
 
     probe: str
-    count: int
+    count: int | None
+    departed: int | None
+    left_before: int | None
+    same_before: bool | None
+    seen_behind: int | None
+    same_behind: bool | None
+    missing_behind: int | None
+    missing_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
