@@ -29,12 +29,14 @@ class TableSnapshot:
 class NewSnapshots(NamedTuple):
     """Snapshots behind a place, in order; ``is_gap`` if the table keeps some before them no more.
 
-    With them all is read that was committed up to ``read_through_us``; None for the moment of asking.
+    With them all is read that was committed up to ``read_through_us``; None for the moment of asking. ``note``
+    is what whoever runs the tap should know, such as what it waits for.
     """
 
     snapshots: Sequence[TableSnapshot]
     is_gap: bool = False
     read_through_us: int | None = None
+    note: str = ""
 
 
 class MissingFileError(Exception):

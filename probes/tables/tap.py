@@ -80,7 +80,7 @@ class TableTap:
         self._account = f"{table.identity} {mapping.text} {side} {are_bad_messages} {id_text}"
         self._progress = TableProgress()
         self._unsettled = 0
-        self._trouble = OncePerCause()
+        self._trouble, self._notes = OncePerCause(), OncePerCause()
         self.tally, self.account = TapTally(), Account(TAP_OUTCOMES)
         self._reporter = TallyReporter(self.tally, around)
 
@@ -149,6 +149,10 @@ class TableTap:
     def _read_snapshots(self) -> int | None:
         """Send what is new, and return up to when the table is read; None for the moment of asking."""
         found = self._table.find_new(self._progress.through, self._progress.planned)
+        if not found.note:
+            self._notes.rearm()
+        elif self._notes.is_new(found.note):
+            self._context.report(found.note)
         if found.is_gap:
             self._tell_gap(found.snapshots[0].place if found.snapshots else None)
         for snapshot in found.snapshots:
