@@ -164,7 +164,8 @@ class TableTap:
             ends = (*self._progress.owed, *owed)
             self._progress = TableProgress(snapshot.place, ends)
             self._save()
-        if self._progress.owed:
+            found.keep(snapshot.place)
+        if self._progress.owed and not found.is_behind:
             for end in self._progress.owed:
                 self._send(build_end(end.instance, end.drops))
             self._settle()

@@ -151,9 +151,8 @@ def test_a_column_of_another_kind_does_not_grow(database: Database) -> None:
         (
             "hudi:/x",
             GrowingRows(),
-            "a table is delta:PATH, iceberg:CATALOG/NAMESPACE.TABLE or sql:URL, got 'hudi",
+            "a table is delta:PATH, iceberg:CATALOG/NAMESPACE.TABLE, parquet:DIR or sql:URL, got 'hudi",
         ),
-        ("parquet:/x", GrowingRows(), "a folder of Parquet files is no table: hopwatch tap files /x reads each once"),
         ("iceberg:shop", GrowingRows(), "an Iceberg table is iceberg:CATALOG/NAMESPACE.TABLE, got 'iceberg:shop'"),
     ],
 )
