@@ -33,7 +33,7 @@ def order(number: int, table: str = "orders") -> str:
 
 
 def test_a_transaction_that_outlives_the_grace_is_waited_for(tmp_path: Path, url: str) -> None:
-    """It took its number earlier: nothing behind it is read, nor complete, until it ends; then all rows count once."""
+    """Nothing behind the number that it took is read, nor complete, until it ends; then all rows count once."""
     database = Database(tmp_path, url)
     late = begin(url, order(2))
     database.write(1, 3)
@@ -80,7 +80,7 @@ def test_who_writes_elsewhere_is_not_waited_for(tmp_path: Path, url: str, postgr
 
 
 def test_a_prepared_transaction_is_waited_for(tmp_path: Path, url: str) -> None:
-    """It has no session any more, and another name, but the same number."""
+    """The session is gone, and the name is another one, but the number is the same."""
     database = Database(tmp_path, url)
     late = begin(url, order(2))
     database.write(1, 3)
@@ -121,7 +121,7 @@ def test_rows_of_other_tables_are_waited_for(tmp_path: Path, url: str, kind: str
 
 
 def test_a_moment_may_be_that_at_which_a_transaction_began(tmp_path: Path, url: str) -> None:
-    """It has written to another table first: its rows will have a moment before those that are there."""
+    """One that writes to another table first has rows later on whose moment is before those that are there."""
     with create_engine(url).begin() as session:
         ORDERS.metadata.create_all(session)
         session.execute(text("ALTER TABLE orders ALTER made SET DEFAULT now()"))

@@ -122,7 +122,7 @@ def test_each_file_is_counted_once(folder: Folder) -> None:
 
 
 def test_a_kill_while_files_are_sent_sends_the_same_again(folder: Folder) -> None:
-    """Whatever was read before it: a monitor counts each batch by its number."""
+    """A monitor counts each batch once by its number, however much was read before the kill."""
     folder.put("a", 1)
     folder.put("b", 2)
     for allowed in (1, 2, 1, 2, 1):
@@ -229,7 +229,7 @@ def test_ids_that_are_used_anew_are_other_messages(folder: Folder) -> None:
 
 
 def test_a_file_that_came_twice_is_a_duplicate(folder: Folder) -> None:
-    """It could be a compaction as long as the other one may still go, ten minutes."""
+    """A compaction has ten minutes to remove the other one."""
     folder.put("a", 1, 2)
     assert folder.look() == [1, 2]
     folder.put("b", 1, 2)
@@ -249,7 +249,7 @@ def test_a_rewrite_is_looked_for_in_the_hour_after(folder: Folder) -> None:
 
 
 def test_a_tap_may_begin_behind_the_files_that_are_there(tmp_path: Path) -> None:
-    """What came before is told as unknown, of the day before."""
+    """The day before is told as unknown."""
     first = Folder(tmp_path)
     first.put("a", 1)
     first.end()
@@ -272,7 +272,7 @@ def test_a_folder_is_read_by_one_tap(folder: Folder, tmp_path: Path) -> None:
 
 
 def test_a_file_without_the_columns_has_bad_rows(folder: Folder) -> None:
-    """They are drops, as of any table; what is beside it counts."""
+    """Its rows are drops, as in any table, and other files count."""
     pq.write_table(pa.table({"x": [1, 2]}), folder.folder / "a")
     folder.put("b", 3)
     assert folder.look() == [3]
