@@ -12,7 +12,7 @@ WITH held AS MATERIALIZED (
   SELECT * FROM pg_locks WHERE granted AND pid IS DISTINCT FROM pg_backend_pid()
 ), writers AS (
   SELECT virtualtransaction FROM held, pg_class AS asked
-  WHERE asked.oid = to_regclass(:name) AND (
+  WHERE asked.oid = CAST(:name AS regclass) AND (
     locktype = 'transactionid' AND :is_moment
     OR locktype = 'relation'
     AND mode IN ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')

@@ -120,6 +120,18 @@ def test_rows_of_other_tables_are_waited_for(tmp_path: Path, url: str, kind: str
     assert database.look(1) == [1, 2, 3]
 
 
+def test_a_name_may_need_quotes(tmp_path: Path, url: str) -> None:
+    """A table in a schema, with capitals and a blank, is waited for by its own name."""
+    with create_engine(url).begin() as session:
+        session.execute(text(f'CREATE SCHEMA "Shop"; CREATE TABLE "Shop"."All orders" ({COLUMNS})'))
+    database = Database(tmp_path, url, GrowingRows("Shop.All orders", "n", 30))
+    late = begin(url, order(2, '"Shop"."All orders"'))
+    begin(url, order(3, '"Shop"."All orders"')).commit()
+    assert [*database.look(), *database.look(60)] == []
+    late.commit()
+    assert database.look(1) == [2, 3]
+
+
 def test_a_moment_may_be_that_at_which_a_transaction_began(tmp_path: Path, url: str) -> None:
     """One that writes to another table first has rows later on whose moment is before those that are there."""
     with create_engine(url).begin() as session:

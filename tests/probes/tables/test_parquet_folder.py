@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.taps.sides import StampSide
 from hopwatch.testing import EPOCH_US, ManualClock
 from tests.probes.tables.kept_table import Killed, MortalSink, at
+from tests.support.file_permissions import without_root
 from tests.support.tap_bench import Place
 
 
@@ -261,6 +263,31 @@ def test_a_tap_may_begin_behind_the_files_that_are_there(tmp_path: Path) -> None
     assert (end.kind, end.seq) == (BatchKind.BYE, begin.seq + 2)
     assert end.complete_through_us - begin.epoch_us == UNSEEN_US
     assert folder.look() == []
+
+
+@pytest.mark.parametrize("written_s", [0, 2**31, 2**40])
+def test_a_file_may_have_any_time(folder: Folder, written_s: int) -> None:
+    """A tool that copies sets it to 1970, a clock that is ahead to a year to come."""
+    path = folder.put("a", 1)
+    os.utime(path, (written_s, written_s))
+    assert folder.look() == [1]
+    assert folder.look() == []
+    assert not folder.open_instances
+
+
+def test_a_file_without_rights_is_waited_for(open_folder: Path) -> None:
+    """Others may read it: one line tells of it, and nothing is complete until the tap can read it too."""
+    folder = Folder(open_folder)
+    path = folder.put("a", 1)
+    path.chmod(0)
+    with without_root():
+        assert folder.look() == []
+        assert not folder.is_complete()
+    (told,) = folder.place.heard
+    assert "cannot be read: [Errno 13] Permission denied" in told
+    path.chmod(0o644)
+    assert folder.look() == [1]
+    assert folder.is_complete()
 
 
 def test_a_folder_is_read_by_one_tap(folder: Folder, tmp_path: Path) -> None:
