@@ -41,7 +41,8 @@ demo: java $(VENV)/installed
 test: java $(VENV)/installed servers
 	@$(VENV)/bin/python -m pytest --numprocesses=$(TESTERS) --dist=loadfile --no-loadscope-reorder $(ARGS)
 
-soak: java $(VENV)/installed servers
+# Spark compacts tables of Iceberg there.
+soak: java $(VENV)/installed servers $(VENV)/jars/iceberg
 	@$(VENV)/bin/python -m pytest --soak --session-timeout=86400 --numprocesses=$(TESTERS) --dist=loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(VENV)/installed
@@ -88,7 +89,7 @@ servers: $(VENV)/jars/connector $(VENV)/jars/broker $(VENV)/jars/archived
 
 $(VENV)/jars/%: jars/%.pom.xml $(VENV)/installed
 	@command -v mvn >/dev/null || { [ "$$(id -u)" = 0 ] && \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq maven >/dev/null; } || { echo "Kafka's jars come by Maven, which is not here: install it with" \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq maven >/dev/null; } || { echo "jars come by Maven, which is not here: install it with" \
 	  "'apt-get install maven' (Debian, Ubuntu) or 'brew install maven' (macOS)" >&2; exit 1; }
 	@rm -rf $@
 	@mvn -q -B -Dstyle.color=never -f $< org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \

@@ -331,7 +331,8 @@ def http(  # noqa: PLR0913 - one parameter a flag
 @command.command("table")
 def table(  # noqa: PLR0913 - one parameter a flag
     address: Annotated[
-        str, typer.Argument(metavar="TABLE", help="delta:PATH, iceberg:CATALOG/NAMESPACE.TABLE, or sql:URL.")
+        str,
+        typer.Argument(metavar="TABLE", help="delta:PATH, iceberg:CATALOG/NAMESPACE.TABLE, parquet:DIR, or sql:URL."),
     ],
     *,
     stream: Stream,
@@ -367,19 +368,21 @@ def table(  # noqa: PLR0913 - one parameter a flag
     metrics_listen: MetricsListen = None,
     as_json: AsJson = False,
 ) -> None:
-    """Stamp what has arrived in a Delta, Iceberg or SQL table."""
-    from hopwatch.probes.tables.sources import GrowingRows, open_table
+    """Stamp what has arrived in a Delta, Iceberg or SQL table, or in a folder of Parquet files."""
+    from hopwatch.probes.tables.sources import FolderReading, GrowingRows, open_table
     from hopwatch.probes.taps.startup import find_sink_url, open_probe
 
     around = RunContext(_print_message)
     with signals.stop_on_signals(around.stop), translate_tap_errors(TapDownError):
-        opened = open_table(address, around.clock, GrowingRows(sql_table, grows, grace_s))
+        reading = FolderReading((id_column, time_column), state)
+        opened = open_table(address, around.clock, GrowingRows(sql_table, grows, grace_s), reading)
         from hopwatch.probes.tables.message_rows import RowMapping
         from hopwatch.probes.tables.state import TableState
         from hopwatch.probes.tables.tap import TableTap, open_records_sink
 
         mapping = RowMapping(id_column, time_column, id_as, time_unit, zone)
-        mapping.check(list(opened.find_columns()), opened.name)
+        if there := list(opened.find_columns()):
+            mapping.check(there, opened.name)
         kept = None if state is None else TableState(state, opened.identity, opened.name)
         with kept.lock() if kept else nullcontext():
             url = find_sink_url(sink)

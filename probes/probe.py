@@ -35,7 +35,7 @@ from hopwatch.probes.instance import ProbeInstance
 from hopwatch.probes.recorder import BAD_UNTIL, MessageId, Refusals, Stamp, StampArrays, StampKind
 from hopwatch.probes.sender import ANNOUNCE_WITHIN_S, FLUSH_EVERY_S, HEARTBEAT_EVERY_S, Sender
 from hopwatch.probes.settings import ProbeSettings
-from hopwatch.probes.sinks import Sink, check_sink, open_sink
+from hopwatch.probes.sinks import Sink, SinkOpener, check_sink, open_sink
 from hopwatch.probes.stamp_arguments import BAD_ARRAYS, check_arguments, clean_reason, refuse_arrays
 
 MAX_STAMPS: Final = 200_000
@@ -90,7 +90,7 @@ class Probe:
         self,
         stream: str,
         node: str,
-        sink: str | Sink | None = None,
+        sink: str | Sink | SinkOpener | None = None,
         *,
         probe: str | None = None,
         labels: dict[str, str] | None = None,
@@ -158,7 +158,10 @@ class Probe:
             return
         name = asked.name or f"{socket.gethostname()}-{os.getpid()}"
         who = ProbeInstance(asked.stream, asked.node, name, self._wall_ns() // 1_000, dict(asked.labels))
-        sink = open_sink(asked.sink, who.name, asked.clock) if isinstance(asked.sink, str) else asked.sink
+        if isinstance(asked.sink, SinkOpener):
+            sink = asked.sink.open(who.name)
+        else:
+            sink = open_sink(asked.sink, who.name, asked.clock) if isinstance(asked.sink, str) else asked.sink
         if self.strict:
             check_sink(sink)
         sender = Sender(

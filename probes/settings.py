@@ -10,7 +10,7 @@ from hopwatch.probes.clock import Clock
 from hopwatch.probes.contract.limits import MAX_LABEL_CHARS, MAX_LABELS, MAX_NAME_CHARS, NAME_PATTERN
 from hopwatch.probes.errors import ProbeError
 from hopwatch.probes.event_times import MAX_EVENT_US
-from hopwatch.probes.sinks import Sink
+from hopwatch.probes.sinks import Sink, SinkOpener
 
 _SINK_METHODS: Final = ("send", "failed", "tick", "settle", "close")
 _MAX_KEPT_CHARS: Final = MAX_NAME_CHARS - len("-4194304")
@@ -27,7 +27,7 @@ class ProbeSettings:
 
     stream: str
     node: str
-    sink: str | Sink | None
+    sink: str | Sink | SinkOpener | None
     name: str | None
     labels: dict[str, str]
     flush_every_s: float
@@ -92,7 +92,7 @@ def _check_labels(labels: object) -> None:
 
 def _check_sink(sink: object) -> None:
     is_sink = all(callable(getattr(sink, name, None)) for name in _SINK_METHODS)
-    if not (sink is None or isinstance(sink, str) or is_sink):
+    if not (sink is None or isinstance(sink, str | SinkOpener) or is_sink):
         raise ProbeError(f"a sink is a URL or an object with {', '.join(_SINK_METHODS)}, got {type(sink).__name__}")
 
 

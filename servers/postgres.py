@@ -19,7 +19,7 @@ PATIENCE_S: Final = 240
 _PROGRAMS: Final = "/usr/lib/postgresql"
 OWNER: Final = "postgres"
 """Who runs the server when the tests are run by root."""
-_SETTINGS: Final = "-c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=60"
+_SETTINGS: Final = "-c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=60 -c max_prepared_transactions=4"
 
 
 class ServerError(Exception):

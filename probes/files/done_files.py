@@ -8,7 +8,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, TextIO
@@ -33,6 +33,8 @@ class DoneFiles:
         """Set the state file, and the plan that it is of; no file is touched yet."""
         self.path, self._plan = path, plan
         self._looks: set[_Look] = set()
+        self.rows: dict[_Look, Sequence[int]] = {}
+        """Numbers that were noted of the rows of files, of those too that are gone since the last start."""
         self.ends: list[FileEnd] = []
         """Ends of files whose byes are still to be written, as far as anybody knows."""
         self._most = PRUNED_FROM
@@ -69,6 +71,7 @@ class DoneFiles:
         look: tuple[int, int] | None,
         slices: Mapping[str, int] = NO_SLICES,
         ends: Iterable[FileEnd] = (),
+        rows: Sequence[int] = (),
     ) -> None:
         """Note a file that is durable where it was imported to, by its size and time of change before it was read.
 
@@ -81,11 +84,10 @@ class DoneFiles:
         known = (place, 0, 0) if look is None else (_name(place), *look)
         if look is not None:
             self._looks.add(known)
+        self._note_rows(known, rows)
         told = {"slices": dict(slices), "ends": list(ends)}
         self._note(told)
-        self._write(
-            dict(zip(LOOK_KEYS, known, strict=True)) | {name: values for name, values in told.items() if values}
-        )
+        self._write(self._describe(known) | {name: values for name, values in told.items() if values})
         if len(self._looks) >= self._most:
             self._prune()
 
@@ -93,6 +95,11 @@ class DoneFiles:
         for server, number in line.get("slices", {}).items():
             self.slices[server] = max(number, self.slices.get(server, number))
         self.ends += (FileEnd(*values) for values in line.get("ends", ()))
+
+    def _note_rows(self, look: _Look, rows: Sequence[int]) -> None:
+        self.rows.pop(look, None)
+        if rows:
+            self.rows[look] = rows
 
     def _lock(self, file: TextIO) -> None:
         try:
@@ -104,13 +111,14 @@ class DoneFiles:
     def _prune(self) -> None:
         """Write the state anew without the files that no look can find any more."""
         self._looks = {look for look in self._looks if _look_at(look[0]) == look}
+        self.rows = {look: rows for look, rows in self.rows.items() if look in self._looks}
         self._most = max(PRUNED_FROM, 2 * len(self._looks))
         part = self.path.with_name(f"{self.path.name}.part")
         try:
             # The file before stays open, and locked, for whoever has opened it by now.
             file: TextIO = self._open.enter_context(part.open("w+"))
             self._lock(file)
-            lines = [self._describe_head(), *(dict(zip(LOOK_KEYS, look, strict=True)) for look in sorted(self._looks))]
+            lines = [self._describe_head(), *map(self._describe, sorted(self._looks))]
             file.writelines(json.dumps(line) + "\n" for line in lines)
             file.flush()
             os.fsync(file.fileno())
@@ -118,6 +126,10 @@ class DoneFiles:
         except OSError as error:
             raise TapSourceError(f"the state {self.path} cannot be written: {error.strerror}") from None
         self._file = file
+
+    def _describe(self, look: _Look) -> dict[str, Any]:
+        told = {"rows": self.rows[look]} if look in self.rows else {}
+        return dict(zip(LOOK_KEYS, look, strict=True)) | told
 
     def _describe_head(self) -> dict[str, Any]:
         return {"version": VERSION, "plan": self._plan, "slices": self.slices, "ends": self.ends}
@@ -145,7 +157,9 @@ class DoneFiles:
             self._note(head)
             # A kill may have left half a line behind: its file is read again.
             for line in (json.loads(line) for line in lines[1:] if line.endswith("\n")):
-                self._looks.add((line["path"], line["size"], line["mtime_ns"]))
+                look = line["path"], line["size"], line["mtime_ns"]
+                self._looks.add(look)
+                self._note_rows(look, line.get("rows", ()))
                 self._note(line)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             advice = "name another file with --state, or delete it to begin anew"
@@ -153,7 +167,9 @@ class DoneFiles:
         if not lines[-1].endswith("\n"):
             file.truncate(len("".join(lines[:-1]).encode()))
         if any(_look_at(look[0]) != look for look in self._looks):
+            before = dict(self.rows)
             self._prune()
+            self.rows = before
 
 
 def _look_at(place: str) -> _Look | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from hopwatch.probes.clock import Clock
 from hopwatch.probes.contract.kafka import SCHEME as KAFKA
@@ -37,6 +37,12 @@ class Sink(Protocol):
 
     def close(self, patience_s: float = 0.0) -> None:
         """Settle within this time, as far as possible, and release all resources."""
+
+
+class SinkOpener(NamedTuple):
+    """Opener of the sink of a probe, which it calls with the name of its instance: a spool has its folder by it."""
+
+    open: Callable[[str], Sink]
 
 
 def check_sink(sink: Sink) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -29,12 +29,17 @@ class TableSnapshot:
 class NewSnapshots(NamedTuple):
     """Snapshots behind a place, in order; ``is_gap`` if the table keeps some before them no more.
 
-    With them all is read that was committed up to ``read_through_us``; None for the moment of asking.
+    With them all is read that was committed up to ``read_through_us``; None for the moment of asking. ``note`` is what
+    whoever runs the tap should know, such as what it waits for. If it ``is_behind``, none is complete by itself. When
+    one of them is durable, ``keep`` is called with its place.
     """
 
     snapshots: Sequence[TableSnapshot]
     is_gap: bool = False
     read_through_us: int | None = None
+    note: str = ""
+    is_behind: bool = False
+    keep: Callable[[SnapshotPlace], None] = lambda _: None
 
 
 class MissingFileError(Exception):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from hopwatch.probes.clock import Clock
@@ -23,8 +25,20 @@ class GrowingRows(NamedTuple):
     grace_s: float = 30.0
 
 
-def open_table(address: str, clock: Clock, rows: GrowingRows = GrowingRows()) -> SnapshotTable:  # noqa: B008 - a value
-    """Open the table of an address: ``delta:PATH``, ``iceberg:CATALOG/NAMESPACE.TABLE``, or ``sql:URL``.
+class FolderReading(NamedTuple):
+    """Columns of a folder's files that are read, and the state of the tap, beside which is noted which files were."""
+
+    columns: Sequence[str] = ()
+    state: Path | None = None
+
+
+def open_table(
+    address: str,
+    clock: Clock,
+    rows: GrowingRows = GrowingRows(),  # noqa: B008 - a value
+    reading: FolderReading = FolderReading(),  # noqa: B008 - a value
+) -> SnapshotTable:
+    """Open a table: ``delta:PATH``, ``iceberg:CATALOG/NAMESPACE.TABLE``, ``parquet:DIR``, or ``sql:URL``.
 
     Raises:
         TapUsageError: the address is none, or what reads such a table is not installed.
@@ -41,6 +55,10 @@ def open_table(address: str, clock: Clock, rows: GrowingRows = GrowingRows()) ->
             from hopwatch.probes.tables.iceberg_table import IcebergSnapshots  # noqa: PLC0415 - as above
 
             return IcebergSnapshots(place)
+        if kind == PARQUET and place:
+            from hopwatch.probes.tables.parquet_folder import ParquetFolder  # noqa: PLC0415 - as above
+
+            return ParquetFolder(place, clock, reading.columns, reading.state)
         if kind == SQL and place and rows.table and rows.grows:
             from hopwatch.probes.tables.sql_table import SqlTable  # noqa: PLC0415 - as above
 
@@ -53,11 +71,7 @@ def open_table(address: str, clock: Clock, rows: GrowingRows = GrowingRows()) ->
         # The address of a database may hold a password.
         shown = f"{SQL}:" if kind == SQL else address
         raise TapSourceError(f"the table {shown} cannot be read: {describe_error(error)}") from None
-    if kind == PARQUET:
-        raise TapUsageError(
-            f"a folder of Parquet files is no table: hopwatch tap files {place or 'DIR'} reads each once"
-        )
-    forms = f"{DELTA}:PATH, {ICEBERG}:CATALOG/NAMESPACE.TABLE or {SQL}:URL"
+    forms = f"{DELTA}:PATH, {ICEBERG}:CATALOG/NAMESPACE.TABLE, {PARQUET}:DIR or {SQL}:URL"
     raise TapUsageError(f"a table is {forms}, got {address!r:.80}")
 
 

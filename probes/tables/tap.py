@@ -27,7 +27,7 @@ from hopwatch.probes.tables.snapshot_batches import (
     count_reasons,
     find_drops,
 )
-from hopwatch.probes.tables.snapshots import MissingFileError, SnapshotPlace, SnapshotTable, TableSnapshot
+from hopwatch.probes.tables.snapshots import MissingFileError, NewSnapshots, SnapshotPlace, SnapshotTable, TableSnapshot
 from hopwatch.probes.tables.sources import describe_error
 from hopwatch.probes.tables.state import OwedEnd, TableProgress, TableState
 from hopwatch.probes.taps.blocking_sink import BlockingSink
@@ -41,6 +41,8 @@ SETTLE_S: Final = 5.0
 """Time that one try waits for the transport."""
 RETRY_S: Final = 1.0
 """Interval of tries to settle a sink that refuses records."""
+SAVE_S: Final = 1.0
+"""Interval at which the progress is saved while there are more snapshots to read."""
 MAX_ROWS: Final = 262_144
 """Messages that are packed at once; batches are cut by it, so it is a part of what makes them the same."""
 UNSEEN_US: Final = 86_400_000_000
@@ -78,9 +80,9 @@ class TableTap:
         self._are_bad_messages, self._id_text = are_bad_messages, id_text
         # What is read of the rows otherwise has numbers of its own: of equal numbers a monitor counts the first alone.
         self._account = f"{table.identity} {mapping.text} {side} {are_bad_messages} {id_text}"
-        self._progress = TableProgress()
+        self._progress = self._saved = TableProgress()
         self._unsettled = 0
-        self._trouble = OncePerCause()
+        self._trouble, self._notes = OncePerCause(), OncePerCause()
         self.tally, self.account = TapTally(), Account(TAP_OUTCOMES)
         self._reporter = TallyReporter(self.tally, around)
 
@@ -95,7 +97,7 @@ class TableTap:
         """
         saved = self._state.load() if self._state is not None else None
         if saved is not None:
-            self._progress = saved
+            self._progress = self._saved = saved
             return
         last = None if from_start else self._table.find_last()
         self._progress = TableProgress(last)
@@ -130,6 +132,7 @@ class TableTap:
         try:
             read_through_us = self._read_snapshots()
         except SnapshotInterruptedError:
+            self._progress = self._saved
             return
         except TapError:
             raise
@@ -149,24 +152,49 @@ class TableTap:
     def _read_snapshots(self) -> int | None:
         """Send what is new, and return up to when the table is read; None for the moment of asking."""
         found = self._table.find_new(self._progress.through, self._progress.planned)
+        if not found.note:
+            self._notes.rearm()
+        elif self._notes.is_new(found.note):
+            self._context.report(found.note)
         if found.is_gap:
             self._tell_gap(found.snapshots[0].place if found.snapshots else None)
-        for snapshot in found.snapshots:
-            if self._table.is_planned:
-                self._progress = replace(self._progress, planned=snapshot.place)
-                self._save()
-            owed = tuple(self._send_snapshot(snapshot))
-            self._settle()
-            ends = (*self._progress.owed, *owed)
-            self._progress = TableProgress(snapshot.place, ends)
-            self._save()
-        if self._progress.owed:
+        self._send_new(found)
+        if self._progress.owed and not found.is_behind:
             for end in self._progress.owed:
                 self._send(build_end(end.instance, end.drops))
             self._settle()
             self._progress = replace(self._progress, owed=())
             self._save()
         return found.read_through_us
+
+    def _send_new(self, found: NewSnapshots) -> None:
+        """Send new snapshots, and keep what was read of them now and then, at their end, and where one cannot be."""
+        read: list[SnapshotPlace] = []
+        saved_s = self._context.monotonic_s()
+        for snapshot in found.snapshots:
+            if self._table.is_planned:
+                self._progress = replace(self._progress, planned=snapshot.place)
+                self._save()
+            try:
+                owed = tuple(self._send_snapshot(snapshot))
+            except Exception as error:
+                if not isinstance(error, SnapshotInterruptedError):
+                    self._keep(found, read)
+                raise
+            self._progress = TableProgress(snapshot.place, (*self._progress.owed, *owed))
+            read.append(snapshot.place)
+            # Thousands may be new, each with an end that is owed: what is sent again after a kill counts once.
+            if snapshot is found.snapshots[-1] or self._context.monotonic_s() - saved_s >= SAVE_S:
+                self._keep(found, read)
+                saved_s = self._context.monotonic_s()
+
+    def _keep(self, found: NewSnapshots, read: list[SnapshotPlace]) -> None:
+        """Make durable what was read, and forget the list of it."""
+        self._settle()
+        self._save()
+        for place in read:
+            found.keep(place)
+        read.clear()
 
     def _tell_gap(self, first: SnapshotPlace | None) -> None:
         """Report snapshots that the table keeps no more, and tell them as a hole."""
@@ -270,6 +298,7 @@ class TableTap:
     def _save(self) -> None:
         if self._state is not None:
             self._state.save(self._progress)
+        self._saved = self._progress
 
 
 def _find_new(rows: MessageRows, known: set[bytes]) -> np.ndarray:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import socket
-
 from hopwatch import Probe
 from hopwatch.probes.clock import Clock
 from hopwatch.probes.environment import SINK_VARIABLE, read_sink_url
 from hopwatch.probes.errors import ProbeError
-from hopwatch.probes.sinks import Sink, check_sink, open_sink
+from hopwatch.probes.sinks import Sink, SinkOpener, check_sink, open_sink
 from hopwatch.probes.taps.blocking_sink import BlockingSink
 from hopwatch.probes.taps.context import RunContext
-from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
+from hopwatch.probes.taps.errors import TapError, TapSourceError, TapUsageError
 
 
 def find_sink_url(sink: str | None) -> str:
@@ -53,15 +50,21 @@ def open_probe(
         TapUsageError: stream, node or sink cannot be.
         TapSourceError: the sink cannot be written.
     """
-    instance = f"{stream}.{node}.{socket.gethostname()}-{os.getpid()}.{around.wall_us()}"
-    patient = BlockingSink(open_checked_sink(find_sink_url(sink), instance, around.clock), around)
+    url, opened = find_sink_url(sink), list[BlockingSink]()
+
+    def open_patient(instance: str) -> BlockingSink:
+        opened.append(BlockingSink(open_checked_sink(url, instance, around.clock), around))
+        return opened[-1]
+
     try:
         # Strict while it starts, so that a mistake ends the tap; later on what is bad is counted and not raised.
         probe = Probe(
-            stream, node, patient, strict=True, follows=True, id_text=id_text, max_age_s=None, close_on_sigterm=False,
-            clock=around.clock,
+            stream, node, SinkOpener(open_patient), strict=True, follows=True, id_text=id_text, max_age_s=None,
+            close_on_sigterm=False, clock=around.clock,
         )  # fmt: skip
     except ProbeError as error:
+        if isinstance(error.__cause__, TapError):
+            raise error.__cause__ from None
         raise TapUsageError(str(error)) from None
     probe.strict = False
-    return probe, patient
+    return probe, opened[-1]

@@ -185,18 +185,21 @@ def test_what_cannot_be_read_exits_with_3(tmp_path: Path, capsys: pytest.Capture
     assert capsys.readouterr().err == told
 
 
-def test_a_table_is_tapped(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["delta", "parquet"])
+def test_a_table_is_tapped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     """The tap says what it reads and when messages are stamped, and at its end what it did; the spool has it all."""
     now = datetime.now(UTC)
     rows = pa.table({"id": ["a", "b", None], "at": pa.array([now] * 3, pa.timestamp("us", "UTC"))})
     write_deltalake(f"{tmp_path}/orders", rows)
     monkeypatch.setattr(TableTap, "run", lambda tap, _: tap.step())
-    where = [f"delta:{tmp_path}/orders", "--stream", "orders", "--node", "lake", "--sink", f"spool:{tmp_path}/spool"]
+    where = [f"{kind}:{tmp_path}/orders", "--stream", "orders", "--node", "lake", "--sink", f"spool:{tmp_path}/spool"]
     assert main(["tap", "table", *where, "--id", "id", "--time", "at", "--from-start", "--json"]) == 0
     said = capsys.readouterr()
     assert json.loads(said.out) == {"stamped": 2, "bad": {"no_id": 1}, "dropped": 1}
     assert said.err.splitlines() == [
-        f"hopwatch tap: reading the snapshots of delta:{tmp_path}/orders, stamps go to spool:{tmp_path}/spool",
+        f"hopwatch tap: reading the snapshots of {kind}:{tmp_path}/orders, stamps go to spool:{tmp_path}/spool",
         "hopwatch tap: the event time is in the column at, the stamp is the snapshot's commit",
         "hopwatch tap: without --state a restart begins behind the present snapshot: what is before it is unknown",
         "hopwatch tap: 2 stamped, 1 bad: no_id 1",

@@ -58,8 +58,10 @@ def test_a_probe_in_a_spool_can_be_read_when_it_is_made(tmp_path: Path) -> None:
 def test_a_tap_says_hello_and_completes_nothing(tmp_path: Path) -> None:
     """A tap says hello and completes nothing, as its source may be older than itself."""
     probe, _ = open_probe("orders", "router", f"spool:{tmp_path}", RunContext(print))
-    ((hello,),) = spooled(tmp_path).values()
+    ((folder, (hello,)),) = spooled(tmp_path).items()
     assert (hello.seq, hello.kind, hello.count, hello.complete_through_us) == (0, BatchKind.HEARTBEAT, 0, 0)
+    # A folder of another name would be an instance of its own, which never says anything.
+    assert folder == f"orders.router.{hello.probe}.{hello.epoch_us}"
     probe.close()
 
 

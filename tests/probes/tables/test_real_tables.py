@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table.snapshots import Operation
 from pyiceberg.utils.config import Config
 
 from hopwatch.probes.contract.batch import BatchKind
@@ -24,8 +25,21 @@ from hopwatch.probes.taps.blocking_sink import BlockingSink
 from hopwatch.probes.taps.errors import TapUsageError
 from hopwatch.probes.taps.sides import StampSide
 from hopwatch.testing import MemorySink
+from tests.probes.tables.spark_catalog import SparkCatalog
 from tests.support.tap_bench import Place
 
+COMPACTION = "CALL shop.system.rewrite_data_files(table => 'sales.orders', options => map('rewrite-all', 'true'))"
+EXPIRY = (
+    "CALL shop.system.expire_snapshots(table => 'sales.orders', older_than => TIMESTAMP '2100-01-01', retain_last => 1)"
+)
+OVERWRITE = "INSERT OVERWRITE shop.sales.orders SELECT order_id + 2, created, 'y' FROM shop.sales.orders"
+DELETE = "DELETE FROM shop.sales.orders WHERE order_id = 4"
+MERGE = (
+    "MERGE INTO shop.sales.orders AS t USING (SELECT order_id + 2 AS order_id, created, 'z' AS note"
+    " FROM shop.sales.orders WHERE order_id > 5) AS n ON t.order_id = n.order_id"
+    " WHEN MATCHED THEN UPDATE SET note = n.note WHEN NOT MATCHED THEN INSERT *"
+)
+INSERT = "INSERT INTO shop.sales.orders SELECT order_id + 7, created, note FROM shop.sales.orders WHERE order_id = 3"
 START = datetime(2026, 11, 25, 10, tzinfo=UTC)
 Commits = Callable[[str, pa.Table], None]
 
@@ -174,6 +188,45 @@ def test_an_iceberg_table_is_counted_once(catalog: SqlCatalog, tmp_path: Path) -
     table.append(rows(5).rename_columns(["order_id", "created", "remark"]))
     assert looks.look() == [5]
     assert looks.heard == []
+    assert not looks.opened
+
+
+@pytest.mark.soak  # the test above rewrites the same rows, and that of Delta compacts, by default
+def test_an_iceberg_table_that_spark_compacts_is_counted_once(catalog: SqlCatalog, tmp_path: Path) -> None:
+    """Compactions bring nothing, overwrites and merges what is new; what was read, and then expired, is not missed."""
+    table = catalog.create_table("sales.orders", rows().schema)
+    looks = Looks("iceberg:shop/sales.orders", tmp_path)
+    with SparkCatalog(tmp_path, "shop") as spark:
+        for number in (1, 2, 3):
+            table.append(rows(number))
+        assert looks.look() == [1, 2, 3]
+        spark.run(COMPACTION)
+        assert looks.look() == []
+        # Rows that nobody has read are compacted: they are counted by the snapshot that brought them.
+        table.refresh().append(rows(4))
+        spark.run(COMPACTION)
+        table.refresh().append(rows(5))
+        assert looks.look() == [4, 5]
+        spark.run(OVERWRITE)
+        assert looks.look() == [6, 7]
+        spark.run(DELETE)
+        spark.run(MERGE)
+        assert looks.look() == [8, 9]
+        spark.run(COMPACTION)
+        spark.run(EXPIRY)
+        assert looks.look() == []
+        operations = [found.summary.operation for found in table.refresh().metadata.snapshots if found.summary]
+        assert operations == [Operation.REPLACE]
+        spark.run(INSERT)
+        assert looks.look() == [10]
+        assert looks.heard == []
+        # Of an append that was compacted and expired before a look nobody knows what it brought.
+        table.refresh().append(rows(11))
+        spark.run(COMPACTION)
+        spark.run(EXPIRY)
+        assert looks.look() == []
+        (told,) = looks.heard
+        assert told.endswith("are kept no more: what they brought is unknown")
     assert not looks.opened
 
 

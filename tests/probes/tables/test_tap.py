@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -290,3 +291,29 @@ def test_a_run_looks_until_it_is_stopped() -> None:
     assert [batch.kind for batch in tapped.batches()] == [
         BatchKind.HEARTBEAT, BatchKind.OBSERVATIONS, BatchKind.BYE,
     ]  # fmt: skip
+
+
+def test_what_was_read_before_an_error_or_for_a_second_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tap that is killed later, or tries on, sends none of it again; what it read in the last second it does."""
+    table = KeptTable()
+    for number in range(6):
+        table.commit([(number, at(number))])
+    tapped = TappedTable(table, tmp_path)
+    read_rows, opened = table.read_rows, list[str]()
+    troubles: dict[str, list[BaseException]] = {"2-0": [OSError("no route")], "5-0": [Killed()]}
+
+    def read(file: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        opened.append(file)
+        tapped.place.clock.advance(0.6)
+        for error in troubles.pop(file, ()):
+            raise error
+        return read_rows(file, columns)
+
+    monkeypatch.setattr(table, "read_rows", read)
+    tapped.tap.step()
+    with pytest.raises(Killed):
+        tapped.tap.step()
+    tapped.start().step()
+    assert [file[0] for file in opened] == [*"012", *"2345", *"45"]
+    assert tapped.ids() == [0, 1, 2, 3, 4, 5]
+    assert not tapped.open_instances()
