@@ -111,11 +111,11 @@ def _compare_server(name: str, counted: CountedServer | None, beside: ServersBes
 
 
 def _is_apart(one: ServerCount, beside: ServersBeside) -> bool:
-    """Return whether counts and ids of a name differ, or some are missing."""
-    is_fewer = (bool(beside.left) and one.count != one.left_before) or (
-        bool(beside.seen) and one.departed != one.seen_behind
+    """Return whether counts and ids of a name differ, or some are missing; none are as many as 0."""
+    is_other = (bool(beside.left) and (one.count or 0) != (one.left_before or 0)) or (
+        bool(beside.seen) and (one.departed or 0) != (one.seen_behind or 0)
     )
-    return is_fewer or bool(one.missing_behind) or False in (one.same_before, one.same_behind)
+    return is_other or bool(one.missing_behind) or False in (one.same_before, one.same_behind)
 
 
 def _place(words: Sequence[str], word: str) -> int:

@@ -1,4 +1,4 @@
-"""Files of a fleet, with all that goes wrong on their way: by import, tap and once the same to the cell."""
+"""Files and packets of a fleet, with all that goes wrong on their way: by import, tap and once alike to the cell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -27,7 +27,6 @@ from hopwatch.probes.files.importer import Importer, ImportPlan
 from hopwatch.probes.files.outputs import SpoolOutput
 from hopwatch.probes.files.slices import Slices
 from hopwatch.probes.values import TimeUnit
-from tests.support.made_files import Row, as_parquet
 from tests.support.micro_batches import MicroBatches, run_once
 from tests.support.model_comparison import Json, comparable, prepared_store, rules_of
 from tests.support.probe_host import ROOT
@@ -44,6 +43,15 @@ from tests.support.server_files import (
     make_fleet,
     name_lost,
 )
+from tests.support.server_packets import (
+    MINUTE_MS,
+    MINUTES,
+    ServerTruth,
+    find_packet_gaps,
+    make_packets,
+    write_departures,
+    write_records,
+)
 from tests.support.spool_traffic import pulse, rest
 
 START: Final = "2013-06-01T00:00Z"
@@ -55,8 +63,8 @@ KILLS: Final = (1, 10)
 PATIENCE_S: Final = 240
 STREAMS: Final[Json] = {
     "flights": {
-        "path": ["server -> file"],
-        "stamps": {"server": "out", "file": "in"},
+        "path": ["server -> packet -> file"],
+        "stamps": {"server": "out", "packet": "count", "file": "in"},
         # A file comes up to 90 s after the 15 minutes that it is of.
         "settle": "17m",
         "amend_for": "12h",
@@ -69,12 +77,10 @@ PLAN: Final = ImportPlan(
 LONGEST_LIFE_S: Final = 0.5
 """Time after its first segment within which a tap is killed."""
 LIFE: Final = ("status", "revision", "recovered")
-MINUTE_MS: Final = 60_000
 STEP_MS: Final = 10 * MINUTE_MS
 LAST_ARRIVAL_MS: Final = 7 * 3_600_000
 OPEN_END: Final = (START_MS + SPAN_MS, START_MS + SPAN_MS + SLICE_MS)
 """Span of which nobody knows that it has no files."""
-MINUTES: Final = SPAN_MS // MINUTE_MS
 TRANSIT_MS: Final = 150_000
 JUDGED_AFTER_MS: Final = MINUTE_MS + TRANSIT_MS + 17 * MINUTE_MS
 FLAGS: Final = (
@@ -82,32 +88,31 @@ FLAGS: Final = (
 )  # fmt: skip
 FILE_FLAGS: Final = ("--node", "file", "--slices", f"{START}/15m", "--server-from", SERVER_PATTERN)
 
+AT_LAST_MS: Final = START_MS + SPAN_MS + 12 * 3_600_000
+"""Moment at which all that will ever come has come."""
 MOMENTS: Final = {format_iso(start_ms * 1_000): start_ms for start_ms in range(START_MS, START_MS + SPAN_MS, MINUTE_MS)}
 
 
 class Replay:
-    """The files of a fleet in a folder, and the spools that they come into."""
+    """The files of a fleet in a folder, its packets, and the spools that both come into."""
 
     def __init__(self, folder: Path, fleet: Fleet) -> None:
-        """Write what the servers sent, a file a minute; none of their logs has come yet."""
+        """Write what the probes of the servers saw leave; none of their files and packets has come yet."""
         self.folder, self.fleet, self.chunks = folder, fleet, folder / "chunks"
         self.rules = rules_of(folder, STREAMS)
-        (folder / "sent").mkdir()
-        by_minute: dict[int, list[Row]] = {}
-        for row in fleet.sent:
-            by_minute.setdefault((row["at"] - START_MS) // MINUTE_MS, []).append(row)
-        self.minutes = [folder / "sent" / f"{minute}" for minute in sorted(by_minute)]
-        for path in self.minutes:
-            path.write_bytes(as_parquet(by_minute[int(path.name)]))
-
-        flags = ("--node", "server", "--stamp", "out", "--slices", f"{START}/1m", *FLAGS)
-        sink = ("--sink", f"spool:{folder / 'servers'}")
-        assert main(["import", *map(str, self.minutes[:-1]), *flags, *sink]) == 0
-        assert main(["import", str(self.minutes[-1]), *flags, *sink, "--bye"]) == 0
+        self.packets, self.never = make_packets(fleet.sent, Random(SEED))
+        self.truth = ServerTruth(fleet, self.packets)
+        write_departures(fleet.sent, folder / "servers")
 
     def open_spool(self, name: str) -> Path:
         """Return a new spool with the stamps of the servers, which arrive minute by minute."""
         return Path(shutil.copytree(self.folder / "servers", self.folder / name))
+
+    def post(self, spool: Path, places: Iterable[int]) -> None:
+        """Let packets come into a spool, each at its moment."""
+        for place in places:
+            packet = self.packets[place]
+            write_records(spool, f"packet-{place}", [packet.record], packet.arrival_ms)
 
     def put(self, number: int) -> Path:
         """Let a file come into the folder, whole in one moment."""
@@ -126,6 +131,10 @@ class Replay:
         """Say that the servers have ended with their last files."""
         last = [self.chunks / file.name for file in self.fleet.files if file.slice == SLICES - 1 and file.is_whole]
         assert self.import_files(spool, last, "--bye") == 0
+
+    def find_gaps(self, now_ms: int) -> list[tuple[int, int]]:
+        """Return the spans of files and packets that have not come by a moment, ms."""
+        return [*find_gaps(self.fleet, now_ms), *find_packet_gaps(self.packets, now_ms)]
 
     def is_through(self, state: Path) -> bool:
         """Return whether a tap has imported all files; of those that are cut its log tells."""
@@ -160,13 +169,17 @@ def replay(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def imported(replay: Replay) -> Json:
-    """Return what is known when all files were imported, in random order and in two parts."""
+    """Return what is known when all files were imported among all packets, in random order and in two parts."""
     spool, dice = replay.open_spool("imported"), Random(SEED)
     whole = [replay.chunks / file.name for file in replay.fleet.files if file.is_whole]
     cut = [replay.chunks / file.name for file in replay.fleet.files if not file.is_whole]
+    places = list(range(len(replay.packets)))
     dice.shuffle(whole)
+    dice.shuffle(places)
     assert replay.import_files(spool, cut) == 1
+    replay.post(spool, places[: len(places) // 3])
     assert replay.import_files(spool, whole[: len(whole) // 2]) == 0
+    replay.post(spool, places[len(places) // 3 :])
     assert replay.import_files(spool, whole) == 0
     replay.end(spool)
     return replay.judge_once(spool)
@@ -186,12 +199,74 @@ def without_life(report: Json) -> list[Json]:
 
 
 def test_the_37_that_were_dropped_are_named_and_no_other(replay: Replay, imported: Json) -> None:
-    """Though files came late, twice, and cut, in five formats, and their schema changed within a minute."""
+    """Though files came late, twice, and cut, in five formats, and their schema changed within a minute.
+
+    A packet that never came might have told that some of them ended there on purpose.
+    """
     windows = windows_of(imported)
     assert name_lost(imported) == replay.fleet.dropped
-    assert sum(window["lost_lower"] for window in windows) == sum(window["lost_upper"] for window in windows) == DROPPED
+    assert sum(window["lost_upper"] for window in windows) == DROPPED
     assert sum(window["known"] for window in windows) == len(replay.fleet.sent)
-    assert {window["verdict"] for window in windows} == {"CLEAN", "LOSSY"}
+    check_windows(replay, windows, find_packet_gaps(replay.packets, AT_LAST_MS))
+    assert {window["verdict"] for window in windows} == {"CLEAN", "LOSSY", "UNKNOWN"}
+
+
+def test_the_packet_of_a_server_its_file_and_the_ids_that_are_not_in_it(
+    replay: Replay, imported: Json, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In JSON, and in the text of each window in which any was dropped: those, and no server more."""
+    windows = windows_of(imported)
+    check_servers(replay, windows, AT_LAST_MS)
+    config = replay.folder / "text.toml"
+    store = f'store.url = "sqlite:///{replay.folder / "imported.db"}"\n'
+    config.write_text(store + (replay.folder / "hopwatch.toml").read_text())
+    named: set[str] = set()
+    for window in windows:
+        if window["lost"]:
+            start_ms = MOMENTS[window["window_start"]]
+            span = ("--from", format_iso(start_ms * 1_000), "--to", format_iso((start_ms + MINUTE_MS) * 1_000))
+            assert main(["report", "--config", str(config), *span]) == 0
+            named |= read_servers(
+                capsys.readouterr().out, replay.truth.tell((start_ms - START_MS) // MINUTE_MS, AT_LAST_MS)
+            )
+    assert named == replay.fleet.dropped
+
+
+def check_servers(replay: Replay, windows: list[Json], now_ms: int) -> None:
+    """Check what is said of each server, but for those of whose file only a part has come."""
+    for window in windows:
+        expected = replay.truth.tell((MOMENTS[window["window_start"]] - START_MS) // MINUTE_MS, now_ms)
+        (counts,) = window["counts"]
+        assert {one["probe"] for one in counts["servers"]} == expected.keys()
+        for one in counts["servers"]:
+            true = expected[one["probe"]]
+            if true is not None:
+                gone = true["missing_ids"]
+                assert gone is None or {*one["missing_ids"]} == gone
+                assert one | {"missing_ids": gone} == true, window
+
+
+def read_servers(text: str, expected: dict[str, Json | None]) -> set[str]:
+    """Return the ids that the lines on servers name; each says what is true, and there is none of a server more."""
+    named = set()
+    lines = dict(re.findall(r"^  (server-\d+): (.*)$", text, re.MULTILINE))
+    assert lines.keys() == {
+        server
+        for server, one in expected.items()
+        if one is not None and (one["missing_behind"] or (one["count"] is None and one["left_before"]))
+    }
+    for server, line in lines.items():
+        one = expected[server]
+        assert one is not None
+        left, seen, gone = one["left_before"], one["seen_behind"], one["missing_behind"]
+        told = [f"{left:,} by count" if one["count"] is not None else f"no packet; {left:,} left server"]
+        told.append("none at file" if seen is None else f"{seen:,} at file")
+        if gone and seen and one["count"] is not None:
+            told[-1] += f", {gone:,} fewer"
+        said, _, ids = line.partition(f"; {gone:,} missing at file: ")
+        assert said == "; ".join(told), text
+        named |= {*ids.split(", ")} - {""}
+    return named
 
 
 class LiveMonitor:
@@ -260,6 +335,7 @@ def test_a_gap_is_unknown_until_its_file_comes_and_amended_then(replay: Replay, 
     """At every moment: what no gap meets is already true, and in the end all is as if it had come in time."""
     spool, fleet = replay.open_spool("live"), replay.fleet
     importer, live = Importer(PLAN, SpoolOutput(spool, is_replay=False)), LiveMonitor(replay, spool)
+    replay.post(spool, range(len(replay.packets)))
     known, unknown = set(spool.rglob("*.seg")), set[str]()
     for now_ms, files in group_by_moment(fleet):
         for file in files:
@@ -267,13 +343,15 @@ def test_a_gap_is_unknown_until_its_file_comes_and_amended_then(replay: Replay, 
             assert result.fault == ("" if file.is_whole else "its last line has no newline, and may be cut")
             let_arrive(spool, known, file.arrival_ms)
         windows = live.read_until(now_ms)
-        check_windows(replay, windows, [*find_gaps(fleet, now_ms), OPEN_END])
+        check_windows(replay, windows, [*replay.find_gaps(now_ms), OPEN_END])
+        check_servers(replay, windows, now_ms)
         unknown |= {window["window_start"] for window in windows if window["verdict"] == "UNKNOWN"}
     replay.end(spool)
     windows = live.read_until(now_ms + MINUTE_MS)
-    check_windows(replay, windows, [])
+    check_windows(replay, windows, find_packet_gaps(replay.packets, now_ms))
+    check_servers(replay, windows, now_ms)
     assert len(windows) == MINUTES
-    late = [*find_gaps(fleet, START_MS + SPAN_MS + JUDGED_AFTER_MS), OPEN_END]
+    late = [*replay.find_gaps(START_MS + SPAN_MS + JUDGED_AFTER_MS), OPEN_END]
     assert {window["status"] for window in windows} <= {"FINAL", "AMENDED"}
     amended = {window["window_start"] for window in windows if window["status"] == "AMENDED"}
     assert amended == {start for start, start_ms in MOMENTS.items() if meets(start_ms, late)}
@@ -297,8 +375,10 @@ def test_a_tap_that_is_killed_says_what_an_import_says(
 ) -> None:
     """At any moment, again and again: to the cell."""
     spool, state, dice = replay.open_spool("tapped"), replay.folder / "state", Random(SEED)
-    known = set(spool.rglob("*.seg"))
-    for _ in range(times(*KILLS)):
+    known, places = set(spool.rglob("*.seg")), list(range(len(replay.packets)))
+    dice.shuffle(places)
+    for life in range(times(*KILLS)):
+        replay.post(spool, places[life :: times(*KILLS)])
         before = len(list(spool.rglob("*.seg")))
         with tapping(replay, spool, state) as process:
             for _ in rest(PATIENCE_S):

@@ -227,6 +227,7 @@ class JudgedCounts:
 
     def _is_apart(self, one: Mapping[str, Any], left: Mapping[str, Ids], seen: Mapping[str, Ids]) -> bool:
         """Say whether what was counted differs from what was stamped, or something is missing."""
-        before, behind = one["count"] != one["left_before"], one["departed"] != one["seen_behind"]
+        before = (one["count"] or 0) != (one["left_before"] or 0)
+        behind = (one["departed"] or 0) != (one["seen_behind"] or 0)
         is_other = False in {one["same_before"], one["same_behind"]}
         return (bool(left) and before) or (bool(seen) and behind) or bool(one["missing_behind"]) or is_other
