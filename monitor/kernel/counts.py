@@ -23,7 +23,7 @@ from hopwatch.monitor.kernel.reconciliation import (
     find_missing,
     select_servers,
 )
-from hopwatch.monitor.kernel.servers import ServerIds
+from hopwatch.monitor.kernel.servers import ServerIds, name_server
 from hopwatch.monitor.kernel.sets import Sets
 from hopwatch.monitor.kernel.tally import LostIds
 from hopwatch.monitor.pathway import CountingNode, Pathway
@@ -217,8 +217,9 @@ def _compare_servers(
     """Return what was counted by the names of probes, beside the ids of probes of the same names."""
     counted: dict[str, CountedServer] = {}
     for one in books.instances:
-        known = counted.get(one.probe, CountedServer(Packet(), Packet()))
-        counted[one.probe] = CountedServer(known.arrived.plus(one.arrived), known.departed.plus(one.departed))
+        server = name_server(one.probe)
+        known = counted.get(server, CountedServer(Packet(), Packet()))
+        counted[server] = CountedServer(known.arrived.plus(one.arrived), known.departed.plus(one.departed))
     before, behind = node.before, node.behind
     left = select_servers(ids.servers, before, counted, has_left=True)
     seen = select_servers(ids.servers, behind, counted, has_left=False)

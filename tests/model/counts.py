@@ -41,7 +41,7 @@ def fingerprint(message_ids: Iterable[bytes]) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Packets of one instance in a window, part by part."""
+    """Packets of one instance in a window, part by part; `probe` is its server."""
 
     probe: str
     parts: tuple[Packet, ...]
@@ -102,7 +102,14 @@ def counted_of(node: str, inside: Iterable[Received]) -> list[Counted]:
     for one in inside:
         if one.batch.node == node and one.batch.packets:
             found.setdefault((one.batch.probe, one.batch.epoch_us), []).extend(one.batch.packets)
-    return [Counted(probe, tuple(parts)) for (probe, _), parts in found.items()]
+    return [Counted(server_of(probe), tuple(parts)) for (probe, _), parts in found.items()]
+
+
+def server_of(probe: str) -> str:
+    """Give the name of a probe, without a hyphen and 16 hexadecimal digits at its end."""
+    name, digits = probe[:-17], probe[-16:]
+    is_file = name and probe[-17] == "-" and all(digit in "0123456789abcdef" for digit in digits)
+    return name if is_file else probe
 
 
 @dataclass(frozen=True, slots=True)

@@ -432,6 +432,19 @@ def test_a_renamed_server_is_two_and_nothing_is_lost_by_it(tmp_path: Path) -> No
     assert (window["verdict"], window["counts"][0]["same_behind"]) == ("CLEAN", True)
 
 
+def test_all_files_of_a_server_are_one(tmp_path: Path) -> None:
+    """An import names each by its print, too: a message that is in two of them is one, and one in none is missing."""
+    hand = SpoolWriter(tmp_path / "spool", CHAIN)
+    for ending, ids in (("-00000000000000aa", (1, 2)), ("-00000000000000bb", (2, 3))):
+        stamps(hand, "a", f"server-7{ending}", passed(*ids))
+    counted(hand, counts(1, 2, 3), probe="server-7")
+    for ending, ids in (("-0123456789abcdef", (1,)), ("-fedcba9876543210", (1, 3)), ("-FEDCBA9876543210", (3,))):
+        stamps(hand, "b", f"server-7{ending}", passed(*ids))
+    server, other = judged(hand, tmp_path)["counts"][0]["servers"]
+    assert tuple(server.values()) == ("server-7", 3, 3, 3, True, 2, False, 1, (f"{2:032x}",))
+    assert (other["probe"], other["seen_behind"]) == ("server-7-FEDCBA9876543210", 1)
+
+
 def test_messages_that_one_node_passes_on_and_another_stamps_on_arrival_are_told_by_who_let_them_go(
     tmp_path: Path,
 ) -> None:

@@ -58,7 +58,8 @@ def write_departures(sent: list[Row], spool: Path) -> None:
             heartbeat_every_s=3_600.0, close_on_sigterm=False,
         )  # fmt: skip
         for minute in range(MINUTES):
-            clock.advance(MINUTE_MS / 1_000)
+            # In the minute that ends, so that a bye makes no window behind the last one.
+            clock.us = (START_MS + (minute + 1) * MINUTE_MS - 1) * 1_000
             now = rows[server, minute]
             if now:
                 probe.departed_many([row["id"] for row in now], np.array([row["at"] * 1_000 for row in now]))
@@ -112,12 +113,12 @@ def _post(servers: list[str], rows: dict[tuple[str, int], list[Row]], dice: Rand
                 "counts": [{"ids": [row["id"] for row in rows[server, minute]]}],
             }  # fmt: skip
             yield ServerPacket(server, minute, parse_packet(json.dumps(body).encode(), arrival_ms * 1_000), arrival_ms)
-        end_ms = START_MS + SPAN_MS + LATEST_MS
+        end_ms = START_MS + SPAN_MS
         bye = Batch(
-            server, START_MS * 1_000, MINUTES, BatchKind.BYE, "flights", "packet", START_MS + SPAN_MS,
+            server, START_MS * 1_000, MINUTES, BatchKind.BYE, "flights", "packet", end_ms - MINUTE_MS,
             end_ms * 1_000, end_ms * 1_000,
         )  # fmt: skip
-        yield ServerPacket(server, MINUTES, envelope.encode(bye), end_ms)
+        yield ServerPacket(server, MINUTES, envelope.encode(bye), end_ms + LATEST_MS)
 
 
 def find_packet_gaps(packets: Iterable[ServerPacket], now_ms: int) -> list[tuple[int, int]]:
