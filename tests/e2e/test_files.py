@@ -22,6 +22,7 @@ import pytest
 from hopwatch.cli.main import main
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import reader
+from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.files.file_columns import FileMapping
 from hopwatch.probes.files.importer import Importer, ImportPlan
 from hopwatch.probes.files.outputs import SpoolOutput
@@ -70,6 +71,11 @@ STREAMS: Final[Json] = {
         "amend_for": "12h",
     }
 }
+COUNTED: Final[Json] = {
+    "flights": STREAMS["flights"]
+    | {"path": ["packet -> file"], "stamps": {"packet": "count", "file": "in"}, "ignore_nodes": ["server"]}
+}
+"""The same where no probe knows the ids at the servers."""
 PLAN: Final = ImportPlan(
     "flights", "file", FileMapping("id", "at", TimeUnit.MS), Slices(START_MS * 1_000, SLICE_MS * 1_000),
     server_pattern=re.compile(SERVER_PATTERN),
@@ -88,6 +94,7 @@ FLAGS: Final = (
 )  # fmt: skip
 FILE_FLAGS: Final = ("--node", "file", "--slices", f"{START}/15m", "--server-from", SERVER_PATTERN)
 
+Rules = dict[str, StreamConfig]
 AT_LAST_MS: Final = START_MS + SPAN_MS + 12 * 3_600_000
 """Moment at which all that will ever come has come."""
 MOMENTS: Final = {format_iso(start_ms * 1_000): start_ms for start_ms in range(START_MS, START_MS + SPAN_MS, MINUTE_MS)}
@@ -99,7 +106,8 @@ class Replay:
     def __init__(self, folder: Path, fleet: Fleet) -> None:
         """Write what the probes of the servers saw leave; none of their files and packets has come yet."""
         self.folder, self.fleet, self.chunks = folder, fleet, folder / "chunks"
-        self.rules = rules_of(folder, STREAMS)
+        (folder / "counted").mkdir()
+        self.counted_rules, self.rules = rules_of(folder / "counted", COUNTED), rules_of(folder, STREAMS)
         self.packets, self.never = make_packets(fleet.sent, Random(SEED))
         self.truth = ServerTruth(fleet, self.packets)
         write_departures(fleet.sent, folder / "servers")
@@ -148,10 +156,10 @@ class Replay:
         """Return how often a tap has begun to watch the folder, by its log."""
         return (self.folder / "tap.log").read_text().count("watching the folder")
 
-    def judge_once(self, spool: Path) -> Json:
+    def judge_once(self, spool: Path, rules: Rules | None = None) -> Json:
         """Return what ``run --once`` says of a spool."""
-        engine = prepared_store(self.folder, f"{spool.name}.db")
-        run_once(engine, self.rules, sorted(spool.rglob("*.seg")), spool)
+        engine = prepared_store(self.folder, f"{spool.name}{'-counted' if rules else ''}.db")
+        run_once(engine, rules or self.rules, sorted(spool.rglob("*.seg")), spool)
         found = reader.read_report(engine)
         engine.dispose()
         return found
@@ -232,6 +240,49 @@ def test_the_packet_of_a_server_its_file_and_the_ids_that_are_not_in_it(
     assert named == replay.fleet.dropped
 
 
+def test_where_servers_only_count_the_37_are_counted(replay: Replay, imported: Json) -> None:
+    """Server by server and minute by minute; nothing is called lost, and a window is CLEAN where nothing was dropped.
+
+    What never came has come now: before, no window that it may have counted in is CLEAN.
+    """
+    assert imported
+    spool = Path(shutil.copytree(replay.folder / "imported", replay.folder / "counted-at-last"))
+    check_counted(replay, windows_of(replay.judge_once(replay.folder / "imported", replay.counted_rules)), AT_LAST_MS)
+    for place, packet in enumerate(replay.never):
+        write_records(spool, f"never-{place}", [packet.record], START_MS + SPAN_MS + LAST_ARRIVAL_MS)
+    windows, dropped = windows_of(replay.judge_once(spool, replay.counted_rules)), 0
+    for window in windows:
+        (counts,) = window["counts"]
+        apart = {one["probe"]: one["count"] - (one["seen_behind"] or 0) for one in counts["servers"]}
+        minute = (MOMENTS[window["window_start"]] - START_MS) // MINUTE_MS
+        true = replay.truth.tell(minute, AT_LAST_MS)
+        assert apart == {server: len(one["missing_ids"]) for server, one in true.items() if one is not None}
+        assert window["verdict"] == ("UNKNOWN" if sum(apart.values()) else "CLEAN")
+        dropped += sum(apart.values())
+    assert dropped == DROPPED
+    assert len(windows) == MINUTES
+
+
+@pytest.mark.soak  # where ids are known at the servers it runs each time
+def test_where_servers_only_count_no_window_is_called_clean_too_early(replay: Replay) -> None:
+    """Nor anything lost, at any moment."""
+    live = LiveMonitor(replay, replay.open_spool("counted-live"), replay.counted_rules)
+    for now_ms, windows in watch(replay, live):
+        check_counted(replay, windows, now_ms)
+    assert len(windows) == MINUTES
+
+
+def check_counted(replay: Replay, windows: list[Json], now_ms: int) -> None:
+    """Check windows of servers that only count: CLEAN where all has come and is the same, else UNKNOWN."""
+    for window in windows:
+        true = replay.truth.tell((MOMENTS[window["window_start"]] - START_MS) // MINUTE_MS, now_ms)
+        is_same = all(one is not None and one["count"] == (one["seen_behind"] or 0) for one in true.values())
+        assert window["verdict"] == "UNKNOWN" or (window["verdict"] == "CLEAN" and is_same), window
+        assert window["lost"] == window["counts"][0]["lost_before_lower"] == 0
+    if not replay.find_gaps(now_ms):
+        assert {window["verdict"] for window in windows} == {"CLEAN", "UNKNOWN"}
+
+
 def check_servers(replay: Replay, windows: list[Json], now_ms: int) -> None:
     """Check what is said of each server, but for those of whose file only a part has come."""
     for window in windows:
@@ -272,11 +323,11 @@ def read_servers(text: str, expected: dict[str, Json | None]) -> set[str]:
 class LiveMonitor:
     """Monitor that reads a spool while it is filled, on the clock of the files."""
 
-    def __init__(self, replay: Replay, spool: Path) -> None:
+    def __init__(self, replay: Replay, spool: Path, rules: Rules) -> None:
         """Start with an empty store."""
         self.spool, self.folder = spool, replay.folder
-        self.store = prepared_store(replay.folder, "live.db")
-        self.batches = MicroBatches(replay.rules, self.store, spool_dir=spool)
+        self.store = prepared_store(replay.folder, f"{spool.name}.db")
+        self.batches = MicroBatches(rules, self.store, spool_dir=spool)
         self.read: set[Path] = set()
 
     def read_until(self, now_ms: int) -> list[Json]:
@@ -285,7 +336,7 @@ class LiveMonitor:
             came = {path for path in self.spool.rglob("*.seg") if path.stat().st_mtime_ns <= now_ms * 10**6} - self.read
             self.read |= came
             # A pulse in the spool itself would make it one that a monitor watches.
-            moment = pulse(now_ms * 1_000, beat).write(self.folder / f"pulse-{now_ms}")
+            moment = pulse(now_ms * 1_000, beat).write(self.folder / f"pulses-of-{self.spool.name}" / f"{now_ms}")
             self.batches.run([*sorted(came), moment])
         return [one for one in windows_of(reader.read_report(self.store)) if one["status"] in {"FINAL", "AMENDED"}]
 
@@ -333,23 +384,13 @@ def tapping(replay: Replay, spool: Path, state: Path) -> Iterator[subprocess.Pop
 
 def test_a_gap_is_unknown_until_its_file_comes_and_amended_then(replay: Replay, imported: Json) -> None:
     """At every moment: what no gap meets is already true, and in the end all is as if it had come in time."""
-    spool, fleet = replay.open_spool("live"), replay.fleet
-    importer, live = Importer(PLAN, SpoolOutput(spool, is_replay=False)), LiveMonitor(replay, spool)
-    replay.post(spool, range(len(replay.packets)))
-    known, unknown = set(spool.rglob("*.seg")), set[str]()
-    for now_ms, files in group_by_moment(fleet):
-        for file in files:
-            result = importer.import_file(str(replay.chunks / file.name), Event())
-            assert result.fault == ("" if file.is_whole else "its last line has no newline, and may be cut")
-            let_arrive(spool, known, file.arrival_ms)
-        windows = live.read_until(now_ms)
-        check_windows(replay, windows, [*replay.find_gaps(now_ms), OPEN_END])
+    live, unknown = LiveMonitor(replay, replay.open_spool("live"), replay.rules), set[str]()
+    for now_ms, windows in watch(replay, live):
+        open_end = [] if now_ms == AT_LAST_MS else [OPEN_END]
+        check_windows(replay, windows, [*replay.find_gaps(now_ms), *open_end])
         check_servers(replay, windows, now_ms)
-        unknown |= {window["window_start"] for window in windows if window["verdict"] == "UNKNOWN"}
-    replay.end(spool)
-    windows = live.read_until(now_ms + MINUTE_MS)
-    check_windows(replay, windows, find_packet_gaps(replay.packets, now_ms))
-    check_servers(replay, windows, now_ms)
+        if open_end:
+            unknown |= {window["window_start"] for window in windows if window["verdict"] == "UNKNOWN"}
     assert len(windows) == MINUTES
     late = [*replay.find_gaps(START_MS + SPAN_MS + JUDGED_AFTER_MS), OPEN_END]
     assert {window["status"] for window in windows} <= {"FINAL", "AMENDED"}
@@ -358,6 +399,21 @@ def test_a_gap_is_unknown_until_its_file_comes_and_amended_then(replay: Replay, 
     assert unknown
     assert unknown <= amended
     assert without_life(reader.read_report(live.store)) == without_life(imported)
+
+
+def watch(replay: Replay, live: LiveMonitor) -> Iterator[tuple[int, list[Json]]]:
+    """Let files and packets come into the spool of a monitor; yield moments, and what is judged by then."""
+    importer = Importer(PLAN, SpoolOutput(live.spool, is_replay=False))
+    replay.post(live.spool, range(len(replay.packets)))
+    known = set(live.spool.rglob("*.seg"))
+    for now_ms, files in group_by_moment(replay.fleet):
+        for file in files:
+            result = importer.import_file(str(replay.chunks / file.name), Event())
+            assert result.fault == ("" if file.is_whole else "its last line has no newline, and may be cut")
+            let_arrive(live.spool, known, file.arrival_ms)
+        yield now_ms, live.read_until(now_ms)
+    replay.end(live.spool)
+    yield AT_LAST_MS, live.read_until(now_ms + MINUTE_MS)
 
 
 def group_by_moment(fleet: Fleet) -> Iterator[tuple[int, list[ServerFile]]]:
