@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from threading import Event
 from typing import Final
 
 import pytest
@@ -22,147 +18,48 @@ import pytest
 from hopwatch.cli.main import main
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import reader
-from hopwatch.monitor.stream_config import StreamConfig
-from hopwatch.probes.files.file_columns import FileMapping
-from hopwatch.probes.files.importer import Importer, ImportPlan
-from hopwatch.probes.files.outputs import SpoolOutput
-from hopwatch.probes.files.slices import Slices
-from hopwatch.probes.values import TimeUnit
-from tests.support.micro_batches import MicroBatches, run_once
-from tests.support.model_comparison import Json, comparable, prepared_store, rules_of
-from tests.support.probe_host import ROOT
+from tests.support.fleet_replay import (
+    AT_LAST_MS,
+    JUDGED_AFTER_MS,
+    LAST_ARRIVAL_MS,
+    PATIENCE_S,
+    RUN,
+    SEED,
+    TRANSIT_MS,
+    LiveMonitor,
+    Replay,
+    let_arrive,
+    serving,
+    tapping,
+    watch,
+    windows_of,
+)
+from tests.support.model_comparison import Json, comparable
 from tests.support.server_files import (
     DROPPED,
-    SERVER_PATTERN,
     SLICE_MS,
-    SLICES,
     SPAN_MS,
     START_MS,
-    Fleet,
-    ServerFile,
-    find_gaps,
     make_fleet,
     name_lost,
 )
 from tests.support.server_packets import (
     MINUTE_MS,
     MINUTES,
-    ServerTruth,
     find_packet_gaps,
-    make_packets,
-    write_departures,
     write_records,
 )
-from tests.support.spool_traffic import pulse, rest
+from tests.support.spool_traffic import rest
 
-START: Final = "2013-06-01T00:00Z"
-RUN: Final = (sys.executable, "-m", "hopwatch")
-SEED: Final = 2013
 USUAL, WHOLE = (6_000, 6), (336_776, 50)
 """Flights and servers, as a rule and in a soak: all flights of the year."""
 KILLS: Final = (1, 10)
-PATIENCE_S: Final = 240
-STREAMS: Final[Json] = {
-    "flights": {
-        "path": ["server -> packet -> file"],
-        "stamps": {"server": "out", "packet": "count", "file": "in"},
-        # A file comes up to 90 s after the 15 minutes that it is of.
-        "settle": "17m",
-        "amend_for": "12h",
-    }
-}
-COUNTED: Final[Json] = {
-    "flights": STREAMS["flights"]
-    | {"path": ["packet -> file"], "stamps": {"packet": "count", "file": "in"}, "ignore_nodes": ["server"]}
-}
-"""The same where no probe knows the ids at the servers."""
-PLAN: Final = ImportPlan(
-    "flights", "file", FileMapping("id", "at", TimeUnit.MS), Slices(START_MS * 1_000, SLICE_MS * 1_000),
-    server_pattern=re.compile(SERVER_PATTERN),
-)  # fmt: skip
 LONGEST_LIFE_S: Final = 0.5
 """Time after its first segment within which a tap is killed."""
 LIFE: Final = ("status", "revision", "recovered")
-STEP_MS: Final = 10 * MINUTE_MS
-LAST_ARRIVAL_MS: Final = 7 * 3_600_000
 OPEN_END: Final = (START_MS + SPAN_MS, START_MS + SPAN_MS + SLICE_MS)
 """Span of which nobody knows that it has no files."""
-TRANSIT_MS: Final = 150_000
-JUDGED_AFTER_MS: Final = MINUTE_MS + TRANSIT_MS + 17 * MINUTE_MS
-FLAGS: Final = (
-    "--stream", "flights", "--id", "id", "--time", "at", "--time-unit", "ms",
-)  # fmt: skip
-FILE_FLAGS: Final = ("--node", "file", "--slices", f"{START}/15m", "--server-from", SERVER_PATTERN)
-
-Rules = dict[str, StreamConfig]
-AT_LAST_MS: Final = START_MS + SPAN_MS + 12 * 3_600_000
-"""Moment at which all that will ever come has come."""
 MOMENTS: Final = {format_iso(start_ms * 1_000): start_ms for start_ms in range(START_MS, START_MS + SPAN_MS, MINUTE_MS)}
-
-
-class Replay:
-    """The files of a fleet in a folder, its packets, and the spools that both come into."""
-
-    def __init__(self, folder: Path, fleet: Fleet) -> None:
-        """Write what the probes of the servers saw leave; none of their files and packets has come yet."""
-        self.folder, self.fleet, self.chunks = folder, fleet, folder / "chunks"
-        (folder / "counted").mkdir()
-        self.counted_rules, self.rules = rules_of(folder / "counted", COUNTED), rules_of(folder, STREAMS)
-        self.packets, self.never = make_packets(fleet.sent, Random(SEED))
-        self.truth = ServerTruth(fleet, self.packets)
-        write_departures(fleet.sent, folder / "servers")
-
-    def open_spool(self, name: str) -> Path:
-        """Return a new spool with the stamps of the servers, which arrive minute by minute."""
-        return Path(shutil.copytree(self.folder / "servers", self.folder / name))
-
-    def post(self, spool: Path, places: Iterable[int]) -> None:
-        """Let packets come into a spool, each at its moment."""
-        for place in places:
-            packet = self.packets[place]
-            write_records(spool, f"packet-{place}", [packet.record], packet.arrival_ms)
-
-    def put(self, number: int) -> Path:
-        """Let a file come into the folder, whole in one moment."""
-        file = self.fleet.files[number]
-        path = self.chunks / file.name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}")
-        part.write_bytes(file.data)
-        return part.rename(path)
-
-    def import_files(self, spool: Path, paths: list[Path], *more: str) -> int:
-        """Import files of the fleet; return the exit code."""
-        return main(["import", *map(str, paths), *FILE_FLAGS, *FLAGS, "--sink", f"spool:{spool}", *more])
-
-    def end(self, spool: Path) -> None:
-        """Say that the servers have ended with their last files."""
-        last = [self.chunks / file.name for file in self.fleet.files if file.slice == SLICES - 1 and file.is_whole]
-        assert self.import_files(spool, last, "--bye") == 0
-
-    def find_gaps(self, now_ms: int) -> list[tuple[int, int]]:
-        """Return the spans of files and packets that have not come by a moment, ms."""
-        return [*find_gaps(self.fleet, now_ms), *find_packet_gaps(self.packets, now_ms)]
-
-    def is_through(self, state: Path) -> bool:
-        """Return whether a tap has imported all files; of those that are cut its log tells."""
-        told = state.read_text() if state.exists() else ""
-        log = (self.folder / "tap.log").read_text()
-        return all(
-            f'{self.chunks / file.name}"' in told if file.is_whole else file.name in log for file in self.fleet.files
-        )
-
-    def count_starts(self) -> int:
-        """Return how often a tap has begun to watch the folder, by its log."""
-        return (self.folder / "tap.log").read_text().count("watching the folder")
-
-    def judge_once(self, spool: Path, rules: Rules | None = None) -> Json:
-        """Return what ``run --once`` says of a spool."""
-        engine = prepared_store(self.folder, f"{spool.name}{'-counted' if rules else ''}.db")
-        run_once(engine, rules or self.rules, sorted(spool.rglob("*.seg")), spool)
-        found = reader.read_report(engine)
-        engine.dispose()
-        return found
 
 
 @pytest.fixture(scope="module", params=[USUAL, pytest.param(WHOLE, marks=pytest.mark.soak)], ids=["usual", "whole"])
@@ -191,12 +88,6 @@ def imported(replay: Replay) -> Json:
     assert replay.import_files(spool, whole) == 0
     replay.end(spool)
     return replay.judge_once(spool)
-
-
-def windows_of(report: Json) -> list[Json]:
-    """Return the windows of the only stream."""
-    (stream,) = report["streams"]
-    return list(stream["windows"])
 
 
 def without_life(report: Json) -> list[Json]:
@@ -320,34 +211,6 @@ def read_servers(text: str, expected: dict[str, Json | None]) -> set[str]:
     return named
 
 
-class LiveMonitor:
-    """Monitor that reads a spool while it is filled, on the clock of the files."""
-
-    def __init__(self, replay: Replay, spool: Path, rules: Rules) -> None:
-        """Start with an empty store."""
-        self.spool, self.folder = spool, replay.folder
-        self.store = prepared_store(replay.folder, f"{spool.name}.db")
-        self.batches = MicroBatches(rules, self.store, spool_dir=spool)
-        self.read: set[Path] = set()
-
-    def read_until(self, now_ms: int) -> list[Json]:
-        """Read what has arrived by a moment, and return the windows that are judged by then."""
-        for beat in ("first", "second"):
-            came = {path for path in self.spool.rglob("*.seg") if path.stat().st_mtime_ns <= now_ms * 10**6} - self.read
-            self.read |= came
-            # A pulse in the spool itself would make it one that a monitor watches.
-            moment = pulse(now_ms * 1_000, beat).write(self.folder / f"pulses-of-{self.spool.name}" / f"{now_ms}")
-            self.batches.run([*sorted(came), moment])
-        return [one for one in windows_of(reader.read_report(self.store)) if one["status"] in {"FINAL", "AMENDED"}]
-
-
-def let_arrive(spool: Path, known: set[Path], arrival_ms: int) -> None:
-    """Give what a tap has just written the moment at which its file came."""
-    for path in set(spool.rglob("*.seg")) - known:
-        os.utime(path, ns=(arrival_ms * 10**6, arrival_ms * 10**6))
-        known.add(path)
-
-
 def meets(start_ms: int, gaps: list[tuple[int, int]]) -> bool:
     """Return whether a window needs something of a gap to be judged."""
     return any(begin < start_ms + MINUTE_MS + TRANSIT_MS and start_ms < end for begin, end in gaps)
@@ -369,19 +232,6 @@ def check_windows(replay: Replay, windows: list[Json], gaps: list[tuple[int, int
             assert (window["verdict"], named) == ("LOSSY" if dropped else "CLEAN", dropped), window
 
 
-@contextmanager
-def tapping(replay: Replay, spool: Path, state: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the tap of the folder in a process, which is killed at the end."""
-    command = [*RUN, "tap", "files", str(replay.chunks), *FILE_FLAGS, *FLAGS, "--sink", f"spool:{spool}"]
-    with (replay.folder / "tap.log").open("ab") as log:
-        process = subprocess.Popen([*command, "--quiet", "0", "--state", str(state)], cwd=ROOT, stdout=log, stderr=log)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-
-
 def test_a_gap_is_unknown_until_its_file_comes_and_amended_then(replay: Replay, imported: Json) -> None:
     """At every moment: what no gap meets is already true, and in the end all is as if it had come in time."""
     live, unknown = LiveMonitor(replay, replay.open_spool("live"), replay.rules), set[str]()
@@ -401,60 +251,43 @@ def test_a_gap_is_unknown_until_its_file_comes_and_amended_then(replay: Replay, 
     assert without_life(reader.read_report(live.store)) == without_life(imported)
 
 
-def watch(replay: Replay, live: LiveMonitor) -> Iterator[tuple[int, list[Json]]]:
-    """Let files and packets come into the spool of a monitor; yield moments, and what is judged by then."""
-    importer = Importer(PLAN, SpoolOutput(live.spool, is_replay=False))
-    replay.post(live.spool, range(len(replay.packets)))
-    known = set(live.spool.rglob("*.seg"))
-    for now_ms, files in group_by_moment(replay.fleet):
-        for file in files:
-            result = importer.import_file(str(replay.chunks / file.name), Event())
-            assert result.fault == ("" if file.is_whole else "its last line has no newline, and may be cut")
-            let_arrive(live.spool, known, file.arrival_ms)
-        yield now_ms, live.read_until(now_ms)
-    replay.end(live.spool)
-    yield AT_LAST_MS, live.read_until(now_ms + MINUTE_MS)
-
-
-def group_by_moment(fleet: Fleet) -> Iterator[tuple[int, list[ServerFile]]]:
-    """Yield moments, and the files that have come since the one before: every 10 minutes, then one late file each."""
-    waiting = list(fleet.files)
-    for now_ms in range(START_MS + STEP_MS, START_MS + SPAN_MS + JUDGED_AFTER_MS + STEP_MS, STEP_MS):
-        yield now_ms, [waiting.pop(0) for _ in range(sum(file.arrival_ms <= now_ms for file in waiting))]
-    for file in waiting:
-        yield file.arrival_ms - 1, []
-        yield file.arrival_ms, [file]
-
-
 def test_a_tap_that_is_killed_says_what_an_import_says(
     replay: Replay, imported: Json, times: Callable[[int, int], int]
 ) -> None:
-    """At any moment, again and again: to the cell."""
+    """That of the files and that of the packets, at any moment, again and again: to the cell."""
     spool, state, dice = replay.open_spool("tapped"), replay.folder / "state", Random(SEED)
     known, places = set(spool.rglob("*.seg")), list(range(len(replay.packets)))
-    dice.shuffle(places)
-    for life in range(times(*KILLS)):
-        replay.post(spool, places[life :: times(*KILLS)])
-        before = len(list(spool.rglob("*.seg")))
-        with tapping(replay, spool, state) as process:
+    for _ in range(times(*KILLS)):
+        before = replay.count_segments(spool)
+        with tapping(replay, spool, state) as files, serving(replay, spool) as (packets, post):
+            post(dice.sample(places, len(places) // 3))
             for _ in rest(PATIENCE_S):
-                is_begun = len(list(spool.rglob("*.seg"))) > before or replay.is_through(state)
-                if is_begun or process.poll() is not None:
+                is_begun = replay.count_segments(spool) > before or replay.is_through(state)
+                if is_begun or files.poll() is not None:
                     break
-            assert process.poll() is None
+            assert files.poll() is packets.poll() is None
             time.sleep(dice.random() * LONGEST_LIFE_S)
-            process.kill()
+            files.kill()
+            packets.kill()
     starts = replay.count_starts()
-    with tapping(replay, spool, state) as process:
+    with tapping(replay, spool, state) as files, serving(replay, spool) as (packets, post):
+        # What was taken in the second before it was killed is gone: so the servers post all once more.
+        post(dice.sample(places, len(places)))
         for _ in rest(PATIENCE_S):
-            if process.poll() is not None or (replay.count_starts() > starts and replay.is_through(state)):
+            if files.poll() is not None or (replay.count_starts() > starts and replay.is_through(state)):
                 break
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE_S) == 0
-    # The tap stamps with the time of now, and the files are of 2013.
+        for process in (files, packets):
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE_S) == 0
+    # The taps stamp with the time of now, and files and packets are of 2013.
     let_arrive(spool, known, START_MS + SPAN_MS + LAST_ARRIVAL_MS)
     replay.end(spool)
-    assert replay.judge_once(spool) == imported
+    found = replay.judge_once(spool)
+    assert found["streams"] == imported["streams"]
+    # Packets that were posted again are duplicates, and nothing else is.
+    assert found["accounts"] | {"records": 0, "batches": 0, "duplicate_batches": 0} == imported["accounts"] | {
+        "records": 0, "batches": 0, "duplicate_batches": 0
+    }  # fmt: skip
 
 
 @pytest.mark.soak  # laws hold --once against the slow model by default

@@ -438,8 +438,8 @@ def test_all_files_of_a_server_are_one(tmp_path: Path) -> None:
     for ending, ids in (("-00000000000000aa", (1, 2)), ("-00000000000000bb", (2, 3))):
         stamps(hand, "a", f"server-7{ending}", passed(*ids))
     counted(hand, counts(1, 2, 3), probe="server-7")
-    for ending, ids in (("-0123456789abcdef", (1,)), ("-fedcba9876543210", (1, 3)), ("-FEDCBA9876543210", (3,))):
-        stamps(hand, "b", f"server-7{ending}", passed(*ids))
+    for ending, there in (("-0123456789abcdef", [1]), ("-fedcba9876543210", [1, 3]), ("-FEDCBA9876543210", [3])):
+        stamps(hand, "b", f"server-7{ending}", passed(*there))
     server, other = judged(hand, tmp_path)["counts"][0]["servers"]
     assert tuple(server.values()) == ("server-7", 3, 3, 3, True, 2, False, 1, (f"{2:032x}",))
     assert (other["probe"], other["seen_behind"]) == ("server-7-FEDCBA9876543210", 1)
