@@ -253,7 +253,15 @@ def _bound_loss(pathway: Pathway, node: CountingNode, ids: Neighbours, books: Co
         came_on = ids.sets.seen[:, behind] | ids.sets.seen @ pathway.downstream[behind]
     missing = int(ids.judged @ (left & ~came_on))
     uncounted = int(ids.judged @ left) - books.most
-    return max(0, min(missing, uncounted) - books.missing - int(ids.misnamed[before]) - stopped)
+    explained = books.missing + int(ids.misnamed[before]) + stopped + _count_silent(before, ids, books)
+    return max(0, min(missing, uncounted) - explained)
+
+
+def _count_silent(before: int, ids: Neighbours, books: CountedBooks) -> int:
+    """Return how many messages left a node by servers that counted nothing: cut off, they may tell of them later."""
+    counted = {name_server(one.probe) for one in books.instances}
+    left = select_servers(ids.servers, before, counted, has_left=True)
+    return sum(packet.count for server, packet in left.items() if server not in counted)
 
 
 def _proves_delivery(node: CountingNode, books: CountedBooks, counts: NodeCounts) -> bool:

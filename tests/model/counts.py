@@ -164,7 +164,12 @@ class JudgedCounts:
             return 0
         missing = self.beside.judged - self.beside.reached
         uncounted = len(self.beside.judged) - sum(one.most for one in self.counted)
-        return max(0, min(len(missing), uncounted) - self.beside.missing)
+        return max(0, min(len(missing), uncounted) - self.beside.missing - self._silent())
+
+    def _silent(self) -> int:
+        """Give how many messages left U by servers that counted nothing, if any of its servers did."""
+        names, left = {one.probe for one in self.counted}, self.beside.left_by
+        return sum(len(left[name]) for name in left.keys() - names) if names & left.keys() else 0
 
     def is_idle(self, missing: int) -> bool:
         """Say whether it told all, and counted nothing."""

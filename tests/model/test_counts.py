@@ -420,6 +420,26 @@ def test_the_packet_of_a_server_its_file_and_the_messages_that_are_not_in_it(nam
     assert (window["verdict"], window["lost_lower"]) == ("LOSSY", 4)
 
 
+@pytest.mark.parametrize(("said", "lower"), [([], 0), ([part("IN", 0)], 2)], ids=["nothing", "none"])
+@pytest.mark.parametrize("table", [CHAIN, LAST], ids=["between", "last"])
+def test_what_left_by_a_server_that_counted_nothing_is_not_surely_lost(
+    said: list[Body], lower: int, table: dict[str, Any], tmp_path: Path
+) -> None:
+    """Not by count, where other servers did: it may be cut off, and count it yet. One that counted 0 has said so."""
+    hand = SpoolWriter(tmp_path / "spool", table)
+    for probe, ids in (("server-7", (1,)), ("server-8", (2, 3))):
+        stamps(hand, "a", probe, passed(*ids))
+    counted(hand, counts(1), probe="server-7")
+    for part_of_8 in said:
+        counted(hand, part_of_8, probe="server-8")
+    if table is CHAIN:
+        hand.say("b", 0, 30, passed(1))
+        hand.say("b", 2, HORIZON_S, minute=3)
+    window = judged(hand, tmp_path)
+    assert window["counts"][0]["lost_before_lower"] == lower
+    assert window["verdict"] == ("LOSSY" if lower else "UNKNOWN")
+
+
 def test_a_renamed_server_is_two_and_nothing_is_lost_by_it(tmp_path: Path) -> None:
     """Its packet has no file, and its file no packet: counts of one name are compared with ids of that name alone."""
     hand = SpoolWriter(tmp_path / "spool", FIRST)

@@ -24,6 +24,8 @@ from tests.support.server_files import LATE, SLICE_MS, SPAN_MS, START_MS, TWICE,
 
 MINUTE_MS: Final = 60_000
 MINUTES: Final = SPAN_MS // MINUTE_MS
+SILENT: Final = 2 * SLICE_MS // MINUTE_MS
+"""Last packets of a server that come late, beside its bye: it is cut off for longer than an instance may be silent."""
 NEVER: Final = 0.0005
 """Share of the packets that never come."""
 LATEST_MS: Final = 20_000
@@ -32,11 +34,12 @@ LATEST_MS: Final = 20_000
 
 @dataclass(frozen=True)
 class ServerPacket:
-    """Record that a server posts, by its number, and when it comes; the one behind its last minute is a bye."""
+    """Record of a server, by its number, and when it was sent and comes; the one behind its last minute is a bye."""
 
     server: str
     number: int
     record: bytes
+    sent_ms: int
     arrival_ms: int
 
 
@@ -86,21 +89,21 @@ def make_packets(sent: list[Row], dice: Random) -> tuple[list[ServerPacket], lis
     """Return the packets that come, in the order in which they do, and those that never come."""
     servers = sorted({row["server"] for row in sent})
     packets = list(_post(servers, by_minute(sent), dice))
-    # The last of the server whose last files come late: nothing of it comes behind them by which they would be missed.
-    lasts = [packet for packet in packets if packet.server == servers[-1]][-3:]
-    # Of byes only that one is late: behind one that never came all would be open.
-    usual = [packet for packet in packets if packet not in lasts and packet.number < MINUTES]
+    # Those of the time whose files come late, of the same server: nothing comes behind by which they would be missed.
+    silent = [packet for packet in packets if packet.server == servers[-1]][-SILENT - 1 :]
+    # Of that time all else comes: else that would tell that it is not known.
+    usual = [packet for packet in packets if packet.number < MINUTES - SILENT]
     dice.shuffle(usual)
-    lates, usual = usual[: round(LATE * len(packets))], usual[round(LATE * len(packets)) :]
-    nevers, usual = usual[: max(1, round(NEVER * len(packets)))], usual[max(1, round(NEVER * len(packets))) :]
-    again = usual[: round(TWICE * len(packets))]
-    byes = [packet for packet in packets if packet not in lasts and packet.number == MINUTES]
-    come = [*byes, *usual, *(_late(one, dice) for one in (*lasts, *lates, *again))]
+    counts = (max(1, round(share * len(packets))) for share in (LATE, NEVER, TWICE))
+    lates, nevers, again = ([usual.pop() for _ in range(count)] for count in counts)
+    in_time = [packet for packet in packets if packet not in silent + lates + nevers]
+    come = [*in_time, *(_late(one, dice) for one in (*silent, *lates, *again))]
     return sorted(come, key=lambda packet: packet.arrival_ms), nevers
 
 
 def _late(packet: ServerPacket, dice: Random) -> ServerPacket:
-    return replace(packet, arrival_ms=packet.arrival_ms + dice.randrange(7_200_000, 21_600_000))
+    # Behind the moment at which all windows were judged.
+    return replace(packet, arrival_ms=packet.arrival_ms + dice.randrange(9_000_000, 21_600_000))
 
 
 def _post(servers: list[str], rows: dict[tuple[str, int], list[Row]], dice: Random) -> Iterator[ServerPacket]:
@@ -112,32 +115,35 @@ def _post(servers: list[str], rows: dict[tuple[str, int], list[Row]], dice: Rand
                 "window_start": (START_MS + minute * MINUTE_MS) * 1_000,
                 "counts": [{"ids": [row["id"] for row in rows[server, minute]]}],
             }  # fmt: skip
-            yield ServerPacket(server, minute, parse_packet(json.dumps(body).encode(), arrival_ms * 1_000), arrival_ms)
+            record = parse_packet(json.dumps(body).encode(), arrival_ms * 1_000)
+            yield ServerPacket(server, minute, record, arrival_ms, arrival_ms)
         end_ms = START_MS + SPAN_MS
         bye = Batch(
             server, START_MS * 1_000, MINUTES, BatchKind.BYE, "flights", "packet", end_ms - MINUTE_MS,
             end_ms * 1_000, end_ms * 1_000,
         )  # fmt: skip
-        yield ServerPacket(server, MINUTES, envelope.encode(bye), end_ms + LATEST_MS)
+        yield ServerPacket(server, MINUTES, envelope.encode(bye), end_ms, end_ms + LATEST_MS)
 
 
 def find_packet_gaps(packets: Iterable[ServerPacket], now_ms: int) -> list[tuple[int, int]]:
-    """Return the spans in which packets have not told all by a moment, ms: to the next one of the server that came.
+    """Return the spans in which packets have not told all by a moment, ms: until the next that has come was sent.
 
     A server without a later one may hold what it counted for ten minutes.
     """
-    came = defaultdict[str, dict[int, int]](dict)
+    came = defaultdict[str, dict[int, ServerPacket]](dict)
     for packet in packets:
         if packet.arrival_ms <= now_ms:
-            came[packet.server].setdefault(packet.number, packet.arrival_ms)
-    gaps = []
+            came[packet.server].setdefault(packet.number, packet)
+    gaps = set()
     for numbers in came.values():
-        for number in range(MINUTES + 1):
-            if number not in numbers:
-                behind = [other for other in numbers if other > number]
-                begin_ms = START_MS + number * MINUTE_MS
-                gaps.append((begin_ms, numbers[min(behind)] if behind else begin_ms + 10 * MINUTE_MS))
-    return sorted(set(gaps))
+        last = max(numbers)
+        for number in set(range(last)) - numbers.keys():
+            behind = numbers[min(other for other in numbers if other > number)]
+            gaps.add((START_MS + number * MINUTE_MS, behind.sent_ms))
+        if last < MINUTES:
+            through_ms = START_MS + (last + 1) * MINUTE_MS
+            gaps.add((through_ms, max(through_ms, *(one.arrival_ms for one in numbers.values())) + 10 * MINUTE_MS))
+    return sorted(gaps)
 
 
 class ServerTruth:
