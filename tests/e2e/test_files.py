@@ -263,7 +263,7 @@ def test_a_tap_that_is_killed_says_what_an_import_says(
     for _ in range(times(*KILLS)):
         before = replay.count_segments(spool)
         with tapping(replay, spool, state) as files, serving(replay, spool) as (packets, post):
-            post(dice.sample(places, len(places) // 3))
+            post(dice.sample(places, len(places) // 6))
             for _ in rest(PATIENCE_S):
                 is_begun = replay.count_segments(spool) > before or replay.is_through(state)
                 if is_begun or files.poll() is not None:

@@ -173,12 +173,14 @@ class LiveMonitor:
 
     def read_until(self, now_ms: int) -> list[Json]:
         """Read what has arrived by a moment, and return the windows that are judged by then."""
+        waiting = set(self.spool.rglob("*.seg")) - self.read
+        came = {path for path in waiting if path.stat().st_mtime_ns <= now_ms * 10**6}
+        self.read |= came
         for beat in ("first", "second"):
-            came = {path for path in self.spool.rglob("*.seg") if path.stat().st_mtime_ns <= now_ms * 10**6} - self.read
-            self.read |= came
             # A pulse in the spool itself would make it one that a monitor watches.
             moment = pulse(now_ms * 1_000, beat).write(self.folder / f"pulses-of-{self.spool.name}" / f"{now_ms}")
             self.batches.run([*sorted(came), moment])
+            came = set()
         return [one for one in windows_of(reader.read_report(self.store)) if one["status"] in {"FINAL", "AMENDED"}]
 
 
