@@ -1,4 +1,7 @@
-"""Import of files by format: rows a second to the spool and to the store, beside DuckDB and Spark over the file."""
+"""Import of files by format: rows a second to the spool and to the store, beside DuckDB and Spark over the files.
+
+A file for each core, of a server each: their imports run at once, as a fleet's files are imported.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,11 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Final
+from typing import IO, Final, NamedTuple
 
 import fastavro
 import numpy as np
@@ -25,6 +29,7 @@ import pyarrow.parquet as pq
 from rich.table import Table
 
 from bench.contestant import CORES, ContestantError
+from bench.footprint import memory_bytes
 from bench.speed import Progress
 from bench.table_style import format_number, new_table
 from bench.truth import WrongResultError
@@ -32,16 +37,17 @@ from bench.truth import WrongResultError
 START_US: Final = 1_370_044_800_000_000
 SPAN_US: Final = 3_600_000_000
 SHARE: Final = 4
-"""Rows of a file are this part of the observations that are asked for."""
+"""Rows of all files are this part of the observations that are asked for."""
 COUNTED: Final = (
     'SELECT sum(n)::BIGINT FROM (SELECT "at" - "at" % 60000000, count(DISTINCT id) AS n FROM {source} GROUP BY 1)'
 )
+POLL_S: Final = 0.02
 COUNTED_FEW: Final = "SELECT count(DISTINCT id) FROM (SELECT * FROM rows LIMIT 1000)"
 SOURCES: Final = {
-    "parquet": "read_parquet('{path}')",
-    "csv": "read_csv('{path}')",
-    "jsonl": "read_json('{path}', format = 'newline_delimited')",
-    "jsonl.gz": "read_json('{path}', format = 'newline_delimited', compression = 'gzip')",
+    "parquet": "read_parquet('{folder}/*')",
+    "csv": "read_csv('{folder}/*')",
+    "jsonl": "read_json('{folder}/*', format = 'newline_delimited')",
+    "jsonl.gz": "read_json('{folder}/*', format = 'newline_delimited', compression = 'gzip')",
 }
 FORMATS: Final = ("parquet", "avro", "jsonl", "jsonl.gz", "csv")
 
@@ -50,7 +56,7 @@ FORMATS: Final = ("parquet", "avro", "jsonl", "jsonl.gz", "csv")
 class FilesLine:
     """Rates of one format, per second: of the import, of it per second of CPU, of import and judgement, of the peers.
 
-    The peers have no Avro by themselves.
+    The memory is that of the largest process that imports. The peers have no Avro by themselves.
     """
 
     format: str
@@ -71,23 +77,29 @@ def measure(observations: int, scratch: Path, tell: Progress) -> list[FilesLine]
         ContestantError: an import or the monitor failed.
         WrongResultError: the store, or a peer, has another number of rows.
     """
-    rows = observations // SHARE
+    rows = observations // SHARE // CORES * CORES
     folder = scratch / "files"
-    folder.mkdir(parents=True, exist_ok=True)
-    tell(f"making files of {rows:,} rows")
-    table = make_rows(rows)
+    for place in range(CORES):
+        tell(f"making file {place + 1} of {CORES} of each format, of {rows // CORES:,} rows")
+        _make_files(make_rows(rows // CORES, place), folder, f"web-{place}")
     lines = []
     for name in FORMATS:
-        path = folder / f"rows.{name}"
-        WRITERS[name](table, path)
+        # What was written is on the disk before anything is measured.
+        os.sync()
         tell(f"importing {name}")
-        lines.append(_measure_format(name, path, rows, folder / name))
+        lines.append(_measure_format(name, folder / name, rows, folder / f"{name}.work"))
     return lines
 
 
-def make_rows(rows: int) -> pa.Table:
+def _make_files(table: pa.Table, folder: Path, server: str) -> None:
+    for name in FORMATS:
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        WRITERS[name](table, folder / name / f"{server}.{name}")
+
+
+def make_rows(rows: int, seed: int = 0) -> pa.Table:
     """Return rows of an hour, in order of time: UUIDs, moments, and what else a log has."""
-    dice = np.random.default_rng(7)
+    dice = np.random.default_rng(seed)
     bits = dice.bytes(16 * rows)
     ids = [str(uuid.UUID(bytes=bits[place : place + 16])) for place in range(0, 16 * rows, 16)]
     at = START_US + np.arange(rows, dtype=np.int64) * SPAN_US // rows
@@ -102,11 +114,11 @@ def _write_jsonl(table: pa.Table, path: Path) -> None:
 
 
 def _write_gzip(table: pa.Table, path: Path) -> None:
-    plain = path.with_suffix("")
-    if not plain.exists():
-        _write_jsonl(table, plain)
-    with plain.open("rb") as source, gzip.open(path, "wb", 6) as packed:
-        shutil.copyfileobj(source, packed, 1 << 20)
+    with TemporaryFile(dir=path.parent) as plain:
+        _write_jsonl(table, Path(f"/proc/self/fd/{plain.fileno()}"))
+        plain.seek(0)
+        with gzip.open(path, "wb", 6) as packed:
+            shutil.copyfileobj(plain, packed, 1 << 20)
 
 
 def _write_avro(table: pa.Table, path: Path) -> None:
@@ -128,28 +140,74 @@ WRITERS: Final[dict[str, Callable[[pa.Table, Path], None]]] = {
 }
 
 
-def _measure_format(name: str, path: Path, rows: int, folder: Path) -> FilesLine:
+class _Used(NamedTuple):
+    """Use of one process: its CPU seconds, its largest memory, and the rows that it says it imported."""
+
+    cpu_s: float
+    memory_bytes: int
+    rows: int
+
+
+def _measure_format(name: str, files: Path, rows: int, folder: Path) -> FilesLine:
     folder.mkdir(exist_ok=True)
     spool, config = folder / "spool", folder / "hopwatch.toml"
     config.write_text(
         f'[transport]\nurl = "spool:{spool}"\n[store]\nurl = "sqlite:///{folder}/store.db"\n'
         f'[monitor]\nworkdir = "{folder}/work"\n[streams.rows]\npath = "log"\nstamps = {{ log = "in" }}\n'
     )
-    flags = ("--stream", "rows", "--node", "log", "--id", "id", "--time", "at", "--bye", "--json")
+    flags = ("--stream", "rows", "--node", "log", "--id", "id", "--time", "at", "--server-from", "(web-[0-9]+)")
     began_s = time.perf_counter()
-    told, used = _run_measured("import", str(path), *flags, "--sink", f"spool:{spool}")
+    used = _import_at_once(sorted(files.iterdir()), *flags, "--bye", "--json", "--sink", f"spool:{spool}")
     imported_s = time.perf_counter() - began_s
     _run("run", "--once", "--config", str(config))
     stored_s = time.perf_counter() - began_s
     (stream,) = json.loads(_run("report", "--json", "--config", str(config)))["streams"]
     known = sum(window["known"] for window in stream["windows"])
-    if known != rows or json.loads(told)["observations"] != rows:
+    if known != rows or sum(one.rows for one in used) != rows:
         raise WrongResultError(f"{name}: the store has {known:,} of {rows:,} rows")
     shutil.rmtree(folder)
     return FilesLine(
-        name, rows, path.stat().st_size, rows / imported_s, rows / (used.ru_utime + used.ru_stime), rows / stored_s,
-        used.ru_maxrss * 1_024, _measure_duckdb(name, path, rows), _measure_spark(name, path, rows),
+        name, rows, sum(file.stat().st_size for file in files.iterdir()), rows / imported_s,
+        rows / sum(one.cpu_s for one in used), rows / stored_s, max(one.memory_bytes for one in used),
+        _measure_duckdb(name, files, rows), _measure_spark(name, files, rows),
     )  # fmt: skip
+
+
+def _import_at_once(files: Sequence[Path], *flags: str) -> list[_Used]:
+    """Import each file with a process of its own, all at the same time."""
+    with ExitStack() as stack:
+        outputs = [(stack.enter_context(TemporaryFile("w+")), stack.enter_context(TemporaryFile("w+"))) for _ in files]
+        processes = [
+            subprocess.Popen([sys.executable, "-m", "hopwatch", "import", str(file), *flags], stdout=out, stderr=words)  # noqa: S603 - our own program
+            for file, (out, words) in zip(files, outputs, strict=True)
+        ]
+        memory_of = dict.fromkeys(processes, 0)
+        used: dict[subprocess.Popen[bytes], resource.struct_rusage] = {}
+        while len(used) < len(processes):
+            time.sleep(POLL_S)
+            for process in processes:
+                if process in used:
+                    continue
+                # What wait4 says of memory begins with this process's own.
+                with suppress(OSError):
+                    memory_of[process] = max(memory_bytes("VmHWM", process.pid), memory_of[process])
+                found, status, of_it = os.wait4(process.pid, os.WNOHANG)
+                if found:
+                    process.returncode, used[process] = os.waitstatus_to_exitcode(status), of_it
+        return [
+            _read_result(process, used[process], memory_of[process], *output)
+            for process, output in zip(processes, outputs, strict=True)
+        ]
+
+
+def _read_result(
+    process: subprocess.Popen[bytes], used: resource.struct_rusage, memory: int, out: IO[str], words: IO[str]
+) -> _Used:
+    out.seek(0)
+    words.seek(0)
+    if process.returncode:
+        raise ContestantError(f"hopwatch import ended with {process.returncode}: {words.read()[-400:]}")
+    return _Used(used.ru_utime + used.ru_stime, memory, json.loads(out.read())["observations"])
 
 
 def _run(*arguments: str) -> str:
@@ -159,20 +217,7 @@ def _run(*arguments: str) -> str:
     return done.stdout
 
 
-def _run_measured(*arguments: str) -> tuple[str, resource.struct_rusage]:
-    """Run a command; return what it printed, and what it used: its CPU, and its largest memory."""
-    with TemporaryFile("w+") as out, TemporaryFile("w+") as words:
-        process = subprocess.Popen([sys.executable, "-m", "hopwatch", *arguments], stdout=out, stderr=words)  # noqa: S603 - our own program
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        out.seek(0)
-        words.seek(0)
-        if process.returncode:
-            raise ContestantError(f"hopwatch {arguments[0]} ended with {process.returncode}: {words.read()[-400:]}")
-        return out.read(), used
-
-
-def _measure_duckdb(name: str, path: Path, rows: int) -> float | None:
+def _measure_duckdb(name: str, folder: Path, rows: int) -> float | None:
     """Return the rate at which DuckDB counts the distinct ids of each minute: a part of what the store then says."""
     if name not in SOURCES:
         return None
@@ -180,14 +225,14 @@ def _measure_duckdb(name: str, path: Path, rows: int) -> float | None:
 
     began_s = time.perf_counter()
     with duckdb.connect(config={"threads": CORES}) as connection:
-        found = connection.execute(COUNTED.format(source=SOURCES[name].format(path=path))).fetchone()
+        found = connection.execute(COUNTED.format(source=SOURCES[name].format(folder=folder))).fetchone()
     seconds = time.perf_counter() - began_s
     if found != (rows,):
         raise WrongResultError(f"DuckDB has {found} of {rows:,} rows of {name}")
     return rows / seconds
 
 
-def _measure_spark(name: str, path: Path, rows: int) -> float | None:
+def _measure_spark(name: str, folder: Path, rows: int) -> float | None:
     """Return the rate at which a PySpark job counts the same as DuckDB, in a session that has started and counted."""
     if name not in SOURCES:
         return None
@@ -198,7 +243,7 @@ def _measure_spark(name: str, path: Path, rows: int) -> float | None:
     try:
         reader = spark.read.schema("id STRING, at BIGINT, status BIGINT, path STRING").option("header", "true")
         form = name.removesuffix(".gz").replace("jsonl", "json")
-        reader.format(form).load(str(path)).createOrReplaceTempView("rows")
+        reader.format(form).load(str(folder)).createOrReplaceTempView("rows")
         asked = COUNTED.format(source="rows").replace('"at"', "at").replace("::BIGINT", "")
         spark.sql(COUNTED_FEW).collect()
         began_s = time.perf_counter()
@@ -214,7 +259,7 @@ def _measure_spark(name: str, path: Path, rows: int) -> float | None:
 def build_table(lines: Sequence[FilesLine]) -> Table:
     """Return a row a format; a ratio is our rate over that of DuckDB, below 1 it is ahead."""
     table = new_table(
-        f"Files of {lines[0].rows:,} rows, with UUIDs in text; each with the start of its process",
+        f"Files of {lines[0].rows:,} rows, with UUIDs in text, one a core; each with the start of its process",
         ("format",),
         (
             "file MB",

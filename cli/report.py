@@ -159,9 +159,6 @@ def _list_judged(told: reader.Json, by: RollupPeriod | None) -> list[reader.Json
 
 
 def _lost_ratio(judged: reader.Json) -> float:
-    """Return the ratio of messages surely lost, by ids or before a node by count; unknown losses do not count.
-
-    Hours and days have no counts.
-    """
-    lost = max((judged["lost_lower"], *(one["lost_before_lower"] for one in judged.get("counts", ()))))
+    """Return the ratio of messages surely lost, by ids or before a node by count; unknown losses do not count."""
+    lost = max((judged["lost_lower"], *(one["lost_before_lower"] for one in judged["counts"])))
     return lost / judged["known"] if judged["known"] else 0.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -30,6 +30,7 @@ from hopwatch.probes.contract.limits import WINDOW_US
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from rich.console import Console
     from stamina.instrumentation import RetryDetails
 
     from hopwatch.alerts.channels.routing import Routing
@@ -141,7 +142,8 @@ def _run_once(place: JobContext, chosen: Settings, span: rejudgement.Span | None
 
     words = console.stderr()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=words, transient=True, disable=not words.is_terminal) as progress:
+    bar = Progress(*columns, console=words, transient=True, disable=not words.is_terminal)
+    with _tell_interrupt(words), bar as progress:
         task = progress.add_task("starting Spark")
         spark = _start_session(place, chosen)
         judged, again = 0, None
@@ -153,20 +155,26 @@ def _run_once(place: JobContext, chosen: Settings, span: rejudgement.Span | None
 
         progress.update(task, description=f"reading {place.source}")
         try:
-            with session.report_progress(
-                spark, lambda told: progress.update(task, description=f"reading {place.source}: {told}")
+            with (
+                signals.interrupt_quietly(),
+                session.report_progress(
+                    spark, lambda told: progress.update(task, description=f"reading {place.source}: {told}")
+                ),
             ):
                 if span is None:
                     job.run_once(spark, place, say)
                 else:
                     again = job.run_span(spark, place, span, say)
+        except KeyboardInterrupt:
+            session.stop_quietly(spark.stop)
+            raise
         except PySparkException as error:
             # For an unknown failure its own traceback says most.
             raise failures.find_known_cause(error, place) or error from None
         except (Py4JError, ConnectionError):
             session.stop_quietly(spark.stop)
             raise failures.java_error(session.java_status(), session.log_file(place.workdir)) from None
-        spark.stop()
+        session.stop_quietly(spark.stop)
     if again is not None:
         _print_rejudged(again)
         return
@@ -174,6 +182,15 @@ def _run_once(place: JobContext, chosen: Settings, span: rejudgement.Span | None
         set_aside = sum(reader.read_accounts(connection)["set_aside"].values())
     odd = f", records set aside: {set_aside:,}" if set_aside else ""
     words.print(f"windows that are final: {judged:,}{odd}; see hopwatch report")
+
+
+@contextmanager
+def _tell_interrupt(words: Console) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        words.print("hopwatch: interrupted; --once writes all of its windows or none")
+        raise
 
 
 def _print_rejudged(again: rejudgement.Rejudged) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,3 +44,22 @@ def stop_on_signals(stop: Event) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def interrupt_quietly() -> Iterator[None]:
+    """Raise KeyboardInterrupt on SIGINT, and log nothing from then on while the block ends.
+
+    The gateway to Java logs a traceback of whatever call it is interrupted in.
+    """
+
+    def handle(*_: object) -> None:
+        logging.disable(logging.CRITICAL)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        logging.disable(logging.NOTSET)

@@ -88,10 +88,20 @@ class NodeFigures:
 
 @dataclass(frozen=True, slots=True)
 class CountOfServer:
-    """Messages that the probes of one name counted."""
+    """Messages that the probes of one name counted, beside the ids that probes of the same name stamped.
+
+    What no probe of the name counted, or stamped, is null; the first ids of ``missing_behind`` are in ``missing_ids``.
+    """
 
     probe: str
-    count: int
+    count: int | None
+    departed: int | None
+    left_before: int | None
+    same_before: bool | None
+    seen_behind: int | None
+    same_behind: bool | None
+    missing_behind: int | None
+    missing_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +216,25 @@ class NodeSpan:
 
 
 @dataclass(frozen=True, slots=True)
+class CountingNodeSpan:
+    """A node that only counts, over an hour or a day."""
+
+    node: str
+    arrived: int
+    departed: int
+    bytes: int
+    dropped: int
+    before: str | None
+    left_before: int | None
+    same_before: bool | None
+    lost_before_lower: int
+    lost_before_upper: int | None
+    behind: str | None
+    seen_behind: int | None
+    same_behind: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class SpanFigures:
     """An hour or a day of a stream; ``verdicts`` is how many of its windows have each."""
 
@@ -226,6 +255,7 @@ class SpanFigures:
     lag_us: LagFigures | None
     nodes: tuple[NodeSpan, ...]
     deferred: int
+    counts: tuple[CountingNodeSpan, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from hopwatch.display import texts
-from hopwatch.monitor.results import NodeCounts, ServerCount
+from hopwatch.monitor.results import CountsRollUp, NodeCounts, ServerCount
 from hopwatch.monitor.texts.escaping import escape_line
 
 MAX_SERVERS: Final = 5
@@ -17,8 +17,8 @@ MAX_IDS: Final = 3
 """Missing ids of such a probe that stand in its line."""
 
 
-def describe_counts(one: NodeCounts) -> str:
-    """Return one line on a counting node in a window, beside the nearest nodes with ids."""
+def describe_counts(one: NodeCounts | CountsRollUp) -> str:
+    """Return one line on a counting node in a window, hour or day, beside the nearest nodes with ids."""
     said = [f"{one.node}, by count: {one.arrived:,} came"]
     if one.departed != one.arrived:
         said.append(f"{one.departed:,} left")

@@ -253,8 +253,34 @@ class NodeRollUp:
 
 
 @dataclass(frozen=True, slots=True)
+class CountsRollUp:
+    """One node that only counts over an hour or a day: the counts of its windows added, all of it by count.
+
+    ``same_before`` and ``same_behind`` are true where they are in all windows, false where they are in any, else null.
+    ``lost_before_upper`` is 0 where all windows are CLEAN or IDLE, else null: counts alone give none.
+    """
+
+    node: str
+    arrived: int
+    departed: int
+    bytes: int
+    dropped: int
+    before: str | None
+    left_before: int | None
+    same_before: bool | None
+    lost_before_lower: int
+    lost_before_upper: int | None
+    behind: str | None
+    seen_behind: int | None
+    same_behind: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class RollUp:
-    """An hour or a day of one stream: how many final windows are in it, how many of each verdict, and their sums."""
+    """An hour or a day of one stream: how many final windows are in it, how many of each verdict, and their sums.
+
+    ``counts`` are of hours and days that are reported; pages that sum up a range show none.
+    """
 
     stream: str
     start_us: int
@@ -278,6 +304,7 @@ class RollUp:
     lag_us: Quantiles | None
     nodes: tuple[NodeRollUp, ...]
     deferred: int = 0
+    counts: tuple[CountsRollUp, ...] = ()
 
 
 def roll_up_to_json(rolled: RollUp) -> dict[str, Any]:
@@ -286,7 +313,8 @@ def roll_up_to_json(rolled: RollUp) -> dict[str, Any]:
     del told["stream"]
     verdicts = {verdict.value: told.pop(verdict.value.lower()) for verdict in Verdict}
     start, windows = format_iso(told.pop("start_us")), told.pop("windows")
-    return {"start": start, "windows": windows, "verdicts": verdicts} | told | {"nodes": list(told["nodes"])}
+    lists = {name: list(told[name]) for name in ("nodes", "counts")}
+    return {"start": start, "windows": windows, "verdicts": verdicts} | told | lists
 
 
 def window_to_json(result: WindowResult, nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -132,10 +132,9 @@ def _build_step_row(one: StepResult, counts: Sequence[str]) -> list[str]:
     ends = [missing, texts.format_lag(one.lag_us.p95 if one.lag_us else None)]
     if isinstance(one, RollUp):
         verdicts = [(verdict, getattr(one, verdict.value.lower())) for verdict in Verdict]
-        why = [
-            texts.format_count(one.windows),
-            ", ".join(f"{count:,} {verdict}" for verdict, count in verdicts if count),
-        ]
+        told = ", ".join(f"{count:,} {verdict}" for verdict, count in verdicts if count)
+        by_count = [describe_counts(of_node) for of_node in one.counts if of_node.lost_before_lower]
+        why = [texts.format_count(one.windows), "; ".join([told, *by_count])]
     else:
         life = one.status.value if not one.revision else f"{one.status.value}, revision {one.revision}"
         why = [life, "; ".join(one.reasons)]

@@ -392,9 +392,14 @@ def _count(facts: NDArray[np.void], is_new: Bools) -> InstanceCounts:
 def _with_aside(
     known: Mapping[int, ImplausibleSpan], implausible: Iterable[tuple[int, int, int]]
 ) -> Mapping[int, ImplausibleSpan]:
-    """Add implausible observations by the minute in which their stamping began, however far back that is said to be."""
+    """Add implausible observations by the minute in which their stamping began, however far back that is said to be.
+
+    A batch that has none of them, such as a packet of a minute without messages, makes no span longer.
+    """
     asides = dict(known)
     for from_us, to_us, count in implausible:
+        if not count:
+            continue
         minute_us = max(from_us, to_us - NEAR_US) // WINDOW_US * WINDOW_US
         before = asides.get(minute_us, ImplausibleSpan(from_us, to_us, 0))
         asides[minute_us] = ImplausibleSpan(

@@ -7,10 +7,11 @@ of :mod:`monitor.kernel.tdigest`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Generic, TypeVar, cast
 
 from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.counts_rollup import add_counts
 from hopwatch.monitor.kernel.figures import lag_fields, quantiles_of, ratio
 from hopwatch.monitor.kernel.tally import NodeLags
 from hopwatch.monitor.pathway import Pathway
@@ -83,7 +84,9 @@ def roll_up(
 
     What is unknown of one part is unknown of the whole.
     """
-    return build_roll_up(shape, stream, start_us, add_sums([_sum_part(part) for part in parts]))
+    made = build_roll_up(shape, stream, start_us, add_sums([_sum_part(part) for part in parts]))
+    counts = add_counts([part.figures for part in parts])
+    return SpanPart(replace(made.figures, counts=counts), made.lags)
 
 
 def add_sums(parts: Sequence[Sums]) -> Sums:
@@ -114,7 +117,7 @@ def select_nodes(sums: Sums, places: Sequence[int]) -> Sums:
 
 
 def build_roll_up(shape: PathwayShape, stream: str, start_us: int, sums: Sums) -> SpanPart[RollUp]:
-    """Return the span that begins at ``start_us`` and comes to these sums."""
+    """Return the span that begins at ``start_us`` and comes to these sums, without what nodes counted."""
     ends = [of_node.lag_out_us for of_node, ends in zip(sums.lags, shape.is_terminal, strict=True) if ends]
     whole = RollUp(
         stream=stream,

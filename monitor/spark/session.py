@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -247,11 +248,11 @@ def stop_quietly(stop: Callable[[], None]) -> None:
     """Call a stop of Spark's; when Spark is gone already, that is what was wanted."""
     from py4j.protocol import Py4JError  # noqa: PLC0415 - it comes with Spark
 
-    # The gateway logs the end of its other side as an error of its own.
+    # The gateway logs the end of its other side as an error of its own, and Spark warns of it.
     logging.disable(logging.CRITICAL)
     try:
-        stop()
-    except (Py4JError, OSError):
-        pass
+        with warnings.catch_warnings(), suppress(Py4JError, OSError):
+            warnings.simplefilter("ignore")
+            stop()
     finally:
         logging.disable(logging.NOTSET)

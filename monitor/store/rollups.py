@@ -7,9 +7,10 @@ only for the mark.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import fields
+from dataclasses import asdict, fields, replace
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from sqlalchemy import Connection, Engine, RowMapping, Select, Table, delete, ex
 
 from hopwatch.monitor.kernel.rollup import PathwayShape, SpanPart, roll_up
 from hopwatch.monitor.kernel.tally import NodeLags
-from hopwatch.monitor.results import NodeRollUp, RollUp, roll_up_to_json
+from hopwatch.monitor.results import CountsRollUp, NodeRollUp, RollUp, roll_up_to_json
 from hopwatch.monitor.store import dialect, reader, schema, tables
 from hopwatch.monitor.store.tables import NODE_DIGESTS, quantile_columns
 
@@ -28,6 +29,8 @@ HOUR, DAY = "hour", "day"
 Json = dict[str, Any]
 
 _FIGURES: Final = tuple(field.name for field in fields(RollUp))
+_NO_COLUMNS: Final = ("lag_us", "nodes", "counts")
+"""Figures that are no column of the same form."""
 _NODE_FIGURES: Final = tuple(field.name for field in fields(NodeRollUp))
 _COLUMNS_WITHOUT_DIGESTS: Final = tuple(
     column for column in tables.node_rollups.c if not column.name.endswith("_digest")
@@ -124,9 +127,9 @@ def read_days(connection: Connection, stream: str, from_us: int | None, to_us: i
 def read_stored_rollups(  # noqa: PLR0913, PLR0917 - the range, and what of it
     connection: Connection, stream: str, from_us: int, to_us: int, span: str, places: Collection[int]
 ) -> dict[int, RollUp]:
-    """Query the stored hours or days in a range by their start, with the nodes at some places."""
+    """Query the stored hours or days in a range by their start, with the nodes at some places and no counts."""
     found = _read_rows(connection, span, stream, from_us, to_us, places)
-    return {start_us: _parse_rollup(*one) for start_us, one in found.items()}
+    return {start_us: replace(_parse_rollup(*one), counts=()) for start_us, one in found.items()}
 
 
 def read_frozen_hours(connection: Connection) -> list[tuple[str, int]]:
@@ -211,9 +214,12 @@ def _in_range(table: Table, span: str, stream: str, from_us: int | None, to_us: 
 
 
 def _parse_rollup(row: RowMapping, nodes: list[RowMapping]) -> RollUp:
-    values = {name: row[name] for name in _FIGURES if name not in ("lag_us", "nodes")}
+    values = {name: row[name] for name in _FIGURES if name not in _NO_COLUMNS}
     return RollUp(
-        **values, lag_us=reader.parse_lag(row, "lag_us"), nodes=tuple(_parse_node_rollup(node) for node in nodes)
+        **values,
+        lag_us=reader.parse_lag(row, "lag_us"),
+        nodes=tuple(_parse_node_rollup(node) for node in nodes),
+        counts=tuple(CountsRollUp(**of_node) for of_node in json.loads(row["counts"])),
     )
 
 
@@ -231,8 +237,9 @@ def _parse_part(row: RowMapping, nodes: list[RowMapping]) -> SpanPart[RollUp]:
 def _write_rollup(connection: Connection, span: str, rolled: SpanPart[RollUp]) -> None:
     figures = rolled.figures
     key = {"stream": figures.stream, "span": span, "start_us": figures.start_us}
-    row = {name: getattr(figures, name) for name in _FIGURES if name not in ("lag_us", "nodes")}
+    row = {name: getattr(figures, name) for name in _FIGURES if name not in _NO_COLUMNS}
     row |= quantile_columns("lag_us", figures.lag_us)
+    row |= {"counts": json.dumps([asdict(of_node) for of_node in figures.counts])}
     nodes = [_node_row(*one) for one in zip(figures.nodes, rolled.lags, strict=True)]
     row |= key | {"is_frozen": False, "fingerprint": _fingerprint(row, *nodes)}
     connection.execute(dialect.upsert(connection, tables.rollups), [row])

@@ -28,7 +28,7 @@ from hopwatch.monitor.kernel.books import InstanceCounts
 from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags
 from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles
 
-SCHEMA_VERSION: Final = "0017"
+SCHEMA_VERSION: Final = "0018"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILE_FIELDS: Final = tuple(field.name for field in fields(Quantiles))
@@ -347,6 +347,7 @@ rollups: Final = Table(
         comment="Equal ones stand for equal figures and digests of all nodes",
     ),
     _deferred(),
+    Column("counts", Text, nullable=False, server_default="[]"),
     comment="Hours and days; frozen is what has lost its windows to a prune",
 )
 

@@ -10,6 +10,7 @@ import pytest
 
 from hopwatch.client import results
 from hopwatch.client.results_client import parse_record
+from hopwatch.monitor.results import CountsRollUp, NodeCounts, ServerCount
 from tests.api.asked_api import AskedApi
 from tests.support.report import reported
 from tests.support.spool import at_us, observation_batch, window_ms
@@ -96,6 +97,19 @@ def test_answers_are_the_records_that_the_client_has(api: AskedApi, path: str, r
     assert found == parse_record(record, answer.json())
     again = api.get(path, headers={"if-none-match": f'"x", {answer.headers["etag"]}'})
     assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", answer.headers["etag"])
+
+
+@pytest.mark.parametrize(
+    ("record", "shown"),
+    [
+        (results.CountOfServer, ServerCount),
+        (results.CountingNodeFigures, NodeCounts),
+        (results.CountingNodeSpan, CountsRollUp),
+    ],
+)
+def test_a_node_that_counts_has_the_same_fields_in_the_client(record: type, shown: type) -> None:
+    """Of a window, of each server in it, and of an hour or a day: the same names in the same order."""
+    assert [field.name for field in fields(record)] == [field.name for field in fields(shown)]
 
 
 @pytest.mark.parametrize(

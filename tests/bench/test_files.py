@@ -36,4 +36,4 @@ def test_duckdb_counts_the_rows_of_a_file(tmp_path: Path, name: str) -> None:
     """All of them, or the bench ends; Avro it does not read."""
     path = tmp_path / f"rows.{name}"
     WRITERS[name](make_rows(100), path)
-    assert (_measure_duckdb(name, path, 100) is None) == (name == "avro")
+    assert (_measure_duckdb(name, tmp_path, 100) is None) == (name == "avro")

@@ -6,12 +6,15 @@ import json
 
 import pytest
 
-from tests.support.workspace import Workspace, one_of_ten_lost
+from hopwatch.probes.contract.batch import BatchKind, Metrics, MetricsStamp
+from tests.model.counts import fingerprint
+from tests.support.spool import at_us, make_batch, observation_batch, pack_ids, window_ms
+from tests.support.workspace import CONFIGURATION, Workspace, one_of_ten_lost
 
 Captured = pytest.CaptureFixture[str]
 FIELDS = (
     *("start", "windows", "verdicts", "known", "delivered", "filtered", "rejected", "lost", "partial"),
-    *("lost_lower", "lost_upper", "loss_ratio", "in_flight", "recovered", "lag_us", "nodes", "deferred"),
+    *("lost_lower", "lost_upper", "loss_ratio", "in_flight", "recovered", "lag_us", "nodes", "deferred", "counts"),
 )
 
 
@@ -32,6 +35,7 @@ def test_hours_and_days_are_told_to_the_digit(by: str, name: str, workspace: Wor
     a, b = one["nodes"]
     assert (a["node"], a["seen"], a["loss"], a["lag_in_us"]["count"]) == ("a", 10, 0, 10)
     assert (b["node"], b["seen"], b["loss"], b["loss_ratio"], b["process_duration_p95_us"]) == ("b", 9, 1, 0.1, 1_000)
+    assert one["counts"] == []
 
 
 def test_hours_are_drawn_one_a_row(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
@@ -71,6 +75,45 @@ def test_an_hour_that_surely_lost_more_fails(ratio: str, code: int, workspace: W
     """Over all of its windows."""
     workspace.watch(*one_of_ten_lost())
     assert workspace.run("report", "--by", "hour", "--fail-on-loss", ratio) == code
+
+
+def counted(workspace: Workspace, *numbers: int) -> None:
+    """Let ten messages leave a in each minute around the first full hour, of which a node behind it counts so many."""
+    workspace.configure(CONFIGURATION.replace('"a -> b"', '"a -> n"\nstamps = { n = "count" }'))
+    records = []
+    for seq, number in enumerate(numbers):
+        start_ms = window_ms(59 + seq)
+        counts = (Metrics(MetricsStamp.IN, number, *fingerprint(map(pack_ids, range(number)))),)
+        records += [
+            observation_batch(range(10), seq=seq, window_start_ms=start_ms),
+            make_batch(BatchKind.METRICS, "n", seq=seq, window_start_ms=start_ms, metrics=counts),
+        ]
+    through_us = at_us(4_000)
+    byes = [make_batch(BatchKind.BYE, node, seq=len(numbers), complete_through_us=through_us) for node in "an"]
+    workspace.watch(*records, *byes, arrival_us=through_us)
+
+
+@pytest.mark.parametrize("by", [[], ["--by", "hour"], ["--by", "day"]])
+def test_a_loss_by_count_fails_by_whatever_span_it_is_reported(by: list[str], workspace: Workspace) -> None:
+    """The ids know of none; the ratio is that of the span, which a good hour dilutes in its day."""
+    counted(workspace, 10, 7)
+    assert workspace.run("report", *by, "--fail-on-loss", "0") == 1
+    assert workspace.run("report", *by, "--fail-on-loss", "0.15") == int("day" not in by)
+    assert workspace.run("report", *by, "--fail-on-loss", "0.3") == 0
+
+
+@pytest.mark.parametrize(("number", "lost"), [(10, "0"), (7, "3 to ?"), (11, "?")])
+def test_hours_draw_what_was_lost_by_count(
+    number: int, lost: str, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    """Beside the losses by ids: none where all windows say so, at least so many, or ? where nobody knows."""
+    monkeypatch.setenv("COLUMNS", "300")
+    counted(workspace, 10, number)
+    assert workspace.run("report", "--by", "hour") == 0
+    _, head, _, first, second, *_ = [line for line in capsys.readouterr().out.splitlines() if line.strip()]
+    column = slice(head.index("loss a") + len("loss a"), head.index("lag p50"))
+    assert head[column].strip() == "loss before n, by count"
+    assert (first[column].strip(), second[column].strip()) == ("0", lost)
 
 
 def test_another_span_is_no_span(workspace: Workspace, capsys: Captured) -> None:

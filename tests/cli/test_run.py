@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -519,6 +521,22 @@ def test_a_run_over_everything_whose_java_is_gone_is_told(
     monkeypatch.setattr(job, "run_once", fail)
     with pytest.raises(DependencyError, match=r"^Java was killed: by the system, for want of memory, or by somebody;"):
         run._run_once(place, load(None, flags={}, environ={}))
+
+
+@pytest.mark.parametrize("span", [None, Span(0, 86_400_000_000)], ids=["all", "a span"])
+def test_a_run_once_that_ctrl_c_ends_is_told(
+    span: Span | None, place: job.JobContext, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    """In one line, and Spark is stopped."""
+    stopped: list[bool] = []
+    spark = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=list), stop=lambda: stopped.append(True))
+    monkeypatch.setattr(session, "start_session", lambda *_, **__: spark)
+    for name in ("run_once", "run_span"):
+        monkeypatch.setattr(job, name, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        run._run_once(place, load(None, flags={}, environ={}), span)
+    assert stopped == [True]
+    assert capsys.readouterr().err == "hopwatch: interrupted; --once writes all of its windows or none\n"
 
 
 def test_a_stream_that_stopped_by_itself_is_told(place: job.JobContext) -> None:

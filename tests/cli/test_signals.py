@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 from threading import Event
@@ -56,3 +57,27 @@ def test_a_signal_in_the_midst_of_another_waits_for_nothing() -> None:
         os.kill(os.getpid(), signal.SIGINT)
         assert stop.wait(5)
     assert stop.calls == 1
+
+
+def interrupt(log: logging.Logger) -> None:
+    """Send this process an interrupt, and log before and after it."""
+    log.error("before")
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        signal.pause()
+    finally:
+        log.critical("while it ends")
+
+
+def test_an_interrupt_is_raised_and_nothing_is_logged_while_the_block_ends(caplog: pytest.LogCaptureFixture) -> None:
+    """Spark's gateway logs a traceback of the call that is interrupted; afterwards all is as before."""
+    log = logging.getLogger(__name__)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), signals.interrupt_quietly():
+            interrupt(log)
+        log.error("afterwards")
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert [record.message for record in caplog.records] == ["before", "afterwards"]

@@ -17,7 +17,7 @@ from hopwatch.dashboards.queries.report import MAX_STEPS, ReportQuery
 from hopwatch.dashboards.report import page, tables
 from hopwatch.dashboards.views import display_range
 from hopwatch.display import texts
-from hopwatch.monitor.results import Status, Verdict, WindowResult
+from hopwatch.monitor.results import NodeCounts, Status, Verdict, WindowResult
 from hopwatch.monitor.store import dialect, rollups, schema
 from hopwatch.monitor.texts import loss_bounds
 from tests.support.dashboard_stores import HOSTILE, build_windows, chain, fill, without_verdict
@@ -156,6 +156,21 @@ def test_hours_and_days_have_the_numbers_of_the_json(
         assert row[13] == texts.format_count(one["windows"])
     ((_, whole),) = document.tables["hw-streams"]
     assert whole[2] == texts.format_count(sum(one["known"] for one in spans))
+
+
+def test_an_hour_says_what_was_lost_by_count(tmp_path: Path) -> None:
+    """Beside its verdicts, as no id shows it."""
+    lost = NodeCounts("n", 7, 7, 0, 0, 1.0, "a", 10, None, 3, None, None, None)
+    place = filled(
+        tmp_path,
+        replace(window(0, verdict=Verdict.LOSSY), counts=(lost,)),
+        replace(window(60), counts=(replace(lost, lost_before_lower=0),)),
+    )
+    ((_, *rows),) = written(place, "--by", "hour").tables["hw-steps"]
+    assert [row[14] for row in rows] == [
+        "1 LOSSY; n, by count: 7 came; 10, 3 more, left a by ids, at least 3 lost on the way",
+        "1 CLEAN",
+    ]
 
 
 def test_an_hour_that_is_not_over_is_drawn_and_said_to_be_so(tmp_path: Path) -> None:

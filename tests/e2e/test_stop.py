@@ -29,12 +29,12 @@ STOPS: dict[str, tuple[signal.Signals, Callable[[int, int], None]]] = {
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
+def running(folder: Path, module: str = "hopwatch", *flags: str) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
     """Yield a job in a new group, and what it says; one that does not end is killed, with all that it has started."""
     spool = folder / "spool"
     spool.mkdir(exist_ok=True)
     (folder / "hopwatch.toml").write_text(config(spool, folder))
-    command = [sys.executable, "-m", "hopwatch", "run", "--config", str(folder / "hopwatch.toml")]
+    command = [sys.executable, "-m", module, "run", "--config", str(folder / "hopwatch.toml"), *flags]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as job:
         assert job.stderr is not None
         last = threading.Timer(PATIENCE_S, end, (job.pid,))
@@ -85,3 +85,17 @@ def test_a_job_that_is_stopped_while_it_starts_ends_well_too(kill: Callable[[int
             rest = [line for line in stderr.readlines() if "watching" not in line]
             assert job.wait() == 0, rest
         assert rest == ["hopwatch: stopping\n"]
+
+
+SPAN = ("--once", "--from", "2026-01-01", "--to", "2026-01-02")
+
+
+@pytest.mark.parametrize("flags", soak_after(1, [SPAN, SPAN[:1]]))
+def test_a_run_that_reads_once_and_is_interrupted_says_so_in_one_line(flags: tuple[str, ...], tmp_path: Path) -> None:
+    """Exit code 130, and nothing of the gateway to Java that it waited for."""
+    with running(tmp_path, "tests.e2e.slow_monitor", *flags) as (job, stderr):
+        await_line(stderr, "reading")
+        os.killpg(job.pid, signal.SIGINT)
+        said = stderr.readlines()
+        assert job.wait() == 130, said
+    assert said == ["hopwatch: interrupted; --once writes all of its windows or none\n"]

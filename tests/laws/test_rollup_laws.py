@@ -10,10 +10,21 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hopwatch.cli.report import _lost_ratio
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.rollup import COUNTS, PathwayShape, SpanPart, roll_up
 from hopwatch.monitor.kernel.tally import NodeLags
-from hopwatch.monitor.results import NodeRollUp, RollUp, Status, Verdict, WindowResult
+from hopwatch.monitor.results import (
+    NodeCounts,
+    NodeRollUp,
+    RollUp,
+    Status,
+    Verdict,
+    WindowResult,
+    roll_up_to_json,
+    window_to_json,
+)
+from tests.model.hours import counts_by_span
 from tests.support.conclusions import PATHWAY, build_conclusion
 from tests.support.distributions import rank_errors
 
@@ -22,6 +33,25 @@ TOLERANCES = np.array([0.01, 0.002, 0.002])
 LAGS = st.lists(st.integers(-(10**6), 10**9), max_size=40)
 Made = list[tuple[SpanPart[WindowResult], list[int]]]
 BASE = build_conclusion(status=Status.FINAL).result
+
+
+FACTS = st.none() | st.booleans()
+NUMBERS = st.integers(0, 9) | st.just(2**63 - 1)
+
+
+@st.composite
+def counted(draw: st.DrawFn, most: int) -> tuple[NodeCounts, ...]:
+    """Draw what two nodes counted in a window, the second one between nodes with ids and the first before them."""
+    first, second = (
+        NodeCounts(
+            *(node, draw(NUMBERS), draw(NUMBERS), draw(NUMBERS), draw(NUMBERS), None),
+            *(before, draw(NUMBERS) if before else None, draw(FACTS) if before else None),
+            draw(st.integers(0, most)) if before else 0,
+            *("b", draw(NUMBERS), draw(FACTS)),
+        )
+        for node, before in (("n", None), ("m", "a"))
+    )
+    return first, second
 
 
 @st.composite
@@ -34,6 +64,7 @@ def parts(draw: st.DrawFn) -> Made:
         loss = draw(st.integers(0, 9))
         nodes = tuple(replace(node, loss=loss, seen=loss + 3, loss_upper=upper) for node in BASE.nodes)
         start_us = number * 60_000_000
+        counts["counts"] = draw(counted(counts["known"]))
         result = replace(BASE, window_start_us=start_us, verdict=verdict, lost_upper=upper, nodes=nodes, **counts)
         lags = draw(LAGS)
         digest = tdigest.build(np.array(lags, np.int64))
@@ -92,6 +123,45 @@ def test_windows_are_counted_once_and_by_their_verdict(made: Made) -> None:
     rolled = roll_up(SHAPE, "s", 0, [part for part, _ in made]).figures
     assert rolled.windows == len(made)
     assert rolled.windows == sum(getattr(rolled, verdict.value.lower()) for verdict in Verdict)
+
+
+@given(parts())
+def test_what_nodes_counted_in_a_span_is_what_the_model_makes_of_its_windows(made: Made) -> None:
+    """Sums, bounds, and what all windows show; at most what 63 bits hold."""
+    windows = [part for part, _ in made]
+    told = roll_up_to_json(roll_up(SHAPE, "s", 0, windows).figures)["counts"]
+    assert [told] == counts_by_span([window_to_json(part.figures, []) for part in windows], "hour")
+
+
+@given(parts(), st.integers(1, 5))
+def test_a_part_without_counts_adds_none_and_leaves_the_rest_open(made: Made, size: int) -> None:
+    """A span that was rolled up before they were kept: wherever it stands, sums are known, and no more is said."""
+    windows = [part for part, _ in made]
+    older = SpanPart(replace(roll_up(SHAPE, "s", 0, windows[:size]).figures, counts=()), windows[0].lags)
+    newer = roll_up(SHAPE, "s", 0, windows)
+    day = roll_up(SHAPE, "s", 0, [older, newer]).figures.counts
+    assert day == roll_up(SHAPE, "s", 0, [newer, older]).figures.counts
+    for one, alone in zip(day, newer.figures.counts, strict=True):
+        assert (one.arrived, one.lost_before_lower) == (alone.arrived, alone.lost_before_lower)
+        for said, before in ((one.same_before, alone.same_before), (one.same_behind, alone.same_behind)):
+            assert said is (False if before is False else None)
+        assert one.lost_before_upper is None
+
+
+RATIOS = st.just(0.0) | st.floats(0, 1)
+
+
+@given(parts(), RATIOS)
+def test_an_hour_fails_on_loss_only_if_one_of_its_minutes_does(made: Made, ratio: float) -> None:
+    """By ids or by count; and over a ratio of 0 whenever one does, so that ``--by`` hides no loss."""
+    windows = [replace(part.figures, lost_lower=min(part.figures.lost_lower, part.figures.known)) for part, _ in made]
+    minutes = [_lost_ratio(window_to_json(one, [])) for one in windows]
+    spans = [SpanPart(one, part.lags) for one, (part, _) in zip(windows, made, strict=True)]
+    hour = _lost_ratio(roll_up_to_json(roll_up(SHAPE, "s", 0, spans).figures))
+    assert hour <= max(minutes) * (1 + 1e-12)
+    assert (hour > 0) == any(one > 0 for one in minutes)
+    if hour > ratio * (1 + 1e-12):
+        assert any(one > ratio for one in minutes)
 
 
 def test_the_shape_is_that_of_the_pathway() -> None:

@@ -168,7 +168,7 @@ def _stamped_from_us(one: Received) -> int:
 def _minutes_of_stamping(batches: Sequence[Received]) -> list[list[Received]]:
     """Bring together the batches whose stamping began in one minute; at most a day before they came, for this."""
     found: dict[int, list[Received]] = defaultdict(list)
-    for one in batches:
+    for one in (batch for batch in batches if batch.batch.messages):
         found[max(_stamped_from_us(one), one.arrival_us - DAY_US) // MINUTE_US].append(one)
     return list(found.values())
 

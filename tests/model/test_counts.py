@@ -13,7 +13,7 @@ from tests.model.counts import fingerprint
 from tests.model.record import FILTERED, Body
 from tests.model.spool_writer import Row, SpoolWriter, came, passed
 from tests.support.micro_batches import run_once
-from tests.support.model_comparison import comparable, prepared_store, rules_of
+from tests.support.model_comparison import assert_spans_are_sums, comparable, prepared_store, rules_of
 
 HORIZON_S = 60 + 150
 NOTHING: Body = dict.fromkeys(("id_texts", "id_text_ends", "until_us", "sequence"), b"") | {"id_kind": "BYTES"}
@@ -59,7 +59,9 @@ def judged(hand: SpoolWriter, folder: Path) -> dict[str, Any]:
     rules = rules_of(folder, {"orders": hand.table})
     run_once(store, rules, sorted(hand.spool_dir.rglob("*.seg")), hand.spool_dir)
     found = reader.read_report(store)
-    assert comparable(found) == comparable(hand.report())
+    expected = hand.report()
+    assert comparable(found) == comparable(expected)
+    assert_spans_are_sums(store, expected)
     return dict(found["streams"][0]["windows"][0])
 
 

@@ -11,7 +11,8 @@ from sqlalchemy import Engine
 from hopwatch.monitor import stream_config
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.settings import load
-from hopwatch.monitor.store import dialect, schema
+from hopwatch.monitor.store import dialect, rollups, schema
+from tests.model import hours
 
 Json = dict[str, Any]
 
@@ -53,6 +54,14 @@ def comparable(report: Json) -> Json:
             for node in window["nodes"]:
                 _leave_out_inexact(node)
     return dict(told)
+
+
+def assert_spans_are_sums(engine: Engine, expected: Json) -> None:
+    """Check that what nodes counted in hours and days is what the model makes of its windows."""
+    for by in (rollups.HOUR, rollups.DAY):
+        streams = rollups.read_report(engine, by)["streams"]
+        told = {one["stream"]: [span["counts"] for span in one[f"{by}s"]] for one in streams}
+        assert told == hours.counts_by_stream(expected, by)
 
 
 def _leave_out_inexact(figures: Json) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
 import threading
+import warnings
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
 from hopwatch.monitor.errors import DependencyError
@@ -146,3 +149,17 @@ def test_a_java_that_lives_has_no_status(spark: SparkSession) -> None:
     """A living Java has no exit status."""
     assert spark.range(1).count() == 1
     assert session.java_status(0.01) is None
+
+
+def test_a_stop_of_a_spark_that_is_gone_is_quiet(
+    recwarn: pytest.WarningsRecorder, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing is shown of what its gateway logs, of what Spark warns of, and of the error."""
+
+    def stop() -> None:
+        logging.getLogger(__name__).error("Exception while sending command.")
+        warnings.warn("Unable to cleanly shutdown Spark JVM process.", RuntimeWarning, stacklevel=1)
+        raise Py4JNetworkError("Answer from Java side is empty")
+
+    session.stop_quietly(stop)
+    assert (list(recwarn), caplog.records) == ([], [])

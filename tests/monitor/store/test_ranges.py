@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Connection, Engine, event, update
 
 from bench import windows
 from bench.month import concluded
@@ -20,8 +21,8 @@ from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.rollup import PathwayShape, roll_up
 from hopwatch.monitor.memo import Memo
-from hopwatch.monitor.results import RollUp, Status
-from hopwatch.monitor.store import dialect, fencing, ranges, reader, rollups, schema, writer
+from hopwatch.monitor.results import CountsRollUp, RollUp, Status
+from hopwatch.monitor.store import dialect, fencing, ranges, reader, rollups, schema, tables, writer
 from hopwatch.monitor.store.range_cache import MAX_PIECES
 from hopwatch.monitor.store.range_plan import Ranges, plan_range
 from hopwatch.monitor.store.ranges import RangeQuery, RangeResult
@@ -154,6 +155,17 @@ def test_hours_and_days_are_those_of_the_report(filled: Engine, step_us: int) ->
     with schema.open_snapshot(filled) as connection:
         assert list(found.steps) == spans(connection, "orders", where.from_us, where.to_us)
     assert found.whole == the_slow_way(filled, where.from_us, where.to_us)
+
+
+def test_steps_have_no_counts(own: Engine) -> None:
+    """No page shows them of a range: neither those of hours that are rolled up nor of those that are not yet."""
+    column = tables.rollups.c
+    counts = json.dumps([asdict(CountsRollUp("n", 3, 3, 0, 0, "a", 5, None, 2, None, None, None, None))])
+    with own.execution_options(writes=True).begin() as connection:
+        connection.execute(update(tables.rollups).where(column.start_us == START_US).values(counts=counts))
+    for step_us in (HOUR_US, DAY_US):
+        found = read(own, RangeQuery("orders", START_US, START_US + 2 * DAY_US, step_us))
+        assert {one.counts for one in found.steps if isinstance(one, RollUp)} == {()}
 
 
 def test_steps_have_the_nodes_that_were_chosen(filled: Engine) -> None:

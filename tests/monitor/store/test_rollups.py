@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, delete
 
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.figures import quantiles_of
 from hopwatch.monitor.kernel.rollup import COUNTS, NODE_COUNTS
 from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally
-from hopwatch.monitor.results import Status, Verdict, WindowResult, format_iso
-from hopwatch.monitor.store import fencing, reader, rollups, writer
+from hopwatch.monitor.results import NodeCounts, Status, Verdict, WindowResult, format_iso
+from hopwatch.monitor.store import fencing, reader, rollups, tables, writer
 from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
 from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.limits import WINDOW_US
@@ -321,3 +321,45 @@ def test_order_is_added_up_and_its_digests_merged(engine: Engine) -> None:
         assert span["nodes"] == fresh["nodes"]
         assert (span["nodes"][1]["inversions"], span["nodes"][0]["displacement"]) == (14, None)
         assert span["nodes"][1]["displacement"] == {"count": 7, "min": 0, "p50": 1, "p95": 9, "p99": 9, "max": 9}
+
+
+def test_what_nodes_counted_is_added_and_outlives_its_windows(engine: Engine) -> None:
+    """Of hours and days that are built for the reader, that are written, and whose windows were pruned."""
+    said = NodeCounts(
+        "n",
+        8,
+        8,
+        100,
+        1,
+        1.0,
+        "a",
+        10,
+        same_before=False,
+        lost_before_lower=2,
+        behind="b",
+        seen_behind=8,
+        same_behind=True,
+    )
+    same = replace(said, left_before=8, same_before=True, lost_before_lower=0)
+    for start_us, verdict, counts in (
+        (START_US, Verdict.LOSSY, said),
+        (START_US + WINDOW_US, Verdict.CLEAN, same),
+        (START_US + HOUR_US, Verdict.CLEAN, same),
+    ):
+        write_conclusions(engine, window(start_us, 10, verdict=verdict, counts=(counts,)))
+    fresh = [[span["counts"] for span in spans(engine, by)] for by in ("hour", "day")]
+    ((lossy, clean), (day,)) = fresh
+    alike = {"node": "n", "before": "a", "behind": "b", "same_behind": True}
+    lost = {"same_before": False, "lost_before_lower": 2, "lost_before_upper": None}
+    none = {"same_before": True, "lost_before_lower": 0, "lost_before_upper": 0}
+    sums = ("arrived", "departed", "bytes", "dropped", "left_before", "seen_behind")
+    assert lossy == [alike | lost | dict(zip(sums, (16, 16, 200, 2, 18, 16), strict=True))]
+    assert clean == [alike | none | dict(zip(sums, (8, 8, 100, 1, 8, 8), strict=True))]
+    assert day == [alike | lost | dict(zip(sums, (24, 24, 300, 3, 26, 24), strict=True))]
+    roll_all(engine)
+    assert [[span["counts"] for span in spans(engine, by)] for by in ("hour", "day")] == fresh
+    with engine.execution_options(writes=True).begin() as connection:
+        for hour_us in (START_US, START_US + HOUR_US):
+            rollups.freeze_hour(connection, "orders", hour_us)
+        connection.execute(delete(tables.windows))
+    assert [[span["counts"] for span in spans(engine, by)] for by in ("hour", "day")] == fresh

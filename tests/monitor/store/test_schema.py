@@ -13,12 +13,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Column, Connection, Engine, MetaData, Table, insert, inspect, select, text, update
+from sqlalchemy import Column, Connection, Engine, MetaData, Table, delete, insert, inspect, select, text, update
 
 from hopwatch.alerts.events import AlertKind, Word, from_json, to_json
 from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.kernel.books import Book
-from hopwatch.monitor.results import format_iso
+from hopwatch.monitor.results import NodeCounts, format_iso
 from hopwatch.monitor.store import dialect, fencing, reader, rollups, schema, tables, writer
 from hopwatch.monitor.store.tables import SCHEMA_VERSION
 from tests.support.conclusions import build_conclusion, dump_tables
@@ -34,6 +34,8 @@ ORDER: Final = (
 ORDER_OF_WINDOWS: Final = tuple(("node_windows", column) for column in ORDER)
 COUNTS: Final = ("windows", "counts TEXT")
 """The column of windows that came with version 0016."""
+COUNTS_OF_HOURS: Final = ("rollups", "counts TEXT")
+"""That of hours and days, with version 0018."""
 LATER_COLUMNS: Final = (
     ("windows", "partial BIGINT"),
     ("windows", '"deferred" BIGINT'),
@@ -48,6 +50,7 @@ LATER_COLUMNS: Final = (
 LATER_OF_HOURS: Final = (
     *((table, '"deferred" BIGINT') for table in ("rollups", "node_rollups")),
     *(("node_rollups", column) for column in ORDER),
+    COUNTS_OF_HOURS,
 )
 """Columns of hours and days that came with version 0014, or later."""
 READERS: dict[str, Callable[[Engine], object]] = {
@@ -145,7 +148,7 @@ def test_hours_of_an_older_store_get_fingerprints(url: str) -> None:
         command.upgrade(config, "0004")
         named = [column.name for column in tables.rollups.c if not column.nullable and column.name != "fingerprint"]
         counts = dict.fromkeys(named, 0)
-        del counts["partial"], counts["deferred"]
+        del counts["partial"], counts["deferred"], counts["counts"]
         rows = [counts | {"stream": "orders", "span": "hour", "start_us": at, "is_frozen": False} for at in range(9)]
         columns = [column for column in tables.rollups.c if column.name in rows[0]]
         old = Table("rollups", MetaData(), *(Column(column.name, column.type) for column in columns))
@@ -198,6 +201,33 @@ def test_hours_with_messages_that_wait_are_rolled_up_anew(url: str) -> None:
         assert rollups.read_stale_hours(connection) == [("orders", hour_us)]
     hours = rollups.read_report(engine, "hour")["streams"][0]["hours"]
     assert [hour["deferred"] for hour in hours] == [3, 0]
+
+
+def test_hours_in_which_nodes_counted_are_rolled_up_anew(url: str) -> None:
+    """A store of version 0017 kept no counts in its hours; one that is pruned has none, which its day leaves open."""
+    engine = dialect.create_engine(url)
+    hours_us = [START_US - START_US % rollups.HOUR_US + number * rollups.HOUR_US for number in range(3)]
+    lost = NodeCounts("n", 3, 3, 0, 0, 1.0, "a", 5, None, 2, None, None, None)
+    with engine.execution_options(writes=True).begin() as connection:
+        config = scripts()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0017")
+        fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
+        with added_columns(connection, [COUNTS_OF_HOURS]):
+            for hour_us, counts in zip(hours_us, ((lost,), (), (lost,)), strict=True):
+                one = replace(build_conclusion().result, window_start_us=hour_us, counts=counts)
+                writer.write_conclusions(connection, [build_conclusion(one)], 0)
+                rollups.roll_up_hour(connection, "orders", hour_us)
+            rollups.freeze_hour(connection, "orders", hours_us[2])
+            connection.execute(delete(tables.windows).where(tables.windows.c.window_start_us == hours_us[2]))
+    assert schema.migrate_store(engine) == ("0017", SCHEMA_VERSION)
+    assert differences(engine) == []
+    with schema.open_snapshot(engine) as connection:
+        assert rollups.read_stale_hours(connection) == [("orders", hours_us[0])]
+    told = [hour["counts"] for hour in rollups.read_report(engine, "hour")["streams"][0]["hours"]]
+    assert [[one["lost_before_lower"] for one in of_hour] for of_hour in told] == [[2], [], []]
+    ((of_day,),) = [span["counts"] for span in rollups.read_report(engine, "day")["streams"][0]["days"]]
+    assert (of_day["lost_before_lower"], of_day["lost_before_upper"], of_day["left_before"]) == (2, None, 5)
 
 
 def test_what_was_set_aside_under_an_older_name_is_taken_along(url: str) -> None:
