@@ -257,7 +257,7 @@ def test_a_gap_is_unknown_until_its_file_comes_and_amended_then(replay: Replay, 
 def test_a_tap_that_is_killed_says_what_an_import_says(
     replay: Replay, imported: Json, times: Callable[[int, int], int]
 ) -> None:
-    """That of the files and that of the packets, at any moment, again and again: to the cell."""
+    """The tap of the files and that of the packets, at any moment, again and again: to the cell."""
     spool, state, dice = replay.open_spool("tapped"), replay.folder / "state", Random(SEED)
     known, places = set(spool.rglob("*.seg")), list(range(len(replay.packets)))
     for _ in range(times(*KILLS)):

@@ -1,4 +1,4 @@
-"""What the servers of a fleet say from minute to minute: ids that leave them, and packets: late, twice, or never."""
+"""Ids that leave the servers of a fleet, and its packets, minute by minute: late, twice, or never."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def find_packet_gaps(packets: Iterable[ServerPacket], now_ms: int) -> list[tuple
 
 
 class ServerTruth:
-    """What is true of each server in each minute: what left it, which of that is in no file, and what has come."""
+    """The truth of each server in each minute: how much left it, which of that is in no file, and what has come."""
 
     def __init__(self, fleet: Fleet, packets: list[ServerPacket]) -> None:
         """Count what left each server."""
