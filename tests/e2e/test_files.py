@@ -30,6 +30,7 @@ from tests.support.fleet_replay import (
     Replay,
     let_arrive,
     serving,
+    spooling,
     tapping,
     watch,
     windows_of,
@@ -260,26 +261,28 @@ def test_a_tap_that_is_killed_says_what_an_import_says(
     """The tap of the files and that of the packets, at any moment, again and again: to the cell."""
     spool, state, dice = replay.open_spool("tapped"), replay.folder / "state", Random(SEED)
     known, places = set(spool.rglob("*.seg")), list(range(len(replay.packets)))
+    # A tap by HTTP takes seconds to start: as a rule packets come into the spool without one.
+    posting = serving if times(0, 1) else spooling
     for _ in range(times(*KILLS)):
         before = replay.count_segments(spool)
-        with tapping(replay, spool, state) as files, serving(replay, spool) as (packets, post):
+        with tapping(replay, spool, state) as files, posting(replay, spool) as (packets, post):
             post(dice.sample(places, len(places) // 6))
             for _ in rest(PATIENCE_S):
                 is_begun = replay.count_segments(spool) > before or replay.is_through(state)
                 if is_begun or files.poll() is not None:
                     break
-            assert files.poll() is packets.poll() is None
+            assert files.poll() is None
             time.sleep(dice.random() * LONGEST_LIFE_S)
-            files.kill()
-            packets.kill()
+            for process in (files, *packets):
+                process.kill()
     starts = replay.count_starts()
-    with tapping(replay, spool, state) as files, serving(replay, spool) as (packets, post):
+    with tapping(replay, spool, state) as files, posting(replay, spool) as (packets, post):
         # What was taken in the second before it was killed is gone: so the servers post all once more.
         post(dice.sample(places, len(places)))
         for _ in rest(PATIENCE_S):
             if files.poll() is not None or (replay.count_starts() > starts and replay.is_through(state)):
                 break
-        for process in (files, packets):
+        for process in (files, *packets):
             process.send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE_S) == 0
     # The taps stamp with the time of now, and files and packets are of 2013.

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from random import Random
@@ -229,9 +230,19 @@ def tapping(replay: Replay, spool: Path, state: Path) -> Iterator[subprocess.Pop
         process.wait()
 
 
+Posting = tuple[tuple[subprocess.Popen[bytes], ...], Callable[[Iterable[int]], None]]
+"""Processes that take packets, and what posts some to them."""
+
+
 @contextmanager
-def serving(replay: Replay, spool: Path) -> Iterator[tuple[subprocess.Popen[bytes], Callable[[Iterable[int]], None]]]:
-    """Run a tap by HTTP in a process, which is killed at the end; yield what posts packets to it, too."""
+def spooling(replay: Replay, spool: Path) -> Iterator[Posting]:
+    """Let packets come into a spool without a process."""
+    yield (), partial(replay.post, spool)
+
+
+@contextmanager
+def serving(replay: Replay, spool: Path) -> Iterator[Posting]:
+    """Run a tap by HTTP in a process, which is killed at the end."""
     (port,) = free_ports(1)
     command = [*RUN, "tap", "http", "--port", str(port), "--sink", f"spool:{spool}"]
     with (replay.folder / "http.log").open("ab") as log:
@@ -250,7 +261,7 @@ def serving(replay: Replay, spool: Path) -> Iterator[tuple[subprocess.Popen[byte
             with suppress(httpx.TransportError):
                 if there.get("/readyz").status_code == HTTPStatus.OK:
                     break
-        yield process, post
+        yield (process,), post
     finally:
         there.close()
         process.kill()
