@@ -89,7 +89,7 @@ class _Sides:
 def _compare_server(counted: int | None, by_ids: int | None, where: str, *, is_same: bool | None) -> str:
     """Return what ids of a server say otherwise than its count."""
     if by_ids is None:
-        return f"none {where}"
+        return "" if counted == 0 else f"none {where}"
     if counted is None:
         return f"{by_ids:,} {where}"
     if counted != by_ids:

@@ -23,7 +23,7 @@ from hopwatch.monitor.kernel.reconciliation import (
     find_missing,
     select_servers,
 )
-from hopwatch.monitor.kernel.servers import ServerIds
+from hopwatch.monitor.kernel.servers import ServerIds, name_server
 from hopwatch.monitor.kernel.sets import Sets
 from hopwatch.monitor.kernel.tally import LostIds
 from hopwatch.monitor.pathway import CountingNode, Pathway
@@ -217,8 +217,9 @@ def _compare_servers(
     """Return what was counted by the names of probes, beside the ids of probes of the same names."""
     counted: dict[str, CountedServer] = {}
     for one in books.instances:
-        known = counted.get(one.probe, CountedServer(Packet(), Packet()))
-        counted[one.probe] = CountedServer(known.arrived.plus(one.arrived), known.departed.plus(one.departed))
+        server = name_server(one.probe)
+        known = counted.get(server, CountedServer(Packet(), Packet()))
+        counted[server] = CountedServer(known.arrived.plus(one.arrived), known.departed.plus(one.departed))
     before, behind = node.before, node.behind
     left = select_servers(ids.servers, before, counted, has_left=True)
     seen = select_servers(ids.servers, behind, counted, has_left=False)
@@ -252,7 +253,15 @@ def _bound_loss(pathway: Pathway, node: CountingNode, ids: Neighbours, books: Co
         came_on = ids.sets.seen[:, behind] | ids.sets.seen @ pathway.downstream[behind]
     missing = int(ids.judged @ (left & ~came_on))
     uncounted = int(ids.judged @ left) - books.most
-    return max(0, min(missing, uncounted) - books.missing - int(ids.misnamed[before]) - stopped)
+    explained = books.missing + int(ids.misnamed[before]) + stopped + _count_silent(before, ids, books)
+    return max(0, min(missing, uncounted) - explained)
+
+
+def _count_silent(before: int, ids: Neighbours, books: CountedBooks) -> int:
+    """Return how many messages left a node by servers that counted nothing: cut off, they may tell of them later."""
+    counted = {name_server(one.probe) for one in books.instances}
+    left = select_servers(ids.servers, before, counted, has_left=True)
+    return sum(packet.count for server, packet in left.items() if server not in counted)
 
 
 def _proves_delivery(node: CountingNode, books: CountedBooks, counts: NodeCounts) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from hopwatch.monitor.kernel import naming
 from hopwatch.monitor.kernel.journeys import MAX_STAMPS
 from hopwatch.monitor.kernel.packets import Packet
-from hopwatch.monitor.kernel.servers import ServerIds
+from hopwatch.monitor.kernel.servers import ServerIds, name_server
 from hopwatch.monitor.kernel.tally import LostIds
 from hopwatch.monitor.results import ServerCount
 from hopwatch.probes.contract.batch import Outcome
@@ -61,7 +61,7 @@ def select_servers(
 
 
 def find_missing(lost: LostIds, before: str, behind: str, *, is_one_sided: bool) -> dict[str, list[str]] | None:
-    """Return the messages that left a node and are missing at another, by the name of the probes that let them go.
+    """Return the messages that left a node and are missing at another, by the server of the probes that let them go.
 
     None where not all stamps were kept. ``is_one_sided`` says of the node before that any stamp counts for both sides.
     """
@@ -78,11 +78,14 @@ def find_missing(lost: LostIds, before: str, behind: str, *, is_one_sided: bool)
     if not is_one_sided:
         here &= stamps["lag_out_us"] != NOT_STAMPED
     here &= ~np.isin(message, message[there])
-    pairs = np.unique(stamps["probe"][here].astype(np.int64) * len(table.counts) + message[here])
+    servers: dict[str, int] = {}
+    server = np.array([servers.setdefault(name_server(word), len(servers)) for word in table.words], np.int64)
+    pairs = np.unique(server[stamps["probe"][here]] * len(table.counts) + message[here])
     found: dict[str, list[str]] = {}
-    for probe, place in zip(*(part.tolist() for part in np.divmod(pairs, len(table.counts))), strict=True):
+    names = list(servers)
+    for number, place in zip(*(part.tolist() for part in np.divmod(pairs, len(table.counts))), strict=True):
         shown = lost.message_ids[place].tobytes(), int(lost.names.kinds[place]), lost.names.texts[place]
-        found.setdefault(table.words[probe], []).append(naming.format_id(*shown))
+        found.setdefault(names[number], []).append(naming.format_id(*shown))
     return found
 
 
@@ -111,11 +114,11 @@ def _compare_server(name: str, counted: CountedServer | None, beside: ServersBes
 
 
 def _is_apart(one: ServerCount, beside: ServersBeside) -> bool:
-    """Return whether counts and ids of a name differ, or some are missing."""
-    is_fewer = (bool(beside.left) and one.count != one.left_before) or (
-        bool(beside.seen) and one.departed != one.seen_behind
+    """Return whether counts and ids of a name differ, or some are missing; none are as many as 0."""
+    is_other = (bool(beside.left) and (one.count or 0) != (one.left_before or 0)) or (
+        bool(beside.seen) and (one.departed or 0) != (one.seen_behind or 0)
     )
-    return is_fewer or bool(one.missing_behind) or False in (one.same_before, one.same_behind)
+    return is_other or bool(one.missing_behind) or False in (one.same_before, one.same_behind)
 
 
 def _place(words: Sequence[str], word: str) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,17 @@ from hopwatch.monitor.kernel.relations import WindowStamps, name_probe
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.probes.contract.fingerprints import Fingerprint
 
+_NAME_OF_FILE: Final = re.compile(r"(.+)-[0-9a-f]{16}", re.DOTALL)
+
+
+def name_server(probe: str) -> str:
+    """Return the server of a probe: its name, of an imported file without the print that tells the file from others."""
+    of_file = _NAME_OF_FILE.fullmatch(probe)
+    return of_file[1] if of_file else probe
+
 
 class ServerIds(NamedTuple):
-    """Distinct messages that the probes of one name saw at a node, or saw leave it: their number and fingerprint."""
+    """Distinct messages that the probes of one server saw at a node, or saw leave it: number and fingerprint."""
 
     node: int
     has_left: bool
@@ -29,7 +38,7 @@ class ServerIds(NamedTuple):
 def find_servers(
     pathway: Pathway, stamped: WindowStamps, groups: Groups, mixed: NDArray[np.uint64]
 ) -> tuple[ServerIds, ...]:
-    """Return the messages beside the counting nodes of a pathway, by the name of the probes that saw them.
+    """Return the messages beside the counting nodes of a pathway, by the server of the probes that saw them.
 
     ``mixed`` has the mix of the id of each message, shape (messages,).
     """
@@ -37,7 +46,7 @@ def find_servers(
     sizes = np.diff(groups.starts, append=len(groups.order))
     message = np.empty(len(groups.order), np.int64)
     message[groups.order] = np.repeat(np.arange(len(sizes)), sizes)
-    name_of = {instance: name_probe(instance) for _, instance in stamped.keys}
+    name_of = {instance: name_server(name_probe(instance)) for _, instance in stamped.keys}
     found: list[ServerIds] = []
     for node, has_left in sides:
         probes: dict[str, int] = {}

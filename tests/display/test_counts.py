@@ -70,6 +70,7 @@ SERVERS: dict[str, tuple[tuple[ServerCount, ...], list[str]]] = {
         (ALIKE, ServerCount("server-9", 5, 5)),
         ["server-9: 5 by count; none at file", "1 server as at file"],
     ),
+    "nothing to count": ((ALIKE, ServerCount("server-9", 0, 0)), ["2 servers as at file"]),
     "no packet": (
         (ALIKE, ServerCount("server-9", None, seen_behind=6)),
         ["server-9: no packet; 6 at file", "1 server as at file"],

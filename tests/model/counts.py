@@ -41,7 +41,7 @@ def fingerprint(message_ids: Iterable[bytes]) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Packets of one instance in a window, part by part."""
+    """Packets of one instance in a window, part by part; `probe` is its server."""
 
     probe: str
     parts: tuple[Packet, ...]
@@ -102,7 +102,14 @@ def counted_of(node: str, inside: Iterable[Received]) -> list[Counted]:
     for one in inside:
         if one.batch.node == node and one.batch.packets:
             found.setdefault((one.batch.probe, one.batch.epoch_us), []).extend(one.batch.packets)
-    return [Counted(probe, tuple(parts)) for (probe, _), parts in found.items()]
+    return [Counted(server_of(probe), tuple(parts)) for (probe, _), parts in found.items()]
+
+
+def server_of(probe: str) -> str:
+    """Give the name of a probe, without a hyphen and 16 hexadecimal digits at its end."""
+    name, digits = probe[:-17], probe[-16:]
+    is_file = name and probe[-17] == "-" and all(digit in "0123456789abcdef" for digit in digits)
+    return name if is_file else probe
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +164,12 @@ class JudgedCounts:
             return 0
         missing = self.beside.judged - self.beside.reached
         uncounted = len(self.beside.judged) - sum(one.most for one in self.counted)
-        return max(0, min(len(missing), uncounted) - self.beside.missing)
+        return max(0, min(len(missing), uncounted) - self.beside.missing - self._silent())
+
+    def _silent(self) -> int:
+        """Give how many messages left U by servers that counted nothing, if any of its servers did."""
+        names, left = {one.probe for one in self.counted}, self.beside.left_by
+        return sum(len(left[name]) for name in left.keys() - names) if names & left.keys() else 0
 
     def is_idle(self, missing: int) -> bool:
         """Say whether it told all, and counted nothing."""
@@ -227,6 +239,7 @@ class JudgedCounts:
 
     def _is_apart(self, one: Mapping[str, Any], left: Mapping[str, Ids], seen: Mapping[str, Ids]) -> bool:
         """Say whether what was counted differs from what was stamped, or something is missing."""
-        before, behind = one["count"] != one["left_before"], one["departed"] != one["seen_behind"]
+        before = (one["count"] or 0) != (one["left_before"] or 0)
+        behind = (one["departed"] or 0) != (one["seen_behind"] or 0)
         is_other = False in {one["same_before"], one["same_behind"]}
         return (bool(left) and before) or (bool(seen) and behind) or bool(one["missing_behind"]) or is_other

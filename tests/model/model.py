@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.model.books import Instance, NodeBooks, Unheard, Window, node_books
-from tests.model.counts import JudgedCounts, Neighbours, counted_of
+from tests.model.counts import JudgedCounts, Neighbours, counted_of, server_of
 from tests.model.intake import MINUTE_US, PULSE, Intake, Stream, is_near, take_in
 from tests.model.labels import LabelSets, mark_new_values
 from tests.model.lag import quantile, quantiles
@@ -130,11 +130,12 @@ class JudgedWindow:
         )
 
     def _by_probe(self, node: str | None, name: str) -> dict[str, Ids]:
-        """Give the ids of N by the names of the probes that stamped them."""
+        """Give the ids of N by the servers of the probes that stamped them."""
         found: dict[str, Ids] = {}
         for (at, probe, _), by in self.by_instance.items():
             if at == node and (ids := frozenset(getattr(by, name))):
-                found[probe] = found.get(probe, NONE) | ids
+                server = server_of(probe)
+                found[server] = found.get(server, NONE) | ids
         return found
 
     def _counting_before(self, node: Counting) -> list[Counting]:

@@ -422,6 +422,26 @@ def test_the_packet_of_a_server_its_file_and_the_messages_that_are_not_in_it(nam
     assert (window["verdict"], window["lost_lower"]) == ("LOSSY", 4)
 
 
+@pytest.mark.parametrize(("said", "lower"), [([], 0), ([part("IN", 0)], 2)], ids=["nothing", "none"])
+@pytest.mark.parametrize("table", [CHAIN, LAST], ids=["between", "last"])
+def test_what_left_by_a_server_that_counted_nothing_is_not_surely_lost(
+    said: list[Body], lower: int, table: dict[str, Any], tmp_path: Path
+) -> None:
+    """Not by count, where other servers did: it may be cut off, and count it yet. One that counted 0 has said so."""
+    hand = SpoolWriter(tmp_path / "spool", table)
+    for probe, ids in (("server-7", (1,)), ("server-8", (2, 3))):
+        stamps(hand, "a", probe, passed(*ids))
+    counted(hand, counts(1), probe="server-7")
+    for part_of_8 in said:
+        counted(hand, part_of_8, probe="server-8")
+    if table is CHAIN:
+        hand.say("b", 0, 30, passed(1))
+        hand.say("b", 2, HORIZON_S, minute=3)
+    window = judged(hand, tmp_path)
+    assert window["counts"][0]["lost_before_lower"] == lower
+    assert window["verdict"] == ("LOSSY" if lower else "UNKNOWN")
+
+
 def test_a_renamed_server_is_two_and_nothing_is_lost_by_it(tmp_path: Path) -> None:
     """Its packet has no file, and its file no packet: counts of one name are compared with ids of that name alone."""
     hand = SpoolWriter(tmp_path / "spool", FIRST)
@@ -432,6 +452,19 @@ def test_a_renamed_server_is_two_and_nothing_is_lost_by_it(tmp_path: Path) -> No
     servers = [(one["probe"], one["count"], one["seen_behind"]) for one in window["counts"][0]["servers"]]
     assert servers == [("server-07", None, 1), ("server-7", 1, None), ("server-8", 1, 1)]
     assert (window["verdict"], window["counts"][0]["same_behind"]) == ("CLEAN", True)
+
+
+def test_all_files_of_a_server_are_one(tmp_path: Path) -> None:
+    """An import names each by its print, too: a message that is in two of them is one, and one in none is missing."""
+    hand = SpoolWriter(tmp_path / "spool", CHAIN)
+    for ending, ids in (("-00000000000000aa", (1, 2)), ("-00000000000000bb", (2, 3))):
+        stamps(hand, "a", f"server-7{ending}", passed(*ids))
+    counted(hand, counts(1, 2, 3), probe="server-7")
+    for ending, there in (("-0123456789abcdef", [1]), ("-fedcba9876543210", [1, 3]), ("-FEDCBA9876543210", [3])):
+        stamps(hand, "b", f"server-7{ending}", passed(*there))
+    server, other = judged(hand, tmp_path)["counts"][0]["servers"]
+    assert tuple(server.values()) == ("server-7", 3, 3, 3, True, 2, False, 1, (f"{2:032x}",))
+    assert (other["probe"], other["seen_behind"]) == ("server-7-FEDCBA9876543210", 1)
 
 
 def test_messages_that_one_node_passes_on_and_another_stamps_on_arrival_are_told_by_who_let_them_go(
