@@ -142,7 +142,8 @@ def conclude_counts(
         between = node.before, node.behind
         lower = _bound_loss(pathway, node, ids, of_node, stopped.get(between, 0)) if is_final else 0
         found.append(_conclude_node(pathway, node, ids, of_node, lower))
-        stopped[between] = min(stopped.get(between, 0) + of_node.stopped, MAX_DROPPED)
+        may_have_stopped = of_node.stopped + count_silent(node, ids.servers, of_node)
+        stopped[between] = min(stopped.get(between, 0) + may_have_stopped, MAX_DROPPED)
     return tuple(found)
 
 
@@ -253,14 +254,20 @@ def _bound_loss(pathway: Pathway, node: CountingNode, ids: Neighbours, books: Co
         came_on = ids.sets.seen[:, behind] | ids.sets.seen @ pathway.downstream[behind]
     missing = int(ids.judged @ (left & ~came_on))
     uncounted = int(ids.judged @ left) - books.most
-    explained = books.missing + int(ids.misnamed[before]) + stopped + _count_silent(before, ids, books)
+    explained = books.missing + int(ids.misnamed[before]) + stopped + count_silent(node, ids.servers, books)
     return max(0, min(missing, uncounted) - explained)
 
 
-def _count_silent(before: int, ids: Neighbours, books: CountedBooks) -> int:
-    """Return how many messages left a node by servers that counted nothing: cut off, they may tell of them later."""
+def count_silent(node: CountingNode, servers: Sequence[ServerIds], books: CountedBooks) -> int:
+    """Return how many messages left for a counting node by servers that counted nothing, where others did.
+
+    Cut off, they may still tell what became of these: they count as missing by count. ``servers`` has the messages of
+    the window by server.
+    """
+    if node.before is None:
+        return 0
     counted = {name_server(one.probe) for one in books.instances}
-    left = select_servers(ids.servers, before, counted, has_left=True)
+    left = select_servers(servers, node.before, counted, has_left=True)
     return sum(packet.count for server, packet in left.items() if server not in counted)
 
 

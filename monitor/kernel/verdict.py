@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 from hopwatch.monitor.kernel import sets, tdigest
 from hopwatch.monitor.kernel.books import MAX_DROPPED
-from hopwatch.monitor.kernel.counts import CountedBooks, Neighbours, conclude_counts, explain_counts, weigh_counts
+from hopwatch.monitor.kernel.counts import (
+    CountedBooks,
+    Neighbours,
+    conclude_counts,
+    count_silent,
+    explain_counts,
+    weigh_counts,
+)
 from hopwatch.monitor.kernel.figures import lag_fields, quantiles_of, ratio
 from hopwatch.monitor.kernel.relations import NO_COUNT, Relation
 from hopwatch.monitor.kernel.tally import ALWAYS_US, NEVER_US, LostIds, Tally
@@ -122,7 +129,9 @@ def conclude_window(  # noqa: PLR0913, PLR0917 - a window, what was seen of it, 
     misnamed = _count_misnamed(pathway, found, tally, strangers, is_shared)
     deferred = tally.deferred if tally.deferred is not None else np.zeros(len(pathway.nodes) + 1, np.int64)
     renamed_waits = _count_renamed_waits(pathway, tally, deferred, is_shared)
-    bounds = _bounds(pathway, found, judged, books, _add_stopped(pathway, misnamed, counted), endless, renamed_waits)
+    bounds = _bounds(
+        pathway, found, judged, books, _add_stopped(pathway, misnamed, counted, tally), endless, renamed_waits
+    )
     counts: tuple[NodeCounts, ...] = ()
     if counted:
         ids = Neighbours(
@@ -253,12 +262,15 @@ def _find_shared_waits(pathway: Pathway, tally: Tally) -> Bools:
     return np.bincount(np.array(nodes, np.int64), minlength=len(pathway.nodes)) > 1
 
 
-def _add_stopped(pathway: Pathway, misnamed: _MisnamedMessages, counted: Sequence[CountedBooks]) -> _MisnamedMessages:
+def _add_stopped(
+    pathway: Pathway, misnamed: _MisnamedMessages, counted: Sequence[CountedBooks], tally: Tally
+) -> _MisnamedMessages:
     """Add what counting nodes may have stopped on the way to each node, whose ids nobody knows either."""
     messages = misnamed.messages.copy()
     for node, of_node in zip(pathway.counting, counted, strict=False):
         if node.before is not None and node.behind is not None:
-            messages[node.behind] = min(messages[node.behind] + of_node.stopped, MAX_DROPPED)
+            stopped = of_node.stopped + count_silent(node, tally.servers, of_node)
+            messages[node.behind] = min(messages[node.behind] + stopped, MAX_DROPPED)
     return misnamed._replace(messages=messages)
 
 

@@ -112,6 +112,12 @@ def server_of(probe: str) -> str:
     return name if is_file else probe
 
 
+def silent(counted: Iterable[Counted], left_by: Mapping[str, Ids]) -> int:
+    """Give how many messages left U by servers that counted nothing at N, if any of its servers did."""
+    names = {one.probe for one in counted}
+    return sum(len(left_by[name]) for name in left_by.keys() - names) if names & left_by.keys() else 0
+
+
 @dataclass(frozen=True, slots=True)
 class Neighbours:
     """Ids beside a counting node: `left`, out(U), and those of it that are judged; `seen`, seen(T)."""
@@ -164,12 +170,7 @@ class JudgedCounts:
             return 0
         missing = self.beside.judged - self.beside.reached
         uncounted = len(self.beside.judged) - sum(one.most for one in self.counted)
-        return max(0, min(len(missing), uncounted) - self.beside.missing - self._silent())
-
-    def _silent(self) -> int:
-        """Give how many messages left U by servers that counted nothing, if any of its servers did."""
-        names, left = {one.probe for one in self.counted}, self.beside.left_by
-        return sum(len(left[name]) for name in left.keys() - names) if names & left.keys() else 0
+        return max(0, min(len(missing), uncounted) - self.beside.missing - silent(self.counted, self.beside.left_by))
 
     def is_idle(self, missing: int) -> bool:
         """Say whether it told all, and counted nothing."""

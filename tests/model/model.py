@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.model.books import Instance, NodeBooks, Unheard, Window, node_books
-from tests.model.counts import JudgedCounts, Neighbours, counted_of, server_of
+from tests.model.counts import JudgedCounts, Neighbours, counted_of, server_of, silent
 from tests.model.intake import MINUTE_US, PULSE, Intake, Stream, is_near, take_in
 from tests.model.labels import LabelSets, mark_new_values
 from tests.model.lag import quantile, quantiles
@@ -241,7 +241,9 @@ class JudgedWindow:
 
     def _stopped(self, between: Sequence[Counting]) -> int:
         return sum(
-            sum(counted.stopped for counted in self.counted[one.name]) + self.books[one.name].missing
+            sum(counted.stopped for counted in self.counted[one.name])
+            + self.books[one.name].missing
+            + silent(self.counted[one.name], self._by_probe(one.before, "left"))
             if self.books[one.name].bounded
             else ANY_NUMBER
             for one in between
