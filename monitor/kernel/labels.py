@@ -223,9 +223,10 @@ def _pair_messages(
     if numbers == 1:
         own = np.unique(message) if np.bincount(message, minlength=messages).max() > 1 else message
         return (own, np.zeros(len(own), np.int64)), (own[:0], own[:0])
-    is_again = np.bincount(message, minlength=messages)[message] > 1
-    if not is_again.any():
+    sightings = np.bincount(message, minlength=messages)
+    if sightings.max(initial=0) <= 1:
         return (message, number), (message[:0], number[:0])
+    is_again = sightings[message] > 1
     again, of_again = np.divmod(np.unique(message[is_again] * numbers + number[is_again]), numbers)
     is_alone = np.bincount(again, minlength=1)[again] == 1
     once = (
