@@ -60,13 +60,19 @@ _window = tables.windows.c
 _COLUMNS: Final = (_window.stream, _window.window_start_us, *(_window[name] for name in WindowState._fields))
 
 
-def read_states(connection: Connection, rules: Mapping[str, StreamConfig]) -> tuple[int, dict[WindowKey, WindowState]]:
-    """Query how far the transport was read, and the states of the windows that can still change."""
+def read_states(
+    connection: Connection, rules: Mapping[str, StreamConfig], before_us: int | None = None
+) -> tuple[int, dict[WindowKey, WindowState]]:
+    """Query how far the transport was read, and the states of the windows that can still change.
+
+    With ``before_us``, how far it was read at an earlier look, of those too that could still change by then.
+    """
     through_us = instances.read_progress(connection).through_us
+    since_us = through_us if before_us is None else min(through_us, before_us)
     found: dict[WindowKey, WindowState] = {}
     for stream, of_stream in rules.items():
         # A window that starts earlier is past its last judgement.
-        from_us = through_us - of_stream.terms.judged_until_us(0)
+        from_us = since_us - of_stream.terms.judged_until_us(0)
         wanted = select(*_COLUMNS).where(_window.stream == stream, _window.window_start_us >= from_us)
         for name, start_us, *state in connection.execute(wanted.where(_window.stream != MONITOR_STREAM)):
             found[name, start_us] = WindowState(*state)
@@ -111,7 +117,10 @@ class ChangeFeed:
         Raises:
             HttpProblem: the store is down.
         """
-        if not self.waiting or self._states is None:
+        if not self.waiting:
+            # What changed while nobody waited is told to nobody.
+            self._states = None
+        if self._states is None:
             await self._look()
         return StoreChange(self.last.number, self.last.read_through_us, self._states or {})
 
@@ -126,8 +135,10 @@ class ChangeFeed:
 
     async def _look(self) -> None:
         async with self._looking:
+            # A monitor that catches up may end, at one go, windows that no look saw in between.
+            before_us = None if self._states is None else self.last.read_through_us
             through_us, states = await to_thread.run_sync(
-                self._store.read, lambda connection: read_states(connection, self._rules)
+                self._store.read, lambda connection: read_states(connection, self._rules, before_us)
             )
             before, self._states = self._states or {}, states
             changed = {key: state for key, state in states.items() if before.get(key) != state}

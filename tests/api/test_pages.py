@@ -68,6 +68,11 @@ def test_lost_ids_are_paged(api: AskedApi) -> None:
     assert [(one["node"], one["message_id"]) for one in journey["lost"]] == [("b", lost)]
 
 
+def test_an_id_may_hold_any_character(api: AskedApi) -> None:
+    """A slash too, which parts a path otherwise."""
+    assert [api.json(f"/v1/messages/{one}")["id"] for one in ("a%2Fb", "%2F", "a%3Fb")] == ["a/b", "/", "a?b"]
+
+
 @pytest.mark.parametrize(
     ("path", "record"),
     [
@@ -103,6 +108,8 @@ def test_answers_are_the_records_that_the_client_has(api: AskedApi, path: str, r
     [
         ("/v1/streams/nix/windows", 404, "the store has no stream 'nix'"),
         ("/v1/streams/orders/nodes/nix", 404, "the path of orders has no node 'nix' that stamps ids"),
+        (f"/v1/streams/orders/windows/{WINDOW}/lost/nix", 404, "the path of orders has no node 'nix' that stamps ids"),
+        ("/v1/messages/", 422, "the request is invalid: see errors"),
         ("/v1/streams/orders/windows/2025-01-01T00:00:00Z", 404, "the store has no window of orders that starts at"),
         ("/v1/streams/orders/windows/2026-01-01T00:00:01Z", 422, "a window starts at a whole UTC minute"),
         ("/v1/streams/orders/windows/soon", 422, "the window is a time such as"),

@@ -127,7 +127,7 @@ def test_what_is_before_a_node_goes_by_the_path_of_the_store(workspace: Workspac
 
 @pytest.mark.parametrize(("is_printed", "code"), [(False, 4), (True, 0)])
 def test_what_a_first_node_only_counted_has_to_come(
-    workspace: Workspace, capsys: Captured, is_printed: bool, code: int
+    workspace: Workspace, capsys: Captured, code: int, *, is_printed: bool
 ) -> None:
     """Without equal fingerprints any number may be lost behind it, though nothing that has an id is."""
     mixed = mix_ids(np.frombuffer(observation_batch(range(10)).message_ids, np.uint64).reshape(-1, 2)).view(np.int64)
