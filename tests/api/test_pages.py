@@ -73,6 +73,21 @@ def test_an_id_may_hold_any_character(api: AskedApi) -> None:
     assert [api.json(f"/v1/messages/{one}")["id"] for one in ("a%2Fb", "%2F", "a%3Fb")] == ["a/b", "/", "a?b"]
 
 
+def test_a_store_that_takes_the_place_of_another_is_read(tmp_path: Path) -> None:
+    """Though the API has the file open that was put aside, and its answers have not changed."""
+    one, other = Workspace(tmp_path / "one"), Workspace(tmp_path / "other")
+    for workspace, batches in ((one, one_of_ten_lost()), (other, [observation_batch(range(3))])):
+        workspace.folder.mkdir()
+        workspace.configure().watch(*batches)
+    api, path = AskedApi(one), "/v1/streams/orders/windows"
+    before = api.get(path)
+    (one.folder / "store.db").rename(one.folder / "aside.db")
+    assert api.get(path).status_code == 503
+    (other.folder / "store.db").rename(one.folder / "store.db")
+    after = api.get(path, headers={"if-none-match": before.headers["etag"]})
+    assert (after.status_code, after.json()["windows"][0]["known"]) == (200, 3)
+
+
 @pytest.mark.parametrize(
     ("path", "record"),
     [
