@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import orjson
-from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from hopwatch.monitor.settings import Settings
 
 Json = dict[str, Any]
-MAX_READING: Final = 4
-"""Questions about completeness that read the store at once: other routes go on beside them."""
 MAX_WAIT_S: Final = 60
 """Longest wait of one request."""
 KEEP_ALIVE_S: Final = 15.0
@@ -42,8 +39,8 @@ def build_router(store: ResultStore, feed: ChangeFeed, settings: Settings, clock
     """Build the routes; the settings have the contracts."""
     routes = APIRouter(prefix="/v1")
 
-    def answer_contract(contract: str, until_us: int) -> Json:
-        return store.ask(lambda engine: ask_completeness(engine, settings, contract, until_us, clock.now_us()))
+    def answer_contract(contract: str, until_us: int) -> Coroutine[Any, Any, Json]:
+        return store.ask_slowly(lambda engine: ask_completeness(engine, settings, contract, until_us, clock.now_us()))
 
     questions = _SharedQuestions(answer_contract)
 
@@ -134,14 +131,13 @@ async def _stream_changes(
 
 
 class _SharedQuestions:
-    """Questions that are being answered: who asks the same at the same time shares one, and few read at once.
+    """Questions that are being answered: who asks the same at the same time shares one.
 
     A contract of days reads thousands of windows, and each change wakes all who wait.
     """
 
-    def __init__(self, answer: Callable[[str, int], Json]) -> None:
+    def __init__(self, answer: Callable[[str, int], Coroutine[Any, Any, Json]]) -> None:
         self._answer = answer
-        self._limiter = CapacityLimiter(MAX_READING)
         self._running: dict[tuple[str, int], tuple[int, asyncio.Task[Json]]] = {}
 
     async def ask(self, contract: str, until_us: int, number: int) -> Json:
@@ -149,8 +145,7 @@ class _SharedQuestions:
         key = contract, until_us
         begun = self._running.get(key)
         if begun is None or begun[0] < number or begun[1].done():
-            asked = to_thread.run_sync(self._answer, contract, until_us, limiter=self._limiter)
-            begun = self._running[key] = number, asyncio.ensure_future(asked)
+            begun = self._running[key] = number, asyncio.create_task(self._answer(contract, until_us))
             begun[1].add_done_callback(lambda task: self._forget(key, task))
         return await asyncio.shield(begun[1])
 

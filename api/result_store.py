@@ -7,6 +7,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final, TypeVar
 
+from anyio import CapacityLimiter, to_thread
 from sqlalchemy import Connection, Engine
 
 from hopwatch.monitor.errors import ConfigurationError, StoreError
@@ -15,6 +16,9 @@ from hopwatch.probes.http.problems import HttpProblem
 
 RETRY_AFTER_S: Final = 5
 """Value of Retry-After while the store is down."""
+
+MAX_SLOW: Final = 4
+"""Questions that read very much, answered at once: all others go on beside them."""
 
 Value = TypeVar("Value")
 
@@ -28,6 +32,7 @@ class ResultStore:
         self._file = dialect.database_file(url)
         self._engine = dialect.create_engine(url)
         self._read_file: tuple[int, int] | None = None
+        self._slow = CapacityLimiter(MAX_SLOW)
 
     def read(self, question: Callable[[Connection], Value]) -> Value:
         """Return the answer to a question, as the store stands.
@@ -57,6 +62,14 @@ class ResultStore:
             raise HttpProblem(HTTPStatus.SERVICE_UNAVAILABLE, "store-down", str(error), extra_headers=more) from None
         except ConfigurationError as error:
             raise HttpProblem(HTTPStatus.UNPROCESSABLE_ENTITY, "bad-request", str(error)) from None
+
+    async def ask_slowly(self, question: Callable[[Engine], Value]) -> Value:
+        """Return the answer to a question that reads very much, of which few are read at once.
+
+        Raises:
+            HttpProblem: as of any other.
+        """
+        return await to_thread.run_sync(self.ask, question, limiter=self._slow)
 
     def _follow_file(self, file: Path) -> None:
         """Leave a file that was put aside: connections that are open read it for ever, and call it the store."""

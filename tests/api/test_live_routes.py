@@ -12,10 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
-from hopwatch.api import live_routes
+from hopwatch.api import finding_routes, live_routes
 from hopwatch.api.changes import ChangeFeed, StoreChange
 from hopwatch.api.readers import Reader
-from hopwatch.api.result_store import ResultStore
+from hopwatch.api.result_store import MAX_SLOW, ResultStore
 from hopwatch.monitor import settings
 from hopwatch.monitor.lookup.completeness import ask_completeness
 from hopwatch.monitor.store import dialect
@@ -202,3 +202,25 @@ def test_who_asks_the_same_at_once_shares_an_answer(workspace: Workspace, monkey
     answers = asyncio.run(_with_lifespan(api, call))
     assert {(one.status_code, one.json()["state"]) for one in answers} == {(200, "failed"), (200, "pending")}
     assert sorted(asked) == [at_us(60), at_us(120)]
+
+
+def test_few_slow_questions_are_read_at_once(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of these reads all lost ids: forty of them would leave no thread for anything else."""
+    running: list[str] = []
+    seen: list[int] = []
+
+    def read(_: Any, wanted: Any, stream: str | None) -> tuple[()]:  # noqa: ANN401 - as the route asks
+        running.append(f"{wanted} {stream}")
+        seen.append(len(running))
+        time.sleep(0.05)
+        running.pop()
+        return ()
+
+    monkeypatch.setattr(finding_routes, "list_losses", read)
+    api = AskedApi(workspace)
+
+    async def call() -> list[httpx.Response]:
+        return await asyncio.gather(*(api.answer(f"/v1/messages/{number}") for number in range(30)))
+
+    assert {one.status_code for one in asyncio.run(call())} == {200}
+    assert (len(seen), max(seen) <= MAX_SLOW) == (30, True)
