@@ -79,4 +79,4 @@ def _print_answer(answer: dict[str, Any]) -> None:
     if answer["state"] == CompletenessState.PENDING and answer["earliest"]:
         words.print(f"    it can change at {answer['earliest']} at the earliest")
     if answer["state"] == CompletenessState.COMPLETE:
-        words.print(f"    it stays so unless a window is amended, which may be until {answer['amendable_until']}")
+        words.print(f"    it stays so unless a window is amended, as by what comes until {answer['amendable_until']}")
