@@ -50,6 +50,9 @@ def command(  # noqa: PLR0913 - one a flag
             left_s = POLL_S if until_s is None else min(POLL_S, until_s - time.monotonic())
             if left_s <= 0 or stop.wait(left_s):
                 break
+            # A file that was put aside stays open, and nothing ever changes in it.
+            engine.dispose()
+            schema.require_store(chosen.store.url)
             answer = ask_completeness(engine, chosen, name, until_us, clock.now_us())
     if as_json:
         console.emit_json(answer)

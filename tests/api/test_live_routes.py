@@ -164,7 +164,7 @@ def test_one_client_too_many_is_told_before_any_event(workspace: Workspace, monk
 
 
 def test_changes_end_with_their_token(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever has asked in time reads no longer than that."""
+    """A client that asked in time reads no longer than that."""
     api = AskedApi(workspace, Reader("late", (sha256(b"late").digest(),), expires_us=NOW_US + 1_000_000))
 
     async def wait(_: ChangeFeed, number: int, timeout_s: float) -> None:  # noqa: ARG001 - as the feed has it

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from hopwatch.cli import ready
 from hopwatch.probes.contract.batch import BatchKind, Metrics, MetricsStamp
 from hopwatch.probes.contract.fingerprints import mix_ids
-from tests.support.spool import make_batch, observation_batch
+from tests.support.spool import at_us, make_batch, observation_batch, window_ms
 from tests.support.workspace import CONFIGURATION, Workspace, closing_batches, one_of_ten_lost
 
 CONTRACTS = """
@@ -140,3 +143,28 @@ def test_what_a_first_node_only_counted_has_to_come(
     assert workspace.run("ready", "behind", "--until", END) == code
     told = "is complete" if code == 0 else "how many may be lost is unknown"
     assert told in capsys.readouterr().out
+
+
+def test_who_waits_reads_a_store_that_takes_the_place_of_another(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file that was put aside would stay as it is for ever."""
+    other = Workspace(tmp_path / "other")
+    other.folder.mkdir()
+    more: dict[str, Any] = {"seq": 2, "window_start_ms": window_ms(1), "complete_through_us": at_us(401)}
+    later = [observation_batch(range(1), node, **more) for node in ("a", "b")]
+    other.configure().watch(*one_of_ten_lost(), *later)
+    ask = ready.ask_completeness
+    answers: list[str] = []
+
+    def ask_and_replace(*asked: Any) -> Any:  # noqa: ANN401 - as the command asks
+        found = ask(*asked)
+        answers.append(found["state"])
+        if len(answers) == 1:
+            (other.folder / "store.db").rename(workspace.folder / "store.db")
+        return found
+
+    monkeypatch.setattr(ready, "ask_completeness", ask_and_replace)
+    monkeypatch.setattr(ready, "POLL_S", 0.01)
+    assert workspace.run("ready", "loose", "--until", "2026-01-01T00:02:00Z", "--wait", "--timeout", "20s") == 0
+    assert answers == ["pending", "complete"]
