@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from hopwatch.cli import ready
+from hopwatch.monitor.lookup.completeness import ask_completeness
 from hopwatch.probes.contract.batch import BatchKind, Metrics, MetricsStamp
 from hopwatch.probes.contract.fingerprints import mix_ids
-from tests.support.spool import at_us, make_batch, observation_batch, window_ms
+from tests.support.spool import make_batch, observation_batch, window_ms
 from tests.support.workspace import CONFIGURATION, Workspace, closing_batches, one_of_ten_lost
 
 CONTRACTS = """
@@ -151,14 +152,16 @@ def test_who_waits_reads_a_store_that_takes_the_place_of_another(
     """The file that was put aside would stay as it is for ever."""
     other = Workspace(tmp_path / "other")
     other.folder.mkdir()
-    more: dict[str, Any] = {"seq": 2, "window_start_ms": window_ms(1), "complete_through_us": at_us(401)}
-    later = [observation_batch(range(1), node, **more) for node in ("a", "b")]
-    other.configure().watch(*one_of_ten_lost(), *later)
-    ask = ready.ask_completeness
+    batches = [
+        observation_batch(range(10), node, seq=minute, window_start_ms=window_ms(minute))
+        for node in ("a", "b")
+        for minute in (0, 1)
+    ]
+    other.configure().watch(*batches, *closing_batches(seq=2))
     answers: list[str] = []
 
     def ask_and_replace(*asked: Any) -> Any:  # noqa: ANN401 - as the command asks
-        found = ask(*asked)
+        found = ask_completeness(*asked)
         answers.append(found["state"])
         if len(answers) == 1:
             (other.folder / "store.db").rename(workspace.folder / "store.db")
