@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from hopwatch.probes.contract.limits import MONITOR_STREAM
 from hopwatch.probes.http.problems import HttpProblem
 
 LOOK_EVERY_S: Final = 1.0
+MAX_RECENT: Final = 16
+"""Changes that are kept for clients who are slow to take one; who is slower has all windows that can still change."""
 MAX_WAITING: Final = 1_000
 """Clients that wait at once, for changes or for an answer that changes."""
 
@@ -87,6 +90,7 @@ class ChangeFeed:
         self._store, self._rules, self._every_s = store, rules, every_s
         self._states: dict[WindowKey, WindowState] | None = None
         self.last = StoreChange(0, 0)
+        self._recent: deque[StoreChange] = deque(maxlen=MAX_RECENT)
         self._changed, self._looking = asyncio.Condition(), asyncio.Lock()
         self.waiting = 0
 
@@ -102,14 +106,21 @@ class ChangeFeed:
                 await looking
 
     async def wait(self, number: int, timeout_s: float) -> StoreChange | None:
-        """Return the change behind a number; None if none comes in time. Of several changes the last one stands."""
+        """Return what has changed since the change of a number; None if nothing does in time.
+
+        Several changes come as one, as to a client that was slow to take the one before.
+        """
         async with self._changed:
             try:
                 async with asyncio.timeout(timeout_s):
                     await self._changed.wait_for(lambda: self.last.number > number)
             except TimeoutError:
                 return None
-            return self.last
+            missed = [one for one in self._recent if one.number > number]
+            windows = {} if missed[0].number == number + 1 else dict(self._states or {})
+            for one in missed:
+                windows |= one.windows
+            return StoreChange(self.last.number, self.last.read_through_us, windows)
 
     async def read_state(self) -> StoreChange:
         """Return all windows that can still change, under the number of the last change.
@@ -145,4 +156,5 @@ class ChangeFeed:
             if changed or through_us != self.last.read_through_us:
                 async with self._changed:
                     self.last = StoreChange(self.last.number + 1, through_us, changed)
+                    self._recent.append(self.last)
                     self._changed.notify_all()

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hopwatch.api import finding_routes, live_routes
+from hopwatch.api import changes, finding_routes, live_routes
 from hopwatch.api.changes import ChangeFeed, StoreChange
 from hopwatch.api.readers import Reader
 from hopwatch.api.result_store import MAX_SLOW, ResultStore
@@ -224,3 +224,28 @@ def test_few_slow_questions_are_read_at_once(workspace: Workspace, monkeypatch: 
 
     assert {one.status_code for one in asyncio.run(call())} == {200}
     assert (len(seen), max(seen) <= MAX_SLOW) == (30, True)
+
+
+@pytest.mark.parametrize("kept", [16, 1])
+def test_a_client_that_is_slow_misses_no_change(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    """While it takes one, several more come: it has them as one, or all windows where they are not kept."""
+    monkeypatch.setattr(changes, "MAX_RECENT", kept)
+    feed = ChangeFeed(
+        ResultStore(workspace.store_url), settings.load(workspace.config, flags={}, environ={}).stream_configs(), 0.02
+    )
+
+    async def call() -> StoreChange | None:
+        async with feed.run():
+            first = await feed.read_state()
+            feed.waiting += 1
+            _run_sql(workspace, "UPDATE windows SET revision = 7")
+            await feed.wait(first.number, 20)
+            _run_sql(workspace, "UPDATE books SET last_arrival_us = last_arrival_us + 1")
+            await feed.wait(first.number + 1, 20)
+            return await feed.wait(first.number, 20)
+
+    told = asyncio.run(call())
+    assert told is not None
+    assert [one.revision for one in told.windows.values()] == [7]
