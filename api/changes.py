@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from hopwatch.probes.contract.limits import MONITOR_STREAM
 from hopwatch.probes.http.problems import HttpProblem
 
 LOOK_EVERY_S: Final = 1.0
+MAX_RECENT: Final = 16
+"""Changes that are kept for clients who are slow to take one; who is slower has all windows that can still change."""
 MAX_WAITING: Final = 1_000
 """Clients that wait at once, for changes or for an answer that changes."""
 
@@ -60,13 +63,19 @@ _window = tables.windows.c
 _COLUMNS: Final = (_window.stream, _window.window_start_us, *(_window[name] for name in WindowState._fields))
 
 
-def read_states(connection: Connection, rules: Mapping[str, StreamConfig]) -> tuple[int, dict[WindowKey, WindowState]]:
-    """Query how far the transport was read, and the states of the windows that can still change."""
+def read_states(
+    connection: Connection, rules: Mapping[str, StreamConfig], before_us: int | None = None
+) -> tuple[int, dict[WindowKey, WindowState]]:
+    """Query how far the transport was read, and the states of the windows that can still change.
+
+    With ``before_us``, how far it was read at an earlier look, of those too that could still change by then.
+    """
     through_us = instances.read_progress(connection).through_us
+    since_us = through_us if before_us is None else min(through_us, before_us)
     found: dict[WindowKey, WindowState] = {}
     for stream, of_stream in rules.items():
         # A window that starts earlier is past its last judgement.
-        from_us = through_us - of_stream.terms.judged_until_us(0)
+        from_us = since_us - of_stream.terms.judged_until_us(0)
         wanted = select(*_COLUMNS).where(_window.stream == stream, _window.window_start_us >= from_us)
         for name, start_us, *state in connection.execute(wanted.where(_window.stream != MONITOR_STREAM)):
             found[name, start_us] = WindowState(*state)
@@ -81,6 +90,7 @@ class ChangeFeed:
         self._store, self._rules, self._every_s = store, rules, every_s
         self._states: dict[WindowKey, WindowState] | None = None
         self.last = StoreChange(0, 0)
+        self._recent: deque[StoreChange] = deque(maxlen=MAX_RECENT)
         self._changed, self._looking = asyncio.Condition(), asyncio.Lock()
         self.waiting = 0
 
@@ -96,14 +106,21 @@ class ChangeFeed:
                 await looking
 
     async def wait(self, number: int, timeout_s: float) -> StoreChange | None:
-        """Return the change behind a number; None if none comes in time. Of several changes the last one stands."""
+        """Return what has changed since the change of a number; None if nothing does in time.
+
+        Several changes come as one, as to a client that was slow to take the one before.
+        """
         async with self._changed:
             try:
                 async with asyncio.timeout(timeout_s):
                     await self._changed.wait_for(lambda: self.last.number > number)
             except TimeoutError:
                 return None
-            return self.last
+            missed = [one for one in self._recent if one.number > number]
+            windows = {} if missed[0].number == number + 1 else dict(self._states or {})
+            for one in missed:
+                windows |= one.windows
+            return StoreChange(self.last.number, self.last.read_through_us, windows)
 
     async def read_state(self) -> StoreChange:
         """Return all windows that can still change, under the number of the last change.
@@ -111,7 +128,10 @@ class ChangeFeed:
         Raises:
             HttpProblem: the store is down.
         """
-        if not self.waiting or self._states is None:
+        if not self.waiting:
+            # What changed while nobody waited is told to nobody.
+            self._states = None
+        if self._states is None:
             await self._look()
         return StoreChange(self.last.number, self.last.read_through_us, self._states or {})
 
@@ -126,12 +146,15 @@ class ChangeFeed:
 
     async def _look(self) -> None:
         async with self._looking:
+            # A monitor that catches up may end, at one go, windows that no look saw in between.
+            before_us = None if self._states is None else self.last.read_through_us
             through_us, states = await to_thread.run_sync(
-                self._store.read, lambda connection: read_states(connection, self._rules)
+                self._store.read, lambda connection: read_states(connection, self._rules, before_us)
             )
             before, self._states = self._states or {}, states
             changed = {key: state for key, state in states.items() if before.get(key) != state}
             if changed or through_us != self.last.read_through_us:
                 async with self._changed:
                     self.last = StoreChange(self.last.number + 1, through_us, changed)
+                    self._recent.append(self.last)
                     self._changed.notify_all()

@@ -38,15 +38,15 @@ def build_router(store: ResultStore) -> APIRouter:
     """Build the routes to what is found in the results of a store."""
     routes = APIRouter(prefix="/v1")
 
-    @routes.get("/messages/{message_id}", response_model=results.MessageJourney, responses=document())
-    def get_message(
+    @routes.get("/messages/{message_id:path}", response_model=results.MessageJourney, responses=document())
+    async def get_message(
         request: Request,
-        message_id: Annotated[str, Path(max_length=256, description="its id, as it was given")],
+        message_id: Annotated[str, Path(min_length=1, max_length=256, description="its id, as it was given")],
         stream: OfStream = None,
     ) -> Response:
         """Return where a message is missing, and its stamps as far as the store keeps them, as `hopwatch find` does."""
         check_access(request, stream)
-        lost = store.ask(lambda engine: list_losses(engine, journey.parse_ids(message_id), stream))
+        lost = await store.ask_slowly(lambda engine: list_losses(engine, journey.parse_ids(message_id), stream))
         stamps = journey.unite_stamps(*(one.stamps for one in lost))
         return respond(request, journey_to_json(message_id, stamps, lost))
 

@@ -62,8 +62,7 @@ def read_window(connection: Connection, stream: str, start_us: int, *, with_revi
 def read_node(connection: Connection, stream: str, node: str, span: Range, limit: int) -> Json:
     """Query one node in the first windows of a range, with the status and the verdict of each."""
     found = read_windows(connection, stream, span, limit, with_revisions=False)
-    if node not in reader.read_pathway(connection, stream).nodes:
-        raise _not_found("node", f"the path of {stream} has no node {node!r} that stamps ids")
+    _require_node(connection, stream, node)
     named = ("window_start", "status", "verdict")
     windows = [
         {name: window[name] for name in named} | of_node
@@ -90,6 +89,7 @@ def read_rollups(connection: Connection, stream: str, span: Range, limit: int, b
 def read_lost_ids(connection: Connection, stream: str, start_us: int, node: str, first: int, limit: int) -> Json:  # noqa: PLR0913, PLR0917 - a page of a place
     """Query some of the ids that the store has as missing at a node in a window, in byte order, as they were given."""
     read_window(connection, stream, start_us, with_revisions=False)
+    _require_node(connection, stream, node)
     column = tables.lost_ids.c
     here = column.stream == stream, column.window_start_us == start_us, column.node == node
     row = connection.execute(select(tables.lost_ids).where(*here)).first()
@@ -150,6 +150,16 @@ def _require_stream(connection: Connection, stream: str, found: Sequence[object]
     """
     if not found and not reader.read_stream_names(connection, stream):
         raise _not_found("stream", f"the store has no stream {stream!r}")
+
+
+def _require_node(connection: Connection, stream: str, node: str) -> None:
+    """Check that a node is one that may lose messages.
+
+    Raises:
+        HttpProblem: the path has no such node with ids.
+    """
+    if node not in reader.read_pathway(connection, stream).nodes:
+        raise _not_found("node", f"the path of {stream} has no node {node!r} that stamps ids")
 
 
 def _not_found(what: str, told: str) -> HttpProblem:

@@ -37,6 +37,10 @@ class Reader:
             told = f"{self.name} may read {', '.join(sorted(self.streams))}, not {asked}"
             raise HttpProblem(HTTPStatus.FORBIDDEN, "other-stream", told[:400])
 
+    def is_expired(self, now_us: int) -> bool:
+        """Return whether its time is over."""
+        return self.expires_us is not None and self.expires_us <= now_us
+
 
 ANYBODY: Final = Reader("", ())
 """Reader of all requests when no readers are configured."""
@@ -63,6 +67,6 @@ class Readers:
         if not self._readers:
             return ANYBODY
         found = find_holder(headers, self._readers, UNKNOWN)
-        if found.expires_us is not None and found.expires_us <= self._clock.now_us():
+        if found.expires_us is not None and found.is_expired(self._clock.now_us()):
             raise refuse_token(f"the token of {found.name} expired at {format_iso(found.expires_us)}", UNKNOWN)
         return found

@@ -50,6 +50,9 @@ def command(  # noqa: PLR0913 - one a flag
             left_s = POLL_S if until_s is None else min(POLL_S, until_s - time.monotonic())
             if left_s <= 0 or stop.wait(left_s):
                 break
+            # A file that was put aside stays open, and nothing ever changes in it.
+            engine.dispose()
+            schema.require_store(chosen.store.url)
             answer = ask_completeness(engine, chosen, name, until_us, clock.now_us())
     if as_json:
         console.emit_json(answer)
@@ -79,4 +82,4 @@ def _print_answer(answer: dict[str, Any]) -> None:
     if answer["state"] == CompletenessState.PENDING and answer["earliest"]:
         words.print(f"    it can change at {answer['earliest']} at the earliest")
     if answer["state"] == CompletenessState.COMPLETE:
-        words.print(f"    it stays so unless a window is amended, which may be until {answer['amendable_until']}")
+        words.print(f"    it stays so unless a window is amended, as by what comes until {answer['amendable_until']}")

@@ -115,8 +115,8 @@ class Completeness:
 
     ``known``, ``lost_lower``, ``lost_upper`` (None while a window has none) and ``in_flight`` are sums of the final
     windows, ``revisions`` is how often one of the windows was amended. ``earliest_us`` is when the answer can change at
-    the earliest, None where that may be at any moment; ``amendable_until_us`` the last arrival that can amend one of
-    the windows.
+    the earliest, None where that may be at any moment; ``amendable_until_us`` the last arrival of messages that can
+    amend one of the windows.
     """
 
     state: CompletenessState

@@ -159,7 +159,7 @@ def merge_label_tallies(tallies: Iterable[LabelTally | None]) -> LabelTally | No
     key = np.concatenate([part.key + before for part, before in zip(parts, keys_before, strict=False)])
     mask = np.concatenate([mask_of[part.mask + before] for part, before in zip(parts, masks_before, strict=False)])
     sighted_us, count = (np.concatenate([getattr(part, name) for part in parts]) for name in ("sighted_us", "messages"))
-    return _fold_values(LabelTally(keys, words, is_lost, key, mask, sighted_us, count))
+    return _fold_values(_keep_labels(LabelTally(keys, words, is_lost, key, mask, sighted_us, count)))
 
 
 def _count_at_node(
@@ -255,6 +255,21 @@ def _count_cells(number: Int64s, cell: Int64s, count: Int64s | None = None) -> _
         found, which = np.unique(joined, return_inverse=True)
         counted = np.bincount(which, count).astype(np.int64)
     return _Cells(*np.divmod(found, cells), counted)
+
+
+def _keep_labels(counted: LabelTally) -> LabelTally:
+    """Return the counts of the first labels of each node, which are among the first of every shard that has them."""
+    labels: dict[int, set[str]] = defaultdict(set)
+    for key in counted.keys:
+        labels[key.node].add(key.label)
+    if max(map(len, labels.values())) <= MAX_LABELS:
+        return counted
+    kept = {(node, label) for node, of_node in labels.items() for label in sorted(of_node)[:MAX_LABELS]}
+    is_kept = np.array([key[:2] in kept for key in counted.keys], bool)
+    place, chosen = np.cumsum(is_kept) - 1, is_kept[counted.key]
+    cells = (counted.mask[chosen], counted.sighted_us[chosen], counted.messages[chosen])
+    keys = tuple(key for key in counted.keys if key[:2] in kept)
+    return LabelTally(keys, counted.masks, counted.is_lost, place[counted.key[chosen]], *cells)
 
 
 def _fold_values(counted: LabelTally) -> LabelTally:

@@ -10,7 +10,7 @@ from hopwatch.monitor.accounting.completeness_answer import Json, answer_to_json
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.kernel.completeness import CompletenessState
 from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import reader, schema
 from hopwatch.monitor.store.completeness import read_completeness
 from hopwatch.probes.contract.limits import WINDOW_US
 
@@ -36,14 +36,21 @@ def ask_completeness(engine: Engine, settings: Settings, name: str, until_us: in
     """Return the answer of a contract for the span that ends at a moment.
 
     Raises:
-        ConfigurationError: there is no such contract, or the moment is no whole minute or in the future.
+        ConfigurationError: there is no such contract, or the moment is no whole minute or in the future, or the path
+            that the store was made by has no such node.
         StoreError: the store cannot be read.
     """
     said = settings.require_contract(name)
     check_until(until_us, now_us)
     rules = settings.streams[said.stream].rules
-    contract = said.build_contract(rules.pathway)
     with schema.open_snapshot(engine) as connection:
+        # What is before a node is a matter of the path that the windows were judged by.
+        stored = reader.read_stored_pathways(connection).get(said.stream)
+        pathway = rules.pathway if stored is None else stored.pathway
+        if unknown := [node for node in said.nodes if node not in pathway.nodes]:
+            told = f"completeness.{name}.nodes: the path that the store of {said.stream} was made by has no node"
+            raise ConfigurationError(f"{told} {', '.join(unknown)}; it has {', '.join(pathway.nodes)}")
+        contract = said.build_contract(pathway)
         answer = read_completeness(connection, contract, rules.terms, until_us)
     return answer_to_json(name, contract, said.nodes, answer)
 

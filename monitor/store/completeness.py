@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import Connection, func, select
 
@@ -87,7 +87,8 @@ def _read_windows(
         start_us, status, name, revision, known, lower, upper, in_flight, is_settled, reasons, counts, *moments = row
         verdict = Verdict(name) if name else None
         if contract.nodes:
-            bound = bound_loss(verdict, *bounds.get(start_us, (0, None)))
+            is_led = counts != _NO_REASONS and _leads_to(json.loads(counts), contract.nodes)
+            bound = bound_loss(verdict, *bounds.get(start_us, (0, None)), has_counts=is_led)
         elif counts == _NO_REASONS:
             bound = bound_loss(verdict, lower, upper)
         else:
@@ -109,6 +110,11 @@ def _read_windows(
         )
         sighted[start_us] = max(moments)
     return windows, sighted
+
+
+def _leads_to(counts: Iterable[Mapping[str, Any]], nodes: Collection[str]) -> bool:
+    """Return whether a node that only counts is before all ids of some nodes: what is lost behind it has no id."""
+    return any(one["before"] is None and (one["behind"] is None or one["behind"] in nodes) for one in counts)
 
 
 def _read_bounds(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, exists, func, select
@@ -16,6 +18,9 @@ from hopwatch.monitor.store import dialect, tables
 
 MAX_KNOWN_VALUES: Final = 1_000
 """Values of a label at a node whose first window is remembered; that of any more is not, and none of them is new."""
+
+MAX_KNOWN_LABELS: Final = 64
+"""Labels of a node of which values are remembered: whoever names labels without end fills no store."""
 
 Json = dict[str, Any]
 
@@ -66,7 +71,7 @@ def _save_values(connection: Connection, conclusions: Iterable[Conclusion]) -> N
                     spans = said[_SaidLabel(one.result.stream, row.said_at, row.label)]
                     spans[row.value] = _join_spans((start_us, start_us), spans.get(row.value))
     changed: list[Json] = []
-    for label, spans in sorted(said.items()):
+    for label, spans in _choose_labels(connection, said):
         known = _read_spans(connection, label, spans)
         room = MAX_KNOWN_VALUES - (_count_values(connection, label) if len(known) < len(spans) else 0)
         for value, span in sorted(spans.items()):
@@ -90,6 +95,20 @@ def _read_spans(connection: Connection, label: _SaidLabel, values: Iterable[str]
     wanted = select(column.value, column.first_start_us, column.last_start_us)
     found = connection.execute(wanted.where(of_label, column.value.in_(sorted(values))))
     return {row.value: (row.first_start_us, row.last_start_us) for row in found}
+
+
+def _choose_labels(
+    connection: Connection, said: Mapping[_SaidLabel, dict[str, _Span]]
+) -> Iterator[tuple[_SaidLabel, dict[str, _Span]]]:
+    """Yield the labels of which values are remembered: those that are known, and more while there is room."""
+    column = tables.label_values.c
+    for (stream, node), labels in groupby(sorted(said), key=itemgetter(0, 1)):
+        wanted = select(column.label).where(column.stream == stream, column.node == node).distinct()
+        known = set(connection.execute(wanted).scalars())
+        for label in labels:
+            if label.label in known or len(known) < MAX_KNOWN_LABELS:
+                known.add(label.label)
+                yield label, said[label]
 
 
 def _count_values(connection: Connection, label: _SaidLabel) -> int:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from hopwatch.api import changes, finding_routes, live_routes
+from hopwatch.api.changes import ChangeFeed, StoreChange
+from hopwatch.api.readers import Reader
+from hopwatch.api.result_store import MAX_SLOW, ResultStore
+from hopwatch.monitor import settings
+from hopwatch.monitor.lookup.completeness import ask_completeness
 from hopwatch.monitor.store import dialect
-from tests.api.asked_api import END, AskedApi
+from tests.api.asked_api import END, NOW_US, AskedApi
+from tests.support.spool import at_us
 from tests.support.workspace import Workspace, one_of_ten_lost
 
 
@@ -102,3 +112,140 @@ def test_changes_are_sent_as_they_come(workspace: Workspace) -> None:
     assert {one["stream"] for one in events[1]["windows"]} == {"orders"}
     # Before the first window there never was one.
     assert (polled.json()["state"], polled.json()["blocked"][0]["obstacle"]) == ("failed", "not_kept")
+
+
+def _run_sql(workspace: Workspace, *statements: str) -> None:
+    """Change the store, as a monitor does."""
+    engine = dialect.create_engine(workspace.store_url)
+    with engine.execution_options(writes=True).begin() as connection:
+        for one in statements:
+            connection.exec_driver_sql(one)
+    engine.dispose()
+
+
+def _parse_events(answer: httpx.Response) -> list[Any]:
+    return [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
+
+
+def test_what_a_monitor_ends_as_it_catches_up_is_told(workspace: Workspace) -> None:
+    """Of a window that can no longer change when it is looked at next, its last change is told still, and once."""
+    later = "UPDATE books SET last_arrival_us = last_arrival_us + 36000000000"
+    store, rules = ResultStore(workspace.store_url), settings.load(workspace.config, flags={}, environ={})
+    feed = ChangeFeed(store, rules.stream_configs(), 0.02)
+
+    async def call() -> list[StoreChange | None]:
+        async with feed.run():
+            first = await feed.read_state()
+            feed.waiting += 1
+            _run_sql(workspace, later, "UPDATE windows SET revision = 7")
+            second = await feed.wait(first.number, 20)
+            _run_sql(workspace, later)
+            return [first, second, await feed.wait(first.number + 1, 20)]
+
+    told = [None if one is None else [state.revision for state in one.windows.values()] for one in asyncio.run(call())]
+    assert told == [[0], [7], []]
+    store.close()
+
+
+def test_one_client_too_many_is_told_before_any_event(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though there was room when it came, and another one took it while the store was read."""
+    read_state = ChangeFeed.read_state
+
+    async def read_slowly(feed: ChangeFeed) -> StoreChange:
+        state = await read_state(feed)
+        feed.waiting += 1
+        return state
+
+    monkeypatch.setattr(ChangeFeed, "read_state", read_slowly)
+    monkeypatch.setattr(live_routes, "MAX_WAITING", 1)
+    answer = AskedApi(workspace).get("/v1/changes?most=1")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert answer.json()["detail"] == "1 clients wait already: retry later"
+
+
+def test_changes_end_with_their_token(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that asked in time reads no longer than that."""
+    api = AskedApi(workspace, Reader("late", (sha256(b"late").digest(),), expires_us=NOW_US + 1_000_000))
+
+    async def wait(_: ChangeFeed, number: int, timeout_s: float) -> None:  # noqa: ARG001 - as the feed has it
+        api.clock.advance(0.5)
+
+    monkeypatch.setattr(ChangeFeed, "wait", wait)
+    answer = api.get("/v1/changes", headers={"authorization": "Bearer late"})
+    assert (answer.status_code, len(_parse_events(answer))) == (200, 1)
+    assert answer.text.count(": nothing has changed") == 1
+
+
+def test_changes_of_no_stream_are_refused(workspace: Workspace) -> None:
+    """A name that is written wrongly would be silent for ever."""
+    answer = AskedApi(workspace).get("/v1/changes?stream=order")
+    assert (answer.status_code, answer.json()["detail"]) == (404, "the configuration has no stream 'order'")
+
+
+def test_who_asks_the_same_at_once_shares_an_answer(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A contract of days reads thousands of windows: a hundred who wait for it cost no more than one."""
+    asked: list[int] = []
+
+    def ask(engine: Any, chosen: Any, name: str, until_us: int, now_us: int) -> Any:  # noqa: ANN401 - as the route asks
+        asked.append(until_us)
+        time.sleep(0.3)
+        return ask_completeness(engine, chosen, name, until_us, now_us)
+
+    monkeypatch.setattr(live_routes, "ask_completeness", ask)
+    api = AskedApi(workspace)
+
+    async def call() -> list[httpx.Response]:
+        ends = (END, "2026-01-01T00:02:00Z")
+        queries = [{"contract": "strict", "until": ends[number % 2]} for number in range(100)]
+        return await asyncio.gather(*(api.answer("/v1/completeness", params=query) for query in queries))
+
+    answers = asyncio.run(_with_lifespan(api, call))
+    assert {(one.status_code, one.json()["state"]) for one in answers} == {(200, "failed"), (200, "pending")}
+    assert sorted(asked) == [at_us(60), at_us(120)]
+
+
+def test_few_slow_questions_are_read_at_once(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of these reads all lost ids: forty of them would leave no thread for anything else."""
+    running: list[str] = []
+    seen: list[int] = []
+
+    def read(_: Any, wanted: Any, stream: str | None) -> tuple[()]:  # noqa: ANN401 - as the route asks
+        running.append(f"{wanted} {stream}")
+        seen.append(len(running))
+        time.sleep(0.05)
+        running.pop()
+        return ()
+
+    monkeypatch.setattr(finding_routes, "list_losses", read)
+    api = AskedApi(workspace)
+
+    async def call() -> list[httpx.Response]:
+        return await asyncio.gather(*(api.answer(f"/v1/messages/{number}") for number in range(30)))
+
+    assert {one.status_code for one in asyncio.run(call())} == {200}
+    assert (len(seen), max(seen) <= MAX_SLOW) == (30, True)
+
+
+@pytest.mark.parametrize("kept", [16, 1])
+def test_a_client_that_is_slow_misses_no_change(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    """While it takes one, several more come: it has them as one, or all windows where they are not kept."""
+    monkeypatch.setattr(changes, "MAX_RECENT", kept)
+    feed = ChangeFeed(
+        ResultStore(workspace.store_url), settings.load(workspace.config, flags={}, environ={}).stream_configs(), 0.02
+    )
+
+    async def call() -> StoreChange | None:
+        async with feed.run():
+            first = await feed.read_state()
+            feed.waiting += 1
+            _run_sql(workspace, "UPDATE windows SET revision = 7")
+            await feed.wait(first.number, 20)
+            _run_sql(workspace, "UPDATE books SET last_arrival_us = last_arrival_us + 1")
+            await feed.wait(first.number + 1, 20)
+            return await feed.wait(first.number, 20)
+
+    told = asyncio.run(call())
+    assert told is not None
+    assert [one.revision for one in told.windows.values()] == [7]

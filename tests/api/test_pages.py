@@ -69,6 +69,26 @@ def test_lost_ids_are_paged(api: AskedApi) -> None:
     assert [(one["node"], one["message_id"]) for one in journey["lost"]] == [("b", lost)]
 
 
+def test_an_id_may_hold_any_character(api: AskedApi) -> None:
+    """A slash too, which parts a path otherwise."""
+    assert [api.json(f"/v1/messages/{one}")["id"] for one in ("a%2Fb", "%2F", "a%3Fb")] == ["a/b", "/", "a?b"]
+
+
+def test_a_store_that_takes_the_place_of_another_is_read(tmp_path: Path) -> None:
+    """Though the API has the file open that was put aside, and its answers have not changed."""
+    one, other = Workspace(tmp_path / "one"), Workspace(tmp_path / "other")
+    for workspace, batches in ((one, one_of_ten_lost()), (other, [observation_batch(range(3))])):
+        workspace.folder.mkdir()
+        workspace.configure().watch(*batches)
+    api, path = AskedApi(one), "/v1/streams/orders/windows"
+    before = api.get(path)
+    (one.folder / "store.db").rename(one.folder / "aside.db")
+    assert api.get(path).status_code == 503
+    (other.folder / "store.db").rename(one.folder / "store.db")
+    after = api.get(path, headers={"if-none-match": before.headers["etag"]})
+    assert (after.status_code, after.json()["windows"][0]["known"]) == (200, 3)
+
+
 @pytest.mark.parametrize(
     ("path", "record"),
     [
@@ -117,6 +137,8 @@ def test_a_node_that_counts_has_the_same_fields_in_the_client(record: type, show
     [
         ("/v1/streams/nix/windows", 404, "the store has no stream 'nix'"),
         ("/v1/streams/orders/nodes/nix", 404, "the path of orders has no node 'nix' that stamps ids"),
+        (f"/v1/streams/orders/windows/{WINDOW}/lost/nix", 404, "the path of orders has no node 'nix' that stamps ids"),
+        ("/v1/messages/", 422, "the request is invalid: see errors"),
         ("/v1/streams/orders/windows/2025-01-01T00:00:00Z", 404, "the store has no window of orders that starts at"),
         ("/v1/streams/orders/windows/2026-01-01T00:00:01Z", 422, "a window starts at a whole UTC minute"),
         ("/v1/streams/orders/windows/soon", 422, "the window is a time such as"),

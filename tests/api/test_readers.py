@@ -82,3 +82,11 @@ def test_streams_are_listed_as_far_as_they_may_be_read(api: AskedApi) -> None:
     listed = {name: api.get("/v1/streams", headers=bearer(name)).json()["streams"] for name in ("all", "own", "other")}
     assert {name: len(found) for name, found in listed.items()} == {"all": 1, "own": 1, "other": 0}
     assert [api.get("/v1/accounts", headers=bearer(name)).status_code for name in ("all", "own")] == [200, 403]
+
+
+def test_contracts_of_other_streams_are_not_named(api: AskedApi) -> None:
+    """A reader of some streams learns the names of contracts of these alone."""
+    asked = "/v1/completeness?contract=nix&until=2026-01-01T00:01:00Z"
+    told = {name: api.get(asked, headers=bearer(name)).json()["detail"] for name in ("all", "own", "other")}
+    named = {name: line.partition("has: ")[2] for name, line in told.items()}
+    assert named == {"all": "strict, loose, arrivals", "own": "strict, loose, arrivals", "other": "none"}

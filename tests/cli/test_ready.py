@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from tests.support.workspace import CONFIGURATION, Workspace, one_of_ten_lost
+from hopwatch.cli import ready
+from hopwatch.monitor.lookup.completeness import ask_completeness
+from hopwatch.probes.contract.batch import BatchKind, Metrics, MetricsStamp
+from hopwatch.probes.contract.fingerprints import mix_ids
+from tests.support.spool import make_batch, observation_batch, window_ms
+from tests.support.workspace import CONFIGURATION, Workspace, closing_batches, one_of_ten_lost
 
 CONTRACTS = """
 [completeness.strict]
@@ -17,6 +25,7 @@ stream = "orders"
 over = "1m"
 lost_below = 0.5
 """
+BEHIND = '[completeness.behind]\nstream = "orders"\nover = "1m"\nnodes = ["b"]\n'
 END = "2026-01-01T00:01:00Z"
 Captured = pytest.CaptureFixture[str]
 
@@ -103,3 +112,62 @@ def test_a_wrong_contract_or_reader_is_told_with_its_place(
     workspace.configure(CONFIGURATION + more)
     assert workspace.run("ready", "x", "--until", END) == 2
     assert words in capsys.readouterr().err
+
+
+def test_what_is_before_a_node_goes_by_the_path_of_the_store(workspace: Workspace, capsys: Captured) -> None:
+    """A node that left the configuration still lost what it lost, and one that is new there has no windows."""
+    nodes = ("a", "x", "b")
+    passed = [observation_batch(range(10 if node == "a" else 9), node) for node in nodes]
+    (workspace.folder / "store.db").unlink()
+    workspace.configure(CONFIGURATION.replace("a -> b", "a -> x -> b")).watch(*passed, *closing_batches(1, nodes))
+    workspace.configure(CONFIGURATION + BEHIND)
+    assert workspace.run("ready", "behind", "--until", END) == 4
+    assert "1 messages are surely lost" in capsys.readouterr().out
+    workspace.configure(CONFIGURATION.replace("a -> b", "a -> c") + BEHIND.replace('["b"]', '["c"]'))
+    assert workspace.run("ready", "behind", "--until", END) == 2
+    told = "completeness.behind.nodes: the path that the store of orders was made by has no node c; it has a, x, b"
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("is_printed", "code"), [(False, 4), (True, 0)])
+def test_what_a_first_node_only_counted_has_to_come(
+    workspace: Workspace, capsys: Captured, code: int, *, is_printed: bool
+) -> None:
+    """Without equal fingerprints any number may be lost behind it, though nothing that has an id is."""
+    mixed = mix_ids(np.frombuffer(observation_batch(range(10)).message_ids, np.uint64).reshape(-1, 2)).view(np.int64)
+    seen = Metrics(MetricsStamp.IN, 10, int(np.bitwise_xor.reduce(mixed)), int(mixed.sum()))
+    counted = make_batch(BatchKind.METRICS, "n", metrics=(seen if is_printed else Metrics(MetricsStamp.IN, 10),))
+    (workspace.folder / "store.db").unlink()
+    path = CONFIGURATION.replace('"a -> b"', '"n -> a -> b"\nstamps = {n = "count"}')
+    passed = [observation_batch(range(10), node) for node in ("a", "b")]
+    workspace.configure(path + BEHIND).watch(counted, *passed, *closing_batches(1, ("n", "a", "b")))
+    assert workspace.run("ready", "behind", "--until", END) == code
+    told = "is complete" if code == 0 else "how many may be lost is unknown"
+    assert told in capsys.readouterr().out
+
+
+def test_who_waits_reads_a_store_that_takes_the_place_of_another(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file that was put aside would stay as it is for ever."""
+    other = Workspace(tmp_path / "other")
+    other.folder.mkdir()
+    batches = [
+        observation_batch(range(10), node, seq=minute, window_start_ms=window_ms(minute))
+        for node in ("a", "b")
+        for minute in (0, 1)
+    ]
+    other.configure().watch(*batches, *closing_batches(seq=2))
+    answers: list[str] = []
+
+    def ask_and_replace(*asked: Any) -> Any:  # noqa: ANN401 - as the command asks
+        found = ask_completeness(*asked)
+        answers.append(found["state"])
+        if len(answers) == 1:
+            (other.folder / "store.db").rename(workspace.folder / "store.db")
+        return found
+
+    monkeypatch.setattr(ready, "ask_completeness", ask_and_replace)
+    monkeypatch.setattr(ready, "POLL_S", 0.01)
+    assert workspace.run("ready", "loose", "--until", "2026-01-01T00:02:00Z", "--wait", "--timeout", "20s") == 0
+    assert answers == ["pending", "complete"]

@@ -92,6 +92,19 @@ def test_the_first_labels_by_name_count() -> None:
     assert {row.expected_or_seen for row in at_a if row.kind is LabelValueKind.NONE} == {19}
 
 
+def test_the_first_labels_of_all_shards_count() -> None:
+    """A label that is among the first of one shard alone would be counted in a part of the messages that have it."""
+    many = [said(0, range(n, n + 1), **{f"label{n:02}": "x"}) for n in range(9)]
+    batches = [*many, said(0, range(9, 30), label08="x")]
+    shards = [[one for one in batches if (len(one.message_ids) > 1) == is_last] for is_last in (False, True)]
+    merged = merge_tallies([build_tally(CHAIN, part, 60) for part in shards]).labels
+    whole = build_tally(CHAIN, batches, 60).labels
+    assert merged is not None
+    assert whole is not None
+    assert merged.keys == whole.keys
+    assert {key.label for key in merged.keys} == {f"label{n:02}" for n in range(8)}
+
+
 def test_others_are_surely_lost_only_where_the_whole_node_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """A message with several of their values counts with each: more may be unsure than the node has."""
     monkeypatch.setattr(label_table, "MAX_SHOWN_VALUES", 0)

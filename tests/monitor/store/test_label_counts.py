@@ -95,6 +95,15 @@ def test_of_very_many_values_the_first_ones_are_remembered(engine: Engine, monke
     assert len(dump_tables(engine)["label_values"]) == 4
 
 
+def test_labels_without_end_fill_no_store(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a node the values of the first labels are remembered, each of them still, and those of no more."""
+    monkeypatch.setattr(label_counts, "MAX_KNOWN_LABELS", 2)
+    for minute in range(4):
+        write(engine, minute, [row(f"v{minute}", label=name) for name in ("version", f"x{minute}", f"y{minute}")])
+    assert {one[2] for one in dump_tables(engine)["label_values"]} == {"version", "x0"}
+    assert new_values(engine) == [(minute, "a", f"v{minute}") for minute in (1, 2, 3)]
+
+
 def test_an_amended_window_may_lose_its_labels(engine: Engine) -> None:
     """Judged again without them, it has none."""
     write(engine, 0, [row("orders/1")])
