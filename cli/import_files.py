@@ -144,7 +144,7 @@ def command(  # noqa: PLR0913 - one parameter a flag
 class CountColumns(NamedTuple):
     """Columns of a file of counts, by flags; none of one that has ids."""
 
-    count: str | None = None
+    counts: str | None = None
     stamp: str | None = None
     id_xor: str | None = None
     id_sum: str | None = None
@@ -213,7 +213,9 @@ def build_plan(  # noqa: PLR0913 - one parameter a flag
         mapping: FileMapping | CountMapping
         side, known_format = stamp or StampSide.IN, FileFormat(file_format)
         if _reads_counts(counted, id_column, has_more=bool(arrived or departed or id_as is not IdFormat.AUTO)):
-            mapping = CountMapping(*counted, time_column, time_unit, side, zone, server, known_format)
+            mapping = CountMapping(
+                counted.counts or "", *counted[1:], time_column, time_unit, side, zone, server, known_format
+            )
             check_counts(mapping, is_side_given=stamp is not None)
         else:
             columns = arrived, departed, server
@@ -229,14 +231,14 @@ def _reads_counts(counted: CountColumns, id_column: str | None, *, has_more: boo
     Raises:
         ConfigurationError: flags of both were given, or of neither.
     """
-    if counted.count is not None and (id_column is not None or has_more):
+    if counted.counts is not None and (id_column is not None or has_more):
         told = "--counted reads counts, and no ids: leave --id, --id-as, --arrived and --departed out"
         raise ConfigurationError(told)
-    if counted.count is None and any(counted):
+    if counted.counts is None and any(counted):
         raise ConfigurationError("--counted-as, --id-xor, --id-sum and --bytes go with --counted")
-    if counted.count is None and id_column is None:
+    if counted.counts is None and id_column is None:
         raise ConfigurationError("name the column of the ids with --id, or that of counts with --counted")
-    return counted.count is not None
+    return counted.counts is not None
 
 
 def describe_result(result: FileResult) -> str:
