@@ -283,7 +283,7 @@ def test_a_bad_stamp_is_told(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_cut_counts_nothing(tmp_path: Path) -> None:
-    """It comes again whole: then all would be added twice. Its slice has not come."""
+    """The whole file will, and what stands in both would be added; the slice has not come."""
     place = put(tmp_path, all_rows())
     whole = place.read_bytes()
     place.write_bytes(whole[:-9])
@@ -313,7 +313,7 @@ def test_what_cannot_be_read_at_all_is_a_fault(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_column_that_names_no_servers_is_told(tmp_path: Path) -> None:
-    """It is no text."""
+    """Lists are no texts."""
     (tmp_path / "counts").write_bytes(as_parquet([{"n": 1, "minute": at(0), "host": [1], "x": None, "s": None}]))
     (result,) = import_files(tmp_path / "spool", PLAN, tmp_path / "counts")
     assert result.fault.startswith("its column host names no servers")
