@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from hopwatch.probes.contract import envelope
-from hopwatch.probes.contract.batch import Batch, BatchKind, Metrics, MetricsStamp
+from hopwatch.probes.contract.batch import Batch, BatchKind, Metrics
 from hopwatch.probes.contract.limits import WINDOW_MS, WINDOW_US
 from hopwatch.probes.files.count_rows import CountFault, CountReader, CountRow, format_moment
 from hopwatch.probes.files.errors import UnreadableFileError
@@ -100,21 +101,25 @@ class ServerPackets:
 
 @dataclass(slots=True)
 class ServerCounts:
-    """Counts of one server, by minute and stamp; ``broken`` minutes have a row that says nothing."""
+    """Counts of one server in the minutes of which nothing is missing, by stamp; ``broken`` are the other minutes."""
 
-    cells: dict[int, dict[MetricsStamp, Metrics]] = field(default_factory=dict)
+    packets: dict[int, tuple[Metrics, ...]] = field(default_factory=dict)
     broken: set[int] = field(default_factory=set)
     is_open: bool = False
     """Whether what is missing may be of any minute."""
 
-    @property
-    def packets(self) -> dict[int, tuple[Metrics, ...]]:
-        """Return the counts of the minutes of which nothing is missing."""
-        return {
-            start_us: tuple(one for _, one in sorted(of_minute.items()))
-            for start_us, of_minute in self.cells.items()
-            if start_us not in self.broken
-        }
+    def add(self, start_us: int, metrics: Metrics) -> Metrics:
+        """Add a count, unless there is one of its minute and stamp already, and return the one that there is."""
+        there = self.packets.get(start_us, ())
+        known = next((one for one in there if one.stamp == metrics.stamp), None)
+        if known is None and start_us not in self.broken:
+            self.packets[start_us] = tuple(sorted((*there, metrics), key=attrgetter("stamp")))
+        return known or metrics
+
+    def break_minute(self, start_us: int) -> None:
+        """Take a minute out, for something of it is missing."""
+        self.packets.pop(start_us, None)
+        self.broken.add(start_us)
 
 
 class FileCounts:
@@ -137,7 +142,7 @@ class FileCounts:
     @property
     def span_us(self) -> tuple[int, int]:
         """Return where the first of all minutes begins and the last one ends."""
-        starts_us = {start_us for server in self.servers.values() for start_us in (*server.cells, *server.broken)}
+        starts_us = {start_us for server in self.servers.values() for start_us in (*server.packets, *server.broken)}
         return min(starts_us), max(starts_us) + WINDOW_US
 
     def add(self, raw: RawColumns | BadRows) -> None:
@@ -169,14 +174,14 @@ class FileCounts:
             if row.start_us is None:
                 server.is_open = True
             else:
-                server.broken.add(row.start_us)
+                server.break_minute(row.start_us)
             return
-        known = server.cells.setdefault(row.start_us, {}).setdefault(row.metrics.stamp, row.metrics)
+        known = server.add(row.start_us, row.metrics)
         if known != row.metrics:
             what = f"{row.server or 'the server'!r:.90} counted {known.count:,} as {known.stamp.name.lower()}"
             told = f"{what} at {format_moment(row.start_us)}, and {row.metrics.count:,} or others here"
             self._note_bad(CountFault.TWO_COUNTS, told)
-            server.broken.add(row.start_us)
+            server.break_minute(row.start_us)
 
     def _note_bad(self, fault: str, told: str) -> None:
         self.bad[fault] += 1

@@ -15,6 +15,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from hopwatch.probes.contract.segment import FORWARDED_RECORDS
 from hopwatch.probes.files.arrow_values import get_numbers
 from hopwatch.probes.files.errors import CutError, MappingError, UnreadableFileError
 from hopwatch.probes.files.file_batches import FileBatches, FileEnd, build_labels
@@ -188,7 +189,7 @@ class Importer:
     ) -> None:
         mapping, around = self._plan.mapping, (self._plan, self._output, self._accounts, result)
         servers: _ServersOfIds | _ServersOfCounts = (
-            _ServersOfCounts(*around, FileCounts(mapping, server))
+            _ServersOfCounts(*around, FileCounts(mapping, server), server)
             if isinstance(mapping, CountMapping)
             else _ServersOfIds(*around, mapping, server)
         )
@@ -267,7 +268,7 @@ class _Servers:
                     self._writers[server].add(timed)
             elif self._plan.bye and is_whole:
                 self._result.ends.append(end)
-        for writer in self._writers.values():
+        for writer in dict.fromkeys(self._writers.values()):
             writer.close()
         for server, batches in servers.items():
             if self._accounts is not None and (middle_us := batches.stamp_middle_us) is not None:
@@ -285,18 +286,19 @@ class _Servers:
 
 
 class _ServersOfCounts(_Servers):
-    """Packets of the servers of one file, which are written at its end."""
+    """Packets of the servers of one file, which are written at its end: those of a minute into one segment."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what one file needs
         self,
         plan: ImportPlan,
         output: RecordOutput,
         accounts: SliceAccounts | None,
         result: FileResult,
         counts: FileCounts,
+        server: str,
     ) -> None:
         super().__init__(plan, output, accounts, result)
-        self._counts = counts
+        self._counts, self._server = counts, server
 
     def add(self, raw: RawColumns | BadRows) -> None:
         """Add rows."""
@@ -311,8 +313,9 @@ class _ServersOfCounts(_Servers):
             return
         self._check_number(len(self._counts.servers))
         found = {server: self._open(server) for server in self._counts.servers}
-        for server, packets in found.items():
-            self._writers[server] = self._output.open_file(packets.instance)
+        where = f"{self._plan.stream}.{self._plan.node}"
+        name = ProbeInstance(FORWARDED_RECORDS, where, self._name_probe(self._server), self._counts.span_us[0])
+        self._writers = dict.fromkeys(found, self._output.open_file(name))
         self._write_ends(found, is_whole=is_whole)
 
     def _open(self, server: str) -> ServerPackets:

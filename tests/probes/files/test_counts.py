@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -195,6 +196,16 @@ def test_the_same_file_changes_nothing(tmp_path: Path) -> None:
     assert before
 
 
+def test_files_that_say_the_same_of_two_servers_are_two(tmp_path: Path) -> None:
+    """Which server a file is of stands in its path."""
+    rows = [{"minute": at(minute), "n": 1} for minute in range(3)]
+    mapping = CountMapping("n", None, None, None, None, "minute")
+    plan = ImportPlan("flights", "packets", mapping, bye=True, server_pattern=re.compile(r"web-\d"))
+    places = [put(tmp_path, rows, f"{server}.csv") for server in SERVERS]
+    import_files(tmp_path / "spool", plan, *places)
+    assert packets_of(tmp_path / "spool").keys() == {(server, minute) for server in SERVERS for minute in range(3)}
+
+
 def test_ends_are_taken_up_from_a_state(tmp_path: Path) -> None:
     """As JSON has them: what an import before has read is completed as it would have been."""
     rows = all_rows()
@@ -348,7 +359,7 @@ def test_very_many_holes_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_only_its_own_batches_are_written(tmp_path: Path) -> None:
     """A hello, packets that complete nothing, and a bye of each server."""
     import_files(tmp_path / "spool", PLAN, put(tmp_path, [counted("web-1", minute) for minute in range(2)]))
-    (batches,) = spooled(tmp_path / "spool").values()
+    batches = [batch for of_folder in spooled(tmp_path / "spool").values() for batch in of_folder]
     ordered: list[Batch] = sorted(batches, key=lambda batch: batch.seq)
     assert [(batch.seq, batch.kind) for batch in ordered] == list(
         enumerate((BatchKind.HEARTBEAT, BatchKind.METRICS, BatchKind.METRICS, BatchKind.BYE))
