@@ -197,7 +197,7 @@ def test_the_same_file_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_files_that_say_the_same_of_two_servers_are_two(tmp_path: Path) -> None:
-    """Which server a file is of stands in its path."""
+    """The path tells of which server a file is, and equal bytes hide none of them."""
     rows = [{"minute": at(minute), "n": 1} for minute in range(3)]
     mapping = CountMapping("n", None, None, None, None, "minute")
     plan = ImportPlan("flights", "packets", mapping, bye=True, server_pattern=re.compile(r"web-\d"))
