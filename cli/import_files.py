@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
@@ -55,6 +55,19 @@ Servers = Annotated[
     str | None,
     typer.Option("--servers", metavar="NAMES", help="With --slices: servers to miss even if no file of theirs comes."),
 ]
+Counted = Annotated[
+    str | None,
+    typer.Option("--counted", metavar="COLUMN", help="The column of counts, of a node that only counts; without --id."),
+]
+CountedAs = Annotated[
+    str | None,
+    typer.Option("--counted-as", metavar="COLUMN", help="Their stamp: in, out, filtered, rejected or deferred."),
+]
+IdXor = Annotated[
+    str | None, typer.Option("--id-xor", metavar="COLUMN", help="The XOR of the fingerprint of what was counted.")
+]
+IdSum = Annotated[str | None, typer.Option("--id-sum", metavar="COLUMN", help="The sum of the same.")]
+Bytes = Annotated[str | None, typer.Option("--bytes", metavar="COLUMN", help="The size of what was counted, in bytes.")]
 ByeOption = Annotated[bool, typer.Option("--bye", help="Nothing follows these files: the servers have ended.")]
 
 
@@ -63,8 +76,15 @@ def command(  # noqa: PLR0913 - one parameter a flag
     *,
     stream: Annotated[str, typer.Option("--stream", help="The stream that the messages belong to.")],
     node: Annotated[str, typer.Option("--node", help="The node that they arrive at, or leave.")],
-    id_column: IdColumn,
     time_column: TimeColumn,
+    id_column: Annotated[
+        str | None, typer.Option("--id", metavar="COLUMN", help="The column of the id, such as meta.id.")
+    ] = None,
+    counted: Counted = None,
+    counted_as: CountedAs = None,
+    id_xor: IdXor = None,
+    id_sum: IdSum = None,
+    size_column: Bytes = None,
     sink: Annotated[str | None, typer.Option("--sink", help="Where stamps go; HOPWATCH_SINK without it.")] = None,
     time_unit: Unit = TimeUnit.US,
     zone: Zone = None,
@@ -86,11 +106,12 @@ def command(  # noqa: PLR0913 - one parameter a flag
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="What was done, as one JSON object on stdout.")] = False,
 ) -> None:
-    """Import observations out of files, the same ones whoever imports them, however often."""
+    """Import observations, or counts, out of files, the same ones whoever imports them, however often."""
     plan = build_plan(
         stream, node, id_column=id_column, time_column=time_column, time_unit=time_unit, zone=zone, stamp=stamp,
         id_as=id_as, arrived=arrived, departed=departed, server=server, server_from=server_from,
         file_format=file_format, slices=slices, servers=servers, bye=bye, id_text=not no_id_text,
+        counted=CountColumns(counted, counted_as, id_xor, id_sum, size_column),
     )  # fmt: skip
     from hopwatch.probes.files.done_files import DoneFiles
     from hopwatch.probes.files.importer import Importer
@@ -120,11 +141,24 @@ def command(  # noqa: PLR0913 - one parameter a flag
     _tell_end(tally, plan, as_json=as_json, is_stopped=around.stop.is_set())
 
 
+class CountColumns(NamedTuple):
+    """Columns of a file of counts, by flags; none of one that has ids."""
+
+    counts: str | None = None
+    stamp: str | None = None
+    id_xor: str | None = None
+    id_sum: str | None = None
+    bytes: str | None = None
+
+
+NO_COUNTS: Final = CountColumns()
+
+
 def build_plan(  # noqa: PLR0913 - one parameter a flag
     stream: str,
     node: str,
     *,
-    id_column: str,
+    id_column: str | None,
     time_column: str,
     time_unit: TimeUnit,
     zone: str | None,
@@ -139,6 +173,7 @@ def build_plan(  # noqa: PLR0913 - one parameter a flag
     servers: str | None,
     bye: bool,
     id_text: bool,
+    counted: CountColumns = NO_COUNTS,
 ) -> ImportPlan:
     """Build the plan of an import from flags.
 
@@ -146,7 +181,13 @@ def build_plan(  # noqa: PLR0913 - one parameter a flag
         ConfigurationError: they contradict each other, or one cannot be.
     """
     try:
-        from hopwatch.probes.files.file_columns import FileFormat, FileMapping, check_mapping
+        from hopwatch.probes.files.file_columns import (
+            CountMapping,
+            FileFormat,
+            FileMapping,
+            check_counts,
+            check_mapping,
+        )
         from hopwatch.probes.files.importer import ImportPlan
         from hopwatch.probes.files.slices import parse_slices
     except ImportError as error:
@@ -169,13 +210,35 @@ def build_plan(  # noqa: PLR0913 - one parameter a flag
     except re.error as error:
         raise ConfigurationError(f"--server-from is a regular expression, got {server_from!r:.60}: {error}") from None
     with translate_tap_errors(TapDownError):
-        mapping = FileMapping(
-            id_column, time_column, time_unit, stamp or StampSide.IN, id_as, zone, arrived, departed, server,
-            FileFormat(file_format),
-        )  # fmt: skip
-        check_mapping(mapping, is_side_given=stamp is not None)
+        mapping: FileMapping | CountMapping
+        side, known_format = stamp or StampSide.IN, FileFormat(file_format)
+        if _reads_counts(counted, id_column, has_more=bool(arrived or departed or id_as is not IdFormat.AUTO)):
+            mapping = CountMapping(
+                counted.counts or "", *counted[1:], time_column, time_unit, side, zone, server, known_format
+            )
+            check_counts(mapping, is_side_given=stamp is not None)
+        else:
+            columns = arrived, departed, server
+            mapping = FileMapping(id_column or "", time_column, time_unit, side, id_as, zone, *columns, known_format)
+            check_mapping(mapping, is_side_given=stamp is not None)
         found = None if slices is None else parse_slices(slices)
     return ImportPlan(stream, node, mapping, found, bye, id_text, server_pattern=pattern, servers=named)
+
+
+def _reads_counts(counted: CountColumns, id_column: str | None, *, has_more: bool) -> bool:
+    """Return whether a file has counts; ``has_more`` says that flags of files with ids were given beside ``--id``.
+
+    Raises:
+        ConfigurationError: flags of both were given, or of neither.
+    """
+    if counted.counts is not None and (id_column is not None or has_more):
+        told = "--counted reads counts, and no ids: leave --id, --id-as, --arrived and --departed out"
+        raise ConfigurationError(told)
+    if counted.counts is None and any(counted):
+        raise ConfigurationError("--counted-as, --id-xor, --id-sum and --bytes go with --counted")
+    if counted.counts is None and id_column is None:
+        raise ConfigurationError("name the column of the ids with --id, or that of counts with --counted")
+    return counted.counts is not None
 
 
 def describe_result(result: FileResult) -> str:

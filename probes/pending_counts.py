@@ -13,7 +13,6 @@ MAX_WINDOWS: Final = 10_000
 """Windows of which counts wait at most: those of a week."""
 MAX_NUMBER: Final = 2**63 - 1
 """Greatest count and size of the wire."""
-_SIGN: Final = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,5 +72,4 @@ def _join(before: Metrics, printed: Fingerprint | None) -> tuple[int, int]:
     """Return XOR and sum of both parts as the wire has them, signed; 0 and 0 where one has none."""
     if printed is None or (before.count and not (before.id_xor or before.id_sum)):
         return 0, 0
-    id_xor, id_sum = printed.plus(Fingerprint.from_signed(before.id_xor, before.id_sum))
-    return (id_xor ^ _SIGN) - _SIGN, (id_sum ^ _SIGN) - _SIGN
+    return printed.plus(Fingerprint.from_signed(before.id_xor, before.id_sum)).signed

@@ -15,6 +15,7 @@ _FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND: Final = np.uint64(0x94D049BB133111EB)
 _SHIFTS: Final = np.array([30, 27, 31], np.uint64)
 _WRAP: Final = 1 << 64
+_SIGN: Final = 1 << 63
 
 
 class Fingerprint(NamedTuple):
@@ -27,6 +28,11 @@ class Fingerprint(NamedTuple):
     def from_signed(cls, id_xor: int, id_sum: int) -> Fingerprint:
         """Return the fingerprint of both as the wire has them, signed."""
         return cls(id_xor % _WRAP, id_sum % _WRAP)
+
+    @property
+    def signed(self) -> tuple[int, int]:
+        """XOR and sum as the wire has them."""
+        return (self.id_xor ^ _SIGN) - _SIGN, (self.id_sum ^ _SIGN) - _SIGN
 
     def plus(self, other: Fingerprint) -> Fingerprint:
         """Return the fingerprint of both."""

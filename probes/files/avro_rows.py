@@ -17,7 +17,7 @@ from hopwatch.probes.files import avro_program
 from hopwatch.probes.files.arrow_values import build_column, build_validity
 from hopwatch.probes.files.avro_program import ABSENT, SchemaProgram, Slot, gather_bytes, walk_records
 from hopwatch.probes.files.errors import CutError, UnreadableFileError
-from hopwatch.probes.files.file_columns import FileMapping
+from hopwatch.probes.files.file_columns import ColumnMapping
 from hopwatch.probes.files.prefetch import prefetch
 from hopwatch.probes.files.rows import RawColumns
 from hopwatch.probes.files.source import ByteStream, describe_error
@@ -81,7 +81,7 @@ class _Cursor:
 
 
 def read_avro_rows(
-    stream: ByteStream, mapping: FileMapping, on_schema: Callable[[str], object] = len
+    stream: ByteStream, mapping: ColumnMapping, on_schema: Callable[[str], object] = len
 ) -> Iterator[RawColumns]:
     """Yield the rows of a container file; ``on_schema`` is called before with the name of its schema.
 

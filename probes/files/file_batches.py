@@ -38,24 +38,32 @@ class TimedRecord(NamedTuple):
 
 
 class FileEnd(NamedTuple):
-    """End of a server's rows in one file: all that its bye is made of."""
+    """End of a server's rows in one file: all that its bye is made of, and the heartbeats before it.
+
+    ``marks`` are these, by number and the moment, µs, before which each completes all.
+    """
 
     probe: str
     epoch_us: int
     server: str
     seq: int
     last_us: int
+    marks: Sequence[Sequence[int]] = ()
 
-    def build_bye(self, stream: str, node: str) -> tuple[ProbeInstance, TimedRecord]:
-        """Return the instance, and the bye by which the file completes its rows."""
-        instance = ProbeInstance(stream, node, self.probe, self.epoch_us, build_labels(self.server))
-        at_us = find_minute_end_us(self.last_us)
-        sent_us = at_us - 1
-        batch = Batch(
-            instance.probe, instance.epoch_us, self.seq, BatchKind.BYE, stream, node,
-            sent_us // WINDOW_US * WINDOW_MS, sent_us, self.last_us, labels=instance.labels,
-        )  # fmt: skip
-        return instance, TimedRecord(envelope.encode(batch), at_us)
+    def open_instance(self, stream: str, node: str) -> ProbeInstance:
+        """Return the instance that ends so."""
+        return ProbeInstance(stream, node, self.probe, self.epoch_us, build_labels(self.server))
+
+    def build_records(self, stream: str, node: str) -> Iterator[TimedRecord]:
+        """Yield the records by which the file completes its rows, the last of which is the bye."""
+        instance, end_us = self.open_instance(stream, node), find_minute_end_us(self.last_us)
+        told = [(BatchKind.HEARTBEAT, seq, at_us - 1, at_us - 1) for seq, at_us in self.marks]
+        for kind, seq, sent_us, through_us in (*told, (BatchKind.BYE, self.seq, end_us - 1, self.last_us)):
+            batch = Batch(
+                instance.probe, instance.epoch_us, seq, kind, stream, node,
+                sent_us // WINDOW_US * WINDOW_MS, sent_us, through_us, labels=instance.labels,
+            )  # fmt: skip
+            yield TimedRecord(envelope.encode(batch), sent_us + 1)
 
 
 def find_minute_end_us(moment_us: int) -> int:
@@ -96,7 +104,7 @@ class FileBatches:
     _has_lost_count: bool = False
     _untimed: UntimedMessages = field(default_factory=UntimedMessages)
 
-    def add(self, rows: RowColumns, tally: Counter[SkipReason]) -> Iterator[TimedRecord]:
+    def add(self, rows: RowColumns, tally: Counter[str]) -> Iterator[TimedRecord]:
         """Yield the batches of some rows, the hello first; bad rows are counted in ``tally``, and as drops."""
         good = np.flatnonzero(rows.faults == GOOD)
         if self.span is None and len(timed := good if len(good) else np.flatnonzero(rows.event_us >= 0)):
@@ -122,6 +130,11 @@ class FileBatches:
         for packed in pack_batches(columns, [], rows.texts if has_texts else ()):
             self.observations += packed.count
             yield self._build_observations(packed)
+
+    @property
+    def stamp_middle_us(self) -> int | None:
+        """Return the middle of the stamps of the first rows; None without any row."""
+        return None if self.span is None else self.span.stamp_middle_us
 
     @property
     def end(self) -> FileEnd | None:
@@ -166,7 +179,7 @@ class FileBatches:
         self.span = FileSpan(middle_us, stamp_middle_us, first_us, first_us)
         self.instance = ProbeInstance(self.stream, self.node, self.probe, first_us, build_labels(self.server))
 
-    def _note_bad(self, rows: RowColumns, tally: Counter[SkipReason]) -> None:
+    def _note_bad(self, rows: RowColumns, tally: Counter[str]) -> None:
         """Count bad rows as drops of the windows that they are or may be of, as the rows around them say."""
         bad = np.flatnonzero(rows.faults != GOOD)
         if not len(bad):

@@ -15,16 +15,18 @@ from typing import Final
 
 import pyarrow as pa
 
+from hopwatch.probes.contract.segment import FORWARDED_RECORDS
 from hopwatch.probes.files.arrow_values import get_numbers
 from hopwatch.probes.files.errors import CutError, MappingError, UnreadableFileError
-from hopwatch.probes.files.file_batches import FileBatches, FileEnd
-from hopwatch.probes.files.file_columns import FileFormat, FileMapping
+from hopwatch.probes.files.file_batches import FileBatches, FileEnd, build_labels
+from hopwatch.probes.files.file_columns import CountMapping, FileFormat, FileMapping
+from hopwatch.probes.files.file_counts import FileCounts, ServerPackets
 from hopwatch.probes.files.outputs import RecordOutput, RecordWriter
 from hopwatch.probes.files.prefetch import prefetch
 from hopwatch.probes.files.rows import GOOD, BadRows, RawColumns, RowColumns, build_bad_rows, read_rows
 from hopwatch.probes.files.slices import SliceAccounts, Slices
 from hopwatch.probes.files.source import ByteStream, SourceFile, describe_error, open_source
-from hopwatch.probes.values import SkipReason
+from hopwatch.probes.instance import ProbeInstance
 
 MAX_SERVERS: Final = 4_096
 """Servers of one file at most: more is a column of something else."""
@@ -46,7 +48,7 @@ class ImportPlan:
 
     stream: str
     node: str
-    mapping: FileMapping
+    mapping: FileMapping | CountMapping
     slices: Slices | None = None
     bye: bool = False
     id_text: bool = True
@@ -90,7 +92,7 @@ class FileResult:
     observations: int = 0
     schema: str = ""
     """Name of the schema in its header; empty of a format that has none."""
-    bad: Counter[SkipReason] = field(default_factory=Counter)
+    bad: Counter[str] = field(default_factory=Counter)
     fault: str = ""
     note: str = ""
     slices: dict[str, int] = field(default_factory=dict)
@@ -139,8 +141,8 @@ class Importer:
         for numbered in self._accounts.build_end() if self._accounts is not None else ():
             self._output.write_numbered(*numbered)
         for end in self._ends:
-            instance, timed = end.build_bye(self._plan.stream, self._plan.node)
-            self._output.write_numbered(instance, BYE_SEGMENT, timed)
+            where = self._plan.stream, self._plan.node
+            self._output.write_numbered(end.open_instance(*where), BYE_SEGMENT, *end.build_records(*where))
         self._ends.clear()
 
     def compute_print(self, source: SourceFile) -> tuple[str, int]:
@@ -185,13 +187,17 @@ class Importer:
     def _import_rows(
         self, source: SourceFile, blocks: Iterator[_Block], server: str, result: FileResult, stop: Event
     ) -> None:
-        servers = _Servers(self._plan, self._output, self._accounts, server, result)
+        mapping, around = self._plan.mapping, (self._plan, self._output, self._accounts, result)
+        servers: _ServersOfIds | _ServersOfCounts = (
+            _ServersOfCounts(*around, FileCounts(mapping, server), server)
+            if isinstance(mapping, CountMapping)
+            else _ServersOfIds(*around, mapping, server)
+        )
         try:
             for raw, position in blocks:
                 if stop.is_set():
                     raise CutError(STOPPED)  # noqa: TRY301 - one way for all that is wrong
-                rows = build_bad_rows(raw) if isinstance(raw, BadRows) else read_rows(raw, self._plan.mapping)
-                servers.add(rows)
+                servers.add(raw)
                 self._report(position)
         except (CutError, UnreadableFileError) as error:
             result.fault = str(error.args[0])
@@ -234,21 +240,120 @@ class Importer:
 
 
 class _Servers:
-    """Batches of the servers of one file."""
+    """Servers of one file."""
 
     def __init__(
-        self, plan: ImportPlan, output: RecordOutput, accounts: SliceAccounts | None, server: str, result: FileResult
+        self, plan: ImportPlan, output: RecordOutput, accounts: SliceAccounts | None, result: FileResult
     ) -> None:
         self._plan, self._output, self._accounts, self._result = plan, output, accounts, result
-        self._batches: dict[str, FileBatches] = {}
         self._writers: dict[str, RecordWriter] = {}
-        self._last = server
+
+    def _name_probe(self, server: str) -> str:
+        return f"{shorten_server(server)}-{self._result.print}"
+
+    def _check_number(self, number: int) -> None:
+        if number > MAX_SERVERS:
+            raise MappingError(f"--server {self._plan.mapping.server} has more than {MAX_SERVERS:,} values")
+
+    def _write_ends(self, servers: Mapping[str, FileBatches | ServerPackets], *, is_whole: bool) -> None:
+        """Write the last batches of all servers, and their slices."""
+        for server, batches in servers.items():
+            for timed in batches.finish():
+                self._writers[server].add(timed)
+            if (end := batches.end) is None:
+                continue
+            if self._accounts is not None:
+                # What else there is of a server is its account's to tell.
+                for timed in end.build_records(self._plan.stream, self._plan.node):
+                    self._writers[server].add(timed)
+            elif self._plan.bye and is_whole:
+                self._result.ends.append(end)
+        for writer in dict.fromkeys(self._writers.values()):
+            writer.close()
+        for server, batches in servers.items():
+            if self._accounts is not None and (middle_us := batches.stamp_middle_us) is not None:
+                self._write_slice(self._accounts, server, middle_us, is_whole=is_whole)
+
+    def _write_slice(self, accounts: SliceAccounts, server: str, middle_us: int, *, is_whole: bool) -> None:
+        number, name = accounts.slices.find(middle_us), shorten_server(server)
+        if number is None:
+            told = "it lies before the first of --slices: nobody knows whether it is all of its time"
+            self._result.note = "; ".join(filter(None, (self._result.note, told)))
+            return
+        self._result.slices[name] = number
+        for numbered in accounts.build_slice(name, number, is_whole=is_whole):
+            self._output.write_numbered(*numbered)
+
+
+class _ServersOfCounts(_Servers):
+    """Packets of the servers of one file, which are written at its end: those of a minute into one segment."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what one file needs
+        self,
+        plan: ImportPlan,
+        output: RecordOutput,
+        accounts: SliceAccounts | None,
+        result: FileResult,
+        counts: FileCounts,
+        server: str,
+    ) -> None:
+        super().__init__(plan, output, accounts, result)
+        self._counts, self._server = counts, server
+
+    def add(self, raw: RawColumns | BadRows) -> None:
+        """Add rows."""
+        self._counts.add(raw)
+        self._result.observations, self._result.bad = self._counts.good, self._counts.bad
+        self._result.note = "; ".join(self._counts.examples.values())
+
+    def finish(self, *, is_whole: bool) -> None:
+        """Write the packets of all servers, and their slices; nothing of a file that is not whole."""
+        if not is_whole:
+            self._result.observations = 0
+            return
+        self._check_number(len(self._counts.servers))
+        found = {server: self._open(server) for server in self._counts.servers}
+        where = f"{self._plan.stream}.{self._plan.node}"
+        name = ProbeInstance(FORWARDED_RECORDS, where, self._name_probe(self._server), self._counts.span_us[0])
+        self._writers = dict.fromkeys(found, self._output.open_file(name))
+        self._write_ends(found, is_whole=is_whole)
+
+    def _open(self, server: str) -> ServerPackets:
+        counts, slices = self._counts.servers[server].packets, self._plan.slices
+        first_us, end_us = self._counts.span_us
+        middle_us = sorted(counts)[len(counts) // 2] if counts else None
+        if slices is not None and (number := slices.find(first_us if middle_us is None else middle_us)) is not None:
+            start_us = slices.start_us + number * slices.length_us
+            first_us, end_us = min(first_us, start_us), max(end_us, start_us + slices.length_us)
+        probe, labels = self._name_probe(server), build_labels(server)
+        instance = ProbeInstance(self._plan.stream, self._plan.node, probe, first_us, labels)
+        return ServerPackets(instance, server, counts, end_us, middle_us, self._counts.is_open(server))
+
+
+class _ServersOfIds(_Servers):
+    """Batches of the servers of one file."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what one file needs
+        self,
+        plan: ImportPlan,
+        output: RecordOutput,
+        accounts: SliceAccounts | None,
+        result: FileResult,
+        mapping: FileMapping,
+        server: str,
+    ) -> None:
+        super().__init__(plan, output, accounts, result)
+        self._batches: dict[str, FileBatches] = {}
+        self._mapping, self._last = mapping, server
         self._early: list[RowColumns] = []
 
-    def add(self, rows: RowColumns) -> None:
+    def add(self, raw: RawColumns | BadRows) -> None:
         """Add rows; bad ones of nobody are those of the server before, or of the first behind them."""
+        self._add_rows(build_bad_rows(raw) if isinstance(raw, BadRows) else read_rows(raw, self._mapping))
+
+    def _add_rows(self, rows: RowColumns) -> None:
         if rows.servers is None:
-            if self._plan.mapping.server and not self._batches:
+            if self._mapping.server and not self._batches:
                 self._early.append(rows)
             else:
                 self._add(self._last, rows)
@@ -256,13 +361,13 @@ class _Servers:
         try:
             names = rows.servers.cast(pa.string()).fill_null("").dictionary_encode()
         except pa.ArrowException as error:
-            told = f"its column {self._plan.mapping.server} names no servers ({describe_error(error)})"
+            told = f"its column {self._mapping.server} names no servers ({describe_error(error)})"
             raise UnreadableFileError(told) from None
         places = get_numbers(names.indices, 0)
         for place, name in enumerate(names.dictionary.to_pylist()):
             own = rows.select((places == place).nonzero()[0])
             if name not in self._batches and not (own.faults == GOOD).any():
-                self.add(own)
+                self._add_rows(own)
                 continue
             self._last = name
             for early in self._early:
@@ -274,29 +379,13 @@ class _Servers:
         """Write the last batches of all servers, and their slices."""
         for early in self._early:
             self._add(self._last, early)
-        for server, batches in self._batches.items():
-            for timed in batches.finish():
-                self._writers[server].add(timed)
-            if (end := batches.end) is None:
-                continue
-            if self._accounts is not None:
-                # What else there is of a server is its account's to tell.
-                self._writers[server].add(end.build_bye(self._plan.stream, self._plan.node)[1])
-            elif self._plan.bye and is_whole:
-                self._result.ends.append(end)
-        for writer in self._writers.values():
-            writer.close()
-        for server, batches in self._batches.items():
-            if self._accounts is not None and batches.span is not None:
-                self._write_slice(self._accounts, server, batches.span.stamp_middle_us, is_whole=is_whole)
+        self._write_ends(self._batches, is_whole=is_whole)
 
     def _add(self, server: str, rows: RowColumns) -> None:
         batches = self._batches.get(server)
         if batches is None:
-            if len(self._batches) >= MAX_SERVERS:
-                raise MappingError(f"--server {self._plan.mapping.server} has more than {MAX_SERVERS:,} values")
-            probe = f"{shorten_server(server)}-{self._result.print}"
-            who = self._plan.stream, self._plan.node, probe, server
+            self._check_number(len(self._batches) + 1)
+            who = self._plan.stream, self._plan.node, self._name_probe(server), server
             batches = FileBatches(*who, id_text=self._plan.id_text, schema=self._result.schema)
             self._batches[server] = batches
         before = batches.observations
@@ -306,15 +395,6 @@ class _Servers:
                 self._writers[server] = self._output.open_file(batches.instance)
             self._writers[server].add(timed)
         self._result.observations += batches.observations - before
-
-    def _write_slice(self, accounts: SliceAccounts, server: str, middle_us: int, *, is_whole: bool) -> None:
-        number, name = accounts.slices.find(middle_us), shorten_server(server)
-        if number is None:
-            self._result.note = "it lies before the first of --slices: nobody knows whether it is all of its time"
-            return
-        self._result.slices[name] = number
-        for numbered in accounts.build_slice(name, number, is_whole=is_whole):
-            self._output.write_numbered(*numbered)
 
 
 def shorten_server(server: str) -> str:

@@ -49,8 +49,8 @@ class RecordOutput(Protocol):
     def open_file(self, instance: ProbeInstance) -> RecordWriter:
         """Return the writer of a file's instance."""
 
-    def write_numbered(self, instance: ProbeInstance, number: int, timed: TimedRecord) -> None:
-        """Write one record of an account, under its number."""
+    def write_numbered(self, instance: ProbeInstance, number: int, *records: TimedRecord) -> None:
+        """Write records of an account, one as a rule, under a number; they arrive with the last of them."""
 
     def settle(self) -> None:
         """Make what was written durable."""
@@ -89,9 +89,10 @@ class SpoolOutput:
         """Return the writer of a file's instance."""
         return _SegmentWriter(self, self._make_folder(instance))
 
-    def write_numbered(self, instance: ProbeInstance, number: int, timed: TimedRecord) -> None:
-        """Write one record as a segment that is named after its number."""
-        self.publish(self._make_folder(instance), number, MAGIC + encode_frame(timed.record), timed.arrival_us)
+    def write_numbered(self, instance: ProbeInstance, number: int, *records: TimedRecord) -> None:
+        """Write records as one segment that is named after a number."""
+        frames = b"".join(encode_frame(timed.record) for timed in records)
+        self.publish(self._make_folder(instance), number, MAGIC + frames, records[-1].arrival_us)
 
     def settle(self) -> None:
         """Make what was written durable: in a replay all at once, and else each segment is."""
@@ -178,10 +179,11 @@ class SinkOutput:
         """Return the writer of a file's instance."""
         return _SinkWriter(self._url, instance, self._context)
 
-    def write_numbered(self, instance: ProbeInstance, number: int, timed: TimedRecord) -> None:  # noqa: ARG002 - the record has it
-        """Write one record."""
+    def write_numbered(self, instance: ProbeInstance, number: int, *records: TimedRecord) -> None:  # noqa: ARG002 - the records have it
+        """Write records."""
         writer = _SinkWriter(self._url, instance, self._context)
-        writer.add(timed)
+        for timed in records:
+            writer.add(timed)
         writer.close()
 
     def settle(self) -> None:

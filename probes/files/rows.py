@@ -75,7 +75,7 @@ def read_rows(raw: RawColumns, mapping: FileMapping) -> RowColumns:
     Raises:
         MappingError: times have no zone.
     """
-    found = read_ids(_as_array(raw[mapping.id]), mapping.id_as)
+    found = read_ids(as_array(raw[mapping.id]), mapping.id_as)
     event = _read_times(raw, mapping.time, mapping)
     stamps = [_read_times(raw, name, mapping) for name in (mapping.arrived, mapping.departed) if name]
     moments = _choose_stamps(event, stamps, mapping)
@@ -91,12 +91,12 @@ def read_rows(raw: RawColumns, mapping: FileMapping) -> RowColumns:
     ):
         faults[applies] = REASONS.index(reason) + 1
     event_us = np.where(event.is_valid, event.moments_us, UNTIMED)
-    servers = _as_array(raw[mapping.server]) if mapping.server else None
+    servers = as_array(raw[mapping.server]) if mapping.server else None
     return RowColumns(found.ids, found.kinds, found.texts, event_us, *moments, faults, servers)
 
 
 def _read_times(raw: RawColumns, name: str, mapping: FileMapping) -> TimeValues:
-    return read_times(_as_array(raw[name]), mapping.unit, mapping.zone, name)
+    return read_times(as_array(raw[name]), mapping.unit, mapping.zone, name)
 
 
 def _choose_stamps(
@@ -112,7 +112,8 @@ def _choose_stamps(
     return (found[0], absent) if mapping.arrived else (absent, found[0])
 
 
-def _as_array(column: Any) -> pa.Array:  # noqa: ANN401 - Arrow's, or a list
+def as_array(column: Any) -> pa.Array:  # noqa: ANN401 - Arrow's, or a list
+    """Return a column as one array."""
     if isinstance(column, pa.ChunkedArray):
         return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     if isinstance(column, list):

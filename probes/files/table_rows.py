@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hopwatch.probes.files.errors import CutError, MappingError, UnreadableFileError, describe_missing_column
-from hopwatch.probes.files.file_columns import FileMapping
+from hopwatch.probes.files.file_columns import ColumnMapping
 from hopwatch.probes.files.rows import RawColumns
 from hopwatch.probes.files.source import describe_error
 
@@ -21,7 +21,7 @@ ROWS: Final = 131_072
 class ParquetRows:
     """Rows of a Parquet file; ``read_ratio`` is the part of them that was read."""
 
-    def __init__(self, file: Any, mapping: FileMapping) -> None:  # noqa: ANN401 - pyarrow has no types
+    def __init__(self, file: Any, mapping: ColumnMapping) -> None:  # noqa: ANN401 - pyarrow has no types
         """Read the footer.
 
         Raises:

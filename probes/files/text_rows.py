@@ -13,7 +13,7 @@ import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 
 from hopwatch.probes.files.errors import CutError, MappingError, UnreadableFileError, describe_missing_column
-from hopwatch.probes.files.file_columns import FileMapping
+from hopwatch.probes.files.file_columns import ColumnMapping
 from hopwatch.probes.files.rows import BadRows, RawColumns, split_by_type
 from hopwatch.probes.files.source import ByteStream, iter_line_blocks
 from hopwatch.probes.taps.documents import find_value, parse_path
@@ -37,7 +37,7 @@ class LineParser(Protocol):
         """Parse one line to the values of its columns, or say why it cannot be."""
 
 
-def read_text_rows(stream: ByteStream, mapping: FileMapping, *, is_json: bool) -> Iterator[RawColumns | BadRows]:
+def read_text_rows(stream: ByteStream, mapping: ColumnMapping, *, is_json: bool) -> Iterator[RawColumns | BadRows]:
     """Yield the rows of a file of lines, in its order.
 
     Raises:
@@ -107,7 +107,7 @@ def _build_columns(parser: Any, rows: Sequence[Sequence[Any]]) -> Iterator[RawCo
 class JsonParser:
     """Parser of JSON lines; the types of its columns are those of the first line that has them."""
 
-    def __init__(self, first: bytes, mapping: FileMapping) -> None:
+    def __init__(self, first: bytes, mapping: ColumnMapping) -> None:
         """Look at the first lines.
 
         Raises:
@@ -200,7 +200,7 @@ def _dig(table: pa.Table, keys: Sequence[str]) -> pa.ChunkedArray:
 class CsvParser:
     """Parser of CSV, whose first line names the columns; every value is a text."""
 
-    def __init__(self, header: bytes, mapping: FileMapping) -> None:
+    def __init__(self, header: bytes, mapping: ColumnMapping) -> None:
         """Tell the delimiter by the header: the one by which all columns are there.
 
         Raises:

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from hopwatch.cli.main import main
+from hopwatch.probes.contract.batch import BatchKind, Metrics, MetricsStamp
 from tests.support.made_files import as_jsonl, look_at, made_rows
-from tests.support.probe_host import ROOT
+from tests.support.probe_host import ROOT, spooled
 from tests.support.spool_traffic import rest
 
 LAST_S = 60
@@ -91,6 +92,77 @@ def test_what_cannot_be_is_one_line(
     assert code == (1 if "://" in places[0] else 2)
     if code != 1:
         assert len(error.splitlines()) == 1
+
+
+COUNTS = b"host,minute,n,x,s,in,size\nweb-1,2026-11-21T10:00Z,5,1,2,out,9\nweb-1,2026-11-21T10:01Z,-5,1,2,out,9\n"
+COUNT_FLAGS = ("--counted", "n", "--time", "minute", "--time-unit", "iso", "--server", "host")
+
+
+def count_arguments(tmp_path: Path, *more: str) -> list[str]:
+    """Return the arguments of an import of counts."""
+    (tmp_path / "counts.csv").write_bytes(COUNTS)
+    where = ("--stream", "flights", "--node", "packets", "--sink", f"spool:{tmp_path}/spool")
+    return ["import", f"{tmp_path}/counts.csv", *where, *COUNT_FLAGS, *more]
+
+
+def test_counts_are_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With all columns that there may be; a row that says nothing is a line, and exit code 1."""
+    more = ("--counted-as", "in", "--id-xor", "x", "--id-sum", "s", "--bytes", "size", "--bye", "--json")
+    assert main(count_arguments(tmp_path, *more, "--state", f"{tmp_path}/state")) == 1
+    out, err = capsys.readouterr()
+    told = "row 2: n is a whole number from 0 to 2^63 - 1, got '-5'"
+    assert err.splitlines()[0] == (
+        f"hopwatch import: {tmp_path}/counts.csv: rows that cannot be read: bad_count 1; {told}; 1 rows of it count"
+    )
+    assert json.loads(out)["faults"] == [{"file": f"{tmp_path}/counts.csv", "fault": told, "bad": {"bad_count": 1}}]
+    (packet,) = [
+        batch
+        for batches in spooled(tmp_path / "spool").values()
+        for batch in batches
+        if batch.kind is BatchKind.METRICS
+    ]
+    assert packet.metrics == (Metrics(MetricsStamp.OUT, 5, 1, 2, 9),)
+    before = look_at(tmp_path / "spool")
+    assert main(["import", *count_arguments(tmp_path, *more, "--state", f"{tmp_path}/other")[1:]]) == 1
+    assert look_at(tmp_path / "spool") == before
+
+
+WRONG_COUNTS = [
+    (("--id", "id"), "--counted reads counts, and no ids: leave --id, --id-as, --arrived and --departed out"),
+    (("--id-as", "int"), "--counted reads counts, and no ids"),
+    (("--stamp", "in", "--counted-as", "in"), "--counted-as says which stamps there are: leave --stamp out"),
+    (("--id-xor", "x"), "a fingerprint has two halves: name both of --id-xor and --id-sum"),
+    (("--bytes", ""), "--counted, --time and the like name columns, got an empty name"),
+    (("--bytes", "other"), "there is no column 'other', there are host, minute, n, x, s, in, size"),
+]
+
+
+@pytest.mark.parametrize(("more", "told"), WRONG_COUNTS)
+def test_flags_of_counts_that_cannot_be_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], told: str
+) -> None:
+    """And exit code 2."""
+    assert main(count_arguments(tmp_path, *more)) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ((), "name the column of the ids with --id, or that of counts with --counted"),
+        (("--bytes", "size"), "--counted-as, --id-xor, --id-sum and --bytes go with --counted"),
+    ],
+)
+def test_a_file_has_ids_or_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], told: str
+) -> None:
+    """One of both is named."""
+    (tmp_path / "a").write_bytes(COUNTS)
+    where = ("--stream", "flights", "--node", "packets", "--sink", f"spool:{tmp_path}/spool", "--time", "minute")
+    assert main(["import", f"{tmp_path}/a", *where, *more]) == 2
+    assert told in capsys.readouterr().err
 
 
 def test_a_spool_that_cannot_be_written_ends_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

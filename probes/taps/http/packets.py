@@ -19,7 +19,6 @@ from hopwatch.probes.taps.http.refusals import RefusalProblem
 
 _NAME: Final = r"^[A-Za-z0-9._-]{1,128}$"
 _MAX: Final = 2**63 - 1
-_HALF: Final = 1 << 63
 _Half = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
 _Number = Annotated[int, Field(ge=0, le=_MAX, strict=True)]
 
@@ -61,8 +60,7 @@ class PostedCount(BaseModel):
             own = self.fingerprint
             printed = Fingerprint() if own is None else Fingerprint(int(own.xor, 16), int(own.sum, 16))
             number = self.count or 0
-        id_xor, id_sum = ((half ^ _HALF) - _HALF for half in printed)
-        return Metrics(stamp, number, id_xor, id_sum, self.bytes)
+        return Metrics(stamp, number, *printed.signed, self.bytes)
 
 
 class PacketBody(BaseModel):
