@@ -368,7 +368,7 @@ def table(  # noqa: PLR0913 - one parameter a flag
     metrics_listen: MetricsListen = None,
     as_json: AsJson = False,
 ) -> None:
-    """Stamp what has arrived in a Delta, Iceberg or SQL table, or in a folder of Parquet files."""
+    """Stamp what has arrived in a table, or a folder of Parquet."""
     from hopwatch.probes.tables.sources import FolderReading, GrowingRows, open_table
     from hopwatch.probes.taps.startup import find_sink_url, open_probe
 

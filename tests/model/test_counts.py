@@ -427,7 +427,7 @@ def test_the_packet_of_a_server_its_file_and_the_messages_that_are_not_in_it(nam
 def test_what_left_by_a_server_that_counted_nothing_is_not_surely_lost(
     said: list[Body], lower: int, table: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Where other servers did, it may be cut off, and count it yet, or say that it filtered it. One may say 0."""
+    """A server may be cut off, and count them yet or say that it filtered them; one that counted 0 has said so."""
     hand = SpoolWriter(tmp_path / "spool", table)
     for probe, ids in (("server-7", (1,)), ("server-8", (2, 3))):
         stamps(hand, "a", probe, passed(*ids))
