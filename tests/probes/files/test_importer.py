@@ -213,7 +213,7 @@ CUTS = [
     (as_parquet(made_rows(0, 99))[:-20], 0, "it is no whole Parquet file"),
     (b"", 0, "it is empty"),
     (b"id,at\n", 0, "it has no rows"),
-    (b'{"id": 1, "at": "x"}\n', 0, "none of its rows can be read: bad_time 1"),
+    (b'{"id": 1, "at": "x"}\n', 0, "none of its rows can be read: bad_time 1: are --id, --id-as, --time and"),
     (b"Obj\x01garbage", 0, "its header is cut"),
 ]
 
