@@ -23,6 +23,7 @@ from hopwatch.monitor.kernel.reconciliation import (
     find_missing,
     select_servers,
 )
+from hopwatch.monitor.kernel.relations import name_server
 from hopwatch.monitor.kernel.servers import ServerIds
 from hopwatch.monitor.kernel.sets import Sets
 from hopwatch.monitor.kernel.tally import LostIds
@@ -217,8 +218,9 @@ def _compare_servers(
     """Return what was counted by the names of probes, beside the ids of probes of the same names."""
     counted: dict[str, CountedServer] = {}
     for one in books.instances:
-        known = counted.get(one.probe, CountedServer(Packet(), Packet()))
-        counted[one.probe] = CountedServer(known.arrived.plus(one.arrived), known.departed.plus(one.departed))
+        name = name_server(one.probe)
+        known = counted.get(name, CountedServer(Packet(), Packet()))
+        counted[name] = CountedServer(known.arrived.plus(one.arrived), known.departed.plus(one.departed))
     before, behind = node.before, node.behind
     left = select_servers(ids.servers, before, counted, has_left=True)
     seen = select_servers(ids.servers, behind, counted, has_left=False)

@@ -13,6 +13,7 @@ import numpy as np
 from hopwatch.monitor.kernel import naming
 from hopwatch.monitor.kernel.journeys import MAX_STAMPS
 from hopwatch.monitor.kernel.packets import Packet
+from hopwatch.monitor.kernel.relations import name_server
 from hopwatch.monitor.kernel.servers import ServerIds
 from hopwatch.monitor.kernel.tally import LostIds
 from hopwatch.monitor.results import ServerCount
@@ -78,11 +79,14 @@ def find_missing(lost: LostIds, before: str, behind: str, *, is_one_sided: bool)
     if not is_one_sided:
         here &= stamps["lag_out_us"] != NOT_STAMPED
     here &= ~np.isin(message, message[there])
-    pairs = np.unique(stamps["probe"][here].astype(np.int64) * len(table.counts) + message[here])
+    places: dict[str, int] = {}
+    server = np.array([places.setdefault(name_server(word), len(places)) for word in table.words], np.int64)
+    names = list(places)
+    pairs = np.unique(server[stamps["probe"][here]] * len(table.counts) + message[here])
     found: dict[str, list[str]] = {}
-    for probe, place in zip(*(part.tolist() for part in np.divmod(pairs, len(table.counts))), strict=True):
+    for number, place in zip(*(part.tolist() for part in np.divmod(pairs, len(table.counts))), strict=True):
         shown = lost.message_ids[place].tobytes(), int(lost.names.kinds[place]), lost.names.texts[place]
-        found.setdefault(table.words[probe], []).append(naming.format_id(*shown))
+        found.setdefault(names[number], []).append(naming.format_id(*shown))
     return found
 
 

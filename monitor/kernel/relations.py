@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -16,6 +17,8 @@ from hopwatch.monitor.pathway import Pathway
 
 NO_COUNT: Final = -1
 """In place of a count that is not known."""
+_FILE_PRINT: Final = re.compile(r"(?<=.)-[0-9a-f]{16}\Z", re.DOTALL)
+"""End of the name of the probe of an imported file, ``SERVER-PRINT``."""
 
 
 class Relation(NamedTuple):
@@ -46,6 +49,11 @@ class Relation(NamedTuple):
 def name_probe(instance: str) -> str:
     """Return the name of the probe of an instance."""
     return str(json.loads(instance)[1]) if instance else ""
+
+
+def name_server(probe: str) -> str:
+    """Return the server that a probe is named after: without the print that ends the name of an imported file's."""
+    return _FILE_PRINT.sub("", probe)
 
 
 class WindowStamps(NamedTuple):

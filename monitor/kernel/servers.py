@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hopwatch.monitor.kernel import masks
 from hopwatch.monitor.kernel.masks import Groups
-from hopwatch.monitor.kernel.relations import WindowStamps, name_probe
+from hopwatch.monitor.kernel.relations import WindowStamps, name_probe, name_server
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.probes.contract.fingerprints import Fingerprint
 
@@ -37,7 +37,7 @@ def find_servers(
     sizes = np.diff(groups.starts, append=len(groups.order))
     message = np.empty(len(groups.order), np.int64)
     message[groups.order] = np.repeat(np.arange(len(sizes)), sizes)
-    name_of = {instance: name_probe(instance) for _, instance in stamped.keys}
+    name_of = {instance: name_server(name_probe(instance)) for _, instance in stamped.keys}
     found: list[ServerIds] = []
     for node, has_left in sides:
         probes: dict[str, int] = {}

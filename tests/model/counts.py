@@ -96,6 +96,12 @@ def _total(parts: Iterable[Packet]) -> tuple[int, int, int]:
     return count, xor, total
 
 
+def server_of(probe: str) -> str:
+    """Give the server of a name: before a hyphen and 16 hexadecimal digits at its end, where something is."""
+    name, hyphen, told = probe[:-17], probe[-17:-16], probe[-16:]
+    return name if name and hyphen == "-" and set(told) <= set("0123456789abcdef") else probe
+
+
 def counted_of(node: str, inside: Iterable[Received]) -> list[Counted]:
     """Give what the instances of a node counted in a window, of its batches that are in it."""
     found: dict[tuple[str, int], list[Packet]] = {}
@@ -200,7 +206,7 @@ class JudgedCounts:
 
     def _servers(self) -> list[dict[str, Any]]:
         """Give what was counted and stamped server by server."""
-        names = {one.probe for one in self.counted}
+        names = {server_of(one.probe) for one in self.counted}
         left, seen = (by if names & {*by} else {} for by in (self.beside.left_by, self.beside.seen_by))
         told = [self._server(name, left, seen) for name in sorted({*names, *left, *seen})]
         apart = [one for one in told if self._is_apart(one, left, seen)]
@@ -208,7 +214,7 @@ class JudgedCounts:
         return [one for one in told if one in chosen]
 
     def _server(self, name: str, left: Mapping[str, Ids], seen: Mapping[str, Ids]) -> dict[str, Any]:
-        own = [one for one in self.counted if one.probe == name]
+        own = [one for one in self.counted if server_of(one.probe) == name]
         arrived = [part for one in own for part in one.arrived]
         departed = [part for one in own for part in one.departed]
         is_told = bool(own) and name in seen and self.node.is_alone

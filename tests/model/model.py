@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.model.books import Instance, NodeBooks, Unheard, Window, node_books
-from tests.model.counts import JudgedCounts, Neighbours, counted_of
+from tests.model.counts import JudgedCounts, Neighbours, counted_of, server_of
 from tests.model.intake import MINUTE_US, PULSE, Intake, Stream, is_near, take_in
 from tests.model.labels import LabelSets, mark_new_values
 from tests.model.lag import quantile, quantiles
@@ -134,7 +134,7 @@ class JudgedWindow:
         found: dict[str, Ids] = {}
         for (at, probe, _), by in self.by_instance.items():
             if at == node and (ids := frozenset(getattr(by, name))):
-                found[probe] = found.get(probe, NONE) | ids
+                found[server_of(probe)] = found.get(server_of(probe), NONE) | ids
         return found
 
     def _counting_before(self, node: Counting) -> list[Counting]:
