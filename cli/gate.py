@@ -67,8 +67,8 @@ def token(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON obje
         console.emit_json({"token": made, "hash": digest})
         return
     out = console.stdout()
-    out.print(f"keep it secret; only the producer needs it: {made}")
-    out.print(f'for [gate.producers.NAME] tokens = [...]: "{digest}"')
+    out.print(f"keep it secret; only the producer, or the reader, needs it: {made}")
+    out.print(f'for tokens = [...] of [gate.producers.NAME] or [api.readers.NAME]: "{digest}"')
 
 
 def _check_topics(chosen: Settings, *, allow_weak: bool) -> None:

@@ -102,4 +102,4 @@ def _compare(counted: int, by_ids: int, where: str, *, is_same: bool | None) -> 
     if is_same:
         return f"the same {by_ids:,} {where}, by fingerprint"
     apart = f", {abs(counted - by_ids):,} {'more' if by_ids > counted else 'fewer'}" if counted != by_ids else ""
-    return f"{by_ids:,}{apart}, {where}" + (", other messages by fingerprint" if is_same is False else "")
+    return f"{by_ids:,} {where}{apart}" + (", other messages by fingerprint" if is_same is False else "")

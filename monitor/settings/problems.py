@@ -66,11 +66,9 @@ _KINDS: Final[Mapping[Key, tuple[str, Mapping[str, type[BaseModel]]]]] = {
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
+_REQUIRED: Final = "this is required"
 _MISSING_MESSAGES: Final[dict[str | int, str]] = {
     "streams": 'a stream has a path, such as path = "a -> b -> c"',
-    "dashboard": "this is required",
-    "deliver": "this is required",
-    "gate": "this is required",
     "alerts": 'a window has all four of these: { rate = 14.4, long = "1h", short = "5m", severity = "page" }',
 }
 
@@ -115,7 +113,7 @@ def _format_message(key: Key, details: ErrorDetails) -> str:
         case "extra_forbidden":
             return _unknown_key_message(key)
         case "missing":
-            return "this is required" if key[:2] == _CHANNELS_KEY else _MISSING_MESSAGES[key[0]]
+            return _REQUIRED if key[:2] == _CHANNELS_KEY else _MISSING_MESSAGES.get(key[0], _REQUIRED)
         case "union_tag_not_found" | "union_tag_invalid":
             return _unknown_kind_message(key, details)
         case "model_type" | "dict_type" | "mapping_type" | "model_attributes_type":

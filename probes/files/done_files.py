@@ -44,13 +44,14 @@ class DoneFiles:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Lock the state against a second import, and read it; the lock ends with the process.
+        """Lock the state against a second import, and read it; the lock ends with the process. Makes its folder.
 
         Raises:
             TapUsageError: the file is no state of this plan.
             TapSourceError: another process has it, or it cannot be read.
         """
         try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             file = self.path.open("a+")
         except OSError as error:
             told = f"the state {self.path} cannot be written: {error.strerror}"

@@ -21,7 +21,7 @@ def list_places(given: Iterable[str]) -> list[str]:
     for name in given:
         here = list(_list_one(name))
         if not here:
-            raise TapUsageError(f"there is no file {name!r:.200}")
+            raise TapUsageError(_describe_nothing(name))
         found.update(dict.fromkeys(here))
     return list(found)
 
@@ -51,6 +51,12 @@ def list_folder(folder: Path, above: tuple[os.stat_result, ...] = ()) -> Iterato
             yield from list_folder(Path(entry.path), (*above, own))
         elif entry.is_file():
             yield entry.path
+
+
+def _describe_nothing(name: str) -> str:
+    if "://" not in name and Path(name).is_dir():
+        return f"there is no file in the folder {name!r:.200}: names that begin with a dot or _ are not looked at"
+    return f"there is no file {name!r:.200}"
 
 
 def _list_one(name: str) -> Iterable[str]:

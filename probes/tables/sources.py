@@ -64,7 +64,10 @@ def open_table(
 
             return SqlTable(place, rows.table, rows.grows, rows.grace_s, clock)
     except ImportError as error:
-        raise TapUsageError(f"a table at {kind}: needs {error.name}, which is not installed: {INSTALL}") from None
+        # The extra has SQLAlchemy, and no driver of a database.
+        is_driver = kind == SQL and error.name is not None and not error.name.startswith("sqlalchemy")
+        advice = "install the driver that its URL names" if is_driver else INSTALL
+        raise TapUsageError(f"a table at {kind}: needs {error.name}, which is not installed: {advice}") from None
     except TapError:
         raise
     except Exception as error:  # noqa: BLE001 - its library may raise anything
@@ -84,7 +87,9 @@ def _check_rows(kind: str, rows: GrowingRows) -> None:
     if kind == SQL and not (rows.table and rows.grows):
         raise TapUsageError(f"a table at {SQL}: is named with --table, and the column that grows with --grows")
     if kind != SQL and (rows.table or rows.grows):
-        raise TapUsageError(f"--table and --grows are for a table at {SQL}:, got one at {kind!r:.40}")
+        told = f"--table and --grows are for a table at {SQL}:, got one at {kind!r:.40}"
+        known = kind in (DELTA, ICEBERG, PARQUET)
+        raise TapUsageError(told if known else f"{told}: put {SQL}: before the URL of a database")
 
 
 def describe_error(error: Exception) -> str:

@@ -29,13 +29,15 @@ class LockedState:
     def lock(self) -> Iterator[None]:
         """Lock the state against a second tap; the lock ends with the process, however it ends.
 
-        The lock is on a separate file, as each :meth:`save` replaces the state file.
+        The lock is on a separate file, as each :meth:`save` replaces the state file. A folder that is not there is
+        made, as a spool's is.
 
         Raises:
             TapSourceError: another tap holds the lock, or files cannot be locked there.
         """
         lock = self.path.with_name(f".{self.path.name}.lock")
         try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             file = lock.open("a")
         except OSError as error:
             advice = "name a place that this user can write with --state"

@@ -62,7 +62,8 @@ def test_a_state_skips_what_is_through(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 WRONG = [
-    (["nothing*"], (), "there is no file"),
+    (["nothing*"], (), "there is no file '"),
+    (["empty"], (), "/empty': names that begin with a dot or _ are not looked at"),
     (["a"], ("--id", "number"), "a: there is no column 'number', there are id, at"),
     (["a"], ("--server", "x", "--server-from", "y"), "name --server or --server-from"),
     (["a"], ("--server-from", "("), "--server-from is a regular expression, got '('"),
@@ -85,6 +86,7 @@ def test_what_cannot_be_is_one_line(
 ) -> None:
     """And exit code 2; a URL that nobody knows is a file that cannot be read."""
     (tmp_path / "a").write_bytes(as_jsonl(made_rows(0, 5)))
+    (tmp_path / "empty").mkdir()
     named = [place if "://" in place else f"{tmp_path}/{place}" for place in places]
     code = main(["import", *named, *asked(tmp_path, *more)])
     error = capsys.readouterr().err

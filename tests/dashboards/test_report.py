@@ -168,7 +168,7 @@ def test_an_hour_says_what_was_lost_by_count(tmp_path: Path) -> None:
     )
     ((_, *rows),) = written(place, "--by", "hour").tables["hw-steps"]
     assert [row[14] for row in rows] == [
-        "1 LOSSY; n, by count: 7 came; 10, 3 more, left a by ids, at least 3 lost on the way",
+        "1 LOSSY; n, by count: 7 came; 10 left a by ids, 3 more, at least 3 lost on the way",
         "1 CLEAN",
     ]
 

@@ -105,7 +105,7 @@ def test_counts_stand_beside_the_ids(tmp_path: Path) -> None:
     counted = NodeCounts("packets", 1_012, 1_012, 0, 0, 1.0, None, None, None, 0, "a", 1_000, None, servers)
     fill(store_url(tmp_path), window(3, counts=(counted,)), *build_windows(1))
     told = read_page(shown(tmp_path))
-    assert "packets, by count: 1,012 came; 1,000, 12 fewer, seen at a by ids" in told
+    assert "packets, by count: 1,012 came; 1,000 seen at a by ids, 12 fewer" in told
     assert "server-7 600, server-8 412" in told
     assert "By count" not in read_page(shown(tmp_path, "2026-01-01T00:00:00Z"))
 

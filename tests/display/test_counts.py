@@ -15,10 +15,10 @@ FROM_GATE = replace(NONE, before="gate", left_before=10_415)
 
 LINES: dict[str, tuple[NodeCounts, str]] = {
     "alone": (NONE, "packets, by count: 10,412 came"),
-    "fewer behind": (AT_FILE, "packets, by count: 10,412 came; 10,409, 3 fewer, seen at file by ids"),
+    "fewer behind": (AT_FILE, "packets, by count: 10,412 came; 10,409 seen at file by ids, 3 fewer"),
     "others behind": (
         replace(AT_FILE, seen_behind=10_412, same_behind=False),
-        "packets, by count: 10,412 came; 10,412, seen at file by ids, other messages by fingerprint",
+        "packets, by count: 10,412 came; 10,412 seen at file by ids, other messages by fingerprint",
     ),
     "the same behind": (
         replace(AT_FILE, seen_behind=10_412, same_behind=True),
@@ -26,7 +26,7 @@ LINES: dict[str, tuple[NodeCounts, str]] = {
     ),
     "lost before": (
         replace(FROM_GATE, lost_before_lower=3),
-        "packets, by count: 10,412 came; 10,415, 3 more, left gate by ids, at least 3 lost on the way",
+        "packets, by count: 10,412 came; 10,415 left gate by ids, 3 more, at least 3 lost on the way",
     ),
     "all else": (
         replace(NONE, departed=10_000, bytes=1_234_567, dropped=7),

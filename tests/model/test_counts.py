@@ -454,6 +454,32 @@ def test_a_renamed_server_is_two_and_nothing_is_lost_by_it(tmp_path: Path) -> No
     assert (window["verdict"], window["counts"][0]["same_behind"]) == ("CLEAN", True)
 
 
+@pytest.mark.parametrize(
+    ("file", "server"),
+    [
+        ("server-7-0123456789abcdef", "server-7"),
+        ("server-7-0123456789abcdeg", None),
+        ("-0123456789abcdef", None),
+        ("server-7-0123456789abcdef\n", None),
+    ],
+)
+def test_an_imported_file_has_the_name_of_its_server(file: str, server: str | None, tmp_path: Path) -> None:
+    """Its probe ends in the print of the file, which is no part of the server's name; two files of one add up."""
+    hand = SpoolWriter(tmp_path / "spool", CHAIN)
+    counted(hand, counts(1, 2, 3), probe="server-7")
+    stamps(hand, "a", file, passed(1, 2, 3))
+    stamps(hand, "a", "server-7", passed(3))
+    stamps(hand, "b", file, passed(1))
+    stamps(hand, "b", "server-7-fedcba9876543210", passed(2))
+    window = judged(hand, tmp_path)
+    told = {one["probe"]: one for one in window["counts"][0]["servers"]}
+    assert (file in told) == (server is None)
+    one = told["server-7"]
+    assert (one["count"], one["left_before"], one["seen_behind"]) == ((3, 3, 2) if server else (3, 1, 1))
+    missing = [f"{3:032x}"]
+    assert (one["missing_behind"], list(one["missing_ids"])) == (1, missing)
+
+
 def test_all_files_of_a_server_are_one(tmp_path: Path) -> None:
     """An import names each by its print, too: a message that is in two of them is one, and one in none is missing."""
     hand = SpoolWriter(tmp_path / "spool", CHAIN)

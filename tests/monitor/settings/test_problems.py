@@ -134,6 +134,9 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
         (PATH + 'loss_alarm = "0.1"', "3: streams.s.loss_alarm: a ratio is a number from 0 to 1, got '0.1'"),
         # Streams and their names.
         ("[streams.s]", '1: streams.s.path: a stream has a path, such as path = "a -> b -> c"'),
+        # Tables that lack a key.
+        ("[api.readers.r]", "1: api.readers.r.tokens: this is required"),
+        ("[completeness.c]", "1: completeness.c.stream: this is required"),
         ('[streams."a b"]\npath = "a"', f"1: streams.\"a b\": a stream's name {NAME} 'a b'"),
         (
             '[streams._hopwatch]\npath = "a"',

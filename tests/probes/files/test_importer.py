@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hopwatch.monitor.kernel.relations import name_server
 from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import BatchKind, Drop
 from hopwatch.probes.contract.ids import id_bytes
@@ -213,7 +214,7 @@ CUTS = [
     (as_parquet(made_rows(0, 99))[:-20], 0, "it is no whole Parquet file"),
     (b"", 0, "it is empty"),
     (b"id,at\n", 0, "it has no rows"),
-    (b'{"id": 1, "at": "x"}\n', 0, "none of its rows can be read: bad_time 1"),
+    (b'{"id": 1, "at": "x"}\n', 0, "none of its rows can be read: bad_time 1: are --id, --id-as, --time and"),
     (b"Obj\x01garbage", 0, "its header is cut"),
 ]
 
@@ -274,12 +275,12 @@ def test_nested_columns_are_named_with_dots(tmp_path: Path) -> None:
 
 
 def test_servers_are_told_by_column_and_by_path(tmp_path: Path) -> None:
-    """Each has an account of its own."""
+    """Each has an account of its own, under a name of which the monitor knows the server."""
     made = [{"id": number, "at": EPOCH_US, "host": f"s{number % 2}"} for number in range(10)]
     (tmp_path / "s7.jsonl").write_bytes(as_jsonl(made))
     by_column = ImportPlan("flights", "file", FileMapping("id", "at", server="host"), bye=True)
     import_files(tmp_path / "columns", by_column, tmp_path / "s7.jsonl")
-    assert sorted(name.split(".")[2].partition("-")[0] for name in spooled(tmp_path / "columns")) == ["s0", "s1"]
+    assert sorted(name_server(name.split(".")[2]) for name in spooled(tmp_path / "columns")) == ["s0", "s1"]
     by_path = ImportPlan("flights", "file", MAPPING, bye=True, server_pattern=re.compile(r"(s\d+)\.jsonl"))
     import_files(tmp_path / "paths", by_path, tmp_path / "s7.jsonl")
     assert [name.split(".")[2].partition("-")[0] for name in spooled(tmp_path / "paths")] == ["s7"]

@@ -150,14 +150,16 @@ def test_a_mapping_that_does_not_fit_a_file_stops_no_other(tmp_path: Path) -> No
 
 
 def test_a_state_is_of_one_import_at_a_time_and_of_one_plan(tmp_path: Path) -> None:
-    """The lock is the kernel's."""
+    """The lock is the kernel's; a folder of it that is not there is made."""
     state = tmp_path / "state"
     with DoneFiles(state, "plan").lock(), pytest.raises(TapSourceError, match="another import keeps its state in"):
         DoneFiles(state, "plan").lock().__enter__()
     with pytest.raises(TapUsageError, match=r"is not the state of this import \(it is of plan\): name another file"):
         DoneFiles(state, "another").lock().__enter__()
     with pytest.raises(TapSourceError, match=r"cannot be written: .*: name a place that this user can write"):
-        DoneFiles(tmp_path / "gone" / "state", "plan").lock().__enter__()
+        DoneFiles(state / "in" / "state", "plan").lock().__enter__()
+    with DoneFiles(tmp_path / "made" / "state", "plan").lock():
+        assert (tmp_path / "made" / "state").is_file()
 
 
 def test_a_state_of_which_a_part_is_no_state_is_refused(tmp_path: Path) -> None:

@@ -147,6 +147,7 @@ def test_a_column_of_another_kind_does_not_grow(database: Database) -> None:
         ("sql:{}", GrowingRows("others", "n"), "there is no table 'others' at .*: name another with --table"),
         ("sql:{}", GrowingRows("orders"), "is named with --table, and the column that grows with --grows"),
         ("sql:nothing", GrowingRows("orders", "n"), "a SQL database is sql:URL as SQLAlchemy has it, got 'nothing'"),
+        ("sqlite:///x", GrowingRows("orders"), "got one at 'sqlite': put sql: before the URL of a database"),
         ("delta:/x", GrowingRows("orders"), "--table and --grows are for a table at sql:, got one at 'delta'"),
         (
             "hudi:/x",
@@ -178,3 +179,7 @@ def test_a_library_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> N
     told = r"a table at delta: needs deltalake, which is not installed: pip install 'hopwatch\[tables\]'"
     with pytest.raises(TapUsageError, match=told):
         open_table("delta:/x", ManualClock())
+    monkeypatch.setitem(sys.modules, "MySQLdb", None)
+    told = "a table at sql: needs MySQLdb, which is not installed: install the driver that its URL names"
+    with pytest.raises(TapUsageError, match=told):
+        open_table("sql:mysql://u@h/x", ManualClock(), GrowingRows("orders", "seq"))

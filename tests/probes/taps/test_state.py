@@ -90,10 +90,19 @@ def test_a_state_has_one_tap_at_a_time(tmp_path: Path) -> None:
         pass
 
 
+def test_the_folder_of_a_state_is_made(tmp_path: Path) -> None:
+    """As that of a spool is: the first start of a tap needs no other command before it."""
+    state = StateFile(tmp_path / "var" / "taps" / "state", SOURCE)
+    with state.lock():
+        state.save(POSITION)
+    assert state.path.is_file()
+
+
 def test_a_state_that_cannot_be_held_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No folder, or a file system without locks: with the place and what to do."""
-    told = "state.lock of the state cannot be written: No such file or directory: name a place that this user can write"
-    with pytest.raises(TapSourceError, match=told), StateFile(tmp_path / "none" / "state", SOURCE).lock():
+    """A file where its folder should be, or a file system without locks: with the place and what to do."""
+    (tmp_path / "none").touch()
+    told = "state.lock of the state cannot be written: .*: name a place that this user can write"
+    with pytest.raises(TapSourceError, match=told), StateFile(tmp_path / "none" / "in" / "state", SOURCE).lock():
         pass
 
     def no_locks(*_: object) -> None:
