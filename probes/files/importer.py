@@ -39,7 +39,10 @@ BYE_SEGMENT: Final = 9_999_999_999
 DEFAULT_SERVER: Final = "files"
 _Block = tuple[RawColumns | BadRows, int]
 """Rows, and how many bytes of the file were read for them."""
-_COLUMN_ADVICE: Final = "are --id, --id-as, --time and --time-unit right?"
+_COLUMN_ADVICE: Final = {
+    FileMapping: "are --id, --id-as, --time and --time-unit right?",
+    CountMapping: "are --counted, --time and --time-unit right?",
+}
 STOPPED: Final = "it was not read to its end: start again, which changes nothing that is there"
 
 
@@ -210,7 +213,11 @@ class Importer:
             result.fault = "it changed while it was read: import it again once it is finished"
         if not result.observations and not result.fault:
             told = ", ".join(f"{reason} {count:,}" for reason, count in sorted(result.bad.items()))
-            result.fault = f"none of its rows can be read: {told}: {_COLUMN_ADVICE}" if told else "it has no rows"
+            result.fault = (
+                f"none of its rows can be read: {told}: {_COLUMN_ADVICE[type(self._plan.mapping)]}"
+                if told
+                else "it has no rows"
+            )
         servers.finish(is_whole=not result.fault)
 
     def _read(self, source: SourceFile, result: FileResult) -> Iterator[_Block]:

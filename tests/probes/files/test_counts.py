@@ -314,7 +314,8 @@ def _read_one(tmp_path: Path, rows: Sequence[Row], mapping: CountMapping = MAPPI
 
 def test_what_cannot_be_read_at_all_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No good row, too many of them, or times without a zone."""
-    assert _read_one(tmp_path, [counted("web-1", 0) | {"n": -1}]).fault == "none of its rows can be read: bad_count 1"
+    told = "none of its rows can be read: bad_count 1: are --counted, --time and --time-unit right?"
+    assert _read_one(tmp_path, [counted("web-1", 0) | {"n": -1}]).fault == told
     iso = CountMapping("n", None, None, None, None, "minute", TimeUnit.ISO)
     with pytest.raises(MappingError, match="have no zone"):
         _read_one(tmp_path, [{"minute": "2026-11-21T10:00", "n": 1}], iso)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hopwatch.monitor.kernel.relations import name_server
+from hopwatch.monitor.kernel.servers import name_server
 from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import BatchKind, Drop
 from hopwatch.probes.contract.ids import id_bytes
