@@ -19,6 +19,7 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from hopwatch.deliver.redrive.messages import REDRIVEN_HEADER
 from hopwatch.probes.contract.batch import WireIdKind
+from hopwatch.probes.kafka.consumer import take_until
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
 from servers.kafka import Kafka
 from servers.process import PATIENCE_S, until
@@ -91,14 +92,15 @@ class Place:
 
 def read_all(kafka: Kafka, topic: str) -> list[Message]:
     """Return all records of a topic, partition by partition."""
-    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "test", "enable.partition.eof": True})
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "test"})
     found: list[Message] = []
     try:
         for number in sorted(consumer.list_topics(topic, PATIENCE_S).topics[topic].partitions):
-            low, _ = consumer.get_watermark_offsets(TopicPartition(topic, number), PATIENCE_S)
+            low, high = consumer.get_watermark_offsets(TopicPartition(topic, number), PATIENCE_S)
             consumer.assign([TopicPartition(topic, number, low)])
-            while (message := consumer.poll(PATIENCE_S)) is not None and message.error() is None:
-                found.append(message)
+            left = {number: high} if high > low else {}
+            while left:
+                found += take_until(consumer.consume(1_000, 0.2), left)
     finally:
         consumer.close()
     return found
