@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -87,13 +89,18 @@ def test_a_state_has_one_run_at_a_time(tmp_path: Path) -> None:
         raise AssertionError
 
 
-def test_a_state_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_state_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is sent: a folder in its place, or a full disk."""
     told = "cannot be written: Is a directory: name a place that this user can write with --state"
     with pytest.raises(TapSourceError, match=told), RedriveState(tmp_path, PLAN).lock():
         raise AssertionError
+
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fail)
     with (
-        pytest.raises(TapSourceError, match="/dev/full cannot be written: No space left on device"),
-        RedriveState(Path("/dev/full"), PLAN).lock(),
+        pytest.raises(TapSourceError, match="state cannot be written: No space left on device"),
+        RedriveState(tmp_path / "state", PLAN).lock(),
     ):
         raise AssertionError
