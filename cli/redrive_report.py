@@ -11,7 +11,7 @@ from hopwatch.monitor.errors import TransportError
 from hopwatch.monitor.results import format_iso
 
 if TYPE_CHECKING:
-    from hopwatch.deliver.redrive.messages import MessageKey
+    from hopwatch.deliver.redrive.messages import RedriveKey
     from hopwatch.deliver.redrive.run import RedriveOutcome
     from hopwatch.monitor.lookup.proven_losses import NodeLosses, ProvenLoss, UnprovenLoss
 
@@ -32,13 +32,13 @@ class RedriveReport:
     def __init__(self, stream: str, node: str, target: str | None, losses: NodeLosses, *, is_dry_run: bool) -> None:
         """Begin with what is lost; nothing is found yet."""
         self.stream, self.node, self.target, self.losses, self.is_dry_run = stream, node, target, losses, is_dry_run
-        self._shown: dict[MessageKey, ProvenLoss] = {}
+        self._shown: dict[RedriveKey, ProvenLoss] = {}
         self._topics: list[str] = []
-        self._keys: dict[str, list[MessageKey]] = {name: [] for name in (*_COUNTED, *_NAMED)}
-        self._failed: dict[MessageKey, str] = {}
+        self._keys: dict[str, list[RedriveKey]] = {name: [] for name in (*_COUNTED, *_NAMED)}
+        self._failed: dict[RedriveKey, str] = {}
         self._read, self._unreadable, self.is_stopped = 0, Counter[str](), False
 
-    def add_topic(self, topic: str, lost: dict[MessageKey, ProvenLoss], outcome: RedriveOutcome) -> None:
+    def add_topic(self, topic: str, lost: dict[RedriveKey, ProvenLoss], outcome: RedriveOutcome) -> None:
         """Add the outcome of one topic."""
         self._topics.append(topic)
         self._shown |= lost
@@ -51,7 +51,7 @@ class RedriveReport:
 
     @property
     def is_whole(self) -> bool:
-        """Whether each message that was asked for was sent, or in a dry run would be."""
+        """Return whether each message that was asked for was sent, or in a dry run would be."""
         left = (
             self.losses.unproven,
             self._failed,
@@ -114,13 +114,13 @@ class RedriveReport:
         if self.is_stopped:
             yield "stopped before the end: start again with the same --state"
 
-    def _format_keys(self, keys: Collection[MessageKey], told: str) -> Iterable[str]:
+    def _format_keys(self, keys: Collection[RedriveKey], told: str) -> Iterable[str]:
         for key, _ in zip(keys, range(MAX_SHOWN), strict=False):
             yield f"{self._shown[key].shown}  {told} (window {format_iso(key.window_start_us)})"
         if len(keys) > MAX_SHOWN:
             yield f"and {len(keys) - MAX_SHOWN:,} more like it, which --json names"
 
-    def _key_to_json(self, key: MessageKey) -> dict[str, str]:
+    def _key_to_json(self, key: RedriveKey) -> dict[str, str]:
         return {"id": self._shown[key].shown, "window_start": format_iso(key.window_start_us)}
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rich.progress import Progress
 
 from hopwatch.cli import console
-from hopwatch.deliver.redrive.messages import MessageKey
+from hopwatch.deliver.redrive.messages import RedriveKey
 from hopwatch.deliver.redrive.run import SendingTerms, redrive_messages
 from hopwatch.deliver.redrive.sender import RedriveSender
 from hopwatch.deliver.redrive.state import RedriveState
@@ -94,15 +94,15 @@ def _redrive_topic(
         topic.consumer.close()
 
 
-def _group_by_topic(settings: Settings, report: RedriveReport) -> dict[str, dict[MessageKey, ProvenLoss]]:
+def _group_by_topic(settings: Settings, report: RedriveReport) -> dict[str, dict[RedriveKey, ProvenLoss]]:
     topics = settings.streams[report.stream].topics
-    found: dict[str, dict[MessageKey, ProvenLoss]] = defaultdict(dict)
+    found: dict[str, dict[RedriveKey, ProvenLoss]] = defaultdict(dict)
     for one in report.losses.proven:
         if one.source not in topics:
             told = f"messages that are lost at {report.node} are in the topic that {one.source} writes"
             advice = f'say in [streams.{report.stream}]: topics = {{ {one.source} = "kafka://HOST:PORT/TOPIC" }}'
             raise ConfigurationError(f"{told}, and the configuration does not name it: {advice}")
-        found[topics[one.source]][MessageKey(one.window_start_us, one.message_id)] = one
+        found[topics[one.source]][RedriveKey(one.window_start_us, one.message_id)] = one
     return found
 
 

@@ -12,7 +12,7 @@ MAX_REDRIVES: Final = 3
 """How often a message is sent again at most: one that is lost each time would go round for ever."""
 
 
-class MessageKey(NamedTuple):
+class RedriveKey(NamedTuple):
     """Key of a message in its stream: the start of its window in µs, and its id, 16 bytes."""
 
     window_start_us: int

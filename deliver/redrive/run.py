@@ -7,9 +7,10 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from hopwatch.deliver.redrive.messages import MAX_REDRIVES, MessageKey
+from hopwatch.deliver.redrive.messages import MAX_REDRIVES, RedriveKey
 from hopwatch.deliver.redrive.sender import RedrivenRecord
-from hopwatch.deliver.redrive.topic_search import RecordPlace, SearchResult, StoppedError
+from hopwatch.deliver.redrive.topic_search import RecordPlace, TopicSearchResult
+from hopwatch.gate.retry import StoppedError
 
 if TYPE_CHECKING:
     from hopwatch.deliver.redrive.sender import RedriveSender
@@ -37,19 +38,19 @@ class RedriveOutcome:
 
     read: int = 0
     unreadable: Counter[str] = field(default_factory=Counter)
-    found: list[MessageKey] = field(default_factory=list)
-    skipped: list[MessageKey] = field(default_factory=list)
-    sent_before: list[MessageKey] = field(default_factory=list)
-    sent: list[MessageKey] = field(default_factory=list)
-    repeated: list[MessageKey] = field(default_factory=list)
-    failed: dict[MessageKey, str] = field(default_factory=dict)
-    aged_out: list[MessageKey] = field(default_factory=list)
-    not_found: list[MessageKey] = field(default_factory=list)
+    found: list[RedriveKey] = field(default_factory=list)
+    skipped: list[RedriveKey] = field(default_factory=list)
+    sent_before: list[RedriveKey] = field(default_factory=list)
+    sent: list[RedriveKey] = field(default_factory=list)
+    repeated: list[RedriveKey] = field(default_factory=list)
+    failed: dict[RedriveKey, str] = field(default_factory=dict)
+    aged_out: list[RedriveKey] = field(default_factory=list)
+    not_found: list[RedriveKey] = field(default_factory=list)
     is_stopped: bool = False
 
 
 def redrive_messages(
-    search: TopicSearch, wanted: Collection[MessageKey], margin_us: int, sending: SendingTerms | None
+    search: TopicSearch, wanted: Collection[RedriveKey], margin_us: int, sending: SendingTerms | None
 ) -> RedriveOutcome:
     """Find messages in a topic, and send them again; without terms of sending they are only found.
 
@@ -70,7 +71,7 @@ def redrive_messages(
 
 
 def _sort_wanted(
-    wanted: list[MessageKey], result: SearchResult, state: RedriveState | None, outcome: RedriveOutcome
+    wanted: list[RedriveKey], result: TopicSearchResult, state: RedriveState | None, outcome: RedriveOutcome
 ) -> None:
     outcome.read, outcome.unreadable = result.read, result.unreadable
     for key in wanted:
@@ -85,7 +86,7 @@ def _sort_wanted(
             outcome.skipped.append(key)
 
 
-def _send_found(search: TopicSearch, result: SearchResult, sending: SendingTerms, outcome: RedriveOutcome) -> None:
+def _send_found(search: TopicSearch, result: TopicSearchResult, sending: SendingTerms, outcome: RedriveOutcome) -> None:
     left_out = {*outcome.skipped, *outcome.sent_before}
     due = {result.places[key]: key for key in outcome.found if key not in left_out}
     in_doubt = sending.state.in_doubt & set(due.values())
@@ -104,7 +105,7 @@ def _send_found(search: TopicSearch, result: SearchResult, sending: SendingTerms
 
 
 def _read_records(
-    search: TopicSearch, due: dict[RecordPlace, MessageKey], result: SearchResult
+    search: TopicSearch, due: dict[RecordPlace, RedriveKey], result: TopicSearchResult
 ) -> Iterator[RedrivenRecord]:
     for message in search.read_records(due):
         key = due[RecordPlace(message.partition() or 0, message.offset() or 0)]

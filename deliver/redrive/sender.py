@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from hopwatch.deliver.redrive.messages import MessageKey, build_redriven_headers
+from hopwatch.deliver.redrive.messages import RedriveKey, build_redriven_headers
 from hopwatch.deliver.redrive.pace import Pace
 from hopwatch.probes.kafka.client import (
     Config,
@@ -43,7 +43,7 @@ _log = logging.getLogger("hopwatch.redrive")
 class RedrivenRecord(NamedTuple):
     """Record to send again, and for which time."""
 
-    key: MessageKey
+    key: RedriveKey
     redrives: int
     message: Message
 
@@ -59,10 +59,10 @@ class RedriveSender:
         self._is_source = is_source
         self._client = ReplaceableProducer(self._build_config, _log, self._report_trouble)
         self._troubles = OncePerCause()
-        self._acknowledged: list[MessageKey] = []
-        self.sent: list[MessageKey] = []
+        self._acknowledged: list[RedriveKey] = []
+        self.sent: list[RedriveKey] = []
         """Messages that the brokers have acknowledged."""
-        self.failed: dict[MessageKey, str] = {}
+        self.failed: dict[RedriveKey, str] = {}
         """Messages that the topic did not take, and why."""
         self.is_stopped = False
         """Whether a stop ended it before all was acknowledged."""
@@ -139,7 +139,7 @@ class RedriveSender:
                 self.failed[one.key] = describe_kafka_error(error)
             return
 
-    def _note_answer(self, key: MessageKey, error: KafkaError | None, _: Message) -> None:
+    def _note_answer(self, key: RedriveKey, error: KafkaError | None, _: Message) -> None:
         if error is None:
             self._acknowledged.append(key)
         else:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from hopwatch.deliver.redrive.messages import MessageKey
+from hopwatch.deliver.redrive.messages import RedriveKey
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
 
 VERSION: Final = 1
@@ -29,9 +29,9 @@ class RedriveState:
     def __init__(self, path: Path, plan: Mapping[str, str]) -> None:
         """Set the state file, and the plan that it is of; no file is touched yet."""
         self.path, self._plan = path, dict(plan)
-        self.sent: set[MessageKey] = set()
+        self.sent: set[RedriveKey] = set()
         """Messages that the brokers have acknowledged."""
-        self.in_doubt: set[MessageKey] = set()
+        self.in_doubt: set[RedriveKey] = set()
         """Messages that were about to be sent, and of which nobody knows whether they were."""
 
     @contextmanager
@@ -56,7 +56,7 @@ class RedriveState:
             self._load(file)
             yield
 
-    def note_sending(self, keys: Iterable[MessageKey]) -> None:
+    def note_sending(self, keys: Iterable[RedriveKey]) -> None:
         """Note messages that are about to be sent.
 
         Raises:
@@ -64,7 +64,7 @@ class RedriveState:
         """
         self._note(SENDING, list(keys))
 
-    def note_sent(self, keys: Iterable[MessageKey]) -> None:
+    def note_sent(self, keys: Iterable[RedriveKey]) -> None:
         """Note messages that the brokers have acknowledged.
 
         Raises:
@@ -80,12 +80,12 @@ class RedriveState:
         """
         self._write({"run": dict(run)})
 
-    def _note(self, what: str, keys: list[MessageKey]) -> None:
+    def _note(self, what: str, keys: list[RedriveKey]) -> None:
         if keys:
             self._write({what: [_format_key(key) for key in keys]})
             self._apply(what, keys)
 
-    def _apply(self, what: str, keys: Iterable[MessageKey]) -> None:
+    def _apply(self, what: str, keys: Iterable[RedriveKey]) -> None:
         if what == SENDING:
             self.in_doubt.update(keys)
         else:
@@ -125,10 +125,10 @@ class RedriveState:
         return TapSourceError(f"the state {self.path} cannot be {what}: {error.strerror}: {_WRITE_ADVICE}")
 
 
-def _format_key(key: MessageKey) -> str:
+def _format_key(key: RedriveKey) -> str:
     return f"{key.window_start_us}/{key.message_id.hex()}"
 
 
-def _parse_key(text: str) -> MessageKey:
+def _parse_key(text: str) -> RedriveKey:
     start, _, digits = text.partition("/")
-    return MessageKey(int(start), bytes.fromhex(digits))
+    return RedriveKey(int(start), bytes.fromhex(digits))

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from hopwatch.deliver.redrive.messages import REDRIVEN_HEADER, MessageKey, read_redrives
+from hopwatch.deliver.redrive.messages import REDRIVEN_HEADER, RedriveKey, read_redrives
+from hopwatch.gate.retry import StoppedError
 from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.probes.kafka.client import describe_kafka_error
 from hopwatch.probes.kafka.consumer import is_partition_end, read_headers, read_recorded_us, take_until
@@ -35,10 +36,6 @@ _MAX_MESSAGES: Final = 1_000
 _ALL_GONE_US: Final = 2**63 - 1
 
 
-class StoppedError(Exception):
-    """The search was stopped before its end."""
-
-
 class RecordPlace(NamedTuple):
     """Place of a record in its topic."""
 
@@ -55,14 +52,14 @@ class PartitionSpan(NamedTuple):
 
 
 @dataclass(slots=True)
-class SearchResult:
+class TopicSearchResult:
     """Messages that were found, and what else the search saw.
 
     ``redrives`` is how often an id was sent again. ``read`` counts records, ``unreadable`` those without a readable id
     or event time, by reason. ``gone_before_us``: records of an earlier time are gone from some partition.
     """
 
-    places: dict[MessageKey, RecordPlace] = field(default_factory=dict)
+    places: dict[RedriveKey, RecordPlace] = field(default_factory=dict)
     redrives: dict[bytes, int] = field(default_factory=dict)
     read: int = 0
     unreadable: Counter[str] = field(default_factory=Counter)
@@ -78,7 +75,7 @@ class TopicSearch:
         """Take the parts; nothing is read yet."""
         self._topic, self._reader, self._context, self._advance = topic, reader, around, advance
 
-    def find_messages(self, wanted: Collection[MessageKey], since_us: int) -> SearchResult:
+    def find_messages(self, wanted: Collection[RedriveKey], since_us: int) -> TopicSearchResult:
         """Return the last record of each wanted message, of those whose records are not older than ``since_us``.
 
         Raises:
@@ -86,7 +83,7 @@ class TopicSearch:
             StoppedError: a stop was requested.
         """
         keys, ids = frozenset(wanted), frozenset(key.message_id for key in wanted)
-        result = SearchResult()
+        result = TopicSearchResult()
         consumer = self._topic.open_reader()
         try:
             spans = self._find_spans(consumer, since_us)
@@ -170,7 +167,7 @@ class TopicSearch:
             heard_s += self._context.monotonic_s() - now_s
 
     def _note_record(
-        self, message: Message, keys: frozenset[MessageKey], ids: frozenset[bytes], result: SearchResult
+        self, message: Message, keys: frozenset[RedriveKey], ids: frozenset[bytes], result: TopicSearchResult
     ) -> None:
         found = self._reader.read(message)
         if isinstance(found, SkippedMessage):
@@ -187,6 +184,6 @@ class TopicSearch:
         # A copy that was sent again counts whatever its event time: of a topic with the broker's time it is another.
         message_id = bytes(found.message_id)
         result.redrives[message_id] = max(result.redrives.get(message_id, 0), read_redrives(headers))
-        key = MessageKey(found.event_us // WINDOW_US * WINDOW_US, message_id)
+        key = RedriveKey(found.event_us // WINDOW_US * WINDOW_US, message_id)
         if key in keys:
             result.places[key] = RecordPlace(message.partition() or 0, message.offset() or 0)

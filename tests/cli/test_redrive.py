@@ -90,7 +90,7 @@ def test_brokers_that_do_not_answer_are_told(
 
 
 def test_too_many_messages_are_refused(workspace: Workspace, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They would not fit into memory."""
+    """More would not fit into memory."""
     monkeypatch.setattr(redrive, "MAX_MESSAGES", 0)
     workspace.configure(CONFIGURATION + TOPICS).watch(*one_of_ten_lost())
     assert workspace.run("redrive", *AT_B, *WINDOW, "--dry-run") == 2

@@ -277,7 +277,7 @@ def test_a_topic_that_takes_no_message_is_told(place: Place, capsys: pytest.Capt
 
 
 def test_a_topic_that_is_not_there_is_told(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    """That to read from and that to write to; nothing is sent."""
+    """The one to read from and the one to write to; nothing is sent."""
     place.write(range(10))
     place.lose(10, [9])
     assert place.workspace.run("redrive", *place.flags(*WINDOW, "--to-topic", place.kafka.url("nowhere"))) == 3

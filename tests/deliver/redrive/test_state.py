@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from hopwatch.deliver.redrive.messages import MessageKey
+from hopwatch.deliver.redrive.messages import RedriveKey
 from hopwatch.deliver.redrive.state import RedriveState
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
 
 PLAN = {"stream": "orders", "node": "b", "to": ""}
-KEYS = [MessageKey(60_000_000 * number, bytes([number]) * 16) for number in range(4)]
+KEYS = [RedriveKey(60_000_000 * number, bytes([number]) * 16) for number in range(4)]
 
 
 def test_a_message_that_was_not_acknowledged_is_in_doubt(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_a_message_that_was_not_acknowledged_is_in_doubt(tmp_path: Path) -> None
 
 
 def test_half_a_line_of_a_kill_is_left_out(tmp_path: Path) -> None:
-    """What it would have said is in doubt still, and the next line is whole; a head that is cut off is written anew."""
+    """Its messages are in doubt still, and the next line is whole; a head that is cut off is written anew."""
     file = tmp_path / "state"
     state = RedriveState(file, PLAN)
     with state.lock():

@@ -64,7 +64,7 @@ def test_what_is_lost_on_the_way_was_written_by_the_node_before(tmp_path: Path, 
 
 
 def test_what_is_lost_behind_a_branch_was_written_by_the_node_itself(tmp_path: Path, engine: Engine) -> None:
-    """It left the node and was seen at none of those behind it."""
+    """Such a message left the node and was seen at none of those behind it."""
     batches = (
         observation_batch(range(10)),
         observation_batch(range(5), "b"),
