@@ -24,6 +24,7 @@ from hopwatch.monitor.texts.moments import parse_moment_us, parse_range_us
 from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
 from hopwatch.probes.taps.context import RunContext
+from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.values import IdFormat, TimeUnit
 
 if TYPE_CHECKING:
@@ -102,8 +103,10 @@ def command(  # noqa: PLR0913 - one a flag
             plan = RedrivePlan(chosen, reader, round(margin_s * 1e6), rate or 0.0, why)
             try:
                 redrive_losses(plan, report, kept, around)
-            finally:
+            except TapSourceError:
                 redrive_report.print_report(report, as_json=as_json)
+                raise
+            redrive_report.print_report(report, as_json=as_json)
     report.raise_failures()
     if not report.is_whole:
         raise typer.Exit(FINDING_EXIT_CODE)

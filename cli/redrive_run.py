@@ -13,7 +13,7 @@ from rich.progress import Progress
 
 from hopwatch.cli import console
 from hopwatch.deliver.redrive.messages import RedriveKey
-from hopwatch.deliver.redrive.run import SendingTerms, redrive_messages
+from hopwatch.deliver.redrive.run import RedriveOutcome, SendingTerms, redrive_messages
 from hopwatch.deliver.redrive.sender import RedriveSender
 from hopwatch.deliver.redrive.state import RedriveState
 from hopwatch.deliver.redrive.topic_search import TopicSearch
@@ -88,8 +88,11 @@ def _redrive_topic(
         with _show_progress(len(lost)) as (note_read, note_sent):
             search = TopicSearch(topic, plan.reader, around, note_read)
             sending = SendingTerms(sender, state, plan.rate_per_s, note_sent) if sender and state else None
-            outcome = redrive_messages(search, lost, plan.margin_us, sending)
-        report.add_topic(url, lost, outcome)
+            outcome = RedriveOutcome()
+            try:
+                redrive_messages(search, lost, plan.margin_us, sending, outcome)
+            finally:
+                report.add_topic(url, lost, outcome)
     finally:
         topic.consumer.close()
 

@@ -50,24 +50,29 @@ class RedriveOutcome:
 
 
 def redrive_messages(
-    search: TopicSearch, wanted: Collection[RedriveKey], margin_us: int, sending: SendingTerms | None
-) -> RedriveOutcome:
+    search: TopicSearch,
+    wanted: Collection[RedriveKey],
+    margin_us: int,
+    sending: SendingTerms | None,
+    outcome: RedriveOutcome,
+) -> None:
     """Find messages in a topic, and send them again; without terms of sending they are only found.
 
-    Their records are looked for from ``margin_us`` before their windows on.
+    Their records are looked for from ``margin_us`` before their windows on. The outcome says what was done before an
+    error, too.
 
     Raises:
         TapSourceError: the topic cannot be read or written, or the state cannot be written.
     """
-    outcome = RedriveOutcome()
+    outcome.is_stopped = True
     try:
         result = search.find_messages(wanted, min(key.window_start_us for key in wanted) - margin_us)
         _sort_wanted(sorted(wanted), result, sending.state if sending else None, outcome)
         if sending is not None:
             _send_found(search, result, sending, outcome)
+        outcome.is_stopped = sending is not None and sending.sender.is_stopped
     except StoppedError:
-        outcome.is_stopped = True
-    return outcome
+        return
 
 
 def _sort_wanted(
@@ -96,8 +101,7 @@ def _send_found(search: TopicSearch, result: TopicSearchResult, sending: Sending
     finally:
         outcome.sent, outcome.failed = sorted(sender.sent), dict(sender.failed)
         outcome.repeated = sorted(in_doubt.intersection(sender.sent))
-    outcome.is_stopped = sender.is_stopped
-    if not outcome.is_stopped:
+    if not sender.is_stopped:
         # They were there when they were found.
         gone = set(due.values()) - {*outcome.sent, *outcome.failed}
         outcome.aged_out = sorted({*outcome.aged_out, *gone})

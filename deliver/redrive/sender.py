@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from hopwatch.deliver.redrive.messages import RedriveKey, build_redriven_headers
 from hopwatch.deliver.redrive.pace import Pace
+from hopwatch.gate.retry import StoppedError
 from hopwatch.probes.kafka.client import (
     Config,
     TopicError,
@@ -85,23 +86,26 @@ class RedriveSender:
         Raises:
             TapSourceError: the topic cannot be written, or the state cannot.
         """
-        waiting = iter(records)
-        pace = Pace(rate_per_s, self._context.monotonic_s())
         try:
-            while True:
-                if self._context.stop.is_set():
-                    self.is_stopped = True
-                    break
+            self._send_at_pace(iter(records), Pace(rate_per_s, self._context.monotonic_s()), advance)
+            self._flush()
+        finally:
+            self._client.discard()
+
+    def _send_at_pace(self, waiting: Iterator[RedrivenRecord], pace: Pace, advance: Callable[[int], Any]) -> None:
+        try:
+            while not self._context.stop.is_set():
                 now_s = self._context.monotonic_s()
                 due = pace.take_due(now_s, MAX_CHUNK)
                 if not due:
                     self._client.get().poll(min(_MAX_WAIT_S, pace.remaining_s(now_s)))
                 elif not self._send_chunk(waiting, due, advance):
-                    break
+                    return
                 self._note_acknowledged()
-            self._flush()
-        finally:
-            self._client.discard()
+        except StoppedError:
+            # It came while the next record was read: what is under way is waited for all the same.
+            pass
+        self.is_stopped = True
 
     def _send_chunk(self, waiting: Iterator[RedrivenRecord], due: int, advance: Callable[[int], Any]) -> bool:
         """Send the records that are due; return whether there were any."""

@@ -116,11 +116,7 @@ def count_records(place: Place) -> int:
 def find_copies(messages: Iterable[Message]) -> list[tuple[str, str]]:
     """Return the ids of the records that were sent again, in order, each with its count."""
     headers = [dict(message.headers() or ()) for message in messages]
-    return [
-        (one[ID_HEADER].decode(), one[REDRIVEN_HEADER].decode())  # type: ignore[union-attr]  # bytes, as they are read
-        for one in headers
-        if REDRIVEN_HEADER in one
-    ]
+    return [(one[ID_HEADER].decode(), one[REDRIVEN_HEADER].decode()) for one in headers if REDRIVEN_HEADER in one]
 
 
 @pytest.fixture

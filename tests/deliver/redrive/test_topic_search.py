@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from hopwatch.deliver.redrive.messages import RedriveKey
-from hopwatch.deliver.redrive.run import redrive_messages
+from hopwatch.deliver.redrive.run import RedriveOutcome, redrive_messages
 from hopwatch.deliver.redrive.sender import RedriveSender
 from hopwatch.deliver.redrive.state import RedriveState
 from hopwatch.deliver.redrive.topic_search import SILENCE_S, TopicSearch
@@ -71,7 +71,7 @@ def test_a_silent_topic_is_not_waited_for_for_ever() -> None:
     consumer = SilentConsumer()
     told = f"the topic {PLACE} cannot be read: nothing came for {SILENCE_S:g} s: look at the brokers, then start again"
     with pytest.raises(TapSourceError, match=told):
-        redrive_messages(build_search(consumer, build_context(consumer)), [KEY], 0, None)
+        redrive_messages(build_search(consumer, build_context(consumer)), [KEY], 0, None, RedriveOutcome())
     assert consumer.is_closed
 
 
@@ -79,7 +79,7 @@ def test_an_index_that_does_not_answer_is_told() -> None:
     """With the cause, and the consumer is closed."""
     consumer = SilentConsumer(KafkaError(KafkaError._TIMED_OUT))
     with pytest.raises(TapSourceError, match=f"the topic {PLACE} cannot be searched: .*[Tt]imed out"):
-        redrive_messages(build_search(consumer, build_context(consumer)), [KEY], 0, None)
+        redrive_messages(build_search(consumer, build_context(consumer)), [KEY], 0, None, RedriveOutcome())
     assert consumer.is_closed
 
 
@@ -88,7 +88,8 @@ def test_a_stop_ends_a_search() -> None:
     consumer = SilentConsumer()
     around = build_context(consumer)
     around.stop.set()
-    outcome = redrive_messages(build_search(consumer, around), [KEY], 0, None)
+    outcome = RedriveOutcome()
+    redrive_messages(build_search(consumer, around), [KEY], 0, None, outcome)
     assert (outcome.is_stopped, outcome.not_found, outcome.aged_out) == (True, [], [])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine, update
@@ -22,7 +23,7 @@ from hopwatch.probes.contract.ids import id_bytes
 from tests.support.spool import START_US, at_us, observation_batch, pack_lags, window_ms
 from tests.support.workspace import CONFIGURATION, Workspace, closing_batches
 
-ARRIVED = {"lag_in_us": pack_lags(1_500), "lag_out_us": b""}
+ARRIVED: dict[str, Any] = {"lag_in_us": pack_lags(1_500), "lag_out_us": b""}
 
 
 @pytest.fixture
@@ -131,7 +132,7 @@ def test_what_is_lost_and_not_listed_is_counted(tmp_path: Path, engine: Engine) 
 
 def test_windows_of_the_span_alone_count(tmp_path: Path, engine: Engine) -> None:
     """From its start on, before its end."""
-    later = {"window_start_ms": window_ms(1), "seq": 1}
+    later: dict[str, Any] = {"window_start_ms": window_ms(1), "seq": 1}
     batches = (
         observation_batch([8, 9]),
         observation_batch([8], "b"),
