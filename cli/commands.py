@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "report": "Show the loss and lag of each window and node.",
     "ready": "Say whether a span of a stream is complete.",
     "find": "Show the journey of a message from stored data.",
+    "redrive": "Send messages that are surely lost again.",
     "api": "Serve the results of the store by HTTP.",
     "dashboard": "Show the dashboard in a browser.",
     "topics": "Create the Kafka topic of observations, or check it.",

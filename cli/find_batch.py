@@ -25,7 +25,7 @@ _MAX_BYTES: Final = 64 * 1024 * 1024
 
 def find_ids(chosen: Settings, ids_from: str, stream: str | None, *, as_json: bool) -> None:
     """Print the fate of each id in a file; exit 1 if one is unknown."""
-    given = _read_ids(ids_from)
+    given = read_ids(ids_from)
     meant = {text: journey.parse_ids(text) for text in given}
     words = console.stderr()
     with Progress(console=words, transient=True, disable=not words.is_terminal) as progress:
@@ -56,7 +56,7 @@ def _to_json(fate: Fate) -> dict[str, Any]:
     return told | {"node": fate.node, "reason": fate.reason}
 
 
-def _read_ids(ids_from: str) -> list[str]:
+def read_ids(ids_from: str) -> list[str]:
     """Read the ids of a file, in order and without duplicates; blanks around an id are dropped."""
     try:
         if ids_from == STANDARD_INPUT:

@@ -9,6 +9,7 @@ from sqlalchemy import Engine
 from hopwatch.monitor.kernel import naming
 from hopwatch.monitor.lookup.journey import MessageStamp
 from hopwatch.monitor.store import dialect, reader, schema
+from hopwatch.monitor.store.lost_messages import LostMessage
 from hopwatch.probes.contract.batch import Outcome
 from hopwatch.probes.contract.limits import NOT_STAMPED
 
@@ -57,13 +58,18 @@ def list_losses(engine: Engine, wanted: tuple[bytes, ...], stream: str | None = 
 
 
 def _lost_message(message_id: bytes, found: reader.LossLocation) -> MissingMessage:
-    def stamp(one: dict[str, Any]) -> MessageStamp:
+    kind, text, stamp_count, _ = found.message
+    where = found.stream, found.window_start_us, found.node, *found.loss
+    shown = naming.format_id(message_id, kind, text)
+    return MissingMessage(*where, message_id, shown, build_stamps(message_id, found.stream, found.message), stamp_count)
+
+
+def build_stamps(message_id: bytes, stream: str, stored: LostMessage) -> tuple[MessageStamp, ...]:
+    """Return the stamps that are kept with a lost id."""
+
+    def build_stamp(one: dict[str, Any]) -> MessageStamp:
         lags = {name: None if one[name] == NOT_STAMPED else one[name] for name in ("lag_in_us", "lag_out_us")}
         told = one | lags | {"outcome": Outcome(one["outcome"]).name.lower()}
-        return MessageStamp(message_id=message_id, stream=found.stream, id_kind=kind, text=text, **told)
+        return MessageStamp(message_id=message_id, stream=stream, id_kind=stored.kind, text=stored.text, **told)
 
-    kind, text, stamp_count, kept = found.message
-    where = found.stream, found.window_start_us, found.node, *found.loss
-    return MissingMessage(
-        *where, message_id, naming.format_id(message_id, kind, text), tuple(map(stamp, kept)), stamp_count
-    )
+    return tuple(map(build_stamp, stored.stamps))

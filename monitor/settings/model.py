@@ -32,7 +32,7 @@ from hopwatch.monitor.settings.alerting import AlertsSettings
 from hopwatch.monitor.settings.api import ApiSettings
 from hopwatch.monitor.settings.completeness import CompletenessSettings, ContractName
 from hopwatch.monitor.settings.dashboard import DashboardSettings
-from hopwatch.monitor.settings.deliver import DeliveryName, DeliverySettings
+from hopwatch.monitor.settings.deliver import DeliveryName, DeliverySettings, TopicUrl
 from hopwatch.monitor.settings.fields import Duration, PositiveDuration, PositiveInt, Ratio, as_tuple
 from hopwatch.monitor.settings.gate import GateSettings
 from hopwatch.monitor.settings.kafka import KafkaSettings
@@ -166,6 +166,18 @@ class StreamSettings(SettingsTable):
         tuple[Annotated[str, AfterValidator(_check_node_name)], ...], BeforeValidator(as_tuple)
     ] = ()
     order: bool = False
+    topics: Mapping[str, TopicUrl] = {}
+
+    @field_validator("topics")
+    @classmethod
+    def _check_topics(cls, topics: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
+        path = info.data.get("path")
+        nodes = Pathway.parse(path).nodes if path else ()
+        unknown = sorted(set(topics) - set(nodes)) if path else []
+        if unknown:
+            msg = f"topics are of nodes of the path, got {unknown[0]!r:.80}: name one of {', '.join(nodes)}"
+            raise ValueError(msg)
+        return topics
 
     @field_validator("ignore_nodes")
     @classmethod

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from hopwatch.monitor.kernel import masks, naming
-from hopwatch.monitor.kernel.journeys import Journeys
+from hopwatch.monitor.kernel.journeys import MAX_STAMPS, Journeys
 from hopwatch.monitor.kernel.masks import Ids
 from hopwatch.monitor.kernel.naming import MAX_TEXT_BYTES, Names
 from hopwatch.monitor.store import tables
@@ -64,6 +65,41 @@ def find_message(row: Any, message_id: bytes) -> LostMessage | None:  # noqa: AN
     names = _unpack_names(row, len(ids))
     count, stamps = Journeys(bytes(row.journeys or b"")).read_stamps(place)
     return LostMessage(int(names.kinds[place]), names.texts[place], count or None, tuple(stamps))
+
+
+def read_messages(row: Any) -> Iterator[tuple[bytes, LostMessage]]:  # noqa: ANN401 - a row with the columns of lost ids
+    """Yield each id of a row with its stored message."""
+    ids = split_ids(row.message_ids)
+    names = _unpack_names(row, len(ids))
+    journeys = Journeys(bytes(row.journeys or b""))
+    table = journeys.table() if journeys.packed else None
+    counts = table.counts.tolist() if table else [0] * len(ids)
+    stamps = table.iterate_stamps() if table else iter(())
+    for message_id, kind, text, count in zip(ids, names.kinds.tolist(), names.texts.tolist(), counts, strict=True):
+        yield message_id, LostMessage(kind, text, count or None, tuple(islice(stamps, min(count, MAX_STAMPS))))
+
+
+def read_node_losses(
+    connection: Connection, stream: str, node: str, from_us: int | None, to_us: int | None
+) -> Iterator[Any]:
+    """Yield what is missing at a node in windows that start in ``[from_us, to_us)``, window by window.
+
+    A row has ``window_start_us``, ``loss``, ``loss_lower``, and the columns of lost ids, null where none are listed.
+    """
+    of, ids = tables.node_windows.c, tables.lost_ids.c
+    is_same = and_(of.stream == ids.stream, of.window_start_us == ids.window_start_us, of.node == ids.node)
+    listed = (ids.message_ids, ids.id_kinds, ids.id_text_ends, ids.id_texts, ids.journeys)
+    wanted = (
+        select(of.window_start_us, of.loss, of.loss_lower, *listed)
+        .select_from(tables.node_windows.outerjoin(tables.lost_ids, is_same))
+        .where(of.stream == stream, of.node == node, of.loss > 0)
+        .order_by(of.window_start_us)
+    )
+    if from_us is not None:
+        wanted = wanted.where(of.window_start_us >= from_us)
+    if to_us is not None:
+        wanted = wanted.where(of.window_start_us < to_us)
+    yield from connection.execute(wanted.execution_options(yield_per=_ROWS_PER_FETCH))
 
 
 def _unpack_names(row: Any, count: int) -> Names:  # noqa: ANN401 - a row

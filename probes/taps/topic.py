@@ -141,7 +141,9 @@ class SourceTopic:
 
     def open_reader(self) -> Consumer:
         """Open another consumer, which joins no group, reads assigned partitions, and reports their ends."""
-        return Consumer(self._common | {"enable.auto.commit": False, "enable.partition.eof": True})
+        # Where records age out before they are read, it goes on with the first that is left.
+        more = {"enable.auto.commit": False, "enable.partition.eof": True, "auto.offset.reset": "earliest"}
+        return Consumer(self._common | more)
 
     def read_cluster_id(self) -> str:
         """Read the id of the topic's cluster.

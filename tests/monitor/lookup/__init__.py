@@ -1,0 +1,1 @@
+"""Tests of lookups in the store."""
