@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import sys
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -99,26 +98,34 @@ def _make_files(table: pa.Table, folder: Path, server: str) -> None:
 
 def make_rows(rows: int, seed: int = 0) -> pa.Table:
     """Return rows of an hour, in order of time: UUIDs, moments, and what else a log has."""
-    dice = np.random.default_rng(seed)
-    bits = dice.bytes(16 * rows)
-    ids = [str(uuid.UUID(bytes=bits[place : place + 16])) for place in range(0, 16 * rows, 16)]
     at = START_US + np.arange(rows, dtype=np.int64) * SPAN_US // rows
     path = pa.array(np.array(["/orders", "/items", "/carts"])[np.arange(rows) % 3])
-    return pa.table({"id": pa.array(ids), "at": pa.array(at), "status": pa.array(np.full(rows, 200)), "path": path})
+    ids = _make_ids(rows, np.random.default_rng(seed))
+    return pa.table({"id": ids, "at": pa.array(at), "status": pa.array(np.full(rows, 200)), "path": path})
+
+
+def _make_ids(rows: int, dice: np.random.Generator) -> pa.Array:
+    """Return UUIDs in text."""
+    digits = np.frombuffer(b"0123456789abcdef", np.uint8)[dice.integers(0, 16, (rows, 32), np.uint8)]
+    texts = np.insert(digits, (8, 12, 16, 20), ord("-"), axis=1)
+    starts = np.arange(rows + 1, dtype=np.int32) * texts.shape[1]
+    return pa.StringArray.from_buffers(rows, pa.py_buffer(starts), pa.py_buffer(texts))
 
 
 def _write_jsonl(table: pa.Table, path: Path) -> None:
-    with path.open("w") as file:
-        for batch in table.to_batches(65_536):
-            file.writelines(json.dumps(row) + "\n" for row in batch.to_pylist())
+    import duckdb  # noqa: PLC0415 - a peer
+
+    with duckdb.connect() as connection:
+        connection.register("made", table)
+        connection.execute(f"COPY made TO '{path}' (FORMAT json)")
 
 
 def _write_gzip(table: pa.Table, path: Path) -> None:
-    with TemporaryFile(dir=path.parent) as plain:
-        _write_jsonl(table, Path(f"/proc/self/fd/{plain.fileno()}"))
-        plain.seek(0)
-        with gzip.open(path, "wb", 6) as packed:
-            shutil.copyfileobj(plain, packed, 1 << 20)
+    plain = path.with_suffix("")
+    _write_jsonl(table, plain)
+    with plain.open("rb") as source, gzip.open(path, "wb", 6) as packed:
+        shutil.copyfileobj(source, packed, 1 << 20)
+    plain.unlink()
 
 
 def _write_avro(table: pa.Table, path: Path) -> None:
