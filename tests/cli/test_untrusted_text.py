@@ -95,6 +95,7 @@ CALLS: Final[dict[str, tuple[str, ...]]] = {
     "quarantine show": (*CONFIG, *ORDERS, "{event}"),
     "rate": (*CONFIG, *ORDERS, "--until", "{strange}", "--events", "x", "--receiver", "127.0.0.1:1"),
     "ready": (*CONFIG, "{strange}", "--until", "2026-01-01T00:01:00Z"),
+    "redrive": (*CONFIG, "--stream", "{strange}", "--node", "b", "--window", "2026-01-01T00:00:00Z", "--dry-run"),
     "report": CONFIG,
     "run": ELSEWHERE,
     "scale": ("--policy", "cpu", "--target", "1", "--max", "1", "--", "{strange}"),
