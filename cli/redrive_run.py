@@ -61,9 +61,9 @@ def redrive_losses(plan: RedrivePlan, report: RedriveReport, state: RedriveState
         # A run that is killed has this line alone.
         state.note_run(run | {"lost": len(report.losses.proven)})
     try:
-        for url in topics:
+        for url, lost in topics.items():
             if not around.stop.is_set():
-                _redrive_topic(plan, url, report, state, around)
+                _redrive_topic(plan, (url, lost), report, state, around)
     finally:
         report.is_stopped = report.is_stopped or around.stop.is_set()
         if state is not None:
@@ -72,10 +72,13 @@ def redrive_losses(plan: RedrivePlan, report: RedriveReport, state: RedriveState
 
 
 def _redrive_topic(
-    plan: RedrivePlan, url: str, report: RedriveReport, state: RedriveState | None, around: RunContext
+    plan: RedrivePlan,
+    lost_in: tuple[str, dict[RedriveKey, ProvenLoss]],
+    report: RedriveReport,
+    state: RedriveState | None,
+    around: RunContext,
 ) -> None:
-    access = plan.settings.transport.access
-    lost = _group_by_topic(plan.settings, report)[url]
+    (url, lost), access = lost_in, plan.settings.transport.access
     topic = SourceTopic(url, GROUP, around, from_start=True, access=access)
     try:
         topic.check()

@@ -7,8 +7,6 @@ stands in the first alone may have been sent by a run that was killed: it is sen
 from __future__ import annotations
 
 import fcntl
-import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any, Final, TextIO
 
 from hopwatch.deliver.redrive.messages import RedriveKey
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
+from hopwatch.probes.taps.state_log import read_log, write_line
 
 VERSION: Final = 1
 SENDING: Final = "sending"
@@ -93,31 +92,22 @@ class RedriveState:
             self.in_doubt.difference_update(keys)
 
     def _load(self, file: TextIO) -> None:
-        file.seek(0)
         try:
-            lines = file.read().splitlines(keepends=True)
-            if not lines or (len(lines) == 1 and not lines[0].endswith("\n")):
-                file.truncate(0)
+            lines = read_log(file, VERSION, self._plan)
+            if next(lines, None) is None:
                 self._write({"version": VERSION, "plan": self._plan})
                 return
-            head = json.loads(lines[0])
-            if (head["version"], head["plan"]) != (VERSION, self._plan):
-                raise ValueError(f"it is of {head['plan']!s:.200}")  # noqa: TRY301 - one way for all that is wrong
-            # A kill may have left half a line behind: what it is of was not sent, or is in doubt.
-            for line in (json.loads(line) for line in lines[1:] if line.endswith("\n")):
+            # What a kill left half a line of was not sent, or is in doubt.
+            for line in lines:
                 for what in (SENDING, SENT):
                     self._apply(what, [_parse_key(text) for text in line.get(what, ())])
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             advice = "name another file with --state"
             raise TapUsageError(f"{self.path} is not the state of this redrive ({error}): {advice}") from None
-        if not lines[-1].endswith("\n"):
-            file.truncate(len("".join(lines[:-1]).encode()))
 
     def _write(self, line: Mapping[str, Any]) -> None:
         try:
-            self._file.write(json.dumps(line) + "\n")
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            write_line(self._file, line)
         except OSError as error:
             raise self._build_error("written", error) from None
 

@@ -133,17 +133,20 @@ class Neighbours(NamedTuple):
 
 
 def conclude_counts(
-    pathway: Pathway, ids: Neighbours, books: Sequence[CountedBooks], *, is_final: bool
+    pathway: Pathway, ids: Neighbours, books: Sequence[CountedBooks], silent: Sequence[int], *, is_final: bool
 ) -> tuple[NodeCounts, ...]:
-    """Return what is said of each counting node, in the pathway's order; no loss before the window is final."""
+    """Return what is said of each counting node, in the pathway's order; no loss before the window is final.
+
+    ``silent`` is what :func:`count_silent` says of each.
+    """
     found = []
     stopped: dict[tuple[int | None, int | None], int] = {}
-    for node, of_node in zip(pathway.counting, books, strict=True):
+    for node, of_node, silent_here in zip(pathway.counting, books, silent, strict=True):
         between = node.before, node.behind
-        lower = _bound_loss(pathway, node, ids, of_node, stopped.get(between, 0)) if is_final else 0
+        elsewhere = stopped.get(between, 0) + silent_here
+        lower = _bound_loss(pathway, node, ids, of_node, elsewhere) if is_final else 0
         found.append(_conclude_node(pathway, node, ids, of_node, lower))
-        may_have_stopped = of_node.stopped + count_silent(node, ids.servers, of_node)
-        stopped[between] = min(stopped.get(between, 0) + may_have_stopped, MAX_DROPPED)
+        stopped[between] = min(elsewhere + of_node.stopped, MAX_DROPPED)
     return tuple(found)
 
 
@@ -240,10 +243,10 @@ def _print_of(ids: Neighbours, chosen: NDArray[np.bool_]) -> Packet:
     return Packet(count, int(np.bitwise_xor.reduce(xors)), int(sums.sum(dtype=np.uint64)), 0, count)
 
 
-def _bound_loss(pathway: Pathway, node: CountingNode, ids: Neighbours, books: CountedBooks, stopped: int) -> int:
+def _bound_loss(pathway: Pathway, node: CountingNode, ids: Neighbours, books: CountedBooks, elsewhere: int) -> int:
     """Return how many messages were surely lost between the node with ids before a counting one, and that.
 
-    ``stopped`` of them may have ended on purpose at counting nodes on the way.
+    ``elsewhere`` of them may have ended on purpose at counting nodes on the way, or be with servers that are silent.
     """
     before, behind = node.before, node.behind
     if before is None or not (books.is_complete and ids.are_complete[before]) or ids.is_confused[before]:
@@ -254,11 +257,10 @@ def _bound_loss(pathway: Pathway, node: CountingNode, ids: Neighbours, books: Co
         came_on = ids.sets.seen[:, behind] | ids.sets.seen @ pathway.downstream[behind]
     missing = int(ids.judged @ (left & ~came_on))
     uncounted = int(ids.judged @ left) - books.most
-    explained = books.missing + int(ids.misnamed[before]) + stopped + count_silent(node, ids.servers, books)
-    return max(0, min(missing, uncounted) - explained)
+    return max(0, min(missing, uncounted) - books.missing - int(ids.misnamed[before]) - elsewhere)
 
 
-def count_silent(node: CountingNode, servers: Sequence[ServerIds], books: CountedBooks) -> int:
+def count_silent(node: CountingNode, books: CountedBooks, servers: Sequence[ServerIds]) -> int:
     """Return how many messages left for a counting node by servers that counted nothing, where others did.
 
     Cut off, they may still tell what became of these: they count as missing by count. ``servers`` has the messages of

@@ -129,16 +129,16 @@ def conclude_window(  # noqa: PLR0913, PLR0917 - a window, what was seen of it, 
     misnamed = _count_misnamed(pathway, found, tally, strangers, is_shared)
     deferred = tally.deferred if tally.deferred is not None else np.zeros(len(pathway.nodes) + 1, np.int64)
     renamed_waits = _count_renamed_waits(pathway, tally, deferred, is_shared)
-    bounds = _bounds(
-        pathway, found, judged, books, _add_stopped(pathway, misnamed, counted, tally), endless, renamed_waits
-    )
+    silent = [count_silent(*of_node, tally.servers) for of_node in zip(pathway.counting, counted, strict=False)]
+    stopped = _add_stopped(pathway, misnamed, counted, silent)
+    bounds = _bounds(pathway, found, judged, books, stopped, endless, renamed_waits)
     counts: tuple[NodeCounts, ...] = ()
     if counted:
         ids = Neighbours(
             found, all_counts, judged, tally.prints, tally.servers,
             partial(_find_missing, tally, found, standing), books.are_complete, *misnamed,
         )  # fmt: skip
-        counts = conclude_counts(pathway, ids, counted, is_final=final)
+        counts = conclude_counts(pathway, ids, counted, silent, is_final=final)
     lost, known = int(judged @ found.lost), int(all_counts.sum())
     verdict = None
     if final:
@@ -263,14 +263,13 @@ def _find_shared_waits(pathway: Pathway, tally: Tally) -> Bools:
 
 
 def _add_stopped(
-    pathway: Pathway, misnamed: _MisnamedMessages, counted: Sequence[CountedBooks], tally: Tally
+    pathway: Pathway, misnamed: _MisnamedMessages, counted: Sequence[CountedBooks], silent: Sequence[int]
 ) -> _MisnamedMessages:
     """Add what counting nodes may have stopped on the way to each node, whose ids nobody knows either."""
     messages = misnamed.messages.copy()
-    for node, of_node in zip(pathway.counting, counted, strict=False):
+    for node, of_node, silent_here in zip(pathway.counting, counted, silent, strict=False):
         if node.before is not None and node.behind is not None:
-            stopped = of_node.stopped + count_silent(node, tally.servers, of_node)
-            messages[node.behind] = min(messages[node.behind] + stopped, MAX_DROPPED)
+            messages[node.behind] = min(messages[node.behind] + of_node.stopped + silent_here, MAX_DROPPED)
     return misnamed._replace(messages=messages)
 
 

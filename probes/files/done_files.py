@@ -15,6 +15,7 @@ from typing import Any, Final, TextIO
 
 from hopwatch.probes.files.file_batches import FileEnd
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
+from hopwatch.probes.taps.state_log import read_log, write_line
 
 VERSION: Final = 1
 LOOK_KEYS: Final = ("path", "size", "mtime_ns")
@@ -137,27 +138,20 @@ class DoneFiles:
 
     def _write(self, line: dict[str, Any]) -> None:
         try:
-            self._file.write(json.dumps(line) + "\n")
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            write_line(self._file, line)
         except OSError as error:
             raise TapSourceError(f"the state {self.path} cannot be written: {error.strerror}") from None
 
     def _load(self, file: TextIO) -> None:
-        file.seek(0)
-        lines = file.read().splitlines(keepends=True)
         self._file = file
-        if not lines or not lines[0].endswith("\n"):
-            file.truncate(0)
-            self._write(self._describe_head())
-            return
         try:
-            head = json.loads(lines[0])
-            if (head["version"], head["plan"]) != (VERSION, self._plan):
-                raise ValueError(f"it is of {head['plan']!s:.200}")  # noqa: TRY301 - one way for all that is wrong
+            lines = read_log(file, VERSION, self._plan)
+            head = next(lines, None)
+            if head is None:
+                self._write(self._describe_head())
+                return
             self._note(head)
-            # A kill may have left half a line behind: its file is read again.
-            for line in (json.loads(line) for line in lines[1:] if line.endswith("\n")):
+            for line in lines:
                 look = line["path"], line["size"], line["mtime_ns"]
                 self._looks.add(look)
                 self._note_rows(look, line.get("rows", ()))
@@ -165,8 +159,6 @@ class DoneFiles:
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             advice = "name another file with --state, or delete it to begin anew"
             raise TapUsageError(f"{self.path} is not the state of this import ({error}): {advice}") from None
-        if not lines[-1].endswith("\n"):
-            file.truncate(len("".join(lines[:-1]).encode()))
         if any(_look_at(look[0]) != look for look in self._looks):
             before = dict(self.rows)
             self._prune()

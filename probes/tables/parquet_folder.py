@@ -107,8 +107,8 @@ class ParquetFolder:
         whole = {look for look in new if _has_end(look)}
         note, is_written = self._watch_unfinished(new - whole, now_us)
         rewritten, held = self._find_rewritten(whole, now_us)
-        found = sorted((self._place(look), look) for look in whole - held)
-        found.sort(key=lambda one: one[0].committed_us)
+        placed = ((self._place(look), look) for look in whole - held)
+        found = sorted(placed, key=lambda one: (one[0].committed_us, one))
         self._sent = dict(found)
         snapshots = [TableSnapshot(place, () if look in rewritten else (look.path,)) for place, look in found]
         return NewSnapshots(

@@ -162,9 +162,14 @@ def test_a_state_is_of_one_import_at_a_time_and_of_one_plan(tmp_path: Path) -> N
         assert (tmp_path / "made" / "state").is_file()
 
 
-def test_a_state_of_which_a_part_is_no_state_is_refused(tmp_path: Path) -> None:
-    """A list stands where the slices of servers belong."""
-    (tmp_path / "state").write_text('{"version": 1, "plan": "plan", "slices": [], "ends": []}\n')
+@pytest.mark.parametrize(
+    "content",
+    [b'{"version": 1, "plan": "plan", "slices": [], "ends": []}\n', b"\xff\xfe\n"],
+    ids=["a list for slices", "no text"],
+)
+def test_a_state_of_which_a_part_is_no_state_is_refused(content: bytes, tmp_path: Path) -> None:
+    """A list stands where the slices of servers belong, or it is no text at all."""
+    (tmp_path / "state").write_bytes(content)
     with pytest.raises(TapUsageError, match=r"is not the state of this import .*: name another file"):
         DoneFiles(tmp_path / "state", "plan").lock().__enter__()
 

@@ -1,4 +1,4 @@
-"""What nodes without ids counted, in hours and days."""
+"""Counts of nodes without ids, in hours and days."""
 
 from __future__ import annotations
 
