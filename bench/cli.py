@@ -92,6 +92,7 @@ class Request(NamedTuple):
     days: int = DAYS
     minutes: float = MINUTES
     repeats: int = REPEATS
+    formats: Sequence[files.Format] = ()
 
 
 Measurement = tuple[list[Any], RenderableType]
@@ -132,7 +133,7 @@ _MEASURES: Final[dict[Measure, Callable[[Request, Progress], Measurement]]] = {
     ),
     Measure.INGEST: lambda of, tell: (lines := ingest.measure(of.scratch, tell), ingest.build_table(lines)),
     Measure.FILES: lambda of, tell: (
-        lines := files.measure(of.observations, of.scratch, tell),
+        lines := files.measure(of.observations, of.scratch, tell, of.formats),
         files.build_table(lines),
     ),
     Measure.SCALE: lambda of, tell: (runs := scale.measure(of.scratch, tell, of.repeats), tables.scale(runs)),
@@ -165,6 +166,9 @@ def bench(  # noqa: PLR0913 - one a flag
     days: Annotated[int, typer.Option(min=1, max=365, help="Of dashboard and api: how much their store holds.")] = DAYS,
     minutes: Annotated[float, typer.Option(min=1, max=10_000, help="Of soak: how long the monitor runs.")] = MINUTES,
     repeats: Annotated[int, typer.Option(min=1, max=100, help="Of scale: runs of each policy.")] = REPEATS,
+    formats: Annotated[
+        list[files.Format] | None, typer.Option("--format", help="Of files: a format; may be repeated; else all.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON value instead of tables.")] = False,
 ) -> None:
     """Measure the monitor beside its peers, on two cores, in one run; every result is checked."""
@@ -177,7 +181,7 @@ def bench(  # noqa: PLR0913 - one a flag
     with _folder(scratch) as folder, Steps(console.stderr()) as steps:
         for one in chosen:
             measured, table = _MEASURES[one](
-                Request(observations, folder, data, scorer, days, minutes, repeats), steps.tell
+                Request(observations, folder, data, scorer, days, minutes, repeats, formats or ()), steps.tell
             )
             told[one.value] = [asdict(line) for line in measured]
             if not as_json:

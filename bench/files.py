@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Final, NamedTuple
@@ -48,7 +49,16 @@ SOURCES: Final = {
     "jsonl": "read_json('{folder}/*', format = 'newline_delimited')",
     "jsonl.gz": "read_json('{folder}/*', format = 'newline_delimited', compression = 'gzip')",
 }
-FORMATS: Final = ("parquet", "avro", "jsonl", "jsonl.gz", "csv")
+
+
+class Format(StrEnum):
+    """Formats of files."""
+
+    PARQUET = "parquet"
+    AVRO = "avro"
+    JSONL = "jsonl"
+    JSONL_GZ = "jsonl.gz"
+    CSV = "csv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +79,8 @@ class FilesLine:
     spark_rate: float | None
 
 
-def measure(observations: int, scratch: Path, tell: Progress) -> list[FilesLine]:
-    """Return a line a format; all rows are in the store at the end.
+def measure(observations: int, scratch: Path, tell: Progress, formats: Sequence[Format] = ()) -> list[FilesLine]:
+    """Return a line a format, by default of all; all rows are in the store at the end.
 
     Raises:
         ContestantError: an import or the monitor failed.
@@ -78,11 +88,12 @@ def measure(observations: int, scratch: Path, tell: Progress) -> list[FilesLine]
     """
     rows = observations // SHARE // CORES * CORES
     folder = scratch / "files"
+    chosen = formats or tuple(Format)
     for place in range(CORES):
         tell(f"making file {place + 1} of {CORES} of each format, of {rows // CORES:,} rows")
-        _make_files(make_rows(rows // CORES, place), folder, f"web-{place}")
+        _make_files(make_rows(rows // CORES, place), folder, chosen, f"web-{place}")
     lines = []
-    for name in FORMATS:
+    for name in chosen:
         # What was written is on the disk before anything is measured.
         os.sync()
         tell(f"importing {name}")
@@ -90,8 +101,8 @@ def measure(observations: int, scratch: Path, tell: Progress) -> list[FilesLine]
     return lines
 
 
-def _make_files(table: pa.Table, folder: Path, server: str) -> None:
-    for name in FORMATS:
+def _make_files(table: pa.Table, folder: Path, formats: Sequence[Format], server: str) -> None:
+    for name in formats:
         (folder / name).mkdir(parents=True, exist_ok=True)
         WRITERS[name](table, folder / name / f"{server}.{name}")
 

@@ -117,10 +117,14 @@ def count_labels(batches: LabelledBatches, messages: WindowMessages) -> LabelTal
     if not any(labels):
         return None
     groups, cell_of, moments_us = messages.groups, messages.place, np.array([ALWAYS_US])
-    sizes = np.diff(np.append(groups.starts, len(groups.order)))
-    message_of = np.empty(len(groups.order), np.int64)
-    message_of[groups.order] = np.repeat(np.arange(len(groups.starts)), sizes)
-    if messages.is_lost.any():
+    is_lossless = not messages.is_lost.any()
+    message_of: Int64s | None = None
+    # Messages of one cell, each seen once, are as many as observations: none needs to be found.
+    if not is_lossless or len(messages.masks) > 1 or len(groups.starts) < len(groups.order):
+        sizes = np.diff(np.append(groups.starts, len(groups.order)))
+        message_of = np.empty(len(groups.order), np.int64)
+        message_of[groups.order] = np.repeat(np.arange(len(groups.starts)), sizes)
+    if not is_lossless:
         # What no node lost needs no sighting: nobody asks since when it is settled.
         moments_us = np.append(ALWAYS_US, messages.moments_us)
         moment = np.where(messages.is_lost[messages.place], messages.moment.astype(np.int64) + 1, 0)
@@ -133,7 +137,7 @@ def count_labels(batches: LabelledBatches, messages: WindowMessages) -> LabelTal
         first, last = np.searchsorted(nodes, (node, node + 1)).tolist()
         if any(labels[first:last]):
             counts = batches.counts[first:last]
-            of_node = message_of[ends[first] : ends[last]]
+            of_node = None if message_of is None else message_of[ends[first] : ends[last]]
             for label, values, cells in _count_at_node(labels[first:last], counts, of_node, cell_of):
                 is_lost = messages.is_lost[cells.cell // len(moments_us)]
                 own, kept = _keep_values(values, cells, is_lost)
@@ -163,17 +167,20 @@ def merge_label_tallies(tallies: Iterable[LabelTally | None]) -> LabelTally | No
 
 
 def _count_at_node(
-    labels: Sequence[Labels], counts: Int64s, message: Int64s, cell_of: Int64s
+    labels: Sequence[Labels], counts: Int64s, message: Int64s | None, cell_of: Int64s
 ) -> Iterator[tuple[str, list[str], _Cells]]:
     """Yield each label of a node, its values, and what is counted of them; ``message`` is of each observation.
 
-    The number is the place of a value, or that behind the last one for messages with any value.
+    It is None if each observation is of another message, and all messages have one cell. The number is the place of a value, or that behind the last one for messages with any value.
     """
     numbers: dict[Labels, int] = {}
     number = np.array([numbers.setdefault(of_batch, len(numbers)) for of_batch in labels], np.int64)
     dicts = [dict(of_set) for of_set in numbers]
-    once, several = _pair_messages(message, np.repeat(number, counts), len(dicts), len(cell_of))
-    of_sets = _count_cells(once[1], cell_of[once[0]])
+    if message is None:
+        of_sets, several = _count_cells(number, np.zeros_like(number), counts), (number[:0], number[:0])
+    else:
+        once, several = _pair_messages(message, np.repeat(number, counts), len(dicts), len(cell_of))
+        of_sets = _count_cells(once[1], cell_of[once[0]])
     for label in sorted({label for of_set in dicts for label in of_set})[:MAX_LABELS]:
         values = sorted({of_set[label] for of_set in dicts if label in of_set})
         places = {value: place for place, value in enumerate(values)}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.files import FORMATS, WRITERS, FilesLine, _measure_duckdb, build_table, make_rows
+from bench.files import WRITERS, FilesLine, Format, _measure_duckdb, build_table, make_rows
 from tests.bench.table_cells import cells
 
 
@@ -31,7 +31,7 @@ def test_rows_lie_in_one_hour_with_ids_of_their_own() -> None:
     )
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", Format)
 def test_duckdb_counts_the_rows_of_a_file(tmp_path: Path, name: str) -> None:
     """All of them, or the bench ends; Avro it does not read."""
     path = tmp_path / f"rows.{name}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Final, NamedTuple
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,10 +14,11 @@ from hopwatch.monitor.kernel.label_table import tabulate_labels
 from hopwatch.monitor.kernel.labels import Labels
 from hopwatch.monitor.kernel.tally import NEVER_US, ObservedBatch, Tally, build_tally, merge_tallies
 from hopwatch.monitor.kernel.verdict import WindowStage, conclude_window
+from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import pack_tally, unpack_tally
 from hopwatch.monitor.results import LabelCounts, LabelValueKind, NodeResult, Status
 from tests.laws.strategies import DrawnPathway, SeenMessage, message_id, pathways, seen_messages
-from tests.support.batch_arrays import complete_books, make_batch
+from tests.support.batch_arrays import complete_books, make_batch, passed_batch
 
 END_US: Final = 60
 LABELS: Final = st.sampled_from(
@@ -129,3 +131,22 @@ def test_without_labels_there_is_nothing(case: Case) -> None:
     tally = _tally(case, _one_by_one(case._replace(said=[((), 1)] * len(case.observations))))
     assert tally.labels is None
     assert all(not rows for _, rows in _judge(case, tally))
+
+
+@given(st.lists(st.tuples(LABELS, st.integers(0, 3)), min_size=1, max_size=9), st.data())
+def test_a_message_that_comes_again_with_its_labels_changes_nothing(
+    said: list[tuple[Labels, int]], data: st.DataObject
+) -> None:
+    """One node, and messages that all came once: the same counts as if some of them had come again."""
+    numbers = iter(range(27))
+    batches = [
+        passed_batch(0, [message_id(next(numbers)) for _ in range(count)])._replace(labels=labels)
+        for labels, count in said
+    ]
+    again = data.draw(st.lists(st.sampled_from(batches), min_size=1))
+    pathway = Pathway.parse("a")
+    once, twice = (build_tally(pathway, some, END_US).labels for some in (batches, [*batches, *again]))
+    assert (once is None) == (twice is None)
+    if once is not None and twice is not None:
+        assert once.keys == twice.keys
+        assert all(np.array_equal(one, other) for one, other in zip(once[1:], twice[1:], strict=True))
