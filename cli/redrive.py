@@ -59,6 +59,10 @@ def command(  # noqa: PLR0913 - one a flag
     state: Annotated[
         Path | None, typer.Option("--state", help="Keeps what was sent, and by whom: a restart goes on from there.")
     ] = None,
+    wait_s: Annotated[
+        float,
+        typer.Option("--wait", metavar="SECONDS", min=0, help="Wait so long until the store has them as recovered."),
+    ] = 0.0,
     why: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for the record in the state.")] = "",
     margin_s: Annotated[
         float,
@@ -87,7 +91,7 @@ def command(  # noqa: PLR0913 - one a flag
     question = _build_question(chosen, stream, node, (window, from_time, to_time))
     around = RunContext(_print_message)
     with signals.stop_on_signals(around.stop), translate_tap_errors(TransportError):
-        from hopwatch.cli.redrive_run import RedrivePlan, open_state, redrive_losses
+        from hopwatch.cli.redrive_run import RedrivePlan, open_state, redrive_losses, wait_for_recovery
         from hopwatch.probes.taps.messages import MessageReader, choose_field
 
         reader = MessageReader(
@@ -106,6 +110,8 @@ def command(  # noqa: PLR0913 - one a flag
             except TapSourceError:
                 redrive_report.print_report(report, as_json=as_json)
                 raise
+            if kept is not None:
+                wait_for_recovery(chosen.store.url, report, kept, wait_s, around.stop)
             redrive_report.print_report(report, as_json=as_json)
     report.raise_failures()
     if not report.is_whole:
@@ -169,21 +175,21 @@ def _find_losses(chosen: Settings, question: LossQuestion, given: Sequence[str] 
     engine = dialect.create_engine(chosen.store.url)
     try:
         if given is None:
-            found = proven_losses.find_proven_losses(engine, question)
+            found = proven_losses.find_proven_losses(engine, question, MAX_MESSAGES)
             is_window = question.from_us is not None and question.to_us == question.from_us + WINDOW_US
             if is_window and (why := proven_losses.find_window_gap(engine, question.stream, question.from_us or 0)):
                 found.unproven.append(UnprovenLoss(question.from_us or 0, 0, why))
         else:
             meant = {text: journey.parse_ids(text) for text in given}
             wanted = WantedIds(one for ids in meant.values() for one in ids)
-            found = proven_losses.find_proven_losses(engine, question._replace(wanted=wanted))
+            found = proven_losses.find_proven_losses(engine, question._replace(wanted=wanted), MAX_MESSAGES)
             why = f"the store does not list it as missing at {question.node}"
             unlisted = [text for text, ids in meant.items() if found.listed.isdisjoint(ids)]
             found.unproven += [UnprovenLoss(None, 1, why, text) for text in unlisted]
     finally:
         engine.dispose()
     if len(found.proven) > MAX_MESSAGES:
-        told = f"{len(found.proven):,} messages are lost there, and {MAX_MESSAGES:,} are sent again at once"
+        told = f"more than {MAX_MESSAGES:,} messages are lost there, and so many are sent again at once"
         raise ConfigurationError(f"{told}: let --from and --to be nearer to each other")
     return found
 

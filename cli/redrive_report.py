@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hopwatch.cli import console
 from hopwatch.monitor.errors import TransportError
+from hopwatch.monitor.kernel import naming
 from hopwatch.monitor.results import format_iso
+from hopwatch.probes.contract.batch import WireIdKind
 
 if TYPE_CHECKING:
     from hopwatch.deliver.redrive.messages import RedriveKey
@@ -18,11 +20,15 @@ if TYPE_CHECKING:
 MAX_SHOWN: Final = 10
 """Messages of a kind that are printed by name; JSON has all."""
 _COUNTED: Final = ("found", "sent", "sent_before")
-_NAMED: Final = {
-    "repeated": "sent, and perhaps a second time: an earlier run ended before it was acknowledged",
+_REPEATED: Final = "repeated"
+_UNSENT: Final = {
     "skipped": "not sent, as it was sent again three times before",
     "aged_out": "not sent, as records of its time are gone from the topic",
     "not_found": "not sent, as the topic does not have it",
+}
+_NAMED: Final = {
+    _REPEATED: "sent, and perhaps a second time: a run ended before it was acknowledged",
+    **_UNSENT,
 }
 
 
@@ -37,26 +43,28 @@ class RedriveReport:
         self._keys: dict[str, list[RedriveKey]] = {name: [] for name in (*_COUNTED, *_NAMED)}
         self._failed: dict[RedriveKey, str] = {}
         self._read, self._unreadable, self.is_stopped = 0, Counter[str](), False
+        self.recovered: int | None = None
+        """Messages that the state has as sent, and that are missing no more; None in a dry run."""
 
     def add_topic(self, topic: str, lost: dict[RedriveKey, ProvenLoss], outcome: RedriveOutcome) -> None:
         """Add the outcome of one topic."""
         self._topics.append(topic)
         self._shown |= lost
-        for name in self._keys:
+        for name in (*_COUNTED, *_UNSENT):
             self._keys[name] += getattr(outcome, name)
         self._failed |= outcome.failed
         self._read += outcome.read
         self._unreadable += outcome.unreadable
         self.is_stopped = self.is_stopped or outcome.is_stopped
 
+    def note_repeated(self, repeated: Iterable[RedriveKey]) -> None:
+        """Note messages that were sent, and perhaps before that by a run that was killed."""
+        self._keys[_REPEATED] = sorted(repeated)
+
     @property
     def is_whole(self) -> bool:
         """Return whether each message that was asked for was sent, or in a dry run would be."""
-        left = (
-            self.losses.unproven,
-            self._failed,
-            *(self._keys[name] for name in ("skipped", "aged_out", "not_found")),
-        )
+        left = self.losses.unproven, self._failed, *(self._keys[name] for name in _UNSENT)
         return not self.is_stopped and not any(left)
 
     def count_outcomes(self) -> dict[str, int]:
@@ -87,6 +95,7 @@ class RedriveReport:
             "stopped": self.is_stopped,
             "lost": len(self.losses.proven),
             **{name: len(self._keys[name]) for name in _COUNTED},
+            "recovered": self.recovered,
             **named,
             "failed": [self._key_to_json(key) | {"reason": why} for key, why in self._failed.items()],
             "refused": list(map(_refusal_to_json, self.losses.unproven)),
@@ -110,18 +119,24 @@ class RedriveReport:
         sent = "nothing is sent by --dry-run" if self.is_dry_run else f"{counts['sent']:,} sent"
         before = f", {counts['sent_before']:,} sent before" if counts["sent_before"] else ""
         where = f"{counts['lost']:,} messages are surely lost at {self.node} of {self.stream}"
-        yield f"{where}: {counts['found']:,} found, {sent}{before}"
+        recovered = "" if self.recovered is None else f", {self.recovered:,} recovered"
+        yield f"{where}: {counts['found']:,} found, {sent}{before}{recovered}"
         if self.is_stopped:
             yield "stopped before the end: start again with the same --state"
 
     def _format_keys(self, keys: Collection[RedriveKey], told: str) -> Iterable[str]:
         for key, _ in zip(keys, range(MAX_SHOWN), strict=False):
-            yield f"{self._shown[key].shown}  {told} (window {format_iso(key.window_start_us)})"
+            yield f"{self._show_id(key)}  {told} (window {format_iso(key.window_start_us)})"
         if len(keys) > MAX_SHOWN:
             yield f"and {len(keys) - MAX_SHOWN:,} more like it, which --json names"
 
     def _key_to_json(self, key: RedriveKey) -> dict[str, str]:
-        return {"id": self._shown[key].shown, "window_start": format_iso(key.window_start_us)}
+        return {"id": self._show_id(key), "window_start": format_iso(key.window_start_us)}
+
+    def _show_id(self, key: RedriveKey) -> str:
+        """Return an id as it was given; what is recovered meanwhile the store does not name any more."""
+        lost = self._shown.get(key)
+        return naming.format_id(key.message_id, WireIdKind.UNKNOWN, None) if lost is None else lost.shown
 
 
 def print_report(report: RedriveReport, *, as_json: bool) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import getpass
+import threading
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +20,9 @@ from hopwatch.deliver.redrive.sender import RedriveSender
 from hopwatch.deliver.redrive.state import RedriveState
 from hopwatch.deliver.redrive.topic_search import TopicSearch
 from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.lookup import proven_losses
 from hopwatch.monitor.results import format_iso
+from hopwatch.monitor.store import dialect
 from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.taps.topic import SourceTopic
 
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
 
 GROUP: Final = "hopwatch-redrive"
 """Name under which topics are read: brokers ask for one, and nothing is committed for it."""
+_LOOK_S: Final = 1.0
+"""Time between two looks into the store for what was recovered."""
 
 
 class RedrivePlan(NamedTuple):
@@ -67,8 +73,32 @@ def redrive_losses(plan: RedrivePlan, report: RedriveReport, state: RedriveState
     finally:
         report.is_stopped = report.is_stopped or around.stop.is_set()
         if state is not None:
+            report.note_repeated(state.repeated & state.sent)
             ended = {"ended": format_iso(around.wall_us()), "stopped": report.is_stopped}
             state.note_run(run | ended | report.count_outcomes())
+
+
+def wait_for_recovery(
+    store_url: str, report: RedriveReport, state: RedriveState, wait_s: float, stop: threading.Event
+) -> None:
+    """Note how many of the messages that a state has as sent arrived at the node after all; wait until all have.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    sent: dict[int, set[bytes]] = defaultdict(set)
+    for key in state.sent:
+        sent[key.window_start_us].add(key.message_id)
+    until_s = time.monotonic() + wait_s
+    engine = dialect.create_engine(store_url)
+    try:
+        while True:
+            report.recovered = proven_losses.count_recovered(engine, report.stream, report.node, sent)
+            left_s = until_s - time.monotonic()
+            if report.recovered == len(state.sent) or left_s <= 0 or stop.wait(min(_LOOK_S, left_s)):
+                return
+    finally:
+        engine.dispose()
 
 
 def _redrive_topic(

@@ -32,8 +32,7 @@ class RedriveOutcome:
     """Outcome of a redrive: each wanted message is in ``found``, ``aged_out`` or ``not_found``, unless it was stopped.
 
     Of the found ones some are ``skipped``, as they were sent again too often, or ``sent_before``, by an earlier run
-    with the same state; ``repeated`` are those that were sent now, and perhaps by a run that was killed. ``failed``
-    has the reasons.
+    with the same state. ``failed`` has the reasons.
     """
 
     read: int = 0
@@ -42,7 +41,6 @@ class RedriveOutcome:
     skipped: list[RedriveKey] = field(default_factory=list)
     sent_before: list[RedriveKey] = field(default_factory=list)
     sent: list[RedriveKey] = field(default_factory=list)
-    repeated: list[RedriveKey] = field(default_factory=list)
     failed: dict[RedriveKey, str] = field(default_factory=dict)
     aged_out: list[RedriveKey] = field(default_factory=list)
     not_found: list[RedriveKey] = field(default_factory=list)
@@ -94,13 +92,11 @@ def _sort_wanted(
 def _send_found(search: TopicSearch, result: TopicSearchResult, sending: SendingTerms, outcome: RedriveOutcome) -> None:
     left_out = {*outcome.skipped, *outcome.sent_before}
     due = {result.places[key]: key for key in outcome.found if key not in left_out}
-    in_doubt = sending.state.in_doubt & set(due.values())
     sender = sending.sender
     try:
         sender.send_records(_read_records(search, due, result), sending.rate_per_s, sending.advance)
     finally:
         outcome.sent, outcome.failed = sorted(sender.sent), dict(sender.failed)
-        outcome.repeated = sorted(in_doubt.intersection(sender.sent))
     if not sender.is_stopped:
         # They were there when they were found.
         gone = set(due.values()) - {*outcome.sent, *outcome.failed}

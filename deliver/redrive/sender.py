@@ -37,6 +37,7 @@ MAX_MESSAGE_BYTES: Final = 1_000_000_000
 _ANSWER_S: Final = 10.0
 _MAX_WAIT_S: Final = 0.05
 _FLUSH_S: Final = 0.5
+_STOP_S: Final = 5.0
 _MAX_QUEUED_BYTES: Final = 64 * 1024 * 1024
 _log = logging.getLogger("hopwatch.redrive")
 
@@ -158,9 +159,12 @@ class RedriveSender:
             raise TapSourceError(f"the topic {self._target} cannot be written any more: {advice}")
 
     def _flush(self) -> None:
-        """Wait for what is under way; a stop does not wait for brokers that are down."""
-        while (left := self._client.get().flush(_FLUSH_S)) and not self._context.stop.is_set():
+        """Wait for what is under way; a stop does not wait long for brokers that are down."""
+        until_s = self._context.monotonic_s() + _STOP_S
+        while left := self._client.get().flush(_FLUSH_S):
             self._note_acknowledged()
+            if self._context.stop.is_set() and self._context.monotonic_s() >= until_s:
+                break
         self._note_acknowledged()
         self.is_stopped = self.is_stopped or left > 0
 

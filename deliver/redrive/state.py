@@ -7,7 +7,7 @@ stands in the first alone may have been sent by a run that was killed: it is sen
 from __future__ import annotations
 
 import fcntl
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TextIO
@@ -32,6 +32,8 @@ class RedriveState:
         """Messages that the brokers have acknowledged."""
         self.in_doubt: set[RedriveKey] = set()
         """Messages that were about to be sent, and of which nobody knows whether they were."""
+        self.repeated: set[RedriveKey] = set()
+        """Messages that were in doubt and then sent again, since a run last came to its end."""
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -42,6 +44,7 @@ class RedriveState:
             TapSourceError: another process has it, or it cannot be read or written.
         """
         try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             file = self.path.open("a+")
         except OSError as error:
             raise self._build_error("written", error) from None
@@ -84,8 +87,9 @@ class RedriveState:
             self._write({what: [_format_key(key) for key in keys]})
             self._apply(what, keys)
 
-    def _apply(self, what: str, keys: Iterable[RedriveKey]) -> None:
+    def _apply(self, what: str, keys: Collection[RedriveKey]) -> None:
         if what == SENDING:
+            self.repeated.update(self.in_doubt.intersection(keys))
             self.in_doubt.update(keys)
         else:
             self.sent.update(keys)
@@ -101,6 +105,8 @@ class RedriveState:
             for line in lines:
                 for what in (SENDING, SENT):
                     self._apply(what, [_parse_key(text) for text in line.get(what, ())])
+                if "ended" in line.get("run", ()):
+                    self.repeated.clear()
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             advice = "name another file with --state"
             raise TapUsageError(f"{self.path} is not the state of this redrive ({error}): {advice}") from None

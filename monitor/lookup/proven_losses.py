@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 from sqlalchemy import Engine
 
 from hopwatch.monitor.kernel import naming
-from hopwatch.monitor.lookup.fates import WantedIds
+from hopwatch.monitor.lookup.fates import MAX_MESSAGES, WantedIds
 from hopwatch.monitor.lookup.journey import has_left
 from hopwatch.monitor.lookup.missing_messages import build_stamps
 from hopwatch.monitor.pathway import Pathway
@@ -61,10 +62,11 @@ class NodeLosses:
     """Ids that the store lists as missing there, proven or not, of those that were wanted."""
 
 
-def find_proven_losses(engine: Engine, question: LossQuestion) -> NodeLosses:
+def find_proven_losses(engine: Engine, question: LossQuestion, most: int = MAX_MESSAGES) -> NodeLosses:
     """Find the messages that are proven lost: all that are missing in their window at the node surely are.
 
-    Where only some of them surely are lost, nobody knows which: none is proven.
+    Where only some of them surely are lost, nobody knows which: none is proven. The first window with which there are
+    more than ``most`` ends it.
 
     Raises:
         StoreError: the store cannot be read.
@@ -78,7 +80,24 @@ def find_proven_losses(engine: Engine, question: LossQuestion) -> NodeLosses:
         where = question.stream, question.node, question.from_us, question.to_us
         for row in lost_messages.read_node_losses(connection, *where):
             _note_window(row, question, sources, found)
+            if len(found.proven) > most:
+                break
     return found
+
+
+def count_recovered(engine: Engine, stream: str, node: str, messages: Mapping[int, AbstractSet[bytes]]) -> int:
+    """Count which of some messages, by window, are missing at a node no more; what is not kept is not counted.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    recovered = 0
+    with schema.open_snapshot(engine) as connection:
+        for start_us, missing, listed in lost_messages.read_listed_ids(connection, stream, node, sorted(messages)):
+            # Of more than are listed, the others may be any.
+            if missing == len(listed):
+                recovered += len(messages[start_us] - set(listed))
+    return recovered
 
 
 def find_window_gap(engine: Engine, stream: str, window_start_us: int) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, func, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, select
 
 from hopwatch.monitor.kernel import masks, naming
 from hopwatch.monitor.kernel.journeys import MAX_STAMPS, Journeys
@@ -86,20 +86,34 @@ def read_node_losses(
 
     A row has ``window_start_us``, ``loss``, ``loss_lower``, and the columns of lost ids, null where none are listed.
     """
-    of, ids = tables.node_windows.c, tables.lost_ids.c
-    is_same = and_(of.stream == ids.stream, of.window_start_us == ids.window_start_us, of.node == ids.node)
-    listed = (ids.message_ids, ids.id_kinds, ids.id_text_ends, ids.id_texts, ids.journeys)
-    wanted = (
-        select(of.window_start_us, of.loss, of.loss_lower, *listed)
-        .select_from(tables.node_windows.outerjoin(tables.lost_ids, is_same))
-        .where(of.stream == stream, of.node == node, of.loss > 0)
-        .order_by(of.window_start_us)
-    )
+    of = tables.node_windows.c
+    wanted = _select_losses(stream, node).where(of.loss > 0)
     if from_us is not None:
         wanted = wanted.where(of.window_start_us >= from_us)
     if to_us is not None:
         wanted = wanted.where(of.window_start_us < to_us)
     yield from connection.execute(wanted.execution_options(yield_per=_ROWS_PER_FETCH))
+
+
+def read_listed_ids(
+    connection: Connection, stream: str, node: str, starts_us: Sequence[int]
+) -> Iterator[tuple[int, int, list[bytes]]]:
+    """Yield (start, how many messages are missing at a node, ids of them that are listed) of each window that is kept."""
+    wanted = _select_losses(stream, node).where(tables.node_windows.c.window_start_us.in_(starts_us))
+    for row in connection.execute(wanted.execution_options(yield_per=_ROWS_PER_FETCH)):
+        yield row.window_start_us, row.loss, [] if row.message_ids is None else split_ids(row.message_ids)
+
+
+def _select_losses(stream: str, node: str) -> Select[Any]:
+    of, ids = tables.node_windows.c, tables.lost_ids.c
+    is_same = and_(of.stream == ids.stream, of.window_start_us == ids.window_start_us, of.node == ids.node)
+    listed = (ids.message_ids, ids.id_kinds, ids.id_text_ends, ids.id_texts, ids.journeys)
+    return (
+        select(of.window_start_us, of.loss, of.loss_lower, *listed)
+        .select_from(tables.node_windows.outerjoin(tables.lost_ids, is_same))
+        .where(of.stream == stream, of.node == node)
+        .order_by(of.window_start_us)
+    )
 
 
 def _unpack_names(row: Any, count: int) -> Names:  # noqa: ANN401 - a row

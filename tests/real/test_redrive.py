@@ -7,9 +7,10 @@ import random
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -229,6 +230,39 @@ def test_an_id_may_stand_in_the_value(place: Place, capsys: pytest.CaptureFixtur
     assert json.loads(copy.value() or b"")["at"] == at_us(9)
 
 
+@pytest.mark.soak
+def test_many_messages_keep_the_rate_within_a_twentieth(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """Three thousand at a hundred a second, by the broker's time of arrival."""
+    target = f"{place.topic}-target"
+    place.kafka.create_topic(target)
+    place.write(range(4_000))
+    place.lose(4_000, range(1_000, 4_000))
+    flags = ("--rate", "100", "--state", str(place.state), "--to-topic", place.kafka.url(target))
+    assert told(place, capsys, *AT_B, *WINDOW, *flags)["sent"] == 3_000
+    arrived_ms = [one.timestamp()[1] for one in place.read(target)]
+    assert (max(arrived_ms) - min(arrived_ms)) / 1_000 == pytest.approx(2_999 / 100, rel=0.05)
+
+
+def test_what_arrived_after_all_is_recovered(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command waits until the store has it, and says how many did; later it says so at once."""
+    place.write(range(10))
+    place.lose(10, [3, 9])
+    first = told(place, capsys, *place.flags(*WINDOW))
+    assert (first["sent"], first["recovered"]) == (2, 0)
+    (place.workspace.folder / "store.db").unlink()
+    place.lose(10, [9])
+    # One is still missing: the wait ends with its time.
+    began_s = time.monotonic()
+    flags = place.flags(*WINDOW, "--wait", "1")
+    second = told(place, capsys, *flags)
+    assert (second["lost"], second["sent_before"], second["recovered"]) == (1, 1, 1)
+    assert time.monotonic() - began_s >= 1
+    (place.workspace.folder / "store.db").unlink()
+    place.lose(10, [])
+    assert place.workspace.run("redrive", *place.flags(*WINDOW, "--wait", "600")) == 0
+    assert capsys.readouterr().out.endswith(": 0 found, 0 sent, 2 recovered\n")
+
+
 def test_messages_go_at_the_rate_to_another_topic(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     """The broker's time of arrival says how fast they came."""
     target = f"{place.topic}-target"
@@ -285,33 +319,31 @@ def test_a_topic_that_is_not_there_is_told(place: Place, capsys: pytest.CaptureF
     assert "the topic nowhere at" in capsys.readouterr().err
 
 
-def test_a_redrive_goes_on_after_a_kill(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_redrive_goes_on_after_kills(
+    place: Place, capsys: pytest.CaptureFixture[str], times: Callable[[int, int], int]
+) -> None:
     """Each message is sent at least once, and each that was sent twice is reported; a stop repeats nothing."""
-    place.write(range(300))
-    place.lose(300, range(100, 300))
+    place.write(range(700))
+    place.lose(700, range(100, 700))
     flags = (*AT_B, *WINDOW, "--state", str(place.state))
-    command = [
-        sys.executable,
-        "-m",
-        "hopwatch",
-        "redrive",
-        "--config",
-        str(place.workspace.config),
-        *flags,
-        "--rate",
-        "20",
-    ]
+    command = ["redrive", "--config", str(place.workspace.config), *flags, "--rate", "20"]
+    chance = random.Random(1)
 
     def start() -> subprocess.Popen[bytes]:
         before = count_records(place)
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "hopwatch", *command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
         until(lambda: count_records(place) >= before + 10 or process.poll() is not None, "the first copies", 60)
         assert process.poll() is None, process.communicate()
+        time.sleep(chance.random() / 10)
         return process
 
-    killed = start()
-    killed.kill()
-    killed.communicate()
+    kills = times(1, 20)
+    for _ in range(kills):
+        killed = start()
+        killed.kill()
+        killed.communicate()
     stopped = start()
     stopped.send_signal(signal.SIGTERM)
     said, _ = stopped.communicate(timeout=PATIENCE_S)
@@ -322,6 +354,7 @@ def test_a_redrive_goes_on_after_a_kill(place: Place, capsys: pytest.CaptureFixt
     found = told(place, capsys, *flags, "--rate", "10000")
     assert found["repeated"] == []
     copies = Counter(message_id for message_id, _ in find_copies(place.read()))
-    assert set(copies) == {name_id(number) for number in range(100, 300)}
-    assert sum(count - 1 for count in copies.values()) <= stopped_run["repeated"]
-    assert [("ended" in run) for run in place.runs()] == [False, False, True, False, True]
+    assert set(copies) == {name_id(number) for number in range(100, 700)}
+    repeated = sum(count > 1 for count in copies.values())
+    assert repeated <= stopped_run["repeated"] <= repeated + kills * 5
+    assert [("ended" in run) for run in place.runs()] == [False] * (kills + 1) + [True, False, True]

@@ -31,6 +31,24 @@ def test_a_message_that_was_not_acknowledged_is_in_doubt(tmp_path: Path) -> None
         assert (again.sent, again.in_doubt) == (set(KEYS[:2]), {KEYS[2]})
 
 
+def test_what_was_sent_twice_is_known_until_a_run_ends(tmp_path: Path) -> None:
+    """Over as many kills as there are; what the brokers had acknowledged is not in doubt, and so no repeat."""
+    state = tmp_path / "of" / "a" / "folder" / "state"
+    for keys in (KEYS[:2], KEYS[1:3], KEYS[2:]):
+        # Each time but the first, one message is in doubt.
+        killed = RedriveState(state, PLAN)
+        with killed.lock():
+            killed.note_sending(keys)
+            killed.note_sent(keys[:1])
+    again = RedriveState(state, PLAN)
+    with again.lock():
+        assert again.repeated == set(KEYS[1:3])
+        again.note_run({"ended": "now"})
+    last = RedriveState(state, PLAN)
+    with last.lock():
+        assert last.repeated == set()
+
+
 def test_half_a_line_of_a_kill_is_left_out(tmp_path: Path) -> None:
     """Its messages are in doubt still, and the next line is whole; a head that is cut off is written anew."""
     file = tmp_path / "state"

@@ -14,6 +14,7 @@ from hopwatch.monitor.lookup.fates import WantedIds
 from hopwatch.monitor.lookup.proven_losses import (
     LossQuestion,
     NodeLosses,
+    count_recovered,
     find_proven_losses,
     find_window_gap,
 )
@@ -155,3 +156,25 @@ def test_a_window_that_is_not_judged_says_so(tmp_path: Path, engine: Engine) -> 
         connection.execute(update(tables.windows).values(status="OPEN"))
     why = "the window is OPEN, and what is lost in it is not judged yet"
     assert find_window_gap(engine, "orders", START_US) == why
+
+
+def test_what_is_missing_no_more_is_recovered(engine: Engine, tmp_path: Path) -> None:
+    """Of windows that are kept, and list all that they miss: of a window with unlisted losses nothing is known."""
+    workspace = Workspace(tmp_path).configure()
+    workspace.watch(observation_batch(range(10)), observation_batch(range(8), "b"), *closing_batches(seq=1))
+    sent = {at_us(0): {id_bytes(7), id_bytes(8)}, at_us(60): {id_bytes(9)}}
+    assert count_recovered(engine, "orders", "b", sent) == 1
+    assert count_recovered(engine, "orders", "a", sent) == 2
+    with engine.begin() as connection:
+        connection.execute(update(tables.node_windows).values(loss=3))
+    assert count_recovered(engine, "orders", "b", sent) == 0
+
+
+def test_the_first_losses_beyond_a_bound_end_the_search(engine: Engine, tmp_path: Path) -> None:
+    """Whoever asks says how many there may be."""
+    two = [observation_batch([number], seq=number, window_start_ms=window_ms(number)) for number in range(2)]
+    workspace = Workspace(tmp_path).configure()
+    workspace.watch(*two, *closing_batches(seq=0, nodes="b"), *closing_batches(seq=2, nodes="a"))
+    asked = question(workspace, "b")
+    assert len(find_proven_losses(engine, asked).proven) == 2
+    assert len(find_proven_losses(engine, asked, 0).proven) == 1
