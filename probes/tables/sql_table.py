@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from hopwatch.probes.clock import Clock
 from hopwatch.probes.tables.parquet_rows import ROWS
 from hopwatch.probes.tables.postgres_writers import find_writers
 from hopwatch.probes.tables.snapshots import NewSnapshots, SnapshotPlace, TableSnapshot
-from hopwatch.probes.taps.errors import TapUsageError
+from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
 
 SCHEME: Final = "sql:"
 _MOMENT: Final = "datetime"
@@ -51,6 +52,7 @@ class SqlTable:
 
         Raises:
             TapUsageError: the URL is none, there is no such table, or it has no such column.
+            TapSourceError: there is no such file.
             SQLAlchemyError: the database cannot be asked.
         """
         try:
@@ -59,6 +61,10 @@ class SqlTable:
             raise TapUsageError(f"a SQL database is {SCHEME}URL as SQLAlchemy has it, got {url!r:.40}") from None
         shown = parsed.render_as_string()
         self.name = f"{table} at {shown}"
+        if parsed.get_backend_name() == "sqlite" and parsed.database and not Path(parsed.database).exists():
+            # SQLite itself would make an empty one.
+            why = f"there is no file {parsed.database!r:.200}: name that of a database"
+            raise TapSourceError(f"the table {SCHEME} cannot be read: {why}")
         self._engine = create_engine(parsed)
         schema, _, name = table.rpartition(".")
         try:

@@ -171,7 +171,7 @@ def test_what_is_missing_no_more_is_recovered(engine: Engine, tmp_path: Path) ->
 
 
 def test_the_first_losses_beyond_a_bound_end_the_search(engine: Engine, tmp_path: Path) -> None:
-    """Whoever asks says how many there may be."""
+    """A caller that can take no more messages is told that there are more."""
     two = [observation_batch([number], seq=number, window_start_ms=window_ms(number)) for number in range(2)]
     workspace = Workspace(tmp_path).configure()
     workspace.watch(*two, *closing_batches(seq=0, nodes="b"), *closing_batches(seq=2, nodes="a"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -170,6 +171,14 @@ def test_a_table_that_is_not_there_is_told(tmp_path: Path, address: str) -> None
     shown = "sql:" if address.startswith("sql") else address.format(tmp_path)
     with pytest.raises(TapSourceError, match=f"^the table {shown} cannot be read: .+$"):
         open_table(address.format(tmp_path), ManualClock(), rows)
+
+
+def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    """SQLite itself would make an empty database of a path that is mistyped."""
+    told = f"the table sql: cannot be read: there is no file '{tmp_path}/typo.db': name that of a database"
+    with pytest.raises(TapSourceError, match=f"^{re.escape(told)}$"):
+        open_table(f"sql:sqlite:///{tmp_path}/typo.db", ManualClock(), GrowingRows("orders", "n"))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_library_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
