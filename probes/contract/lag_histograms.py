@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hopwatch.probes.contract.varints import VarintError, decode_varints, decode_zigzag, encode_varints, encode_zigzag
 
 MAX_LAGS: Final = 2**42 - 1
-"""Lags of a histogram at most; a sum of histograms counts no more in a bucket. A day has fewer than 2**53."""
+"""Lags of a histogram at most: those of all minutes of a day have 53 bits. A sum of histograms may have more."""
 MAX_BUCKETS: Final = 14_592
 """Buckets of the grid."""
 
@@ -24,6 +24,8 @@ _FORM: Final = 1
 _HEAD_NUMBERS: Final = 4
 _BITS: Final = 7
 _HALF: Final = 32
+_TOO_MANY: Final = MAX_LAGS + 1
+"""Count of a bucket in sums that is never exceeded, and tells that there are too many lags."""
 
 Int64s = NDArray[np.int64]
 PackedLags = bytes
@@ -132,9 +134,9 @@ def parse_histogram(data: PackedLags) -> LagHistogram:
     if steps.size and not 1 <= int(steps.min()) <= int(steps.max()) <= MAX_BUCKETS:
         got = f"{int(steps.min())} to {int(steps.max())}"
         raise HistogramError(f"buckets of a lag histogram ascend by 1 to {MAX_BUCKETS}, got steps of {got}")
-    if not 1 <= int(counts.min()) <= int(counts.max()) <= MAX_LAGS:
+    if not 1 <= int(counts.min()) <= int(counts.max()) <= _TOO_MANY:
         got = f"{int(counts.min())} to {int(counts.max())}"
-        raise HistogramError(f"a bucket of a lag histogram has 1 to 2^42 - 1 lags, got {got}")
+        raise HistogramError(f"a bucket of a lag histogram has 1 to 2^42 lags, got {got}")
     low, high = decode_zigzag(numbers[1]), decode_zigzag(numbers[2])
     first, last = find_buckets(np.array([low, high], np.int64)).tolist()
     buckets = first + np.concatenate((np.zeros(1, np.int64), np.cumsum(steps.astype(np.int64))))
@@ -168,7 +170,7 @@ def _add_buckets(low: int, high: int, buckets: Int64s, counts: Int64s) -> LagHis
     # Floats are exact up to far more than a bucket has at most.
     sums = np.bincount(buckets - first, counts)
     kept = np.flatnonzero(sums)
-    return LagHistogram(low, high, first + kept, np.minimum(sums[kept], MAX_LAGS).astype(np.int64))
+    return LagHistogram(low, high, first + kept, np.minimum(sums[kept], _TOO_MANY).astype(np.int64))
 
 
 def _bit_lengths(sizes: Int64s) -> Int64s:
