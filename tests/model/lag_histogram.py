@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tests.model.lag import Quantiles
 
@@ -52,7 +53,7 @@ def write(one: LagHistogram | None) -> bytes:
     if one is None:
         return b""
     buckets = sorted(one.counts)
-    steps = [after - before for before, after in zip(buckets, buckets[1:], strict=False)]
+    steps = [after - before for before, after in pairwise(buckets)]
     head = [1, _zigzag(one.least_us), _zigzag(one.greatest_us), len(buckets)]
     return b"".join(_leb128(number) for number in [*head, *steps, *(one.counts[number] for number in buckets)])
 
