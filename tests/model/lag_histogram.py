@@ -68,13 +68,13 @@ def read(data: bytes) -> LagHistogram | None:
     steps, counts = rest[: size - 1], rest[size - 1 :]
     if not all(counts) or not all(steps) or max(counts) > 2**42:
         raise ValueError("buckets ascend, and are not empty")
-    lags = [number // 2 if number % 2 == 0 else -(number + 1) // 2 for number in (least, greatest)]
-    numbers = [bucket(lags[0])]
+    low, high = (number // 2 if number % 2 == 0 else -(number + 1) // 2 for number in (least, greatest))
+    numbers = [bucket(low)]
     for step in steps:
         numbers.append(numbers[-1] + step)
-    if lags[0] > lags[1] or numbers[-1] != bucket(lags[1]):
+    if low > high or numbers[-1] != bucket(high):
         raise ValueError("the last bucket is that of the greatest lag")
-    return LagHistogram(*lags, dict(zip(numbers, counts, strict=True)))
+    return LagHistogram(low, high, dict(zip(numbers, counts, strict=True)))
 
 
 def is_of(data: bytes, count: int) -> bool:

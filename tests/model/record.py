@@ -8,7 +8,7 @@ import json
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import fastavro
@@ -307,7 +307,7 @@ def decode(record: bytes) -> Batch:
         observations=_observations(body),
         drops=tuple((drop["window_start_ms"], drop["count"]) for drop in body["drops"]),
         packets=tuple(
-            Packet(*(one[name] for name in _COUNTED), lag_histogram.read(one["lag_histogram"]))
+            replace(Packet(*(one[name] for name in _COUNTED)), lags=lag_histogram.read(one["lag_histogram"]))
             for one in body["metrics"]
         ),
         labels=body["labels"],

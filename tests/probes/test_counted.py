@@ -100,7 +100,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, int]] = {
     "a lag without end": ({"count": 1, "lags_ms": [float("-inf")]}, "finite numbers of milliseconds, got -inf", 1),
     "a lag of ages": (
         {"count": 1, "lags_ms": [2.0**60]},
-        "lags lie in -2\\^53 … 2\\^53 ms, got 1.15,
+        "lags lie in -2\\^53 … 2\\^53 ms, got 1.152921504606847e",
         1,
     ),
     "texts as lags": ({"count": 1, "lags_ms": ["5"]}, "lags are numbers, got <U1", 1),

@@ -79,7 +79,7 @@ def test_lags_are_told_one_by_one_or_as_a_histogram(tap: Asked) -> None:
     one_by_one = {"count": 3, "lags_ms": [250, 0.5, 250]}
     ready = {"stamp": "out", "count": 1_000, "lags_ms": [-5, 1_250.0], "lag_counts": [1, 999]}
     (batch,) = _post(tap, counts=[one_by_one, ready, {"stamp": "rejected", "count": 0, "lags_ms": []}])
-    expected = ([500, 250_000, 250_000], [-5_000, *[1_250_000] * 999], [])
+    expected: tuple[list[int], ...] = ([500, 250_000, 250_000], [-5_000, *[1_250_000] * 999], [])
     assert [one.lag_histogram for one in batch.metrics] == [write(histogram(lags)) for lags in expected]
 
 
