@@ -90,7 +90,7 @@ def test_sums_are_the_same_in_any_order_and_groups(parts: list[list[int]], dice:
 
 @given(st.lists(st.lists(SMALL | st.integers(-(2**53), 2**53), max_size=400), max_size=6))
 def test_a_window_has_the_percentiles_of_the_middles_exactly(parts: list[list[int]]) -> None:
-    """However many buckets there are, of lags up to 285 years; count and bounds are those of the lags."""
+    """Of lags up to 285 years in any number of buckets; count and bounds are those of the lags."""
     found = quantiles_of(digest_histograms(list(map(pack, parts))))
     expected = model.quantiles_by_count(map(model.histogram, parts))
     assert (found and {name: getattr(found, name) for name in found.__dataclass_fields__}) == expected
@@ -162,7 +162,7 @@ def test_a_histogram_has_no_more_lags_than_messages() -> None:
 
 
 def test_of_too_many_lags_nothing_is_known() -> None:
-    """Whatever the order in which they were added; a sum beyond the bound never looks like a smaller one."""
+    """In any order in which they were added; a sum beyond the bound never looks like a smaller one."""
     full, one = count_lags(np.zeros(1, np.int64), np.array([MAX_LAGS])), pack([0])
     assert digest_histograms([full]).count == MAX_LAGS
     for parts in ([full, one], [add_histograms([full, one])], [add_histograms([full, full, full])]):

@@ -372,7 +372,7 @@ def test_asking_for_a_store_makes_none(url: str) -> None:
 
 
 def test_counts_of_an_older_store_have_no_lags(url: str) -> None:
-    """What version 0018 wrote of counting nodes is read with unknown lags, in windows, hours, days and books."""
+    """Counts that version 0018 wrote are read with unknown lags, in windows, hours, days and books."""
     engine = dialect.create_engine(url)
     counted = NodeCounts("n", 3, 3, 0, 0, 1.0, "a", 5, None, 2, None, None, None)
     lags = ("lag_in_us", "lag_out_us")
