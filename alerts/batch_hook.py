@@ -41,7 +41,7 @@ class AlertHook:
         pairs = zip(result.nodes, conclusion.lost, strict=True)
         lost_ids = {node.node: _format_lost_ids(node, lost.message_ids.tobytes(), lost.names) for node, lost in pairs}
         outliers = {node: tuple(map(_build_outlier, found)) for node, found in conclusion.outliers.items()}
-        return WindowInput(result, conclusion.tally.lags, lost_ids, outliers)
+        return WindowInput(result, conclusion.tally.lags, lost_ids, outliers, conclusion.count_lags)
 
     def follow(self, connection: Connection, noted: Sequence[WindowInput], watermark_us: int) -> None:
         """Count the windows for their objectives, evaluate the rules, and write states and notifications.

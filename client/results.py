@@ -106,7 +106,7 @@ class CountOfServer:
 
 @dataclass(frozen=True, slots=True)
 class CountingNodeFigures:
-    """A node that only counts, in a window."""
+    """A node that only counts, in a window; lags are of the messages whose lag was told."""
 
     node: str
     arrived: int
@@ -122,6 +122,8 @@ class CountingNodeFigures:
     seen_behind: int | None
     same_behind: bool | None
     servers: tuple[CountOfServer, ...]
+    lag_in_us: LagFigures | None = None
+    lag_out_us: LagFigures | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +234,8 @@ class CountingNodeSpan:
     behind: str | None
     seen_behind: int | None
     same_behind: bool | None
+    lag_in_us: LagFigures | None = None
+    lag_out_us: LagFigures | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from hopwatch.display import texts
-from hopwatch.monitor.results import CountsRollUp, NodeCounts, ServerCount
+from hopwatch.monitor.results import CountsRollUp, NodeCounts, Quantiles, ServerCount
 from hopwatch.monitor.texts.escaping import escape_line
 
 MAX_SERVERS: Final = 5
@@ -26,12 +26,26 @@ def describe_counts(one: NodeCounts | CountsRollUp) -> str:
         said.append(f"{one.bytes:,} bytes")
     if one.dropped:
         said.append(f"its probes dropped {one.dropped:,}")
+    said += [_describe_lag(side, lag, of) for side, lag, of in _list_lags(one)]
     if one.before is not None and one.left_before is not None:
         told = _compare(one.arrived, one.left_before, f"left {one.before} by ids", is_same=one.same_before)
         said.append(told + (f", at least {one.lost_before_lower:,} lost on the way" if one.lost_before_lower else ""))
     if one.behind is not None and one.seen_behind is not None:
         said.append(_compare(one.departed, one.seen_behind, f"seen at {one.behind} by ids", is_same=one.same_behind))
     return "; ".join(said)
+
+
+def _list_lags(one: NodeCounts | CountsRollUp) -> Iterator[tuple[str, Quantiles, int]]:
+    """Yield the lags that packets told, with the number of messages that they are of: one where both sides have it."""
+    if one.lag_in_us is not None:
+        yield ("in" if one.lag_out_us != one.lag_in_us else ""), one.lag_in_us, one.arrived
+    if one.lag_out_us is not None and one.lag_out_us != one.lag_in_us:
+        yield "out", one.lag_out_us, one.departed
+
+
+def _describe_lag(side: str, lag: Quantiles, of: int) -> str:
+    told = f"{side} p95 lag {texts.format_lag(lag.p95)}".strip()
+    return told if lag.count == of else f"{told}, told of {lag.count:,}"
 
 
 def describe_servers(one: NodeCounts) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
@@ -25,6 +26,7 @@ from hopwatch.monitor.kernel.servers import ServerIds
 from hopwatch.monitor.kernel.slowest import Slowest
 from hopwatch.monitor.kernel.tally import LostIds, NodeLags, Tally
 from hopwatch.probes.contract.batch import WireIdKind
+from hopwatch.probes.contract.lag_histograms import PackedLags
 
 CLAIMED_FIELDS: Final = ("message_ids", "lag_in_us", "lag_out_us", "outcome")
 _CLAIMS_WITHOUT_ID_KIND: Final = np.dtype(
@@ -52,6 +54,8 @@ NOWHERE: Final = 0
 
 _LENGTH: Final = struct.Struct("<I")
 _LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")
+_PACKET_NUMBERS: Final = 7
+"""Fields of a packet before its lags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,7 @@ class FactSheet:
     def pack(self) -> bytes:
         """Return the parcel."""
         header = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "facts"}
+        header["packets"] = [(*packet[:-1], encode_histogram(packet.lags)) for packet in self.packets]
         return _pack(header, self.facts.tobytes())
 
     @classmethod
@@ -108,9 +113,22 @@ class FactSheet:
         """Return what was packed."""
         header, body = _unpack(parcel)
         drops = tuple(DropFact(*drop) for drop in header.pop("drops"))
-        # Checkpoints from before there were packets have none.
-        packets = tuple(PacketFact(*packet) for packet in header.pop("packets", ()))
+        # Checkpoints from before there were packets have none, those from before lags were read packets without.
+        packets = tuple(
+            PacketFact(*packet[:_PACKET_NUMBERS], *map(decode_histogram, packet[_PACKET_NUMBERS:]))
+            for packet in header.pop("packets", ())
+        )
         return cls(**header, drops=drops, packets=packets, facts=np.frombuffer(body, FACTS))
+
+
+def encode_histogram(lags: PackedLags) -> str:
+    """Return a histogram of lags as a text for JSON."""
+    return b64encode(lags).decode("ascii")
+
+
+def decode_histogram(text: str) -> PackedLags:
+    """Return the histogram that :func:`encode_histogram` was given."""
+    return b64decode(text)
 
 
 SET_ASIDE_REASONS: Final = (

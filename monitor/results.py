@@ -158,7 +158,8 @@ class NodeCounts:
 
     ``left_before`` and ``seen_behind`` are the messages by ids there, null without a neighbour. ``same_before`` and
     ``same_behind`` say whether fingerprints show the same messages, null where none can. ``lost_before_lower`` is how
-    many were surely lost between the neighbour before and this node.
+    many were surely lost between the neighbour before and this node. The lags are of those messages of which packets
+    told it, null where of none.
     """
 
     node: str
@@ -175,6 +176,8 @@ class NodeCounts:
     seen_behind: int | None
     same_behind: bool | None
     servers: tuple[ServerCount, ...] = ()
+    lag_in_us: Quantiles | None = None
+    lag_out_us: Quantiles | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +260,8 @@ class CountsRollUp:
     """One node that only counts over an hour or a day: the counts of its windows added, all of it by count.
 
     ``same_before`` and ``same_behind`` are true where they are in all windows, false where they are in any, else null.
-    ``lost_before_upper`` is 0 where all windows are CLEAN or IDLE, else null: counts alone give none.
+    ``lost_before_upper`` is 0 where all windows are CLEAN or IDLE, else null: counts alone give none. The lags are of
+    merged digests.
     """
 
     node: str
@@ -273,6 +277,8 @@ class CountsRollUp:
     behind: str | None
     seen_behind: int | None
     same_behind: bool | None
+    lag_in_us: Quantiles | None = None
+    lag_out_us: Quantiles | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +347,23 @@ def label_counts_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[LabelCoun
 
 def counts_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[NodeCounts, ...]:
     """Return the counting nodes of a window from the form in which ``report --json`` shows them."""
-    return tuple(NodeCounts(**dict(of_node) | {"servers": _servers_from_json(of_node["servers"])}) for of_node in told)
+    return tuple(
+        NodeCounts(
+            **dict(of_node) | {"servers": _servers_from_json(of_node["servers"])} | _count_lags_from_json(of_node)
+        )
+        for of_node in told
+    )
+
+
+def counts_roll_up_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[CountsRollUp, ...]:
+    """Return the counting nodes of an hour or a day from the form in which ``report --by --json`` shows them."""
+    return tuple(CountsRollUp(**dict(of_node) | _count_lags_from_json(of_node)) for of_node in told)
+
+
+def _count_lags_from_json(told: Mapping[str, Any]) -> dict[str, Quantiles | None]:
+    """Return the lags of a counting node; none of one that was stored before they were read."""
+    lags = {name: told.get(name) for name in ("lag_in_us", "lag_out_us")}
+    return {name: Quantiles(**lag) if lag else None for name, lag in lags.items()}
 
 
 def _servers_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[ServerCount, ...]:

@@ -6,13 +6,17 @@ import operator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from numpy.typing import ArrayLike
+
 from hopwatch.probes import recorder
 from hopwatch.probes.arrays import MessageIds, estimate_length, parse_ids
 from hopwatch.probes.contract.batch import MetricsStamp
 from hopwatch.probes.contract.fingerprints import Fingerprint, take_fingerprint
+from hopwatch.probes.contract.lag_histograms import PackedLags
 from hopwatch.probes.contract.limits import WINDOW_MS, WINDOW_US
 from hopwatch.probes.errors import ProbeError
 from hopwatch.probes.event_times import EventTime, describe_fault, event_time_us
+from hopwatch.probes.lag_arguments import pack_lags
 from hopwatch.probes.pending_counts import MAX_NUMBER, Count
 from hopwatch.probes.recorder import Refusals
 
@@ -28,13 +32,15 @@ class CountArguments:
     message_ids: MessageIds | None
     stamp: str
     size_bytes: int
+    lags_ms: ArrayLike | None = None
+    lag_counts: ArrayLike | None = None
 
     def check(self, at_us: int, max_age_us: int | None) -> Count:
         """Return the count as it is sent; of no messages there is no fingerprint to miss.
 
         Raises:
             ProbeError: a number, the ids or the stamp cannot be, or the event time is too old or ahead of the clock.
-            ValueError: the event time cannot be.
+            ValueError: the event time or the lags cannot be.
         """
         if (self.number is None) is (self.message_ids is None):
             got = "neither" if self.number is None else "both"
@@ -54,7 +60,16 @@ class CountArguments:
             ids = parse_ids(self.message_ids)
             number, printed = len(ids), take_fingerprint(ids)
         size_bytes = _check_number("a size in bytes", self.size_bytes)
-        return Count(event_us // WINDOW_US * WINDOW_MS, MetricsStamp[self.stamp.upper()], number, printed, size_bytes)
+        window_start_ms = event_us // WINDOW_US * WINDOW_MS
+        lags = self._pack_lags(number)
+        return Count(window_start_ms, MetricsStamp[self.stamp.upper()], number, printed, size_bytes, lags)
+
+    def _pack_lags(self, number: int) -> PackedLags:
+        if self.lags_ms is None:
+            if self.lag_counts is not None:
+                raise ProbeError("counts of lags are of lags, got none of these")
+            return b""
+        return pack_lags(self.lags_ms, self.lag_counts, number)
 
     def refuse(self, at_ns: int, cause: str, max_age_us: int | None) -> Refusals:
         """Count the messages as refused in the window of their event time, or, where it is bad, in that of the call.

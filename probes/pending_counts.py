@@ -8,6 +8,8 @@ from typing import Final
 
 from hopwatch.probes.contract.batch import Metrics, MetricsStamp
 from hopwatch.probes.contract.fingerprints import Fingerprint
+from hopwatch.probes.contract.lag_histograms import PackedLags, add_histograms
+from hopwatch.probes.contract.limits import MAX_HISTOGRAM_BYTES
 
 MAX_WINDOWS: Final = 10_000
 """Windows of which counts wait at most: those of a week."""
@@ -17,13 +19,17 @@ MAX_NUMBER: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Messages of one window, by its start in ms, that were counted at one stamp; without ids there is no print."""
+    """Messages of one window, by its start in ms, that were counted at one stamp; without ids there is no print.
+
+    ``lags`` is the histogram of their lags, or empty.
+    """
 
     window_start_ms: int
     stamp: MetricsStamp
     number: int
     printed: Fingerprint | None = None
     size_bytes: int = 0
+    lags: PackedLags = b""
 
 
 class PendingCounts:
@@ -32,13 +38,13 @@ class PendingCounts:
     def __init__(self) -> None:
         """Start empty."""
         self._by_window: dict[int, dict[MetricsStamp, Metrics]] = {}
-        # Held for a few instructions only, by the host too.
+        # Held for a few instructions only, by the host too; with lags for as long as two histograms take to be added.
         self._lock = threading.Lock()
 
     def add(self, counted: Count) -> bool:
         """Add messages to a window; False where there is no room for another window, or for so many messages.
 
-        Without the fingerprint of a part there is none of the whole.
+        Without the fingerprint of a part there is none of the whole. Lags are of the parts that have some.
         """
         with self._lock:
             of_window = self._by_window.get(counted.window_start_ms)
@@ -51,7 +57,8 @@ class PendingCounts:
             if total > MAX_NUMBER:
                 return False
             size_bytes = min(MAX_NUMBER, before.size_bytes + counted.size_bytes)
-            of_window[counted.stamp] = Metrics(counted.stamp, total, *_join(before, counted.printed), size_bytes)
+            lags = _join_lags(before.lag_histogram, counted.lags)
+            of_window[counted.stamp] = Metrics(counted.stamp, total, *_join(before, counted.printed), size_bytes, lags)
             return True
 
     def take_window(self) -> tuple[int, tuple[Metrics, ...]] | None:
@@ -73,3 +80,9 @@ def _join(before: Metrics, printed: Fingerprint | None) -> tuple[int, int]:
     if printed is None or (before.count and not (before.id_xor or before.id_sum)):
         return 0, 0
     return printed.plus(Fingerprint.from_signed(before.id_xor, before.id_sum)).signed
+
+
+def _join_lags(before: PackedLags, counted: PackedLags) -> PackedLags:
+    """Return the lags of both parts; those of the first, where both have more than the wire can tell."""
+    joined = add_histograms([before, counted])
+    return joined if len(joined) <= MAX_HISTOGRAM_BYTES else before

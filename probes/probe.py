@@ -22,6 +22,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Literal, ParamSpec, Self
 
+from numpy.typing import ArrayLike
+
 from hopwatch.probes import event_times, lifecycle, recorder, sigterm
 from hopwatch.probes.arrays import EventTimes, MessageIds, build_columns
 from hopwatch.probes.backlog import MAX_BYTES, MAX_LIGHT_CHARS, weigh_call
@@ -294,7 +296,7 @@ class Probe:
         """Stamp ``out`` for arrays; the same arrays as in :meth:`arrived_many` give one observation per message."""
         self._stamp_many(_DEPARTED, message_ids, event_times, schema)
 
-    def counted(
+    def counted(  # noqa: PLR0913 - what is counted, and what else is known of it
         self,
         event_time: EventTime,
         count: int | None = None,
@@ -302,13 +304,18 @@ class Probe:
         message_ids: MessageIds | None = None,
         stamp: Literal["in", "out", "filtered", "rejected", "deferred"] = "in",
         size_bytes: int = 0,
+        lags_ms: ArrayLike | None = None,
+        lag_counts: ArrayLike | None = None,
     ) -> None:
         """Count messages instead of stamping them, at a node declared to count.
 
         Pass their number, or their ids, whose fingerprint then goes with it. All have event times in the minute of
         ``event_time``, and ``size_bytes`` in all, if it is known. Counts of a minute and stamp are added.
+
+        ``lags_ms`` has the lag of each message, its stamp less its event time, in any order. A histogram is passed as
+        the lags of its buckets, with ``lag_counts``, how many messages have each. The wire has a histogram of them.
         """
-        self._count(CountArguments(event_time, count, message_ids, stamp, size_bytes))
+        self._count(CountArguments(event_time, count, message_ids, stamp, size_bytes, lags_ms, lag_counts))
 
     def flush(self, patience_s: float = 0.0) -> bool:
         """Send all stamps now, on this thread, and wait for the transport up to ``patience_s``.

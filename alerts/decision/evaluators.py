@@ -6,6 +6,7 @@ Where nothing can be known there is no reading: UNKNOWN neither fires an alert o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import zip_longest
 from typing import Final
 
 from hopwatch.alerts.decision import burn_rate
@@ -14,8 +15,10 @@ from hopwatch.alerts.decision.inputs import PastWindows, SeriesOutlier, WindowIn
 from hopwatch.alerts.decision.reading import Reading, bad_reading, good_reading
 from hopwatch.alerts.decision.rules import AlertRule, AlertStream
 from hopwatch.alerts.events import MAX_LOST_IDS, AlertKind
+from hopwatch.monitor.kernel.count_lags import CountLags
+from hopwatch.monitor.kernel.tally import NodeLags
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.results import UNINFORMATIVE, NodeResult, Quantiles, Verdict, WindowResult
+from hopwatch.monitor.results import UNINFORMATIVE, NodeCounts, NodeResult, Quantiles, Verdict, WindowResult
 from hopwatch.probes.contract.limits import WINDOW_US
 
 HEALTHY: Final = frozenset({Verdict.CLEAN, Verdict.IDLE})
@@ -86,19 +89,29 @@ def _judge_loss(
 
 def _lag(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
     del stream
+    for node, lags in zip_longest(minute.result.nodes, minute.lags):
+        yield from _judge_lag(rule, minute, node, lags)
+    for counted, told in zip_longest(minute.result.counts, minute.count_lags):
+        for reading in _judge_lag(rule, minute, counted, told):
+            yield reading._replace(note="by count") if reading.is_bad else reading
+
+
+def _judge_lag(
+    rule: AlertRule, minute: WindowInput, node: NodeResult | NodeCounts, digests: NodeLags | CountLags | None
+) -> Iterator[Reading]:
+    """Yield the reading of the worse side of a node; none where too few lags are known."""
     threshold = rule.thresholds[minute.result.stream]
-    for place, node in enumerate(minute.result.nodes):
-        sides = {"in": node.lag_in_us, "out": node.lag_out_us}
-        lags = [(side, lag) for side in rule.sides if (lag := sides[side]) and lag.count >= rule.least]
-        if not lags:
-            continue
-        side, worst = max(lags, key=lambda pair: pair[1].p95)
-        if worst.p95 > threshold:
-            late = count_late(getattr(minute.lags[place], f"lag_{side}_us"), threshold) if minute.lags else 0
-            yield bad_reading(node.node, worst.p95, threshold, (late, worst.count), side)
-        # A message seen late was late; messages seen in time say nothing about those not seen.
-        elif minute.result.verdict not in UNINFORMATIVE:
-            yield good_reading(node.node)
+    sides = {"in": node.lag_in_us, "out": node.lag_out_us}
+    lags = [(side, lag) for side in rule.sides if (lag := sides[side]) and lag.count >= rule.least]
+    if not lags:
+        return
+    side, worst = max(lags, key=lambda pair: pair[1].p95)
+    if worst.p95 > threshold:
+        late = count_late(getattr(digests, f"lag_{side}_us"), threshold) if digests else 0
+        yield bad_reading(node.node, worst.p95, threshold, (late, worst.count), side)
+    # A message seen late was late; messages seen in time say nothing about those not seen.
+    elif minute.result.verdict not in UNINFORMATIVE:
+        yield good_reading(node.node)
 
 
 def _end_to_end_lag(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from hopwatch.monitor.kernel.count_lags import CountLags
 from hopwatch.monitor.kernel.tally import NodeLags
 from hopwatch.monitor.results import WindowResult
 
@@ -44,13 +45,15 @@ class SeriesOutlier:
 class WindowInput:
     """A final window for the rules: its result, the digests of its nodes in order, and some lost ids of each node.
 
-    ``outliers`` are by node; a node that is missing there was not scored.
+    ``outliers`` are by node; a node that is missing there was not scored. ``count_lags`` are the digests of the nodes
+    that only count, in order.
     """
 
     result: WindowResult
     lags: tuple[NodeLags, ...] = ()
     lost_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     outliers: Mapping[str, tuple[SeriesOutlier, ...]] = field(default_factory=dict)
+    count_lags: tuple[CountLags, ...] = ()
 
 
 class PastWindows(Protocol):

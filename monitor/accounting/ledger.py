@@ -31,7 +31,8 @@ from hopwatch.monitor.kernel.books import (
     is_over,
     judge_book,
 )
-from hopwatch.monitor.kernel.counts import CountedBooks, CountedInstance
+from hopwatch.monitor.kernel.count_lags import CountLags
+from hopwatch.monitor.kernel.counts import CountedBooks, CountedInstance, with_lags
 from hopwatch.monitor.kernel.deferrals import NO_WAITS, Waits, find_waits
 from hopwatch.monitor.kernel.label_table import tabulate_labels
 from hopwatch.monitor.kernel.packets import Packet
@@ -45,6 +46,7 @@ from hopwatch.monitor.payloads import FactSheet, SetAside
 from hopwatch.monitor.results import LabelCounts, NodeCounts, NodeResult, Status, WindowResult
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.contract.lag_histograms import PackedLags
 from hopwatch.probes.contract.limits import WINDOW_MS, WINDOW_US
 from hopwatch.probes.contract.segment import folder_name
 
@@ -94,7 +96,8 @@ class LiveWindow:
 class Conclusion(NamedTuple):
     """Judged window, its inputs, and its changes if it was final before.
 
-    ``outliers`` are by node; empty when the window was not scored. ``labels`` are the counts by label of each node.
+    ``outliers`` are by node; empty when the window was not scored. ``labels`` are the counts by label of each node,
+    ``count_lags`` the lags of each node that only counts.
     """
 
     result: WindowResult
@@ -106,6 +109,7 @@ class Conclusion(NamedTuple):
     outliers: Mapping[str, tuple[OutlierFinding, ...]] = MappingProxyType({})
     waits: Waits = NO_WAITS
     labels: tuple[tuple[LabelCounts, ...], ...] = ()
+    count_lags: tuple[CountLags, ...] = ()
 
 
 @dataclass(slots=True)
@@ -220,6 +224,7 @@ class Ledger:
                     here = self._judge_books(of_stream, rules, starts[place : place + 1], last_us)
                     of_window, unplaced, counted, print_of_books = _take_window(here, 0)
                 is_settled = is_settled and waits.next_us == NEVER_US
+                counted = [with_lags(of_node) for of_node in counted]
                 standing = WindowStage(stream, start_us, status, before_us, known.revision, known.recovered)
                 result = conclude_window(rules.pathway, standing, tally, NodeBooks(*of_window), unplaced, counted)
                 lost = tuple(tally.lost(node, before_us) for node in range(len(rules.pathway.nodes)))
@@ -235,7 +240,11 @@ class Ledger:
                 )
                 is_final = result.status.is_final
                 labels = tabulate_labels(rules.pathway, tally, result.nodes, before_us, is_final=is_final)
-                yield Conclusion(result, tally, lost, is_settled, print_of_books, changed, waits=waits, labels=labels)
+                count_lags = tuple(of_node.lags for of_node in counted)
+                yield Conclusion(
+                    result, tally, lost, is_settled, print_of_books, changed,
+                    waits=waits, labels=labels, count_lags=count_lags,
+                )  # fmt: skip
 
     def _judge_books(
         self, books: Iterable[Book], rules: StreamConfig, starts: NDArray[np.int64], sighted_us: NDArray[np.int64]
@@ -324,7 +333,9 @@ def _take_window(judged: _JudgedBooks, place: int) -> tuple[NDArray[np.int64], l
     for node, fields in enumerate(of_window[:, judged.nodes :].T.tolist()):
         instances = sorted(judged.packets.get((node, place), ()), key=lambda one: one[:2])
         counted.append(CountedBooks(tuple(instances), *fields))
-    packets = repr([of_node.instances for of_node in counted if of_node.instances]).encode() if counted else b""
+    # Lags never change without a count: each is of a message that was counted.
+    told = [[one[:3] for one in of_node.instances] for of_node in counted if of_node.instances]
+    packets = repr(told).encode() if counted else b""
     printed = of_window.tobytes() + " ".join(unplaced).encode() + packets
     return of_window[:, : judged.nodes], unplaced, counted, printed
 
@@ -371,11 +382,15 @@ def _add_packets(
 ) -> None:
     """Add what an instance of a counting node counted, by the places of the node and of the window."""
     of_windows: dict[int, dict[int, Packet]] = {}
+    lags: dict[int, dict[int, PackedLags]] = {}
     for (start_ms, stamp), packet in sorted(book.counted.items()):
         of_windows.setdefault(start_ms * 1_000, {})[stamp] = packet
+    for (start_ms, stamp), histogram in book.lags.items():
+        lags.setdefault(start_ms * 1_000, {})[stamp] = histogram
     listed = np.array(sorted(of_windows), np.int64)
     for place in np.flatnonzero(np.isin(starts, listed)).tolist():
-        instance = CountedInstance(book.probe, book.epoch_us, of_windows[int(starts[place])])
+        start_us = int(starts[place])
+        instance = CountedInstance(book.probe, book.epoch_us, of_windows[start_us], lags.get(start_us, {}))
         packets.setdefault((node, place), []).append(instance)
 
 
@@ -402,7 +417,7 @@ def _count_unplaced(book: Book, new: NDArray[np.void]) -> Book:
         counts[start_ms] += count
     for (start_ms, _), packet in book.counted.items():
         counts[start_ms] += packet.count
-    return replace(book, unplaced=dict(counts), counted={}, tallies=InstanceCounts())
+    return replace(book, unplaced=dict(counts), counted={}, lags={}, tallies=InstanceCounts())
 
 
 def _join_sheets(sheets: Sequence[FactSheet]) -> tuple[NDArray[np.void], list[DropFact], list[PacketFact]]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hopwatch.monitor.kernel.packets import Packet
 from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.contract.lag_histograms import PackedLags, add_histograms
 from hopwatch.probes.contract.limits import TIMELESS_CAUSES, WINDOW_US
 
 AFTERLIFE_US: Final = 10_000_000
@@ -92,7 +93,10 @@ class DropFact(NamedTuple):
 
 
 class PacketFact(NamedTuple):
-    """Messages that the batch at place ``row`` of the facts counted in a window at one stamp, as on the wire."""
+    """Messages that the batch at place ``row`` of the facts counted in a window at one stamp, as on the wire.
+
+    ``lags`` is the histogram of their lags, or empty.
+    """
 
     row: int
     window_start_ms: int
@@ -101,11 +105,12 @@ class PacketFact(NamedTuple):
     id_xor: int
     id_sum: int
     bytes: int
+    lags: PackedLags = b""
 
     @property
     def packet(self) -> Packet:
         """The count, its fingerprint and its bytes."""
-        return Packet.from_wire(*self[3:])
+        return Packet.from_wire(*self[3:7])
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +144,8 @@ class Book:
     observations or counts of to whether any of them was set aside, as too late or implausible. ``aside`` has the
     implausible observations by the minute, µs, in which their stamping began, those that were counted among them.
     ``unplaced`` counts observations by window start, ms, of an instance whose node is not declared; of all others it is
-    empty. ``counted`` has the packets of a node that counts, by window start, ms, and stamp.
+    empty. ``counted`` has the packets of a node that counts, by window start, ms, and stamp, ``lags`` the histograms of
+    their lags, where they told any.
 
     An instance of which no record could be read has a book without runs: its arrivals are those of what was there.
     """
@@ -158,6 +164,7 @@ class Book:
     aside: Mapping[int, ImplausibleSpan] = field(default_factory=dict)
     unplaced: Mapping[int, int] = field(default_factory=dict)
     counted: Mapping[tuple[int, int], Packet] = field(default_factory=dict)
+    lags: Mapping[tuple[int, int], PackedLags] = field(default_factory=dict)
     tallies: InstanceCounts = InstanceCounts()
 
     @property
@@ -229,6 +236,7 @@ def absorb(
         sent=_with_sent(book.sent, new),
         aside=_with_aside(book.aside, [*_implausible_observations(new), *_implausible_packets(facts, packets)]),
         counted=_with_counted(book.counted, facts, packets),
+        lags=_with_lags(book.lags, facts, packets),
         tallies=book.tallies.plus(_count(facts, is_new)),
     )
     return written, is_new
@@ -264,6 +272,7 @@ def forget(book: Book, before_ms: int) -> Book:
         aside={minute: aside for minute, aside in book.aside.items() if aside.to_us >= before_ms * 1_000},
         unplaced={start: count for start, count in book.unplaced.items() if start >= before_ms},
         counted={key: packet for key, packet in book.counted.items() if key[0] >= before_ms},
+        lags={key: lags for key, lags in book.lags.items() if key[0] >= before_ms},
     )
 
 
@@ -431,6 +440,16 @@ def _with_counted(
             key = one.window_start_ms, one.stamp
             counted[key] = counted.get(key, Packet()).plus(one.packet)
     return counted
+
+
+def _with_lags(
+    known: Mapping[tuple[int, int], PackedLags], facts: NDArray[np.void], packets: Iterable[PacketFact]
+) -> Mapping[tuple[int, int], PackedLags]:
+    told: dict[tuple[int, int], list[PackedLags]] = {}
+    for one in packets:
+        if one.lags and facts[one.row]["standing"] == IN_WINDOW:
+            told.setdefault((one.window_start_ms, one.stamp), []).append(one.lags)
+    return {**known, **{key: add_histograms([known.get(key, b""), *parts]) for key, parts in told.items()}}
 
 
 def _aside(book: Book, starts_us: Int64s, horizons_us: Int64s) -> Int64s:

@@ -6,14 +6,16 @@ fingerprints alone. Each is by the definitions of SEMANTICS.md, "Nodes that only
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hopwatch.monitor.kernel.books import MAX_DROPPED
+from hopwatch.monitor.kernel.count_lags import NO_LAGS, CountLags, digest_histograms
 from hopwatch.monitor.kernel.packets import Packet, add_packets
 from hopwatch.monitor.kernel.reconciliation import (
     MAX_SHOWN,
@@ -29,17 +31,19 @@ from hopwatch.monitor.kernel.tally import LostIds
 from hopwatch.monitor.pathway import CountingNode, Pathway
 from hopwatch.monitor.results import NodeCounts, ServerCount, Verdict
 from hopwatch.probes.contract.batch import MetricsStamp
+from hopwatch.probes.contract.lag_histograms import PackedLags
 
 Prints = NDArray[np.uint64]
 Int64s = NDArray[np.int64]
 
 
 class CountedInstance(NamedTuple):
-    """Packets of one probe instance in a window, by stamp."""
+    """Packets of one probe instance in a window, by stamp, and the histograms of their lags, where they told any."""
 
     probe: str
     epoch_us: int
     packets: Mapping[int, Packet]
+    lags: Mapping[int, PackedLags] = MappingProxyType({})
 
     @property
     def arrived(self) -> Packet:
@@ -63,13 +67,30 @@ class CountedInstance(NamedTuple):
         return sum(packet.count for stamp, packet in self.packets.items() if stamp not in passed)
 
     @property
+    def lags_in(self) -> tuple[PackedLags, ...]:
+        """The lags of what it counted as it arrived, or at all; what is deferred will come again."""
+        stamps = (MetricsStamp.OUT, MetricsStamp.FILTERED, MetricsStamp.REJECTED)
+        return self._take_lags((MetricsStamp.IN,) if MetricsStamp.IN in self.packets else stamps)
+
+    @property
+    def lags_out(self) -> tuple[PackedLags, ...]:
+        """The lags of what it counted as it left, or as it arrived."""
+        return self._take_lags((MetricsStamp.OUT if MetricsStamp.OUT in self.packets else MetricsStamp.IN,))
+
+    def _take_lags(self, stamps: Iterable[MetricsStamp]) -> tuple[PackedLags, ...]:
+        return tuple(self.lags[stamp] for stamp in stamps if stamp in self.lags)
+
+    @property
     def _others(self) -> Packet:
         return add_packets(packet for stamp, packet in self.packets.items() if stamp != MetricsStamp.IN)
 
 
 @dataclass(frozen=True, slots=True)
 class CountedBooks:
-    """Account of a counting node in a window: the packets of its instances, and the fields of :class:`NodeBooks`."""
+    """Account of a counting node in a window: the packets of its instances, and the fields of :class:`NodeBooks`.
+
+    ``lags`` are those of :func:`with_lags`, which costs more than all else, and is for a window that is judged.
+    """
 
     instances: tuple[CountedInstance, ...]
     having_a_say: int
@@ -79,6 +100,7 @@ class CountedBooks:
     dropped: int
     aside: int
     unplaced: int
+    lags: CountLags = NO_LAGS
 
     @property
     def is_complete(self) -> bool:
@@ -112,6 +134,14 @@ class CountedBooks:
             return MAX_DROPPED
         told = sum(one.stopped for one in self.instances)
         return min(told + self.dropped + self.aside, MAX_DROPPED)
+
+
+def with_lags(books: CountedBooks) -> CountedBooks:
+    """Return the account of a counting node with the digests of the lags that its instances told."""
+    came = [lags for one in books.instances for lags in one.lags_in]
+    left = [lags for one in books.instances for lags in one.lags_out]
+    lags_in = digest_histograms(came)
+    return replace(books, lags=CountLags(lags_in, lags_in if left == came else digest_histograms(left)))
 
 
 class Neighbours(NamedTuple):
@@ -212,6 +242,7 @@ def _conclude_node(
         seen_behind=None if seen is None else seen.count,
         same_behind=None if seen is None or not node.is_alone else departed.matches(seen),
         servers=_compare_servers(pathway, node, ids, books),
+        **books.lags.figures,
     )
 
 

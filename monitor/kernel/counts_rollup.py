@@ -6,24 +6,31 @@ The law: as of all that is rolled up, in whatever order and groups the parts com
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
-from typing import Final
+from dataclasses import fields, replace
+from typing import Any, Final
 
 from hopwatch.monitor.kernel.completeness import bound_loss
+from hopwatch.monitor.kernel.count_lags import CountLags, merge_count_lags
 from hopwatch.monitor.kernel.reconciliation import MAX_SHOWN
 from hopwatch.monitor.results import CountsRollUp, NodeCounts, RollUp, Verdict, WindowResult
 
 _SUMS: Final = ("arrived", "departed", "bytes", "dropped", "lost_before_lower")
 
 
-def add_counts(parts: Sequence[WindowResult | RollUp]) -> tuple[CountsRollUp, ...]:
-    """Return what nodes counted in all parts, windows or shorter spans of a stream, in the pathway's order.
+def add_counts(
+    parts: Sequence[tuple[WindowResult | RollUp, Sequence[CountLags]]],
+) -> tuple[tuple[CountsRollUp, ...], tuple[CountLags, ...]]:
+    """Return what nodes counted in all parts, windows or shorter spans of a stream, in the pathway's order; and lags.
 
-    A part that does not have a node, as it was rolled up before counts were, leaves open what is not a sum.
+    Each part has the digests of its counting nodes, or none as it was stored before lags were read. One that does not
+    have a node, as it was rolled up before counts were, leaves open what is not a sum.
     """
-    told = [{one.node: one for one in _list_counts(part)} for part in parts]
+    told = [{one.node: one for one in _list_counts(part)} for part, _ in parts]
+    digests = [dict(zip((one.node for one in part.counts), lags, strict=False)) for part, lags in parts]
     names = dict.fromkeys(name for of_part in told for name in of_part)
-    return tuple(_add_node([of_part.get(name) for of_part in told]) for name in names)
+    merged = tuple(merge_count_lags([of_part[name] for of_part in digests if name in of_part]) for name in names)
+    counts = (_add_node([of_part.get(name) for of_part in told]) for name in names)
+    return tuple(replace(one, **lags.figures) for one, lags in zip(counts, merged, strict=True)), merged
 
 
 def _list_counts(part: WindowResult | RollUp) -> Iterator[CountsRollUp]:
@@ -46,9 +53,10 @@ def _add_node(parts: Sequence[CountsRollUp | None]) -> CountsRollUp:
     """Return the sums of the parts that have a node; at least one has."""
     known = [one for one in parts if one is not None]
     first = known[0]
+    sums: dict[str, Any] = {name: _add([getattr(one, name) for one in known]) for name in _SUMS}
     return CountsRollUp(
         node=first.node,
-        **{name: _add([getattr(one, name) for one in known]) for name in _SUMS},
+        **sums,
         before=first.before,
         left_before=_add_known([one.left_before for one in known]),
         same_before=_all_true([None if one is None else one.same_before for one in parts]),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Generic, TypeVar, cast
 
 from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.count_lags import CountLags
 from hopwatch.monitor.kernel.counts_rollup import add_counts
 from hopwatch.monitor.kernel.figures import lag_fields, quantiles_of, ratio
 from hopwatch.monitor.kernel.tally import NodeLags
@@ -54,10 +55,14 @@ Figures = TypeVar("Figures", WindowResult, RollUp)
 
 @dataclass(frozen=True, slots=True)
 class SpanPart(Generic[Figures]):
-    """A window or a span, and the digests of its nodes in order."""
+    """A window or a span, and the digests of its nodes in order, with ids and without.
+
+    ``count_lags`` is empty where no lag was told by count.
+    """
 
     figures: Figures
     lags: tuple[NodeLags, ...]
+    count_lags: tuple[CountLags, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,8 +90,8 @@ def roll_up(
     What is unknown of one part is unknown of the whole.
     """
     made = build_roll_up(shape, stream, start_us, add_sums([_sum_part(part) for part in parts]))
-    counts = add_counts([part.figures for part in parts])
-    return SpanPart(replace(made.figures, counts=counts), made.lags)
+    counts, count_lags = add_counts([(part.figures, part.count_lags) for part in parts])
+    return SpanPart(replace(made.figures, counts=counts), made.lags, count_lags)
 
 
 def add_sums(parts: Sequence[Sums]) -> Sums:

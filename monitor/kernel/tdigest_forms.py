@@ -9,9 +9,9 @@ from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hopwatch.monitor.kernel.centroids import EMPTY, Digest, DigestError, group_equal
+from hopwatch.probes.contract.varints import VarintError, decode_varints, decode_zigzag, encode_varints, encode_zigzag
 
 MAX_CENTROIDS: Final = 65_535
 MAX_COUNT: Final = 2**53
@@ -22,12 +22,6 @@ _ALL_ONE: Final = 1
 _FLOAT_MEANS: Final = 2
 _HEAD: Final = struct.Struct("<BBH")
 _FLOAT: Final = np.dtype("<f8")
-_BITS: Final = np.uint64(7)
-_MORE: Final = np.uint8(0x80)
-_VARINT_BYTES: Final = 10
-_SHIFTS: Final = np.arange(_VARINT_BYTES, dtype=np.uint64) * _BITS
-
-Numbers = NDArray[np.uint64]
 
 
 def to_bytes(digest: Digest) -> bytes:
@@ -48,16 +42,16 @@ def to_bytes(digest: Digest) -> bytes:
         return _HEAD.pack(_VERSION, 0, 0)
     is_whole = bool(((np.rint(means) == means) & (np.abs(means) < 2.0**63)).all())
     weights = ((digest.weights - 1) * 2 + ~digest.pure).astype(np.uint64)
-    numbers = [np.array([_zigzag(digest.min), _zigzag(digest.max)], np.uint64)]
+    numbers = [np.array([encode_zigzag(digest.min), encode_zigzag(digest.max)], np.uint64)]
     if is_whole:
-        first = np.array([_zigzag(int(means[0]) - digest.min)], np.uint64)
+        first = np.array([encode_zigzag(int(means[0]) - digest.min)], np.uint64)
         whole = means.astype(np.int64).view(np.uint64)
         numbers += [first, whole[1:] - whole[:-1]]
     if weights.any():
         numbers.append(weights)
     form = (0 if weights.any() else _ALL_ONE) | (0 if is_whole else _FLOAT_MEANS)
     tail = b"" if is_whole else means.astype(_FLOAT).tobytes()
-    return _HEAD.pack(_VERSION, form, means.size) + _varints(np.concatenate(numbers)) + tail
+    return _HEAD.pack(_VERSION, form, means.size) + encode_varints(np.concatenate(numbers)) + tail
 
 
 def from_bytes(data: bytes) -> Digest:
@@ -74,17 +68,20 @@ def from_bytes(data: bytes) -> Digest:
     tail = size * _FLOAT.itemsize if form & _FLOAT_MEANS else 0
     if len(data) < _HEAD.size + tail:
         raise _unreadable(f"{size} means as floats do not fit into {len(data)} bytes")
-    numbers = _from_varints(data[_HEAD.size : len(data) - tail])
+    try:
+        numbers = decode_varints(data[_HEAD.size : len(data) - tail])
+    except VarintError as error:
+        raise _unreadable(str(error)) from None
     expected = (2 + (0 if tail else size) + (0 if form & _ALL_ONE else size)) if size else 0
     if numbers.size != expected:
         raise _unreadable(f"{size} centroids of form {form} are {expected} numbers, got {numbers.size}")
     if not size:
         return EMPTY
-    low, high = _unzigzag(numbers[0]), _unzigzag(numbers[1])
+    low, high = decode_zigzag(numbers[0]), decode_zigzag(numbers[1])
     if tail:
         means = np.frombuffer(data, _FLOAT, offset=len(data) - tail).astype(np.float64)
     else:
-        first = np.array([(low + _unzigzag(numbers[2])) % 2**64], np.uint64)
+        first = np.array([(low + decode_zigzag(numbers[2])) % 2**64], np.uint64)
         means = np.cumsum(np.concatenate((first, numbers[3 : size + 2]))).view(np.int64).astype(np.float64)
     packed = np.zeros(size, np.uint64) if form & _ALL_ONE else numbers[-size:]
     weights = (packed >> np.uint64(1)).astype(np.int64) + 1
@@ -152,40 +149,3 @@ def _check_digest(digest: Digest) -> Digest:
 
 def _unreadable(what: str) -> DigestError:
     return DigestError(f"These bytes are no stored digest: {what}. Store the digest again from its observations.")
-
-
-def _zigzag(number: int) -> int:
-    return 2 * number if number >= 0 else -2 * number - 1
-
-
-def _unzigzag(coded: np.uint64) -> int:
-    number = int(coded)
-    return number // 2 if number % 2 == 0 else -(number + 1) // 2
-
-
-def _varints(numbers: Numbers) -> bytes:
-    """Return ``numbers`` as LEB128: seven bits a byte, the lowest first, the top bit set on all but the last byte."""
-    width = max(1, -(-int(numbers.max()).bit_length() // 7))
-    shifted = numbers[:, np.newaxis] >> _SHIFTS[:width]
-    is_last = shifted >> _BITS == 0
-    coded = shifted.astype(np.uint8) & ~_MORE | np.where(is_last, np.uint8(0), _MORE)
-    is_used = np.ones_like(is_last)
-    is_used[:, 1:] = shifted[:, 1:] != 0
-    return bytes(coded[is_used].tobytes())
-
-
-def _from_varints(data: bytes) -> Numbers:
-    """Return the LEB128 numbers that ``data`` is made of; shape (numbers,)."""
-    coded = np.frombuffer(data, np.uint8)
-    ends = np.flatnonzero(coded < _MORE)
-    if not coded.size:
-        return np.empty(0, np.uint64)
-    if not ends.size or ends[-1] != coded.size - 1:
-        raise _unreadable("it breaks off within a number")
-    sizes = np.diff(ends, prepend=-1)
-    is_longest = sizes == _VARINT_BYTES
-    if sizes.max() > _VARINT_BYTES or (coded[ends[is_longest]] > 1).any():
-        raise _unreadable("one of its numbers has more than 64 bits")
-    starts = ends - sizes + 1
-    place = np.arange(coded.size) - np.repeat(starts, sizes)
-    return np.bitwise_or.reduceat((coded & ~_MORE).astype(np.uint64) << _SHIFTS[place], starts)

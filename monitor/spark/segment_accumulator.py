@@ -106,7 +106,10 @@ class SegmentAccumulator:
         row = len(sheet.facts)
         sheet.drops.extend(DropFact(row, drop.window_start_ms, drop.count, drop.cause) for drop in view.drops)
         if view.metrics and terms is not None:
-            sheet.packets.extend(PacketFact(row, view.window_start_ms, *told[:-1]) for told in view.metrics)
+            sheet.packets.extend(
+                PacketFact(row, view.window_start_ms, *told[:-1], bytes(data[slice(*told.lag_histogram)]))
+                for told in view.metrics
+            )
         came = (view.seq, arrival_us, complete_through_us, view.sent_at_us)
         from_us = _stamped_from_us(data, view, arrival_us) if standing == IMPLAUSIBLE else 0
         sheet.facts.append((*came, view.window_start_ms, from_us, view.count, view.kind, standing))

@@ -31,7 +31,7 @@ from hopwatch.monitor.kernel.packets import Packet
 from hopwatch.monitor.kernel.rollup import SpanPart
 from hopwatch.monitor.kernel.tally import NodeLags, Tally
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.payloads import SetAside, unpack_tally
+from hopwatch.monitor.payloads import SetAside, decode_histogram, unpack_tally
 from hopwatch.monitor.results import (
     NodeResult,
     Quantiles,
@@ -61,6 +61,7 @@ _NODE_FIELDS: Final = tuple(f.name for f in fields(NodeResult))
 _COLUMNS_WITHOUT_DIGESTS: Final = tuple(
     one for one in tables.node_windows.c if not one.name.endswith(("_digest", "slowest"))
 )
+_WINDOW_COLUMNS: Final = tuple(one for one in tables.windows.c if one.name != "count_digests")
 _WINDOWS_PER_READ: Final = 10
 """Windows whose nodes are in memory at once: there may be thousands of nodes."""
 
@@ -104,7 +105,7 @@ def read_windows_json(
     for one in read_revisions(*where) if with_revisions else ():
         revisions[one.window_start_us].append(one)
     windows = []
-    for row in connection.execute(_in_range(tables.windows, stream, from_us, to_us)).mappings():
+    for row in connection.execute(_window_rows(stream, from_us, to_us)).mappings():
         start_us = row["window_start_us"]
         of_window = nodes[start_us]
         for node in of_window:
@@ -236,6 +237,7 @@ def parse_book(row: RowMapping) -> Book:
         aside={minute_us: ImplausibleSpan(*aside) for minute_us, *aside in json.loads(row["aside"])},
         unplaced=dict(json.loads(row["unplaced"])),
         counted={(start_ms, stamp): Packet(*packet) for start_ms, stamp, *packet in json.loads(row["counted"])},
+        lags={(start_ms, stamp): decode_histogram(lags) for start_ms, stamp, lags in json.loads(row["lags"])},
         tallies=InstanceCounts(*(row[name] for name in TALLY_FIELDS)),
     )
 
@@ -320,7 +322,11 @@ def read_parts(connection: Connection, stream: str, from_us: int, to_us: int) ->
     wanted = _in_range(tables.windows, stream, from_us, to_us).where(tables.windows.c.status.in_(FINAL_STATUSES))
     found = [(row, nodes[stream, row["window_start_us"]]) for row in connection.execute(wanted).mappings()]
     return [
-        SpanPart(_parse_window(row, of_window), tuple(parse_digests(node) for node in of_window))
+        SpanPart(
+            _parse_window(row, of_window),
+            tuple(parse_digests(node) for node in of_window),
+            tables.parse_count_digests(row["count_digests"]),
+        )
         for row, of_window in found
     ]
 
@@ -334,7 +340,7 @@ def read_final_windows(connection: Connection, stream: str, from_us: int) -> Ite
     for first in range(0, len(starts_us), _WINDOWS_PER_READ):
         span = starts_us[first], starts_us[first : first + _WINDOWS_PER_READ][-1] + 1
         nodes = _read_nodes_by_window(connection, stream, *span, columns=_COLUMNS_WITHOUT_DIGESTS)
-        for row in connection.execute(_in_range(tables.windows, stream, *span).where(is_final)).mappings():
+        for row in connection.execute(_window_rows(stream, *span).where(is_final)).mappings():
             yield _parse_window(row, nodes[stream, row["window_start_us"]])
 
 
@@ -350,7 +356,7 @@ def read_windows(
     of_nodes = of_nodes if places is None else of_nodes.where(tables.node_windows.c.place.in_(sorted(places)))
     for row in connection.execute(of_nodes).mappings():
         nodes[row["window_start_us"]].append(row)
-    rows = connection.execute(_in_range(tables.windows, stream, from_us, to_us)).mappings()
+    rows = connection.execute(_window_rows(stream, from_us, to_us)).mappings()
     return [_parse_window(row, nodes[row["window_start_us"]]) for row in rows]
 
 
@@ -448,6 +454,11 @@ def _in_range(table: Table, stream: str | None, from_us: int | None, to_us: int 
     wanted = wanted if stream is None else wanted.where(table.c.stream == stream)
     wanted = wanted if from_us is None else wanted.where(table.c.window_start_us >= from_us)
     return wanted if to_us is None else wanted.where(table.c.window_start_us < to_us)
+
+
+def _window_rows(stream: str, from_us: int | None, to_us: int | None) -> Select[Any]:
+    """Select windows without their digests."""
+    return _in_range(tables.windows, stream, from_us, to_us).with_only_columns(*_WINDOW_COLUMNS)
 
 
 def _read_nodes_by_window(

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, RowMapping, Select, Table, delete, ex
 
 from hopwatch.monitor.kernel.rollup import PathwayShape, SpanPart, roll_up
 from hopwatch.monitor.kernel.tally import NodeLags
-from hopwatch.monitor.results import CountsRollUp, NodeRollUp, RollUp, roll_up_to_json
+from hopwatch.monitor.results import NodeRollUp, RollUp, counts_roll_up_from_json, roll_up_to_json
 from hopwatch.monitor.store import dialect, reader, schema, tables
 from hopwatch.monitor.store.tables import NODE_DIGESTS, quantile_columns
 
@@ -219,7 +219,7 @@ def _parse_rollup(row: RowMapping, nodes: list[RowMapping]) -> RollUp:
         **values,
         lag_us=reader.parse_lag(row, "lag_us"),
         nodes=tuple(_parse_node_rollup(node) for node in nodes),
-        counts=tuple(CountsRollUp(**of_node) for of_node in json.loads(row["counts"])),
+        counts=counts_roll_up_from_json(json.loads(row["counts"])),
     )
 
 
@@ -231,7 +231,8 @@ def _parse_node_rollup(row: RowMapping) -> NodeRollUp:
 
 
 def _parse_part(row: RowMapping, nodes: list[RowMapping]) -> SpanPart[RollUp]:
-    return SpanPart(_parse_rollup(row, nodes), tuple(reader.parse_digests(node) for node in nodes))
+    lags = tuple(reader.parse_digests(node) for node in nodes)
+    return SpanPart(_parse_rollup(row, nodes), lags, tables.parse_count_digests(row["count_digests"]))
 
 
 def _write_rollup(connection: Connection, span: str, rolled: SpanPart[RollUp]) -> None:
@@ -240,6 +241,7 @@ def _write_rollup(connection: Connection, span: str, rolled: SpanPart[RollUp]) -
     row = {name: getattr(figures, name) for name in _FIGURES if name not in _NO_COLUMNS}
     row |= quantile_columns("lag_us", figures.lag_us)
     row |= {"counts": json.dumps([asdict(of_node) for of_node in figures.counts])}
+    row |= {"count_digests": tables.count_digests(rolled.count_lags)}
     nodes = [_node_row(*one) for one in zip(figures.nodes, rolled.lags, strict=True)]
     row |= key | {"is_frozen": False, "fingerprint": _fingerprint(row, *nodes)}
     connection.execute(dialect.upsert(connection, tables.rollups), [row])

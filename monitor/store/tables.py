@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
@@ -25,10 +27,11 @@ from sqlalchemy.types import TypeEngine
 
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.books import InstanceCounts
+from hopwatch.monitor.kernel.count_lags import CountLags
 from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags
 from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles
 
-SCHEMA_VERSION: Final = "0018"
+SCHEMA_VERSION: Final = "0019"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILE_FIELDS: Final = tuple(field.name for field in fields(Quantiles))
@@ -85,6 +88,18 @@ def digest_columns(node: NodeResult | NodeRollUp, lags: NodeLags) -> dict[str, i
     return row
 
 
+def count_digests(count_lags: Sequence[CountLags]) -> str:
+    """Return the column of the digests of nodes that only count."""
+    if not any(digest.count for of_node in count_lags for digest in of_node):
+        return "[]"
+    return json.dumps([[b64encode(tdigest.to_bytes(one)).decode("ascii") for one in of_node] for of_node in count_lags])
+
+
+def parse_count_digests(text: str) -> tuple[CountLags, ...]:
+    """Return the digests that :func:`count_digests` was given; none where all are empty."""
+    return tuple(CountLags(*(tdigest.from_bytes(b64decode(one)) for one in of_node)) for of_node in json.loads(text))
+
+
 def _lag(name: str) -> Iterator[Column[int]]:
     return (Column(f"{name}_{part}", BigInteger) for part in QUANTILE_FIELDS)
 
@@ -123,6 +138,11 @@ def _order() -> Iterator[Column[Any]]:
 
 def _deferred() -> Column[int]:
     return Column("deferred", BigInteger, nullable=False, server_default="0")
+
+
+def _count_digests() -> Column[str]:
+    text = "JSON: two digests of lags in base64 for each node of counts; empty where no lag was told"
+    return Column("count_digests", Text, nullable=False, server_default="[]", comment=text)
 
 
 def _window_key() -> Iterator[Column[object]]:
@@ -168,6 +188,7 @@ windows: Final = Table(
     Column("waits_passed_us", BigInteger, nullable=False, server_default="0"),
     Column("waits_next_us", BigInteger, nullable=False, server_default=str(NEVER_US)),
     Column("counts", Text, nullable=False, server_default="[]"),
+    _count_digests(),
 )
 
 node_windows: Final = Table(
@@ -277,6 +298,7 @@ books: Final = Table(
     Column("aside", Text, nullable=False, server_default="[]"),
     Column("unplaced", Text, nullable=False, server_default="[]"),
     Column("counted", Text, nullable=False, server_default="[]"),
+    Column("lags", Text, nullable=False, server_default="[]"),
 )
 
 arrivals: Final = Table(
@@ -348,6 +370,7 @@ rollups: Final = Table(
     ),
     _deferred(),
     Column("counts", Text, nullable=False, server_default="[]"),
+    _count_digests(),
     comment="Hours and days; frozen is what has lost its windows to a prune",
 )
 

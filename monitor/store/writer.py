@@ -14,7 +14,7 @@ from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import naming
 from hopwatch.monitor.kernel.books import Book
 from hopwatch.monitor.kernel.slowest import Slowest
-from hopwatch.monitor.payloads import SetAside
+from hopwatch.monitor.payloads import SetAside, encode_histogram
 from hopwatch.monitor.results import NodeResult, WindowResult
 from hopwatch.monitor.store import dialect, label_counts, rollups, tables
 from hopwatch.monitor.store.tables import NODE_DIGESTS, quantile_columns
@@ -171,6 +171,7 @@ def _window_row(conclusion: Conclusion) -> dict[str, Any]:
     row |= {"status": result.status.value, "verdict": result.verdict.value if result.verdict else None}
     row |= {"reasons": json.dumps(result.reasons), "books": conclusion.books}
     row |= {"counts": json.dumps([asdict(of_node) for of_node in result.counts])}
+    row |= {"count_digests": tables.count_digests(conclusion.count_lags)}
     row |= {"is_settled": conclusion.is_settled, "is_live": True}
     row |= {f"waits_{name}": moment_us for name, moment_us in conclusion.waits._asdict().items()}
     row |= {"last_first_sighting_us": conclusion.tally.last_first_sighting_us}
@@ -232,4 +233,5 @@ def _book_row(book: Book) -> dict[str, Any]:
     row["aside"] = json.dumps([[minute_us, *aside] for minute_us, aside in book.aside.items()])
     row["unplaced"] = json.dumps(list(book.unplaced.items()))
     row["counted"] = json.dumps([[*key, *packet] for key, packet in book.counted.items()])
+    row["lags"] = json.dumps([[*key, encode_histogram(lags)] for key, lags in book.lags.items()])
     return row

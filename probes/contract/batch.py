@@ -59,7 +59,8 @@ class Metrics:
     """Messages of a window that were counted at one stamp.
 
     ``id_xor`` and ``id_sum`` are the fingerprint of their ids, signed 64 bits each, and both 0 without one;
-    ``size_bytes``, ``bytes`` on the wire, is 0 where it is not known, ``lag_histogram`` empty.
+    ``size_bytes``, ``bytes`` on the wire, is 0 where it is not known. ``lag_histogram`` has the lags of some or all of
+    them, as :mod:`hopwatch.probes.contract.lag_histograms` packs them, and is empty where none is known.
     """
 
     stamp: MetricsStamp

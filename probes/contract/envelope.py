@@ -19,6 +19,7 @@ import numpy as np
 from hopwatch.probes.contract import id_texts
 from hopwatch.probes.contract.batch import Batch, BatchKind, Drop, Metrics, MetricsStamp, Outcome, WireIdKind
 from hopwatch.probes.contract.body import BodyCursor, Buffer, ByteSpan, RecordError
+from hopwatch.probes.contract.lag_histograms import HistogramError, check_histogram
 from hopwatch.probes.contract.limits import (
     ID_BYTES,
     MAX_CAUSE_CHARS,
@@ -230,10 +231,12 @@ def check_values(buffer: Buffer, view: RecordView) -> None:
 
     Raises:
         RecordError: an offset outside the window, an unknown outcome or reason, a passed observation without a stamp,
-            id texts with wrong ends; or metrics in a batch of another kind.
+            id texts with wrong ends; metrics in a batch of another kind, or a lag histogram that is none.
     """
     if view.metrics and view.kind != BatchKind.METRICS:
         raise RecordError("bad_value", f"metrics stand in a batch of kind METRICS, got {len(view.metrics)} in another")
+    for one in view.metrics:
+        _check_histogram(buffer, one)
     if not view.count:
         return
     offsets = read_packed(buffer, view.event_offset_us, "<u4")
@@ -256,6 +259,15 @@ def read_packed(buffer: Buffer, span: ByteSpan, dtype: str) -> np.ndarray:
     """Return a packed field as an array over the buffer, without a copy; shape (count,) or (0,)."""
     item_bytes = np.dtype(dtype).itemsize
     return np.frombuffer(buffer, dtype, (span.end - span.start) // item_bytes, span.start)
+
+
+def _check_histogram(buffer: Buffer, metrics: MetricsView) -> None:
+    packed = bytes(buffer[metrics.lag_histogram.start : metrics.lag_histogram.end])
+    try:
+        if packed:
+            check_histogram(packed, metrics.count)
+    except HistogramError as error:
+        raise RecordError("bad_value", str(error)) from None
 
 
 def _format_choices(last: int) -> str:

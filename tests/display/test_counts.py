@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from hopwatch.display.counts import MAX_APART, describe_counts, describe_servers
-from hopwatch.monitor.results import NodeCounts, ServerCount
+from hopwatch.monitor.results import NodeCounts, Quantiles, ServerCount
 
+P95 = Quantiles(10_412, 1_000, 2_000, 250_000, 900_000, 2_000_000)
 NONE = NodeCounts("packets", 10_412, 10_412, 0, 0, 1.0, None, None, None, 0, None, None, None)
 AT_FILE = replace(NONE, behind="file", seen_behind=10_409)
 FROM_GATE = replace(NONE, before="gate", left_before=10_415)
@@ -31,6 +32,18 @@ LINES: dict[str, tuple[NodeCounts, str]] = {
     "all else": (
         replace(NONE, departed=10_000, bytes=1_234_567, dropped=7),
         "packets, by count: 10,412 came; 10,000 left; 1,234,567 bytes; its probes dropped 7",
+    ),
+    "lag on one side": (
+        replace(NONE, lag_in_us=P95, lag_out_us=P95),
+        "packets, by count: 10,412 came; p95 lag 250.0 ms",
+    ),
+    "lag of some": (
+        replace(NONE, lag_in_us=replace(P95, count=1_500)),
+        "packets, by count: 10,412 came; in p95 lag 250.0 ms, told of 1,500",
+    ),
+    "lag on both sides": (
+        replace(NONE, departed=10_000, lag_in_us=P95, lag_out_us=replace(P95, count=10_000, p95=1_250_000)),
+        "packets, by count: 10,412 came; 10,000 left; in p95 lag 250.0 ms; out p95 lag 1.2 s",
     ),
 }
 

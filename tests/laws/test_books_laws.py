@@ -26,6 +26,7 @@ from hopwatch.monitor.kernel.books import (
     judge_book,
 )
 from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.contract.lag_histograms import add_histograms, count_lags
 from tests.model import books as model
 from tests.model import record, wire
 
@@ -50,6 +51,11 @@ class Sent(NamedTuple):
     standing: int
     drops: tuple[tuple[int, int], ...]
     counted: int = 0
+
+    @property
+    def lags(self) -> bytes:
+        """Return the histogram of the lags of what was counted, of which most packets tell some."""
+        return count_lags(np.arange(self.counted if self.seq % 3 else 0) * 1_000 * self.seq)
 
     @property
     def is_of_window(self) -> bool:
@@ -108,7 +114,7 @@ def _written(book: Book, sent: Sequence[Sent]) -> tuple[Book, NDArray[np.bool_]]
     facts = np.array([one.fact for one in sent], FACTS)
     drops = [DropFact(row, *drop, "full") for row, one in enumerate(sent) for drop in one.drops]
     packets = [
-        PacketFact(row, one.window_start_ms, 0, one.counted, 1, 1, 0)
+        PacketFact(row, one.window_start_ms, 0, one.counted, 1, 1, 0, one.lags)
         for row, one in enumerate(sent)
         if one.kind is BatchKind.METRICS
     ]
@@ -136,6 +142,18 @@ def test_order_splitting_and_duplicates_change_no_more_than_the_tallies(sent: li
     assert book.tallies.batches - book.tallies.duplicate_batches == len(sent)
     assert book.tallies.in_windows == whole.tallies.in_windows
     assert book.tallies.duplicate_observations == sum(one.observed for one in again)
+
+
+@given(batches())
+def test_lags_are_those_of_the_packets_in_windows(sent: list[Sent]) -> None:
+    """By window: of what is too late or implausible, as of what comes twice, there is none."""
+    expected: dict[tuple[int, int], list[bytes]] = {}
+    for one in sent:
+        if one.lags and one.standing == IN_WINDOW:
+            expected.setdefault((one.window_start_ms, 0), []).append(one.lags)
+    book, _ = _written(EMPTY, sent + sent)
+    assert book.lags == {key: add_histograms(parts) for key, parts in expected.items()}
+    assert forget(book, max(WINDOWS_MS)).lags == {key: book.lags[key] for key in book.lags if key[0] == max(WINDOWS_MS)}
 
 
 @given(batches())

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hopwatch.cli.report import _lost_ratio
 from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.count_lags import CountLags, digest_histograms
 from hopwatch.monitor.kernel.rollup import COUNTS, PathwayShape, SpanPart, roll_up
 from hopwatch.monitor.kernel.tally import NodeLags
 from hopwatch.monitor.results import (
@@ -24,13 +25,18 @@ from hopwatch.monitor.results import (
     roll_up_to_json,
     window_to_json,
 )
+from hopwatch.probes.contract.lag_histograms import count_lags
 from tests.model.hours import counts_by_span
+from tests.model.hours import without_percentiles as without_count_percentiles
 from tests.support.conclusions import PATHWAY, build_conclusion
 from tests.support.distributions import rank_errors
 
 SHAPE = PathwayShape((False, True), (False, False))
 TOLERANCES = np.array([0.01, 0.002, 0.002])
 LAGS = st.lists(st.integers(-(10**6), 10**9), max_size=40)
+COUNT_LAGS = st.lists(LAGS, min_size=2, max_size=2).map(
+    lambda sides: CountLags(*(digest_histograms([count_lags(np.array(lags, np.int64))]) for lags in sides))
+)
 Made = list[tuple[SpanPart[WindowResult], list[int]]]
 BASE = build_conclusion(status=Status.FINAL).result
 
@@ -64,12 +70,14 @@ def parts(draw: st.DrawFn) -> Made:
         loss = draw(st.integers(0, 9))
         nodes = tuple(replace(node, loss=loss, seen=loss + 3, loss_upper=upper) for node in BASE.nodes)
         start_us = number * 60_000_000
-        counts["counts"] = draw(counted(counts["known"]))
+        told_lags = draw(st.tuples(COUNT_LAGS, COUNT_LAGS))
+        pairs = zip(draw(counted(counts["known"])), told_lags, strict=True)
+        counts["counts"] = tuple(replace(one, **told.figures) for one, told in pairs)
         result = replace(BASE, window_start_us=start_us, verdict=verdict, lost_upper=upper, nodes=nodes, **counts)
         lags = draw(LAGS)
         digest = tdigest.build(np.array(lags, np.int64))
         first, last = (NodeLags(one, one, one) for one in (tdigest.EMPTY, digest))
-        made.append((SpanPart(result, (first, last)), lags))
+        made.append((SpanPart(result, (first, last), told_lags), lags))
     return made
 
 
@@ -129,7 +137,7 @@ def test_windows_are_counted_once_and_by_their_verdict(made: Made) -> None:
 def test_what_nodes_counted_in_a_span_is_what_the_model_makes_of_its_windows(made: Made) -> None:
     """Sums, bounds, and what all windows show; at most what 63 bits hold."""
     windows = [part for part, _ in made]
-    told = roll_up_to_json(roll_up(SHAPE, "s", 0, windows).figures)["counts"]
+    told = without_count_percentiles(roll_up_to_json(roll_up(SHAPE, "s", 0, windows).figures)["counts"])
     assert [told] == counts_by_span([window_to_json(part.figures, []) for part in windows], "hour")
 
 
@@ -143,6 +151,7 @@ def test_a_part_without_counts_adds_none_and_leaves_the_rest_open(made: Made, si
     assert day == roll_up(SHAPE, "s", 0, [newer, older]).figures.counts
     for one, alone in zip(day, newer.figures.counts, strict=True):
         assert (one.arrived, one.lost_before_lower) == (alone.arrived, alone.lost_before_lower)
+        assert (one.lag_in_us, one.lag_out_us) == (alone.lag_in_us, alone.lag_out_us)
         for said, before in ((one.same_before, alone.same_before), (one.same_behind, alone.same_behind)):
             assert said is (False if before is False else None)
         assert one.lost_before_upper is None

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.model.books import NodeBooks
+from tests.model.lag_histogram import LagHistogram, quantiles_by_count
 from tests.model.pathway import Counting
 from tests.model.record import Packet
 from tests.model.sets import Ids
@@ -64,6 +65,16 @@ class Counted:
     def departed(self) -> list[Packet]:
         """Give what it counted as OUT, or as IN."""
         return self.at("OUT") or self.at("IN")
+
+    @property
+    def lags_in(self) -> list[LagHistogram | None]:
+        """Give the lags of what arrived, without what is deferred."""
+        return [part.lags for part in self.arrived if part.stamp != "DEFERRED"]
+
+    @property
+    def lags_out(self) -> list[LagHistogram | None]:
+        """Give the lags of what departed."""
+        return [part.lags for part in self.departed]
 
     @property
     def stopped(self) -> int:
@@ -209,6 +220,8 @@ class JudgedCounts:
             "seen_behind": None if seen is None else len(seen),
             "same_behind": self.same_behind,
             "servers": self._servers(),
+            "lag_in_us": quantiles_by_count(lags for one in self.counted for lags in one.lags_in),
+            "lag_out_us": quantiles_by_count(lags for one in self.counted for lags in one.lags_out),
         }
 
     def _servers(self) -> list[dict[str, Any]]:

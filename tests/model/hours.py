@@ -7,6 +7,7 @@ from tests.model.counts import HIGHEST
 
 Json = dict[str, Any]
 
+LAGS = ("lag_in_us", "lag_out_us")
 SPAN_CHARS = {"hour": len("2026-01-01T00"), "day": len("2026-01-01")}
 
 
@@ -16,7 +17,7 @@ def counts_by_stream(report: Mapping[str, Any], by: str) -> dict[str, list[list[
 
 
 def counts_by_span(windows: Iterable[Mapping[str, Any]], by: str) -> list[list[Json]]:
-    """Give the counts of each hour or day, by time, as INTERFACE.md has them."""
+    """Give the counts of each hour or day, by time, as INTERFACE.md has them, without percentiles."""
     final = [one for one in windows if one["status"] in {"FINAL", "AMENDED"}]
     spans = sorted({one["window_start"][: SPAN_CHARS[by]] for one in final})
     return [_counts([one for one in final if one["window_start"].startswith(span)]) for span in spans]
@@ -42,7 +43,22 @@ def _node(counts: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, An
         "behind": first["behind"],
         "seen_behind": None if first["behind"] is None else _sum(one["seen_behind"] for one in counts),
         "same_behind": _same([one["same_behind"] for one in counts]),
+        **{name: _join_lags([one[name] for one in counts]) for name in LAGS},
     }
+
+
+def without_percentiles(counts: Iterable[Mapping[str, Any]]) -> list[Json]:
+    """Give counts of a span with what is exact of their lags."""
+    return [{**one, **{name: _join_lags([one[name]]) for name in LAGS}} for one in counts]
+
+
+def _join_lags(lags: Sequence[Mapping[str, int] | None]) -> Json | None:
+    """Give how many lags there are, the least and the greatest; None without any."""
+    told = [one for one in lags if one is not None]
+    if not told:
+        return None
+    count = sum(one["count"] for one in told)
+    return {"count": count, "min": min(one["min"] for one in told), "max": max(one["max"] for one in told)}
 
 
 def _sum(numbers: Iterable[int]) -> int:

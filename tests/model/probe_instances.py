@@ -8,6 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 from tests.model.counts import fingerprint
+from tests.model.lag_histogram import histogram, write
 from tests.model.message_names import Naming
 from tests.model.random_choices import MINUTE_US, SECOND_US, Dice, Fault
 from tests.model.record import DEFERRED, FILTERED, NO_REASON, NOT_STAMPED, PASSED, REJECTED, Body
@@ -223,7 +224,7 @@ class Voice:
             "labels": _labels(self.dice.rng.random(), len(self.sent)),
         }
         body["is_set_aside"] = self.life.crosses and kind in {"OBSERVATIONS", "METRICS"}
-        metrics = count(self.counted_at, stamped, is_printed=self.is_printed) if kind == "METRICS" else []
+        metrics = self._count(stamped) if kind == "METRICS" else []
         stamped = [] if kind == "METRICS" else stamped
         body |= self.naming.fields([one.message_id for one in stamped])
         if metrics:
@@ -233,23 +234,36 @@ class Voice:
             body["until_us"] = struct.pack(f"<{len(stamped)}q", *moments)
         self.sent.append(Sent(at_us, body | pack(self.dice, stamped, window_us, self.life.skew_us)))
 
+    def _count(self, stamped: list[Stamped]) -> list[dict[str, Any]]:
+        """Give what it counted; of some packets it tells no lag, which no die decides."""
+        chance = blake2b(f"{self.life.probe} {len(self.sent)}".encode(), digest_size=1).digest()[0]
+        skew_us = self.life.skew_us if chance % 3 else None
+        return count(self.counted_at, stamped, is_printed=self.is_printed, skew_us=skew_us)
 
-def count(counted_at: str, stamped: Iterable[Stamped], *, is_printed: bool) -> list[dict[str, Any]]:
-    """Give the packets of what was stamped: of one that counts at one side, or of one that counts at both."""
-    found: dict[str, list[bytes]] = defaultdict(list)
+
+def count(
+    counted_at: str, stamped: Iterable[Stamped], *, is_printed: bool, skew_us: int | None = None
+) -> list[dict[str, Any]]:
+    """Give the packets of what was stamped: of one that counts at one side, or of one that counts at both.
+
+    They tell lags by a clock that is `skew_us` ahead, or none.
+    """
+    found: dict[str, list[tuple[bytes, int]]] = defaultdict(list)
     for one in stamped:
         is_stopped = one.outcome != PASSED
+        came = one.message_id, (one.at_us if one.came_us is None else one.came_us) - one.event_us
         if counted_at != "OUT" and (one.came_us is not None or is_stopped):
-            found["IN"].append(one.message_id)
+            found["IN"].append(came)
         if is_stopped:
             # Whatever it counts: nobody else can say of it that it was stopped on purpose.
-            found[_STAMPS[one.outcome]].append(one.message_id)
+            found[_STAMPS[one.outcome]].append(came)
         elif counted_at != "IN" and one.left_us is not None:
-            found["OUT"].append(one.message_id)
+            found["OUT"].append((one.message_id, one.left_us - one.event_us))
     return [
-        {"stamp": stamp, "count": len(ids), "bytes": 100 * len(ids), "lag_histogram": b""}
-        | dict(zip(("id_xor", "id_sum"), fingerprint(ids if is_printed else ()), strict=True))
-        for stamp, ids in found.items()
+        {"stamp": stamp, "count": len(told), "bytes": 100 * len(told)}
+        | {"lag_histogram": b"" if skew_us is None else write(histogram([lag + skew_us for _, lag in told]))}
+        | dict(zip(("id_xor", "id_sum"), fingerprint([one for one, _ in told] if is_printed else ()), strict=True))
+        for stamp, told in found.items()
     ]
 
 

@@ -8,10 +8,13 @@ import json
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import fastavro
+
+from tests.model import lag_histogram
+from tests.model.lag_histogram import LagHistogram
 
 SCHEMA_TEXT = """
 {"type": "record", "name": "ObservationBatch", "namespace": "hopwatch.v1", "fields": [
@@ -118,6 +121,8 @@ class Packet:
     id_xor: int
     id_sum: int
     bytes: int
+    lags: LagHistogram | None = None
+    """Of some or all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +273,11 @@ LIMITS: tuple[tuple[str, str, Callable[[Body], bool]], ...] = (
         lambda b: all(one["count"] >= 0 and one["bytes"] >= 0 for one in b["metrics"]),
     ),
     (
+        "metrics",
+        "a lag histogram is one of no more lags than messages",
+        lambda b: all(lag_histogram.is_of(one["lag_histogram"], one["count"]) for one in b["metrics"]),
+    ),
+    (
         "labels",
         "there are at most 8 labels of at most 64 characters",
         lambda b: len(b["labels"]) <= 8 and _short(b["labels"]) and _short(list(b["labels"].values())),
@@ -296,7 +306,10 @@ def decode(record: bytes) -> Batch:
         complete_through_us=body["complete_through_us"],
         observations=_observations(body),
         drops=tuple((drop["window_start_ms"], drop["count"]) for drop in body["drops"]),
-        packets=tuple(Packet(*(one[name] for name in _COUNTED)) for one in body["metrics"]),
+        packets=tuple(
+            replace(Packet(*(one[name] for name in _COUNTED)), lags=lag_histogram.read(one["lag_histogram"]))
+            for one in body["metrics"]
+        ),
         labels=body["labels"],
     )
 

@@ -11,12 +11,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hopwatch.monitor.kernel.books import FACTS, PacketFact
 from hopwatch.monitor.kernel.tally import NEVER_US, build_tally, empty_tally, merge_tallies
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import (
     NOWHERE,
     SET_ASIDE_REASONS,
     Claims,
+    FactSheet,
     join_payloads,
     pack_tally,
     split_payloads,
@@ -24,6 +26,7 @@ from hopwatch.monitor.payloads import (
 )
 from hopwatch.probes.contract.batch import WireIdKind
 from hopwatch.probes.contract.ids import hash_text, id_bytes
+from hopwatch.probes.contract.lag_histograms import count_lags
 from tests.repository import ROOT
 from tests.support.batch_arrays import passed_batch
 
@@ -64,6 +67,19 @@ def test_claims_of_a_checkpoint_from_before_ids_had_kinds_are_taken() -> None:
     assert found == (3, 70, 6, 99, 2, 40, 72, 0, 88, WireIdKind.UNKNOWN, *[NOWHERE] * 4)
     again = Claims.unpack(claims.pack())
     assert (again.path, again.refs.tolist()) == ("s.seg", [found])
+
+
+def test_packets_of_a_checkpoint_from_before_lags_were_read_are_taken() -> None:
+    """Their lags are unknown; those of others are as they were told."""
+    old, new = PacketFact(0, 60_000, 1, 7, -1, 2, 30), PacketFact(0, 60_000, 1, 7, -1, 2, 30, count_lags(np.arange(7)))
+    sheet = FactSheet("s.seg", "s", "n", "p", 0, {}, np.zeros(1, FACTS), (), (old, new))
+    assert FactSheet.unpack(sheet.pack()).packets == (old, new)
+    parcel = sheet.pack()
+    (length,) = struct.unpack_from("<I", parcel)
+    head = json.loads(parcel[4 : 4 + length])
+    head["packets"] = [packet[:-1] for packet in head["packets"]]
+    told = json.dumps(head).encode()
+    assert FactSheet.unpack(struct.pack("<I", len(told)) + told + parcel[4 + length :]).packets == (old, old)
 
 
 def test_claims_of_a_checkpoint_from_before_labels_were_counted_are_taken() -> None:

@@ -13,13 +13,18 @@ from hopwatch.probes.contract.batch import Batch, BatchKind, Drop, Metrics, Metr
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.fingerprints import take_fingerprint
 from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.contract.lag_histograms import count_lags, find_middles
 from hopwatch.probes.errors import ProbeError
 from hopwatch.probes.pending_counts import MAX_NUMBER, MAX_WINDOWS, Count, PendingCounts
 from hopwatch.probes.probe import Probe
 from hopwatch.probes.testing import EPOCH_US, ManualClock, MemorySink
 from tests.model.counts import fingerprint
+from tests.model.lag_histogram import histogram, write
 
 MINUTE_MS: Final = EPOCH_US // 60_000_000 * 60_000
+_BUCKETS_MS: Final = np.unique(find_middles(np.arange(-7_296, 7_296)) // 1_000)
+WIDE_MS: Final = _BUCKETS_MS[np.abs(_BUCKETS_MS) < 2**53]
+"""Lags in more buckets than a real minute has."""
 SIGNED: Final = st.integers(-(2**63), 2**63 - 1)
 
 
@@ -87,6 +92,49 @@ REFUSED: dict[str, tuple[dict[str, Any], str, int]] = {
     "seconds": ({"count": 2, "event_time": 1_700_000_000}, "looks like seconds: multiply it by 1,000,000", 2),
     "a day ago": ({"count": 2, "event_time": EPOCH_US - 90_000_000_000}, "an event time is at most 24 h old", 2),
     "bad ids": ({"message_ids": [1, -2]}, "an integer message id lies in", 2),
+    "a lag that is no number": (
+        {"count": 2, "lags_ms": [1.0, float("nan")]},
+        "lags are finite numbers of milliseconds, got nan",
+        2,
+    ),
+    "a lag without end": ({"count": 1, "lags_ms": [float("-inf")]}, "finite numbers of milliseconds, got -inf", 1),
+    "a lag of ages": (
+        {"count": 1, "lags_ms": [2.0**60]},
+        "lags lie in -2\\^53 … 2\\^53 ms, got 1.152921504606847e",
+        1,
+    ),
+    "texts as lags": ({"count": 1, "lags_ms": ["5"]}, "lags are numbers, got <U1", 1),
+    "truths as lags": ({"count": 1, "lags_ms": [True]}, "lags are numbers, got bool", 1),
+    "a table of lags": ({"count": 4, "lags_ms": [[1, 2], [3, 4]]}, "an array of one dimension, got 2", 4),
+    "a lag too few": ({"count": 3, "lags_ms": [1, 2]}, "a lag of each of the 3 messages, or of none, got 2", 3),
+    "a lag too many": (
+        {"message_ids": [1], "lags_ms": [1, 2]},
+        "a lag of each of the 1 messages, or of none, got 2",
+        1,
+    ),
+    "counts of no lags": ({"count": 1, "lag_counts": [1]}, "counts of lags are of lags, got none of these", 1),
+    "a count too few": ({"count": 3, "lags_ms": [1, 2], "lag_counts": [3]}, "a count of each of the 2 lags, got 1", 3),
+    "a negative count of a lag": (
+        {"count": 1, "lags_ms": [1, 2], "lag_counts": [2, -1]},
+        "counts of lags lie in 0 … 2\\^63 - 1, got -1 to 2",
+        1,
+    ),
+    "half a message": ({"count": 1, "lags_ms": [1, 2], "lag_counts": [0.5, 0.5]}, "are whole numbers, got float64", 1),
+    "other counts of lags": (
+        {"count": 5, "lags_ms": [1, 2], "lag_counts": [2, 2]},
+        "a lag of each of the 5 messages, or of none, got 4",
+        5,
+    ),
+    "too many lags": (
+        {"count": 2**42, "lags_ms": [1], "lag_counts": [2**42]},
+        "a lag histogram has at most 2\\^42 - 1 lags, got 4398046511104",
+        2**42,
+    ),
+    "a wide histogram of many": (
+        {"count": 2**28 * len(WIDE_MS), "lags_ms": WIDE_MS, "lag_counts": np.full(len(WIDE_MS), 2**28)},
+        "a lag histogram has at most 65536 bytes, got \\d+: count in parts",
+        2**28 * len(WIDE_MS),
+    ),
 }
 
 
@@ -102,6 +150,46 @@ def test_what_cannot_be_counted_is_dropped_and_told(
     assert told == dropped
     assert ("messages cannot be counted" in caplog.text) is not bool(dropped)
     assert all(batch.complete_through_us <= EPOCH_US for batch in batches)
+
+
+LAGS_MS: Final = st.lists(
+    st.integers(-(10**6), 10**9) | st.floats(-(10.0**6), 10.0**9, allow_nan=False), min_size=1, max_size=50
+)
+
+
+@given(st.lists(LAGS_MS, min_size=1, max_size=4))
+def test_the_histogram_of_parts_is_that_of_all_lags(parts: list[list[float]]) -> None:
+    """To the nearest µs, as the model has it, however the lags were passed."""
+    (found,) = _metrics(*({"count": len(part), "lags_ms": part} for part in parts))
+    lags_us = [round(lag * 1_000) for part in parts for lag in part]
+    assert found == Metrics(MetricsStamp.IN, len(lags_us), lag_histogram=write(histogram(lags_us)))
+
+
+@pytest.mark.parametrize("kind", ["i1", "u1", "i8", "u8", "f4", "f8"])
+def test_lags_are_numbers_of_any_width(kind: str) -> None:
+    """Milliseconds in a byte are not cut when they become microseconds."""
+    lags = np.array([100, 3, 100], kind)
+    (found,) = _metrics({"count": 3, "lags_ms": lags})
+    (ready,) = _metrics({"count": 3, "lags_ms": np.array([3, 100], kind), "lag_counts": [1, 2]})
+    assert found.lag_histogram == ready.lag_histogram == write(histogram([3_000, 100_000, 100_000]))
+
+
+def test_parts_that_told_no_lag_take_none_away() -> None:
+    """The lags are of those messages of which it is known; of no messages there are none."""
+    some = {"count": 2, "lags_ms": [1, 2]}
+    (found,) = _metrics({"count": 5}, some, {"count": 0, "lags_ms": []}, {"count": 1})
+    assert (found.count, found.lag_histogram) == (8, write(histogram([1_000, 2_000])))
+
+
+def test_lags_beyond_the_wire_are_left_out() -> None:
+    """All messages are counted, and the lags that came first are told."""
+    counts, few = PendingCounts(), count_lags(np.zeros(1, np.int64))
+    most = count_lags(find_middles(np.arange(-7_296, 7_296)), np.full(14_592, 2**27))
+    assert counts.add(Count(0, MetricsStamp.IN, 1, lags=few))
+    assert counts.add(Count(0, MetricsStamp.IN, 2**27 * 14_592, lags=most))
+    taken = counts.take_window()
+    assert taken is not None
+    assert (taken[1][0].count, taken[1][0].lag_histogram) == (2**27 * 14_592 + 1, few)
 
 
 def test_what_the_sink_refuses_is_dropped_by_its_number() -> None:

@@ -51,6 +51,8 @@ _COUNTS_BY_NODE: Final = st.lists(
             ),
             max_size=2,
         ).map(tuple),
+        lag_in_us=st.none() | _QUANTILES,
+        lag_out_us=st.none() | _QUANTILES,
     ),
     max_size=2,
 ).map(tuple)

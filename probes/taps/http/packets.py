@@ -12,8 +12,10 @@ from hopwatch.probes import id_columns
 from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import Batch, BatchKind, Metrics, MetricsStamp
 from hopwatch.probes.contract.fingerprints import Fingerprint, take_fingerprint
-from hopwatch.probes.contract.limits import MAX_METRICS, MAX_NAME_CHARS, WINDOW_MS, WINDOW_US
+from hopwatch.probes.contract.lag_histograms import PackedLags
+from hopwatch.probes.contract.limits import MAX_COUNT, MAX_METRICS, MAX_NAME_CHARS, WINDOW_MS, WINDOW_US
 from hopwatch.probes.http.problems import MAX_FAULTS, Fault, json_pointer
+from hopwatch.probes.lag_arguments import pack_lags
 from hopwatch.probes.taps.http.bodies import EventTime, MessageId, Moment
 from hopwatch.probes.taps.http.refusals import RefusalProblem
 
@@ -42,6 +44,13 @@ class PostedCount(BaseModel):
     ids: list[MessageId] | None = None
     fingerprint: PostedFingerprint | None = None
     bytes: _Number = 0
+    lags_ms: Annotated[
+        list[float] | None,
+        Field(max_length=MAX_COUNT, description="the lag of each message, or of each bucket of a histogram, in ms"),
+    ] = None
+    lag_counts: Annotated[
+        list[_Number] | None, Field(max_length=MAX_COUNT, description="how many messages have each lag; one without it")
+    ] = None
 
     @model_validator(mode="after")
     def _check_one(self) -> PostedCount:
@@ -49,18 +58,27 @@ class PostedCount(BaseModel):
             raise ValueError("a count is a number, or the ids of the messages: one of both")
         if self.ids is not None and self.fingerprint is not None:
             raise ValueError("a fingerprint goes with a number: that of ids is taken here")
+        if self.lag_counts is not None and self.lags_ms is None:
+            raise ValueError("lag_counts are of lags_ms, got none of these")
+        self._pack_lags()
         return self
+
+    @property
+    def _number(self) -> int:
+        return len(self.ids) if self.ids is not None else self.count or 0
+
+    def _pack_lags(self) -> PackedLags:
+        return b"" if self.lags_ms is None else pack_lags(self.lags_ms, self.lag_counts, self._number)
 
     def to_metrics(self) -> Metrics:
         """Return what the wire says of it."""
         stamp = MetricsStamp[self.stamp.upper()]
         if self.ids is not None:
-            printed, number = take_fingerprint(id_columns.encode_ids(self.ids).ids.astype(np.uint64)), len(self.ids)
+            printed = take_fingerprint(id_columns.encode_ids(self.ids).ids.astype(np.uint64))
         else:
             own = self.fingerprint
             printed = Fingerprint() if own is None else Fingerprint(int(own.xor, 16), int(own.sum, 16))
-            number = self.count or 0
-        return Metrics(stamp, number, *printed.signed, self.bytes)
+        return Metrics(stamp, self._number, *printed.signed, self.bytes, self._pack_lags())
 
 
 class PacketBody(BaseModel):

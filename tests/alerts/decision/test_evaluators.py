@@ -14,9 +14,11 @@ from hopwatch.alerts.decision.reading import Reading, bad_reading, good_reading
 from hopwatch.alerts.decision.rules import AlertRules, Objective
 from hopwatch.alerts.events import AlertKind
 from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.count_lags import NO_LAGS, CountLags, digest_histograms
 from hopwatch.monitor.kernel.tally import NodeLags
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.results import NodeCounts, Verdict
+from hopwatch.probes.contract.lag_histograms import count_lags
 from tests.support.alert_scenario import build_rules
 from tests.support.windows import START_US, Memory, at, lag, node, window, window_input
 
@@ -115,6 +117,22 @@ def test_lag_is_the_worse_of_both_sides() -> None:
     minute = WindowInput(window(0, nodes={"b": sides}, lag_us=lag(2 * SECOND, 100)), lags)
     assert made(minute, AlertKind.LAG) == {"b": bad_reading("b", 2 * SECOND, SECOND, (10, 100), "out")}
     assert made(minute, AlertKind.END_TO_END_LAG) == {"": bad_reading("", 2 * SECOND, SECOND, (10, 100))}
+
+
+def test_lag_by_count_fires_as_that_of_stamps_does_and_says_so() -> None:
+    """With the worse side and how many were over; where no packet told a lag there is no reading."""
+    histogram = count_lags(np.array([2 * SECOND, SECOND // 2]), np.array([10, 90]))
+    told = CountLags(digest_histograms([histogram]), digest_histograms([]))
+    counted = NodeCounts("n", 200, 200, 0, 0, 1.0, "a", 200, None, 0, "b", 200, None)
+    late = replace(counted, **told.figures)
+    minute = WindowInput(window(0, counts=(late,)), count_lags=(told,))
+    assert late.lag_in_us is not None
+    reading = bad_reading("n", late.lag_in_us.p95, SECOND, (10, 100), "in")
+    assert made(minute, AlertKind.LAG) == {"n": reading._replace(note="by count")}
+    assert "n" not in made(WindowInput(window(0, counts=(counted,)), count_lags=(NO_LAGS,)), AlertKind.LAG)
+    well = replace(counted, lag_in_us=lag(SECOND // 2), lag_out_us=lag(SECOND // 2))
+    assert signs(WindowInput(window(0, counts=(well,))), AlertKind.LAG) == {"n": False}
+    assert signs(WindowInput(window(0, counts=(well,), verdict=Verdict.UNKNOWN)), AlertKind.LAG) == {}
 
 
 def test_what_was_seen_late_was_late_and_what_was_in_time_says_nothing_of_the_unseen() -> None:

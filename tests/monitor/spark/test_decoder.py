@@ -23,6 +23,7 @@ from hopwatch.monitor.spark.rows import JobRow
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope, segment
 from hopwatch.probes.contract.batch import Batch, BatchKind, Drop, Metrics, MetricsStamp, WireIdKind
+from hopwatch.probes.contract.lag_histograms import count_lags
 from hopwatch.probes.contract.limits import MAX_RECORD_BYTES
 from tests.support.spool import (
     START_MS,
@@ -359,15 +360,18 @@ def test_no_bytes_stop_the_decoder(tmp_path_factory: pytest.TempPathFactory, noi
     assert [Claims.unpack(row.payload).refs["seq"][0] for row in rows[CLAIMS_ROW]] == [0]
 
 
+LAGS = count_lags(np.array([-5, 0, 1_000_000]))
+
+
 def test_counts_are_facts_and_ids_are_not_taken_from_who_counts(tmp_path: Path) -> None:
     """A packet is for the books alone, as it was told; observations of its node are set aside."""
     rules = {"orders": StreamConfig(Pathway.parse("a -> b", {"b": "count"}), WINDOW_POLICY)}
-    packet = make_batch(BatchKind.METRICS, "b", metrics=(Metrics(MetricsStamp.OUT, 7, -1, 2, 30),))
+    packet = make_batch(BatchKind.METRICS, "b", metrics=(Metrics(MetricsStamp.OUT, 7, -1, 2, 30, LAGS),))
     path = write_segment(tmp_path / "s.seg", packet, observation_batch([1], node="b"))
     rows = list(decode_segments([str(path)], rules))
     (sheet,) = [FactSheet.unpack(row.payload) for row in rows if row.kind == FACTS_ROW]
     (aside,) = [SetAside.unpack(row.payload) for row in rows if row.kind == SET_ASIDE_ROW]
-    assert sheet.packets == (PacketFact(0, START_MS, MetricsStamp.OUT, 7, -1, 2, 30),)
+    assert sheet.packets == (PacketFact(0, START_MS, MetricsStamp.OUT, 7, -1, 2, 30, LAGS),)
     assert [row.kind for row in rows if row.kind == CLAIMS_ROW] == []
     told = "stamps declares that 'b' counts, and it sends observations"
     assert (aside.reason, aside.message) == ("unsupported", told)

@@ -14,6 +14,7 @@ from sqlalchemy import Engine, delete
 
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.count_lags import CountLags, digest_histograms
 from hopwatch.monitor.kernel.figures import quantiles_of
 from hopwatch.monitor.kernel.rollup import COUNTS, NODE_COUNTS
 from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally
@@ -21,6 +22,7 @@ from hopwatch.monitor.results import NodeCounts, Status, Verdict, WindowResult, 
 from hopwatch.monitor.store import fencing, reader, rollups, tables, writer
 from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
 from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.contract.lag_histograms import count_lags
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.support.conclusions import PATHWAY, build_conclusion, dump_tables, write_conclusions
 from tests.support.micro_batches import MicroBatches
@@ -341,21 +343,28 @@ def test_what_nodes_counted_is_added_and_outlives_its_windows(engine: Engine) ->
         same_behind=True,
     )
     same = replace(said, left_before=8, same_before=True, lost_before_lower=0)
-    for start_us, verdict, counts in (
-        (START_US, Verdict.LOSSY, said),
-        (START_US + WINDOW_US, Verdict.CLEAN, same),
-        (START_US + HOUR_US, Verdict.CLEAN, same),
+    for start_us, verdict, counts, lags_us in (
+        (START_US, Verdict.LOSSY, said, [1, 2, 3]),
+        (START_US + WINDOW_US, Verdict.CLEAN, same, []),
+        (START_US + HOUR_US, Verdict.CLEAN, same, [-4, 100]),
     ):
-        write_conclusions(engine, window(start_us, 10, verdict=verdict, counts=(counts,)))
+        lags = CountLags(digest_histograms([count_lags(np.array(lags_us, np.int64))]))
+        made = window(start_us, 10, verdict=verdict, counts=(replace(counts, **lags.figures),))
+        write_conclusions(engine, made._replace(count_lags=(lags,)))
     fresh = [[span["counts"] for span in spans(engine, by)] for by in ("hour", "day")]
     ((lossy, clean), (day,)) = fresh
-    alike = {"node": "n", "before": "a", "behind": "b", "same_behind": True}
+    alike = {"node": "n", "before": "a", "behind": "b", "same_behind": True, "lag_out_us": None}
+    lags_in = (
+        {"lag_in_us": {"count": 3, "min": 1, "p50": 2, "p95": 3, "p99": 3, "max": 3}},
+        {"lag_in_us": {"count": 2, "min": -4, "p50": -4, "p95": 100, "p99": 100, "max": 100}},
+        {"lag_in_us": {"count": 5, "min": -4, "p50": 2, "p95": 100, "p99": 100, "max": 100}},
+    )
     lost = {"same_before": False, "lost_before_lower": 2, "lost_before_upper": None}
     none = {"same_before": True, "lost_before_lower": 0, "lost_before_upper": 0}
     sums = ("arrived", "departed", "bytes", "dropped", "left_before", "seen_behind")
-    assert lossy == [alike | lost | dict(zip(sums, (16, 16, 200, 2, 18, 16), strict=True))]
-    assert clean == [alike | none | dict(zip(sums, (8, 8, 100, 1, 8, 8), strict=True))]
-    assert day == [alike | lost | dict(zip(sums, (24, 24, 300, 3, 26, 24), strict=True))]
+    assert lossy == [alike | lags_in[0] | lost | dict(zip(sums, (16, 16, 200, 2, 18, 16), strict=True))]
+    assert clean == [alike | lags_in[1] | none | dict(zip(sums, (8, 8, 100, 1, 8, 8), strict=True))]
+    assert day == [alike | lags_in[2] | lost | dict(zip(sums, (24, 24, 300, 3, 26, 24), strict=True))]
     roll_all(engine)
     assert [[span["counts"] for span in spans(engine, by)] for by in ("hour", "day")] == fresh
     with engine.execution_options(writes=True).begin() as connection:

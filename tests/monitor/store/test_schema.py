@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -18,6 +19,7 @@ from sqlalchemy import Column, Connection, Engine, MetaData, Table, delete, inse
 from hopwatch.alerts.events import AlertKind, Word, from_json, to_json
 from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.kernel.books import Book
+from hopwatch.monitor.kernel.packets import Packet
 from hopwatch.monitor.results import NodeCounts, format_iso
 from hopwatch.monitor.store import dialect, fencing, reader, rollups, schema, tables, writer
 from hopwatch.monitor.store.tables import SCHEMA_VERSION
@@ -36,12 +38,17 @@ COUNTS: Final = ("windows", "counts TEXT")
 """The column of windows that came with version 0016."""
 COUNTS_OF_HOURS: Final = ("rollups", "counts TEXT")
 """That of hours and days, with version 0018."""
+LAGS_BY_COUNT: Final = ("windows", "count_digests TEXT")
+"""The column of windows that came with version 0019."""
+LAGS_BY_COUNT_OF_HOURS: Final = ("rollups", "count_digests TEXT")
+"""That of hours and days, with the same version."""
 LATER_COLUMNS: Final = (
     ("windows", "partial BIGINT"),
     ("windows", '"deferred" BIGINT'),
     ("windows", "waits_passed_us BIGINT"),
     ("windows", "waits_next_us BIGINT"),
     COUNTS,
+    LAGS_BY_COUNT,
     ("node_windows", "slowest TEXT"),
     ("node_windows", '"deferred" BIGINT'),
     *ORDER_OF_WINDOWS,
@@ -51,6 +58,7 @@ LATER_OF_HOURS: Final = (
     *((table, '"deferred" BIGINT') for table in ("rollups", "node_rollups")),
     *(("node_rollups", column) for column in ORDER),
     COUNTS_OF_HOURS,
+    LAGS_BY_COUNT_OF_HOURS,
 )
 """Columns of hours and days that came with version 0014, or later."""
 READERS: dict[str, Callable[[Engine], object]] = {
@@ -148,7 +156,7 @@ def test_hours_of_an_older_store_get_fingerprints(url: str) -> None:
         command.upgrade(config, "0004")
         named = [column.name for column in tables.rollups.c if not column.nullable and column.name != "fingerprint"]
         counts = dict.fromkeys(named, 0)
-        del counts["partial"], counts["deferred"], counts["counts"]
+        del counts["partial"], counts["deferred"], counts["counts"], counts["count_digests"]
         rows = [counts | {"stream": "orders", "span": "hour", "start_us": at, "is_frozen": False} for at in range(9)]
         columns = [column for column in tables.rollups.c if column.name in rows[0]]
         old = Table("rollups", MetaData(), *(Column(column.name, column.type) for column in columns))
@@ -187,7 +195,7 @@ def test_hours_with_messages_that_wait_are_rolled_up_anew(url: str) -> None:
         command.upgrade(config, "0013")
         fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
         hour_us = START_US - START_US % rollups.HOUR_US
-        with added_columns(connection, (*ORDER_OF_WINDOWS, *LATER_OF_HOURS, COUNTS)):
+        with added_columns(connection, (*ORDER_OF_WINDOWS, *LATER_OF_HOURS, COUNTS, LAGS_BY_COUNT)):
             later = replace(build_conclusion().result, window_start_us=START_US + rollups.HOUR_US)
             writer.write_conclusions(connection, [build_conclusion(), build_conclusion(later)], 0)
             for start_us in (hour_us, hour_us + rollups.HOUR_US):
@@ -213,7 +221,7 @@ def test_hours_in_which_nodes_counted_are_rolled_up_anew(url: str) -> None:
         config.attributes["connection"] = connection
         command.upgrade(config, "0017")
         fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
-        with added_columns(connection, [COUNTS_OF_HOURS]):
+        with added_columns(connection, [COUNTS_OF_HOURS, LAGS_BY_COUNT, LAGS_BY_COUNT_OF_HOURS]):
             for hour_us, counts in zip(hours_us, ((lost,), (), (lost,)), strict=True):
                 one = replace(build_conclusion().result, window_start_us=hour_us, counts=counts)
                 writer.write_conclusions(connection, [build_conclusion(one)], 0)
@@ -361,3 +369,33 @@ def test_asking_for_a_store_makes_none(url: str) -> None:
     assert not schema.has_store(url)
     file = dialect.database_file(url)
     assert file is None or not file.exists()
+
+
+def test_counts_of_an_older_store_have_no_lags(url: str) -> None:
+    """Counts that version 0018 wrote are read with unknown lags, in windows, hours, days and books."""
+    engine = dialect.create_engine(url)
+    counted = NodeCounts("n", 3, 3, 0, 0, 1.0, "a", 5, None, 2, None, None, None)
+    lags = ("lag_in_us", "lag_out_us")
+    with engine.execution_options(writes=True).begin() as connection:
+        config = scripts()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0018")
+        fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
+        more = [LAGS_BY_COUNT, LAGS_BY_COUNT_OF_HOURS, ("books", "lags TEXT")]
+        with added_columns(connection, more):
+            one = replace(build_conclusion().result, counts=(counted,))
+            writer.write_conclusions(connection, [build_conclusion(one)], 0)
+            rollups.roll_up_hour(connection, "orders", START_US - START_US % rollups.HOUR_US)
+            book = Book("orders", "n", "p", 0, counted={(START_US // 1_000, 0): Packet(3)})
+            writer.write_changes(connection, writer.Changes(0, books=[book]))
+        for table in (tables.windows, tables.rollups):
+            told = connection.execute(select(table.c.counts).limit(1)).scalar_one()
+            older = [{name: of_node[name] for name in of_node if name not in lags} for of_node in json.loads(told)]
+            connection.execute(update(table).values(counts=json.dumps(older)))
+    assert schema.migrate_store(engine) == ("0018", SCHEMA_VERSION)
+    assert differences(engine) == []
+    (window,) = reader.read_report(engine)["streams"][0]["windows"]
+    spans = [rollups.read_report(engine, by)["streams"][0][f"{by}s"][0] for by in ("hour", "day")]
+    assert [[one[name] for name in lags] for span in (window, *spans) for one in span["counts"]] == [[None, None]] * 3
+    with schema.open_snapshot(engine) as connection:
+        assert list(reader.read_books(connection)) == [book]

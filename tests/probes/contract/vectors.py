@@ -17,6 +17,7 @@ from hopwatch.probes.contract import envelope, limits
 from hopwatch.probes.contract.batch import Batch, BatchKind, WireIdKind
 from hopwatch.probes.contract.ids import hash_text
 from tests.model.counts import fingerprint
+from tests.model.lag_histogram import histogram, write
 from tests.support.batches import HEARTBEAT, NAMED, PREFIXES, TWO_PASSED, record_of
 
 PATH: Final = Path(__file__).with_name("vectors.jsonl")
@@ -121,9 +122,24 @@ def _of_version_2() -> Iterator[tuple[str, Batch, Fields]]:
         yield f"a packet whose {name} is {number}", HEARTBEAT, packet | {"metrics": [_METRICS | {name: number}]}
     bare = _METRICS | {"id_xor": 0, "id_sum": 0}
     yield "a packet without a fingerprint", HEARTBEAT, packet | {"metrics": [bare]}
-    yield "a packet with a histogram", HEARTBEAT, packet | {"metrics": [_METRICS | {"lag_histogram": b"\x01\x02"}]}
+    for name, lags in _histograms().items():
+        told = {"count": max(2, len(lags)), "lag_histogram": write(histogram(lags))}
+        yield f"a packet with a histogram: {name}", HEARTBEAT, packet | {"metrics": [_METRICS | told]}
     yield "a packet of no stamp", HEARTBEAT, packet
     yield "eight in a packet", HEARTBEAT, packet | {"metrics": [_METRICS] * 8}
+
+
+def _histograms() -> dict[str, list[int]]:
+    """Return lags, in µs, by what their histogram shows."""
+    return {
+        "one lag of two": [1_234],
+        "equal lags": [250_000, 250_000],
+        "below 0, 0, and above": [-3, -3, 0, 7, 7, 7],
+        "both sides of the first wide bucket": [255, 256, 257, 258, -256, -257, -259],
+        "in one bucket": [1_000_000, 1_000_500, 1_001_000],
+        "both ends of 64 bits": [-(2**63), 2**63 - 1],
+        "300 lags": [number**3 for number in range(300)],
+    }
 
 
 def _bad() -> Iterator[Vector]:
@@ -183,10 +199,30 @@ def _broken_in_version_2() -> Iterator[tuple[str, Batch, Fields]]:
     for field in ("count", "bytes"):
         yield f"a packet whose {field} is -1", HEARTBEAT, packet | {"metrics": [_METRICS | {field: -1}]}
     yield "nine in a packet", HEARTBEAT, packet | {"metrics": [_METRICS] * 9}
+    for name, data in _broken_histograms().items():
+        broken = _METRICS | {"lag_histogram": data}
+        yield f"a histogram with {name}", HEARTBEAT, packet | {"metrics": [broken]}
     yield "a packet with ids", TWO_PASSED, packet | {"metrics": [_METRICS]}
     for kind in (BatchKind.HEARTBEAT, BatchKind.BYE):
         yield f"counts in a {kind.name.lower()}", HEARTBEAT, {"kind": kind.name, "metrics": [_METRICS]}
     yield "counts beside ids", TWO_PASSED, {"metrics": [_METRICS]}
+
+
+def _broken_histograms() -> dict[str, bytes]:
+    """Return what is no histogram of some of two messages, by what is wrong; a good one is 1 10 12 2 1 1 1."""
+    return {
+        "another form": bytes((2, 10, 12, 2, 1, 1, 1)),
+        "no buckets": bytes((1, 10, 12, 0)),
+        "a number too few": bytes((1, 10, 12, 2, 1, 1)),
+        "a number too many": bytes((1, 10, 12, 2, 1, 1, 1, 1)),
+        "a number without an end": bytes((1, 10, 12, 2, 1, 1, 0x81)),
+        "a number of 65 bits": bytes((1, 10, 12, 2, 1, 1, *(0xFF,) * 9, 0x03)),
+        "a step of 0": bytes((1, 10, 12, 2, 0, 1, 1)),
+        "an empty bucket": bytes((1, 10, 12, 2, 1, 0, 1)),
+        "a greatest lag in no bucket": bytes((1, 10, 14, 2, 1, 1, 1)),
+        "a greatest lag below the least": bytes((1, 12, 10, 1, 1)),
+        "more lags than messages": bytes((1, 10, 12, 2, 1, 2, 1)),
+    }
 
 
 def _broken_bytes(record: bytes) -> Iterator[tuple[str, bytes]]:

@@ -13,6 +13,7 @@ from hopwatch.probes.contract.batch import Batch, BatchKind, Metrics, MetricsSta
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.testing import EPOCH_US
 from tests.model.counts import fingerprint
+from tests.model.lag_histogram import histogram, write
 from tests.support.tap_client import Asked, told
 
 PATH = "/v1/metrics"
@@ -73,6 +74,15 @@ def test_ids_and_fingerprints_are_told_alike(tap: Asked) -> None:
     assert batch.metrics == tuple(Metrics(MetricsStamp[stamp], 2, xor, total, 9) for stamp in ("IN", "OUT"))
 
 
+def test_lags_are_told_one_by_one_or_as_a_histogram(tap: Asked) -> None:
+    """Of each stamp; in whole or broken milliseconds, negative ones as they are."""
+    one_by_one = {"count": 3, "lags_ms": [250, 0.5, 250]}
+    ready = {"stamp": "out", "count": 1_000, "lags_ms": [-5, 1_250.0], "lag_counts": [1, 999]}
+    (batch,) = _post(tap, counts=[one_by_one, ready, {"stamp": "rejected", "count": 0, "lags_ms": []}])
+    expected: tuple[list[int], ...] = ([500, 250_000, 250_000], [-5_000, *[1_250_000] * 999], [])
+    assert [one.lag_histogram for one in batch.metrics] == [write(histogram(lags)) for lags in expected]
+
+
 BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "no number": ({"number": None}, "/number", "valid integer"),
     "a number below 0": ({"number": -1}, "/number", "greater than or equal to 0"),
@@ -89,6 +99,39 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
         {"counts": [{"count": 1, "fingerprint": {"xor": "0" * 16}}]},
         "/counts/0/fingerprint/sum",
         "Field required",
+    ),
+    "a lag that is no number": (
+        {"counts": [{"count": 1, "lags_ms": [float("nan")]}]},
+        "/counts/0",
+        "lags are finite numbers of milliseconds, got nan",
+    ),
+    "a text as a lag": ({"counts": [{"count": 1, "lags_ms": ["x"]}]}, "/counts/0/lags_ms/0", "a valid number"),
+    "a lag of ages": ({"counts": [{"count": 1, "lags_ms": [1e300]}]}, "/counts/0", "lags lie in -2^53 … 2^53 ms"),
+    "a lag too few": ({"counts": [{"count": 2, "lags_ms": [1]}]}, "/counts/0", "of the 2 messages, or of none, got 1"),
+    "a negative count of a lag": (
+        {"counts": [{"count": 1, "lags_ms": [1], "lag_counts": [-1]}]},
+        "/counts/0/lag_counts/0",
+        "greater than or equal to 0",
+    ),
+    "other counts of lags": (
+        {"counts": [{"count": 5, "lags_ms": [1, 2], "lag_counts": [2, 2]}]},
+        "/counts/0",
+        "a lag of each of the 5 messages, or of none, got 4",
+    ),
+    "a count too many": (
+        {"counts": [{"count": 5, "lags_ms": [1, 2], "lag_counts": [2, 2, 1]}]},
+        "/counts/0",
+        "a count of each of the 2 lags, got 3",
+    ),
+    "counts of no lags": (
+        {"counts": [{"count": 1, "lag_counts": [1]}]},
+        "/counts/0",
+        "lag_counts are of lags_ms, got none of these",
+    ),
+    "too many lags": (
+        {"counts": [{"count": 65_537, "lags_ms": [1] * 65_537}]},
+        "/counts/0/lags_ms",
+        "at most 65536 items",
     ),
     "nine counts": ({"counts": [{"count": 1}] * 9}, "/counts", "at most 8 items"),
     "seconds": ({"window_start": EPOCH_US // 1_000_000}, "/window_start", "is it in seconds or milliseconds?"),
