@@ -171,7 +171,8 @@ def _count_at_node(
 ) -> Iterator[tuple[str, list[str], _Cells]]:
     """Yield each label of a node, its values, and what is counted of them; ``message`` is of each observation.
 
-    It is None if each observation is of another message, and all messages have one cell. The number is the place of a value, or that behind the last one for messages with any value.
+    It is None if each observation is of another message, and all messages have one cell. The number is the place of a
+    value, or that behind the last one for messages with any value.
     """
     numbers: dict[Labels, int] = {}
     number = np.array([numbers.setdefault(of_batch, len(numbers)) for of_batch in labels], np.int64)

@@ -98,7 +98,7 @@ def read_node_losses(
 def read_listed_ids(
     connection: Connection, stream: str, node: str, starts_us: Sequence[int]
 ) -> Iterator[tuple[int, int, list[bytes]]]:
-    """Yield (start, how many messages are missing at a node, ids of them that are listed) of each window that is kept."""
+    """Yield (start, how many messages are missing at a node, ids of them that are listed) of windows that are kept."""
     wanted = _select_losses(stream, node).where(tables.node_windows.c.window_start_us.in_(starts_us))
     for row in connection.execute(wanted.execution_options(yield_per=_ROWS_PER_FETCH)):
         yield row.window_start_us, row.loss, [] if row.message_ids is None else split_ids(row.message_ids)

@@ -73,7 +73,7 @@ class Service(threading.Thread):
             return
         if self._target is not None:
             # The next node knows nothing of what was sent again to this one.
-            kept = [(ID_HEADER, headers[ID_HEADER]), (TIME_HEADER, headers[TIME_HEADER])]
+            kept = [(name, headers[name].decode()) for name in (ID_HEADER, TIME_HEADER)]
             self._producer.produce(self._target, message.value(), message.key(), headers=kept)
         self._probe.departed(message_id, event_us)
 
@@ -84,7 +84,7 @@ def send_messages(kafka: Kafka, probe: Probe, topic: str, began_us: int) -> list
     names = []
     for event_us in range(began_us, began_us + MESSAGES):
         message_id = uuid.uuid4()
-        headers: list[tuple[str, str | bytes | None]] = [(ID_HEADER, str(message_id)), (TIME_HEADER, str(event_us))]
+        headers: list[tuple[str, str | bytes]] = [(ID_HEADER, str(message_id)), (TIME_HEADER, str(event_us))]
         with probe.passing(message_id, event_us):
             producer.produce(topic, str(message_id), str(message_id), headers=headers)
         names.append(str(message_id))
