@@ -73,7 +73,7 @@ class Service(threading.Thread):
             return
         if self._target is not None:
             # The next node knows nothing of what was sent again to this one.
-            kept = [(name, headers[name].decode()) for name in (ID_HEADER, TIME_HEADER)]
+            kept: dict[str, str | bytes] = {part: headers[part] for part in (ID_HEADER, TIME_HEADER)}
             self._producer.produce(self._target, message.value(), message.key(), headers=kept)
         self._probe.departed(message_id, event_us)
 
