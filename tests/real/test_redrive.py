@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import random
 import signal
-import subprocess
-import sys
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -24,6 +22,7 @@ from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
 from servers.kafka import Kafka
 from servers.process import PATIENCE_S, until
 from tests.support.probe_host import ROOT
+from tests.support.program import Program
 from tests.support.spool import START_MS, at_us, observation_batch
 from tests.support.workspace import CONFIGURATION, Workspace, closing_batches
 
@@ -290,21 +289,11 @@ def test_a_redrive_goes_on_after_a_kill(place: Place, capsys: pytest.CaptureFixt
     place.write(range(300))
     place.lose(300, range(100, 300))
     flags = (*AT_B, *WINDOW, "--state", str(place.state))
-    command = [
-        sys.executable,
-        "-m",
-        "hopwatch",
-        "redrive",
-        "--config",
-        str(place.workspace.config),
-        *flags,
-        "--rate",
-        "20",
-    ]
+    command = ["hopwatch", "redrive", "--config", str(place.workspace.config), *flags, "--rate", "20"]
 
-    def start() -> subprocess.Popen[bytes]:
+    def start() -> Program:
         before = count_records(place)
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        process = Program(command, folder=ROOT)
         until(lambda: count_records(place) >= before + 10 or process.poll() is not None, "the first copies", 60)
         assert process.poll() is None, process.communicate()
         return process
