@@ -22,7 +22,8 @@ from hopwatch.probes.contract.limits import WINDOW_US
 
 FLAGS: Final = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions"),
+    *("--in-process-gpu", "--js-flags=--no-opt"),
 )
 SEEN_WITHIN_MS: Final = 120_000
 REFRESH_MS: Final = 7_000

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -15,10 +13,12 @@ from playwright.sync_api import Browser, Dialog, Page, expect
 
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.probes.contract.batch import BatchKind
-from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, cell_at, dashboard, drag_across, new_page
+from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, STARTS_WITHIN_S, cell_at, dashboard, drag_across, new_page
 from tests.e2e.page_elements import GRAPH, drawn_at, figure, row
+from tests.support.command_call import called
 from tests.support.dashboard_stores import HOSTILE, build_windows, fill
 from tests.support.micro_batches import run_once
+from tests.support.program import run_program
 from tests.support.spool import STREAM_CONFIGS, at_us, make_batch, observation_batch, window_ms, write_segment
 from tests.support.workspace import CONFIGURATION, Workspace
 
@@ -58,18 +58,7 @@ def _segments(folder: Path) -> Iterator[Path]:
 
 def reported(place: Workspace, *flags: str) -> Any:  # noqa: ANN401 - what JSON holds
     """Return what ``hopwatch report --json`` says of the stream."""
-    command = [
-        sys.executable,
-        "-m",
-        "hopwatch",
-        "report",
-        "--config",
-        str(place.config),
-        "--json",
-        *flags,
-    ]
-    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    return told["streams"][0]
+    return json.loads(called("report", "--config", str(place.config), "--json", *flags).stdout)["streams"][0]
 
 
 def test_a_person_finds_the_bad_node_by_clicking(place: Workspace, url: str, page: Page) -> None:
@@ -144,10 +133,10 @@ def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
 def test_ctrl_c_ends_it_and_a_taken_port_is_told(place: Workspace, url: str) -> None:
     """Exit 3 with what to do for a port that somebody has; exit 2 for a configuration that is not there."""
     port = url.rstrip("/").rpartition(":")[2]
-    base = [sys.executable, "-m", "hopwatch", "dashboard", "--port", port, "--config"]
-    taken = subprocess.run([*base, str(place.config)], capture_output=True, text=True, check=False)
+    base = ["hopwatch", "dashboard", "--port", port, "--config"]
+    taken = run_program([*base, str(place.config)], timeout=STARTS_WITHIN_S)
     assert taken.returncode == 3
     assert f"the dashboard cannot listen at 127.0.0.1:{port}" in taken.stderr
-    wrong = subprocess.run([*base, "nowhere.toml"], capture_output=True, text=True, check=False)
+    wrong = run_program([*base, "nowhere.toml"], timeout=STARTS_WITHIN_S)
     assert wrong.returncode == 2
     assert "nowhere.toml" in wrong.stderr

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -15,6 +13,7 @@ from hopwatch.monitor.store import dialect, schema
 from hopwatch.monitor.texts import loss_bounds
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS
 from tests.support.alert_batches import BEFORE_AMENDED, alerting, play
+from tests.support.command_call import called
 from tests.support.micro_batches import MicroBatches
 from tests.support.spool import STREAM_CONFIGS
 from tests.support.workspace import CONFIGURATION, Workspace
@@ -33,8 +32,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 def told(place: Workspace, *command: str) -> Any:  # noqa: ANN401 - what JSON holds
     """Return what a command says as JSON."""
-    asked = [sys.executable, "-m", "hopwatch", *command, "--config", str(place.config), "--json"]
-    return json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)
+    return json.loads(called(*command, "--config", str(place.config), "--json").stdout)
 
 
 def test_a_person_gets_from_an_alert_to_its_node_by_clicking(place: Workspace, url: str, page: Page) -> None:

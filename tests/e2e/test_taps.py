@@ -26,12 +26,13 @@ from hopwatch.probes.http.granian_server import check_port
 from hopwatch.testing import EPOCH_US
 from servers.process import free_ports
 from tests.support.probe_host import ROOT, rows, spooled
+from tests.support.program import Program
 from tests.support.spool_traffic import rest
 
 PATIENCE_S: Final = 240
 KILLS: Final = (2, 5)
 """How often the tap is killed while it goes on, as a rule and with --soak."""
-RUN: Final = (sys.executable, "-m", "hopwatch", "tap", "jsonl")
+RUN: Final = ("hopwatch", "tap", "jsonl")
 FLAGS: Final = ("--stream", "orders", "--node", "router", "--id", "id", "--time", "at")
 
 
@@ -53,11 +54,11 @@ class Tap:
         self.log, self.state, self.spool, self.said = (folder / name for name in ("app.log", "state", "spool", "said"))
 
     @contextmanager
-    def running(self, *more: str) -> Iterator[subprocess.Popen[bytes]]:
+    def running(self, *more: str) -> Iterator[Program]:
         """Start it; it is killed at the end if it goes on."""
         with self.said.open("ab") as said:
             command = [*RUN, str(self.log), *FLAGS, "--sink", f"spool:{self.spool}", *more]
-            process = subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=said)
+            process = Program(command, folder=ROOT, out=said)
         try:
             yield process
         finally:
@@ -148,11 +149,11 @@ def test_a_tap_that_is_killed_skips_no_line(tap: Tap, times: Callable[[int, int]
 
 
 def test_a_pipe_completes_nothing_while_lines_wait_behind_it(tap: Tap) -> None:
-    """A backlog of two hundred reads: its windows are unknown until the last line of it was stamped."""
-    count = 300_000
+    """A backlog of seventy reads: its windows are unknown until the last line of it was stamped."""
+    count = 100_000
     tap.log.write_bytes(lines(0, count))
     written_us = tap.log.stat().st_mtime_ns // 1_000
-    command = [*RUN, "-", *FLAGS, "--sink", f"spool:{tap.spool}"]
+    command = [sys.executable, "-m", *RUN, "-", *FLAGS, "--sink", f"spool:{tap.spool}"]
     with subprocess.Popen(["/bin/cat", str(tap.log)], stdout=subprocess.PIPE) as backlog:
         assert subprocess.run(command, cwd=ROOT, stdin=backlog.stdout, timeout=PATIENCE_S, check=False).returncode == 0
     (batches,) = spooled(tap.spool).values()
@@ -166,7 +167,7 @@ def test_a_tap_by_http_takes_what_is_posted_until_it_is_stopped(tap: Tap, tmp_pa
     (port,) = free_ports(1)
     command = [*RUN[:-1], "http", "--port", str(port), "--sink", f"spool:{tap.spool}", "--json"]
     with (tmp_path / "out").open("wb") as out, tap.said.open("wb") as said:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=said)
+        process = Program(command, folder=ROOT, out=out, err=said)
     url = f"http://127.0.0.1:{port}"
     body = {"stream": "orders", "node": "router", "observations": [{"id": 7, "event_time": EPOCH_US, "stamp": "in"}]}
     try:

@@ -38,7 +38,7 @@ def left_of(jobs: list[Job]) -> Job:
     return left
 
 
-@pytest.mark.soak  # the next one has two monitors by default
+@pytest.mark.soak  # tests/monitor/spark/test_sink.py has a run that loses the store to another by default
 def test_two_that_begin_at_once_count_nothing_twice(
     segments: list[Segment], undisturbed_report: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -58,6 +58,7 @@ def test_two_that_begin_at_once_count_nothing_twice(
         assert counted(left.report()) == counted(undisturbed_report)
 
 
+@pytest.mark.soak  # as above
 def test_one_that_is_started_beside_another_takes_over(
     segments: list[Segment], undisturbed_report: dict[str, Any], tmp_path: Path
 ) -> None:

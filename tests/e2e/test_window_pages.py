@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +19,7 @@ from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.batch import Batch, BatchKind, Drop
 from hopwatch.probes.contract.ids import id_bytes
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS
+from tests.support.command_call import called
 from tests.support.micro_batches import MicroBatches
 from tests.support.spool import (
     WINDOW_POLICY,
@@ -97,8 +96,7 @@ def _words(path: Path, seconds: int, seq: int) -> Path:
 
 def said_by(place: Workspace, *command: str) -> Any:  # noqa: ANN401 - what JSON holds
     """Return what a command says with ``--json``."""
-    called = [sys.executable, "-m", "hopwatch", *command, "--config", str(place.config), "--json"]
-    return json.loads(subprocess.run(called, capture_output=True, text=True, check=True).stdout)
+    return json.loads(called(*command, "--config", str(place.config), "--json").stdout)
 
 
 def test_a_person_follows_a_lost_message_to_its_journey(place: Workspace, url: str, page: Page) -> None:

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from tests.support.command_call import called
+from tests.support.program import run_program
 from tests.support.worked_example import NODES, stamp
 
-RUN: Final = (sys.executable, "-m", "hopwatch")
+PATIENCE_S: Final = 240
 
 
 def _hopwatch(*arguments: str) -> str:
-    return _ended(*arguments).stdout
+    ended = called(*arguments)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
 
 
-def _ended(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*RUN, *arguments], capture_output=True, text=True, check=True)
+def _run_once(config: Path) -> str:
+    """Run the monitor over all there is, and return what it says on stderr."""
+    ended = run_program(["hopwatch", "run", "--config", str(config), "--once"], timeout=PATIENCE_S)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stderr
 
 
 def test_the_table_comes_out_to_the_digit(tmp_path: Path) -> None:
@@ -29,7 +34,7 @@ def test_the_table_comes_out_to_the_digit(tmp_path: Path) -> None:
     stamp(spool)
     stream = f'[streams.example]\npath = "{" -> ".join(NODES)}"\nmax_age = "3650d"\namend_for = "3650d"\n'
     config.write_text(f'[transport]\nurl = "spool:./spool"\n{stream}')
-    _hopwatch("run", "--config", str(config), "--once")
+    _run_once(config)
     report = json.loads(_hopwatch("report", "--config", str(config), "--json"))
     window, *_ = report["streams"][0]["windows"]
     nodes = window["nodes"]
@@ -50,9 +55,9 @@ def test_once_ends_with_what_it_made_final_and_what_it_set_aside(tmp_path: Path)
     stamp(spool)
     (spool / "0000000000.seg").write_text("a foreign file")
     config.write_text('[transport]\nurl = "spool:./spool"\n[streams.example]\npath = "node-1"\nmax_age = "3650d"\n')
-    ended = _ended("run", "--config", str(config), "--once")
+    words = _run_once(config)
     report = json.loads(_hopwatch("report", "--config", str(config), "--json"))
     windows = len(report["streams"][0]["windows"])
     set_aside = sum(report["accounts"]["set_aside"].values())
-    assert ended.stderr == (f"windows that are final: {windows}, records set aside: {set_aside}; see hopwatch report\n")
+    assert words == (f"windows that are final: {windows}, records set aside: {set_aside}; see hopwatch report\n")
     assert set_aside > 1

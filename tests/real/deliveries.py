@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -22,8 +20,9 @@ from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
 from servers.kafka import Kafka
 from servers.process import PATIENCE_S, until
 from tests.support.probe_host import ROOT
+from tests.support.program import Program
 
-RUN: Final = (sys.executable, "-m", "hopwatch", "deliver")
+RUN: Final = ("hopwatch", "deliver")
 PARTITIONS: Final = 3
 PLAIN: Final = {"max.message.bytes": "1048588"}
 NAME: Final = "billing"
@@ -64,19 +63,19 @@ group = "{topic}"
         assert main(["deliver", "create-topics", NAME, *asked]) == 0
 
     @contextmanager
-    def running(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    def running(self, *words: str) -> Iterator[Program]:
         """Start a process; it is killed at the end if it goes on."""
         asked = [*RUN, *words, "--config", str(self.config), "--allow-weak", "--json"]
         with self.said_in.open("ab") as said:
             environ = {**os.environ, "PYTHONFAULTHANDLER": "1"}
-            process = subprocess.Popen(asked, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=said)
+            process = Program(asked, folder=ROOT, environ=environ, err=said)
         try:
             yield process
         finally:
             process.kill()
             process.wait()
 
-    def stop(self, process: subprocess.Popen[bytes]) -> Any:  # noqa: ANN401 - JSON
+    def stop(self, process: Program) -> Any:  # noqa: ANN401 - JSON
         """End one in order, and return its counts."""
         process.send_signal(signal.SIGTERM)
         out, _ = process.communicate(timeout=PATIENCE_S)

@@ -14,6 +14,7 @@ from typing import Any
 from hopwatch.monitor import settings
 from servers.process import Process
 from tests.support.command_call import called
+from tests.support.program import ProgramProcess, run_program
 from tests.support.report import reported
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +28,7 @@ class Workplace:
     folder: Path
     transport: str
     store: str = "sqlite:///./store.db"
-    monitor: str = 'trigger = "5s"\npulse = "5s"'
+    monitor: str = 'trigger = "10s"\npulse = "5s"'
     streams: str = '[streams.orders]\npath = "a -> b"\ntransit = "4s"\nsettle = "2s"'
     more: str = ""
     environ: Mapping[str, str] = field(default_factory=dict)
@@ -41,10 +42,9 @@ class Workplace:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the program to its end."""
-        return subprocess.run(
-            self._command(*arguments), cwd=self.folder, env=self._environ, text=True, capture_output=True,
-            timeout=PATIENCE_S, check=False,
-        )  # fmt: skip
+        if self._has_own_packages:
+            return self._run_python("-m", "hopwatch", *arguments)
+        return run_program(["hopwatch", *arguments], folder=self.folder, environ=self._environ, timeout=PATIENCE_S)
 
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Call the program in this process, where what it says is the point, not that it is a program."""
@@ -52,15 +52,14 @@ class Workplace:
 
     def python(self, code: str, **environ: str) -> subprocess.CompletedProcess[str]:
         """Run some Python as a program of its own, with more variables in its environment."""
-        return subprocess.run(
-            [sys.executable, "-c", code], cwd=self.folder, env={**self._environ, **environ}, text=True,
-            capture_output=True, timeout=PATIENCE_S, check=False,
-        )  # fmt: skip
+        return self._run_python("-c", code, **environ)
 
     def start(self, *arguments: str, program: str = "hopwatch") -> Process:
         """Start the program, or one that stands for it; its words go to ``words.log`` in the folder."""
-        command = self._command(*arguments, program=program)
-        return Process(command, self.folder / "words.log", self._environ, self.folder)
+        command, log = [program, *arguments], self.folder / "words.log"
+        if self._has_own_packages:
+            return Process([sys.executable, "-m", *command], log, self._environ, self.folder)
+        return ProgramProcess(command, log, self._environ, self.folder)
 
     def words(self) -> str:
         """Return what programs that were started have said."""
@@ -74,9 +73,6 @@ class Workplace:
         told: dict[str, Any] = json.loads(done.stdout)
         return told
 
-    def _command(self, *arguments: str, program: str = "hopwatch") -> list[str]:
-        return [sys.executable, "-m", program, *arguments]
-
     def reported(self) -> dict[str, Any]:
         """Return what that would say, looked up here: for whoever asks again and again."""
         return reported(self.store_url)
@@ -85,6 +81,17 @@ class Workplace:
     def store_url(self) -> str:
         """Return the URL of the store in the present configuration."""
         return settings.load(self.folder / "hopwatch.toml", flags={}, environ=self.environ).store.url
+
+    def _run_python(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *arguments], cwd=self.folder, env={**self._environ, **environ}, text=True,
+            capture_output=True, timeout=PATIENCE_S, check=False,
+        )  # fmt: skip
+
+    @property
+    def _has_own_packages(self) -> bool:
+        """True if programs find other packages here than a fork has imported."""
+        return "PYTHONPATH" in self.environ
 
     @property
     def _environ(self) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -18,11 +17,12 @@ from hopwatch.gate.codec import Codec
 from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
 from servers.kafka import Kafka
-from servers.process import Process, answers, free_ports, until
+from servers.process import answers, free_ports, until
 from tests.real.event_producers import payload, records
 from tests.real.gate_command import RUN
 from tests.repository import ROOT
 from tests.support.gate_client import ORDER, configured
+from tests.support.program import ProgramProcess
 
 TOPIC: Final = "client-killed"
 KILLS: Final = (4, 50)
@@ -44,13 +44,13 @@ class Service:
     def start_gate(self) -> None:
         """Start the gate, and wait until it answers."""
         command = [*RUN, "--config", str(self.config), "--port", str(self.port)]
-        self.gate = Process(command, self.folder / "gate-said", folder=ROOT)
+        self.gate = ProgramProcess(command, self.folder / "gate-said", folder=ROOT)
         until(lambda: answers(self.port), "the gate")
 
     def start_producer(self, count: int) -> None:
         """Start a producer of so many events."""
-        program = [sys.executable, "-m", "tests.real.client_process", f"http://127.0.0.1:{self.port}"]
-        self.producer = Process(
+        program = ["tests.real.client_process", f"http://127.0.0.1:{self.port}"]
+        self.producer = ProgramProcess(
             [*program, str(self.folder / "spool"), str(self.notes), str(count)], self.folder / "said", folder=ROOT
         )
 

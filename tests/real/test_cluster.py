@@ -1,11 +1,11 @@
-"""Tests of the job on a Spark cluster: a master and two workers, each an own process."""
+"""Tests of the job on a Spark cluster: a master and its workers, each an own process."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -27,9 +27,9 @@ QUICK = f'''[monitor.spark]
 
 
 @pytest.fixture(scope="module")
-def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
-    """Yield a cluster of two workers."""
-    started = Spark(tmp_path_factory.mktemp("cluster") / "spark")
+def spark_cluster(tmp_path_factory: pytest.TempPathFactory, times: Callable[[int, int], int]) -> Iterator[Spark]:
+    """Yield a cluster of one worker; in a soak of two, one of whose executors is killed."""
+    started = Spark(tmp_path_factory.mktemp("cluster") / "spark", times(1, 2))
     try:
         started.start()
         yield started

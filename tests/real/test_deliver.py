@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import random
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -31,6 +30,7 @@ from tests.real.receivers import Answer, HttpSink
 from tests.support.http_receiver import answers as answers_with
 from tests.support.http_receiver import certificate, receiving
 from tests.support.probe_host import ROOT, rows, spooled
+from tests.support.program import run_program
 
 Build = Callable[..., tuple[DeliveryPlace, HttpSink]]
 IDS: Final = [f"m{number}" for number in range(200)]
@@ -254,7 +254,7 @@ def test_a_weak_topic_is_refused_unless_it_is_allowed(build: Build) -> None:
     """As a topic of observations is: one copy, one that acknowledges."""
     place, _ = build()
     asked = [*RUN, "--config", str(place.config)]
-    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    done = run_program(asked, folder=ROOT, timeout=PATIENCE_S)
     assert done.returncode == 3
     told = f"hopwatch: the topic {place.topic} has replication 1: a broker that dies takes data along: make it with"
     assert done.stderr.startswith(f"{told} replication 3, or pass --allow-weak")

@@ -15,7 +15,7 @@ RUN: Final = (sys.executable, "-m", "hopwatch", "demo", "--service", "--no-dashb
 
 def test_no_message_is_lost_and_the_report_says_what_the_account_does(tmp_path: Path) -> None:
     """Receivers fail in all ways, one is down, three processes are killed; no broker and no topic is left behind."""
-    flags = "--messages 6000 --kills 3 --seed 5 --fail 0.2 --down 2"
+    flags = "--messages 3000 --kills 3 --seed 5 --fail 0.2 --down 2"
     command = [*RUN, *flags.split(), "--workdir", str(tmp_path / "run")]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -25,6 +25,6 @@ def test_no_message_is_lost_and_the_report_says_what_the_account_does(tmp_path: 
         assert what.split() in lines, ended.stdout
     counts = {tuple(line[:2]): line[2].replace(",", "") for line in lines if len(line) > 3}
     received = ("taken", "mainline"), ("taken", "others"), ("refused", "mainline"), ("refused", "others")
-    assert sum(int(counts[one]) for one in received) == int(counts["acknowledged", "gate"]) > 5_800
+    assert sum(int(counts[one]) for one in received) == int(counts["acknowledged", "gate"]) > 2_900
     assert all(int(counts[one]) > 0 for one in received)
     assert not (tmp_path / "run" / "brokers").exists()

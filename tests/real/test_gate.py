@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -24,10 +24,11 @@ from servers.process import Process, answers, free_ports, until
 from tests.real.gate_command import RUN
 from tests.repository import ROOT
 from tests.support.gate_client import CONFIG
+from tests.support.program import ProgramProcess
 from tests.support.schemas import BROKEN, FIRST, SECOND
 
-CASES: Final = int(os.environ.get("GATE_CASES", "20"))
-"""Requests of each kind that are made of the OpenAPI document; GATE_CASES=… makes more."""
+CASES: Final = (8, 100)
+"""Requests of each kind that are made of the OpenAPI document, as a rule and with --soak."""
 
 
 def text(said: Any) -> str:  # noqa: ANN401 - a schema
@@ -41,7 +42,7 @@ def served(folder: Path) -> Iterator[tuple[str, Process]]:
     config = folder / "hopwatch.toml"
     config.write_text(CONFIG, "utf-8")
     (port,) = free_ports(1)
-    process = Process([*RUN, "--config", str(config), "--port", str(port)], folder / "said", folder=ROOT)
+    process = ProgramProcess([*RUN, "--config", str(config), "--port", str(port)], folder / "said", folder=ROOT)
     try:
         until(lambda: answers(port), "the gate answers")
         yield f"http://127.0.0.1:{port}", process
@@ -118,7 +119,7 @@ def test_values_of_a_real_topic_are_read_by_its_schemas(url: str, kafka: Kafka) 
     assert client.get_subjects() == ["gate-values-value"]
 
 
-def test_no_request_of_the_document_makes_a_fault(url: str, tmp_path: Path) -> None:
+def test_no_request_of_the_document_makes_a_fault(url: str, tmp_path: Path, times: Callable[[int, int], int]) -> None:
     """All checks of schemathesis hold for requests made from the OpenAPI document, valid or not."""
     anything = {"type": "map", "values": ["null", "boolean", "double", "string"]}
     assert httpx.put(f"{url}/subjects/orders/schemas", json=anything).status_code == 201
@@ -134,7 +135,7 @@ def test_no_request_of_the_document_makes_a_fault(url: str, tmp_path: Path) -> N
     run = subprocess.run(
         [
             *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "run", f"{url}/openapi.json"),
-            *("--checks", "all", "--max-examples", str(CASES), "--seed", "1", "--no-color"),
+            *("--checks", "all", "--max-examples", str(times(*CASES)), "--seed", "1", "--no-color"),
         ],
         cwd=tmp_path,
         capture_output=True,

@@ -16,11 +16,12 @@ import pytest
 from hopwatch.gate.codec import Codec
 from hopwatch.gate.registry.avro_schema import Schema
 from servers.kafka import Kafka
-from servers.process import Process, answers, free_ports, until
+from servers.process import answers, free_ports, until
 from tests.real.event_producers import Producers, compared
 from tests.real.gate_command import RUN
 from tests.repository import ROOT
 from tests.support.gate_client import ORDER, configured
+from tests.support.program import ProgramProcess
 
 KILLS: Final = (2, 50)
 """How often the gate is killed, as a rule and with --soak."""
@@ -39,7 +40,7 @@ class Gate:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         command = [*RUN, "--config", str(self.config), "--port", str(self.port)]
-        self.process = Process(command, self.folder / "said", folder=ROOT)
+        self.process = ProgramProcess(command, self.folder / "said", folder=ROOT)
         until(self._answers, "the gate")
 
     def register(self) -> None:

@@ -26,6 +26,7 @@ from tests.repository import ROOT
 from tests.support.certificates import bad_certificates, certificates
 from tests.support.gate_client import CONFIG, GOOD, ORDER
 from tests.support.gate_spool import published
+from tests.support.program import ProgramProcess
 
 MIB: Final = 1024 * 1024
 TOKEN: Final = "a-token-of-a-shop"  # noqa: S105 - of this test alone
@@ -37,7 +38,7 @@ def served(folder: Path, more: str = "", scheme: str = "http", *flags: str) -> I
     (folder / "hopwatch.toml").write_text(CONFIG + more)
     (port,) = free_ports(1)
     command = [*RUN, "--config", str(folder / "hopwatch.toml"), "--port", str(port), *flags]
-    process = Process(command, folder / "said", folder=ROOT)
+    process = ProgramProcess(command, folder / "said", folder=ROOT)
     try:
         until(lambda: answers(port) or not process.is_alive, "the gate answers")
         process.check("the gate")
@@ -226,7 +227,7 @@ def test_a_certificate_of_the_gate_that_clients_refuse_is_told(tmp_path: Path) -
 def test_what_cannot_be_served_is_told(tmp_path: Path, more: str, code: int, told: str) -> None:
     """Before anything listens."""
     (tmp_path / "hopwatch.toml").write_text(CONFIG + more)
-    process = Process([*RUN, "--config", str(tmp_path / "hopwatch.toml")], tmp_path / "said", folder=ROOT)
+    process = ProgramProcess([*RUN, "--config", str(tmp_path / "hopwatch.toml")], tmp_path / "said", folder=ROOT)
     assert process.wait(60) == code
     assert told in (tmp_path / "said").read_text("utf-8")
 
@@ -234,6 +235,6 @@ def test_what_cannot_be_served_is_told(tmp_path: Path, more: str, code: int, tol
 def test_a_topic_that_is_not_there_is_told(tmp_path: Path) -> None:
     """With exit code 3; the same where no broker answers."""
     (tmp_path / "hopwatch.toml").write_text(CONFIG.replace("spool:./events/orders", "kafka://127.0.0.1:1/orders"))
-    process = Process([*RUN, "--config", str(tmp_path / "hopwatch.toml")], tmp_path / "said", folder=ROOT)
+    process = ProgramProcess([*RUN, "--config", str(tmp_path / "hopwatch.toml")], tmp_path / "said", folder=ROOT)
     assert process.wait(60) == 3
     assert "hopwatch: the Kafka brokers 127.0.0.1:1 cannot be reached: " in (tmp_path / "said").read_text("utf-8")

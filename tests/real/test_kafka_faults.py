@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from hopwatch.probes.contract.envelope import encode
 from servers.kafka import LOG_APPEND, Kafka
 from tests.real.monitor_process import Monitor, minute_of, windows_of
 from tests.real.program_folder import Workplace
+from tests.support.examples import soak_after
 from tests.support.report import known_in
 
 
@@ -69,32 +71,43 @@ def test_poison_among_good_records_is_set_aside_with_its_place(kafka: Kafka, tmp
     assert "aged_out" not in report["accounts"]
 
 
-def test_records_that_aged_out_are_a_hole_with_partition_and_offsets(kafka: Kafka, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_restarted", soak_after(1, [False, True]), ids=["suspended", "restarted"])
+def test_records_that_aged_out_are_a_hole_with_partition_and_offsets(
+    kafka: Kafka, tmp_path: Path, *, is_restarted: bool
+) -> None:
     """The job goes on, and the windows that may have been in it are UNKNOWN, though no account shows it."""
+    topic = f"aged-{is_restarted}"
     short = {**LOG_APPEND, "retention.ms": "3600000", "segment.ms": "1000", "segment.bytes": "1048576"}
-    kafka.create_topic("aged", config=short)
+    kafka.create_topic(topic, config=short)
     now_us = time.time_ns() // 1_000
     produce(
         kafka,
-        "aged",
+        topic,
         [said(now_us, 0, BatchKind.OBSERVATIONS, [1, 2]), said(now_us, 0, BatchKind.OBSERVATIONS, [1, 2], "b")],
     )
-    work = Workplace(tmp_path, kafka.url("aged"))
+    work = Workplace(tmp_path, kafka.url(topic))
     monitor = Monitor(work).start()
     monitor.until(lambda: bool(windows_of(work.reported())), "the first window")
-    monitor.stop()
+    assert monitor.process is not None
+    if is_restarted:
+        monitor.stop()
+    else:
+        monitor.process.signal(signal.SIGSTOP)
     # Another instance of b speaks while nobody reads, and all it said ages out.
-    produce(kafka, "aged", [said(now_us, 0, BatchKind.OBSERVATIONS, [3], "b", "q")] * 5)
-    kafka.age_out("aged")
+    produce(kafka, topic, [said(now_us, 0, BatchKind.OBSERVATIONS, [3], "b", "q")] * 5)
+    kafka.age_out(topic)
     now_us = time.time_ns() // 1_000
-    produce(kafka, "aged", [said(now_us, 1, BatchKind.BYE), said(now_us, 1, BatchKind.BYE, node="b")])
-    monitor.start()
+    produce(kafka, topic, [said(now_us, 1, BatchKind.BYE), said(now_us, 1, BatchKind.BYE, node="b")])
+    if is_restarted:
+        monitor.start()
+    else:
+        monitor.process.signal(signal.SIGCONT)
     monitor.until(lambda: "aged_out" in work.reported()["accounts"], "the hole")
     report = monitor.until_judged(minute_of(now_us / 1e6))
     monitor.stop()
     # A batch that the stop cut short is read again, and has a hole of its own.
     holes = report["accounts"]["aged_out"]
-    assert {hole["partition"] for hole in holes} == {"aged/0"}
+    assert {hole["partition"] for hole in holes} == {f"{topic}/0"}
     assert sum(hole["to_offset"] - hole["from_offset"] + 1 for hole in holes) >= 5
     assert {window["verdict"] for window in windows_of(report)} == {"UNKNOWN"}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -12,14 +11,15 @@ import httpx
 import pytest
 
 from servers.kafka import Kafka
-from servers.process import Process, answers, free_ports, until
+from servers.process import answers, free_ports, until
 from tests.real.gate_command import RUN
 from tests.repository import ROOT
 from tests.support.command_call import called
 from tests.support.gate_client import configured
+from tests.support.program import ProgramProcess
 
-WAIT_MS = 4
-"""Time that the router waits for each message: it takes 250 messages a second at most."""
+WAIT_MS = 8
+"""Time that the router waits for each message: it takes 125 messages a second at most."""
 SCHEMA = {
     "type": "record",
     "name": "Order",
@@ -44,12 +44,12 @@ def stream(kafka: Kafka, tmp_path: Path) -> Iterator[RatedStream]:
     config = configured(kafka.url("rated"), more).replace("gate -> sink", "gate -> router")
     (tmp_path / "hopwatch.toml").write_text(config, "utf-8")
     (tmp_path / "events.jsonl").write_text('{"item": "book", "price": 1.5}\n', "utf-8")
-    router = ("-m", "tests.real.rating_router", kafka.bootstrap, "rated", "routed", str(tmp_path / "spool"))
+    router = ("tests.real.rating_router", kafka.bootstrap, "rated", "routed", str(tmp_path / "spool"))
     processes = [
-        Process(
+        ProgramProcess(
             [*RUN, "--config", str(tmp_path / "hopwatch.toml"), "--port", str(port)], tmp_path / "gate", folder=ROOT
         ),
-        Process([sys.executable, *router, str(WAIT_MS), "0"], tmp_path / "router", folder=ROOT),
+        ProgramProcess([*router, str(WAIT_MS), "0"], tmp_path / "router", folder=ROOT),
     ]
     try:
         until(lambda: answers(port), "the gate answers")
@@ -64,11 +64,11 @@ def stream(kafka: Kafka, tmp_path: Path) -> Iterator[RatedStream]:
 def test_a_router_that_waits_is_what_saturates(stream: RatedStream) -> None:
     """The rating is near what the router can take; the lag grows on its way in, and its process is idle."""
     target = ("--until", "e2e p50 <= 1 s and loss = 0")
-    asked = ("--start", "120", "--tolerance", "0.2", "--repeats", "1", "--json")
+    asked = ("--start", "60", "--tolerance", "0.2", "--repeats", "1", "--json")
     done = called(*stream.flags, *target, *asked, folder=stream.folder)
     assert done.returncode == 0, done.stderr
     (run,) = json.loads(done.stdout)["runs"]
-    assert 120 <= run["rating_per_s"] <= 250
+    assert 60 <= run["rating_per_s"] <= 125
     saturation = run["saturation"]
     assert (saturation["node"], saturation["side"], saturation["grows"]) == ("router", "in", True)
     assert saturation["processor"] < 0.5

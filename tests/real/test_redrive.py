@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import random
 import signal
-import subprocess
-import sys
 import time
 import uuid
 from collections import Counter
@@ -25,6 +23,7 @@ from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
 from servers.kafka import Kafka
 from servers.process import PATIENCE_S, until
 from tests.support.probe_host import ROOT
+from tests.support.program import Program
 from tests.support.spool import START_MS, at_us, observation_batch
 from tests.support.workspace import CONFIGURATION, Workspace, closing_batches
 
@@ -326,14 +325,12 @@ def test_a_redrive_goes_on_after_kills(
     place.write(range(700))
     place.lose(700, range(100, 700))
     flags = (*AT_B, *WINDOW, "--state", str(place.state))
-    command = ["redrive", "--config", str(place.workspace.config), *flags, "--rate", "20"]
+    command = ["hopwatch", "redrive", "--config", str(place.workspace.config), *flags, "--rate", "20"]
     chance = random.Random(1)
 
-    def start() -> subprocess.Popen[bytes]:
+    def start() -> Program:
         before = count_records(place)
-        process = subprocess.Popen(
-            [sys.executable, "-m", "hopwatch", *command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
+        process = Program(command, folder=ROOT)
         until(lambda: count_records(place) >= before + 10 or process.poll() is not None, "the first copies", 60)
         assert process.poll() is None, process.communicate()
         time.sleep(chance.random() / 10)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -35,9 +33,10 @@ from servers.kafka import Kafka
 from servers.process import PATIENCE_S, free_ports, until
 from tests.support.drops import drops
 from tests.support.probe_host import ROOT, rows, spooled
+from tests.support.program import Program
 
 PARTITIONS: Final = 4
-RUN: Final = (sys.executable, "-m", "hopwatch", "tap", "kafka")
+RUN: Final = ("hopwatch", "tap", "kafka")
 Headers = list[tuple[str, str | bytes]]
 PAUSE_S: Final = 0.002
 
@@ -108,19 +107,19 @@ class Taps:
         self.group = f"taps of {topic}"
 
     @contextmanager
-    def running(self) -> Iterator[subprocess.Popen[bytes]]:
+    def running(self) -> Iterator[Program]:
         """Start one; it is killed at the end if it goes on."""
         command = [*RUN, "--from", self.kafka.url(self.topic), "--group", self.group, "--from-start", "--json"]
         command += ["--stream", "orders", "--node", "topic", "--sink", f"spool:{self.spool}"]
         with self._said.open("ab") as said:
-            process = subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=said)
+            process = Program(command, folder=ROOT, out=said)
         try:
             yield process
         finally:
             process.kill()
             process.wait()
 
-    def stop(self, process: subprocess.Popen[bytes]) -> None:
+    def stop(self, process: Program) -> None:
         """End one in order."""
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 0, self._said.read_text()
@@ -172,10 +171,10 @@ def test_taps_that_come_and_go_stamp_each_message_once(taps: Taps, traffic: Traf
     }
 
 
-def test_a_tap_that_is_killed_skips_nothing(taps: Taps, traffic: Traffic) -> None:
+def test_a_tap_that_is_killed_skips_nothing(taps: Taps, traffic: Traffic, times: Callable[[int, int], int]) -> None:
     """Another one goes on where it had committed: only what came after that may be stamped twice."""
     allowed: Counter[bytes] = Counter()
-    for _ in range(3):
+    for _ in range(times(2, 5)):
         with taps.running() as killed:
             before = taps.stamped().total()
             taps.until(lambda least=before + 1_000: taps.stamped().total() > least, "the tap stamps")  # type: ignore[misc]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -42,6 +41,7 @@ from servers.process import PATIENCE_S, until
 from tests.real.validated_traffic import Traffic, check_all
 from tests.real.validators import BODY, PARTITIONS, PLAIN, RUN, Place, id_of, rejected
 from tests.support.probe_host import ROOT, rows, spooled
+from tests.support.program import Program
 from tests.support.raw_producer import produce_raw
 from tests.support.schemas import FIRST, SECOND, schema
 
@@ -219,7 +219,7 @@ def test_a_new_group_begins_at_the_end(place: Place) -> None:
     place.sent()
     arguments = [one for one in place.arguments() if one != "--from-start"]
     with place.said_in.open("ab") as said:
-        first = subprocess.Popen([*RUN, *arguments], cwd=ROOT, stdout=said, stderr=said)
+        first = Program([*RUN, *arguments], folder=ROOT, out=said)
     try:
         until(lambda: sum(place.committed().values()) == 1, "it has begun")
     finally:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from typing import Self
+from typing import Final, Self
 
 from hopwatch.gate.codec import Codec
 from tests.real.validators import PARTITIONS, Place, id_of, rejected
 from tests.support.schemas import FIRST, SECOND, schema
+
+PAUSE_S: Final = 0.002
 
 
 class Traffic:
@@ -30,7 +32,7 @@ class Traffic:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._is_over.wait(0.001):
+        while not self._is_over.wait(PAUSE_S):
             number = self.count
             said = (FIRST, SECOND)[number % 2]
             value = self._place.framed(said, {"a": number} | ({"b": number} if said is SECOND else {}))

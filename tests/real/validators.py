@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,9 +26,10 @@ from servers.kafka import Kafka
 from servers.process import PATIENCE_S
 from tests.support.gate_client import configured
 from tests.support.probe_host import ROOT
+from tests.support.program import Program
 from tests.support.schemas import FIRST, SECOND, Json, schema
 
-RUN: Final = (sys.executable, "-m", "hopwatch", "validate", "kafka")
+RUN: Final = ("hopwatch", "validate", "kafka")
 PARTITIONS: Final = 3
 LATE_S: Final = 240.0
 """Who was killed in a transaction keeps the group and its readers waiting."""
@@ -70,26 +70,26 @@ class Place:
                 "--group", self.name, "--from-start", "--json", *more]  # fmt: skip
 
     @contextmanager
-    def running(self, *more: str) -> Iterator[subprocess.Popen[bytes]]:
+    def running(self, *more: str) -> Iterator[Program]:
         """Start a validator; it is killed at the end if it goes on."""
         with self.said_in.open("ab") as said:
             environ = {**os.environ, "PYTHONFAULTHANDLER": "1"}
             asked = [*RUN, *self.arguments(*more)]
-            process = subprocess.Popen(asked, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=said)
+            process = Program(asked, folder=ROOT, environ=environ, err=said)
         try:
             yield process
         finally:
             process.kill()
             process.wait()
 
-    def stop(self, process: subprocess.Popen[bytes]) -> Any:  # noqa: ANN401 - JSON
+    def stop(self, process: Program) -> Any:  # noqa: ANN401 - JSON
         """End one in order, and return its counts."""
         process.send_signal(signal.SIGTERM)
         out, _ = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, self.said()
         return orjson.loads(out)
 
-    def ended(self, process: subprocess.Popen[bytes]) -> int:
+    def ended(self, process: Program) -> int:
         """Return what one ends with that was asked to; one that does not end says where it stands, and fails."""
         try:
             return process.wait(PATIENCE_S)

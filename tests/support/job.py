@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 
 from hopwatch.monitor.store import dialect, schema, writer
 from tests.support.command_call import called
+from tests.support.program import Program
 from tests.support.report import reported
 from tests.support.spool_traffic import Segment, config, rest
 
@@ -32,17 +31,12 @@ class Job:
         self.config = folder / "hopwatch.toml"
         self.store_url = store_url or f"sqlite:///{folder / 'hopwatch.db'}"
         self.config.write_text(config(self.spool, folder, store_url=self.store_url, retry_for=retry_for))
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Program | None = None
 
     def start(self, program: str = "hopwatch") -> None:
         """Start the job in a session of its own, so that all of it can be killed at once."""
         with (self.folder / "job.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", program, "run", "--config", str(self.config)],
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+            self.process = Program([program, "run", "--config", str(self.config)], out=log, has_new_session=True)
 
     def kill(self) -> None:
         """Kill driver, Java and workers without a word."""

@@ -58,15 +58,19 @@ def segments() -> list[Segment]:
 
 
 @pytest.fixture(scope="session")
-def undisturbed_report(
-    segments: list[Segment], run_folder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Any]:
-    """Return the report of a job over ``segments`` that nothing happens to."""
-    kept = run_folder / "undisturbed.json"
+def undisturbed_job(segments: list[Segment], run_folder: Path) -> Path:
+    """Return the folder of a job over ``segments`` that nothing has happened to, to read and to copy."""
+    folder, report = run_folder / "undisturbed", run_folder / "undisturbed.json"
     with _alone(run_folder / "undisturbed.made"):
-        if not kept.exists():
-            kept.write_text(json.dumps(undisturbed(tmp_path_factory.mktemp("undisturbed"), segments)))
-    return dict(json.loads(kept.read_text()))
+        if not report.exists():
+            report.write_text(json.dumps(undisturbed(folder, segments)))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def undisturbed_report(undisturbed_job: Path) -> dict[str, Any]:
+    """Return its report."""
+    return dict(json.loads(undisturbed_job.with_suffix(".json").read_text()))
 
 
 @contextmanager
