@@ -28,7 +28,7 @@ from hopwatch.monitor.kernel.books import InstanceCounts
 from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags
 from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles
 
-SCHEMA_VERSION: Final = "0018"
+SCHEMA_VERSION: Final = "0020"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILE_FIELDS: Final = tuple(field.name for field in fields(Quantiles))
@@ -168,7 +168,16 @@ windows: Final = Table(
     Column("waits_passed_us", BigInteger, nullable=False, server_default="0"),
     Column("waits_next_us", BigInteger, nullable=False, server_default=str(NEVER_US)),
     Column("counts", Text, nullable=False, server_default="[]"),
+    Column(
+        "sequence",
+        BigInteger,
+        nullable=False,
+        server_default="0",
+        comment="Number of the write that wrote it last; a later write has a greater one",
+    ),
 )
+
+Index("windows_by_sequence", windows.c.sequence, windows.c.stream, windows.c.window_start_us)
 
 node_windows: Final = Table(
     "node_windows",
