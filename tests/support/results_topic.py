@@ -82,15 +82,11 @@ class MemoryWriter:
         self.epoch, self.is_closed = 0, True
 
 
-def build_publisher(
-    engine: Engine, writer: MemoryWriter, run: str, hold: StoreLock | None = None
-) -> ResultsPublisher:
+def build_publisher(engine: Engine, writer: MemoryWriter, run: str, hold: StoreLock | None = None) -> ResultsPublisher:
     """Build a publisher of a run into a topic in memory."""
     clock = ManualClock()
     number = register_schema(engine, clock, "results")
-    return ResultsPublisher(
-        engine, writer, schema_number=number, clock=clock, run=run, hold=hold or MemoryLock()
-    )
+    return ResultsPublisher(engine, writer, schema_number=number, clock=clock, run=run, hold=hold or MemoryLock())
 
 
 def decode(engine: Engine, value: bytes) -> Json:

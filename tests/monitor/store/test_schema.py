@@ -34,6 +34,8 @@ ORDER: Final = (
 ORDER_OF_WINDOWS: Final = tuple(("node_windows", column) for column in ORDER)
 COUNTS: Final = ("windows", "counts TEXT")
 """The column of windows that came with version 0016."""
+SEQUENCE: Final = ("windows", "sequence BIGINT")
+"""That of windows, with version 0019."""
 COUNTS_OF_HOURS: Final = ("rollups", "counts TEXT")
 """That of hours and days, with version 0018."""
 LATER_COLUMNS: Final = (
@@ -42,6 +44,7 @@ LATER_COLUMNS: Final = (
     ("windows", "waits_passed_us BIGINT"),
     ("windows", "waits_next_us BIGINT"),
     COUNTS,
+    SEQUENCE,
     ("node_windows", "slowest TEXT"),
     ("node_windows", '"deferred" BIGINT'),
     *ORDER_OF_WINDOWS,
@@ -187,7 +190,7 @@ def test_hours_with_messages_that_wait_are_rolled_up_anew(url: str) -> None:
         command.upgrade(config, "0013")
         fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
         hour_us = START_US - START_US % rollups.HOUR_US
-        with added_columns(connection, (*ORDER_OF_WINDOWS, *LATER_OF_HOURS, COUNTS)):
+        with added_columns(connection, (*ORDER_OF_WINDOWS, *LATER_OF_HOURS, COUNTS, SEQUENCE)):
             later = replace(build_conclusion().result, window_start_us=START_US + rollups.HOUR_US)
             writer.write_conclusions(connection, [build_conclusion(), build_conclusion(later)], 0)
             for start_us in (hour_us, hour_us + rollups.HOUR_US):
@@ -213,7 +216,7 @@ def test_hours_in_which_nodes_counted_are_rolled_up_anew(url: str) -> None:
         config.attributes["connection"] = connection
         command.upgrade(config, "0017")
         fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
-        with added_columns(connection, [COUNTS_OF_HOURS]):
+        with added_columns(connection, [COUNTS_OF_HOURS, SEQUENCE]):
             for hour_us, counts in zip(hours_us, ((lost,), (), (lost,)), strict=True):
                 one = replace(build_conclusion().result, window_start_us=hour_us, counts=counts)
                 writer.write_conclusions(connection, [build_conclusion(one)], 0)

@@ -7,7 +7,7 @@ from typing import Final
 import sqlalchemy as sa
 from alembic import op
 
-revision: Final = "0020"
+revision: Final = "0019"
 down_revision: Final = "0018"
 
 
