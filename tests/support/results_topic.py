@@ -93,7 +93,7 @@ def decode(engine: Engine, value: bytes) -> Json:
     """Return what a value says, by the schema that its frame names in the store's registry; times as in a report."""
     frame = parse_confluent_frame(value)
     with SubjectStore(engine, ManualClock()).reading() as shelf:
-        kept = shelf.by_number(int(frame.writer))  # type: ignore[arg-type]  # a number, in this framing
+        kept = shelf.by_number(int(frame.writer))
     assert kept is not None
     told = fastavro.schemaless_reader(io.BytesIO(value[frame.body_start :]), json.loads(kept.text), None)
     assert isinstance(told, dict)

@@ -139,8 +139,8 @@ def test_what_waits_is_counted(engine: Engine, writer: MemoryWriter) -> None:
     for minute in (0, 1, 1):
         write_conclusions(engine, build_conclusion(window(minute)))
     made, counts = build_publisher(engine, writer, RUN), []
-    for publish in (lambda: 0, made.publish_next):
-        publish()
+    for is_published in (False, True):
+        assert not is_published or made.publish_next() == 2
         with schema.open_snapshot(engine) as connection:
             counts.append(published.count_waiting(connection))
     assert counts == [2, 0]
@@ -247,11 +247,17 @@ def test_without_a_publisher_there_is_nothing_to_wake() -> None:
         wake()
 
 
-def test_a_run_over_everything_gives_up_after_a_while(engine: Engine, writer: MemoryWriter) -> None:
+def test_a_run_over_everything_gives_up_after_a_while(
+    engine: Engine, writer: MemoryWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With what failed, and that the store has it all."""
     made, clock = build_publisher(engine, writer, RUN), ManualClock()
     write_conclusions(engine, build_conclusion())
-    writer.epoch = -1  # it has no producer, and gets none
+
+    def fail() -> str:
+        raise TransportError("the brokers are away")
+
+    monkeypatch.setattr(writer, "open", fail)
     with pytest.raises(TransportError) as caught:
         publish_all(made, clock)
     told = "the brokers are away; the store has all results, and the next run publishes what is missing"
