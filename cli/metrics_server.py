@@ -171,9 +171,9 @@ def _read_figures(
 ) -> StoreSnapshot:
     from hopwatch.alerts.storage import figures as of_alerts
     from hopwatch.monitor.metrics.snapshot import StoreSnapshot
-    from hopwatch.monitor.store import figures, published, schema
+    from hopwatch.monitor.store import figures, publication, schema
 
     with schema.open_snapshot(engine) as connection:
-        waiting = published.count_waiting(connection) if with_results else None
+        waiting = publication.count_waiting(connection) if with_results else None
         of_store = figures.read_figures(connection, rules)
         return StoreSnapshot(now_us, of_store, of_alerts.read_figures(connection), waiting)

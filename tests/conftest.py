@@ -31,6 +31,7 @@ LONGEST: Final = (
     "test_deliver.py",
     "test_brokers_die.py",
     "test_liars.py",
+    "test_results_topic.py",
     "test_validate.py",
     "test_taps.py",
     "test_dashboard.py",

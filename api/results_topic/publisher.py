@@ -16,15 +16,15 @@ from typing import Final, Protocol
 from sqlalchemy import Connection, Engine
 
 from hopwatch.alerts.delivery.store_writer import StoreWriter
-from hopwatch.api.results_topic.records import TopicRecord, build_record, build_schema
+from hopwatch.api.results_topic.records import ResultRecord, build_record, build_schema
 from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.gate.registry.subjects import Registry, RegistryError
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.store import dialect, fencing, published, reader, schema
+from hopwatch.monitor.store import dialect, fencing, publication, reader, schema
 from hopwatch.monitor.store.dialect import StoreLock
-from hopwatch.monitor.store.published import WrittenWindow
+from hopwatch.monitor.store.publication import WrittenWindow
 from hopwatch.monitor.store.subjects import SubjectStore
 from hopwatch.probes.contract.limits import WINDOW_US
 
@@ -32,7 +32,7 @@ MAX_RECORDS: Final = 1_000
 """Records of one transaction at most, but for a window that has more nodes: what is held in memory at once."""
 
 
-class RecordWriter(Protocol):
+class ResultsWriter(Protocol):
     """Place that records go to."""
 
     def open(self) -> str:
@@ -42,7 +42,7 @@ class RecordWriter(Protocol):
             TransportError: the topic cannot be written now.
         """
 
-    def write(self, records: Sequence[TopicRecord]) -> None:
+    def write(self, records: Sequence[ResultRecord]) -> None:
         """Write all records, in order, or none that readers of committed records see.
 
         Raises:
@@ -76,14 +76,14 @@ def identify_store(engine: Engine) -> str:
         StoreError: the store fails.
     """
     with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
-        return published.identify_store(connection)
+        return publication.identify_store(connection)
 
 
 class ResultsPublisher:
     """Publishes what the store holds; one thread at a time calls it."""
 
     def __init__(  # noqa: PLR0913 - the store, the right to it, and where records go
-        self, engine: Engine, writer: RecordWriter, *, schema_number: int, clock: Clock, run: str, hold: StoreLock
+        self, engine: Engine, writer: ResultsWriter, *, schema_number: int, clock: Clock, run: str, hold: StoreLock
     ) -> None:
         """Publish from the store of ``engine``, while it is that of ``run`` and this monitor has ``hold``."""
         self._engine, self._writer, self._schema_number, self._run = engine, writer, schema_number, run
@@ -128,10 +128,10 @@ class ResultsPublisher:
     def _read_next(self, connection: Connection, topic: str) -> list[WrittenWindow]:
         pathways = reader.read_stored_pathways(connection).values()
         most_nodes = max((len(stored.pathway.nodes) for stored in pathways), default=1)
-        position = published.read_position(connection, topic)
-        return published.read_waiting(connection, position, max(1, MAX_RECORDS // max(1, most_nodes)))
+        position = publication.read_position(connection, topic)
+        return publication.read_waiting(connection, position, max(1, MAX_RECORDS // max(1, most_nodes)))
 
-    def _build_records(self, connection: Connection, windows: Sequence[WrittenWindow]) -> Iterator[TopicRecord]:
+    def _build_records(self, connection: Connection, windows: Sequence[WrittenWindow]) -> Iterator[ResultRecord]:
         for stream, from_us, to_us in _find_spans(windows):
             sequences = {one.window_start_us: one.sequence for one in windows if one.stream == stream}
             starts = {format_iso(start_us): start_us for start_us in sequences}
@@ -144,7 +144,7 @@ class ResultsPublisher:
     def _save(self, topic: str, position: WrittenWindow) -> None:
         with self._engine.execution_options(writes=True).begin() as connection:
             fencing.require_run(connection, self._run)
-            published.save_position(connection, topic, position)
+            publication.save_position(connection, topic, position)
 
 
 def _find_spans(windows: Sequence[WrittenWindow]) -> Iterator[tuple[str, int, int]]:

@@ -26,7 +26,7 @@ _OF_WINDOW: Final = ("status", "revision", "verdict", "reasons")
 """Fields of the window that each of its nodes has."""
 
 
-class TopicRecord(NamedTuple):
+class ResultRecord(NamedTuple):
     """Key and value of a record, as they are written."""
 
     key: bytes
@@ -62,7 +62,7 @@ def build_schema() -> Json:
 
 def build_record(
     schema_number: int, stream: str, window: Mapping[str, Any], node: Mapping[str, Any], place: tuple[int, int]
-) -> TopicRecord:
+) -> ResultRecord:
     """Build the record of a node in a window, both as the report shows them.
 
     ``schema_number`` is that of the registry, by which Confluent's framing names it. ``place`` are the start of the
@@ -73,7 +73,7 @@ def build_record(
     body = io.BytesIO()
     body.write(bytes([CONFLUENT]) + schema_number.to_bytes(4))
     fastavro.schemaless_writer(body, _parse_schema(), value | {"window_start": start_us})
-    return TopicRecord(f"{stream}|{window['window_start']}|{node['node']}".encode(), body.getvalue())
+    return ResultRecord(f"{stream}|{window['window_start']}|{node['node']}".encode(), body.getvalue())
 
 
 @cache

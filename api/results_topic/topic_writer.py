@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from hopwatch.api.results_topic.records import TopicRecord
+from hopwatch.api.results_topic.records import ResultRecord
 from hopwatch.monitor import topics
 from hopwatch.monitor.errors import TransportError
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
@@ -73,7 +73,7 @@ class ResultsTopicWriter:
         self._topic = f"{self._place.topic} {found.topic_id}"
         return self._topic
 
-    def write(self, records: Iterable[TopicRecord]) -> None:
+    def write(self, records: Iterable[ResultRecord]) -> None:
         """Write records in one transaction of the open producer.
 
         Raises:
@@ -93,7 +93,7 @@ class ResultsTopicWriter:
         """Release the client; its open transaction is ended by the brokers."""
         self._client.discard()
 
-    def _produce(self, producer: Producer, one: TopicRecord) -> None:
+    def _produce(self, producer: Producer, one: ResultRecord) -> None:
         while True:
             try:
                 producer.produce(self._place.topic, one.value, one.key, on_delivery=self._on_delivery)

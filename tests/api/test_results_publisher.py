@@ -20,7 +20,7 @@ from hopwatch.gate.registry.subjects import Registry
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, StoreError, TransportError
 from hopwatch.monitor.results import LabelCounts, LabelValueKind, WindowResult
-from hopwatch.monitor.store import dialect, fencing, published, schema
+from hopwatch.monitor.store import dialect, fencing, publication, schema
 from hopwatch.monitor.store.subjects import SubjectStore
 from hopwatch.probes.contract.limits import WINDOW_US
 from servers.postgres import Postgres
@@ -142,7 +142,7 @@ def test_what_waits_is_counted(engine: Engine, writer: MemoryWriter) -> None:
     for is_published in (False, True):
         assert not is_published or made.publish_next() == 2
         with schema.open_snapshot(engine) as connection:
-            counts.append(published.count_waiting(connection))
+            counts.append(publication.count_waiting(connection))
     assert counts == [2, 0]
 
 

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from hopwatch.api.results_topic.records import TopicRecord
+from hopwatch.api.results_topic.records import ResultRecord
 from hopwatch.api.results_topic.topic_writer import ResultsTopicWriter
 from hopwatch.monitor.errors import TransportError
 from hopwatch.monitor.spark.connector import connector_settings
@@ -102,17 +102,17 @@ def test_a_run_over_everything_publishes_and_spark_joins_it(kafka: Kafka, tmp_pa
 
 
 def test_a_producer_ends_the_one_before(kafka: Kafka) -> None:
-    """What it still writes is refused, and nothing of it is read; the topic is known by its id."""
+    """Its writes are refused from then on, and nothing of them is read; the topic is known by its id."""
     kafka.create_topic("fenced", 1, COMPACTED)
     place, access = KafkaPlace.parse(kafka.url("fenced")), KafkaAccess()
     first, second, other = (ResultsTopicWriter(place, access, store_id) for store_id in ("a", "a", "b"))
     name = first.open()
-    first.write([TopicRecord(b"k", b"1")])
+    first.write([ResultRecord(b"k", b"1")])
     assert [second.open(), other.open(), second.open()] == [name] * 3
     with pytest.raises(TransportError, match=r"fenced was not written: .*: check the brokers, and what \[transport"):
-        first.write([TopicRecord(b"k", b"old")])
-    second.write([TopicRecord(b"k", b"2"), TopicRecord(b"l", b"2")])
-    other.write([TopicRecord(b"m", b"3")])
+        first.write([ResultRecord(b"k", b"old")])
+    second.write([ResultRecord(b"k", b"2"), ResultRecord(b"l", b"2")])
+    other.write([ResultRecord(b"m", b"3")])
     assert compact(read_records(kafka, "fenced")) == {"k": b"2", "l": b"2", "m": b"3"}
     for one in (first, second, other):
         one.close()
@@ -123,7 +123,7 @@ def test_a_producer_ends_the_one_before(kafka: Kafka) -> None:
 
 
 def test_a_topic_that_cannot_be_written_is_told(kafka: Kafka, capsys: pytest.CaptureFixture[str]) -> None:
-    """That it is not there, that it takes no record so large, that no broker answers, and that it is not compacted."""
+    """It is not there, it takes no record so large, no broker answers, or it is not compacted."""
     missing = ResultsTopicWriter(KafkaPlace.parse(kafka.url("no-results")), KafkaAccess(), "a")
     told = r"the topic of results no-results is not on .*: make it with cleanup.policy=compact, or correct \[results\]"
     with pytest.raises(TransportError, match=told):
@@ -133,9 +133,9 @@ def test_a_topic_that_cannot_be_written_is_told(kafka: Kafka, capsys: pytest.Cap
     small.open()
     assert "cleanup.policy=delete" in capsys.readouterr().out
     with pytest.raises(TransportError, match=r"small was not written: .*: raise its max\.message\.bytes"):
-        small.write([TopicRecord(b"k", random.Random(1).randbytes(1_000))])
+        small.write([ResultRecord(b"k", random.Random(1).randbytes(1_000))])
     small.open()
-    small.write([TopicRecord(b"k", b"v")])
+    small.write([ResultRecord(b"k", b"v")])
     small.close()
     assert compact(read_records(kafka, "small")) == {"k": b"v"}
     with pytest.raises(TransportError, match="brokers"):

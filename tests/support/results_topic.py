@@ -14,7 +14,7 @@ import fastavro
 from sqlalchemy import Engine, select
 
 from hopwatch.api.results_topic.publisher import ResultsPublisher, register_schema
-from hopwatch.api.results_topic.records import TopicRecord
+from hopwatch.api.results_topic.records import ResultRecord
 from hopwatch.monitor.errors import TransportError
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import reader, schema, tables
@@ -33,7 +33,7 @@ class MemoryTopic:
     """Topic whose records are those of transactions that were committed, and which ends producers as brokers do."""
 
     name: str = "results id-1"
-    records: list[TopicRecord] = field(default_factory=list)
+    records: list[ResultRecord] = field(default_factory=list)
     epoch: int = 0
 
     def writer(self) -> MemoryWriter:
@@ -65,7 +65,7 @@ class MemoryWriter:
             self.epoch = self.topic.epoch
         return self.topic.name
 
-    def write(self, records: Sequence[TopicRecord]) -> None:
+    def write(self, records: Sequence[ResultRecord]) -> None:
         """Write records, unless another writer has the topic by then."""
         meanwhile, self.meanwhile = self.meanwhile, None
         if meanwhile is not None:
