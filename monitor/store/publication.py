@@ -10,7 +10,7 @@ import json
 from typing import Final, NamedTuple
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, bindparam, func, select, tuple_
 
 from hopwatch.monitor.store import tables
 from hopwatch.monitor.store.writer import PUBLISHED, STORE_ID, read_value, set_values
@@ -28,6 +28,9 @@ class WrittenWindow(NamedTuple):
 NOTHING: Final = WrittenWindow(-1, "", 0)
 """Position before all windows."""
 _window: Final = tables.windows.c
+_PLACE: Final = (_window.sequence, _window.stream, _window.window_start_us)
+_NAMES: Final = ("behind_sequence", "behind_stream", "behind_start_us")
+_TYPES: Final = tuple(column.type for column in _PLACE)
 
 
 def identify_store(connection: Connection) -> str:
@@ -50,9 +53,8 @@ def save_position(connection: Connection, topic: str, position: WrittenWindow) -
 
 def read_waiting(connection: Connection, position: WrittenWindow, limit: int) -> list[WrittenWindow]:
     """Return the first windows behind a position."""
-    wanted = select(_window.sequence, _window.stream, _window.window_start_us).where(*_behind(position))
-    ordered = wanted.order_by(_window.sequence, _window.stream, _window.window_start_us)
-    return [WrittenWindow(*row) for row in connection.execute(ordered.limit(limit))]
+    wanted = select(*_PLACE).where(*_behind(position)).order_by(*_PLACE).limit(limit)
+    return [WrittenWindow(*row) for row in connection.execute(wanted)]
 
 
 def count_waiting(connection: Connection) -> int:
@@ -62,11 +64,5 @@ def count_waiting(connection: Connection) -> int:
 
 
 def _behind(position: WrittenWindow) -> tuple[ColumnElement[bool], ...]:
-    sequence, stream, start_us = position
-    is_later = and_(_window.stream == stream, _window.window_start_us > start_us)
-    # The first condition is what the index is searched by.
-    return (
-        _window.sequence >= sequence,
-        or_(_window.sequence > sequence, _window.stream > stream, is_later),
-        _window.stream != MONITOR_STREAM,
-    )
+    # Compared as rows, so that the index is searched by all of it: windows of an older store share one number.
+    return tuple_(*_PLACE) > tuple_(*map(bindparam, _NAMES, position, _TYPES)), _window.stream != MONITOR_STREAM

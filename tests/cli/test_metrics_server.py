@@ -64,7 +64,7 @@ def test_without_an_address_nothing_is_served(workspace: Workspace) -> None:
 
 
 def test_windows_that_wait_to_be_published_are_counted(workspace: Workspace) -> None:
-    """Where results have a topic; else there is no sample."""
+    """There is no sample but where results have a topic."""
     shown = []
     for more in ("", '[results]\ntopic = "kafka://127.0.0.1:1/results"\n'):
         (port,) = free_ports(1)

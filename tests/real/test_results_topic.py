@@ -123,7 +123,7 @@ def test_a_producer_ends_the_one_before(kafka: Kafka) -> None:
 
 
 def test_a_topic_that_cannot_be_written_is_told(kafka: Kafka, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is not there, it takes no record so large, no broker answers, or it is not compacted."""
+    """No such topic, a record that is too large for it, brokers that do not answer, records that age out."""
     missing = ResultsTopicWriter(KafkaPlace.parse(kafka.url("no-results")), KafkaAccess(), "a")
     told = r"the topic of results no-results is not on .*: make it with cleanup.policy=compact, or correct \[results\]"
     with pytest.raises(TransportError, match=told):
