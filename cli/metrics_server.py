@@ -68,7 +68,12 @@ def serve_metrics(place: JobContext, chosen: Settings) -> Iterator[JobContext]:
         log.error("the page of metrics cannot be made", why=why)
 
     server = _open_server(chosen.metrics.listen, build_registry(of_all.known), report, "[metrics] listen")
-    reading = StorePoller(lambda: _read_figures(engine, place.rules, clock.now_us()), of_all.read, clock)
+    with_results = chosen.results is not None
+
+    def read() -> StoreSnapshot:
+        return _read_figures(engine, place.rules, clock.now_us(), with_results=with_results)
+
+    reading = StorePoller(read, of_all.read, clock)
     reading.start()
     server.start()
     console.stderr().print(f"hopwatch: {_announce(chosen.metrics.listen)}")
@@ -161,10 +166,14 @@ def _announce(address: ListenAddress) -> str:
     return f"metrics are at http://{address}{PATH}"
 
 
-def _read_figures(engine: Engine, rules: Mapping[str, StreamConfig], now_us: int) -> StoreSnapshot:
+def _read_figures(
+    engine: Engine, rules: Mapping[str, StreamConfig], now_us: int, *, with_results: bool
+) -> StoreSnapshot:
     from hopwatch.alerts.storage import figures as of_alerts
     from hopwatch.monitor.metrics.snapshot import StoreSnapshot
-    from hopwatch.monitor.store import figures, schema
+    from hopwatch.monitor.store import figures, publication, schema
 
     with schema.open_snapshot(engine) as connection:
-        return StoreSnapshot(now_us, figures.read_figures(connection, rules), of_alerts.read_figures(connection))
+        waiting = publication.count_waiting(connection) if with_results else None
+        of_store = figures.read_figures(connection, rules)
+        return StoreSnapshot(now_us, of_store, of_alerts.read_figures(connection), waiting)

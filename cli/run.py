@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from stamina.instrumentation import RetryDetails
 
     from hopwatch.alerts.channels.routing import Routing
+    from hopwatch.api.results_topic.publisher import ResultsPublisher
     from hopwatch.monitor.settings import Settings
     from hopwatch.monitor.spark.job import JobContext
 
@@ -67,6 +68,7 @@ def command(  # noqa: PLR0913 - one a flag
     from hopwatch.alerts import rule_config
     from hopwatch.alerts.batch_hook import AlertHook
     from hopwatch.alerts.channels import routing
+    from hopwatch.cli import results_builder
     from hopwatch.monitor.spark import cluster, job
     from hopwatch.monitor.spark.sources import record_source
 
@@ -96,13 +98,20 @@ def command(  # noqa: PLR0913 - one a flag
                     fencing.check_once(connection)
                 else:
                     rejudgement.require_span(connection, place.rules, span)
-            _run_once(place, chosen, span)
+            with results_builder.open_publisher(chosen, hold, fencing.ONCE) as publisher:
+                if publisher is not None:
+                    publisher.check()
+                _run_once(place, chosen, span)
+                _publish_all(publisher)
         else:
             if begin_anew:
                 _begin_anew(place)
             fencing.claim_store(engine, place.checkpoint, place.rules, place.transport, place.run)
-            with metrics_server.serve_metrics(place, chosen) as observed:
-                _run_stream(observed, chosen, people)
+            with (
+                results_builder.open_publisher(chosen, hold, place.run) as publisher,
+                metrics_server.serve_metrics(place, chosen) as observed,
+            ):
+                _run_stream(observed, chosen, people, publisher)
 
 
 def _parse_span(from_time: str | None, to_time: str | None, *, is_once: bool) -> rejudgement.Span | None:
@@ -193,6 +202,20 @@ def _tell_interrupt(words: Console) -> Iterator[None]:
         raise
 
 
+def _publish_all(publisher: ResultsPublisher | None) -> None:
+    """Publish the results of a --once run, where they have a topic.
+
+    Raises:
+        TransportError: the topic takes nothing; the store has them all.
+    """
+    if publisher is None:
+        return
+    from hopwatch.api.results_topic import threads
+
+    windows = threads.publish_all(publisher, SystemClock())
+    console.stderr().print(f"windows that are published: {windows:,}")
+
+
 def _print_rejudged(again: rejudgement.Rejudged) -> None:
     """Print how many windows were judged again, and what became of them."""
     left = f", left as they are because no record is there: {again.left:,}" if again.left else ""
@@ -208,18 +231,22 @@ def _start_session(place: JobContext, chosen: Settings) -> SparkSession:
     return session.start_session(place.workdir, master=asked.master, cores=asked.tasks, more=more)
 
 
-def _run_stream(place: JobContext, chosen: Settings, people: Routing) -> None:
+def _run_stream(place: JobContext, chosen: Settings, people: Routing, publisher: ResultsPublisher | None) -> None:
     from py4j.protocol import Py4JError
 
     from hopwatch.alerts.delivery import threads
+    from hopwatch.api.results_topic.threads import run_publisher
 
     console.configure_log()
     words, stop = console.stderr(), threading.Event()
     # Spark replaces the handler of Ctrl-C when it starts; until then Ctrl-C ends the process at once.
     signals.set_on_signal(signal.SIGTERM, stop)
     try:
-        with threads.run_dispatcher(chosen.store.url, people, place.hold) as dispatcher:
-            _watch_stream(place, chosen, stop, dispatcher.wake)
+        with (
+            threads.run_dispatcher(chosen.store.url, people, place.hold) as dispatcher,
+            run_publisher(publisher, SystemClock()) as wake_publisher,
+        ):
+            _watch_stream(place, chosen, stop, (dispatcher.wake, wake_publisher))
     except (HopwatchError, Py4JError, OSError):
         # A signal to the whole process group ends Spark too, sometimes before this process.
         if not stop.wait(POLL_S):
@@ -237,7 +264,9 @@ def _record_stop(place: JobContext) -> None:
         fencing.record_stop(place.engine, place.run, SystemClock().now_us())
 
 
-def _watch_stream(place: JobContext, chosen: Settings, stop: threading.Event, wake: Callable[[], None]) -> None:
+def _watch_stream(
+    place: JobContext, chosen: Settings, stop: threading.Event, wakes: Sequence[Callable[[], None]]
+) -> None:
     from hopwatch.monitor import pulse
     from hopwatch.monitor.spark import job, session
 
@@ -257,7 +286,7 @@ def _watch_stream(place: JobContext, chosen: Settings, stop: threading.Event, wa
     beat = pulse.start_pulse(chosen.transport.url, chosen.transport.access, chosen.monitor.pulse_us / 1e6)
     try:
         trigger = f"{chosen.monitor.trigger_us // 1_000} milliseconds"
-        query = job.start_stream(spark, place, trigger, partial(_on_commit, wake), stop)
+        query = job.start_stream(spark, place, trigger, partial(_on_commit, wakes), stop)
         words.print(f"hopwatch: watching {place.source}, streams: {len(place.rules)}; Ctrl-C stops")
         while not stop.wait(POLL_S):
             _raise_failure(query, place)
@@ -268,9 +297,10 @@ def _watch_stream(place: JobContext, chosen: Settings, stop: threading.Event, wa
         session.stop_quietly(spark.stop)
 
 
-def _on_commit(wake: Callable[[], None], results: Sequence[WindowResult]) -> None:
-    """Wake the delivery of notifications after a commit, and print the judged windows."""
-    wake()
+def _on_commit(wakes: Sequence[Callable[[], None]], results: Sequence[WindowResult]) -> None:
+    """Wake the delivery of notifications and results after a commit, and print the judged windows."""
+    for wake in wakes:
+        wake()
     _print_results(results)
 
 

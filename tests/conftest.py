@@ -34,6 +34,7 @@ LONGEST: Final = (
     "test_segment_log.py",
     "test_kafka_faults.py",
     "test_validate.py",
+    "test_results_topic.py",
     "test_liars.py",
     "test_brokers_die.py",
     "test_dashboard.py",

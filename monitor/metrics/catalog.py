@@ -223,6 +223,10 @@ OLDEST_WAITING: Final = _gauge(
     "hopwatch_outbox_oldest_waiting_timestamp_seconds",
     "When the oldest notification that still waits to be sent was decided, by the watermark; none where none waits.",
 )
+RESULTS_WAITING: Final = _gauge(
+    "hopwatch_results_waiting_windows",
+    "Windows whose last state is not in the topic of results yet; none where there is no topic.",
+)
 STORE_UP: Final = _gauge("hopwatch_store_up", "1 if the store could be read the last time that it was tried, else 0.")
 STORE_READ: Final = _gauge(
     "hopwatch_store_read_timestamp_seconds", "When the store was read last: what it says is as old as that."
@@ -278,6 +282,7 @@ MONITOR_METRICS: Final = (
     INCIDENTS,
     OUTBOX,
     OLDEST_WAITING,
+    RESULTS_WAITING,
     STORE_UP,
     STORE_READ,
     FOLDED,

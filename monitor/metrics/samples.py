@@ -178,6 +178,8 @@ def _store_samples(known: MetricsSnapshot) -> Iterator[Sample]:
     yield from _open_samples(catalog.OUTBOX, alerts.outbox)
     if alerts.oldest_waiting_us is not None:
         yield Sample(catalog.OLDEST_WAITING, (), alerts.oldest_waiting_us / _US)
+    if known.figures.results_waiting is not None:
+        yield Sample(catalog.RESULTS_WAITING, (), known.figures.results_waiting)
 
 
 def _open_samples(metric: Metric, counts: Mapping[_Labels, int]) -> Iterator[Sample]:

@@ -41,11 +41,15 @@ class AlertFigures:
 
 @dataclass(frozen=True, slots=True)
 class StoreSnapshot:
-    """Figures of the store, read at ``read_at_us`` by the wall clock."""
+    """Figures of the store, read at ``read_at_us`` by the wall clock.
+
+    ``results_waiting`` is the number of windows that wait to be published, None where they are not.
+    """
 
     read_at_us: int
     store: StoreFigures = field(default_factory=StoreFigures)
     alerts: AlertFigures = field(default_factory=AlertFigures)
+    results_waiting: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

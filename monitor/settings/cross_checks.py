@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import InitErrorDetails
 
 from hopwatch.monitor.pathway import COUNT, Pathway, PathwayError
-from hopwatch.monitor.settings import alerting, api, channels, completeness, deliver, gate, locations
+from hopwatch.monitor.settings import alerting, api, channels, completeness, deliver, gate, locations, results
 from hopwatch.monitor.settings.toml_lines import Key
 
 Part = TypeVar("Part")
@@ -44,7 +44,8 @@ def find_mismatches(values: Mapping[str, Any]) -> list[InitErrorDetails]:
     found += _prefix_keys("api", api.check_readers(readers, list(streams)))
     with_ids = {name: _parse_id_nodes(said) for name, said in _get_table(values, "streams").items()}
     contracts = _validate_each(_CONTRACT, _get_table(values, "completeness"))
-    return [*found, *_prefix_keys("completeness", completeness.check_contracts(contracts, with_ids))]
+    found += _prefix_keys("completeness", completeness.check_contracts(contracts, with_ids))
+    return [*found, *_prefix_keys("results", results.check_topic(_get_table(values, "results"), url))]
 
 
 def _check_alerts(

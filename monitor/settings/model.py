@@ -38,6 +38,7 @@ from hopwatch.monitor.settings.gate import GateSettings
 from hopwatch.monitor.settings.kafka import KafkaSettings
 from hopwatch.monitor.settings.locations import parse_folder, parse_store_url, parse_transport_url
 from hopwatch.monitor.settings.metrics import MetricsSettings
+from hopwatch.monitor.settings.results import ResultsSettings
 from hopwatch.monitor.settings.table import SettingsTable
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.kafka import SCHEME as KAFKA
@@ -238,6 +239,7 @@ class Settings(BaseSettings):
     deliver: Mapping[DeliveryName, DeliverySettings] = {}
     api: ApiSettings = ApiSettings()
     completeness: Mapping[ContractName, CompletenessSettings] = {}
+    results: ResultsSettings | None = None
 
     def __init__(self, *layers: Mapping[str, Any]) -> None:
         """Merge the layers, the first wins key by key.

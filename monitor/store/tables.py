@@ -31,7 +31,7 @@ from hopwatch.monitor.kernel.count_lags import CountLags
 from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags
 from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles
 
-SCHEMA_VERSION: Final = "0019"
+SCHEMA_VERSION: Final = "0020"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILE_FIELDS: Final = tuple(field.name for field in fields(Quantiles))
@@ -189,7 +189,16 @@ windows: Final = Table(
     Column("waits_next_us", BigInteger, nullable=False, server_default=str(NEVER_US)),
     Column("counts", Text, nullable=False, server_default="[]"),
     _count_digests(),
+    Column(
+        "sequence",
+        BigInteger,
+        nullable=False,
+        server_default="0",
+        comment="Number of the write that wrote it last; a later write has a greater one",
+    ),
 )
+
+Index("windows_by_sequence", windows.c.sequence, windows.c.stream, windows.c.window_start_us)
 
 node_windows: Final = Table(
     "node_windows",

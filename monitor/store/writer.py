@@ -22,7 +22,16 @@ from hopwatch.monitor.store.tables import NODE_DIGESTS, quantile_columns
 WindowKey = tuple[str, int]
 """Stream and start of the window, µs."""
 
-_ALL_TABLES: Final = tuple(tables.metadata.sorted_tables)
+_REGISTRY: Final = (tables.schemas, tables.subject_versions, tables.subject_levels)
+_RESULTS: Final = tuple(one for one in tables.metadata.sorted_tables if one not in (tables.meta, *_REGISTRY))
+"""Tables that a run fills: what was registered stays, as records that others keep name it by its number."""
+SEQUENCE: Final = "sequence"
+"""Name in ``meta`` of the number of the last write of windows."""
+PUBLISHED: Final = "published"
+"""Name in ``meta`` of how far results are published."""
+STORE_ID: Final = "store_id"
+_LASTING: Final = (SEQUENCE, PUBLISHED, STORE_ID)
+"""Names in ``meta`` that outlast the results: readers of a topic of results know windows by these numbers."""
 
 
 @dataclass(slots=True)
@@ -59,17 +68,16 @@ def delete_value(connection: Connection, name: str) -> None:
 
 
 def clear_results(connection: Connection) -> None:
-    """Delete all results, for a run that reads all records again."""
-    for table in reversed(_ALL_TABLES):
-        if table is not tables.meta:
-            connection.execute(delete(table))
+    """Delete all results, for a run that reads all records again; the registry stays."""
+    for table in reversed(_RESULTS):
+        connection.execute(delete(table))
 
 
 def clear_everything(connection: Connection) -> int:
-    """Delete all results and all values of ``meta``; return the number of windows."""
+    """Delete all results and all values of ``meta`` that do not outlast them; return the number of windows."""
     windows = connection.execute(select(func.count()).select_from(tables.windows)).scalar_one()
     clear_results(connection)
-    connection.execute(delete(tables.meta))
+    connection.execute(delete(tables.meta).where(tables.meta.c.name.not_in(_LASTING)))
     return int(windows)
 
 
@@ -102,7 +110,10 @@ def save_segments(connection: Connection, segments: Mapping[str, int], batch_id:
 
 def write_conclusions(connection: Connection, conclusions: Sequence[Conclusion], watermark_us: int) -> None:
     """Write windows with their nodes, lost ids, counts by label and revisions."""
-    _upsert(connection, tables.windows, [_window_row(conclusion) for conclusion in conclusions])
+    if not conclusions:
+        return
+    number = _next_sequence(connection)
+    _upsert(connection, tables.windows, [_window_row(one) | {"sequence": number} for one in conclusions])
     _upsert(connection, tables.node_windows, [row for conclusion in conclusions for row in _node_rows(conclusion)])
     final = [conclusion for conclusion in conclusions if conclusion.result.status.is_final]
     _delete_windows(connection, tables.lost_ids, [_window_key(conclusion.result) for conclusion in final])
@@ -111,6 +122,13 @@ def write_conclusions(connection: Connection, conclusions: Sequence[Conclusion],
     rollups.mark_stale(connection, [_window_key(conclusion.result) for conclusion in final])
     amended = [conclusion for conclusion in conclusions if conclusion.changed is not None]
     _upsert(connection, tables.revisions, [_revision_row(conclusion, watermark_us) for conclusion in amended])
+
+
+def _next_sequence(connection: Connection) -> int:
+    """Return the number of this write of windows; as one transaction writes at a time, it is committed in order."""
+    number = int(read_value(connection, SEQUENCE) or 0) + 1
+    set_values(connection, {SEQUENCE: str(number)})
+    return number
 
 
 def _set_aside_row(place: SetAside) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import dialect, schema
 from servers.process import free_ports, until
 from tests.support.notifications import notification
+from tests.support.report import reported
 from tests.support.windows import at, window
 from tests.support.workspace import CONFIGURATION, Workspace, one_of_ten_lost
 
@@ -60,6 +61,20 @@ def test_without_an_address_nothing_is_served(workspace: Workspace) -> None:
     """And nobody observes the job."""
     with measured(workspace.configure()) as place:
         assert place.observer is ignore_batch
+
+
+def test_windows_that_wait_to_be_published_are_counted(workspace: Workspace) -> None:
+    """There is no sample but where results have a topic."""
+    shown = []
+    for more in ("", '[results]\ntopic = "kafka://127.0.0.1:1/results"\n'):
+        (port,) = free_ports(1)
+        workspace.configure(f'{CONFIGURATION}{more}[metrics]\nlisten = "127.0.0.1:{port}"\n')
+        workspace.watch(*one_of_ten_lost())
+        with measured(workspace):
+            until(lambda at=port: "hopwatch_store_up 1.0" in page(at), "figures of the store")  # type: ignore[misc]
+            shown.append([line for line in page(port).splitlines() if line.startswith("hopwatch_results_waiting")])
+    windows = len(reported(workspace.store_url)["streams"][0]["windows"])
+    assert shown == [[], [f"hopwatch_results_waiting_windows {windows:.1f}"]]
 
 
 def test_a_monitor_that_starts_shows_what_its_store_holds(workspace: Workspace) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +19,9 @@ from sqlalchemy import text
 from hopwatch.alerts.channels import routing
 from hopwatch.alerts.channels.routing import Routing
 from hopwatch.cli import run
+from hopwatch.gate.registry.avro_schema import Schema
+from hopwatch.gate.registry.subjects import Registry
+from hopwatch.monitor import topics
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import DependencyError, TransportError
 from hopwatch.monitor.rejudgement import Rejudged, Span
@@ -26,6 +31,8 @@ from hopwatch.monitor.spark import job, session
 from hopwatch.monitor.spark.sources import spool
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import dialect, instances, schema, writer
+from hopwatch.monitor.store.subjects import SubjectStore
+from tests.repository import ROOT
 from tests.support.channel import Receiver
 from tests.support.clock import ManualClock
 from tests.support.conclusions import build_conclusion, write_conclusions
@@ -381,6 +388,46 @@ def test_a_span_that_was_judged_is_told_in_numbers(
     )
 
 
+# Where results go
+
+RESULTS: Final = f'{CONFIGURATION}[results]\ntopic = "kafka://127.0.0.1:1/results"\n'
+
+
+def test_a_run_over_everything_begins_with_a_topic_that_answers(
+    ready: Workspace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit 3 before Spark is started, with what to look at."""
+    monkeypatch.setattr(topics, "TIMEOUT_S", 0.2)
+    told = refusal(ready.configure(RESULTS), capsys, 3, "--once")
+    assert "127.0.0.1:1" in told
+
+
+def test_a_topic_whose_subject_holds_other_schemas_is_refused(ready: Workspace, capsys: Captured) -> None:
+    """Exit 2, also of a stream, which does not ask for brokers when it starts."""
+    engine = dialect.create_engine(ready.store_url)
+    schema.prepare_store(engine)
+    Registry(SubjectStore(engine, ManualClock())).register("results-value", Schema.parse('"long"'))
+    for flags in FORMS:
+        told = refusal(ready.configure(RESULTS), capsys, 2, *flags)
+        assert told.startswith("the subject results-value is not that of results: ")
+
+
+def test_an_extra_that_is_missing_is_told(ready: Workspace) -> None:
+    """Of the registry, which results need and a monitor without them does not."""
+    program = "import sys; sys.modules['avro'] = None; from hopwatch.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    words = ["run", "--once", "--config", str(ready.configure(RESULTS).config)]
+    ended = subprocess.run(
+        [sys.executable, "-c", program, *words],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    told = "hopwatch: the Python package 'avro.schema' is not installed: pip install 'hopwatch[monitor,taps,gate]'"
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (3, told)
+
+
 # Whom it tells
 
 
@@ -401,12 +448,11 @@ def test_a_stream_delivers_what_waits_and_once_tells_nobody(
 
 
 def test_what_a_batch_has_committed_is_delivered_and_told(capsys: Captured) -> None:
-    """The dispatcher is woken first."""
+    """The dispatcher and the publisher are woken first."""
     woken: list[str] = []
-    run._on_commit(
-        lambda: woken.append(capsys.readouterr().err), [replace(build_conclusion().result, verdict=Verdict.CLEAN)]
-    )
-    assert woken == [""]
+    wake = lambda: woken.append(capsys.readouterr().err)  # noqa: E731 - what is called is the point
+    run._on_commit((wake, wake), [replace(build_conclusion().result, verdict=Verdict.CLEAN)])
+    assert woken == ["", ""]
     assert "CLEAN" in capsys.readouterr().err
 
 

@@ -20,7 +20,7 @@ from tests.support.workspace import Workspace, one_of_ten_lost
 Captured = pytest.CaptureFixture[str]
 
 ADDED: Final = {
-    "windows": ("partial", "deferred", "waits_passed_us", "waits_next_us", "counts"),
+    "windows": ("partial", "deferred", "waits_passed_us", "waits_next_us", "counts", "sequence"),
     "books": ("aside", "unplaced", "counted"),
     "lost_ids": ("id_kinds", "id_text_ends", "id_texts", "journeys"),
     "node_windows": (
@@ -74,7 +74,8 @@ def test_an_older_store_is_refused_by_all_and_taken_along_by_one(workspace: Work
         for table in tables.metadata.tables:
             if table.startswith(("alert_", "label_", "outlier", "schemas", "subject_")) or table == "objective_minutes":
                 connection.exec_driver_sql(f"DROP TABLE {table}")
-        connection.exec_driver_sql("DROP INDEX set_aside_by_arrival")
+        for index in ("set_aside_by_arrival", "windows_by_sequence"):
+            connection.exec_driver_sql(f"DROP INDEX {index}")
         connection.exec_driver_sql("ALTER TABLE set_aside RENAME TO quarantine")
         for table, names in ADDED.items():
             for name in names:

@@ -30,11 +30,14 @@ seeds, shards = st.integers(0, 2**31), st.integers(1, 3)
 
 
 def _rows(store: Engine, span: Span, *, inside: bool) -> Rows:
-    """Return all rows of windows, those of the span or those of all others, table by table."""
+    """Return all rows of windows, those of the span or those of all others, table by table.
+
+    The number of the write is left out: a window that is judged again is written again, whatever it says.
+    """
     with store.begin() as connection:
         return {
             table.name: [
-                dict(row)
+                {name: value for name, value in row.items() if name != "sequence"}
                 for row in connection.execute(select(table).order_by(*table.primary_key)).mappings()
                 if (row["window_start_us"] in range(*span)) == inside
             ]

@@ -24,6 +24,7 @@ from hopwatch.monitor.settings.durations import parse_duration_us
 from hopwatch.monitor.settings.gate import EntranceSettings, ProducerSettings, RegistrySettings, TlsSettings
 from hopwatch.monitor.settings.kafka import KafkaSettings
 from hopwatch.monitor.settings.metrics import MetricsSettings
+from hopwatch.monitor.settings.results import ResultsSettings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "INTERFACE.md").read_text("utf-8")
 FLAG = re.compile(r"--[a-z][a-z-]+")
@@ -52,6 +53,7 @@ def test_every_key_is_listed_with_its_default() -> None:
         ("api.readers.NAME", ReaderSettings),
         ("api.tls", TlsSettings),
         ("completeness.NAME", CompletenessSettings),
+        ("results", ResultsSettings),
     )
     for table, model in tables:
         for name, field in model.model_fields.items():

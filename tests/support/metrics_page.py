@@ -21,6 +21,7 @@ STORE_SNAPSHOT: Final = StoreSnapshot(
     at(9),
     StoreFigures(7, 90, 1, 2, 3, 4, {"torn": 5}, {"OPEN": 1, "PROVISIONAL": 3}, {"alive": 2, "silent": 1}, 6),
     AlertFigures({("loss", "page"): 1}, {("pager", "waiting"): 2}, at(3)),
+    11,
 )
 """Of every figure another one."""
 WINDOW_POLICY: Final = WindowPolicy(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)

@@ -211,6 +211,7 @@ def test_every_figure_of_the_store_is_shown() -> None:
         ("hopwatch_probe_instances", 1, {"state": "silent"}),
         ("hopwatch_missing_batches", 6, {}),
         ("hopwatch_open_incidents", 1, {"rule": "loss", "severity": "page"}),
+        ("hopwatch_results_waiting_windows", 11, {}),
         ("hopwatch_outbox_notifications", 2, {"channel": "pager", "state": "waiting"}),
         ("hopwatch_outbox_oldest_waiting_timestamp_seconds", at(3) / 1e6, {}),
         ("hopwatch_store_up", 1, {}),

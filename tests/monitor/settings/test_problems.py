@@ -62,7 +62,7 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
             (
                 "1: stroe: there is no such key; did you mean 'store'? "
                 "Known here: transport, store, monitor, streams, alerts, metrics, dashboard, gate, deliver, api, "
-                "completeness"
+                "completeness, results"
             ),
         ),
         ('[store]\n\nuri = "x"', "3: store.uri: there is no such key; did you mean 'url'? Known here: url, retry_for"),

@@ -36,6 +36,8 @@ ORDER: Final = (
 ORDER_OF_WINDOWS: Final = tuple(("node_windows", column) for column in ORDER)
 COUNTS: Final = ("windows", "counts TEXT")
 """The column of windows that came with version 0016."""
+SEQUENCE: Final = ("windows", "sequence BIGINT")
+"""That of windows, with version 0020."""
 COUNTS_OF_HOURS: Final = ("rollups", "counts TEXT")
 """That of hours and days, with version 0018."""
 LAGS_BY_COUNT: Final = ("windows", "count_digests TEXT")
@@ -49,6 +51,7 @@ LATER_COLUMNS: Final = (
     ("windows", "waits_next_us BIGINT"),
     COUNTS,
     LAGS_BY_COUNT,
+    SEQUENCE,
     ("node_windows", "slowest TEXT"),
     ("node_windows", '"deferred" BIGINT'),
     *ORDER_OF_WINDOWS,
@@ -195,7 +198,7 @@ def test_hours_with_messages_that_wait_are_rolled_up_anew(url: str) -> None:
         command.upgrade(config, "0013")
         fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
         hour_us = START_US - START_US % rollups.HOUR_US
-        with added_columns(connection, (*ORDER_OF_WINDOWS, *LATER_OF_HOURS, COUNTS, LAGS_BY_COUNT)):
+        with added_columns(connection, (*ORDER_OF_WINDOWS, *LATER_OF_HOURS, COUNTS, LAGS_BY_COUNT, SEQUENCE)):
             later = replace(build_conclusion().result, window_start_us=START_US + rollups.HOUR_US)
             writer.write_conclusions(connection, [build_conclusion(), build_conclusion(later)], 0)
             for start_us in (hour_us, hour_us + rollups.HOUR_US):
@@ -221,7 +224,7 @@ def test_hours_in_which_nodes_counted_are_rolled_up_anew(url: str) -> None:
         config.attributes["connection"] = connection
         command.upgrade(config, "0017")
         fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
-        with added_columns(connection, [COUNTS_OF_HOURS, LAGS_BY_COUNT, LAGS_BY_COUNT_OF_HOURS]):
+        with added_columns(connection, [COUNTS_OF_HOURS, LAGS_BY_COUNT, LAGS_BY_COUNT_OF_HOURS, SEQUENCE]):
             for hour_us, counts in zip(hours_us, ((lost,), (), (lost,)), strict=True):
                 one = replace(build_conclusion().result, window_start_us=hour_us, counts=counts)
                 writer.write_conclusions(connection, [build_conclusion(one)], 0)
@@ -381,7 +384,7 @@ def test_counts_of_an_older_store_have_no_lags(url: str) -> None:
         config.attributes["connection"] = connection
         command.upgrade(config, "0018")
         fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
-        more = [LAGS_BY_COUNT, LAGS_BY_COUNT_OF_HOURS, ("books", "lags TEXT")]
+        more = [LAGS_BY_COUNT, LAGS_BY_COUNT_OF_HOURS, ("books", "lags TEXT"), SEQUENCE]
         with added_columns(connection, more):
             one = replace(build_conclusion().result, counts=(counted,))
             writer.write_conclusions(connection, [build_conclusion(one)], 0)

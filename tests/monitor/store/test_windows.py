@@ -11,15 +11,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from sqlalchemy import Engine, select
 
+from hopwatch.gate.registry.avro_schema import Schema
+from hopwatch.gate.registry.subjects import Registry
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.masks import ids_from_bytes
 from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally
 from hopwatch.monitor.results import NodeResult, Status, WindowResult, window_to_json
 from hopwatch.monitor.store import lost_messages, reader, tables, writer
 from hopwatch.monitor.store.reader import MAX_REPORTED_IDS
+from hopwatch.monitor.store.subjects import SubjectStore
 from hopwatch.probes.contract.batch import WireIdKind
 from hopwatch.probes.contract.ids import hash_text, id_bytes
 from hopwatch.probes.contract.limits import WINDOW_US
+from tests.support.clock import ManualClock
 from tests.support.conclusions import PATHWAY, build_conclusion, dump_tables, window_results, write_conclusions
 from tests.support.examples import examples
 from tests.support.spool import START_US, at_us, pack_ids
@@ -59,12 +63,16 @@ def test_a_window_that_was_never_concluded_is_none(engine: Engine) -> None:
 
 
 def test_writing_twice_is_writing_once(engine: Engine) -> None:
-    """Rows are written over by their keys."""
+    """Rows are written over by their keys; only the number of the write is another."""
     conclusion = build_conclusion(lost={"b": pack_ids(1, 2)}, changed={"lost": [0, 2]})
     write_conclusions(engine, conclusion)
     once = dump_tables(engine)
     write_conclusions(engine, conclusion)
-    assert dump_tables(engine) == once
+    twice = dump_tables(engine)
+    ((*of_once, first),), ((*of_twice, second),) = once.pop("windows"), twice.pop("windows")
+    assert (of_once, first, second) == (of_twice, 1, 2)
+    assert [dict(told.pop("meta"))["sequence"] for told in (once, twice)] == ["1", "2"]
+    assert once == twice
 
 
 def test_the_newest_conclusion_stands(engine: Engine) -> None:
@@ -262,12 +270,14 @@ def test_after_a_run_over_everything_nothing_is_live(engine: Engine) -> None:
 
 
 def test_clearing_leaves_the_names_and_no_results(engine: Engine) -> None:
-    """The schema's version and the lineage stay."""
-    before = dump_tables(engine)["meta"]
+    """The schema's version, the lineage and the registry stay, and the number of the last write, which others know."""
+    Registry(SubjectStore(engine, ManualClock())).register("orders", Schema.parse('"long"'))
+    before = dump_tables(engine)
     write_conclusions(engine, build_conclusion(lost={"b": pack_ids(1)}, changed={}))
     with engine.execution_options(writes=True).begin() as connection:
         writer.clear_results(connection)
-    assert dump_tables(engine) == {table.name: [] for table in tables.metadata.sorted_tables} | {"meta": before}
+    assert dump_tables(engine) == before | {"meta": [*before["meta"], ("sequence", "1")]}
+    assert [len(before[name]) for name in ("schemas", "subject_versions")] == [1, 1]
 
 
 @pytest.mark.parametrize(

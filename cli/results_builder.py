@@ -1,0 +1,40 @@
+"""Builds the publisher of results from the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.store import dialect
+
+if TYPE_CHECKING:
+    from hopwatch.api.results_topic.publisher import ResultsPublisher
+    from hopwatch.monitor.settings import Settings
+    from hopwatch.monitor.store.dialect import StoreLock
+
+
+@contextmanager
+def open_publisher(chosen: Settings, hold: StoreLock, run: str) -> Iterator[ResultsPublisher | None]:
+    """Yield the publisher of a run, over connections of its own; None without a topic. The schema is registered.
+
+    Raises:
+        ConfigurationError: the topic's subject holds other schemas than those of results.
+        ModuleNotFoundError: an extra that the registry needs is not installed.
+        StoreError: the store fails.
+    """
+    if chosen.results is None:
+        yield None
+        return
+    from hopwatch.api.results_topic import publisher
+    from hopwatch.api.results_topic.topic_writer import ResultsTopicWriter
+
+    clock, place = SystemClock(), chosen.results.place
+    engine = dialect.create_engine(chosen.store.url)
+    try:
+        number = publisher.register_schema(engine, clock, place.topic)
+        writer = ResultsTopicWriter(place, chosen.transport.access, publisher.identify_store(engine))
+        yield publisher.ResultsPublisher(engine, writer, schema_number=number, clock=clock, run=run, hold=hold)
+    finally:
+        engine.dispose()
