@@ -42,11 +42,11 @@ def test_a_change_that_is_missing_or_comes_twice_is_told(numbers: list[int], sai
 def test_the_tables_have_every_line() -> None:
     """Requests in one, changes in the other."""
     lines: list[ApiTimes | ChangeTimes] = [
-        ApiTimes("SQLite", "a window", 4_317_700, 12_000, 200.0, 4.25, 9.5, 21.0, 0.5),
+        ApiTimes("SQLite", "a window", 4_317_700, 12_000, 3, 200.0, 4.25, 9.5, 21.0, 0.5),
         ChangeTimes("SQLite", 200, 150, 0.5, 1.25, 1.5),
     ]
     cells = [[cell.strip() for cell in line] for line in drawn(build_table(lines))]
-    assert ["SQLite", "a window", "4,317,700", "12,000", "200.0", "4.2", "9.5", "21.0", "0.50"] in cells
+    assert ["SQLite", "a window", "4,317,700", "12,000", "3", "200.0", "4.2", "9.5", "21.0", "0.50"] in cells
     assert ["SQLite", "200", "150", "0.50", "1.25", "1.50"] in cells
 
 
