@@ -251,7 +251,7 @@ def test_a_client_that_is_slow_misses_no_change(
     assert [one.revision for one in told.windows.values()] == [7]
 
 
-def test_who_comes_beside_others_brings_them_nothing_twice(workspace: Workspace) -> None:
+def test_clients_that_come_at_once_begin_from_one_state(workspace: Workspace) -> None:
     """All who come at once begin from one state, and nothing has changed since until something does."""
     store, rules = ResultStore(workspace.store_url), settings.load(workspace.config, flags={}, environ={})
     feed = ChangeFeed(store, rules.stream_configs(), 0.02)
@@ -268,8 +268,8 @@ def test_who_comes_beside_others_brings_them_nothing_twice(workspace: Workspace)
     store.close()
 
 
-def test_what_changed_while_nobody_waited_is_told_to_nobody(workspace: Workspace) -> None:
-    """Who comes then begins from the state as it is."""
+def test_changes_while_nobody_waits_are_told_to_nobody(workspace: Workspace) -> None:
+    """The first client that comes then begins from the state as it is."""
     store, rules = ResultStore(workspace.store_url), settings.load(workspace.config, flags={}, environ={})
     feed = ChangeFeed(store, rules.stream_configs(), 0.02)
 

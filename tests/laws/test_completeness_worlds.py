@@ -48,7 +48,7 @@ BEYOND: Final = 2
 
 @dataclass(frozen=True)
 class _Seen:
-    """What the model makes of all that has come: the windows of each stream by their start in µs, and the accounts."""
+    """All that has come as the model sees it: the windows of each stream by their start in µs, and the accounts."""
 
     windows: Mapping[str, Mapping[int, Any]]
     accounts: model.OpenAccounts
