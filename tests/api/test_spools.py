@@ -69,7 +69,9 @@ def _report(workspace: Workspace, capsys: Captured, *flags: str) -> dict[str, An
 
 def _read_pages(api: AskedApi, path: str, key: str, read_through: str | None) -> Iterator[Any]:
     """Yield the items of all pages of windows, hours or days."""
-    query: dict[str, object] = {"limit": 7} | ({"revisions": True} if key == "windows" else {})
+    query: dict[str, object] = {"limit": 7}
+    if key == "windows":
+        query["revisions"] = True
     while True:
         page = api.json(path, **query)
         assert page["read_through"] == read_through

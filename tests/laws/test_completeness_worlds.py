@@ -98,9 +98,9 @@ class World:
 
     def _contracts(self, stream: str) -> Iterator[CompletenessContract]:
         pathway, over_us = self.rules[stream].pathway, self.chance.randint(1, 3) * WINDOW_US
-        strict = CompletenessSettings(stream=stream).build_contract(pathway)
+        strict = CompletenessSettings.model_validate({"stream": stream}).build_contract(pathway)
         node = self.chance.choice(pathway.nodes)
-        of_node = CompletenessSettings(stream=stream, nodes=(node,)).build_contract(pathway)
+        of_node = CompletenessSettings.model_validate({"stream": stream, "nodes": [node]}).build_contract(pathway)
         for one in (strict, of_node, replace(strict, lost_below=0.3), replace(of_node, lost_below=0.1)):
             yield replace(one, over_us=over_us)
 
