@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+import orjson
 from anyio import to_thread
 from sqlalchemy import Connection, select
 
@@ -48,9 +49,17 @@ class StoreChange:
     number: int
     read_through_us: int
     windows: Mapping[WindowKey, WindowState] = field(default_factory=dict)
+    _events: dict[str | None, bytes] = field(default_factory=dict, compare=False, repr=False)
+
+    def to_event(self, stream: str | None) -> bytes:
+        """Return the change as a server-sent event, of one stream or of all; all clients who get it share the bytes."""
+        if stream not in self._events:
+            data = orjson.dumps(self.to_json(stream))
+            self._events[stream] = b"event: change\nid: %d\ndata: %s\n\n" % (self.number, data)
+        return self._events[stream]
 
     def to_json(self, stream: str | None) -> dict[str, Any]:
-        """Return the change as it is sent, of one stream or of all."""
+        """Return the data of the event."""
         told = [
             {"stream": name, "window_start": format_iso(start_us)} | state._asdict()
             for (name, start_us), state in sorted(self.windows.items())
@@ -88,7 +97,8 @@ class ChangeFeed:
     def __init__(self, store: ResultStore, rules: Mapping[str, StreamConfig], every_s: float = LOOK_EVERY_S) -> None:
         """Take the store, and the rules of its streams."""
         self._store, self._rules, self._every_s = store, rules, every_s
-        self._states: dict[WindowKey, WindowState] | None = None
+        self._state: StoreChange | None = None
+        self._is_state_wanted = False
         self.last = StoreChange(0, 0)
         self._recent: deque[StoreChange] = deque(maxlen=MAX_RECENT)
         self._changed, self._looking = asyncio.Condition(), asyncio.Lock()
@@ -117,7 +127,10 @@ class ChangeFeed:
             except TimeoutError:
                 return None
             missed = [one for one in self._recent if one.number > number]
-            windows = {} if missed[0].number == number + 1 else dict(self._states or {})
+            if len(missed) == 1 and missed[0].number == number + 1:
+                return missed[0]
+            is_whole = missed[0].number == number + 1
+            windows = {} if is_whole or self._state is None else dict(self._state.windows)
             for one in missed:
                 windows |= one.windows
             return StoreChange(self.last.number, self.last.read_through_us, windows)
@@ -128,12 +141,11 @@ class ChangeFeed:
         Raises:
             HttpProblem: the store is down.
         """
-        if not self.waiting:
-            # What changed while nobody waited is told to nobody.
-            self._states = None
-        if self._states is None:
+        self._is_state_wanted = True
+        if self._state is None:
             await self._look()
-        return StoreChange(self.last.number, self.last.read_through_us, self._states or {})
+        assert self._state is not None  # noqa: S101 - the look has found it, and nothing waits in between
+        return self._state
 
     async def _look_again(self) -> None:
         while True:
@@ -142,19 +154,24 @@ class ChangeFeed:
                 # While the store is down nothing changes.
                 with suppress(HttpProblem):
                     await self._look()
+            elif not self._is_state_wanted:
+                # What changes while nobody waits is told to nobody. Who has just been given the state is about to wait.
+                self._state = None
+            self._is_state_wanted = False
             await asyncio.sleep(self._every_s)
 
     async def _look(self) -> None:
         async with self._looking:
             # A monitor that catches up may end, at one go, windows that no look saw in between.
-            before_us = None if self._states is None else self.last.read_through_us
+            before_us = None if self._state is None else self.last.read_through_us
             through_us, states = await to_thread.run_sync(
                 self._store.read, lambda connection: read_states(connection, self._rules, before_us)
             )
-            before, self._states = self._states or {}, states
+            before = {} if self._state is None else self._state.windows
             changed = {key: state for key, state in states.items() if before.get(key) != state}
             if changed or through_us != self.last.read_through_us:
                 async with self._changed:
                     self.last = StoreChange(self.last.number + 1, through_us, changed)
                     self._recent.append(self.last)
                     self._changed.notify_all()
+            self._state = StoreChange(self.last.number, through_us, states)

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from sqlalchemy import Connection
+from starlette.convertors import PathConvertor, register_url_convertor
 
 from hopwatch.alerts import cli_json
 from hopwatch.api import pages
@@ -30,6 +31,14 @@ from hopwatch.monitor.outliers.finding_json import finding_to_json
 from hopwatch.monitor.store import outliers, reader
 from hopwatch.monitor.store.instances import InstanceFilter
 
+
+class _IdConvertor(PathConvertor):
+    """Convertor of an id in a path, which may hold any character: a line feed too, which the framework's leaves out."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("id", _IdConvertor())
 MAX_MOMENT_US: Final = 2**62
 """Moment behind all windows."""
 
@@ -38,7 +47,7 @@ def build_router(store: ResultStore) -> APIRouter:
     """Build the routes to what is found in the results of a store."""
     routes = APIRouter(prefix="/v1")
 
-    @routes.get("/messages/{message_id:path}", response_model=results.MessageJourney, responses=document())
+    @routes.get("/messages/{message_id:id}", response_model=results.MessageJourney, responses=document())
     async def get_message(
         request: Request,
         message_id: Annotated[str, Path(min_length=1, max_length=256, description="its id, as it was given")],

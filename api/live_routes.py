@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import orjson
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
@@ -118,8 +117,7 @@ async def _stream_changes(
     """Yield the events of one client, the first of a state."""
     sent = 0
     while not is_over():
-        told = change.to_json(stream)
-        yield b"event: change\nid: %d\ndata: %s\n\n" % (change.number, orjson.dumps(told))
+        yield change.to_event(stream)
         sent += 1
         if most is not None and sent >= most:
             return

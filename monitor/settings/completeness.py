@@ -40,9 +40,11 @@ class CompletenessSettings(SettingsTable):
 
     def build_contract(self, pathway: Pathway) -> CompletenessContract:
         """Return the contract: its nodes with all before them, as what is lost there never comes to them."""
-        own = [pathway.nodes.index(node) for node in self.nodes]
-        reach = pathway.downstream | np.eye(len(pathway.nodes), dtype=bool)
-        nodes = tuple(pathway.nodes[place] for place in np.flatnonzero(reach[:, own].any(axis=1)).tolist())
+        nodes: tuple[str, ...] = ()
+        if self.nodes:
+            own = [pathway.nodes.index(node) for node in self.nodes]
+            reach = pathway.downstream | np.eye(len(pathway.nodes), dtype=bool)
+            nodes = tuple(pathway.nodes[place] for place in np.flatnonzero(reach[:, own].any(axis=1)).tolist())
         return CompletenessContract(
             self.stream,
             nodes,

@@ -10,12 +10,12 @@ import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, select
 
 from hopwatch.monitor.errors import CheckpointError, StoreError
-from hopwatch.monitor.store import dialect, schema, writer
+from hopwatch.monitor.store import dialect, schema, tables, writer
 from hopwatch.monitor.store.stored_pathway import StoredPathway, decode_pathways, encode_pathways
 from hopwatch.monitor.store.writer import read_value, set_values
 from hopwatch.monitor.stream_config import StreamConfig
@@ -113,12 +113,6 @@ def record_stop(engine: Engine, run: str, at_us: int) -> None:
             set_values(connection, {_STOPPED: str(at_us)})
 
 
-def read_stop_us(connection: Connection) -> int | None:
-    """Return the time of the last orderly stop; None while a run is active or after a crash."""
-    noted = read_value(connection, _STOPPED)
-    return None if noted is None else int(noted)
-
-
 def require_run(connection: Connection, run: str) -> None:
     """Check that the run still owns the store, inside the transaction that will write.
 
@@ -173,6 +167,23 @@ def register_batch(
     now = {"query_id": query, "batch_id": str(batch_id), "rules": encode_pathways(known)}
     set_values(connection, now | ({"transport": transport} if transport else {}))
     return True
+
+
+class StoreNotes(NamedTuple):
+    """Notes of the run that fills a store: who it is, the watermark of its last batch, and when it stopped in order."""
+
+    query_id: str | None
+    watermark_us: int
+    stopped_us: int | None
+
+
+def read_notes(connection: Connection) -> StoreNotes:
+    """Query all of these at once."""
+    column = tables.meta.c
+    wanted = select(column.name, column.value).where(column.name.in_(("query_id", "watermark_us", _STOPPED)))
+    found = {row.name: row.value for row in connection.execute(wanted)}
+    stopped_us = int(found[_STOPPED]) if _STOPPED in found else None
+    return StoreNotes(found.get("query_id"), int(found.get("watermark_us") or 0), stopped_us)
 
 
 def read_watermark_us(connection: Connection) -> int:

@@ -18,7 +18,7 @@ from hopwatch.monitor.accounting.instances import (
     InstanceState,
 )
 from hopwatch.monitor.kernel.books import RETIRED_AFTER_US
-from hopwatch.monitor.store import fencing, reader, tables, writer
+from hopwatch.monitor.store import fencing, reader, tables
 from hopwatch.monitor.texts.read_progress import ReadProgress
 from hopwatch.probes.contract.limits import MONITOR_STREAM
 
@@ -58,16 +58,16 @@ def query_instances(connection: Connection, asked: InstanceFilter, first: int, m
 
 def read_reference_time_us(connection: Connection) -> int:
     """Return the time that instances are judged at, in arrival time: a monitor that lags behind calls none silent."""
-    if writer.read_value(connection, "query_id") != fencing.ONCE:
-        return fencing.read_watermark_us(connection)
-    newest_us = select(func.max(_book.last_arrival_us)).where(_book.stream != MONITOR_STREAM)
-    return int(connection.execute(newest_us).scalar() or 0)
+    return read_progress(connection).through_us
 
 
 def read_progress(connection: Connection) -> ReadProgress:
     """Return how far the transport was read, whether by a --once run, and when the monitor was stopped."""
-    is_once = writer.read_value(connection, "query_id") == fencing.ONCE
-    return ReadProgress(read_reference_time_us(connection), is_once, fencing.read_stop_us(connection))
+    noted = fencing.read_notes(connection)
+    if noted.query_id != fencing.ONCE:
+        return ReadProgress(noted.watermark_us, is_once=False, stopped_us=noted.stopped_us)
+    newest_us = select(func.max(_book.last_arrival_us)).where(_book.stream != MONITOR_STREAM)
+    return ReadProgress(int(connection.execute(newest_us).scalar() or 0), is_once=True, stopped_us=noted.stopped_us)
 
 
 def _filter_conditions(asked: InstanceFilter) -> Iterator[ColumnElement[bool]]:

@@ -6,6 +6,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
@@ -18,6 +19,7 @@ from sqlalchemy import (
     Select,
     Table,
     and_,
+    bindparam,
     func,
     or_,
     select,
@@ -45,6 +47,7 @@ from hopwatch.monitor.results import (
 )
 from hopwatch.monitor.store import dialect, lost_messages, reported_nodes, schema, tables, undeclared_names
 from hopwatch.monitor.store.label_counts import read_label_counts
+from hopwatch.monitor.store.reported_nodes import END_US, FIRST_US
 from hopwatch.monitor.store.stored_pathway import StoredPathway, decode_pathways
 from hopwatch.monitor.store.tables import NODE_DIGESTS, QUANTILE_FIELDS, TALLY_FIELDS
 from hopwatch.probes.contract.limits import MONITOR_STREAM
@@ -188,15 +191,24 @@ def read_first_lost_ids(
     connection: Connection, stream: str | None, from_us: int | None, to_us: int | None
 ) -> dict[tuple[str, int, str], list[str]]:
     """Query the first ``MAX_REPORTED_IDS`` lost ids, by stream, start of the window in µs, and node."""
-    column = tables.lost_ids.c
-    chosen = _in_range(tables.lost_ids, stream, from_us, to_us)
-    wanted = chosen.with_only_columns(
-        column.stream, column.window_start_us, column.node, *lost_messages.first_id_columns(MAX_REPORTED_IDS)
-    )
+    ends = {"from_us": FIRST_US if from_us is None else from_us, "to_us": END_US if to_us is None else to_us}
+    of_stream = {} if stream is None else {"of_stream": stream}
+    wanted = _select_first_ids(is_of_stream=stream is not None)
     found: dict[tuple[str, int, str], list[str]] = defaultdict(list)
-    for row in connection.execute(wanted):
+    for row in connection.execute(wanted, ends | of_stream):
         found[row.stream, row.window_start_us, row.node] = [shown for _, shown in lost_messages.read_named_ids(row)]
     return found
+
+
+@cache
+def _select_first_ids(*, is_of_stream: bool) -> Select[Any]:
+    """Return the query for these; to build it takes longer than to run it for a window."""
+    column = tables.lost_ids.c
+    wanted = _in_range(tables.lost_ids, None, None, None).with_only_columns(
+        column.stream, column.window_start_us, column.node, *lost_messages.first_id_columns(MAX_REPORTED_IDS)
+    )
+    wanted = wanted.where(column.stream == bindparam("of_stream")) if is_of_stream else wanted
+    return wanted.where(column.window_start_us >= bindparam("from_us"), column.window_start_us < bindparam("to_us"))
 
 
 def find_losses(engine: Engine, message_id: bytes, stream: str | None = None) -> list[LossLocation]:

@@ -24,8 +24,9 @@ _EMPTY: Final[Json] = dict.fromkeys((*(field.name for field in fields(NodeResult
 _FIGURES: Final = tuple(field.name for field in fields(NodeResult) if field.name not in NODE_DIGESTS)
 _LAGS_AT: Final = tuple((name, len(_FIGURES) + place * len(QUANTILE_FIELDS)) for place, name in enumerate(NODE_DIGESTS))
 """Where in a row of the query below the figures of each lag begin."""
-_FIRST_US: Final = -(2**63)
-_END_US: Final = 2**63 - 1
+FIRST_US: Final = -(2**63)
+END_US: Final = 2**63 - 1
+"""Ends of a range that has none."""
 _node: Final = tables.node_windows.c
 _SELECT: Final = (
     select(
@@ -48,7 +49,7 @@ def read_nodes_json(
 
     Each has its fields, room for ``lost_ids`` and ``labels``, and the ``slowest`` messages, None where none were kept.
     """
-    ends = {"from_us": _FIRST_US if from_us is None else from_us, "to_us": _END_US if to_us is None else to_us}
+    ends = {"from_us": FIRST_US if from_us is None else from_us, "to_us": END_US if to_us is None else to_us}
     found: dict[int, list[Json]] = defaultdict(list)
     for row in connection.execute(_SELECT, {"of_stream": stream} | ends):
         values = tuple(row)

@@ -17,7 +17,10 @@ from hopwatch.monitor.store.tables import SCHEMA_VERSION
 
 version_table: Final = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
 """Alembic's own table: one row, the version that the store has."""
+_VERSION: Final = select(version_table.c.version_num)
 
+_KNOWN: Final = "hopwatch.is_store"
+"""Mark of a connection to a database that was seen to be a store."""
 _SCRIPTS: Final = "hopwatch.monitor.store:migrations"
 
 
@@ -89,7 +92,10 @@ def open_snapshot(engine: Engine) -> Iterator[Connection]:
         StoreError: the store cannot be read, or is of a version that this program does not know.
     """
     with dialect.translate_errors(engine.url), engine.begin() as connection:
-        check_version(connection)
+        # To look for tables takes PostgreSQL as long as most questions: once a connection, and then the version alone.
+        if not connection.info.get(_KNOWN) or connection.execute(_VERSION).scalar() != SCHEMA_VERSION:
+            check_version(connection)
+            connection.info[_KNOWN] = True
         yield connection
 
 
@@ -113,7 +119,7 @@ def check_version(connection: Connection) -> None:
 def _read_version(connection: Connection) -> str:
     found = None
     if dialect.has_table(connection, version_table) and dialect.has_table(connection, tables.meta):
-        found = connection.execute(select(version_table.c.version_num)).scalar()
+        found = connection.execute(_VERSION).scalar()
     if found is None:
         what = f"the database {_store_name(connection)} holds other tables than a store's"
         raise StoreError(f"{what}: name another store in [store] url")

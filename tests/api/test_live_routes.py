@@ -249,3 +249,68 @@ def test_a_client_that_is_slow_misses_no_change(
     told = asyncio.run(call())
     assert told is not None
     assert [one.revision for one in told.windows.values()] == [7]
+
+
+def test_clients_that_come_at_once_begin_from_one_state(workspace: Workspace) -> None:
+    """All who come at once begin from one state, and nothing has changed since until something does."""
+    store, rules = ResultStore(workspace.store_url), settings.load(workspace.config, flags={}, environ={})
+    feed = ChangeFeed(store, rules.stream_configs(), 0.02)
+
+    async def call() -> tuple[list[StoreChange], StoreChange | None]:
+        async with feed.run():
+            states = [await feed.read_state() for _ in range(3)]
+            return states, await feed.wait(states[0].number, 0.2)
+
+    (first, *others), change = asyncio.run(call())
+    assert (first.number, len(first.windows)) == (1, 1)
+    assert [one is first for one in others] == [True, True]
+    assert change is None
+    store.close()
+
+
+def test_changes_while_nobody_waits_are_told_to_nobody(workspace: Workspace) -> None:
+    """The first client that comes then begins from the state as it is."""
+    store, rules = ResultStore(workspace.store_url), settings.load(workspace.config, flags={}, environ={})
+    feed = ChangeFeed(store, rules.stream_configs(), 0.02)
+
+    async def call() -> StoreChange:
+        async with feed.run():
+            await feed.read_state()
+            _run_sql(workspace, "UPDATE windows SET revision = 7")
+            await asyncio.sleep(0.2)
+            return await feed.read_state()
+
+    assert [one.revision for one in asyncio.run(call()).windows.values()] == [7]
+    store.close()
+
+
+def test_two_hundred_clients_get_every_change_in_order(workspace: Workspace) -> None:
+    """Each of them once, and all of them the same bytes."""
+    store, rules = ResultStore(workspace.store_url), settings.load(workspace.config, flags={}, environ={})
+    feed, last = ChangeFeed(store, rules.stream_configs(), 0.02), 10
+    encoded: set[int] = set()
+
+    async def read(begin: StoreChange) -> list[int]:
+        change, got = begin, list[int]()
+        while not got or got[-1] < last:
+            found = await feed.wait(change.number, 20)
+            assert found is not None
+            change = found
+            encoded.add(id(change.to_event("orders")))
+            got += [state.revision for state in change.windows.values()]
+        return got
+
+    async def call() -> list[list[int]]:
+        async with feed.run():
+            clients = [asyncio.create_task(read(await feed.read_state())) for _ in range(200)]
+            feed.waiting = len(clients)
+            for number in range(1, last + 1):
+                before = feed.last.number
+                change = f"UPDATE windows SET revision = {number}"  # noqa: S608 - a number made here
+                await asyncio.to_thread(_run_sql, workspace, change)
+                await feed.wait(before, 20)
+            return await asyncio.gather(*clients)
+
+    assert asyncio.run(call()) == [list(range(1, last + 1))] * 200
+    assert len(encoded) == last
+    store.close()

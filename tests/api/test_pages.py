@@ -70,8 +70,9 @@ def test_lost_ids_are_paged(api: AskedApi) -> None:
 
 
 def test_an_id_may_hold_any_character(api: AskedApi) -> None:
-    """A slash too, which parts a path otherwise."""
-    assert [api.json(f"/v1/messages/{one}")["id"] for one in ("a%2Fb", "%2F", "a%3Fb")] == ["a/b", "/", "a?b"]
+    """A slash too, which parts a path otherwise, and a line feed, which ends it."""
+    asked = {"a%2Fb": "a/b", "%2F": "/", "a%3Fb": "a?b", "a%0Ab": "a\nb", "%0A": "\n", "a%0A": "a\n"}
+    assert [api.json(f"/v1/messages/{one}")["id"] for one in asked] == list(asked.values())
 
 
 def test_a_store_that_takes_the_place_of_another_is_read(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tests.model.pathway import Pathway
 from tests.model.probe_instances import Life, Stamped
 from tests.model.random_choices import MINUTE_US, SECOND_US, Dice, Fault
-from tests.model.record import DEFERRED, FILTERED, PASSED, REJECTED
+from tests.model.record import DEFERRED, FILTERED, PASSED, REJECTED, Observation
 from tests.model.shapes import Ids, reason
 
 _YEAR_2099_US = 4_070_908_800_000_000
@@ -18,6 +18,8 @@ class Truth:
     """Truth about the messages of one stream, whatever the probes saw; ids by window start in µs."""
 
     lost_at: dict[tuple[int, str], set[bytes]] = field(default_factory=lambda: defaultdict(set))
+    visits: dict[int, list[tuple[str, Observation]]] = field(default_factory=lambda: defaultdict(list))
+    """What a probe at each node would have observed that misses nothing, by window start in µs."""
 
     def lost(self, window_us: int) -> set[bytes]:
         """Give what was lost somewhere, on whichever of its ways."""
@@ -85,20 +87,23 @@ class Journey:
         if not one_sided and node not in self.counting and self.dice.hit(Fault.DEFERRED, 0.2):
             self._defer(message, node, at_us, life)
         elif self.dice.hit(Fault.STOPPED_BY_COUNT if node in self.counting else Fault.STOPPED, 0.08):
-            self._stop(message, at_us, life)
+            self._stop(message, node, at_us, life)
         elif not one_sided and self.dice.hit(Fault.LOST, 0.04):
+            self._note(message, Observation(message.message_id, 0, None), node)
             self._stamp(message, at_us, None, life)
             self._lose(message, node)
         else:
             left_us = at_us + self._delay_us()
             if life is not None and life.says_bye:
                 left_us = min(left_us, life.stop_us)
+            self._note(message, Observation(message.message_id, 0, 0), node)
             came, left = self._sides(node)
             self._stamp(message, at_us if came else None, left_us if left else None, life)
             self._leave(message, node, left_us)
 
     def _defer(self, message: Message, node: str, at_us: int, life: Life | None) -> None:
         """Have a node keep a message until a moment, or before it: for another instance, if its own has ended."""
+        self._note(message, Observation(message.message_id, 0, None, DEFERRED), node)
         if self.dice.rng.random() < 0.5:
             self._stamp(message, at_us, None, life)
         until_us = at_us + self.dice.moment(1, self.dice.one((5, 60, 600)) * SECOND_US)
@@ -116,8 +121,9 @@ class Journey:
         if fate == "deferred":
             self._defer(message, node, next_us, later)
         elif fate == "rejected":
-            self._stop(message, next_us, later)
+            self._stop(message, node, next_us, later)
         else:
+            self._note(message, Observation(message.message_id, None, 0), node)
             self._stamp(message, None, next_us, later)
             self._leave(message, node, next_us)
 
@@ -129,8 +135,9 @@ class Journey:
             return self.dice.one(((True, False), (False, True)))
         return True, True
 
-    def _stop(self, message: Message, at_us: int, life: Life | None) -> None:
+    def _stop(self, message: Message, node: str, at_us: int, life: Life | None) -> None:
         outcome = self.dice.one((FILTERED, REJECTED))
+        self._note(message, Observation(message.message_id, 0, None, outcome), node)
         came_us, left_us = self.dice.one(((at_us, None), (at_us, None), (None, None), (at_us, at_us), (None, at_us)))
         if life is not None:
             life.stamp(Stamped(at_us, *self._told(message), came_us, left_us, outcome, reason(self.dice)), apart=False)
@@ -150,6 +157,9 @@ class Journey:
         """Give id and event time as this hop tells them."""
         moved_us = self.dice.one((-MINUTE_US, MINUTE_US, 1)) if self.dice.hit(Fault.LYING_EVENTS, 0.02) else 0
         return message.message_id, message.event_us + moved_us
+
+    def _note(self, message: Message, observation: Observation, node: str) -> None:
+        self.truth.visits[message.window_us].append((node, observation))
 
     def _lose(self, message: Message, node: str) -> None:
         self.truth.lost_at[message.window_us, node].add(message.message_id)

@@ -1,7 +1,7 @@
 """Expected output of `hopwatch run --once` and `hopwatch report --json` for a spool directory, by sets of ids."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,29 @@ def _windows(name: str, stream: Stream, intake: Intake, streams: Mapping[str, St
     ]
     mark_new_values(shown)
     return shown
+
+
+class OpenAccounts:
+    """Instances whose account of a window is not complete, in a spool directory as it stands."""
+
+    def __init__(self, streams_config: Mapping[str, Mapping[str, Any]], spool_dir: Path) -> None:
+        """Read it; `streams_config` holds the `[streams.X]` tables by name."""
+        self.streams = {name: Stream.of(table) for name, table in streams_config.items()}
+        self.intake = take_in(read_spool(spool_dir), self.streams | {PULSE: Stream.of({"path": "monitor"})})
+
+    def find(self, name: str, starts_us: Iterable[int]) -> set[tuple[str, str, int]]:
+        """Give those of a stream, by node, probe and epoch, with a say in one of the windows."""
+        stream, found = self.streams[name], set()
+        instances = _instances(name, stream, self.intake)
+        for start_us in starts_us:
+            inside = [one for one in self.intake.in_windows if one.batch.stream == name and one.window_us == start_us]
+            window = JudgedWindow(stream, start_us, inside, (), self.intake, self.streams).window
+            found |= {
+                (one.node, one.sent[0].batch.probe, one.sent[0].batch.epoch_us)
+                for one in instances.values()
+                if one.has_a_say(window) and not one.complete(window)
+            }
+        return found
 
 
 def _minutes(name: str, stream: Stream, intake: Intake) -> range:

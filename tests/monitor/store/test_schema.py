@@ -14,7 +14,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Column, Connection, Engine, MetaData, Table, delete, insert, inspect, select, text, update
+from sqlalchemy import Column, Connection, Engine, MetaData, Table, delete, event, insert, inspect, select, text, update
 
 from hopwatch.alerts.events import AlertKind, Word, from_json, to_json
 from hopwatch.monitor.errors import StoreError
@@ -357,6 +357,24 @@ def test_a_database_that_only_migrations_of_another_program_made_is_refused(url:
         schema.version_table.create(connection)
         connection.execute(schema.version_table.insert().values(version_num=SCHEMA_VERSION))
     assert "holds other tables than a store's" in refusal(lambda: schema.prepare_store(engine))
+
+
+def test_tables_are_looked_for_once_a_connection(engine: Engine) -> None:
+    """Afterwards the version alone is read: one that changes is refused all the same, and so are tables that go."""
+    engine.dispose()
+    said: list[str] = []
+    event.listen(engine, "before_cursor_execute", lambda *call: said.append(call[2]))
+    counts = []
+    for _ in range(3):
+        with schema.open_snapshot(engine):
+            counts.append(len(said))
+        said.clear()
+    assert counts[0] > counts[1] == counts[2]
+    set_version(engine, "9999")
+    assert "has schema version 9999" in refusal(lambda: reader.read_report(engine))
+    with engine.execution_options(writes=True).begin() as connection:
+        schema.version_table.drop(connection)
+    assert "run the monitor once, it makes the tables" in refusal(lambda: reader.read_report(engine))
 
 
 def test_a_store_that_is_not_there_is_told(url: str) -> None:
