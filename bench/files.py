@@ -87,24 +87,23 @@ def measure(observations: int, scratch: Path, tell: Progress, formats: Sequence[
         WrongResultError: the store, or a peer, has another number of rows.
     """
     rows = observations // SHARE // CORES * CORES
-    folder = scratch / "files"
-    chosen = formats or tuple(Format)
-    for place in range(CORES):
-        tell(f"making file {place + 1} of {CORES} of each format, of {rows // CORES:,} rows")
-        _make_files(make_rows(rows // CORES, place), folder, chosen, f"web-{place}")
     lines = []
-    for name in chosen:
-        # What was written is on the disk before anything is measured.
+    for name in formats or tuple(Format):
+        folder = scratch / f"files-{name}"
+        for place in range(CORES):
+            tell(f"making file {place + 1} of {CORES} of {name}, of {rows // CORES:,} rows")
+            _make_file(make_rows(rows // CORES, place), name, folder / "files", f"web-{place}")
+        # What was written is on the disk before anything is measured, and fits into memory, as all formats do not.
         os.sync()
         tell(f"importing {name}")
-        lines.append(_measure_format(name, folder / name, rows, folder / f"{name}.work"))
+        lines.append(_measure_format(name, folder / "files", rows, folder / "work"))
+        shutil.rmtree(folder)
     return lines
 
 
-def _make_files(table: pa.Table, folder: Path, formats: Sequence[Format], server: str) -> None:
-    for name in formats:
-        (folder / name).mkdir(parents=True, exist_ok=True)
-        WRITERS[name](table, folder / name / f"{server}.{name}")
+def _make_file(table: pa.Table, name: Format, folder: Path, server: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    WRITERS[name](table, folder / f"{server}.{name}")
 
 
 def make_rows(rows: int, seed: int = 0) -> pa.Table:
