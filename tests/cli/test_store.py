@@ -20,8 +20,8 @@ from tests.support.workspace import Workspace, one_of_ten_lost
 Captured = pytest.CaptureFixture[str]
 
 ADDED: Final = {
-    "windows": ("partial", "deferred", "waits_passed_us", "waits_next_us", "counts", "sequence"),
-    "books": ("aside", "unplaced", "counted"),
+    "windows": ("partial", "deferred", "waits_passed_us", "waits_next_us", "counts", "count_digests", "sequence"),
+    "books": ("aside", "unplaced", "counted", "lags"),
     "lost_ids": ("id_kinds", "id_text_ends", "id_texts", "journeys"),
     "node_windows": (
         "slowest",
