@@ -18,13 +18,13 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from hopwatch.deliver.redrive.messages import REDRIVEN_HEADER
 from hopwatch.probes.contract.batch import WireIdKind
-from hopwatch.probes.kafka.consumer import take_until
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
 from servers.kafka import Kafka
 from servers.process import PATIENCE_S, until
 from tests.support.probe_host import ROOT
 from tests.support.program import Program
 from tests.support.spool import START_MS, at_us, observation_batch
+from tests.support.topic_records import read_records
 from tests.support.workspace import CONFIGURATION, Workspace, closing_batches
 
 PARTITIONS: Final = 2
@@ -78,7 +78,7 @@ class Place:
 
     def read(self, topic: str = "") -> list[Message]:
         """Return all records of a topic, partition by partition."""
-        return read_all(self.kafka, topic or self.topic)
+        return read_records(self.kafka, topic or self.topic)
 
     def flags(self, *more: str) -> list[str]:
         """Return the flags of a redrive that sends."""
@@ -88,22 +88,6 @@ class Place:
         """Return the lines of runs in the state."""
         lines = [json.loads(line) for line in self.state.read_text().splitlines()]
         return [line["run"] for line in lines if "run" in line]
-
-
-def read_all(kafka: Kafka, topic: str) -> list[Message]:
-    """Return all records of a topic, partition by partition."""
-    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "test"})
-    found: list[Message] = []
-    try:
-        for number in sorted(consumer.list_topics(topic, PATIENCE_S).topics[topic].partitions):
-            low, high = consumer.get_watermark_offsets(TopicPartition(topic, number), PATIENCE_S)
-            consumer.assign([TopicPartition(topic, number, low)])
-            left = {number: high} if high > low else {}
-            while left:
-                found += take_until(consumer.consume(1_000, 0.2), left)
-    finally:
-        consumer.close()
-    return found
 
 
 def count_records(place: Place) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Message, Producer
 
 from hopwatch.api.results_topic.records import ResultRecord
 from hopwatch.api.results_topic.topic_writer import ResultsTopicWriter
@@ -18,7 +18,6 @@ from hopwatch.monitor.errors import TransportError
 from hopwatch.monitor.spark.connector import connector_settings
 from hopwatch.monitor.store import dialect, schema, writer
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
-from hopwatch.probes.kafka.consumer import take_until
 from servers.kafka import Kafka
 from servers.process import PATIENCE_S, answers, free_ports, until
 from tests.real.monitor_process import DYING, Monitor, differences, minute_of
@@ -28,6 +27,7 @@ from tests.support import page_blocks
 from tests.support.report import known_in
 from tests.support.results_topic import compact, decode, find_backward_steps, read_expected
 from tests.support.spool import START_MS, at_us, observation_batch, write_segment
+from tests.support.topic_records import read_records
 from tests.support.workspace import closing_batches
 
 KILLS: Final = (2, 20)
@@ -39,28 +39,15 @@ NAMES: Final = ("orders", "bills", "trades", "mails")
 """Streams of the kills, each with three nodes."""
 
 
-def read_records(kafka: Kafka, topic: str) -> list[tuple[bytes, bytes]]:
-    """Return the committed records of a topic, partition by partition."""
-    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "test", "enable.partition.eof": True})
-    found: list[tuple[bytes, bytes]] = []
-    try:
-        for number in sorted(consumer.list_topics(topic, PATIENCE_S).topics[topic].partitions):
-            low, high = consumer.get_watermark_offsets(TopicPartition(topic, number), PATIENCE_S)
-            consumer.assign([TopicPartition(topic, number, low)])
-            left = {number: high} if high > low else {}
-            while left:
-                found += [
-                    (one.key() or b"", one.value() or b"") for one in take_until(consumer.consume(1_000, 0.2), left)
-                ]
-    finally:
-        consumer.close()
-    return found
+def split_records(records: Iterable[Message]) -> list[tuple[bytes, bytes]]:
+    """Return key and value of each record."""
+    return [(one.key() or b"", one.value() or b"") for one in records]
 
 
 def compare(kafka: Kafka, topic: str, work: Workplace) -> tuple[int, int, list[str]]:
     """Return the number of records and of keys of a topic, and where it and the store differ."""
     engine = dialect.create_engine(work.store_url)
-    records = read_records(kafka, topic)
+    records = split_records(read_records(kafka, topic))
     try:
         told = {key: decode(engine, value) for key, value in compact(records).items()}
         wrong = differences(told, read_expected(engine)) + find_backward_steps(engine, records)
@@ -113,7 +100,7 @@ def test_a_producer_ends_the_one_before(kafka: Kafka) -> None:
         first.write([ResultRecord(b"k", b"old")])
     second.write([ResultRecord(b"k", b"2"), ResultRecord(b"l", b"2")])
     other.write([ResultRecord(b"m", b"3")])
-    assert compact(read_records(kafka, "fenced")) == {"k": b"2", "l": b"2", "m": b"3"}
+    assert compact(split_records(read_records(kafka, "fenced"))) == {"k": b"2", "l": b"2", "m": b"3"}
     for one in (first, second, other):
         one.close()
     kafka.delete_topic("fenced")
@@ -137,7 +124,7 @@ def test_a_topic_that_cannot_be_written_is_told(kafka: Kafka, capsys: pytest.Cap
     small.open()
     small.write([ResultRecord(b"k", b"v")])
     small.close()
-    assert compact(read_records(kafka, "small")) == {"k": b"v"}
+    assert compact(split_records(read_records(kafka, "small"))) == {"k": b"v"}
     with pytest.raises(TransportError, match="brokers"):
         ResultsTopicWriter(KafkaPlace("127.0.0.1:1", "away"), KafkaAccess(), "a").open()
 
