@@ -59,7 +59,8 @@ def compare(kafka: Kafka, topic: str, work: Workplace) -> tuple[int, int, list[s
 def test_a_run_over_everything_publishes_and_spark_joins_it(kafka: Kafka, tmp_path: Path) -> None:
     """``run --once`` fills the topic before it ends; the reader of the page joins a stream of a team's own with it."""
     kafka.create_topic("hopwatch.results", 3, COMPACTED)
-    kafka.create_topic("orders", 1, {})
+    # Messages of tests are from the first of January.
+    kafka.create_topic("orders", 1, {"retention.ms": "-1"})
     batches = [observation_batch(range(10), "entrance"), observation_batch(range(9), "billing")]
     closing = closing_batches(seq=1, nodes=("entrance", "billing"))
     write_segment(tmp_path / "spool" / "0" / "0000000000.seg", *batches, *closing, arrival_us=at_us(400))
