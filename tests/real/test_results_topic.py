@@ -116,16 +116,16 @@ def test_a_topic_that_cannot_be_written_is_told(kafka: Kafka, capsys: pytest.Cap
     told = r"the topic of results no-results is not on .*: make it with cleanup.policy=compact, or correct \[results\]"
     with pytest.raises(TransportError, match=told):
         missing.open()
-    kafka.create_topic("small", 1, {"max.message.bytes": "100"})
-    small = ResultsTopicWriter(KafkaPlace.parse(kafka.url("small")), KafkaAccess(), "a")
+    kafka.create_topic("small-results", 1, {"max.message.bytes": "100"})
+    small = ResultsTopicWriter(KafkaPlace.parse(kafka.url("small-results")), KafkaAccess(), "a")
     small.open()
     assert "cleanup.policy=delete" in capsys.readouterr().out
-    with pytest.raises(TransportError, match=r"small was not written: .*: raise its max\.message\.bytes"):
+    with pytest.raises(TransportError, match=r"small-results was not written: .*: raise its max\.message\.bytes"):
         small.write([ResultRecord(b"k", random.Random(1).randbytes(1_000))])
     small.open()
     small.write([ResultRecord(b"k", b"v")])
     small.close()
-    assert compact(split_records(read_records(kafka, "small"))) == {"k": b"v"}
+    assert compact(split_records(read_records(kafka, "small-results"))) == {"k": b"v"}
     with pytest.raises(TransportError, match="brokers"):
         ResultsTopicWriter(KafkaPlace("127.0.0.1:1", "away"), KafkaAccess(), "a").open()
 
