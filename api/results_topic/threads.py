@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import Final
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
-import structlog
-
-from hopwatch.api.results_topic.publisher import ResultsPublisher
+from hopwatch.alerts.delivery import log
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import HopwatchError, TransportError
 from hopwatch.probes.once_per_cause import OncePerCause
+
+if TYPE_CHECKING:
+    # What a publisher is made of is an extra, which a monitor without one does not have.
+    from hopwatch.api.results_topic.publisher import ResultsPublisher
 
 POLL_S: Final = 10.0
 """Interval of looks at the store, beside those after each micro-batch."""
@@ -23,8 +25,6 @@ STOP_S: Final = 5.0
 """Longest wait of a stop for what is left to publish."""
 DRAIN_S: Final = 60.0
 """Longest time for which ``run --once`` tries a topic that takes nothing."""
-
-_log = structlog.get_logger("hopwatch")
 
 
 class PublisherThread:
@@ -79,16 +79,13 @@ class PublisherThread:
         return True
 
     def _log_failure(self, error: Exception) -> None:
-        why = str(error) if isinstance(error, HopwatchError) else f"a fault of Hopwatch's own: {error!r:.300}"
+        why = str(error) if isinstance(error, HopwatchError) else log.describe_fault(error)
         if self._failing.is_new(why):
-            # A log that cannot be written must not end the thread.
-            with suppress(Exception):
-                _log.warning("results are not published now, nothing is lost: trying on", why=why)
+            log.warning("results are not published now, nothing is lost: trying on", why=why)
 
     def _log_recovery(self) -> None:
         if self._failing.rearm():
-            with suppress(Exception):
-                _log.info("results are published again")
+            log.info("results are published again")
 
 
 @contextmanager

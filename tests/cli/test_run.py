@@ -428,6 +428,21 @@ def test_an_extra_that_is_missing_is_told(ready: Workspace) -> None:
     assert (ended.returncode, ended.stderr.splitlines()[-1]) == (3, told)
 
 
+def test_a_monitor_without_results_needs_no_extra_of_theirs() -> None:
+    """What a stream loads for them, whether it has them or not, leaves the registry alone."""
+    hidden = "import sys; sys.modules['avro'] = None; import hopwatch.api.results_topic.threads"
+    program = f"{hidden}; print([name for name in sys.modules if name.startswith('hopwatch.gate')])"
+    told = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert told.stdout == "[]\n"
+
+
 # Whom it tells
 
 
