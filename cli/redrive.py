@@ -111,7 +111,7 @@ def command(  # noqa: PLR0913 - one a flag
                 redrive_report.print_report(report, as_json=as_json)
                 raise
             if kept is not None:
-                wait_for_recovery(chosen.store.url, report, kept, wait_s, around.stop)
+                wait_for_recovery(chosen.store.url, report, kept, wait_s, around)
             redrive_report.print_report(report, as_json=as_json)
     report.raise_failures()
     if not report.is_whole:

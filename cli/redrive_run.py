@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import threading
-import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -79,7 +77,7 @@ def redrive_losses(plan: RedrivePlan, report: RedriveReport, state: RedriveState
 
 
 def wait_for_recovery(
-    store_url: str, report: RedriveReport, state: RedriveState, wait_s: float, stop: threading.Event
+    store_url: str, report: RedriveReport, state: RedriveState, wait_s: float, around: RunContext
 ) -> None:
     """Note how many of the messages that a state has as sent arrived at the node after all; wait until all have.
 
@@ -89,13 +87,13 @@ def wait_for_recovery(
     sent: dict[int, set[bytes]] = defaultdict(set)
     for key in state.sent:
         sent[key.window_start_us].add(key.message_id)
-    until_s = time.monotonic() + wait_s
+    until_s = around.monotonic_s() + wait_s
     engine = dialect.create_engine(store_url)
     try:
         while True:
             report.recovered = proven_losses.count_recovered(engine, report.stream, report.node, sent)
-            left_s = until_s - time.monotonic()
-            if report.recovered == len(state.sent) or left_s <= 0 or stop.wait(min(_LOOK_S, left_s)):
+            left_s = until_s - around.monotonic_s()
+            if report.recovered == len(state.sent) or left_s <= 0 or around.stop.wait(min(_LOOK_S, left_s)):
                 return
     finally:
         engine.dispose()

@@ -86,8 +86,9 @@ def read_node_losses(
 
     A row has ``window_start_us``, ``loss``, ``loss_lower``, and the columns of lost ids, null where none are listed.
     """
-    of = tables.node_windows.c
-    wanted = _select_losses(stream, node).where(of.loss > 0)
+    of, ids = tables.node_windows.c, tables.lost_ids.c
+    listed = (ids.message_ids, ids.id_kinds, ids.id_text_ends, ids.id_texts, ids.journeys)
+    wanted = _select_losses(stream, node, of.loss_lower, *listed).where(of.loss > 0)
     if from_us is not None:
         wanted = wanted.where(of.window_start_us >= from_us)
     if to_us is not None:
@@ -99,17 +100,18 @@ def read_listed_ids(
     connection: Connection, stream: str, node: str, starts_us: Sequence[int]
 ) -> Iterator[tuple[int, int, list[bytes]]]:
     """Yield (start, how many messages are missing at a node, ids of them that are listed) of windows that are kept."""
-    wanted = _select_losses(stream, node).where(tables.node_windows.c.window_start_us.in_(starts_us))
+    wanted = _select_losses(stream, node, tables.lost_ids.c.message_ids)
+    wanted = wanted.where(tables.node_windows.c.window_start_us.in_(starts_us))
     for row in connection.execute(wanted.execution_options(yield_per=_ROWS_PER_FETCH)):
         yield row.window_start_us, row.loss, [] if row.message_ids is None else split_ids(row.message_ids)
 
 
-def _select_losses(stream: str, node: str) -> Select[Any]:
+def _select_losses(stream: str, node: str, *more: ColumnElement[Any]) -> Select[Any]:
+    """Select the windows of a node with what is missing in each, and more columns of them or of their lost ids."""
     of, ids = tables.node_windows.c, tables.lost_ids.c
     is_same = and_(of.stream == ids.stream, of.window_start_us == ids.window_start_us, of.node == ids.node)
-    listed = (ids.message_ids, ids.id_kinds, ids.id_text_ends, ids.id_texts, ids.journeys)
     return (
-        select(of.window_start_us, of.loss, of.loss_lower, *listed)
+        select(of.window_start_us, of.loss, *more)
         .select_from(tables.node_windows.outerjoin(tables.lost_ids, is_same))
         .where(of.stream == stream, of.node == node)
         .order_by(of.window_start_us)
