@@ -127,9 +127,9 @@ class ChangeFeed:
             except TimeoutError:
                 return None
             missed = [one for one in self._recent if one.number > number]
-            if len(missed) == 1 and missed[0].number == number + 1:
-                return missed[0]
             is_whole = missed[0].number == number + 1
+            if is_whole and len(missed) == 1:
+                return missed[0]
             windows = {} if is_whole or self._state is None else dict(self._state.windows)
             for one in missed:
                 windows |= one.windows

@@ -25,7 +25,7 @@ from rich.console import Group
 from sqlalchemy import Engine
 
 from bench.api_watchers import EVERY_S, WATCHERS, Watchers
-from bench.dashboard import POSTGRES, SQLITE, configuration
+from bench.dashboard import POSTGRES, SQLITE, configuration, open_database
 from bench.footprint import cpu_s
 from bench.month import GREAT, Month, fill
 from bench.speed import Progress
@@ -35,7 +35,6 @@ from hopwatch.monitor.kernel.completeness import HOUR_US
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import dialect
 from hopwatch.probes.contract.limits import WINDOW_US
-from servers.postgres import Postgres
 
 RATE: Final = 200
 SECONDS: Final = 60
@@ -197,14 +196,9 @@ def _filled(store: str, scratch: Path, month: Month, tell: Progress) -> Iterator
             making.rename(file)
         yield f"sqlite:///{file}"
         return
-    server = Postgres()
-    try:
-        server.start()
-        url = server.database()
+    with open_database(store, scratch) as url:
         _fill(url, month, tell)
         yield url
-    finally:
-        server.remove()
 
 
 def _fill(url: str, month: Month, tell: Progress) -> None:

@@ -95,7 +95,7 @@ def measure(scratch: Path, tell: Progress, month: Month = Month()) -> list[Line]
         for kind, spans_s in zip((NEW, AGAIN), of_kinds, strict=True)
     ]
     for store in (SQLITE, POSTGRES):
-        with _url(store, scratch) as url:
+        with open_database(store, scratch) as url:
             engine = dialect.create_engine(url)
             fill(engine, month, lambda step, store=store: tell(f"{store}: {step}"))  # type: ignore[misc]  # a default
             engine.dispose()
@@ -104,7 +104,7 @@ def measure(scratch: Path, tell: Progress, month: Month = Month()) -> list[Line]
 
 
 @contextmanager
-def _url(store: str, scratch: Path) -> Iterator[str]:
+def open_database(store: str, scratch: Path) -> Iterator[str]:
     """Yield the URL of an empty database, that goes with what is in it."""
     if store == SQLITE:
         file = scratch / "month.db"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Any, Final, NamedTuple, get_args, get_type_hints
@@ -50,11 +50,11 @@ def build_schema() -> Json:
             _field("sequence", "long"),
             _field("status", "string"),
             _field("revision", "long"),
-            _field("verdict", ["null", "string"]) | {"default": None},
+            _field("verdict", ["null", "string"]),
             _field("reasons", {"type": "array", "items": "string"}),
             *nodes.values(),
             _field("lost_ids", {"type": "array", "items": "string"}),
-            _field("slowest", ["null", {"type": "array", "items": slowest}]) | {"default": None},
+            _field("slowest", ["null", {"type": "array", "items": slowest}]),
             _field("labels", {"type": "array", "items": _build_type(LabelCounts, known)}),
         ],
     }
@@ -83,7 +83,7 @@ def _parse_schema() -> Any:  # noqa: ANN401 - of fastavro
 
 def _build_fields(of: type, known: set[str]) -> list[Json]:
     hints = get_type_hints(of)
-    return [_field(one.name, _build_type(hints[one.name], known)) | _find_default(one) for one in fields(of)]
+    return [_field(one.name, _build_type(hints[one.name], known), one.default) for one in fields(of)]
 
 
 def _build_type(hint: Any, known: set[str]) -> Any:  # noqa: ANN401 - a type, and JSON
@@ -98,16 +98,8 @@ def _build_type(hint: Any, known: set[str]) -> Any:  # noqa: ANN401 - a type, an
     return "string" if issubclass(hint, StrEnum) else _PRIMITIVES[hint]
 
 
-def _field(name: str, of: Any) -> Json:  # noqa: ANN401 - JSON
-    return {"name": name, "type": of}
-
-
-def _find_default(one: Field[Any]) -> Json:
-    """Return the default of a field, for records that were written before it was there.
-
-    A union's default is of its first type, null.
-    """
-    is_nullable = "None" in str(one.type)
-    if is_nullable:
-        return {"default": None}
-    return {} if one.default is MISSING else {"default": one.default}
+def _field(name: str, of: Any, default: Any = MISSING) -> Json:  # noqa: ANN401 - JSON
+    """Return a field, with a default for records that were written before it was there: that of a union is null."""
+    if isinstance(of, list):
+        default = None
+    return {"name": name, "type": of} | ({} if default is MISSING else {"default": default})

@@ -47,7 +47,7 @@ from hopwatch.monitor.results import (
 )
 from hopwatch.monitor.store import dialect, lost_messages, reported_nodes, schema, tables, undeclared_names
 from hopwatch.monitor.store.label_counts import read_label_counts
-from hopwatch.monitor.store.reported_nodes import END_US, FIRST_US
+from hopwatch.monitor.store.reported_nodes import bind_range
 from hopwatch.monitor.store.stored_pathway import StoredPathway, decode_pathways
 from hopwatch.monitor.store.tables import NODE_DIGESTS, QUANTILE_FIELDS, TALLY_FIELDS
 from hopwatch.probes.contract.limits import MONITOR_STREAM
@@ -191,11 +191,10 @@ def read_first_lost_ids(
     connection: Connection, stream: str | None, from_us: int | None, to_us: int | None
 ) -> dict[tuple[str, int, str], list[str]]:
     """Query the first ``MAX_REPORTED_IDS`` lost ids, by stream, start of the window in µs, and node."""
-    ends = {"from_us": FIRST_US if from_us is None else from_us, "to_us": END_US if to_us is None else to_us}
     of_stream = {} if stream is None else {"of_stream": stream}
     wanted = _select_first_ids(is_of_stream=stream is not None)
     found: dict[tuple[str, int, str], list[str]] = defaultdict(list)
-    for row in connection.execute(wanted, ends | of_stream):
+    for row in connection.execute(wanted, bind_range(from_us, to_us) | of_stream):
         found[row.stream, row.window_start_us, row.node] = [shown for _, shown in lost_messages.read_named_ids(row)]
     return found
 

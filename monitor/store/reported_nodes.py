@@ -24,9 +24,8 @@ _EMPTY: Final[Json] = dict.fromkeys((*(field.name for field in fields(NodeResult
 _FIGURES: Final = tuple(field.name for field in fields(NodeResult) if field.name not in NODE_DIGESTS)
 _LAGS_AT: Final = tuple((name, len(_FIGURES) + place * len(QUANTILE_FIELDS)) for place, name in enumerate(NODE_DIGESTS))
 """Where in a row of the query below the figures of each lag begin."""
-FIRST_US: Final = -(2**63)
-END_US: Final = 2**63 - 1
-"""Ends of a range that has none."""
+_FIRST_US: Final = -(2**63)
+_END_US: Final = 2**63 - 1
 _node: Final = tables.node_windows.c
 _SELECT: Final = (
     select(
@@ -42,6 +41,11 @@ _SELECT: Final = (
 """Built once: to build it takes as long as to run it."""
 
 
+def bind_range(from_us: int | None, to_us: int | None) -> dict[str, int]:
+    """Return the parameters ``from_us`` and ``to_us`` of a query, the farthest ones where the range has no end."""
+    return {"from_us": _FIRST_US if from_us is None else from_us, "to_us": _END_US if to_us is None else to_us}
+
+
 def read_nodes_json(
     connection: Connection, stream: str, from_us: int | None, to_us: int | None
 ) -> dict[int, list[Json]]:
@@ -49,9 +53,8 @@ def read_nodes_json(
 
     Each has its fields, room for ``lost_ids`` and ``labels``, and the ``slowest`` messages, None where none were kept.
     """
-    ends = {"from_us": FIRST_US if from_us is None else from_us, "to_us": END_US if to_us is None else to_us}
     found: dict[int, list[Json]] = defaultdict(list)
-    for row in connection.execute(_SELECT, {"of_stream": stream} | ends):
+    for row in connection.execute(_SELECT, {"of_stream": stream} | bind_range(from_us, to_us)):
         values = tuple(row)
         told = _EMPTY.copy()
         told.update(zip(_FIGURES, values, strict=False))

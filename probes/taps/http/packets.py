@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal
 
@@ -60,14 +61,17 @@ class PostedCount(BaseModel):
             raise ValueError("a fingerprint goes with a number: that of ids is taken here")
         if self.lag_counts is not None and self.lags_ms is None:
             raise ValueError("lag_counts are of lags_ms, got none of these")
-        self._pack_lags()
+        # Lags that cannot be are told here.
+        _ = self.packed_lags
         return self
 
     @property
     def _number(self) -> int:
         return len(self.ids) if self.ids is not None else self.count or 0
 
-    def _pack_lags(self) -> PackedLags:
+    @cached_property
+    def packed_lags(self) -> PackedLags:
+        """The lags as the wire has them."""
         return b"" if self.lags_ms is None else pack_lags(self.lags_ms, self.lag_counts, self._number)
 
     def to_metrics(self) -> Metrics:
@@ -78,7 +82,7 @@ class PostedCount(BaseModel):
         else:
             own = self.fingerprint
             printed = Fingerprint() if own is None else Fingerprint(int(own.xor, 16), int(own.sum, 16))
-        return Metrics(stamp, self._number, *printed.signed, self.bytes, self._pack_lags())
+        return Metrics(stamp, self._number, *printed.signed, self.bytes, self.packed_lags)
 
 
 class PacketBody(BaseModel):
