@@ -143,7 +143,10 @@ class ChangeFeed:
         """
         self._is_state_wanted = True
         if self._state is None:
-            await self._look()
+            async with self._looking:
+                # Of many who come at once the first one looks.
+                if self._state is None:
+                    await self._find_changes()
         assert self._state is not None  # noqa: S101 - the look has found it, and nothing waits in between
         return self._state
 
@@ -162,16 +165,20 @@ class ChangeFeed:
 
     async def _look(self) -> None:
         async with self._looking:
-            # A monitor that catches up may end, at one go, windows that no look saw in between.
-            before_us = None if self._state is None else self.last.read_through_us
-            through_us, states = await to_thread.run_sync(
-                self._store.read, lambda connection: read_states(connection, self._rules, before_us)
-            )
-            before = {} if self._state is None else self._state.windows
-            changed = {key: state for key, state in states.items() if before.get(key) != state}
-            if changed or through_us != self.last.read_through_us:
-                async with self._changed:
-                    self.last = StoreChange(self.last.number + 1, through_us, changed)
-                    self._recent.append(self.last)
-                    self._changed.notify_all()
-            self._state = StoreChange(self.last.number, through_us, states)
+            await self._find_changes()
+
+    async def _find_changes(self) -> None:
+        """Read the store, and tell those who wait what has changed; one look at a time."""
+        # A monitor that catches up may end, at one go, windows that no look saw in between.
+        before_us = None if self._state is None else self.last.read_through_us
+        through_us, states = await to_thread.run_sync(
+            self._store.read, lambda connection: read_states(connection, self._rules, before_us)
+        )
+        before = {} if self._state is None else self._state.windows
+        changed = {key: state for key, state in states.items() if before.get(key) != state}
+        if changed or through_us != self.last.read_through_us:
+            async with self._changed:
+                self.last = StoreChange(self.last.number + 1, through_us, changed)
+                self._recent.append(self.last)
+                self._changed.notify_all()
+        self._state = StoreChange(self.last.number, through_us, states)

@@ -176,7 +176,7 @@ def test_changes_end_with_their_token(workspace: Workspace, monkeypatch: pytest.
     assert answer.text.count(": nothing has changed") == 1
 
 
-def test_changes_of_no_stream_are_refused(workspace: Workspace) -> None:
+def test_read_states_no_stream_are_refused(workspace: Workspace) -> None:
     """A name that is written wrongly would be silent for ever."""
     answer = AskedApi(workspace).get("/v1/changes?stream=order")
     assert (answer.status_code, answer.json()["detail"]) == (404, "the configuration has no stream 'order'")
@@ -313,4 +313,25 @@ def test_two_hundred_clients_get_every_change_in_order(workspace: Workspace) -> 
 
     assert asyncio.run(call()) == [list(range(1, last + 1))] * 200
     assert len(encoded) == last
+    store.close()
+
+
+def test_the_first_of_many_clients_reads_for_all(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two hundred who come at once read the store as often as one."""
+    reads: list[int | None] = []
+
+    def read(connection: Any, rules: Any, before_us: int | None) -> Any:  # noqa: ANN401 - as the feed asks
+        reads.append(before_us)
+        return read_states(connection, rules, before_us)
+
+    read_states = changes.read_states
+    monkeypatch.setattr(changes, "read_states", read)
+    store, rules = ResultStore(workspace.store_url), settings.load(workspace.config, flags={}, environ={})
+    feed = ChangeFeed(store, rules.stream_configs())
+
+    async def call() -> list[StoreChange]:
+        return await asyncio.gather(*(feed.read_state() for _ in range(200)))
+
+    states = asyncio.run(call())
+    assert (len(set(map(id, states))), reads) == (1, [None])
     store.close()
