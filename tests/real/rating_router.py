@@ -19,7 +19,8 @@ from hopwatch.probes.message_headers import parse_headers
 
 STREAM: Final = "orders"
 NODE: Final = "router"
-MAX_POLLED: Final = 100
+MAX_POLLED: Final = 10
+"""A batch of messages arrives and leaves together: the smaller, the smoother its lag grows."""
 
 
 def route(brokers: str, source: str, sink: str, spool: str, wait_s: float, compute_s: float) -> None:
