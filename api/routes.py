@@ -84,7 +84,7 @@ def build_router(store: ResultStore) -> APIRouter:
         cursor: Cursor = None,
         limit: ItemLimit = 100,
     ) -> Response:
-        """List the ids that are missing at a node in a window; the store keeps 10,000 at most."""
+        """List the ids that are missing at a node in a window; the store keeps as many as ``max_lost_ids`` says."""
         check_access(request, stream)
         start_us, first = parse_window(start), parse_cursor(cursor)
         return respond(request, store.read(lambda to: pages.read_lost_ids(to, stream, start_us, node, first, limit)))

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.kernel.tally import MAX_LOST_IDS
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.results import MAX_LOST_IDS
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.limits import MAX_COUNT, WINDOW_MS, WINDOW_US
 

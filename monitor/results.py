@@ -36,6 +36,9 @@ class Verdict(StrEnum):
 OTHER: Final = "__other__"
 """Name in place of the streams and nodes whose series are folded into one; no stream and no node may have it."""
 
+MAX_LOST_IDS: Final = 10_000
+"""Maximum number of ids that are kept of a node's loss in a window, unless the stream has another."""
+
 UNINFORMATIVE: Final = frozenset({None, Verdict.UNKNOWN, Verdict.SILENT})
 """Verdicts that say nothing about messages, neither delivery nor loss."""
 

@@ -12,7 +12,6 @@ from uuid import UUID
 from hopwatch.dashboards.queries.models import Graph
 from hopwatch.dashboards.views import sheets
 from hopwatch.monitor.kernel.naming import HASH_SUFFIX
-from hopwatch.monitor.kernel.tally import MAX_LOST_IDS
 from hopwatch.monitor.lookup.journey import parse_ids
 from hopwatch.monitor.results import NodeResult, WindowResult, format_iso
 from hopwatch.monitor.texts import loss_bounds
@@ -107,7 +106,7 @@ def format_left_out(node: NodeResult | None, kept: int) -> str:
     """Return what to say of ids that are missing and are not kept; nothing if all are."""
     if node is None or node.loss <= kept:
         return ""
-    return f"{node.loss:,} are missing and {kept:,} ids are kept: the first {MAX_LOST_IDS:,} in byte order at most."
+    return f"{node.loss:,} are missing and {kept:,} ids are kept: a higher max_lost_ids of the stream keeps more."
 
 
 def build_csv(one: WindowResult, graph: Graph, node: str, ids: Sequence[NamedId]) -> str:

@@ -216,7 +216,7 @@ class Ledger:
                 is_settled = rules.terms.settled_at_us(start_us, known.last_first_sighting_us) <= watermark_us
                 if not is_tallied and not _is_due(known, status, print_of_books, is_settled, before_us):
                     continue
-                tally = merge_tallies(past.tallies(stream, start_us) or [nothing])
+                tally = merge_tallies(past.tallies(stream, start_us) or [nothing], rules.max_lost_ids)
                 waits = _find_waits(rules, tally, before_us)
                 if replace(known, waits=waits).last_sighting_us != known.last_sighting_us:
                     # Its horizon has moved: of this one window the books are judged once more.

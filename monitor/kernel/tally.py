@@ -27,11 +27,11 @@ from hopwatch.monitor.kernel.sets import classify
 from hopwatch.monitor.kernel.slowest import Slowest
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.results import MAX_LOST_IDS
 from hopwatch.probes.contract.batch import Outcome, WireIdKind
 from hopwatch.probes.contract.fingerprints import mix_ids
 from hopwatch.probes.contract.limits import NOT_STAMPED
 
-MAX_LOST_IDS: Final = 10_000
 """Lost ids that a node keeps in a window at most, the first in byte order; others are only counted."""
 
 NEVER_US: Final = deferrals.NEVER_US
@@ -80,7 +80,7 @@ class NodeLags:
 
 
 class LostIds(NamedTuple):
-    """A node's loss: the first MAX_LOST_IDS ids in byte order, shape (ids, 2), first sightings, names and journeys."""
+    """A node's loss: the first ids in byte order, shape (ids, 2), first sightings, names and journeys."""
 
     message_ids: Ids
     sighted_us: NDArray[np.int64]
@@ -169,11 +169,16 @@ class _UniformBatches(NamedTuple):
 
 
 def build_tally(
-    pathway: Pathway, batches: Iterable[ObservedBatch], window_end_us: int, terms: WindowPolicy | None = None
+    pathway: Pathway,
+    batches: Iterable[ObservedBatch],
+    window_end_us: int,
+    terms: WindowPolicy | None = None,
+    max_lost_ids: int = MAX_LOST_IDS,
 ) -> Tally:
     """Reduce the observations of the window that ends at ``window_end_us`` to a tally.
 
-    Order and batching change nothing. Without ``terms`` it does not matter until when messages are deferred.
+    Order and batching change nothing. Without ``terms`` it does not matter until when messages are deferred. The ids of
+    each node's loss are kept up to ``max_lost_ids``.
     """
     nodes = len(pathway.nodes)
     alike = _group_batches(batches)
@@ -208,7 +213,7 @@ def build_tally(
         if terms is not None:
             sighted_us = deferrals.move_sightings(sighted_us, waiting, seen, window_end_us, terms)
             moments_us, moment = np.unique(sighted_us, return_inverse=True)
-    lost = _find_lost_ids(sets.loss, place, sighted_us, of)
+    lost = _find_lost_ids(sets.loss, place, sighted_us, of, max_lost_ids)
     late = _find_slowest([lag_out_us for _, lag_out_us, _ in values], node_of, code, of)
     stamped = WindowStamps(keys, counts, code)
     related = relations.find_relations(pathway, stamped, sets, place, groups)
@@ -262,8 +267,8 @@ def _add_prints(prints: NDArray[np.uint64], cell: NDArray[np.int64]) -> NDArray[
     return joined
 
 
-def merge_tallies(tallies: Sequence[Tally]) -> Tally:
-    """Merge the tallies of a window's shards, whose messages are apart."""
+def merge_tallies(tallies: Sequence[Tally], max_lost_ids: int = MAX_LOST_IDS) -> Tally:
+    """Merge the tallies of a window's shards, whose messages are apart; ids of losses are kept up to a limit."""
     if len(tallies) == 1:
         return tallies[0]
     words, place = masks.find_distinct(np.concatenate([tally.masks for tally in tallies]))
@@ -275,7 +280,7 @@ def merge_tallies(tallies: Sequence[Tally]) -> Tally:
         np.sum([tally.stamps for tally in tallies], axis=0),
         np.sum([tally.negative for tally in tallies], axis=0),
         tuple(_merge_lags(parts) for parts in zip(*(tally.lags for tally in tallies), strict=True)),
-        tuple(_merge_lost(parts) for parts in zip(*(tally.lost_ids for tally in tallies), strict=True)),
+        tuple(_merge_lost(parts, max_lost_ids) for parts in zip(*(tally.lost_ids for tally in tallies), strict=True)),
         max(tally.last_first_sighting_us for tally in tallies),
         sum(tally.observations for tally in tallies),
         relations.merge_relations(one for tally in tallies for one in tally.relations),
@@ -423,7 +428,11 @@ class _WindowObservations(NamedTuple):
 
 
 def _find_lost_ids(
-    loss: NDArray[np.bool_], place: NDArray[np.int64], sighted_us: NDArray[np.int64], of: _WindowObservations
+    loss: NDArray[np.bool_],
+    place: NDArray[np.int64],
+    sighted_us: NDArray[np.int64],
+    of: _WindowObservations,
+    max_lost_ids: int,
 ) -> tuple[LostIds, ...]:
     found = []
     for of_node in loss.T:
@@ -432,7 +441,7 @@ def _find_lost_ids(
             continue
         lost = np.flatnonzero(of_node[place])
         ids = of.ids[of.groups.order[of.groups.starts[lost]]]
-        first = masks.byte_order(ids)[:MAX_LOST_IDS]
+        first = masks.byte_order(ids)[:max_lost_ids]
         seen = of.observations(lost[first])
         names = naming.resolve_names(ids[first], *seen, of.said)
         way = journeys.build_journeys(len(first), *seen, of.sources)
@@ -478,11 +487,11 @@ def _add_kept(parts: Sequence[NDArray[np.int64] | None]) -> NDArray[np.int64] | 
     return np.sum(kept, axis=0) if kept else None
 
 
-def _merge_lost(parts: Sequence[LostIds]) -> LostIds:
+def _merge_lost(parts: Sequence[LostIds], max_lost_ids: int) -> LostIds:
     ids, sighted_us = (np.concatenate([part[column] for part in parts]) for column in (0, 1))
     names = naming.join_names([part.names for part in parts])
     ways = journeys.join_journeys([(len(part.message_ids), part.journeys) for part in parts])
-    return LostIds(ids, sighted_us, names, ways).taken(masks.byte_order(ids)[:MAX_LOST_IDS])
+    return LostIds(ids, sighted_us, names, ways).taken(masks.byte_order(ids)[:max_lost_ids])
 
 
 def _merge_lags(parts: Sequence[NodeLags]) -> NodeLags:

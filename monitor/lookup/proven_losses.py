@@ -132,7 +132,7 @@ def _note_window(row: Any, question: LossQuestion, sources: list[str], found: No
         else:
             found.unproven.append(UnprovenLoss(start_us, 1, why, shown))
     if question.wanted is None and missing > len(messages):
-        why = "they are lost, and the store does not list their ids: it lists 10,000 of a window and node"
+        why = "they are lost, and the store does not list their ids: max_lost_ids of the stream says how many it lists"
         found.unproven.append(UnprovenLoss(start_us, missing - len(messages), why))
 
 

@@ -26,7 +26,7 @@ from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSett
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway, PathwayError
-from hopwatch.monitor.results import OTHER
+from hopwatch.monitor.results import MAX_LOST_IDS, OTHER
 from hopwatch.monitor.settings import cross_checks, error_details
 from hopwatch.monitor.settings.alerting import AlertsSettings
 from hopwatch.monitor.settings.api import ApiSettings
@@ -48,6 +48,8 @@ from hopwatch.probes.contract.segment import SCHEME as SPOOL
 
 MAX_SHARDS: Final = 256
 """Maximum number of state keys that a window is split over."""
+_LOST_IDS_LIMIT: Final = 1_000_000
+"""Limit of ``max_lost_ids``: the ids of a node's loss in a window are one row of the store."""
 
 
 def check_stream_name(name: str) -> str:
@@ -105,6 +107,13 @@ def _check_shards(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_SHARDS:
         return value
     msg = f"shards is a whole number from 1 to {MAX_SHARDS}, got {value!r:.80}"
+    raise ValueError(msg)
+
+
+def _check_max_lost_ids(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and MAX_LOST_IDS <= value <= _LOST_IDS_LIMIT:
+        return value
+    msg = f"max_lost_ids is a whole number from {MAX_LOST_IDS:,} to {_LOST_IDS_LIMIT:,}, got {value!r:.80}"
     raise ValueError(msg)
 
 
@@ -167,6 +176,7 @@ class StreamSettings(SettingsTable):
         tuple[Annotated[str, AfterValidator(_check_node_name)], ...], BeforeValidator(as_tuple)
     ] = ()
     order: bool = False
+    max_lost_ids: Annotated[int, BeforeValidator(_check_max_lost_ids)] = MAX_LOST_IDS
     topics: Mapping[str, TopicUrl] = {}
 
     @field_validator("topics")
@@ -214,7 +224,7 @@ class StreamSettings(SettingsTable):
     def rules(self) -> StreamConfig:
         """Rules of the stream for the job."""
         terms = WindowPolicy(self.transit_us, self.settle_us, self.amend_for_us, self.max_age_us)
-        return StreamConfig(self.pathway, terms, self.shards, self.ignore_nodes, self.order)
+        return StreamConfig(self.pathway, terms, self.shards, self.ignore_nodes, self.order, self.max_lost_ids)
 
 
 def _copy_details(details: ErrorDetails) -> InitErrorDetails:

@@ -18,9 +18,9 @@ from hopwatch.monitor.kernel import masks, order
 from hopwatch.monitor.kernel.journeys import RecordColumns
 from hopwatch.monitor.kernel.labels import Labels
 from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally
-from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import EARLY, NOWHERE, Claims
+from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import Outcome
 from hopwatch.probes.contract.limits import ID_BYTES, NO_REASON, NOT_STAMPED
@@ -33,27 +33,19 @@ MAX_MAPPED: Final = 8_192
 """Segments of a window that are mapped at once, where the process may open twice as many files."""
 
 
-def tally_claims(  # noqa: PLR0913, PLR0917 - a window, and the shard of it
-    pathway: Pathway,
-    claims: Sequence[Claims],
-    window_end_us: int,
-    shard: int = 0,
-    shards: int = 1,
-    terms: WindowPolicy | None = None,
-    *,
-    with_order: bool = False,
-) -> Tally:
+def tally_claims(config: StreamConfig, claims: Sequence[Claims], window_end_us: int, shard: int = 0) -> Tally:
     """Return the tally of the observations that the claims point to, those of one shard, each batch once.
 
-    Without ``terms`` it does not matter until when messages are deferred. Messages of all shards overtake each other:
-    ``with_order`` the first of them counts the order of the whole window.
+    Messages of all shards overtake each other: where order is counted, the first shard counts that of the whole window.
     """
-    observed = _read_observations(pathway, claims)
-    if not with_order or shard:
-        return build_tally(pathway, _select_shards(observed, shard, shards), window_end_us, terms)
-    batches = list(observed)
-    tally = build_tally(pathway, _select_shards(batches, shard, shards), window_end_us, terms)
-    found = order.find_order(pathway, batches)
+    observed = _read_observations(config.pathway, claims)
+    has_order = config.order and not shard
+    batches = list(observed) if has_order else observed
+    own = _select_shards(batches, shard, config.shards)
+    tally = build_tally(config.pathway, own, window_end_us, config.terms, config.max_lost_ids)
+    if not has_order:
+        return tally
+    found = order.find_order(config.pathway, batches)
     lags = tuple(replace(own, displacement=of) for own, of in zip(tally.lags, found.displacement, strict=True))
     return replace(tally, lags=lags, inversions=found.inversions)
 

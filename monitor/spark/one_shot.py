@@ -40,12 +40,10 @@ def build_tallier(rules: Mapping[str, StreamConfig]) -> Callable[[pa.Table], pa.
             return TALLIED_SCHEMA.empty_table()
         if kind != CLAIMS_ROW:
             return _build_table((kind, "", 0, 0, WATERMARK_US, 0, payload) for payload in payloads)
-        of_stream = rules[stream]
         claims = [Claims.unpack(payload) for payload in payloads]
         if not any(claim.observations for claim in claims):
             return TALLIED_SCHEMA.empty_table()
-        where = start_ms * 1_000 + WINDOW_US, shard, of_stream.shards, of_stream.terms
-        tally = claim_reader.tally_claims(of_stream.pathway, claims, *where, with_order=of_stream.order)
+        tally = claim_reader.tally_claims(rules[stream], claims, start_ms * 1_000 + WINDOW_US, shard)
         sighted_us = tally.last_first_sighting_us
         return _build_table([(TALLY_ROW, stream, start_ms, shard, WATERMARK_US, sighted_us, pack_tally(tally))])
 

@@ -131,8 +131,7 @@ class WindowShardProcessor(StatefulProcessor):
         _, stream, start_ms, number = key
         rules, end_us = self.rules[stream], start_ms * 1_000 + WINDOW_US
         claims = [Claims.unpack(parcel) for parcel in split_payloads(shard.claims)]
-        where = end_us, number, rules.shards, rules.terms
-        tally = claim_reader.tally_claims(rules.pathway, claims, *where, with_order=rules.order)
+        tally = claim_reader.tally_claims(rules, claims, end_us, number)
         sighted_us = tally.last_first_sighting_us
         # In flight is what was sighted late, or waits: the ledger looks again once that has settled, and needs a tick
         # for the last of it. Ticks in between come with the pulse.

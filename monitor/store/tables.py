@@ -226,7 +226,7 @@ lost_ids: Final = Table(
     Column("id_text_ends", LargeBinary, comment="uint32 an id: where its text ends"),
     Column("id_texts", LargeBinary, comment="UTF-8, the texts laid end to end"),
     Column("journeys", LargeBinary, comment="the stamps of each message, compressed"),
-    comment="16 bytes an id, in byte order, at most 10,000 ids: a row an id would cost more than all the rest",
+    comment="16 bytes an id, in byte order, as many as max_lost_ids: a row an id would cost more than all the rest",
 )
 
 label_counts: Final = Table(

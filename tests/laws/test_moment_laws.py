@@ -98,7 +98,7 @@ class Monitor:
         for stream, start_us in sorted(windows):
             rules, claims = self._rules[stream], self._claims[stream, start_us]
             if self._watermark_us <= rules.terms.kept_until_us(start_us):
-                tally = claim_reader.tally_claims(rules.pathway, claims, start_us + WINDOW_US, terms=rules.terms)
+                tally = claim_reader.tally_claims(rules, claims, start_us + WINDOW_US)
                 self._tallies[stream, start_us] = tally
                 self._ledger.sight(stream, start_us, tally.last_first_sighting_us)
                 due.append((stream, start_us))

@@ -77,7 +77,7 @@ def rows_of(path: Path) -> list[Any]:
 def _tallied(stream: str, window_start_ms: int, claims: list[Claims]) -> SimpleNamespace:
     rules = STREAM_CONFIGS[stream]
     end_us = window_start_ms * 1_000 + WINDOW_US
-    tally = claim_reader.tally_claims(rules.pathway, claims, end_us, terms=rules.terms)
+    tally = claim_reader.tally_claims(rules, claims, end_us)
     return SimpleNamespace(
         kind=TALLY_ROW,
         stream=stream,

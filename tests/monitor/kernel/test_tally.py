@@ -7,7 +7,6 @@ import pytest
 
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.tally import (
-    MAX_LOST_IDS,
     NEVER_US,
     ObservedBatch,
     Tally,
@@ -16,6 +15,7 @@ from hopwatch.monitor.kernel.tally import (
     merge_tallies,
 )
 from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.results import MAX_LOST_IDS
 from hopwatch.probes.contract.batch import Outcome, WireIdKind
 from hopwatch.probes.contract.ids import id_bytes
 from tests.support.batch_arrays import make_batch, passed_batch, stopped_batch
@@ -160,9 +160,9 @@ def test_a_message_is_first_sighted_when_the_first_of_its_observations_arrives()
     assert lost(tally, 1, before_us=81) == b"".join(ids(1, 2, 3, 4))
 
 
-def _left_a(first: int, count: int) -> Tally:
+def _left_a(first: int, count: int, max_lost_ids: int = MAX_LOST_IDS) -> Tally:
     turned = [number.to_bytes(16, "little") for number in range(first, first + count)]
-    return build_tally(CHAIN, [passed_batch(0, turned)], END_US)
+    return build_tally(CHAIN, [passed_batch(0, turned)], END_US, max_lost_ids=max_lost_ids)
 
 
 def test_lost_ids_are_kept_up_to_ten_thousand() -> None:
@@ -172,6 +172,14 @@ def test_lost_ids_are_kept_up_to_ten_thousand() -> None:
     assert (MAX_LOST_IDS, int(whole.counts.sum())) == (10_000, 12_000)
     assert lost(whole, 1) == first
     assert lost(merge_tallies([_left_a(6_000, 6_000), _left_a(0, 6_000)]), 1) == first
+
+
+def test_a_stream_may_keep_more_lost_ids() -> None:
+    """Of one shard and of several; shards that kept fewer before are taken as they are."""
+    most, every = 11_000, b"".join(sorted(number.to_bytes(16, "little") for number in range(12_000)))
+    shards = [_left_a(6_000, 6_000, most), _left_a(0, 6_000, most)]
+    assert lost(_left_a(0, 12_000, most), 1) == lost(merge_tallies(shards, most), 1) == every[: most * 16]
+    assert lost(merge_tallies([_left_a(0, 12_000)], most), 1) == every[: MAX_LOST_IDS * 16]
 
 
 def test_the_slowest_messages_are_named_as_the_first_node_names_them() -> None:

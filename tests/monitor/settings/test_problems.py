@@ -11,6 +11,7 @@ from hopwatch.monitor.settings import ALERTS, load, load_with_streams
 from hopwatch.monitor.settings.alerting import AlertsSettings
 
 PATH = '[streams.s]\npath = "a -> b"\n'
+LOST_IDS = "max_lost_ids is a whole number from 10,000 to 1,000,000"
 NAME = "is 1 to 128 of the characters A-Za-z0-9._-, got"
 DURATION = 'a duration is a whole number with ms, s, m, h or d behind it, in quotes: "500ms", "150s", "10m", "1h", "7d"'
 KAFKA = 'a Kafka URL is "kafka://HOST:PORT/TOPIC", such as "kafka://broker:9092/hopwatch.observations"'
@@ -127,6 +128,9 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
         ('[monitor]\npulse = "0s"', "2: monitor.pulse: this duration is longer than zero, got '0s'"),
         (PATH + "shards = 0", "3: streams.s.shards: shards is a whole number from 1 to 256, got 0"),
         (PATH + "shards = 257", "3: streams.s.shards: shards is a whole number from 1 to 256, got 257"),
+        (PATH + "max_lost_ids = 9_999", f"3: streams.s.max_lost_ids: {LOST_IDS}, got 9999"),
+        (PATH + "max_lost_ids = 1_000_001", f"3: streams.s.max_lost_ids: {LOST_IDS}, got 1000001"),
+        (PATH + "max_lost_ids = 'all'", f"3: streams.s.max_lost_ids: {LOST_IDS}, got 'all'"),
         (PATH + "shards = true", "3: streams.s.shards: shards is a whole number from 1 to 256, got True"),
         (PATH + "loss_alarm = 1.01", "3: streams.s.loss_alarm: a ratio is a number from 0 to 1, got 1.01"),
         (PATH + "loss_alarm = -1", "3: streams.s.loss_alarm: a ratio is a number from 0 to 1, got -1"),

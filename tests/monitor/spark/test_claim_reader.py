@@ -28,7 +28,8 @@ from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import NO_REASON, NOT_STAMPED
 from tests.support.spool import STREAM_CONFIGS, at_us, observation_batch, pack_ids, pack_lags, write_segment
 
-PATHWAY = STREAM_CONFIGS["orders"].pathway
+CONFIG = STREAM_CONFIGS["orders"]
+PATHWAY = CONFIG.pathway
 END_US = at_us(60)
 
 
@@ -113,7 +114,7 @@ def test_a_tally_of_claims_is_that_of_the_arrays(
 ) -> None:
     """The tally of claims on a segment equals, to the byte, the tally of the same arrays."""
     path = write_segment(tmp_path_factory.mktemp("spool") / "s.seg", *batches)
-    tally = claim_reader.tally_claims(PATHWAY, claims_on(path), END_US)
+    tally = claim_reader.tally_claims(CONFIG, claims_on(path), END_US)
     assert pack_tally(tally) == pack_tally(of_arrays(batches, at_us(70)))
 
 
@@ -123,10 +124,9 @@ def test_shards_share_the_messages_out(
 ) -> None:
     """Each message counts in one shard; merged, the shards are the window: masks, stamps, ids, sightings."""
     claims = claims_on(write_segment(tmp_path_factory.mktemp("spool") / "s.seg", *batches))
-    merged = merge_tallies(
-        [claim_reader.tally_claims(PATHWAY, claims, END_US, shard, shards) for shard in range(shards)]
-    )
-    whole = claim_reader.tally_claims(PATHWAY, claims, END_US)
+    sharded = replace(CONFIG, shards=shards)
+    merged = merge_tallies([claim_reader.tally_claims(sharded, claims, END_US, shard) for shard in range(shards)])
+    whole = claim_reader.tally_claims(CONFIG, claims, END_US)
     assert _exact(merged) == _exact(whole)
 
 
@@ -144,7 +144,7 @@ def _exact(tally: Tally) -> list[object]:
 def test_no_claims_are_an_empty_window() -> None:
     """Nothing claimed, nothing observed."""
     assert claim_reader.drop_duplicates([]) == []
-    assert pack_tally(claim_reader.tally_claims(PATHWAY, [], END_US)) == pack_tally(empty_tally(PATHWAY))
+    assert pack_tally(claim_reader.tally_claims(CONFIG, [], END_US)) == pack_tally(empty_tally(PATHWAY))
 
 
 def test_a_batch_that_comes_twice_counts_once(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_batch_that_comes_twice_counts_once(tmp_path: Path) -> None:
     late = write_segment(tmp_path / "a.seg", batch, batch, arrival_us=at_us(90))
     early = write_segment(tmp_path / "b.seg", batch, arrival_us=at_us(80))
     for paths in ((late, early), (early, late)):
-        tally = claim_reader.tally_claims(PATHWAY, claims_on(*paths), END_US)
+        tally = claim_reader.tally_claims(CONFIG, claims_on(*paths), END_US)
         assert (tally.observations, tally.stamps.tolist()) == (2, [[2, 2], [0, 0]])
         assert tally.last_first_sighting_us == at_us(80)
 
@@ -165,7 +165,7 @@ def test_the_same_observations_from_another_instance_are_no_duplicate_batch(
     """The same observations from another instance are duplicate stamps, and not a duplicate batch."""
     batch = observation_batch([1, 2])
     again = replace(batch, **other)  # type: ignore[arg-type]  # one field
-    tally = claim_reader.tally_claims(PATHWAY, claims_on(write_segment(tmp_path / "s.seg", batch, again)), END_US)
+    tally = claim_reader.tally_claims(CONFIG, claims_on(write_segment(tmp_path / "s.seg", batch, again)), END_US)
     assert (tally.counts.sum(), tally.stamps.tolist()) == (2, [[4, 4], [0, 0]])
 
 
@@ -205,7 +205,7 @@ def test_a_window_of_many_probes_has_its_files(
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (1_024, hard))
     try:
-        tally = claim_reader.tally_claims(PATHWAY, claims, END_US)
+        tally = claim_reader.tally_claims(CONFIG, claims, END_US)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert tally.observations == len(batches)
@@ -217,7 +217,7 @@ def test_a_segment_that_is_gone_names_itself(tmp_path: Path) -> None:
     claims = claims_on(path)
     path.unlink()
     with pytest.raises(FileNotFoundError, match=r"s\.seg"):
-        claim_reader.tally_claims(PATHWAY, claims, END_US)
+        claim_reader.tally_claims(CONFIG, claims, END_US)
 
 
 def test_a_segment_that_was_written_over_is_no_observation(tmp_path: Path) -> None:
@@ -226,11 +226,11 @@ def test_a_segment_that_was_written_over_is_no_observation(tmp_path: Path) -> No
     claims = claims_on(path)
     path.write_bytes(bytes(path.stat().st_size))
     with pytest.raises(envelope.RecordError, match="a record starts with 0x81, got 0x00"):
-        claim_reader.tally_claims(PATHWAY, claims, END_US)
+        claim_reader.tally_claims(CONFIG, claims, END_US)
 
 
 def test_ids_are_the_bytes_on_the_wire(tmp_path: Path) -> None:
     """The ids behind a loss come out as they went in, in byte order."""
     claims = claims_on(write_segment(tmp_path / "s.seg", observation_batch([258, 3, 2**127])))
-    tally = claim_reader.tally_claims(PATHWAY, claims, END_US)
+    tally = claim_reader.tally_claims(CONFIG, claims, END_US)
     assert tally.lost(1, at_us(1_000)).message_ids.tobytes() == pack_ids(3, 258, 2**127)

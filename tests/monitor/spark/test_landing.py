@@ -61,7 +61,9 @@ def landed(folder: Path, *batches: list[Record]) -> dict[str, list[JobRow]]:
 
 def claimed(rows: dict[str, list[JobRow]]) -> Tally:
     """Return the tally of all claims."""
-    return claim_reader.tally_claims(PATHWAY, [Claims.unpack(row.payload) for row in rows[CLAIMS_ROW]], at_us(60))
+    return claim_reader.tally_claims(
+        STREAM_CONFIGS["orders"], [Claims.unpack(row.payload) for row in rows[CLAIMS_ROW]], at_us(60)
+    )
 
 
 def offsets(rows: dict[str, list[JobRow]]) -> list[OffsetRun]:
@@ -95,7 +97,9 @@ def test_what_is_landed_is_what_a_spool_would_hold(
     path = write_segment(folder / "s.seg", *made, arrival_us=at_us(70))
     by_spool = list(decode_segments([str(path)], STREAM_CONFIGS))
     claims = [Claims.unpack(row.payload) for row in by_spool if row.kind == CLAIMS_ROW]
-    assert pack_tally(claimed(by_topic)) == pack_tally(claim_reader.tally_claims(PATHWAY, claims, at_us(60)))
+    assert pack_tally(claimed(by_topic)) == pack_tally(
+        claim_reader.tally_claims(STREAM_CONFIGS["orders"], claims, at_us(60))
+    )
     facts = [FactSheet.unpack(row.payload).facts.tobytes() for row in by_spool if row.kind == FACTS_ROW]
     assert [FactSheet.unpack(row.payload).facts.tobytes() for row in by_topic[FACTS_ROW]] == facts
 

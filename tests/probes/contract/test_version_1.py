@@ -80,7 +80,7 @@ def tally_of(tmp_path: Path) -> Tally:
         for row in rows
         if row.kind == CLAIMS_ROW and row.window_start_ms == EPOCH_US // 1_000
     ]
-    return claim_reader.tally_claims(RULES["orders"].pathway, claims, EPOCH_US + 60_000_000)
+    return claim_reader.tally_claims(RULES["orders"], claims, EPOCH_US + 60_000_000)
 
 
 def test_the_monitor_counts_what_they_tell(tmp_path: Path) -> None:
