@@ -39,11 +39,10 @@ def tally_claims(config: StreamConfig, claims: Sequence[Claims], window_end_us: 
     Messages of all shards overtake each other: where order is counted, the first shard counts that of the whole window.
     """
     observed = _read_observations(config.pathway, claims)
-    has_order = config.order and not shard
-    batches = list(observed) if has_order else observed
-    own = _select_shards(batches, shard, config.shards)
+    batches = list(observed) if config.order and not shard else None
+    own = _select_shards(observed if batches is None else batches, shard, config.shards)
     tally = build_tally(config.pathway, own, window_end_us, config.terms, config.max_lost_ids)
-    if not has_order:
+    if batches is None:
         return tally
     found = order.find_order(config.pathway, batches)
     lags = tuple(replace(own, displacement=of) for own, of in zip(tally.lags, found.displacement, strict=True))

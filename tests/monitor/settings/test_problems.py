@@ -24,7 +24,9 @@ STORE = (
     "(four slashes before an absolute path), or a PostgreSQL database, "
     '"postgresql+psycopg://USER@HOST:PORT/DATABASE"; got'
 )
-STREAM_KEYS = "path, stamps, transit, settle, amend_for, max_age, loss_alarm, shards, ignore_nodes, order, topics"
+STREAM_KEYS = (
+    "path, stamps, transit, settle, amend_for, max_age, loss_alarm, shards, ignore_nodes, order, max_lost_ids, topics"
+)
 
 
 def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **environ: str) -> list[str]:

@@ -104,7 +104,7 @@ def _make_nodes() -> None:
         _key("window_start_us"),
         _words("node", is_key=True),
         _given("message_ids", sa.LargeBinary),
-        comment="16 bytes an id, in byte order, at most 10,000 ids: a row an id would cost more than all the rest",
+        comment="16 bytes an id, in byte order, as many as max_lost_ids: a row an id would cost more than all the rest",
     )
 
 
