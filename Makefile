@@ -18,8 +18,8 @@ LOCK := requirements/dev.txt
 PRODUCTION := requirements/production.txt
 BUILD := requirements/build.txt
 EXTRAS := monitor kafka taps files tables gate deliver dashboards demo
-# So many processes test: real servers and the clock are waited for half of the time.
-TESTERS := 4
+# So many processes test: most of them wait for real servers, or for the clock.
+TESTERS := 7
 # Servers that are no jar, and the browser, beside PostgreSQL: each program with the package of Debian's that has it.
 SERVERS := prometheus:prometheus promtool:prometheus prometheus-alertmanager:prometheus-alertmanager amtool:prometheus-alertmanager chromium:chromium
 PIP_TOOLS := pip-tools==7.6.2

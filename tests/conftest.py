@@ -5,10 +5,11 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]  # as it comes
 
 from hopwatch.monitor.spark import session
 from tests.support import engines
@@ -62,6 +63,31 @@ LONGEST: Final = (
 )
 """Files that take half a minute or more: they begin first, in this order, so that none is left alone at the end."""
 
+OF_SPARK: Final = frozenset(
+    {
+        "test_segment_log.py",
+        "test_failures.py",
+        "test_session.py",
+        "test_spool.py",
+        "test_archive.py",
+        "test_once.py",
+    }
+)
+"""Files with tests in the Spark session of a tester: one tester runs them all, so that one session is started."""
+
+
+class SparkScheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
+    """Scheduling by file, with one scope for all files of the Spark session."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return "spark" if Path(file).name in OF_SPARK else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SparkScheduling:  # noqa: ANN401 - as xdist's own
+    """Return the scheduling of the tests over testers."""
+    return SparkScheduling(config, log)
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--soak``."""
@@ -80,6 +106,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left = [item for item in items if item.get_closest_marker("soak")]
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if not item.get_closest_marker("soak")]
+    unnamed = {item.path.name for item in items if "spark" in getattr(item, "fixturenames", ())} - OF_SPARK
+    if unnamed:
+        raise pytest.UsageError(f"{', '.join(sorted(unnamed))} uses the Spark session: name it in OF_SPARK")
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(LONGEST)))
 

@@ -1,4 +1,4 @@
-"""Fixtures of PostgreSQL: one server a run, and databases that end with the test that made them."""
+"""Fixtures of PostgreSQL: one server a run, and databases that are emptied behind each test."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ def postgres_server() -> Iterator[Postgres]:
 
 @pytest.fixture
 def postgres(postgres_server: Postgres) -> Iterator[Postgres]:
-    """Yield the server; the databases that a test makes go with it."""
+    """Yield the server; the databases that a test asks for are empty again behind it."""
     yield postgres_server
-    postgres_server.drop_all()
+    postgres_server.empty_all()

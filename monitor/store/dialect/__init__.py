@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -78,7 +79,12 @@ def create_engine(url: str) -> Engine:
 
 def upsert(connection: Connection, table: Table) -> Insert:
     """Return an insert that overwrites the row of the same primary key."""
-    insert = _DIALECTS[connection.dialect.name].insert(table)
+    return _build_upsert(connection.dialect.name, table)
+
+
+@cache
+def _build_upsert(dialect_name: str, table: Table) -> Insert:
+    insert = _DIALECTS[dialect_name].insert(table)
     keys = [column.name for column in table.primary_key]
     values = {column.name: insert.excluded[column.name] for column in table.c if column.name not in keys}
     if not values:
