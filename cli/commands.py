@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "ready": "Say whether a span of a stream is complete.",
     "find": "Show the journey of a message from stored data.",
     "redrive": "Send messages that are surely lost again.",
+    "evidence": "Export final windows as a signed file, and verify one.",
     "api": "Serve the results of the store by HTTP.",
     "dashboard": "Show the dashboard in a browser.",
     "topics": "Create the Kafka topic of observations, or check it.",

@@ -82,6 +82,8 @@ CALLS: Final[dict[str, tuple[str, ...]]] = {
     "deliver run": (*CONFIG, "{strange}"),
     "demo": ("--drop", "{strange}"),
     "doctor": ELSEWHERE,
+    "evidence export": ("{strange}/x", *CONFIG, "--from", "2026-01-01", "--to", "2026-01-02", "--key", "{strange}"),
+    "evidence verify": ("{strange}", "--public-key", "{strange}"),
     "find": (*CONFIG, "{strange}"),
     "gate": ELSEWHERE,
     "gate token": (),

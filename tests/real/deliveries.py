@@ -71,6 +71,10 @@ group = "{topic}"
             process = Program(asked, folder=ROOT, environ=environ, err=said)
         try:
             yield process
+        except BaseException as error:
+            ended = process.poll()
+            error.add_note(f"{words or 'deliver'} {'runs' if ended is None else f'ended with {ended}'}: {self.said()}")
+            raise
         finally:
             process.kill()
             process.wait()

@@ -1,0 +1,1 @@
+"""Evidence: final windows as a signed chain of hashes, and its verification."""
