@@ -65,7 +65,10 @@ def export(  # noqa: PLR0913, PLR0917 - one a flag
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Export final windows, with their lost ids and the rules they were judged by, as a signed chain of hashes."""
+    """Export final windows as a signed chain of hashes.
+
+    With all ids of what is missing, and the rules by which the windows were judged.
+    """
     from hopwatch.monitor.evidence.contents import EvidenceRange
 
     chosen = load_settings(config)
@@ -94,9 +97,9 @@ def verify(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Verify a file of evidence: each line against its hash, the last one against the signature. Exit 1 if not sound.
+    """Verify a file of evidence. Exit 1 if it is not sound.
 
-    No store and no configuration is needed.
+    Each line is checked against its hash, and the last hash against the signature. No store is needed.
     """
     from hopwatch.monitor.evidence.signature import load_public_key
     from hopwatch.monitor.evidence.verification import verify_file, verify_succession

@@ -35,7 +35,7 @@ class Verification:
 
     @property
     def is_sound(self) -> bool:
-        """Whether each line is what was signed."""
+        """Return whether each line is what was signed."""
         return not self.findings
 
     def add_finding(self, text: str) -> None:
@@ -133,7 +133,7 @@ def _verify_line(number: int, line: bytes, chain: HashChain, found: Verification
     # What is wrong in one line is said of this line alone.
     chain.head = parts.said
     if not is_whole:
-        found.add_finding(f"line {number}: {_describe(value)} was changed, or a line before it was taken out or put in")
+        found.add_finding(f"line {number}: {_describe(value)} was changed, or lines before it")
     elif value is None:
         found.add_finding(f"line {number}: its JSON cannot be read")
     if number == 1:

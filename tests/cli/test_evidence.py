@@ -120,7 +120,7 @@ def test_windows_that_are_not_final_are_refused(workspace: Workspace, capsys: Ca
 
 
 def test_a_command_signs(workspace: Workspace, capsys: Captured) -> None:
-    """What is on its stdin; the key never comes near."""
+    """Its stdin is the message; the key never comes near."""
     folder, config = workspace.folder, ("--config", str(workspace.config))
     script = folder / "sign.sh"
     script.write_text(

@@ -67,7 +67,7 @@ def test_a_file_as_it_was_written_is_sound(folder: Path) -> None:
 
 @given(st.data())
 def test_any_other_byte_is_found(folder: Path, data: st.DataObject) -> None:
-    """Wherever one byte is another one, a byte is missing or one is more, the file is not sound."""
+    """A file with one other byte, without one of its bytes, or cut off before one is not sound."""
     whole = b"".join(build_file())
     at = data.draw(st.integers(0, len(whole) - 2))
     other = bytes([data.draw(st.integers(0, 255).filter(lambda byte: byte != whole[at]))])
@@ -90,13 +90,11 @@ def test_a_changed_digit_is_named(folder: Path) -> None:
     """By its line, its window and its stream; nothing else is said."""
     lines = build_file()
     lines[3] = lines[3].replace(b"1001", b"1002")
-    told = "line 4: the window W1 of orders was changed, or a line before it was taken out or put in"
+    told = "line 4: the window W1 of orders was changed, or lines before it"
     assert verify(folder, lines).findings == [told]
     lines = build_file()
     lines[4] = lines[4].replace(b'"x"', b'"z"')
-    told = (
-        "line 5: the lost ids at b in the window W1 of orders was changed, or a line before it was taken out or put in"
-    )
+    told = "line 5: the lost ids at b in the window W1 of orders was changed, or lines before it"
     assert verify(folder, lines).findings == [told]
 
 
@@ -105,13 +103,13 @@ def test_a_line_that_was_taken_out_is_named_by_the_next(folder: Path) -> None:
     lines = build_file()
     del lines[3]
     assert verify(folder, lines).findings == [
-        "line 4: the lost ids at b in the window W1 of orders was changed, or a line before it was taken out or put in",
+        "line 4: the lost ids at b in the window W1 of orders was changed, or lines before it",
         "it has 2 windows of orders, its last line says otherwise",
     ]
 
 
 def test_a_forged_chain_has_no_signature(folder: Path) -> None:
-    """Whoever counts all hashes anew needs the key; another key is none."""
+    """A chain of which all hashes were counted anew is found by its signature; another key is none."""
     forged, genuine = build_file(windows=4), build_file()
     told = "the signature is not by this key over this file: another key signed, or lines were exchanged"
     assert verify(folder, [*forged[:-1], genuine[-1]]).findings == [told]
