@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 import orjson
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, Producer, TopicPartition
 
-from hopwatch.probes.clock import Clock, SystemClock
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from hopwatch.probes.kafka.client import ask_topic, build_client_config, build_producer_config, describe_kafka_error
 from hopwatch.probes.kafka.consumer import is_partition_end
@@ -58,12 +57,10 @@ def decode_pause(value: bytes | None) -> Pause | None:
 class ControlReader:
     """Reader of the control topic; it joins no group, and begins at the topic's start."""
 
-    def __init__(
-        self, brokers: str, access: KafkaAccess, report: Callable[[str], object], clock: Clock | None = None
-    ) -> None:
+    def __init__(self, brokers: str, access: KafkaAccess, report: Callable[[str], object]) -> None:
         """Make the client, without connecting yet; ``report`` is called with a line for what cannot be read."""
         config = {"group.id": "hopwatch-deliveries", "enable.auto.commit": False, "enable.partition.eof": True}
-        self._brokers, self._clock, self._report = brokers, clock or SystemClock(), report
+        self._brokers, self._report = brokers, report
         self._consumer = Consumer(build_client_config(brokers, access, "hopwatch-deliver") | config)
         self._pauses: dict[str, Pause] = {}
         self._unread: set[int] = set()
@@ -87,10 +84,10 @@ class ControlReader:
             self._unread = set(answer.partitions)
             starts = [TopicPartition(CONTROL_TOPIC, number, OFFSET_BEGINNING) for number in answer.partitions]
             self._consumer.assign(starts)
-            end_ns = self._clock.monotonic_ns() + int(ANSWER_S * 1e9)
-            while self._unread and self._clock.monotonic_ns() < end_ns:
-                if self.read_changes(_POLL_S):
-                    end_ns = self._clock.monotonic_ns() + int(ANSWER_S * 1e9)
+            # By polls and not by a clock, which goes on while a machine is suspended.
+            idle_polls = 0
+            while self._unread and idle_polls * _POLL_S < ANSWER_S:
+                idle_polls = 0 if self.read_changes(_POLL_S) else idle_polls + 1
         except KafkaException as error:
             what = describe_kafka_error(error, self._brokers)
             raise TapSourceError(f"{where} cannot be read: {what}: 'hopwatch deliver create-topics' makes it") from None

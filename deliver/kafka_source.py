@@ -73,10 +73,12 @@ class DeliverySource:
         self.is_paused = False
         """Whether the delivery is paused: it stays in its group, and takes no records."""
         self._poison: list[HeldRecord] = []
+        self._group_metadata: object = None
 
     def open(self) -> None:
         """Join the group."""
         self._consumer.subscribe(self._topics, self._on_assigned, self._on_revoked, self._on_revoked)
+        self._group_metadata = self._consumer.consumer_group_metadata()
 
     async def close(self) -> None:
         """Leave the group."""
@@ -85,8 +87,12 @@ class DeliverySource:
         self._thread.shutdown(wait=False)
 
     def get_group_metadata(self) -> object:
-        """Return the group metadata, by which the brokers check that the partitions are still assigned here."""
-        return self._consumer.consumer_group_metadata()
+        """Return the group metadata of the last poll, by which the brokers check that the partitions are assigned here.
+
+        The client is not asked: it serves one thread at a time, and a poll may be waiting for :attr:`write_lock`
+        meanwhile, which the caller holds. What is out of date the brokers refuse.
+        """
+        return self._group_metadata
 
     @property
     def consumer(self) -> Consumer:
@@ -146,6 +152,7 @@ class DeliverySource:
             messages = self._topic.poll(1, POLL_S)
         if messages and len(messages) < most:
             messages = [*messages, *self._topic.poll(most - len(messages), 0)]
+        self._group_metadata = self._consumer.consumer_group_metadata()
         if self.is_paused:
             self._leave(messages)
             return []
@@ -160,6 +167,7 @@ class DeliverySource:
         if self._context.monotonic_s() - self._polled_s >= IDLE_S:
             self._apply_pauses(set(self._assignment.keys))
             self._leave(self._topic.poll(1, 0))
+            self._group_metadata = self._consumer.consumer_group_metadata()
 
     def _leave(self, messages: Sequence[Message]) -> None:
         """Leave messages and errors for later, but for messages of partitions that went while they were polled."""

@@ -79,6 +79,8 @@ def _draw_controls(context: PageContext, whole: WindowDetail, shown: NodeLostIds
         with st.popover("Copy", icon=":material/content_copy:", disabled=not page.ids):
             st.code("\n".join(shown for _, shown in page.ids), language=None)
         one = whole.result
+        if commands := lost_ids.build_redrive_commands(one, whole.graph, shown.node):
+            _draw_redrive(*commands)
         st.download_button(
             f"CSV of all {shown.count:,}",
             data=partial(lost_ids.build_csv, one, whole.graph, shown.node, shown.ids),
@@ -88,6 +90,15 @@ def _draw_controls(context: PageContext, whole: WindowDetail, shown: NodeLostIds
             on_click="ignore",
             key=f"csv-{shown.node}-{one.window_start_us}",
         )
+
+
+def _draw_redrive(find: str, send: str) -> None:
+    """Draw the commands of a redrive: whoever may send messages runs them, the page itself sends nothing."""
+    with st.popover("Redrive", icon=":material/replay:"):
+        st.html(markup.note("Find these messages in the topic of the node before; nothing is sent."))
+        st.code(find, language=None, wrap_lines=True)
+        st.html(markup.note("Send them again, 100 a second. The state keeps what was sent, so that a kill is no harm."))
+        st.code(send, language=None, wrap_lines=True)
 
 
 def _format_row(context: PageContext, one: tuple[bytes, str], seen: str) -> tuple[str, str]:

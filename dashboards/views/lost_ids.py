@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -81,6 +82,20 @@ def format_certainty(one: WindowResult, name: str) -> str:
 def is_sure(one: WindowResult, name: str) -> bool:
     """Return whether every message that is missing at a node is surely lost."""
     return any(node.node == name and 0 < node.loss <= node.loss_lower for node in one.nodes)
+
+
+def build_redrive_commands(one: WindowResult, graph: Graph, name: str) -> tuple[str, str] | None:
+    """Return the commands that find, and that send again, what is lost at a node in a window.
+
+    None where ``hopwatch redrive`` would refuse: it sends what is proven lost, out of the topic of the node before.
+    """
+    has_node_before = any(graph.nodes[edge.target] == name for edge in graph.edges)
+    if not (one.status.is_final and is_sure(one, name) and has_node_before):
+        return None
+    start = format_iso(one.window_start_us)
+    what = f"hopwatch redrive --stream {shlex.quote(one.stream)} --node {shlex.quote(name)} --window {start}"
+    state = shlex.quote(f"{one.stream}-{name}.redrive")
+    return f"{what} --dry-run", f'{what} --rate 100 --state {state} --why "…" --wait 300'
 
 
 def format_uuid(message_id: bytes) -> str:

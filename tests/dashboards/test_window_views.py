@@ -119,6 +119,19 @@ def test_an_id_is_looked_for_as_it_is_shown() -> None:
     assert not lost_ids.format_hash_note(lost_ids.select_page(kept[:2], "", 1))
 
 
+@given(st.integers(0, 5), st.integers(0, 5), st.sampled_from(Status), st.sampled_from(["a", "b"]))
+def test_a_redrive_is_offered_for_what_it_would_send(loss: int, surely: int, status: Status, node: str) -> None:
+    """All of a final window that is surely lost behind another node: what else is missing, redrive refuses."""
+    lower = min(loss, surely)
+    one = window(0, names=("a", "b"))
+    nodes = tuple(replace(each, loss=loss, loss_lower=lower) for each in one.nodes)
+    commands = lost_ids.build_redrive_commands(replace(one, status=status, nodes=nodes), CHAIN, node)
+    is_offered = status.is_final and node == "b" and 0 < loss == lower
+    assert (commands is not None) == is_offered
+    for command in commands or ():
+        assert f"--stream {one.stream} --node b --window 2026-" in command
+
+
 @pytest.mark.parametrize("name", [*HOSTILE, "b"])
 def test_the_csv_holds_every_id_and_names_as_they_are(name: str) -> None:
     """Read back by a reader of such files; the name of the file is one that any system takes."""

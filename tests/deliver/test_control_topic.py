@@ -62,19 +62,14 @@ def test_a_record_that_cannot_be_read_leaves_a_pause_as_it_is() -> None:
 
 
 class SlowTopic:
-    """Consumer of a topic of one partition, of which each poll takes 0.2 s by its clock."""
+    """Consumer of a topic of one partition, of which each poll brings some records."""
 
     def __init__(self, polls: list[int]) -> None:
         """Take the number of records that each poll brings; the last one brings the end, and without any none comes."""
-        self.polls, self.now_ns = polls, 0
+        self.polls = polls
 
-    def monotonic_ns(self) -> int:
-        """Return the moment."""
-        return self.now_ns
-
-    def consume(self, _: int, timeout_s: float) -> list[MagicMock]:
+    def consume(self, *_: object) -> list[MagicMock]:
         """Return the records of the next poll."""
-        self.now_ns += int(timeout_s * 1e9)
         count = self.polls.pop(0) if self.polls else 0
         found = [_message(f"{len(self.polls)}-{number}", None) for number in range(count)]
         return [*found, _message("", KafkaError(KafkaError._PARTITION_EOF))] if count and not self.polls else found
@@ -91,7 +86,7 @@ def _open_reader(topic: SlowTopic, monkeypatch: pytest.MonkeyPatch) -> ControlRe
     consumer = MagicMock(consume=topic.consume)
     monkeypatch.setattr(control_topic, "Consumer", lambda _: consumer)
     monkeypatch.setattr(control_topic, "ask_topic", lambda *_: TopicAnswer({0: MagicMock()}, "", None))
-    reader = ControlReader("broker:9092", KafkaAccess(), print, topic)  # type: ignore[arg-type]  # monotonic alone is asked
+    reader = ControlReader("broker:9092", KafkaAccess(), print)
     reader.open()
     return reader
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -40,11 +41,20 @@ class Broker:
         self.paused: set[int | None] = set()
         """Paused partitions; as the real client does, it keeps those that are revoked."""
         self.callbacks: list[Callable[[Any, list[TopicPartition]], None]] = []
+        self.generation = 0
+        self._calling = threading.RLock()
+        """Held by the thread that calls: the real client serves one at a time."""
 
     def poll(self, *_: object) -> list[Message]:
         """Return the next records, of which a function may call the callbacks."""
-        found = self.polls.pop(0) if self.polls else ()
-        return list(found() if callable(found) else found)
+        with self._calling:
+            found = self.polls.pop(0) if self.polls else ()
+            return list(found() if callable(found) else found)
+
+    def consumer_group_metadata(self) -> int:
+        """Return the generation, once no other thread calls."""
+        with self._calling:
+            return self.generation
 
     def pause(self, partitions: list[TopicPartition]) -> None:
         """Note the pause of partitions."""
@@ -60,11 +70,13 @@ class Broker:
 
     def assign(self) -> list[Message]:
         """Assign the partition."""
+        self.generation += 1
         self.callbacks[0](self, [ONE])
         return []
 
     def revoke(self) -> list[Message]:
         """Take it away."""
+        self.generation += 1
         self.callbacks[1](self, [ONE])
         return []
 
@@ -108,6 +120,43 @@ def poll(source: DeliverySource, times: int = 1) -> list[int]:
         return [one for _ in range(times) for one in await source.poll(100)]
 
     return [one.position.offset for one in asyncio.run(run())]
+
+
+def test_a_settlement_waits_for_no_poll() -> None:
+    """The thread that polls waits in a rebalance for the transaction; the transaction needs no call of the client."""
+    broker, is_revoking, told = Broker(), threading.Event(), list[object]()
+    source = build_source(broker)
+
+    def revoke() -> list[Message]:
+        is_revoking.set()
+        return broker.revoke()
+
+    def settle() -> None:
+        with source.write_lock:
+            thread = threading.Thread(target=poll, args=(source,), daemon=True)
+            thread.start()
+            assert is_revoking.wait(10)
+            told.append(source.get_group_metadata())
+        thread.join(10)
+        told.append(thread.is_alive())
+
+    broker.polls = [broker.assign, revoke]
+    poll(source)
+    settling = threading.Thread(target=settle, daemon=True)
+    settling.start()
+    settling.join(30)
+    assert told == [1, False]
+
+
+def test_the_group_metadata_is_that_of_the_last_poll() -> None:
+    """Before the first poll there is one, too, as records without one would be committed by nobody."""
+    broker = Broker()
+    source = build_source(broker)
+    assert source.get_group_metadata() == 0
+    broker.polls = [broker.assign, broker.revoke]
+    for generation in (1, 2):
+        poll(source)
+        assert source.get_group_metadata() == generation
 
 
 def pause(source: DeliverySource) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -131,6 +132,23 @@ def test_the_csv_has_the_ids_of_the_report(place: Workspace, url: str, page: Pag
     assert coming.value.suggested_filename == "lost-orders-c-20260101T000100Z.csv"
     assert [row["message_id"] for row in rows] == window["nodes"][2]["lost_ids"] == lost()
     assert {row["last_seen"] for row in rows} == {"left b"}
+
+
+def test_a_loss_has_the_command_that_sends_it_again(place: Workspace, url: str, page: Page) -> None:
+    """A window with a sure loss shows the commands, which the program takes; one without shows none."""
+    page.goto(f"{url}?page=window&stream=orders&window=2026-01-01T00:{LOSSY:02d}:00Z")
+    page.get_by_role("button", name="Redrive").click()
+    codes = page.locator('[data-testid="stPopoverBody"] code')
+    expect(codes).to_have_count(2)
+    find, send = codes.all_inner_texts()
+    assert find == "hopwatch redrive --stream orders --node c --window 2026-01-01T00:01:00Z --dry-run"
+    for told in (find, send):
+        # The topic of the node before is not in this configuration: the losses were found, the flags were taken.
+        done = called(*shlex.split(told)[1:], "--config", str(place.config), folder=place.folder)
+        assert "messages that are lost at c are in the topic that b writes" in done.stdout + done.stderr, done
+    page.goto(f"{url}?page=window&stream=orders&window=2026-01-01T00:00:00Z")
+    expect(page.locator(".hw-title .hw-chip")).to_contain_text("CLEAN")
+    assert page.get_by_role("button", name="Redrive").count() == 0
 
 
 def test_an_id_is_looked_for_among_the_lost_and_copied(url: str, page: Page) -> None:
