@@ -4,6 +4,7 @@
 # make soak      all tests, with every repetition of kills, faults and chances; takes hours
 # make check     linter, formatter, types, import contracts
 # make servers   fetches the servers that tests and benches start, and the jars that Spark reads Kafka with
+# make orchestrators  Airflow and Dagster in an environment of their own, for the soak of their sensors
 # make bench     measures against peers; flags in ARGS
 # make pictures  takes the pictures of the dashboard that the docs show anew, into docs/images
 # make lock      writes requirements/ anew, the newest of all packages with ARGS=--upgrade
@@ -24,13 +25,15 @@ TESTERS := 7
 SERVERS := prometheus:prometheus promtool:prometheus prometheus-alertmanager:prometheus-alertmanager amtool:prometheus-alertmanager chromium:chromium
 PIP_TOOLS := pip-tools==7.6.2
 PIP_AUDIT := pip-audit==2.10.1
+# The orchestrators that sensors are tested in.
+ORCHESTRATORS := apache-airflow==3.3.2 dagster==1.13.29
 TOWNCRIER := towncrier==26.9.0
 ARGS ?=
 
 # Programs that tests start would compile every module at each start without.
 test soak: export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: install demo test soak check bench pictures lock audit changelog clean java servers
+.PHONY: install demo test soak check bench pictures lock audit changelog clean java servers orchestrators
 .NOTPARALLEL:
 
 install: java $(VENV)/installed
@@ -50,6 +53,10 @@ check: $(VENV)/installed
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/mypy --strict
 	@$(VENV)/bin/lint-imports
+
+orchestrators:
+	@$(PYTHON) -m venv .venv-orchestrators
+	@.venv-orchestrators/bin/python -m pip install --quiet $(ORCHESTRATORS)
 
 bench: java $(VENV)/installed servers
 	@$(VENV)/bin/python -m bench $(ARGS)
@@ -136,5 +143,5 @@ $(VENV)/changelog/bin/towncrier: Makefile
 	@touch $@
 
 clean:
-	@rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist var
+	@rm -rf $(VENV) .venv-orchestrators .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist var
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -52,7 +52,7 @@ def build_app(settings: Settings, readers: Readers, clock: Clock, look_every_s: 
         openapi_url=None,
         lifespan=lifespan,
     )
-    routers = [of.build_router(store) for of in (routes, finding_routes)]
+    routers = [routes.build_router(store), finding_routes.build_router(store, clock)]
     routers.append(live_routes.build_router(store, feed, settings, clock))
     for router in routers:
         api.include_router(router)

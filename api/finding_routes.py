@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 from starlette.convertors import PathConvertor, register_url_convertor
 
 from hopwatch.alerts import cli_json
+from hopwatch.alerts.storage.silences import EVERYTHING
 from hopwatch.api import pages
 from hopwatch.api.documents import document
 from hopwatch.api.parameters import (
@@ -24,6 +25,7 @@ from hopwatch.api.parameters import (
 from hopwatch.api.responses import respond
 from hopwatch.api.result_store import ResultStore
 from hopwatch.client import results
+from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.lookup import journey
 from hopwatch.monitor.lookup.journey_json import journey_to_json
 from hopwatch.monitor.lookup.missing_messages import list_losses
@@ -43,7 +45,7 @@ MAX_MOMENT_US: Final = 2**62
 """Moment behind all windows."""
 
 
-def build_router(store: ResultStore) -> APIRouter:
+def build_router(store: ResultStore, clock: Clock) -> APIRouter:
     """Build the routes to what is found in the results of a store."""
     routes = APIRouter(prefix="/v1")
 
@@ -61,9 +63,9 @@ def build_router(store: ResultStore) -> APIRouter:
 
     @routes.get("/incidents", response_model=results.Incidents, responses=document())
     def get_incidents(request: Request, stream: OfStream = None) -> Response:
-        """List the open incidents, the pending alerts and the heartbeats, as `hopwatch alerts list --json` does."""
+        """List open incidents, pending alerts, heartbeats and silences, as `hopwatch alerts list --json` does."""
         check_access(request, stream)
-        found = store.ask(cli_json.query_open_json)
+        found = store.ask(lambda engine: cli_json.query_open_json(engine, clock.now_us()))
         return respond(request, found if stream is None else _choose_stream(found, stream))
 
     @routes.get("/outliers", response_model=results.Outliers, responses=document())
@@ -116,4 +118,6 @@ def _choose_stream(found: dict[str, Any], stream: str) -> dict[str, Any]:
         return bool(incident["alerts"]) and all(alert["stream"] == stream for alert in incident["alerts"])
 
     own = {name: [one for one in found[name] if is_of_it(one)] for name in ("incidents", "heartbeats")}
-    return own | {"pending": [one for one in found["pending"] if one["stream"] == stream]}
+    targets = {EVERYTHING, stream, *(one["key"] for one in own["incidents"])}
+    silences = [one for one in found["silences"] if one["target"] in targets]
+    return own | {"pending": [one for one in found["pending"] if one["stream"] == stream], "silences": silences}

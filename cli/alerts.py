@@ -1,38 +1,42 @@
-"""``hopwatch alerts``: list open incidents, acknowledge them, show the notification history, test channels."""
+"""``hopwatch alerts``: list, acknowledge and silence incidents, show the notification history, test channels."""
 
 from __future__ import annotations
 
 import getpass
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from sqlalchemy import Engine
 
-from hopwatch.alerts import cli_json
+from hopwatch.alerts import cli_json, rule_config, suggestion_json
 from hopwatch.alerts.channels import routing
 from hopwatch.alerts.channels.channel import Channel
 from hopwatch.alerts.channels.routing import Routing
 from hopwatch.alerts.delivery import trial
 from hopwatch.alerts.events import Severity, unqualify_key
 from hopwatch.alerts.storage.history import Acknowledgement
+from hopwatch.alerts.storage.silences import EVERYTHING, Silence, add_silence, end_silence
+from hopwatch.alerts.suggestions import DAY_US, suggest_rules
 from hopwatch.cli import console
 from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
 from hopwatch.cli.report import FINDING_EXIT_CODE
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, DependencyError
 from hopwatch.monitor.results import format_iso
+from hopwatch.monitor.settings.durations import parse_positive_us
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.monitor.texts.moments import parse_moment_us
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
-command = typer.Typer(help="List and acknowledge alerts, and test channels.", no_args_is_help=True)
+command = typer.Typer(help="List, acknowledge and silence alerts, and test channels.", no_args_is_help=True)
 
 
 @command.callback()
 def _alerts() -> None:
-    """List and acknowledge alerts, and test channels."""
+    """List, acknowledge and silence alerts, and test channels."""
 
 
 @command.command("list")
@@ -41,7 +45,7 @@ def list_(config: Config = DEFAULT_CONFIG, *, as_json: AsJson = False) -> None:
 
     And alerts that are pending, and the heartbeats.
     """
-    told = cli_json.query_open_json(_open_store(config))
+    told = cli_json.query_open_json(_open_store(config), SystemClock().now_us())
     if as_json:
         console.emit_json(told)
         return
@@ -51,6 +55,8 @@ def list_(config: Config = DEFAULT_CONFIG, *, as_json: AsJson = False) -> None:
         _print_line(f"pending: {one['rule']} ({one['severity']}) {where}, since {one['since']}")
     for one in told["heartbeats"]:
         _print_line(f"heartbeat: {one['key']}, {one['summary']}")
+    for one in told["silences"]:
+        _print_line(_describe_silence(one))
 
 
 @command.command()
@@ -84,6 +90,79 @@ def ack(
 
 
 @command.command()
+def unack(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The incident, as alerts list shows it.")],
+    config: Config = DEFAULT_CONFIG,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Take back the acknowledgement of an incident."""
+    chosen = load_settings(config, has_alerts=True)
+    key = unqualify_key(key, chosen.alerts.installation)
+    found = cli_json.unacknowledge_incident(_open_engine(chosen.store.url), key)
+    if as_json:
+        console.emit_json({"key": key, "was": cli_json.acknowledgement_to_json(found)})
+    else:
+        console.stdout().print(f"{key} is not acknowledged any more; it was by {found.by}{_format_note(found.note)}")
+
+
+@command.command("silence")
+def add(  # noqa: PLR0913, PLR0917 - one a flag
+    target: Annotated[
+        str, typer.Argument(metavar="KEY|STREAM", help="An incident as alerts list shows it, a stream, or '*' for all.")
+    ],
+    span: Annotated[str, typer.Option("--for", metavar="SPAN", help="How long: 30m, 2h, 7d.")],
+    why: Annotated[str, typer.Option("--why", help="The reason, for others.")],
+    config: Config = DEFAULT_CONFIG,
+    from_time: Annotated[
+        str | None,
+        typer.Option("--from", help="Not from now on, but from this moment, ISO 8601: a maintenance window."),
+    ] = None,
+    by: Annotated[str, typer.Option("--by", help="Who asks for it; the current user by default.")] = "",
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Hold back notifications of an incident or a stream for a while.
+
+    What still fires at the end of the silence is notified then; what has ended meanwhile is not. Heartbeats go on, and
+    so does what was notified before.
+    """
+    who = by or _user_name()
+    if not (why.strip() and why.isprintable() and who.isprintable()):
+        raise ConfigurationError(f"--why and --by are one line of printable text, got {why!r:.80} and {who!r:.80}")
+    chosen = load_settings(config, has_alerts=True)
+    target, now_us = unqualify_key(target, chosen.alerts.installation), SystemClock().now_us()
+    from_us = now_us if from_time is None else parse_moment_us("--from", from_time)
+    assert from_us is not None  # noqa: S101 - a text was given
+    asked = Silence(target, from_us, from_us + _parse_span_us(span), who, why.strip())
+    if asked.until_us <= now_us:
+        raise ConfigurationError(f"this silence would be over since {format_iso(asked.until_us)}: let it end later")
+    engine = _open_engine(chosen.store.url)
+    cli_json.check_target(engine, target, chosen.streams)
+    made = cli_json.silence_to_json(replace(asked, number=add_silence(engine, asked)), now_us)
+    if as_json:
+        console.emit_json(made)
+    else:
+        _print_line(_describe_silence(made))
+
+
+@command.command()
+def unsilence(
+    number: Annotated[int, typer.Argument(metavar="NUMBER", help="The silence, as alerts list shows it.")],
+    config: Config = DEFAULT_CONFIG,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """End a silence now."""
+    if not end_silence(_open_store(config), number, SystemClock().now_us()):
+        raise ConfigurationError(f"there is no silence {number} that lasts: hopwatch alerts list shows them")
+    if as_json:
+        console.emit_json({"number": number})
+    else:
+        console.stdout().print(f"silence {number} is over")
+
+
+@command.command()
 def history(
     config: Config = DEFAULT_CONFIG,
     key: Annotated[str | None, typer.Option("--key", help="Only this incident.")] = None,
@@ -109,6 +188,35 @@ def history(
         _print_line(f"    {one['summary']}")
         for channel in one["channels"]:
             _print_line(f"    {_describe_delivery(channel)}")
+
+
+@command.command()
+def suggest(
+    config: Config = DEFAULT_CONFIG,
+    stream: Annotated[str | None, typer.Option("--stream", help="Only this stream.")] = None,
+    days: Annotated[int, typer.Option("--days", min=1, max=366, help="From so many days.")] = 28,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Suggest thresholds of loss and lag from stored windows, as TOML to paste.
+
+    Of each node and stream the lowest that would have fired once in four weeks at most, and what it would have caught.
+    """
+    chosen = load_settings(config, has_alerts=True)
+    chosen.check_stream(stream)
+    to_us = SystemClock().now_us()
+    engine, rules = _open_engine(chosen.store.url), rule_config.build_rules(chosen)
+    names = [stream] if stream is not None else sorted(chosen.streams)
+    with schema.open_snapshot(engine) as connection:
+        found = [one for name in names for one in suggest_rules(connection, rules, name, to_us - days * DAY_US, to_us)]
+    if as_json:
+        console.emit_json({"suggestions": [suggestion_json.suggestion_to_json(one) for one in found]})
+        return
+    if not found:
+        _print_line("# the store has no final window of these streams to learn from")
+    for one in found:
+        for line in suggestion_json.format_toml(one):
+            _print_line(line)
 
 
 @command.command("test")
@@ -161,6 +269,20 @@ def _select_channels(people: Routing, channel: str | None) -> dict[str, Channel]
     return {name: one for name, one in people.channels.items() if channel in {None, name}}
 
 
+def _parse_span_us(text: str) -> int:
+    try:
+        return parse_positive_us(text)
+    except ValueError as error:
+        raise ConfigurationError(f"--for: {error}") from None
+
+
+def _describe_silence(told: dict[str, Any]) -> str:
+    """Describe a silence in one line."""
+    target = "all incidents" if told["target"] == EVERYTHING else told["target"]
+    begins = "" if told["is_active"] else f"from {told['from']} "
+    return f"silence {told['number']}: {target}, {begins}until {told['until']}, by {told['by']}: {told['why']}"
+
+
 def _describe_delivery(channel: dict[str, Any]) -> str:
     """Describe the delivery to a channel, with its last failure."""
     tries = f", failures: {channel['tries']}, the last: {channel['last_error']}" if channel["tries"] else ""
@@ -173,7 +295,8 @@ def _print_incidents(incidents: list[dict[str, Any]]) -> None:
     for one in incidents:
         taken = one["acknowledged"]
         by = f", acknowledged by {taken['by']}{_format_note(taken['note'])}" if taken else ""
-        _print_line(f"{one['key']}  since {one['since']}, places: {one['total']:,}{by}")
+        silenced = f", silenced until {one['silenced_until']}" if one["silenced_until"] else ""
+        _print_line(f"{one['key']}  since {one['since']}, places: {one['total']:,}{by}{silenced}")
         _print_line(f"    {one['summary']}")
 
 

@@ -32,7 +32,7 @@ COMMANDS: Final = {
     "deliver": "Deliver topics to HTTP receivers.",
     "scale": "Run as many processes of a command as their lag asks for.",
     "rate": "Find the highest rate at which a stream keeps a target.",
-    "alerts": "List and acknowledge alerts, and test channels.",
+    "alerts": "List, acknowledge and silence alerts, and test channels.",
     "store": "Migrate and prune the store.",
     "outliers": "List outliers, and score series of numbers.",
     "doctor": "Check the environment of Hopwatch, and give advice.",

@@ -323,11 +323,12 @@ class MessageJourney:
 
 @dataclass(frozen=True, slots=True)
 class Incidents:
-    """Open incidents, pending alerts and heartbeats; as ``hopwatch alerts list --json`` has them."""
+    """Open incidents, pending alerts, heartbeats and silences; as ``hopwatch alerts list --json`` has them."""
 
     incidents: tuple[dict[str, Any], ...]
     pending: tuple[dict[str, Any], ...]
     heartbeats: tuple[dict[str, Any], ...]
+    silences: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,8 @@ class Dispatcher:
         if not self._has_begun:
             self.writer.write(partial(outbox.catch_up_channels, self._engine, self._routing.routes, self.workers))
             self._has_begun = True
+        if ended := outbox.query_ended_in_silence(self._engine, self._clock.now_us()):
+            self.writer.write(partial(outbox.mark_silenced, self._engine, ended))
         due, self._waiting = outbox.query_backlog(self._engine, self._clock.now_us())
         self._give_up(sorted(due - self.workers.keys()))
         return sorted(due & self.workers.keys())

@@ -8,6 +8,7 @@ waiting     to be sent at ``next_try_us``, after those that wait before it for t
 standing    was sent, and is sent again at ``next_try_us`` for as long as its incident lasts
 sent        done
 superseded  replaced by a newer notification for the same key and channel
+silenced    not sent, as its incident began and ended within a silence
 dead        given up
 ==========  =============================================================================================
 """
@@ -23,6 +24,7 @@ from sqlalchemy import Connection, Engine, Select, func, insert, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from hopwatch.alerts.events import AlertKind, Event, Notification, from_json, to_json
+from hopwatch.alerts.storage.silences import query_silenced_rows
 from hopwatch.monitor.store import dialect, schema, tables
 
 MAX_DUE: Final = 100
@@ -39,6 +41,7 @@ class DeliveryState(StrEnum):
     STANDING = "standing"
     SENT = "sent"
     SUPERSEDED = "superseded"
+    SILENCED = "silenced"
     DEAD = "dead"
 
 
@@ -100,8 +103,9 @@ def query_due(engine: Engine, now_us: int, most: int = MAX_DUE, channel: str | N
     Raises:
         StoreError: the store cannot be read.
     """
-    query = _select_due(now_us) if channel is None else _select_due(now_us).where(_outbox.channel == channel)
     with schema.open_snapshot(engine) as connection:
+        query = _select_due(now_us, query_silenced_rows(connection, now_us))
+        query = query if channel is None else query.where(_outbox.channel == channel)
         rows = connection.execute(query.limit(most)).mappings()
         deliveries = [(_delivery(row), row["told_us"]) for row in rows]
     return [delivery for delivery, sent_us in deliveries if not _is_stale(delivery, sent_us)]
@@ -152,16 +156,58 @@ def enqueue_fallback(engine: Engine, delivery: Delivery, channel: str) -> bool:
 
 
 def query_backlog(engine: Engine, now_us: int) -> tuple[set[str], dict[str, ChannelBacklog]]:
-    """Return the channels that may have due deliveries, and the backlog of each.
+    """Return the channels that may have due deliveries, and the backlog of each; what is silenced is in neither.
 
     Raises:
         StoreError: the store cannot be read.
     """
     query = select(_outbox.channel, func.count(), func.min(_outbox.created_us)).group_by(_outbox.channel)
     with schema.open_snapshot(engine) as connection:
-        due = set(connection.execute(select(_outbox.channel).where(*_is_due(now_us)).distinct()).scalars())
-        rows = connection.execute(query.where(_outbox.state == DeliveryState.WAITING.value))
+        silenced = query_silenced_rows(connection, now_us)
+        due = set(connection.execute(select(_outbox.channel).where(*_is_due(now_us, silenced)).distinct()).scalars())
+        rows = connection.execute(query.where(_outbox.state == DeliveryState.WAITING.value, ~_is_held(silenced)))
         return due, {channel: ChannelBacklog(int(count), int(oldest_us)) for channel, count, oldest_us in rows}
+
+
+def query_ended_in_silence(engine: Engine, now_us: int) -> list[tuple[int, str]]:
+    """Return (number, channel) of what is not to be sent, as its incident began and ended while it was silenced.
+
+    The firing notification that is held back, and the resolved one behind it where the channel has heard nothing of the
+    incident.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    end = tables.alert_outbox.alias("ending")
+    is_end = (end.c.key == _outbox.key) & (end.c.channel == _outbox.channel) & (end.c.number > _outbox.number)
+    is_end &= (end.c.event == Event.RESOLVED.value) & (end.c.state == DeliveryState.WAITING.value)
+    pairs = select(_outbox.number, _outbox.channel, _outbox.key, end.c.number.label("ended")).join(end, is_end)
+    with schema.open_snapshot(engine) as connection:
+        silenced = query_silenced_rows(connection, now_us)
+        rows = connection.execute(pairs.where(_is_held(silenced)).order_by(_outbox.number)).all()
+        unheard = [row for row in rows if not _has_heard(connection, row.key, row.channel, row.ended)]
+    return [*((row.number, row.channel) for row in rows), *((row.ended, row.channel) for row in unheard)]
+
+
+def mark_silenced(engine: Engine, rows: Iterable[tuple[int, str]]) -> None:
+    """Mark rows that wait, named by number and channel, as silenced."""
+    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
+        for number, channel in rows:
+            is_row = (_outbox.number == number) & (_outbox.channel == channel)
+            waits = is_row & (_outbox.state == DeliveryState.WAITING.value)
+            silenced = update(tables.alert_outbox).where(waits).values(state=DeliveryState.SILENCED.value)
+            connection.execute(silenced)
+
+
+def _has_heard(connection: Connection, key: str, channel: str, ended: int) -> bool:
+    """Return whether a channel was sent a firing notification of the incident that ended with a number."""
+    before = select(func.max(_history.number)).where(
+        _history.key == key, _history.number < ended, _history.event == Event.RESOLVED.value
+    )
+    since = int(connection.execute(before).scalar() or 0)
+    of_incident = (_outbox.key == key) & (_outbox.channel == channel) & (_outbox.number > since)
+    sent = of_incident & (_outbox.number < ended) & (_outbox.event == Event.FIRING.value) & (_outbox.told_us > 0)
+    return connection.execute(select(_outbox.number).where(sent).limit(1)).first() is not None
 
 
 def count_by_state(connection: Connection) -> dict[tuple[str, str], int]:
@@ -268,7 +314,7 @@ def _supersede(connection: Connection, notification: Notification, channel: str)
         connection.execute(update(tables.alert_outbox).where(waiting).values(state=DeliveryState.SUPERSEDED.value))
 
 
-def _select_due(now_us: int) -> Select[Any]:
+def _select_due(now_us: int, silenced: ColumnElement[bool]) -> Select[Any]:
     acknowledged = tables.alert_acknowledgements.c
     query = select(
         *(_outbox[name] for name in ("number", "channel", "event", "state", "created_us", "tries", "told_us")),
@@ -282,15 +328,22 @@ def _select_due(now_us: int) -> Select[Any]:
         .outerjoin(tables.alert_incidents, _incidents.key == _outbox.key)
         .outerjoin(tables.alert_acknowledgements, acknowledged.key == _outbox.key)
     )
-    return query.select_from(joined).where(*_is_due(now_us)).order_by(_outbox.number, _outbox.channel)
+    return query.select_from(joined).where(*_is_due(now_us, silenced)).order_by(_outbox.number, _outbox.channel)
 
 
-def _is_due(now_us: int) -> tuple[ColumnElement[bool], ...]:
+def _is_due(now_us: int, silenced: ColumnElement[bool]) -> tuple[ColumnElement[bool], ...]:
     before = tables.alert_outbox.alias("before")
     same = (before.c.key == _outbox.key) & (before.c.channel == _outbox.channel)
     waits = same & (before.c.number < _outbox.number) & (before.c.state == DeliveryState.WAITING.value)
     is_time = (_outbox.next_try_us <= now_us) | (_outbox.next_try_us > now_us + MAX_WAIT_US)
-    return _outbox.state.in_(_OPEN), is_time, ~select(before.c.number).where(waits).exists()
+    is_first = ~select(before.c.number).where(waits).exists()
+    return _outbox.state.in_(_OPEN), is_time, is_first, ~_is_held(silenced)
+
+
+def _is_held(silenced: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Return the condition that a row of an incident that is silenced is held back: it was not sent yet."""
+    is_new = (_outbox.event == Event.FIRING.value) & (_outbox.state == DeliveryState.WAITING.value)
+    return is_new & silenced
 
 
 def _delivery(row: Any) -> Delivery:  # noqa: ANN401 - a row of the query above

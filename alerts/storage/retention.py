@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Engine, Select, delete, func, select
 
 from hopwatch.alerts.events import Event
 from hopwatch.alerts.storage.outbox import DeliveryState
+from hopwatch.alerts.storage.silences import prune_silences
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.store import retention, schema, tables
 from hopwatch.probes.contract.limits import WINDOW_US
@@ -33,6 +34,7 @@ def prune_alerts(engine: Engine, before_us: int, counts_before_us: int, clock: C
     """
     while gone := retention.run_and_rest(engine, clock, partial(_prune_history, before_us=before_us)):
         yield gone
+    retention.run_and_rest(engine, clock, partial(prune_silences, before_us=before_us))
     while retention.run_and_rest(engine, clock, partial(_prune_windows, before_us=counts_before_us)):
         yield 0
 

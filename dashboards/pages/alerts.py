@@ -74,8 +74,12 @@ def _draw_firing(context: PageContext, found: AlertsInRange) -> None:
         st.html(title + _note(incidents.format_heartbeat(found, now_us)))
         for one in lasting[:MAX_FIRING]:
             st.html(_format_incident(context, one))
+            _draw_commands(one)
         if len(lasting) > MAX_FIRING:
             st.html(_note(f"{len(lasting) - MAX_FIRING:,} more are not shown: choose a stream."))
+        if silences := incidents.format_silences(found, now_us, context.zone):
+            told = "".join(_note(one) for one in silences)
+            st.html(markup.title(f"Silences: {len(silences):,}", "hopwatch alerts unsilence NUMBER ends one") + told)
         _draw_pending(
             context, "Pending: not bad for long enough yet", incidents.build_pending_rows(found.pending, now_us)
         )
@@ -84,6 +88,13 @@ def _draw_firing(context: PageContext, found: AlertsInRange) -> None:
             "Not notified, because another alert covers them",
             incidents.build_pending_rows(found.covered, now_us),
         )
+
+
+def _draw_commands(one: IncidentView) -> None:
+    """Draw the commands that take an incident on and that silence it; the page itself writes nothing."""
+    with st.popover("Acknowledge or silence", icon=":material/notifications_paused:", key=f"act-{one.key}"):
+        for command in one.commands:
+            st.code(command, language=None, wrap_lines=True)
 
 
 def _format_incident(context: PageContext, one: IncidentView) -> str:
@@ -95,7 +106,15 @@ def _format_incident(context: PageContext, one: IncidentView) -> str:
     book = f"Runbook: {markup.external_link(one.runbook, one.runbook)}" if one.runbook else ""
     told = f"Notified: {_format_deliveries(context, one.deliveries)}" if one.deliveries else "No channel was notified."
     parts = [
-        part for part in (markup.escape_html(one.acknowledged), told, book, f"Key: {markup.code(one.key)}") if part
+        part
+        for part in (
+            markup.escape_html(one.acknowledged),
+            markup.escape_html(one.silenced),
+            told,
+            book,
+            f"Key: {markup.code(one.key)}",
+        )
+        if part
     ]
     rows = [_format_place(context, place) for place in one.places]
     table = markup.table(PLACE_COLUMNS, rows, "hw-signs", "Places of an incident, the worst first")

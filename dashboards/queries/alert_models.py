@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hopwatch.alerts.storage.history import HistoryEntry, OpenIncident, UnnotifiedAlert
+from hopwatch.alerts.storage.silences import Silence
 from hopwatch.monitor.outliers.findings import OutlierFinding
 
 
@@ -13,7 +14,8 @@ class AlertsInRange:
     """Of one stream or all; of what is ``open`` the last news with its deliveries is in ``news``.
 
     ``told`` is what was decided in a range, not all of it if there is much, and the ends of what outlasted it.
-    ``findings`` are the newest of ``found``, each with its stream.
+    ``findings`` are the newest of ``found``, each with its stream. ``silences`` are of all streams; they end in the
+    range or later.
     """
 
     open_incidents: tuple[OpenIncident, ...]
@@ -24,3 +26,4 @@ class AlertsInRange:
     is_complete: bool
     findings: tuple[tuple[str, OutlierFinding], ...]
     finding_count: int
+    silences: tuple[Silence, ...] = ()

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Select
 from hopwatch.alerts.events import Notification
 from hopwatch.alerts.storage import history_queries
 from hopwatch.alerts.storage.history import HistoryEntry
+from hopwatch.alerts.storage.silences import query_silences
 from hopwatch.dashboards.queries.alert_models import AlertsInRange
 from hopwatch.monitor.accounting.instances import InstancePage
 from hopwatch.monitor.accounting.quality import Quality
@@ -72,6 +73,7 @@ class AlertsQuery:
             len(lately) < MAX_NOTIFICATIONS and len(later) < MAX_NOTIFICATIONS,
             tuple(findings),
             found,
+            tuple(query_silences(connection, self.from_us)),
         )
 
     def _query_notifications(self, connection: Connection, wanted: Select[Any]) -> list[HistoryEntry]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -11,6 +12,7 @@ from hopwatch.alerts.events import Alert, AlertKind, Notification, Severity, Uni
 from hopwatch.alerts.figure_texts import format_figure
 from hopwatch.alerts.storage.history import ChannelDelivery, OpenIncident, UnnotifiedAlert
 from hopwatch.alerts.storage.outbox import DeliveryState
+from hopwatch.alerts.storage.silences import EVERYTHING, Silence, find_silence
 from hopwatch.dashboards.queries.alert_models import AlertsInRange
 from hopwatch.display import texts
 from hopwatch.display.colours import Mark
@@ -28,6 +30,7 @@ FATES: Final = {
     DeliveryState.SUPERSEDED: Mark(
         "superseded", "→", "something newer of the same incident was sent in its place", "idle"
     ),
+    DeliveryState.SILENCED: Mark("silenced", "◌", "not sent, as its incident began and ended within a silence", "idle"),
     DeliveryState.DEAD: Mark("given up", "✕", "the channel does not take it, and is not asked again", "lossy"),
 }
 _AFFECTED_UNITS: Final = {
@@ -80,6 +83,8 @@ class IncidentView:
     since: str
     duration: str
     acknowledged: str
+    silenced: str
+    commands: tuple[str, ...]
     places: tuple[AlertPlace, ...]
     more_places: int
     deliveries: tuple[DeliveryView, ...]
@@ -90,10 +95,40 @@ def build_incidents(alarms: AlertsInRange, now_us: int, zone: tzinfo) -> tuple[I
     news = {one.notification.key: one.deliveries for one in alarms.latest_notifications}
     lasting = [one for one in alarms.open_incidents if one.notification.kind is not AlertKind.HEARTBEAT]
     ordered = sorted(lasting, key=lambda one: (one.notification.severity, one.notification.since_us))
-    return tuple(_build_incident(one, news.get(one.notification.key, ()), now_us, zone) for one in ordered)
+    return tuple(
+        _build_incident(
+            one,
+            news.get(one.notification.key, ()),
+            find_silence(alarms.silences, one.notification.key, now_us),
+            now_us,
+            zone,
+        )
+        for one in ordered
+    )
 
 
-def _build_incident(one: OpenIncident, sendings: Iterable[ChannelDelivery], now_us: int, zone: tzinfo) -> IncidentView:
+def format_silences(alarms: AlertsInRange, now_us: int, zone: tzinfo) -> tuple[str, ...]:
+    """Return a line for each silence that lasts or is to come."""
+    lasting = [one for one in alarms.silences if one.until_us > now_us]
+    return tuple(f"{one.number}: {_format_silence(one, now_us, zone)}" for one in lasting)
+
+
+def _format_silence(one: Silence, now_us: int, zone: tzinfo) -> str:
+    target = "all incidents" if one.target == EVERYTHING else one.target
+    begins = "" if one.from_us <= now_us else f"from {texts.format_moment(one.from_us, zone)} "
+    return f"{target}, {begins}until {texts.format_moment(one.until_us, zone)}, by {one.by}: {one.why}"
+
+
+def _build_commands(key: str) -> tuple[str, ...]:
+    return (
+        f'hopwatch alerts ack {shlex.quote(key)} --note "…"',
+        f'hopwatch alerts silence {shlex.quote(key)} --for 2h --why "…"',
+    )
+
+
+def _build_incident(
+    one: OpenIncident, sendings: Iterable[ChannelDelivery], silence: Silence | None, now_us: int, zone: tzinfo
+) -> IncidentView:
     notification = one.notification
     taken = one.acknowledgement
     note = f": {taken.note}" if taken and taken.note else ""
@@ -106,6 +141,8 @@ def _build_incident(one: OpenIncident, sendings: Iterable[ChannelDelivery], now_
         texts.format_moment(notification.since_us, zone),
         texts.format_age(now_us - notification.since_us),
         f"acknowledged by {taken.by} {texts.format_age(now_us - taken.at_us)} ago{note}" if taken else "",
+        f"silenced until {texts.format_moment(silence.until_us, zone)}: {silence.why}" if silence else "",
+        _build_commands(notification.key),
         tuple(build_place(alert, zone) for alert in notification.alerts),
         notification.total - len(notification.alerts),
         build_deliveries(sendings, now_us),

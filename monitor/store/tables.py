@@ -31,7 +31,7 @@ from hopwatch.monitor.kernel.count_lags import CountLags
 from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags
 from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles
 
-SCHEMA_VERSION: Final = "0020"
+SCHEMA_VERSION: Final = "0021"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILE_FIELDS: Final = tuple(field.name for field in fields(Quantiles))
@@ -478,6 +478,17 @@ alert_acknowledgements: Final = Table(
     Column("by", ExactText(), nullable=False),
     Column("note", ExactText(), nullable=False),
     comment="Who has taken on which incident, known by its key and when it was opened",
+)
+
+alert_silences: Final = Table(
+    "alert_silences",
+    metadata,
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("target", ExactText(), nullable=False),
+    *_counts("from_us", "until_us"),
+    Column("by", ExactText(), nullable=False),
+    Column("why", ExactText(), nullable=False),
+    comment="Spans in which notifications of an incident, a stream or all are held back",
 )
 
 objective_minutes: Final = Table(

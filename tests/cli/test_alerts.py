@@ -109,6 +109,111 @@ def test_an_incident_is_taken_on_by_the_first(watched: Workspace, capsys: Captur
     assert json.loads(capsys.readouterr().out) == {"key": PAGE, "by": "ann", "at": at_once, "note": "looking"}
 
 
+def test_an_acknowledgement_is_taken_back(watched: Workspace, capsys: Captured) -> None:
+    """By anybody, who reads whose it was; then the incident can be acknowledged anew."""
+    assert alerts(watched, "ack", PAGE, "--by", "ann", "--note", "looking") == 0
+    capsys.readouterr()
+    assert alerts(watched, "unack", PAGE) == 0
+    assert capsys.readouterr().out == f"{PAGE} is not acknowledged any more; it was by ann: looking\n"
+    assert alerts(watched, "unack", PAGE) == 2
+    told = f"no incident '{PAGE}' is open and acknowledged; acknowledged are: none"
+    assert told in capsys.readouterr().err
+    assert alerts(watched, "ack", PAGE, "--by", "bob") == 0
+    capsys.readouterr()
+    assert alerts(watched, "unack", PAGE, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["was"]["by"] == "bob"
+
+
+def test_an_incident_is_silenced_until_it_is_not(watched: Workspace, capsys: Captured) -> None:
+    """The list says until when, by whom and why; the silence is ended by its number."""
+    assert alerts(watched, "silence", "orders", "--for", "2h", "--why", "upgrade", "--by", "ann", "--json") == 0
+    made = json.loads(capsys.readouterr().out)
+    assert (made["number"], made["target"], made["is_active"]) == (1, "orders", True)
+    assert alerts(watched, "list", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    page = next(one for one in told["incidents"] if one["key"] == PAGE)
+    assert (page["silenced_until"], told["silences"]) == (made["until"], [made])
+    assert alerts(watched, "list") == 0
+    out = capsys.readouterr().out
+    assert f"{PAGE}  since 2026-01-01T00:00:00Z, places: 1, silenced until {made['until']}\n" in out
+    assert f"silence 1: orders, until {made['until']}, by ann: upgrade\n" in out
+    assert alerts(watched, "unsilence", "1") == 0
+    assert capsys.readouterr().out == "silence 1 is over\n"
+    assert alerts(watched, "unsilence", "1") == 2
+    assert "there is no silence 1 that lasts: hopwatch alerts list shows them" in capsys.readouterr().err
+    assert alerts(watched, "list", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["silences"] == []
+
+
+def test_a_maintenance_window_is_a_silence_to_come(watched: Workspace, capsys: Captured) -> None:
+    """Of all, of a stream or of an incident that was ever open."""
+    for target, words in (("*", "all incidents"), (PAGE, PAGE)):
+        asked = ("silence", target, "--from", "2999-01-01T00:00:00Z", "--for", "4h", "--why", "restore", "--by", "ann")
+        assert alerts(watched, *asked) == 0
+        told = f"{words}, from 2999-01-01T00:00:00Z until 2999-01-01T04:00:00Z, by ann: restore\n"
+        assert told in capsys.readouterr().out
+    assert alerts(watched, "unsilence", "2", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"number": 2}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("nix", "--for", "2h", "--why", "x"), "'nix' is no stream, and no incident of this key was ever open: orders"),
+        (("loss/page/nix", "--for", "2h", "--why", "x"), "no incident of this key was ever open"),
+        (("heartbeat/ticket/*", "--for", "2h", "--why", "x"), "is the heartbeat, whose absence is its message"),
+        (("orders", "--for", "soon", "--why", "x"), "--for: a duration is a whole number with ms, s, m, h or d"),
+        (("orders", "--for", "0s", "--why", "x"), "--for: this duration is longer than zero, got '0s'"),
+        (("orders", "--for", "2h", "--why", " "), "--why and --by are one line of printable text, got ' '"),
+        (("orders", "--for", "2h", "--why", "a\nb"), "--why and --by are one line of printable text"),
+        (("orders", "--for", "2h", "--why", "x", "--from", "2026-01-01"), "would be over since 2026-01-01T02:00:00Z"),
+        (("orders", "--for", "2h", "--why", "x", "--from", "soon"), "--from is a time such as"),
+    ],
+)
+def test_a_silence_that_cannot_be_is_refused(
+    watched: Workspace, capsys: Captured, arguments: tuple[str, ...], told: str
+) -> None:
+    """With what is wrong; nothing is silenced."""
+    assert alerts(watched, "silence", *arguments) == 2
+    assert told in capsys.readouterr().err
+    assert alerts(watched, "list", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["silences"] == []
+
+
+def test_suggested_thresholds_can_be_pasted(
+    watched: Workspace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each with what it would have caught; the configuration takes them, and the program goes on."""
+    monkeypatch.setattr("hopwatch.cli.alerts.SystemClock", lambda: ManualClock(at(1_440)))
+    asked = ("suggest", "--days", "2")
+    assert alerts(watched, *asked) == 0
+    pasted = capsys.readouterr().out
+    assert "# loss at b of orders: would not have fired in 0.0 days; the threshold is 0.01 now\n" in pasted
+    watched.configure(CONFIGURATION + pasted)
+    rules = {
+        rule.name: rule for rule in rule_config.build_rules(settings.load(watched.config, flags={}, environ={})).rules
+    }
+    assert {"loss-orders-b", "lag-orders-a", "lag-orders-b"} <= rules.keys()
+    assert rules["loss-orders-b"].nodes == {"b"}
+    watched.configure(CONFIGURATION + RULES)
+    assert alerts(watched, *asked, "--json") == 0
+    told = json.loads(capsys.readouterr().out)["suggestions"]
+    loss = next(one for one in told if (one["kind"], one["node"]) == ("loss", "b"))
+    assert (loss["stream"], loss["rule"], loss["threshold_now"], len(loss["alerts"])) == ("orders", "loss", 0.01, 0)
+    assert loss["windows"] > 0
+
+
+def test_a_store_without_windows_suggests_nothing(workspace: Workspace, capsys: Captured) -> None:
+    """And says so, as a comment that can be pasted, too."""
+    engine = dialect.create_engine(workspace.store_url)
+    schema.prepare_store(engine)
+    engine.dispose()
+    assert alerts(workspace, "suggest") == 0
+    assert capsys.readouterr().out == "# the store has no final window of these streams to learn from\n"
+    assert alerts(workspace, "suggest", "--stream", "nix") == 2
+    assert "--stream names 'nix', the configuration has: orders" in capsys.readouterr().err
+
+
 def test_an_incident_that_came_again_is_taken_on_anew(watched: Workspace, capsys: Captured) -> None:
     """An acknowledgement ends with its incident; a later one under the same key needs its own."""
     assert alerts(watched, "ack", PAGE, "--by", "ann") == 0
@@ -318,4 +423,4 @@ def test_where_nothing_is_wrong_that_is_said(workspace: Workspace, capsys: Captu
     assert alerts(workspace, "list") == 0
     assert capsys.readouterr().out == "no incident is open\n"
     assert alerts(workspace, "list", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {"incidents": [], "pending": [], "heartbeats": []}
+    assert json.loads(capsys.readouterr().out) == {"incidents": [], "pending": [], "heartbeats": [], "silences": []}

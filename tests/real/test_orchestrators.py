@@ -1,0 +1,148 @@
+"""Sensors in real installs of Airflow and Dagster, in an environment of their own, over a real ``hopwatch api``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from servers.process import PATIENCE_S, answers, free_ports, until
+from tests.repository import ROOT
+from tests.support.program import Program
+from tests.support.workspace import CONFIGURATION, Workspace, one_of_ten_lost
+
+PYTHON: Final = ROOT / ".venv-orchestrators" / "bin" / "python"
+CONTRACTS: Final = """
+[completeness.strict]
+stream = "orders"
+over = "1m"
+[completeness.loose]
+stream = "orders"
+over = "1m"
+lost_below = 0.5
+"""
+DAG: Final = """
+import sys
+from datetime import datetime, timezone
+from airflow.sdk import DAG
+from hopwatch.integrations.airflow import CompletenessSensor
+
+with DAG("hop", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=timezone.utc)) as dag:
+    CompletenessSensor(
+        task_id="wait", contract=sys.argv[1], until=sys.argv[2], deferrable=sys.argv[3] == "True",
+        soft_fail=sys.argv[4] == "True", timeout=float(sys.argv[5]), poke_interval=0.5,
+    )
+
+if __name__ == "__main__":
+    run = dag.test()
+    print("STATES", run.state, [one.state for one in run.get_task_instances()])
+"""
+SENSOR: Final = """
+import sys
+from datetime import datetime, timedelta, timezone
+from dagster import DagsterInstance, EnvVar, RunRequest, build_sensor_context, job, op
+from hopwatch.integrations.dagster import build_completeness_sensor
+
+@op
+def bill(): ...
+
+@job
+def bill_the_hour():
+    bill()
+
+made = build_completeness_sensor(
+    contract=sys.argv[1], first_until=datetime(2026, 1, 1, 0, 1, tzinfo=timezone.utc), every=timedelta(minutes=1),
+    url=sys.argv[2], token=EnvVar("HOPWATCH_TOKEN"), job=bill_the_hour,
+)
+cursor = None
+for _ in range(2):
+    with DagsterInstance.ephemeral() as instance, build_sensor_context(instance, cursor=cursor) as context:
+        data = made.evaluate_tick(context)
+        print("RUNS", [(one.run_key, one.tags["hopwatch/until"]) for one in data.run_requests], data.skip_message)
+        cursor = data.cursor
+"""
+
+pytestmark = pytest.mark.soak  # tests/client/test_sensors.py has the question that both ask
+
+
+@pytest.fixture
+def port(tmp_path: Path) -> Iterator[int]:
+    """Yield the port of an API over a store in which one of ten messages of the first minute is lost."""
+    if not PYTHON.exists():
+        pytest.fail("Airflow and Dagster are not installed beside Hopwatch: make orchestrators")
+    place = Workspace(tmp_path).configure(CONFIGURATION + CONTRACTS).watch(*one_of_ten_lost())
+    (number,) = free_ports(1)
+    process = Program(["hopwatch", "api", "--config", str(place.config), "--port", str(number)], folder=ROOT)
+    try:
+        until(lambda: answers(number), "the API answers")
+        yield number
+    finally:
+        process.kill()
+        process.wait()
+
+
+def run(folder: Path, program: str, *arguments: str, port: int) -> str:
+    """Run a program where the orchestrators are, and return what it prints."""
+    (folder / "program.py").write_text(program)
+    connection = f'{{"conn_type": "http", "host": "127.0.0.1", "port": {port}, "schema": "http"}}'
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "PYTHONPATH": str(ROOT / "src"),
+        "AIRFLOW_HOME": str(folder / "airflow"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW_CONN_HOPWATCH_DEFAULT": connection,
+        "DAGSTER_HOME": str(folder),
+        "HOPWATCH_TOKEN": "",
+    }
+    if "airflow" in program:
+        command = [str(PYTHON), "-m", "airflow", "db", "migrate"]
+        subprocess.run(command, env=environ, cwd=folder, check=True, capture_output=True)
+    done = subprocess.run(
+        [str(PYTHON), "program.py", *arguments], env=environ, cwd=folder, capture_output=True, text=True,
+        timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("deferrable", [True, False])
+@pytest.mark.parametrize(
+    ("contract", "moment", "soft", "timeout_s", "state", "words"),
+    [
+        ("loose", "2026-01-01T00:01:00Z", False, 60, "success", "loose: orders until 2026-01-01T00:01:00Z is complete"),
+        ("strict", "2026-01-01T00:01:00Z", False, 60, "failed", "1 messages are surely lost"),
+        ("strict", "2026-01-01T00:01:00Z", True, 60, "skipped", "1 messages are surely lost"),
+        ("nix", "2026-01-01T00:01:00Z", False, 60, "failed", "nix: the API refuses: 404"),
+        ("loose", "2026-01-01T08:00:00Z", False, 2, "failed", "is pending: "),
+    ],
+)
+def test_airflow_waits_for_a_contract(
+    tmp_path: Path,
+    port: int,
+    contract: str,
+    moment: str,
+    soft: bool,  # noqa: FBT001 - a case
+    timeout_s: int,
+    state: str,
+    words: str,
+    deferrable: bool,  # noqa: FBT001 - a case
+) -> None:
+    """In a worker and in the triggerer: it succeeds, fails, is skipped, or runs into its timeout."""
+    said = run(tmp_path, DAG, contract, moment, str(deferrable), str(soft), str(timeout_s), port=port)
+    assert words in said
+    assert f"[<TaskInstanceState.{state.upper()}: '{state}'>]" in said or f"['{state}']" in said, said
+
+
+def test_dagster_requests_a_run_for_each_complete_span(tmp_path: Path, port: int) -> None:
+    """Once each, with its moment; one that is not complete is a reason to skip, and holds up those behind it."""
+    said = run(tmp_path, SENSOR, "loose", f"http://127.0.0.1:{port}", port=port)
+    first, second = [line for line in said.splitlines() if line.startswith("RUNS")]
+    assert "('loose/2026-01-01T00:01:00Z', '2026-01-01T00:01:00Z')" in first
+    assert "loose/2026-01-01T00:01:00Z" not in second
+    said = run(tmp_path, SENSOR, "strict", f"http://127.0.0.1:{port}", port=port)
+    assert "RUNS [] strict: orders until 2026-01-01T00:01:00+00:00" in said.replace("Z is", "+00:00 is")
+    assert "1 messages are surely lost" in said
