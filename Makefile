@@ -56,7 +56,7 @@ check: $(VENV)/installed
 
 orchestrators:
 	@$(PYTHON) -m venv .venv-orchestrators
-	@.venv-orchestrators/bin/python -m pip install --quiet $(ORCHESTRATORS)
+	@.venv-orchestrators/bin/python -m pip install --quiet $(ORCHESTRATORS) --editable ./
 
 bench: java $(VENV)/installed servers
 	@$(VENV)/bin/python -m bench $(ARGS)

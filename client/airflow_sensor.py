@@ -8,8 +8,8 @@ from datetime import timedelta
 from typing import Any, Final, NoReturn
 
 from airflow.configuration import conf
-from airflow.exceptions import AirflowFailException, AirflowSkipException
 from airflow.sdk import BaseHook, BaseSensorOperator
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 

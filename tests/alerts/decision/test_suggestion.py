@@ -83,7 +83,8 @@ def test_an_outage_is_named_with_its_peak() -> None:
     assert twice.threshold == pytest.approx(1.3)
     lasting = suggest_threshold(moments(3_000), np.full(3_000, 0.9), build_rule(1), 1, 0.001)
     assert lasting is not None
-    assert (lasting.threshold, lasting.alerts) == (pytest.approx(0.9), ())
+    assert lasting.threshold == pytest.approx(0.9)
+    assert lasting.alerts == ()
 
 
 def test_a_series_that_was_never_bad_has_the_lowest_threshold() -> None:
