@@ -13,7 +13,7 @@ from hopwatch.alerts.suggestions import DAY_US, RuleSuggestion
 from hopwatch.monitor.results import format_iso
 from hopwatch.probes.contract.limits import WINDOW_US
 
-MINUTES_A_DAY: Final = DAY_US // WINDOW_US
+MINUTES_PER_DAY: Final = DAY_US // WINDOW_US
 MAX_NAME: Final = 64
 """Characters that the name of a rule may have."""
 
@@ -38,7 +38,7 @@ def suggestion_to_json(one: RuleSuggestion) -> dict[str, Any]:
 def format_toml(one: RuleSuggestion) -> list[str]:
     """Return a rule to paste, below comments: of how much it was learnt, and what it would have caught."""
     where = f"{one.node} of {one.stream}" if one.node else one.stream
-    days = one.suggestion.windows / MINUTES_A_DAY
+    days = one.suggestion.windows / MINUTES_PER_DAY
     fired = len(one.suggestion.alerts)
     times = {0: "would not have fired", 1: "would have fired once"}.get(fired, f"would have fired {fired} times")
     return [

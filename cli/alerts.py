@@ -198,7 +198,7 @@ def suggest(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Suggest thresholds of loss and lag from stored windows, as TOML to paste.
+    """Suggest thresholds of loss and lag, as TOML to paste.
 
     Of each node and stream the lowest that would have fired once in four weeks at most, and what it would have caught.
     """

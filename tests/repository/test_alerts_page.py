@@ -22,7 +22,7 @@ from tests.support.shipped_files import ALERTS
 PAGE: Final = (ROOT / "docs" / "ALERTS.md").read_text("utf-8")
 RUNBOOKS: Final = ROOT / "docs" / "runbooks"
 DEFAULTS: Final = re.findall(r"^\| `(\w+)` \| (page|ticket) \| .* \| ([^|]+) \| [^|]+ \|$", PAGE, re.MULTILINE)
-CHANNELS: Final = PAGE[PAGE.index("## Channels\n") : PAGE.index("## What is kept")]
+CHANNELS: Final = PAGE[PAGE.index("## Channels\n") : PAGE.index("## Thresholds from data")]
 KEYS: Final = PAGE[PAGE.index("| key | of |") : PAGE.index("## When an alert fires")]
 
 

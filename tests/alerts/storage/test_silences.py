@@ -173,10 +173,10 @@ STEPS: Final = st.lists(
 
 
 @given(STEPS)
-def test_silences_leave_no_channel_with_what_is_not_so(  # noqa: C901 - one a step
+def test_channels_know_the_truth_behind_silences(  # noqa: C901 - one a step
     steps: list[tuple[str, str]],
 ) -> None:
-    """Whatever fires, ends, fails and is silenced: nothing new is sent while silenced, and in the end all knows all."""
+    """Nothing new is sent while silenced, whatever fires, ends and fails, and in the end all channels know all."""
     engine, clock = dialect.create_engine("sqlite://"), ManualClock(NOW_US)
     schema.prepare_store(engine)
     pager = Receiver(clock)
