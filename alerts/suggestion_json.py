@@ -11,6 +11,7 @@ from hopwatch.alerts.decision.suggestion import PastAlert
 from hopwatch.alerts.events import AlertKind
 from hopwatch.alerts.suggestions import DAY_US, RuleSuggestion
 from hopwatch.monitor.results import format_iso
+from hopwatch.monitor.settings.durations import format_duration_us
 from hopwatch.probes.contract.limits import WINDOW_US
 
 MINUTES_PER_DAY: Final = DAY_US // WINDOW_US
@@ -77,5 +78,4 @@ def _format_value(one: RuleSuggestion) -> str:
     value = one.suggestion.threshold
     if one.rule.kind is AlertKind.LOSS:
         return f"{value:.9f}".rstrip("0").rstrip(".") if value else "0"
-    milliseconds = max(1, round(value / 1_000))
-    return f'"{milliseconds // 1_000}s"' if milliseconds % 1_000 == 0 else f'"{milliseconds}ms"'
+    return f'"{format_duration_us(max(1_000, round(value)))}"'

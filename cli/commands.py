@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "run": "Run the monitor, as a stream or once over all records.",
     "report": "Show the loss and lag of each window and node.",
     "ready": "Say whether a span of a stream is complete.",
+    "completeness": "Show how complete windows would have been after each wait.",
     "find": "Show the journey of a message from stored data.",
     "redrive": "Send messages that are surely lost again.",
     "evidence": "Export final windows as a signed file, and verify one.",

@@ -152,11 +152,14 @@ def sparkline(bars: Sequence[SparklineBar], said: str, palette: Palette) -> str:
         f"{SPARKLINE_HEIGHT_PX}"
         f'">{drawn}</svg>'
     )
-    data = b64encode(picture.encode()).decode()
-    return (
-        f'<img class="hw-spark" src="data:image/svg+xml;base64,{data}" alt="'
-        f'{escape_html(said)}" title="{escape_html(said)}">'
-    )
+    return image(picture, said, "hw-spark")
+
+
+def image(svg: str, said: str, kind: str) -> str:
+    """Return a picture as an image of a class; ``said`` is it in words."""
+    data = b64encode(svg.encode()).decode()
+    words = escape_html(said)
+    return f'<img class="{kind}" src="data:image/svg+xml;base64,{data}" alt="{words}" title="{words}">'
 
 
 def table(head: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]], name: str, caption: str = "") -> str:

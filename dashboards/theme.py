@@ -97,6 +97,7 @@ _STYLES: Final = """
 .hw-chip {display: inline-block; border: 1px solid; border-radius: 999px; padding: .1rem .6rem; font-size: .8rem;
   font-weight: 600; white-space: nowrap; letter-spacing: .02em;}
 .hw-spark {display: block; height: 26px; max-width: none;}
+.hw-wide {display: block; width: 100%; max-width: 960px; height: auto;}
 .hw-title {font-size: .95rem; font-weight: 600; margin: 0;}
 .hw-note {color: var(--hw-muted); font-size: .85rem; margin: 0; overflow-wrap: anywhere;}
 .hw-figures {margin-top: .8rem; display: flex; flex-wrap: wrap; gap: .5rem 2.2rem; align-items: flex-end;}

@@ -63,8 +63,8 @@ class QueryCache:
     """Query results of one store, shared by all viewers; safe from any thread."""
 
     def __init__(self, url: str, clock: Clock, settings: Settings | None = None) -> None:
-        """Take the store's URL; it need not be there yet. The settings say where messages are searched for."""
-        self.message_search = MessageSearch(settings, clock)
+        """Take the store's URL; it need not be there yet. The settings say what is searched."""
+        self.message_search, self.settings = MessageSearch(settings, clock), settings
         self._url, self._clock = url, clock
         self._engine: Engine | None = None
         self._lock = threading.Lock()

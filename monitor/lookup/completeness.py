@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from hopwatch.monitor.accounting.completeness_answer import Json, answer_to_json
 from hopwatch.monitor.errors import ConfigurationError
@@ -40,19 +40,34 @@ def ask_completeness(engine: Engine, settings: Settings, name: str, until_us: in
             that the store was made by has no such node.
         StoreError: the store cannot be read.
     """
-    said = settings.require_contract(name)
+    settings.require_contract(name)
     check_until(until_us, now_us)
-    rules = settings.streams[said.stream].rules
     with schema.open_snapshot(engine) as connection:
-        # What is before a node is a matter of the path that the windows were judged by.
-        stored = reader.read_stored_pathways(connection).get(said.stream)
-        pathway = rules.pathway if stored is None else stored.pathway
-        if unknown := [node for node in said.nodes if node not in pathway.nodes]:
-            told = f"completeness.{name}.nodes: the path that the store of {said.stream} was made by has no node"
-            raise ConfigurationError(f"{told} {', '.join(unknown)}; it has {', '.join(pathway.nodes)}")
-        contract = said.build_contract(pathway)
-        answer = read_completeness(connection, contract, rules.terms, until_us)
-    return answer_to_json(name, contract, said.nodes, answer)
+        return answer_contract(connection, settings, name, until_us)
+
+
+def answer_contract(connection: Connection, settings: Settings, name: str, until_us: int) -> Json:
+    """Return the answer of a contract for the span that ends at a whole minute of the past, from an open snapshot.
+
+    Raises:
+        ConfigurationError: the path that the store was made by has no such node.
+        StoreError: the store cannot be read.
+    """
+    said = settings.require_contract(name)
+    rules = settings.streams[said.stream].rules
+    # What is before a node is a matter of the path that the windows were judged by.
+    stored = reader.read_stored_pathways(connection).get(said.stream)
+    pathway = rules.pathway if stored is None else stored.pathway
+    if unknown := [node for node in said.nodes if node not in pathway.nodes]:
+        told = f"completeness.{name}.nodes: the path that the store of {said.stream} was made by has no node"
+        raise ConfigurationError(f"{told} {', '.join(unknown)}; it has {', '.join(pathway.nodes)}")
+    contract = said.build_contract(pathway)
+    return answer_to_json(name, contract, said.nodes, read_completeness(connection, contract, rules.terms, until_us))
+
+
+def find_last_end_us(over_us: int, now_us: int) -> int:
+    """Return the end of the last whole span, such as an hour or a day of UTC, that is over."""
+    return now_us // over_us * over_us
 
 
 def is_decided(answer: Json) -> bool:

@@ -43,3 +43,9 @@ def parse_positive_us(value: object) -> int:
         msg = f"this duration is longer than zero, got {value!r}"
         raise ValueError(msg)
     return span_us
+
+
+def format_duration_us(span_us: int) -> str:
+    """Return a duration as it is written in a configuration, in seconds or, rounded, in milliseconds."""
+    milliseconds = round(span_us / 1_000)
+    return f"{milliseconds}ms" if milliseconds % 1_000 else f"{milliseconds // 1_000}s"
