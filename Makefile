@@ -26,7 +26,7 @@ SERVERS := prometheus:prometheus promtool:prometheus prometheus-alertmanager:pro
 PIP_TOOLS := pip-tools==7.6.2
 PIP_AUDIT := pip-audit==2.10.1
 # The orchestrators that sensors are tested in.
-ORCHESTRATORS := apache-airflow==3.3.2 dagster==1.13.29
+ORCHESTRATORS := apache-airflow==3.3.2 dagster==1.13.29 openlineage-python==1.54.0
 TOWNCRIER := towncrier==26.9.0
 ARGS ?=
 

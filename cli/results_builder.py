@@ -1,4 +1,4 @@
-"""Builds the publisher of results from the settings."""
+"""Builds the publishers of results, and of answers to contracts, from the settings."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.store import dialect
 
 if TYPE_CHECKING:
+    from hopwatch.api.contract_webhooks.notifier import ContractNotifier
     from hopwatch.api.results_topic.publisher import ResultsPublisher
     from hopwatch.monitor.settings import Settings
     from hopwatch.monitor.store.dialect import StoreLock
@@ -36,5 +37,32 @@ def open_publisher(chosen: Settings, hold: StoreLock, run: str) -> Iterator[Resu
         number = publisher.register_schema(engine, clock, place.topic)
         writer = ResultsTopicWriter(place, chosen.transport.access, publisher.identify_store(engine))
         yield publisher.ResultsPublisher(engine, writer, schema_number=number, clock=clock, run=run, hold=hold)
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def open_notifier(chosen: Settings, hold: StoreLock, run: str) -> Iterator[ContractNotifier | None]:
+    """Yield the notifier of contracts with a webhook, over connections of its own; None without any.
+
+    Raises:
+        ConfigurationError: a file that holds a secret cannot be read any more.
+    """
+    channels = chosen.alerts.channels
+    named = {name: one for name, one in chosen.completeness.items() if one.webhook and channels[one.webhook].enabled}
+    if not named:
+        yield None
+        return
+    from hopwatch.alerts.channels import factory
+    from hopwatch.api.contract_webhooks.notifier import ContractNotifier, NotifiedContract
+
+    clock, engine = SystemClock(), dialect.create_engine(chosen.store.url)
+    contracts = []
+    for name, one in named.items():
+        receiver = factory.open_webhook(one.webhook, channels[one.webhook], clock)
+        is_lineage = one.webhook_format == "openlineage"
+        contracts.append(NotifiedContract(name, one.stream, one.over_us, receiver, is_lineage))
+    try:
+        yield ContractNotifier(engine, chosen, contracts, clock=clock, run=run, hold=hold)
     finally:
         engine.dispose()

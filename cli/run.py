@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from stamina.instrumentation import RetryDetails
 
     from hopwatch.alerts.channels.routing import Routing
+    from hopwatch.api.contract_webhooks.notifier import ContractNotifier
     from hopwatch.api.results_topic.publisher import ResultsPublisher
     from hopwatch.monitor.settings import Settings
     from hopwatch.monitor.spark.job import JobContext
@@ -109,9 +110,10 @@ def command(  # noqa: PLR0913 - one a flag
             fencing.claim_store(engine, place.checkpoint, place.rules, place.transport, place.run)
             with (
                 results_builder.open_publisher(chosen, hold, place.run) as publisher,
+                results_builder.open_notifier(chosen, hold, place.run) as notifier,
                 metrics_server.serve_metrics(place, chosen) as observed,
             ):
-                _run_stream(observed, chosen, people, publisher)
+                _run_stream(observed, chosen, people, publisher, notifier)
 
 
 def _parse_span(from_time: str | None, to_time: str | None, *, is_once: bool) -> rejudgement.Span | None:
@@ -210,9 +212,9 @@ def _publish_all(publisher: ResultsPublisher | None) -> None:
     """
     if publisher is None:
         return
-    from hopwatch.api.results_topic import threads
+    from hopwatch.api import publisher_thread
 
-    windows = threads.publish_all(publisher, SystemClock())
+    windows = publisher_thread.publish_all(publisher, SystemClock())
     console.stderr().print(f"windows that are published: {windows:,}")
 
 
@@ -231,11 +233,17 @@ def _start_session(place: JobContext, chosen: Settings) -> SparkSession:
     return session.start_session(place.workdir, master=asked.master, cores=asked.tasks, more=more)
 
 
-def _run_stream(place: JobContext, chosen: Settings, people: Routing, publisher: ResultsPublisher | None) -> None:
+def _run_stream(
+    place: JobContext,
+    chosen: Settings,
+    people: Routing,
+    publisher: ResultsPublisher | None,
+    notifier: ContractNotifier | None,
+) -> None:
     from py4j.protocol import Py4JError
 
     from hopwatch.alerts.delivery import threads
-    from hopwatch.api.results_topic.threads import run_publisher
+    from hopwatch.api.publisher_thread import run_publisher
 
     console.configure_log()
     words, stop = console.stderr(), threading.Event()
@@ -245,8 +253,9 @@ def _run_stream(place: JobContext, chosen: Settings, people: Routing, publisher:
         with (
             threads.run_dispatcher(chosen.store.url, people, place.hold) as dispatcher,
             run_publisher(publisher, SystemClock()) as wake_publisher,
+            run_publisher(notifier, SystemClock(), "answers to contracts") as wake_notifier,
         ):
-            _watch_stream(place, chosen, stop, (dispatcher.wake, wake_publisher))
+            _watch_stream(place, chosen, stop, (dispatcher.wake, wake_publisher, wake_notifier))
     except (HopwatchError, Py4JError, OSError):
         # A signal to the whole process group ends Spark too, sometimes before this process.
         if not stop.wait(POLL_S):

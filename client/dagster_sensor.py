@@ -45,10 +45,12 @@ def build_completeness_sensor(  # noqa: PLR0913 - what it is made of
         secret = token.get_value() or "" if isinstance(token, EnvVar) else token
         client = ResultsClient(url, token=secret)
         until = datetime.fromisoformat(context.cursor) + every if context.cursor else first_until
-        for _ in range(MAX_RUNS):
+        for number in range(MAX_RUNS):
             state, text = ask_contract(client, contract, until.isoformat())
             if state != COMPLETE:
-                yield SkipReason(text)
+                # An evaluation has a reason to skip or runs, never both.
+                if not number:
+                    yield SkipReason(text)
                 return
             moment = until.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             yield RunRequest(run_key=f"{contract}/{moment}", tags={"hopwatch/until": moment})

@@ -45,6 +45,17 @@ def open_channels(settings: Mapping[str, AnyChannel], clock: Clock | None = None
     return Routing(channels, build_routes(settings), fallbacks)
 
 
+def open_webhook(name: str, settings: AnyChannel, clock: Clock | None = None) -> Webhook:
+    """Open a channel that is a webhook, to post something else to it than notifications.
+
+    Raises:
+        ConfigurationError: a file that holds a secret cannot be read any more.
+    """
+    channel = _open_channel(name, settings, clock)
+    assert isinstance(channel, Webhook)  # noqa: S101 - the settings are checked
+    return channel
+
+
 def build_routes(settings: Mapping[str, AnyChannel]) -> Routes:
     """Build the function that routes notifications to channels, from the settings alone."""
     enabled = {name: channel for name, channel in settings.items() if channel.enabled}

@@ -36,10 +36,14 @@ class Webhook:
     def send(self, delivery: Delivery, now_us: int) -> Outcome:
         """Post it."""
         body = to_json(delivery.notification).encode("utf-8", "replace")
-        signed = {"Hopwatch-Signature": sign_body(self._secret, body, now_us // 1_000_000)} if self._secret else {}
-        own = {"Content-Type": "application/json", "Idempotency-Key": build_idempotency_key(delivery)}
-        outcome = self._poster.post(self._url, body, {**self._headers, **own, **signed}, now_us)
+        outcome = self.post(body, build_idempotency_key(delivery), now_us)
         return Accepted(HEARTBEAT_S) if isinstance(outcome, Accepted) and _is_heartbeat(delivery) else outcome
+
+    def post(self, body: bytes, idempotency_key: str, now_us: int) -> Outcome:
+        """Post a JSON body with its key and signature; ``now_us`` is the wall clock."""
+        signed = {"Hopwatch-Signature": sign_body(self._secret, body, now_us // 1_000_000)} if self._secret else {}
+        own = {"Content-Type": "application/json", "Idempotency-Key": idempotency_key}
+        return self._poster.post(self._url, body, {**self._headers, **own, **signed}, now_us)
 
     def close(self) -> None:
         """Nothing is kept open."""

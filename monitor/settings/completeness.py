@@ -37,6 +37,8 @@ class CompletenessSettings(SettingsTable):
     upper_below: Ratio | None = None
     unknown: Literal["block", "ignore"] = "block"
     deferred: Literal["block", "lost"] = "block"
+    webhook: str = ""
+    webhook_format: Literal["hopwatch", "openlineage"] = "hopwatch"
 
     def build_contract(self, pathway: Pathway) -> CompletenessContract:
         """Return the contract: its nodes with all before them, as what is lost there never comes to them."""
@@ -60,9 +62,14 @@ ContractName = Annotated[str, AfterValidator(name_validator("a contract"))]
 
 
 def check_contracts(
-    contracts: Mapping[str, CompletenessSettings], nodes: Mapping[str, Sequence[str] | None]
+    contracts: Mapping[str, CompletenessSettings],
+    nodes: Mapping[str, Sequence[str] | None],
+    kinds: Mapping[str, object],
 ) -> list[InitErrorDetails]:
-    """Check the streams and nodes of contracts; the nodes of a stream are None where its path is wrong."""
+    """Check the streams, nodes and webhooks of contracts.
+
+    The nodes of a stream are None where its path is wrong; ``kinds`` are those of the notification channels.
+    """
     found: list[InitErrorDetails] = []
     for name, contract in contracts.items():
         if contract.stream not in nodes:
@@ -73,4 +80,8 @@ def check_contracts(
             found += error_details.find_unknown_names(
                 (name, "nodes"), contract.nodes, known, f"node in the path of {contract.stream}"
             )
+        if contract.webhook and kinds.get(contract.webhook) != "webhook":
+            nearest = error_details.suggest_names(contract.webhook, [one for one in kinds if kinds[one] == "webhook"])
+            told = f'there is no [alerts.channels.{contract.webhook:.80}] with kind = "webhook"{nearest}'
+            found.append(error_details.error_at((name, "webhook"), contract.webhook, told))
     return found

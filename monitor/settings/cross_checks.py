@@ -43,8 +43,10 @@ def find_mismatches(values: Mapping[str, Any]) -> list[InitErrorDetails]:
     readers = _validate_each(_READER, _get_table(_get_table(values, "api"), "readers"))
     found += _prefix_keys("api", api.check_readers(readers, list(streams)))
     with_ids = {name: _parse_id_nodes(said) for name, said in _get_table(values, "streams").items()}
+    every = _get_table(_get_table(values, "alerts"), "channels")
+    kinds = {name: of.get("kind") for name, of in every.items() if isinstance(of, Mapping)}
     contracts = _validate_each(_CONTRACT, _get_table(values, "completeness"))
-    found += _prefix_keys("completeness", completeness.check_contracts(contracts, with_ids))
+    found += _prefix_keys("completeness", completeness.check_contracts(contracts, with_ids, kinds))
     return [*found, *_prefix_keys("results", results.check_topic(_get_table(values, "results"), url))]
 
 

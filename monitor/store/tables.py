@@ -31,7 +31,7 @@ from hopwatch.monitor.kernel.count_lags import CountLags
 from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags
 from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles
 
-SCHEMA_VERSION: Final = "0021"
+SCHEMA_VERSION: Final = "0022"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILE_FIELDS: Final = tuple(field.name for field in fields(Quantiles))
@@ -489,6 +489,18 @@ alert_silences: Final = Table(
     Column("by", ExactText(), nullable=False),
     Column("why", ExactText(), nullable=False),
     comment="Spans in which notifications of an incident, a stream or all are held back",
+)
+
+told_spans: Final = Table(
+    "told_spans",
+    metadata,
+    Column("contract", ExactText(), primary_key=True),
+    Column("until_us", BigInteger, primary_key=True, autoincrement=False),
+    Column("state", String(16), nullable=False),
+    *_counts("revisions", "known", "lost_lower"),
+    Column("lost_upper", BigInteger),
+    *_counts("in_flight", "told_us"),
+    comment="What the webhook of a contract was told last of each span; pending where it was told nothing yet",
 )
 
 objective_minutes: Final = Table(

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from sqlalchemy import Engine
 
-from hopwatch.api.results_topic import publisher, threads
+from hopwatch.api import publisher_thread
+from hopwatch.api.publisher_thread import PublisherThread, publish_all, run_publisher
+from hopwatch.api.results_topic import publisher
 from hopwatch.api.results_topic.records import build_record, build_schema
-from hopwatch.api.results_topic.threads import PublisherThread, publish_all, run_publisher
 from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.gate.registry.subjects import Registry
 from hopwatch.monitor.clock import SystemClock
@@ -262,4 +263,4 @@ def test_a_run_over_everything_gives_up_after_a_while(
         publish_all(made, clock)
     told = "the brokers are away; the store has all results, and the next run publishes what is missing"
     assert str(caught.value) == told
-    assert threads.DRAIN_S <= clock.monotonic_s() < 2 * threads.DRAIN_S
+    assert publisher_thread.DRAIN_S <= clock.monotonic_s() < 2 * publisher_thread.DRAIN_S

@@ -430,7 +430,7 @@ def test_an_extra_that_is_missing_is_told(ready: Workspace) -> None:
 
 def test_a_monitor_without_results_needs_no_extra_of_theirs() -> None:
     """A stream loads no part of the registry, which only results that are published need."""
-    hidden = "import sys; sys.modules['avro'] = None; import hopwatch.api.results_topic.threads"
+    hidden = "import sys; sys.modules['avro'] = None; import hopwatch.api.publisher_thread"
     program = f"{hidden}; print([name for name in sys.modules if name.startswith('hopwatch.gate')])"
     told = subprocess.run(
         [sys.executable, "-c", program],

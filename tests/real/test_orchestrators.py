@@ -10,9 +10,11 @@ from typing import Final
 
 import pytest
 
+from hopwatch.api.contract_webhooks.events import build_lineage_event
 from servers.process import PATIENCE_S, answers, free_ports, until
 from tests.repository import ROOT
 from tests.support.program import Program
+from tests.support.spool import START_US
 from tests.support.workspace import CONFIGURATION, Workspace, one_of_ten_lost
 
 PYTHON: Final = ROOT / ".venv-orchestrators" / "bin" / "python"
@@ -36,6 +38,42 @@ with DAG("hop", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=timezone.u
         task_id="wait", contract=asked["CONTRACT"], until=asked["UNTIL"], deferrable=asked["DEFERRABLE"] == "True",
         soft_fail=asked["SOFT"] == "True", timeout=float(asked["TIMEOUT"]), poke_interval=0.5,
     )
+"""
+LINEAGE: Final = """
+import json
+from pathlib import Path
+from openlineage.client.event_v2 import InputDataset, Job, Run, RunEvent, RunState
+from openlineage.client.generated.data_quality_assertions_dataset import Assertion, DataQualityAssertionsDatasetFacet
+from openlineage.client.generated.data_quality_metrics_input_dataset import DataQualityMetricsInputDatasetFacet
+from openlineage.client.generated.nominal_time_run import NominalTimeRunFacet
+from openlineage.client.serde import Serde
+
+ours = json.loads(Path("event.json").read_text())
+producer, times = ours["producer"], ours["run"]["facets"]["nominalTime"]
+assertions = [Assertion(assertion=name, success=True) for name in ("complete", "lost_below")]
+facets = {
+    "dataQualityAssertions": DataQualityAssertionsDatasetFacet(assertions=assertions, producer=producer),
+    "dataQualityMetrics": DataQualityMetricsInputDatasetFacet(rowCount=10, columnMetrics={}, producer=producer),
+}
+times = NominalTimeRunFacet(times["nominalStartTime"], times["nominalEndTime"], producer=producer)
+theirs = RunEvent(
+    eventType=RunState.COMPLETE, eventTime=ours["eventTime"], producer=producer,
+    run=Run(runId=ours["run"]["runId"], facets={"nominalTime": times}), outputs=[],
+    job=Job(namespace="hopwatch", name="completeness.hourly"),
+    inputs=[InputDataset(namespace="hopwatch", name="orders", inputFacets=facets)],
+)
+
+
+def without_nothing(value):
+    if isinstance(value, dict):
+        kept = {name: without_nothing(one) for name, one in value.items()}
+        return {name: one for name, one in kept.items() if one not in (None, {}, [])}
+    return [without_nothing(one) for one in value] if isinstance(value, list) else value
+
+
+theirs = without_nothing(json.loads(Serde.to_json(theirs)))
+ours = without_nothing(ours)
+print("THE SAME" if ours == theirs else f"OURS {ours} THEIRS {theirs}")
 """
 SENSOR: Final = """
 import sys
@@ -137,11 +175,23 @@ def test_airflow_waits_for_a_contract(
         assert f"new_state={state}" in said, said
 
 
+def test_an_event_of_openlineage_is_the_one_that_its_package_builds(tmp_path: Path, port: int) -> None:
+    """Field for field: run, job, stream and facets, with the addresses of their schemas."""
+    span = {"from": "2026-01-01T00:00:00Z", "until": "2026-01-01T01:00:00Z", "revisions": 0, "in_flight": 0}
+    counts = {"known": 10, "lost_lower": 0, "lost_upper": 0, "blocked": [], "state": "complete"}
+    answer = {"contract": "hourly", "stream": "orders", **span, **counts}
+    (tmp_path / "event.json").write_bytes(build_lineage_event(answer, "", START_US))
+    (tmp_path / "program.py").write_text(LINEAGE)
+    assert "THE SAME" in run(tmp_path, port, "program.py")
+
+
 def test_dagster_requests_a_run_for_each_complete_span(tmp_path: Path, port: int) -> None:
     """Once each, with its moment; one that is not complete is a reason to skip, and holds up those behind it."""
     (tmp_path / "program.py").write_text(SENSOR)
     said = run(tmp_path, port, "program.py", "loose", f"http://127.0.0.1:{port}")
-    first, second = [line for line in said.splitlines() if line.startswith("RUNS")]
+    runs = [line for line in said.splitlines() if line.startswith("RUNS")]
+    assert len(runs) == 2, said
+    first, second = runs
     assert "('loose/2026-01-01T00:01:00Z', '2026-01-01T00:01:00Z')" in first
     assert "loose/2026-01-01T00:01:00Z" not in second
     said = run(tmp_path, port, "program.py", "strict", f"http://127.0.0.1:{port}")

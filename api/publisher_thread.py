@@ -1,20 +1,16 @@
-"""Thread of the publisher, beside the job: brokers that are away hold up neither a micro-batch nor a stop for long."""
+"""Thread of a publisher, beside the job: receivers that are away hold up neither a micro-batch nor a stop for long."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from hopwatch.alerts.delivery import log
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import HopwatchError, TransportError
 from hopwatch.probes.once_per_cause import OncePerCause
-
-if TYPE_CHECKING:
-    # What a publisher is made of is an extra, which a monitor without one does not have.
-    from hopwatch.api.results_topic.publisher import ResultsPublisher
 
 POLL_S: Final = 10.0
 """Interval of looks at the store, beside those after each micro-batch."""
@@ -27,15 +23,30 @@ DRAIN_S: Final = 60.0
 """Longest time for which ``run --once`` tries a topic that takes nothing."""
 
 
+class Publisher(Protocol):
+    """Publisher of what a store holds; one thread at a time calls it."""
+
+    def publish_next(self) -> int:
+        """Publish what is next, and return how much, 0 if all is published.
+
+        Raises:
+            TransportError: it is not taken now; nothing is lost.
+            StoreError: the store fails, or is another monitor's; nothing is lost.
+        """
+
+    def close(self) -> None:
+        """Release all resources."""
+
+
 class PublisherThread:
     """Publishes whenever it is woken; any thread may call :meth:`wake`, which does not block."""
 
-    def __init__(self, publisher: ResultsPublisher, clock: Clock) -> None:
-        """Make the thread; it does not run before :meth:`start`."""
-        self._publisher, self._clock = publisher, clock
+    def __init__(self, publisher: Publisher, clock: Clock, what: str = "results") -> None:
+        """Make the thread, which does not run before :meth:`start`; ``what`` is published, a plural."""
+        self._publisher, self._clock, self._what = publisher, clock, what
         self._woken, self._stop = threading.Event(), threading.Event()
         self._failing = OncePerCause()
-        self._thread = threading.Thread(target=self._run, name="hopwatch-results", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"hopwatch-{what}", daemon=True)
 
     def start(self) -> None:
         """Publish from now on."""
@@ -81,20 +92,20 @@ class PublisherThread:
     def _log_failure(self, error: Exception) -> None:
         why = str(error) if isinstance(error, HopwatchError) else log.describe_fault(error)
         if self._failing.is_new(why):
-            log.warning("results are not published now, nothing is lost: trying on", why=why)
+            log.warning(f"{self._what} are not published now, nothing is lost: trying on", why=why)
 
     def _log_recovery(self) -> None:
         if self._failing.rearm():
-            log.info("results are published again")
+            log.info(f"{self._what} are published again")
 
 
 @contextmanager
-def run_publisher(publisher: ResultsPublisher | None, clock: Clock) -> Iterator[Callable[[], None]]:
+def run_publisher(publisher: Publisher | None, clock: Clock, what: str = "results") -> Iterator[Callable[[], None]]:
     """Run the thread for the duration of the block, and yield what wakes it; without a publisher do nothing."""
     if publisher is None:
         yield _do_nothing
         return
-    thread = PublisherThread(publisher, clock)
+    thread = PublisherThread(publisher, clock, what)
     thread.start()
     try:
         yield thread.wake
@@ -106,7 +117,7 @@ def _do_nothing() -> None:
     """Stand for what wakes a publisher that is not there."""
 
 
-def publish_all(publisher: ResultsPublisher, clock: Clock, patience_s: float = DRAIN_S) -> int:
+def publish_all(publisher: Publisher, clock: Clock, patience_s: float = DRAIN_S) -> int:
     """Publish all that the store holds; return the number of windows.
 
     Raises:
