@@ -35,7 +35,7 @@ MAX_NEW: Final = 10_000
 """Spans that a contract may get at one look: of a longer pause the last ones."""
 
 
-class Receiver(Protocol):
+class EventReceiver(Protocol):
     """Webhook that events are posted to."""
 
     def post(self, body: bytes, idempotency_key: str, now_us: int) -> Outcome:
@@ -52,7 +52,7 @@ class NotifiedContract:
     name: str
     stream: str
     over_us: int
-    receiver: Receiver
+    receiver: EventReceiver
     is_lineage: bool = False
 
 

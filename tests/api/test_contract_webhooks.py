@@ -133,7 +133,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 
 
 def test_a_complete_span_is_told_once(place: Place) -> None:
-    """When it is decided, and not again while nothing of it changes; spans before the first look are not told."""
+    """The event comes with the decision, and not again while nothing changes; spans before the first look have none."""
     place.write(0)
     place.clock.advance(60)
     notifier = place.notifier()
@@ -227,7 +227,7 @@ def test_a_receiver_that_fails_holds_up_no_other(place: Place) -> None:
 
 
 def test_a_path_without_the_node_is_told_in_the_log(place: Place) -> None:
-    """It fails as a receiver does, with what to do; nothing is lost."""
+    """A contract that cannot be answered fails as a receiver does, with what to do; nothing is lost."""
     contract = place.settings.completeness["minutes"].model_copy(update={"nodes": ("c",)})
     place.settings = place.settings.model_copy(update={"completeness": {"minutes": contract}})
     place.write(0)
