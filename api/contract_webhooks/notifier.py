@@ -118,8 +118,6 @@ class ContractNotifier:
             count += 1
         if written.position != position:
             self._store_writer.write(partial(self._save_position, one.name, written.position))
-            # There may be more of them.
-            return count + 1
         return count
 
     def _add_spans(self, one: NotifiedContract) -> None:

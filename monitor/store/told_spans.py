@@ -14,8 +14,6 @@ from hopwatch.monitor.store.writer import read_value, set_values
 
 POSITIONS: Final = "told_sequences"
 """Name in ``meta`` of the last write of windows that each contract has been held against."""
-MAX_WRITES: Final = 5_000
-"""Windows that are looked at at once."""
 _span, _window = tables.told_spans.c, tables.windows.c
 
 
@@ -92,15 +90,14 @@ def read_last_write(connection: Connection) -> int:
 
 
 def read_written_spans(connection: Connection, stream: str, over_us: int, position: int) -> WrittenSpans:
-    """Return the spans, ``over_us`` long, with windows that were written behind a position; some of very many."""
+    """Return the spans, ``over_us`` long, with windows that were written behind a position."""
     behind = (_window.sequence > position) & (_window.stream == stream)
-    wanted = select(_window.sequence, _window.window_start_us).where(behind).order_by(_window.sequence)
-    rows = connection.execute(wanted.limit(MAX_WRITES)).all()
-    last = rows[-1][0] if len(rows) == MAX_WRITES else None
-    # Of the last write some windows may be left: it is looked at again, unless it is all that there is.
-    whole = [row for row in rows if row[0] != last] or rows
-    ends = frozenset(start_us // over_us * over_us + over_us for _, start_us in whole)
-    return WrittenSpans(ends, max((sequence for sequence, _ in whole), default=position))
+    number = (_window.window_start_us // over_us).label("number")
+    # By its name: PostgreSQL takes an expression with a parameter for another one each time.
+    wanted = select(number, func.max(_window.sequence)).where(behind).group_by("number")
+    rows = connection.execute(wanted).all()
+    ends = frozenset((int(place) + 1) * over_us for place, _ in rows)
+    return WrittenSpans(ends, max((sequence for _, sequence in rows), default=position))
 
 
 def prune_told_spans(connection: Connection, before_us: int) -> int:
