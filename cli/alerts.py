@@ -20,12 +20,11 @@ from hopwatch.alerts.storage.history import Acknowledgement
 from hopwatch.alerts.storage.silences import EVERYTHING, Silence, add_silence, end_silence
 from hopwatch.alerts.suggestions import DAY_US, suggest_rules
 from hopwatch.cli import console
-from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
+from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings, parse_span_us
 from hopwatch.cli.report import FINDING_EXIT_CODE
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, DependencyError
 from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.settings.durations import parse_positive_us
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.monitor.texts.moments import parse_moment_us
 
@@ -134,7 +133,7 @@ def add(  # noqa: PLR0913, PLR0917 - one a flag
     target, now_us = unqualify_key(target, chosen.alerts.installation), SystemClock().now_us()
     from_us = now_us if from_time is None else parse_moment_us("--from", from_time)
     assert from_us is not None  # noqa: S101 - a text was given
-    asked = Silence(target, from_us, from_us + _parse_span_us(span), who, why.strip())
+    asked = Silence(target, from_us, from_us + parse_span_us("--for", span), who, why.strip())
     if asked.until_us <= now_us:
         raise ConfigurationError(f"this silence would be over since {format_iso(asked.until_us)}: let it end later")
     engine = _open_engine(chosen.store.url)
@@ -267,13 +266,6 @@ def _select_channels(people: Routing, channel: str | None) -> dict[str, Channel]
     if channel is not None and channel not in people.channels:
         raise ConfigurationError(f"--channel names {channel!r:.80}, the configuration has: {names}")
     return {name: one for name, one in people.channels.items() if channel in {None, name}}
-
-
-def _parse_span_us(text: str) -> int:
-    try:
-        return parse_positive_us(text)
-    except ValueError as error:
-        raise ConfigurationError(f"--for: {error}") from None
 
 
 def _describe_silence(told: dict[str, Any]) -> str:

@@ -10,14 +10,12 @@ from rich import box
 from rich.table import Table
 
 from hopwatch.cli import console
-from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
+from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings, parse_span_us
 from hopwatch.dashboards.views.completeness import build_curve_rows
 from hopwatch.display import texts
 from hopwatch.monitor.clock import SystemClock
-from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.kernel.completeness_curve import WAITS_US
 from hopwatch.monitor.lookup.completeness_curve import RISK, CurveAnswer, curve_to_json, format_proposal, read_curve
-from hopwatch.monitor.settings.durations import parse_positive_us
 from hopwatch.monitor.store import dialect, schema
 
 DAY_US: Final = 86_400_000_000
@@ -53,7 +51,7 @@ def curve(  # noqa: PLR0913 - one a flag
     """
     chosen = load_settings(config)
     chosen.check_stream(stream)
-    waits_us = sorted({_parse_wait_us(one) for one in wait}) if wait else WAITS_US
+    waits_us = sorted({parse_span_us("--wait", one) for one in wait}) if wait else WAITS_US
     to_us = SystemClock().now_us()
     schema.require_store(chosen.store.url)
     with schema.open_snapshot(dialect.create_engine(chosen.store.url)) as connection:
@@ -63,13 +61,6 @@ def curve(  # noqa: PLR0913 - one a flag
         console.emit_json(curve_to_json(answer))
     else:
         _print_answer(answer)
-
-
-def _parse_wait_us(text: str) -> int:
-    try:
-        return parse_positive_us(text)
-    except ValueError as error:
-        raise ConfigurationError(f"--wait: {error}") from None
 
 
 def _print_answer(answer: CurveAnswer) -> None:

@@ -41,6 +41,21 @@ def load_streams(config: Path, *, flags: Mapping[str, Any] | None = None, named_
     return settings.load_with_streams(config, flags=flags or {}, environ=os.environ, named_by=named_by)
 
 
+def parse_span_us(flag: str, text: str, *, may_be_zero: bool = False) -> int:
+    """Parse the span of a flag to µs.
+
+    Raises:
+        ConfigurationError: it is of no form that a configuration takes, or zero where it may not be.
+    """
+    from hopwatch.monitor.errors import ConfigurationError
+    from hopwatch.monitor.settings import durations
+
+    try:
+        return durations.parse_duration_us(text) if may_be_zero else durations.parse_positive_us(text)
+    except ValueError as error:
+        raise ConfigurationError(f"{flag}: {error}") from None
+
+
 def read_variable(name: str) -> str:
     """Return a variable of the environment; empty if it is not set."""
     return os.environ.get(name, "")

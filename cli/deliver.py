@@ -12,7 +12,7 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from hopwatch.cli import console, metrics_server, signals
-from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
+from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings, parse_span_us
 from hopwatch.cli.metrics_server import MetricsListen
 from hopwatch.cli.tap_errors import translate_tap_errors
 from hopwatch.cli.topics import (
@@ -25,7 +25,7 @@ from hopwatch.cli.topics import (
     with_allow_flag,
 )
 from hopwatch.monitor import topics
-from hopwatch.monitor.errors import ConfigurationError, TransportError
+from hopwatch.monitor.errors import TransportError
 from hopwatch.monitor.results import format_iso
 from hopwatch.probes.taps.context import RunContext
 
@@ -152,12 +152,7 @@ def drain_delivery(
     Neither the topic nor the retry topics have messages that wait then. The processes of the delivery go on meanwhile.
     Exit code 1 if something waits still after --timeout.
     """
-    from hopwatch.monitor.settings.durations import parse_positive_us
-
-    try:
-        left_s = parse_positive_us(timeout) / 1e6
-    except ValueError as error:
-        raise ConfigurationError(f"--timeout: {error}") from None
+    left_s = parse_span_us("--timeout", timeout) / 1e6
     chosen = load_settings(config)
     said = _select_one(chosen, name)
     around = RunContext(_print_message)

@@ -21,9 +21,9 @@ from urllib.parse import quote, urlsplit
 import numpy as np
 import uvloop
 
+from hopwatch.cli.configuration import parse_span_us
 from hopwatch.deliver.http_client import HttpReceiver
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.settings.durations import parse_duration_us, parse_positive_us
 from hopwatch.probes.contract.addresses import ListenAddress, parse_listen_address
 from hopwatch.probes.contract.kafka import SCHEME as KAFKA
 from hopwatch.probes.contract.kafka import KafkaPlace
@@ -134,8 +134,8 @@ def build_plan(chosen: Settings, flags: RatingFlags) -> RatingPlan:
     shape = LoadShape(
         flags.arrivals,
         flags.batch,
-        _parse_span_s("--linger", flags.linger, parse_duration_us),
-        _parse_span_s("--patience", flags.patience, parse_positive_us),
+        parse_span_us("--linger", flags.linger, may_be_zero=True) / US_PER_S,
+        parse_span_us("--patience", flags.patience) / US_PER_S,
     )
     topic, listen = _parse_end(flags)
     plan = RatingPlan(
@@ -144,8 +144,8 @@ def build_plan(chosen: Settings, flags: RatingFlags) -> RatingPlan:
         target=target,
         search=search,
         shape=shape,
-        hold_s=_parse_span_s("--hold", flags.hold, parse_positive_us),
-        time_limit_s=_parse_span_s("--for", flags.time_limit, parse_positive_us),
+        hold_s=parse_span_us("--hold", flags.hold) / US_PER_S,
+        time_limit_s=parse_span_us("--for", flags.time_limit) / US_PER_S,
         url=_build_url(flags),
         headers=_build_headers(flags.token_file),
         events=_read_events(flags.events),
@@ -405,13 +405,6 @@ def _list_hosts(plan: RatingPlan) -> dict[str, str]:
         for broker in place.brokers.split(","):
             loaded.setdefault(broker.rpartition(":")[0].strip("[]"), where)
     return loaded
-
-
-def _parse_span_s(flag: str, text: str, parse: Callable[[object], int]) -> float:
-    try:
-        return parse(text) / US_PER_S
-    except ValueError as error:
-        raise ConfigurationError(f"{flag}: {error}") from None
 
 
 def _describe(error: OSError | UnicodeError) -> str:

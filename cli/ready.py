@@ -9,12 +9,11 @@ from typing import Annotated, Any, Final
 import typer
 
 from hopwatch.cli import console, signals
-from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
+from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings, parse_span_us
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.kernel.completeness import CompletenessState
 from hopwatch.monitor.lookup.completeness import ask_completeness, is_decided
-from hopwatch.monitor.settings.durations import parse_positive_us
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.monitor.texts.moments import parse_moment_us
 
@@ -40,7 +39,7 @@ def command(  # noqa: PLR0913 - one a flag
     chosen = load_settings(config)
     until_us = parse_moment_us("--until", until)
     assert until_us is not None  # noqa: S101 - the flag is required
-    until_s = None if timeout is None else time.monotonic() + _parse_span_s(timeout)
+    until_s = None if timeout is None else time.monotonic() + parse_span_us("--timeout", timeout) / 1e6
     chosen.require_contract(name)
     schema.require_store(chosen.store.url)
     engine, clock, stop = dialect.create_engine(chosen.store.url), SystemClock(), Event()
@@ -59,13 +58,6 @@ def command(  # noqa: PLR0913 - one a flag
     else:
         _print_answer(answer)
     raise typer.Exit(EXIT_CODES[CompletenessState(answer["state"])])
-
-
-def _parse_span_s(text: str) -> float:
-    try:
-        return parse_positive_us(text) / 1e6
-    except ValueError as error:
-        raise ConfigurationError(f"--timeout: {error}") from None
 
 
 def _print_answer(answer: dict[str, Any]) -> None:

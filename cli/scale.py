@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from functools import partial
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 import typer
 
 from hopwatch.cli import console, metrics_server, signals
+from hopwatch.cli.configuration import parse_span_us
 from hopwatch.cli.metrics_server import MetricsListen
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.settings.durations import parse_duration_us, parse_positive_us
 from hopwatch.scale.policy import (
     SCALE_DOWN,
     SCALE_UP,
@@ -102,8 +102,8 @@ def command(  # noqa: PLR0913 - one parameter a flag
         )
     except ValueError as error:
         raise ConfigurationError(str(error)) from None
-    every_s = _parse_span_s("--every", every, parse_positive_us)
-    patience_s = _parse_span_s("--patience", patience, parse_duration_us)
+    every_s = parse_span_us("--every", every) / US_PER_S
+    patience_s = parse_span_us("--patience", patience, may_be_zero=True) / US_PER_S
     if shutil.which(program[0]) is None:
         raise ConfigurationError(f"{program[0]!r:.200} cannot be started: {NOT_FOUND}")
     clock, stop, account = SystemClock(), Event(), ScalingAccount(policy, rules)
@@ -187,7 +187,7 @@ def _build_behaviour(
     default: ScalingBehaviour, flag: str, window: str, rates: Sequence[str] | None
 ) -> ScalingBehaviour:
     limits = default.limits if rates is None else tuple(parse_rate(f"{flag}-rate", rate) for rate in rates)
-    return ScalingBehaviour(_parse_span_s(f"{flag}-window", window, parse_duration_us), limits)
+    return ScalingBehaviour(parse_span_us(f"{flag}-window", window, may_be_zero=True) / US_PER_S, limits)
 
 
 def parse_rate(flag: str, text: str) -> RateLimit:
@@ -200,14 +200,7 @@ def parse_rate(flag: str, text: str) -> RateLimit:
     if found is None or not int(found[1]):
         raise ConfigurationError(f"{flag} is N/TIME or N%/TIME with N above 0, such as 4/15s, got {text!r:.80}")
     unit = RateUnit.PERCENT if found[2] else RateUnit.PROCESSES
-    return RateLimit(unit, int(found[1]), _parse_span_s(flag, found[3], parse_positive_us))
-
-
-def _parse_span_s(flag: str, text: str, parse: Callable[[object], int]) -> float:
-    try:
-        return parse(text) / US_PER_S
-    except ValueError as error:
-        raise ConfigurationError(f"{flag}: {error}") from None
+    return RateLimit(unit, int(found[1]), parse_span_us(flag, found[3]) / US_PER_S)
 
 
 def _tell_step(step: ScalingStep, *, as_json: bool, policy: Policy, target: float, clock: Clock) -> None:

@@ -14,6 +14,8 @@ from hopwatch.monitor.store.told_spans import ToldSpan
 VERSION: Final = 1
 """Version of our own form; a field may be added under the same number, none is renamed or removed."""
 PRODUCER: Final = f"urn:hopwatch:{__version__}"
+_COUNTS: Final = ToldSpan._fields[2:]
+"""Counts of an answer that are kept, named as in the answer."""
 _SPEC: Final = "https://openlineage.io/spec"
 RUN_EVENT: Final = f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
 _FACETS: Final = {
@@ -27,8 +29,7 @@ _FACETS: Final = {
 
 def summarize_answer(until_us: int, answer: dict[str, Any]) -> ToldSpan:
     """Return what is kept of an answer that was told."""
-    counts = (answer[name] for name in ("revisions", "known", "lost_lower", "lost_upper", "in_flight"))
-    return ToldSpan(until_us, answer["state"], *counts)
+    return ToldSpan(until_us, answer["state"], *(answer[name] for name in _COUNTS))
 
 
 def must_be_told(before: ToldSpan, now: ToldSpan) -> bool:
@@ -97,9 +98,8 @@ def build_lineage_event(answer: dict[str, Any], installation: str, now_us: int) 
 
 def build_key(answer: dict[str, Any], installation: str) -> str:
     """Return the idempotency key of an event: the same at each try of an answer, another one for another answer."""
-    counts = (answer[name] for name in ("revisions", "known", "lost_lower", "lost_upper", "in_flight"))
     place = f"{installation}/{answer['contract']}/{answer['until']}"
-    return f"{place}#{answer['state']}-{'-'.join(str(one) for one in counts)}"
+    return f"{place}#{answer['state']}-{'-'.join(str(answer[name]) for name in _COUNTS)}"
 
 
 def _build_facet(name: str, **values: Any) -> dict[str, Any]:  # noqa: ANN401 - of any facet

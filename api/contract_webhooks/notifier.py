@@ -8,16 +8,17 @@ accepted is sent again, with the same key.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from hopwatch.alerts.channels.channel import Accepted, Outcome
 from hopwatch.alerts.delivery.store_writer import StoreWriter
 from hopwatch.api.contract_webhooks import events
+from hopwatch.monitor.accounting.completeness_answer import Json
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import ConfigurationError, TransportError
 from hopwatch.monitor.lookup.completeness import answer_contract, find_last_end_us
@@ -114,10 +115,10 @@ class ContractNotifier:
             if not events.must_be_told(span, told):
                 continue
             self._post(one, answer, span)
-            self._store_writer.write(partial(self._save, one.name, told))
+            self._write(partial(told_spans.save_told, contract=one.name, span=told, told_us=self._clock.now_us()))
             count += 1
         if written.position != position:
-            self._store_writer.write(partial(self._save_position, one.name, written.position))
+            self._write(partial(told_spans.save_position, contract=one.name, position=written.position))
         return count
 
     def _add_spans(self, one: NotifiedContract) -> None:
@@ -128,33 +129,32 @@ class ContractNotifier:
             is_first = told_spans.read_position(connection, one.name) is None
         first_us = last_us if known_us is None else known_us // one.over_us * one.over_us + one.over_us
         ends_us = range(max(first_us, last_us - MAX_NEW * one.over_us), last_us + 1, one.over_us)
-        if ends_us or is_first:
-            self._store_writer.write(partial(self._save_spans, one.name, ends_us, is_first=is_first))
 
-    def _post(self, one: NotifiedContract, answer: Mapping[str, object], before: ToldSpan) -> None:
+        def save(connection: Connection) -> None:
+            told_spans.add_spans(connection, one.name, ends_us)
+            if is_first:
+                told_spans.save_position(connection, one.name, told_spans.read_last_write(connection))
+
+        if ends_us or is_first:
+            self._write(save)
+
+    def _post(self, one: NotifiedContract, answer: Json, before: ToldSpan) -> None:
         now_us, installation = self._clock.now_us(), self._settings.alerts.installation
         body = (
-            events.build_lineage_event(dict(answer), installation, now_us)
+            events.build_lineage_event(answer, installation, now_us)
             if one.is_lineage
-            else events.build_event(dict(answer), before, installation)
+            else events.build_event(answer, before, installation)
         )
-        outcome = one.receiver.post(body, events.build_key(dict(answer), installation), now_us)
+        outcome = one.receiver.post(body, events.build_key(answer, installation), now_us)
         if not isinstance(outcome, Accepted):
             raise TransportError(outcome.why)
 
-    def _save_spans(self, contract: str, ends_us: Iterable[int], *, is_first: bool) -> None:
-        with self._engine.execution_options(writes=True).begin() as connection:
-            fencing.require_run(connection, self._run)
-            told_spans.add_spans(connection, contract, ends_us)
-            if is_first:
-                told_spans.save_position(connection, contract, told_spans.read_last_write(connection))
+    def _write(self, work: Callable[[Connection], None]) -> None:
+        """Write in a transaction of its own, while the store is that of this run."""
 
-    def _save(self, contract: str, told: ToldSpan) -> None:
-        with self._engine.execution_options(writes=True).begin() as connection:
-            fencing.require_run(connection, self._run)
-            told_spans.save_told(connection, contract, told, self._clock.now_us())
+        def write() -> None:
+            with self._engine.execution_options(writes=True).begin() as connection:
+                fencing.require_run(connection, self._run)
+                work(connection)
 
-    def _save_position(self, contract: str, position: int) -> None:
-        with self._engine.execution_options(writes=True).begin() as connection:
-            fencing.require_run(connection, self._run)
-            told_spans.save_position(connection, contract, position)
+        self._store_writer.write(write)

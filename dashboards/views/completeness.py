@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import tzinfo
 from typing import Any, Final
 
+from hopwatch.dashboards.views.address import parse_moment_us
 from hopwatch.display import texts
 from hopwatch.monitor.kernel.completeness_curve import WaitCurve
 
@@ -77,5 +78,5 @@ def format_bounds(lower: int, upper: str) -> str:
 
 
 def _format(moment: str, zone: tzinfo) -> str:
-    at = datetime.fromisoformat(moment)
-    return texts.format_moment(int((at - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * 1_000_000, zone)
+    at_us = parse_moment_us(moment)
+    return texts.NONE if at_us is None else texts.format_moment(at_us, zone)

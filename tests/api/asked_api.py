@@ -14,16 +14,9 @@ from hopwatch.monitor import settings
 from hopwatch.monitor.results import format_iso
 from tests.support.clock import ManualClock
 from tests.support.spool import at_us
-from tests.support.workspace import CONFIGURATION, Workspace
+from tests.support.workspace import CONFIGURATION, CONTRACTS, Workspace
 
-CONTRACTS: Final = """
-[completeness.strict]
-stream = "orders"
-over = "1m"
-[completeness.loose]
-stream = "orders"
-over = "1m"
-lost_below = 0.5
+ARRIVALS: Final = """
 [completeness.arrivals]
 stream = "orders"
 nodes = ["a"]
@@ -39,7 +32,7 @@ class AskedApi:
 
     def __init__(self, workspace: Workspace, *readers: Reader, look_every_s: float = 0.02) -> None:
         """Make it, an hour after the first window."""
-        workspace.configure(CONFIGURATION + CONTRACTS)
+        workspace.configure(CONFIGURATION + CONTRACTS + ARRIVALS)
         self.clock = ManualClock(NOW_US)
         chosen = settings.load(workspace.config, flags={}, environ={})
         self.app = build_app(chosen, Readers(readers, self.clock), self.clock, look_every_s)

@@ -14,17 +14,8 @@ from hopwatch.monitor.lookup.completeness import ask_completeness
 from hopwatch.probes.contract.batch import BatchKind, Metrics, MetricsStamp
 from hopwatch.probes.contract.fingerprints import mix_ids
 from tests.support.spool import make_batch, observation_batch, window_ms
-from tests.support.workspace import CONFIGURATION, Workspace, closing_batches, one_of_ten_lost
+from tests.support.workspace import CONFIGURATION, CONTRACTS, Workspace, closing_batches, one_of_ten_lost
 
-CONTRACTS = """
-[completeness.strict]
-stream = "orders"
-over = "1m"
-[completeness.loose]
-stream = "orders"
-over = "1m"
-lost_below = 0.5
-"""
 BEHIND = '[completeness.behind]\nstream = "orders"\nover = "1m"\nnodes = ["b"]\n'
 END = "2026-01-01T00:01:00Z"
 Captured = pytest.CaptureFixture[str]

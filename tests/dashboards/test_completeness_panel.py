@@ -14,17 +14,7 @@ from hopwatch.monitor import settings
 from tests.support.clock import ManualClock
 from tests.support.dashboard_stores import read_page, run_app
 from tests.support.spool import at_us
-from tests.support.workspace import CONFIGURATION, Workspace, one_of_ten_lost
-
-CONTRACTS = """
-[completeness.strict]
-stream = "orders"
-over = "1m"
-[completeness.loose]
-stream = "orders"
-over = "1m"
-lost_below = 0.5
-"""
+from tests.support.workspace import CONFIGURATION, CONTRACTS, Workspace, one_of_ten_lost
 
 
 def read_quality(workspace: Workspace, now_us: int, **query: str) -> str:

@@ -15,18 +15,9 @@ from servers.process import PATIENCE_S, answers, free_ports, until
 from tests.repository import ROOT
 from tests.support.program import Program
 from tests.support.spool import START_US
-from tests.support.workspace import CONFIGURATION, Workspace, one_of_ten_lost
+from tests.support.workspace import CONFIGURATION, CONTRACTS, Workspace, one_of_ten_lost
 
 PYTHON: Final = ROOT / ".venv-orchestrators" / "bin" / "python"
-CONTRACTS: Final = """
-[completeness.strict]
-stream = "orders"
-over = "1m"
-[completeness.loose]
-stream = "orders"
-over = "1m"
-lost_below = 0.5
-"""
 DAG: Final = """
 from datetime import datetime, timezone
 from os import environ as asked

@@ -24,6 +24,16 @@ workdir = "./work"
 [streams.orders]
 path = "a -> b"
 """
+CONTRACTS: Final = """
+[completeness.strict]
+stream = "orders"
+over = "1m"
+[completeness.loose]
+stream = "orders"
+over = "1m"
+lost_below = 0.5
+"""
+"""Contracts of a minute: one that allows no loss, and one that allows a half."""
 
 
 @dataclass(frozen=True)
