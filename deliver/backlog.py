@@ -11,20 +11,24 @@ from hopwatch.gate.retry_headers import parse_retry_headers
 from hopwatch.probes.clock import Clock, SystemClock
 from hopwatch.probes.contract.kafka import KafkaAccess
 from hopwatch.probes.kafka.client import ask_topic, build_client_config, describe_kafka_error
-from hopwatch.probes.kafka.consumer import is_partition_end, read_headers, read_recorded_us
+from hopwatch.probes.kafka.consumer import is_partition_end, read_end_offset, read_headers, read_recorded_us
 from hopwatch.probes.taps.errors import TapSourceError
 
 ANSWER_S: Final = 10.0
 _READ_S: Final = 5.0
 _POLL_S: Final = 0.2
 _MAX_MESSAGES: Final = 100
+_FETCH_WAIT_MS: Final = 20
+"""Time that a broker waits before it says that a partition has no more."""
 
 
 class TopicBacklog(NamedTuple):
     """Backlog of a group in a topic.
 
-    ``waiting`` counts offsets: records, and the marks that Kafka writes after transactions. ``oldest_us`` is the time
-    of the oldest waiting message, µs since 1970: its first request, or its record's own time; None without one.
+    ``waiting`` counts offsets: records, and the marks that Kafka writes after transactions. Records behind an open
+    transaction, which a member that was killed leaves for ten seconds, wait too, though nobody can read them yet.
+    ``oldest_us`` is the time of the oldest waiting message, µs since 1970: its first request, or its record's own
+    time; None without one that can be read.
     """
 
     topic: str
@@ -39,6 +43,7 @@ class BacklogReader:
         """Make the client, without connecting yet."""
         self._clock = clock or SystemClock()
         config = {"group.id": group, "enable.auto.commit": False, "enable.partition.eof": True}
+        config |= {"fetch.wait.max.ms": _FETCH_WAIT_MS}
         self._brokers = brokers
         self._consumer = Consumer(build_client_config(brokers, access, "hopwatch-deliver") | config)
 
@@ -64,34 +69,47 @@ class BacklogReader:
     def _read(self, topic: str, numbers: list[int], *, from_start: bool) -> TopicBacklog:
         asked = [TopicPartition(topic, number) for number in numbers]
         starts: dict[int, int] = {}
-        waiting: dict[int, int] = {}
+        ends: dict[int, int] = {}
         for one in self._consumer.committed(asked, ANSWER_S):
-            low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, one.partition), ANSWER_S)
-            begin = max(low, one.offset) if one.offset >= 0 else (low if from_start else high)
-            if high > begin:
-                starts[one.partition], waiting[one.partition] = begin, high - begin
-        oldest = self._find_oldest(topic, starts)
+            low, ends[one.partition] = self._get_readable_span(topic, one.partition)
+            unbegun = low if from_start else ends[one.partition]
+            starts[one.partition] = max(low, one.offset) if one.offset >= 0 else unbegun
+        oldest, read_ends = self._find_oldest(topic, starts)
+        ends |= read_ends
         times = [at_us for at_us in oldest.values() if at_us is not None]
-        return TopicBacklog(topic, sum(waiting[number] for number in oldest), min(times, default=None))
+        waiting = sum(max(ends[number] - starts[number], 0) for number in oldest)
+        return TopicBacklog(topic, waiting, min(times, default=None))
 
-    def _find_oldest(self, topic: str, starts: Mapping[int, int]) -> dict[int, int | None]:
-        """Return the time of the first waiting record of each partition, None where it does not come in time.
+    def _get_readable_span(self, topic: str, number: int) -> tuple[int, int]:
+        """Return the first offset of a partition, and the one where its first open transaction begins, or its end."""
+        return self._consumer.get_watermark_offsets(TopicPartition(topic, number), ANSWER_S)
 
-        Partitions that have marks of transactions alone are left out.
+    def _find_oldest(self, topic: str, starts: Mapping[int, int]) -> tuple[dict[int, int | None], dict[int, int]]:
+        """Return the times of the first waiting records, and the ends of the partitions, open transactions included.
+
+        A time is None where no record came, be it in time or because a transaction is open. Partitions that have
+        nothing, or marks of transactions alone, have no time.
         """
         found: dict[int, int | None] = {}
+        ends: dict[int, int] = {}
         left = set(starts)
         self._consumer.assign([TopicPartition(topic, number, offset) for number, offset in starts.items()])
         end_ns = self._clock.monotonic_ns() + int(_READ_S * 1e9)
         while left and self._clock.monotonic_ns() < end_ns:
-            for message in self._consumer.consume(_MAX_MESSAGES, _POLL_S):
+            # The client would wait the whole time for as many as it is asked for.
+            messages = self._consumer.consume(1, _POLL_S)
+            for message in [*messages, *self._consumer.consume(_MAX_MESSAGES, 0)]:
                 number = message.partition() or 0
-                if message.error() is None and number not in found:
+                if number not in left or not (message.error() is None or is_partition_end(message.error())):
+                    continue
+                left.discard(number)
+                ends[number] = read_end_offset(self._consumer, message)
+                if message.error() is None:
                     found[number] = _read_first_sent_us(message) or read_recorded_us(message)
-                if message.error() is None or is_partition_end(message.error()):
-                    left.discard(number)
+                elif (message.offset() or 0) < ends[number]:
+                    found[number] = None
         self._consumer.unassign()
-        return found | dict.fromkeys(left)
+        return found | dict.fromkeys(left), ends
 
 
 def _read_first_sent_us(message: Message) -> int:

@@ -12,17 +12,20 @@ from hopwatch.demo.deliveries import DeliveryPlan
 from hopwatch.demo.entrance.outlets import GateOutlets
 from hopwatch.demo.links.ends import TransactionalEnds
 from hopwatch.demo.links.run_links import RETENTION_HOURS, load_access
-from hopwatch.demo.links.topics import ADVICE, ANSWER_S, build_client_settings
+from hopwatch.demo.links.topics import ADVICE, build_client_settings
 from hopwatch.demo.stream import RECEIVERS
 from hopwatch.monitor import topics
 from hopwatch.monitor.errors import HopwatchError, TransportError
 from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.kafka.client import describe_kafka_error
+from hopwatch.probes.kafka.consumer import is_partition_end, read_end_offset
 
 PARTITIONS: Final = 4
 MAX_RECORDS: Final = 10_000
 """Records that are read at once."""
 ID_HEADER: Final = "hopwatch-id"
+READ_ANSWER_S: Final = 60.0
+"""Brokers abort a transaction that was left open 10 s after its begin, and look for such ones every 10 s."""
 
 
 class ServiceTopics:
@@ -101,8 +104,10 @@ class ServiceTopics:
         return KafkaPlace(self.brokers, f"{self._prefix}-{node}")
 
 
-def read_topic_ids(url: str, answer_s: float = ANSWER_S) -> list[bytes]:
-    """Return the message id in the header of each record that is committed in a topic now, as text in bytes.
+def read_topic_ids(url: str, answer_s: float = READ_ANSWER_S) -> list[bytes]:
+    """Return the message id in the header of each committed record of a topic, as text in bytes.
+
+    Transactions that a killed process left open are waited for: they hide what others committed behind them.
 
     Raises:
         TransportError: the topic cannot be read.
@@ -128,7 +133,7 @@ def _read_ids(consumer: Consumer, topic: str, answer_s: float) -> list[bytes]:
             error = one.error()
             if error is None:
                 found.append(bytes(dict(one.headers() or ())[ID_HEADER]))
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - public in all but name
+            elif is_partition_end(error) and (one.offset() or 0) >= read_end_offset(consumer, one):
                 left.discard(one.partition() or 0)
     return found
 
@@ -137,5 +142,5 @@ def _consume(consumer: Consumer, answer_s: float) -> list[Message]:
     """Return what comes; that nothing does, not even an end, is an error."""
     first = consumer.poll(answer_s)
     if first is None:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - as above
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - public in all but name
     return [first, *consumer.consume(MAX_RECORDS, 0)]

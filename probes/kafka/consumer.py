@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import methodcaller
 from typing import Final
 
-from confluent_kafka import KafkaError, Message
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 _NO_TIME_MS: Final = -1
 """Kafka's timestamp of a record without one."""
@@ -16,6 +16,15 @@ _ask_headers: Final[Callable[[Message], list[tuple[str, str | bytes]] | None]] =
 def is_partition_end(error: KafkaError | None) -> bool:
     """Return whether the error of a message says that its partition has been read to its end."""
     return error is not None and error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001 - public in all but name
+
+
+def read_end_offset(consumer: Consumer, message: Message) -> int:
+    """Return the end of a message's partition by the last fetch, records of open transactions included.
+
+    A consumer of committed records alone is told the end of a partition where its first open transaction begins.
+    """
+    place = TopicPartition(message.topic() or "", message.partition() or 0)
+    return consumer.get_watermark_offsets(place, cached=True)[1]
 
 
 def take_until(messages: Iterable[Message], left: dict[int, int]) -> Iterator[Message]:

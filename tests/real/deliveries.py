@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from hopwatch.cli.main import main
 from hopwatch.gate.records import RejectedRecord, decode_rejected
+from hopwatch.probes.kafka.consumer import read_end_offset
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
 from servers.kafka import Kafka
 from servers.process import PATIENCE_S, until
@@ -112,7 +113,7 @@ group = "{topic}"
                 for one in consumer.consume(10_000, 0.5):
                     if one.error() is None:
                         found[one.partition(), one.offset()] = one
-                    else:
+                    elif (one.offset() or 0) >= read_end_offset(consumer, one):
                         left.discard(one.partition())
             return list(found.values())
         finally:
