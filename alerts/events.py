@@ -55,6 +55,7 @@ class AlertKind(StrEnum):
     REJECTED = "rejected"
     DEFERRED = "deferred"
     DEFERRED_AGE = "deferred_age"
+    FORECAST = "forecast"
     SET_ASIDE = "set_aside"
     BURN_RATE = "burn_rate"
     HEARTBEAT = "heartbeat"

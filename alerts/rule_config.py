@@ -29,7 +29,7 @@ def _build_rules_of_table(table: AnyRule, settings: Settings) -> list[AlertRule]
     if isinstance(table, BurnRateRule):
         severities = dict.fromkeys(window.severity for window in table.windows)
         return [_build_rule(table, settings, severity, _burn_rate_fields(table, severity)) for severity in severities]
-    extra: dict[str, Any] = {"over_us": getattr(table, "over_us", 0)}
+    extra: dict[str, Any] = {name: getattr(table, name, 0) for name in ("over_us", "within_us")}
     if hasattr(table, "stamp"):
         extra["sides"] = _SIDES[table.stamp]
     return [_build_rule(table, settings, table.severity, extra)]

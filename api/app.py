@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 import orjson
+from anyio import to_thread
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 MAX_BODY_BYTES: Final = 1_024
 """Maximum size of a body, which no request of this API has."""
+MAX_READS: Final = 6
+"""Questions that read a little, answered at once. Python runs one thread at a time: more would wait for each other."""
 
 
 def build_app(settings: Settings, readers: Readers, clock: Clock, look_every_s: float = LOOK_EVERY_S) -> App:
@@ -39,6 +42,7 @@ def build_app(settings: Settings, readers: Readers, clock: Clock, look_every_s: 
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        to_thread.current_default_thread_limiter().total_tokens = MAX_READS
         async with feed.run():
             yield
         store.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
 import typer
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 
 from bench import (
     alert_cost,
@@ -20,6 +20,7 @@ from bench import (
     dashboard_tables,
     detection_tables,
     files,
+    forecasts,
     growth,
     kafka,
     live,
@@ -38,7 +39,7 @@ from bench import (
 from bench.contestant import ContestantError
 from bench.delivery import comparison as delivery
 from bench.delivery import tables as delivery_tables
-from bench.gate import comparison, ingest
+from bench.gate import comparison, ingest, throttle
 from bench.gate import tables as gate_tables
 from bench.month import Month
 from bench.speed import Progress
@@ -78,6 +79,7 @@ class Measure(StrEnum):
     INGEST = "ingest"
     FILES = "files"
     SCALE = "scale"
+    THROTTLE = "throttle"
     SOAK = "soak"
     ALL = "all"
 
@@ -112,7 +114,10 @@ _MEASURES: Final[dict[Measure, Callable[[Request, Progress], Measurement]]] = {
     Measure.OUTAGE: lambda of, tell: (lines := outage.measure(of.scratch, tell), tables.outage(lines)),
     Measure.OUTLIERS: lambda of, tell: (lines := outliers.measure(of.scratch, tell), detection_tables.outliers(lines)),
     Measure.WATCH: lambda of, tell: (lines := series_cost.measure(of.scratch, tell), detection_tables.watch(lines)),
-    Measure.NOISE: lambda of, tell: (lines := noise.measure(of.scratch, tell), detection_tables.noise(lines)),
+    Measure.NOISE: lambda of, tell: (
+        [*(lines := noise.measure(of.scratch, tell)), *(trends := forecasts.measure(of.scratch, tell))],
+        Group(detection_tables.noise(lines), forecasts.build_table(trends)),
+    ),
     Measure.NAB: lambda of, tell: (
         lines := nab.measure(of.data, of.scorer, of.scratch, tell),
         detection_tables.nab(lines),
@@ -137,6 +142,7 @@ _MEASURES: Final[dict[Measure, Callable[[Request, Progress], Measurement]]] = {
         files.build_table(lines),
     ),
     Measure.SCALE: lambda of, tell: (runs := scale.measure(of.scratch, tell, of.repeats), tables.scale(runs)),
+    Measure.THROTTLE: lambda of, tell: (lines := throttle.measure(of.scratch, tell), throttle.build_table(lines)),
     Measure.SOAK: lambda of, tell: (lines := soak.measure(of.scratch, tell, of.minutes), tables.soak(lines)),
 }
 _BY_DEFAULT: Final = (Measure.SPEED, Measure.PROBES, Measure.LIVE)

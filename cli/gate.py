@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from hashlib import sha256
 from threading import Event, Thread
@@ -117,14 +117,30 @@ def _serve(chosen: Settings, host: str, port: int, health_port: int | None, metr
         metrics_listen,
         made.accounts,
         lambda said: words.print(f"hopwatch: {said}"),
-        made.ingest_times.build_samples,
+        made.build_samples,
     )
-    with signals.stop_on_signals(stop), metrics, _writing_changes(chosen, changes):
+    with signals.stop_on_signals(stop), metrics, _writing_changes(chosen, changes), _watching_offsets(chosen, made):
         served = build_app(registry, made)
         try:
             serve_app(served, listening, stop, lambda: words.print(told))
         except PortTakenError as error:
             raise TransportError(str(error)) from None
+
+
+@contextmanager
+def _watching_offsets(chosen: Settings, made: Gate) -> Iterator[None]:
+    """Tell throttles of the backlogs behind the gate during the block."""
+    from hopwatch.cli.gate_builder import open_group_reader
+    from hopwatch.gate.throttle.watcher import watch_offsets
+
+    words = console.stderr()
+    with ExitStack() as stack:
+        for stream, intake in made.intakes.items():
+            if intake.throttle is not None:
+                reader = open_group_reader(chosen, stream)
+                report = lambda said: words.print(f"hopwatch: {said}", soft_wrap=True)  # noqa: E731 - as short as it is
+                stack.enter_context(watch_offsets(intake.throttle, reader, made.clock, report))
+        yield
 
 
 @contextmanager

@@ -15,6 +15,8 @@ from hopwatch.gate.producers import Producer, Producers
 from hopwatch.gate.registry.subjects import Registry
 from hopwatch.gate.rules import Action, EventRule, FieldPath, RuleCheck
 from hopwatch.gate.stamper import GateStamper
+from hopwatch.gate.throttle.group_offsets import GroupOffsetsReader
+from hopwatch.gate.throttle.stream_throttle import StreamThrottle
 from hopwatch.monitor.clock import SystemClock as MonitorClock
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.monitor.store.subjects import SubjectStore
@@ -45,7 +47,25 @@ def build_intake(chosen: Settings, stream: str) -> EventIntake:
         open_outlet(said.rejected_url(stream), "", access, clock),
         stamping=build_stamping(chosen, stream),
         clock=clock,
+        throttle=build_throttle(chosen, stream),
     )
+
+
+def build_throttle(chosen: Settings, stream: str) -> StreamThrottle | None:
+    """Build the throttle of a stream; None if it has none."""
+    said = chosen.gate.streams[stream].throttle
+    if said is None:
+        return None
+    return StreamThrottle(stream, said.target_us / 1e6, SystemClock(), is_dry_run=said.dry_run)
+
+
+def open_group_reader(chosen: Settings, stream: str) -> GroupOffsetsReader:
+    """Open the reader of the offsets that the throttle of a stream looks at; nothing is connected yet."""
+    entrance = chosen.gate.streams[stream]
+    place = entrance.find_throttle_place()
+    assert place is not None  # noqa: S101 - the settings were checked
+    assert entrance.throttle is not None  # noqa: S101 - there is a throttle
+    return GroupOffsetsReader(place, entrance.throttle.group, chosen.transport.access)
 
 
 def open_registry(chosen: Settings) -> Registry:

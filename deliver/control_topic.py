@@ -26,14 +26,19 @@ _MAX_SHOWN_BYTES: Final = 80
 
 
 class Pause(NamedTuple):
-    """Pause of a delivery: the moment of the command, µs since 1970."""
+    """Pause of a delivery: the moment of the command, µs since 1970, and the key of the incident that made it.
+
+    Without a key a person made it.
+    """
 
     since_us: int
+    by: str = ""
 
 
 def encode_pause(pause: Pause) -> bytes:
     """Return the value of a record in the control topic."""
-    return orjson.dumps({"state": "paused", "since_us": pause.since_us})
+    by = {"by": pause.by} if pause.by else {}
+    return orjson.dumps({"state": "paused", "since_us": pause.since_us} | by)
 
 
 def decode_pause(value: bytes | None) -> Pause | None:
@@ -49,9 +54,10 @@ def decode_pause(value: bytes | None) -> Pause | None:
     except orjson.JSONDecodeError:
         said = None
     since_us = said.get("since_us") if isinstance(said, dict) and said.get("state") == "paused" else None
-    if type(since_us) is not int:
+    by = said.get("by", "") if isinstance(said, dict) else ""
+    if type(since_us) is not int or not isinstance(by, str):
         raise ValueError(f"a pause is a state of paused with since_us, got {value[:_MAX_SHOWN_BYTES]!r}")
-    return Pause(since_us)
+    return Pause(since_us, by)
 
 
 class ControlReader:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Final
@@ -17,6 +17,7 @@ from hopwatch.probes.clock import Clock
 from hopwatch.probes.http.problems import HttpProblem
 from hopwatch.probes.metrics.account import REQUEST_OUTCOMES, Account, ComponentAccounts
 from hopwatch.probes.metrics.catalog import GATE
+from hopwatch.probes.metrics.metric import Sample
 
 FRESH_NS: Final = 1_000_000_000
 """Period for which the result of the transport check is cached, in ns."""
@@ -36,6 +37,13 @@ class Gate:
     def accounts(self) -> ComponentAccounts:
         """Return the accounts of its requests, and of the events of each stream."""
         return ComponentAccounts(GATE, {stream: of.account for stream, of in self.intakes.items()}, self.requests)
+
+    def build_samples(self) -> Iterator[Sample]:
+        """Yield the samples of the ingest times, and of the throttles."""
+        yield from self.ingest_times.build_samples()
+        for intake in self.intakes.values():
+            if intake.throttle is not None:
+                yield from intake.throttle.build_samples()
 
     def check_outlets(self) -> None:
         """Check that every transport can be written to.

@@ -17,6 +17,7 @@ from hopwatch.gate.recent_map import RecentMap
 from hopwatch.gate.request_bodies import SentEvent
 from hopwatch.gate.rules import Action, Claims
 from hopwatch.gate.stamper import GateStamper
+from hopwatch.gate.throttle.stream_throttle import StreamThrottle
 from hopwatch.probes.clock import Clock
 from hopwatch.probes.http.problems import MAX_FAULTS, Fault, HttpProblem
 from hopwatch.probes.metrics.account import GATE_OUTCOMES, Account, DropReason, Output, Receipt, RefusalReason
@@ -94,12 +95,20 @@ class GateStream:
 class EventIntake:
     """Entrance of one stream; all calls come from one event loop."""
 
-    def __init__(
-        self, entrance: GateStream, outlet: Outlet, rejected: Outlet, *, stamping: GateStamper, clock: Clock
+    def __init__(  # noqa: PLR0913 - its parts
+        self,
+        entrance: GateStream,
+        outlet: Outlet,
+        rejected: Outlet,
+        *,
+        stamping: GateStamper,
+        clock: Clock,
+        throttle: StreamThrottle | None = None,
     ) -> None:
-        """Take the parts."""
+        """Take the parts; without a throttle all events are admitted."""
         self.stream, self.subject, self.policy = entrance.stream, entrance.subject, entrance.policy
         self.outlet, self.rejected, self.stamping = outlet, rejected, stamping
+        self.throttle = throttle
         self.account = Account(GATE_OUTCOMES)
         self._clock = clock
         self._waiting = 0
@@ -115,7 +124,8 @@ class EventIntake:
         they are there already. Events that cannot be written, there or to the stream, are to be sent again.
 
         Raises:
-            HttpProblem: without ``each``, one of them was refused, or not written or kept; or too many requests wait.
+            HttpProblem: without ``each``, one of them was refused, or not written or kept; too many requests wait; or
+                the throttle admits no more.
         """
         with self.account.open_receipt(len(sent)) as receipt:
             return await self._accept_unless_busy(sent, codec, producer, receipt, each=each, keeps=keeps)
@@ -127,11 +137,21 @@ class EventIntake:
             receipt.refuse(len(sent), RefusalReason.BUSY)
             told = f"{MAX_WAITING} requests wait for the transport of {self.stream} already: retry later"
             raise HttpProblem(HTTPStatus.SERVICE_UNAVAILABLE, "busy", told)
+        self._admit(len(sent), receipt)
         self._waiting += 1
         try:
             return await self._accept(sent, codec, producer, receipt, each=each, keeps=keeps)
         finally:
             self._waiting -= 1
+
+    def _admit(self, count: int, receipt: Receipt) -> None:
+        if self.throttle is None:
+            return
+        try:
+            self.throttle.admit(count)
+        except HttpProblem:
+            receipt.refuse(count, RefusalReason.THROTTLED)
+            raise
 
     async def _accept(  # noqa: PLR0913 - those of accept
         self, sent: Sequence[SentEvent], codec: Codec, producer: str, receipt: Receipt, *, each: bool, keeps: bool

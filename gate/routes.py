@@ -37,7 +37,7 @@ _DESCRIPTIONS: Final = {
     409: "another event has this id, or the stream's subject has no schema",
     413: "the body, or the event, is too large",
     415: "the body is of another type, or compressed in a way that is not known",
-    429: "the producer has sent more than his quota: retry after the time in Retry-After",
+    429: "over the quota of the producer, or over the limit of the throttle: retry after the time in Retry-After",
     422: "an event may not enter: errors say which, where and why",
     503: "the transport did not take it, or too much came at once: send it again, with the same ids, after Retry-After",
 }

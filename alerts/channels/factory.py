@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import structlog
 
 from hopwatch.alerts.channels.alertmanager import Alertmanager
 from hopwatch.alerts.channels.channel import Channel, Failure, Outcome
+from hopwatch.alerts.channels.command import Command
 from hopwatch.alerts.channels.mail import Mail
 from hopwatch.alerts.channels.pagerduty import PagerDuty
 from hopwatch.alerts.channels.routing import Routes, Routing
@@ -22,26 +24,39 @@ from hopwatch.monitor.settings.channels import (
     AlertmanagerChannel,
     AnyChannel,
     AppriseChannel,
+    CommandChannel,
     EmailChannel,
     PagerDutyChannel,
+    PauseChannel,
     SlackChannel,
     WebhookChannel,
 )
 
+if TYPE_CHECKING:
+    from hopwatch.alerts.channels.delivery_pause import DeliveryBrokers
+
 _log = structlog.get_logger("hopwatch")
 
 
-def open_channels(settings: Mapping[str, AnyChannel], clock: Clock | None = None, installation: str = "") -> Routing:
+def open_channels(
+    settings: Mapping[str, AnyChannel],
+    clock: Clock | None = None,
+    installation: str = "",
+    brokers: DeliveryBrokers | None = None,
+) -> Routing:
     """Open all channels that are enabled; no receiver is contacted yet.
 
     ``installation`` distinguishes this Hopwatch from others at the same receivers; empty if it is the only one.
+    ``brokers`` keep the pauses of deliveries, for channels that pause one.
 
     Raises:
         ConfigurationError: a file that holds a secret cannot be read any more.
     """
     names = [name for name, channel in settings.items() if channel.enabled]
     fallbacks = {name: after for name in names if (after := _find_fallback(settings, name))}
-    channels = {name: GuardedChannel(name, _open_channel(name, settings[name], clock), installation) for name in names}
+    channels = {
+        name: GuardedChannel(name, _open_channel(name, settings[name], clock, brokers), installation) for name in names
+    }
     return Routing(channels, build_routes(settings), fallbacks)
 
 
@@ -107,7 +122,8 @@ def _is_routed(channel: AnyChannel, notification: Notification) -> bool:
     # A storm or a problem of the monitor itself has no stream, and goes to the channels of any stream.
     stream = notification.labels.get("stream", "")
     is_of_stream = not channel.streams or not stream or stream in channel.streams
-    return notification.severity in channel.severities and is_of_stream
+    is_of_rule = not channel.rules or notification.rule in channel.rules
+    return notification.severity in channel.severities and is_of_stream and is_of_rule
 
 
 def _find_fallback(settings: Mapping[str, AnyChannel], name: str) -> str:
@@ -118,14 +134,18 @@ def _find_fallback(settings: Mapping[str, AnyChannel], name: str) -> str:
     return after
 
 
-def _open_channel(name: str, settings: AnyChannel, clock: Clock | None) -> Channel:
+def _open_channel(
+    name: str, settings: AnyChannel, clock: Clock | None, brokers: DeliveryBrokers | None = None
+) -> Channel:
     try:
-        return _build_channel(name, settings, clock)
+        return _build_channel(name, settings, clock, brokers)
     except (ValueError, OSError) as error:
         raise ConfigurationError(f"[alerts.channels.{name}] cannot be opened: {error}") from None
 
 
-def _build_channel(name: str, settings: AnyChannel, clock: Clock | None) -> Channel:
+def _build_channel(  # noqa: PLR0911 - one a kind
+    name: str, settings: AnyChannel, clock: Clock | None, brokers: DeliveryBrokers | None
+) -> Channel:
     match settings:
         case AlertmanagerChannel():
             return Alertmanager(name, settings, clock)
@@ -137,6 +157,13 @@ def _build_channel(name: str, settings: AnyChannel, clock: Clock | None) -> Chan
             return Webhook(settings, clock)
         case EmailChannel():
             return Mail(name, settings, clock)
+        case CommandChannel():
+            return Command(name, settings)
+        case PauseChannel():
+            from hopwatch.alerts.channels.delivery_pause import DeliveryPause  # noqa: PLC0415 - a client of Kafka
+
+            assert brokers is not None  # noqa: S101 - the settings are checked: there is such a delivery
+            return DeliveryPause(name, settings, brokers)
         case AppriseChannel():
             # Apprise takes longer to import than all others, and most configurations do not use it.
             from hopwatch.alerts.channels.apprise_channel import Apprise  # noqa: PLC0415

@@ -10,6 +10,7 @@ from hopwatch.alerts.channels.channel import Channel
 from hopwatch.alerts.events import Notification
 
 if TYPE_CHECKING:
+    from hopwatch.alerts.channels.delivery_pause import DeliveryBrokers
     from hopwatch.monitor.settings import Settings
 
 
@@ -46,4 +47,13 @@ def open_routing(settings: Settings) -> Routing:
     # The import waits for the libraries of the channels, which other users of this module do not need.
     from hopwatch.alerts.channels import factory as channels  # noqa: PLC0415
 
-    return channels.open_channels(settings.alerts.channels, installation=settings.alerts.installation)
+    brokers = _find_delivery_brokers(settings) if settings.deliver else None
+    said = settings.alerts
+    return channels.open_channels(said.channels, installation=said.installation, brokers=brokers)
+
+
+def _find_delivery_brokers(settings: Settings) -> DeliveryBrokers:
+    from hopwatch.alerts.channels.delivery_pause import DeliveryBrokers  # noqa: PLC0415 - a client of Kafka
+
+    by_delivery = {name: said.place.brokers for name, said in settings.deliver.items()}
+    return DeliveryBrokers(by_delivery, settings.transport.access)

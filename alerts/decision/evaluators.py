@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import zip_longest
 from typing import Final
 
-from hopwatch.alerts.decision import burn_rate
+from hopwatch.alerts.decision import burn_rate, forecast
 from hopwatch.alerts.decision.burn_rate import count_late
 from hopwatch.alerts.decision.inputs import PastWindows, SeriesOutlier, WindowInput
 from hopwatch.alerts.decision.reading import Reading, bad_reading, good_reading
@@ -33,6 +33,9 @@ def evaluate_rule(rule: AlertRule, stream: AlertStream, minute: WindowInput, pas
         return
     if rule.kind is AlertKind.DEFERRED_AGE:
         yield from _deferred_age(rule, stream, minute, past)
+        return
+    if rule.kind is AlertKind.FORECAST:
+        yield from forecast.evaluate_forecast(rule, minute, past)
         return
     for reading in _BY_KIND[rule.kind](rule, stream, minute):
         if rule.is_for(minute.result.stream, reading.node):

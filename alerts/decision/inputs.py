@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -23,6 +23,14 @@ class DeferredMessages(NamedTuple):
 
     messages: int = 0
     oldest_us: int | None = None
+
+
+class LagPoint(NamedTuple):
+    """p95 of the lags of a node in a window, µs; None where none is known."""
+
+    start_us: int
+    lag_in_us: float | None
+    lag_out_us: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,9 @@ class PastWindows(Protocol):
 
     def sum_deferred(self, stream: str, from_us: int, to_us: int) -> DeferredMessages:
         """Return the messages that wait for a later try in the windows that start in ``[from_us, to_us)``."""
+
+    def read_lags(self, stream: str, from_us: int, to_us: int) -> Mapping[str, Sequence[LagPoint]]:
+        """Return the lags of each node in the windows that start in ``[from_us, to_us)``, in order of time."""
 
     def count_set_aside(self, from_us: int, to_us: int) -> int:
         """Return how many records set aside arrived in ``[from_us, to_us)``."""

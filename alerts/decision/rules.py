@@ -28,7 +28,7 @@ KIND_ORDER: Final = (
         AlertKind.BURN_RATE,
     ),
     *(AlertKind.CLOCK_SKEW, AlertKind.REJECTED, AlertKind.DEFERRED, AlertKind.DEFERRED_AGE),
-    *(AlertKind.OUTLIER, AlertKind.SET_ASIDE, AlertKind.HEARTBEAT),
+    *(AlertKind.FORECAST, AlertKind.OUTLIER, AlertKind.SET_ASIDE, AlertKind.HEARTBEAT),
 )
 """Of two rules about the same problem, the first names the place more exactly; that one notifies."""
 
@@ -76,6 +76,7 @@ class AlertRule:
     nodes: frozenset[str] = frozenset()
     sides: tuple[str, ...] = ("in", "out")
     over_us: int = 0
+    within_us: int = 0
     objective: Objective | None = None
     pairs: tuple[BurnSpans, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -87,7 +88,7 @@ class AlertRule:
         match self.kind:
             case AlertKind.LOSS:
                 return "loss"
-            case AlertKind.LAG | AlertKind.END_TO_END_LAG:
+            case AlertKind.LAG | AlertKind.END_TO_END_LAG | AlertKind.FORECAST:
                 return "lag"
             case AlertKind.BURN_RATE:
                 return "loss" if self.objective is None or self.objective.target_us is None else "lag"

@@ -24,6 +24,7 @@ _WORDS: Final = {
     AlertKind.REJECTED: (Word.REJECTED, Unit.RATIO),
     AlertKind.DEFERRED: (Word.DEFERRED, Unit.RATIO),
     AlertKind.DEFERRED_AGE: (Word.DEFERRED, Unit.MICROSECONDS),
+    AlertKind.FORECAST: (Word.LATE, Unit.MICROSECONDS),
     AlertKind.SET_ASIDE: (Word.SET_ASIDE, Unit.RECORDS),
     AlertKind.BURN_RATE: (Word.LOST, Unit.BURN_RATE),
     AlertKind.HEARTBEAT: (Word.ALIVE, Unit.MINUTES),
@@ -46,6 +47,8 @@ _SENTENCES: Final = {
     AlertKind.DEFERRED: "deferred: {parts} messages ({ratio}) wait for a later try {where}, over {most}, since {since}",
     AlertKind.DEFERRED_AGE: "deferred: the oldest message that waits for a later try {where} is {lag} old, "
     "over {target} ({records} wait), since {since}",
+    AlertKind.FORECAST: "late soon: p95 of lag {where} will be over {target} {note}, by the trend of the last hour, "
+    "since {since}",
     AlertKind.SET_ASIDE: "set aside: {records} records of the transport could not be used, since {since}",
     AlertKind.BURN_RATE: "{word}: errors at {rate} {where}{worst} ({parts} messages), since {since}",
     AlertKind.HEARTBEAT: "alive: the monitor has judged up to {newest}",

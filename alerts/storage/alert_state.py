@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from sqlalchemy import Connection, Table, bindparam, delete, func, select
@@ -10,7 +11,7 @@ from sqlalchemy import Connection, Table, bindparam, delete, func, select
 from hopwatch.alerts.decision.episode import BEGINNING_US, AlertSeries, AlertState
 from hopwatch.alerts.decision.evaluation import AlertSnapshot
 from hopwatch.alerts.decision.incidents import Incident
-from hopwatch.alerts.decision.inputs import DeferredMessages, ObjectiveCounts
+from hopwatch.alerts.decision.inputs import DeferredMessages, LagPoint, ObjectiveCounts
 from hopwatch.alerts.events import to_json
 from hopwatch.alerts.storage import state_json
 from hopwatch.monitor.store import dialect, tables, writer
@@ -85,6 +86,16 @@ _DEFERRED: Final = select(func.sum(_windows.deferred), func.min(_windows.window_
     _windows.window_start_us < bindparam("to_us"),
     _windows.deferred > 0,
 )
+_nodes = tables.node_windows.c
+_LAGS: Final = (
+    select(_nodes.node, _nodes.window_start_us, _nodes.lag_in_us_p95, _nodes.lag_out_us_p95)
+    .where(
+        _nodes.stream == bindparam("stream"),
+        _nodes.window_start_us >= bindparam("from_us"),
+        _nodes.window_start_us < bindparam("to_us"),
+    )
+    .order_by(_nodes.window_start_us)
+)
 
 
 class StoredPastWindows:
@@ -95,6 +106,7 @@ class StoredPastWindows:
         self._connection = connection
         self._last_us: dict[str, int] | None = None
         self._last_bad_us: dict[tuple[str, str], int] | None = None
+        self._lags: tuple[tuple[str, int, int], dict[str, list[LagPoint]]] | None = None
 
     def sum_counts(self, stream: str, objective: str, from_us: int, to_us: int) -> ObjectiveCounts:
         """Return the sums over the windows that start in ``[from_us, to_us)``."""
@@ -117,6 +129,17 @@ class StoredPastWindows:
         parameters = {"stream": stream, "from_us": from_us, "to_us": to_us}
         count, oldest_us = self._connection.execute(_DEFERRED, parameters).one()
         return DeferredMessages(int(count or 0), oldest_us)
+
+    def read_lags(self, stream: str, from_us: int, to_us: int) -> Mapping[str, Sequence[LagPoint]]:
+        """Return the lags of each node in the windows that start in ``[from_us, to_us)``, in order of time."""
+        asked = stream, from_us, to_us
+        if self._lags is None or self._lags[0] != asked:
+            found: dict[str, list[LagPoint]] = defaultdict(list)
+            parameters = {"stream": stream, "from_us": from_us, "to_us": to_us}
+            for node, *point in self._connection.execute(_LAGS, parameters):
+                found[node].append(LagPoint(*point))
+            self._lags = asked, found
+        return self._lags[1]
 
     def count_set_aside(self, from_us: int, to_us: int) -> int:
         """Return how many records set aside arrived in ``[from_us, to_us)``."""

@@ -51,15 +51,17 @@ def _rejected(kind: str) -> str:
 
 
 @contextmanager
-def run_server(kind: str, folder: Path, broker: Kafka) -> Iterator[EntranceServer]:
+def run_server(kind: str, folder: Path, broker: Kafka, more: str = "") -> Iterator[EntranceServer]:
     """Yield a server of a kind, on the cores that contestants have; what it needs for the next time stays in a folder.
+
+    ``more`` is added to its configuration.
 
     Raises:
         ContestantError: it does not start.
     """
     own = folder / kind
     own.mkdir(exist_ok=True)
-    (own / "hopwatch.toml").write_text(_configuration(kind, broker), "utf-8")
+    (own / "hopwatch.toml").write_text(_configuration(kind, broker) + more, "utf-8")
     port, metrics_port = free_ports(2)
     said = own / "said.txt"
     command = [

@@ -196,6 +196,19 @@ class DeferredAgeRule(StreamRule):
     threshold_us: PositiveDuration = Field(30 * MINUTE_US, alias="threshold")
 
 
+class ForecastRule(StreamRule):
+    """A lag at a node that is sure to reach a threshold within a span, by the trend of the last hour."""
+
+    kind: Literal["forecast"] = "forecast"
+    enabled: bool = False
+    severity: Severity = "ticket"
+    for_us: Duration = Field(5 * MINUTE_US, alias="for")
+    threshold_us: PositiveDuration | None = Field(None, alias="threshold")
+    within_us: PositiveDuration = Field(60 * MINUTE_US, alias="within")
+    stamp: Literal["both", "in", "out"] = "both"
+    nodes: Names = ()
+
+
 class ClockSkewRule(StreamRule):
     """Ratio of stamps that are earlier than the message itself."""
 
@@ -283,6 +296,7 @@ AnyRule = (
     | RejectedRule
     | DeferredRule
     | DeferredAgeRule
+    | ForecastRule
     | ClockSkewRule
     | SetAsideRule
     | BurnRateRule

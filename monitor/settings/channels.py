@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Final, Literal, Self, get_args
+from typing import Annotated, ClassVar, Final, Literal, NamedTuple, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 from pydantic_core import InitErrorDetails
 
 from hopwatch.monitor.settings import error_details, receivers
-from hopwatch.monitor.settings.fields import Names, PositiveDuration, Severity, as_tuple, name_validator
+from hopwatch.monitor.settings.fields import Names, PositiveDuration, PositiveInt, Severity, as_tuple, name_validator
 from hopwatch.monitor.settings.labels import check_label_name
 from hopwatch.monitor.settings.secrets import SecretTable
 
@@ -62,6 +62,7 @@ class ChannelTable(SecretTable):
     enabled: bool = True
     severities: Annotated[tuple[Severity, ...], BeforeValidator(as_tuple)] = ("page", "ticket")
     streams: Names = ()
+    rules: Names = ()
     heartbeats: bool = False
     fallback: str = ""
     timeout_us: Annotated[PositiveDuration, AfterValidator(_check_timeout)] = Field(10_000_000, alias="timeout")
@@ -157,6 +158,29 @@ class EmailChannel(ChannelTable):
         return self
 
 
+class ActionTable(ChannelTable):
+    """Keys of channels that act. They act for named rules alone, and for so many incidents within a span at most."""
+
+    rules: Annotated[Names, Field(min_length=1)]
+    dry_run: bool = False
+    most: PositiveInt = 4
+    within_us: PositiveDuration = Field(3_600_000_000, alias="within")
+
+
+class CommandChannel(ActionTable):
+    """A command, which gets the notification as JSON on its standard input."""
+
+    kind: Literal["command"] = "command"
+    command: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(as_tuple), Field(min_length=1)]
+
+
+class PauseChannel(ActionTable):
+    """A delivery that is paused while an incident lasts."""
+
+    kind: Literal["pause"] = "pause"
+    delivery: str
+
+
 class AppriseChannel(ChannelTable):
     """Any service that Apprise supports."""
 
@@ -170,18 +194,40 @@ class AppriseChannel(ChannelTable):
     template_file: str = ""
 
 
-AnyChannel = AlertmanagerChannel | PagerDutyChannel | SlackChannel | WebhookChannel | EmailChannel | AppriseChannel
+AnyChannel = (
+    AlertmanagerChannel
+    | PagerDutyChannel
+    | SlackChannel
+    | WebhookChannel
+    | EmailChannel
+    | AppriseChannel
+    | CommandChannel
+    | PauseChannel
+)
 KINDS: Final[Mapping[str, type[AnyChannel]]] = {of.model_fields["kind"].default: of for of in get_args(AnyChannel)}
 
 
-def check_channels(
-    channels: Mapping[str, AnyChannel], names: Sequence[str], streams: Sequence[str]
-) -> list[InitErrorDetails]:
-    """Check channels against the streams and each other; ``names`` are the names of all channels."""
+class ChannelNames(NamedTuple):
+    """Names that a channel may refer to: of all channels, streams, rules and deliveries."""
+
+    channels: Sequence[str]
+    streams: Sequence[str]
+    rules: Sequence[str] = ()
+    deliveries: Sequence[str] = ()
+
+
+def check_channels(channels: Mapping[str, AnyChannel], known: ChannelNames) -> list[InitErrorDetails]:
+    """Check channels against the names that there are, and against each other."""
+    names = known.channels
     found: list[InitErrorDetails] = []
     for name, channel in channels.items():
         where = ("channels", name, channel.kind)
-        found += error_details.find_unknown_names((*where, "streams"), channel.streams, streams, "stream")
+        found += error_details.find_unknown_names((*where, "streams"), channel.streams, known.streams, "stream")
+        found += error_details.find_unknown_names((*where, "rules"), channel.rules, known.rules, "rule")
+        if isinstance(channel, PauseChannel) and channel.delivery not in known.deliveries:
+            nearest = error_details.suggest_names(channel.delivery, known.deliveries)
+            told = f"there is no [deliver.{channel.delivery:.80}]{nearest}"
+            found.append(error_details.error_at((*where, "delivery"), channel.delivery, told))
         if channel.fallback and channel.fallback not in names:
             told = f"there is no channel {channel.fallback!r:.80}{error_details.suggest_names(channel.fallback, names)}"
             found.append(error_details.error_at((*where, "fallback"), channel.fallback, told))

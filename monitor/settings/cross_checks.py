@@ -6,7 +6,7 @@ reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Final, TypeVar
 
@@ -35,7 +35,7 @@ _CONTRACT: Final = TypeAdapter(completeness.CompletenessSettings)
 def find_mismatches(values: Mapping[str, Any]) -> list[InitErrorDetails]:
     """Find mismatches between tables in merged raw settings, valid or not."""
     streams = {name: _parse_nodes(said) for name, said in _get_table(values, "streams").items()}
-    found = [*_check_alerts(_get_table(values, "alerts"), streams)]
+    found = [*_check_alerts(_get_table(values, "alerts"), streams, list(_get_table(values, "deliver")))]
     url = _parse_transport(_get_table(values, "transport").get("url"))
     found += _check_gate(_get_table(values, "gate"), streams, url)
     deliveries = _validate_each(_DELIVERY, _get_table(values, "deliver"))
@@ -51,14 +51,15 @@ def find_mismatches(values: Mapping[str, Any]) -> list[InitErrorDetails]:
 
 
 def _check_alerts(
-    alerts: Mapping[str, Any], streams: Mapping[str, tuple[str, ...] | None]
+    alerts: Mapping[str, Any], streams: Mapping[str, tuple[str, ...] | None], deliveries: Sequence[str]
 ) -> Iterator[InitErrorDetails]:
     every = _get_table(alerts, "channels")
     labels = _validate_each(_LABELS, {"labels": alerts.get("labels", alerting.LABELS)}).get("labels")
-    yield from _prefix_keys("alerts", alerting.check_rules(_validate_list(_RULE, alerts.get("rules")), labels, streams))
-    yield from _prefix_keys(
-        "alerts", channels.check_channels(_validate_each(_CHANNEL, every), list(every), list(streams))
-    )
+    rules = _validate_list(_RULE, alerts.get("rules"))
+    yield from _prefix_keys("alerts", alerting.check_rules(rules, labels, streams))
+    named = [*(rule.display_name for rule in rules.values()), *alerting.KINDS]
+    known = channels.ChannelNames(list(every), list(streams), named, deliveries)
+    yield from _prefix_keys("alerts", channels.check_channels(_validate_each(_CHANNEL, every), known))
 
 
 def _check_gate(

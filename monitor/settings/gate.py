@@ -24,6 +24,8 @@ DEFAULT_NODE: Final = "gate"
 MAX_TOKENS: Final = 2
 """Tokens of one producer: two during a rotation."""
 MAX_RULES: Final = 256
+MIN_THROTTLE_TARGET_US: Final = 2_000_000
+"""Shortest target of a throttle: it looks once a second, and consumers commit every few."""
 _TOKEN_HASH: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _FIELD_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[\])?(?:\.[A-Za-z_][A-Za-z0-9_]*(?:\[\])?)*")
 
@@ -43,6 +45,14 @@ def parse_outlet_url(value: object) -> str:
         return str(KafkaPlace.parse(value))
     msg = f'events go to a topic, "{KAFKA}HOST:PORT/TOPIC", or to a spool, "spool:FOLDER"; got {value!r:.80}'
     raise ValueError(msg)
+
+
+def _check_throttle_topic(value: object) -> str:
+    url = parse_outlet_url(value)
+    if not url.startswith(KAFKA):
+        msg = f'a consumer group reads a topic, "{KAFKA}HOST:PORT/TOPIC"; got {url!r:.80}'
+        raise ValueError(msg)
+    return url
 
 
 def _check_node(name: str) -> str:
@@ -95,6 +105,18 @@ FieldName = Annotated[str, AfterValidator(_check_field)]
 Action = Literal["reject", "quarantine", "note"]
 
 
+class ThrottleSettings(SettingsTable):
+    """``[gate.streams.NAME.throttle]``: admit fewer events while they wait too long for a consumer group.
+
+    ``topic`` is where the group reads; by default where the entrance writes. With ``dry_run`` nothing is refused.
+    """
+
+    group: Annotated[str, Field(min_length=1, max_length=255)]
+    topic: Annotated[str, BeforeValidator(_check_throttle_topic)] | None = None
+    target_us: Annotated[PositiveDuration, Field(ge=MIN_THROTTLE_TARGET_US)] = Field(alias="target")
+    dry_run: bool = False
+
+
 class EntranceSettings(SettingsTable):
     """``[gate.streams.NAME]``: outlets for the events of a stream, and the subject of their schema.
 
@@ -109,6 +131,7 @@ class EntranceSettings(SettingsTable):
     unknown_schema: Literal["reject", "stamp", "hold"] = "reject"
     waiting: OutletUrl | None = None
     hold_for_us: PositiveDuration = Field(3_600_000_000, alias="hold_for")
+    throttle: ThrottleSettings | None = None
 
     def rejected_url(self, stream: str) -> str:
         """Return the URL for rejected events; the default is ``<stream>.rejected`` beside the outlet."""
@@ -121,6 +144,11 @@ class EntranceSettings(SettingsTable):
     def waiting_url(self, stream: str) -> str:
         """Return the URL of the topic of records that wait; the default is ``<stream>.waiting`` beside the outlet."""
         return self.waiting or self._build_topic_url(f"{stream}.waiting")
+
+    def find_throttle_place(self) -> KafkaPlace | None:
+        """Return the topic whose consumers a throttle looks at; None if none is named, and the entrance writes none."""
+        url = (self.throttle and self.throttle.topic) or self.to
+        return KafkaPlace.parse(url) if url.startswith(KAFKA) else None
 
     def _build_topic_url(self, topic: str) -> str:
         return f"{KAFKA}{KafkaPlace.parse(self.to).brokers}/{topic}"
@@ -273,6 +301,11 @@ def check_entrances(
         elif transport is not None and transport in (entrance.to, entrance.rejected_url(stream)):
             told = "events go to a place of their own, got that of the probes' records, [transport] url"
             found.append(error_details.error_at(("streams", stream, "to"), entrance.to, told))
+        elif entrance.throttle is not None and entrance.find_throttle_place() is None:
+            told = f'a throttle looks at a topic, and events go to a spool: name it, topic = "{KAFKA}HOST:PORT/TOPIC"'
+            found.append(
+                error_details.error_at(("streams", stream, "throttle", "group"), entrance.throttle.group, told)
+            )
         elif entrance.rejected_url(stream) == entrance.to:
             told = "what may not enter goes to a place of its own, got the one that to names"
             found.append(error_details.error_at(("streams", stream, "rejected"), entrance.to, told))

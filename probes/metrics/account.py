@@ -41,6 +41,7 @@ class RefusalReason(StrEnum):
     """Reason for which an event was given back to whoever has it: it may be sent, or read, again."""
 
     BUSY = "busy"
+    THROTTLED = "throttled"
     BATCH = "batch"
     REJECTED = "rejected"
     UNKNOWN_NODE = "unknown_node"
@@ -56,6 +57,7 @@ GATE_OUTCOMES: tuple[OutcomeLabel, ...] = (
     (EventOutcome.EMITTED, Output.QUARANTINE),
     (EventOutcome.DROPPED, DropReason.REPEAT),
     (EventOutcome.REFUSED, RefusalReason.BUSY),
+    (EventOutcome.REFUSED, RefusalReason.THROTTLED),
     (EventOutcome.REFUSED, RefusalReason.BATCH),
     (EventOutcome.REFUSED, RefusalReason.REJECTED),
     (EventOutcome.REFUSED, RefusalReason.NOT_WRITTEN),

@@ -92,6 +92,25 @@ GATE_INGEST: Final = Metric(
     (STREAM, Label("le", (*map(str, INGEST_BOUNDS_S), INFINITY))),
 )
 
+GATE_THROTTLE_WAIT: Final = Metric(
+    "hopwatch_gate_throttle_wait_seconds",
+    MetricType.GAUGE,
+    "Longest time that a message waits now for the consumers which a throttle looks at.",
+    (STREAM,),
+)
+GATE_THROTTLE_LIMIT: Final = Metric(
+    "hopwatch_gate_throttle_limit_events_per_second",
+    MetricType.GAUGE,
+    "Events a second that this gate admits; absent while it admits all.",
+    (STREAM,),
+)
+GATE_THROTTLED: Final = Metric(
+    "hopwatch_gate_throttled_events_total",
+    MetricType.COUNTER,
+    "Events over the limit of a throttle: refused with 429, or admitted in a dry run.",
+    (STREAM, Label("mode", ("refused", "dry_run"))),
+)
+
 ATTEMPT_RESULTS: Final = (
     "accepted", "partial", "rejected", "too-large", "rate-limited", "failed", "timeout", "broken", "unreachable",
     "cancelled",
@@ -164,6 +183,9 @@ COMPONENT_METRICS: Final = (
     DROPPED_REQUESTS,
     IN_FLIGHT_REQUESTS,
     GATE_INGEST,
+    GATE_THROTTLE_WAIT,
+    GATE_THROTTLE_LIMIT,
+    GATE_THROTTLED,
     DELIVERY_REQUESTS,
     DELIVERY_BATCH,
     DELIVERY_ROUND_TRIP,

@@ -17,13 +17,22 @@ from hopwatch.probes.taps.errors import TapSourceError
 from tests.support.raw_producer import raw_cluster
 
 
-@given(st.integers(0, 2**62))
-def test_a_pause_comes_back(since_us: int) -> None:
-    """With its moment."""
-    assert decode_pause(encode_pause(Pause(since_us))) == Pause(since_us)
+@given(st.integers(0, 2**62), st.text(st.characters(codec="utf-8")))
+def test_a_pause_comes_back(since_us: int, by: str) -> None:
+    """With its moment, and the incident that made it."""
+    assert decode_pause(encode_pause(Pause(since_us, by))) == Pause(since_us, by)
 
 
-ODD = [b"", b"{", b"[]", b'{"state":"running"}', b'{"state":"paused"}', b'{"state":"paused","since_us":true}', b"\xff"]
+ODD = [
+    b"",
+    b"{",
+    b"[]",
+    b'{"state":"running"}',
+    b'{"state":"paused"}',
+    b'{"state":"paused","since_us":true}',
+    b'{"state":"paused","since_us":1,"by":2}',
+    b"\xff",
+]
 
 
 def test_no_value_ends_a_pause() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hopwatch.alerts.decision.inputs import DeferredMessages, ObjectiveCounts, SeriesOutlier, WindowInput
+from hopwatch.alerts.decision.inputs import DeferredMessages, LagPoint, ObjectiveCounts, SeriesOutlier, WindowInput
 from hopwatch.monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult
 from hopwatch.probes.contract.limits import WINDOW_US
 
@@ -91,6 +91,9 @@ class Memory:
     bad_us: dict[tuple[str, str], set[int]] = field(default_factory=dict)
     """Of each stream and objective, the starts of the windows that were counted with a bad message."""
     deferred: dict[tuple[str, int], int] = field(default_factory=dict)
+    lags: Mapping[str, Sequence[LagPoint]] = field(default_factory=dict)
+    """Of each node, in order of time."""
+    lag_queries: int = 0
 
     def count(self, minute: WindowInput) -> None:
         """Count a window into the objective of loss, anew if it was counted before."""
@@ -125,6 +128,12 @@ class Memory:
         waiting = {us: count for (name, us), count in self.deferred.items() if name == stream and count}
         found = {us: count for us, count in waiting.items() if from_us <= us < to_us}
         return DeferredMessages(sum(found.values()), min(found, default=None))
+
+    def read_lags(self, stream: str, from_us: int, to_us: int) -> Mapping[str, Sequence[LagPoint]]:
+        """Return the lags in a range."""
+        del stream
+        self.lag_queries += 1
+        return {node: [one for one in of if from_us <= one.start_us < to_us] for node, of in self.lags.items()}
 
     def count_set_aside(self, from_us: int, to_us: int) -> int:
         """Return how many records arrived in a range that could not be read."""

@@ -22,6 +22,8 @@ CONNECT_TIMEOUT_S: Final = 10
 Upsert = postgresql.Insert
 _ENCODING: Final = "UTF8"
 
+MAX_CONNECTIONS: Final = 15
+"""Connections of one engine. They stay open: to open one takes as long as to read several windows."""
 _CONNECTION: Final[dict[str, Any]] = {
     "application_name": "hopwatch",
     "connect_timeout": CONNECT_TIMEOUT_S,
@@ -88,7 +90,7 @@ def create_engine(url: URL) -> Engine:
 
     Connections that died in the pool are replaced before they are used.
     """
-    made = _plain_engine(url, pool_pre_ping=True)
+    made = _plain_engine(url, pool_pre_ping=True, pool_size=MAX_CONNECTIONS, max_overflow=0, pool_use_lifo=True)
 
     @event.listens_for(made, "begin")
     def _on_begin(connection: Connection) -> None:
