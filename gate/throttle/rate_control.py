@@ -12,16 +12,16 @@ from hopwatch.gate.throttle.queue_wait import QueueFigures
 
 WANTED_RATIO: Final = 0.5
 """Part of the target that messages are to wait: never so short that consumers idle, and far from the target."""
-LEAST_RATIO: Final = 0.1
+MIN_RATIO: Final = 0.1
 """Part of the rate at which messages leave that is admitted at the least."""
-LEAST_PER_S: Final = 1.0
+MIN_LIMIT_PER_S: Final = 1.0
 """Limit at the least: a consumer that is back is noticed by what it gets."""
 LIFT_AFTER_S: Final = 60.0
 """Time without a refusal, and with short waits, after which a limit is lifted."""
 
 
 class Admission(NamedTuple):
-    """What a gate has done: events a second that it admitted, and events that it refused since the last step."""
+    """Work of a gate: events a second that it admitted, and events that it refused since the last step."""
 
     admitted_per_s: float
     refused: int
@@ -52,7 +52,7 @@ class RateControl:
         share = min(admission.admitted_per_s / queue.entered_per_s, 1.0) if queue.entered_per_s else 1.0
         if queue.left_per_s is not None or missed < 0:
             left = share * (queue.left_per_s or 0.0)
-            self.limit_per_s = max(left * max(1 + missed, LEAST_RATIO), LEAST_PER_S)
+            self.limit_per_s = max(left * max(1 + missed, MIN_RATIO), MIN_LIMIT_PER_S)
 
     def lift(self) -> None:
         """Limit nothing any more."""

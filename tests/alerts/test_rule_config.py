@@ -22,9 +22,9 @@ def parse_rule(text: str, name: str, severity: str | None = None) -> AlertRule:
 
 
 def test_without_a_configuration_there_is_a_rule_of_every_kind() -> None:
-    """Loss and budgets that burn fast page; all else is for the morning."""
+    """Loss and budgets that burn fast page; all else is for the morning. Forecasts are off."""
     rules = build_rules().rules
-    assert {rule.kind for rule in rules} == set(AlertKind)
+    assert {rule.kind for rule in rules} == {*AlertKind} - {AlertKind.FORECAST}
     assert [(rule.name, rule.severity) for rule in build_rules().by_priority if rule.severity is Severity.PAGE] == [
         ("loss", Severity.PAGE),
         ("burn_rate", Severity.PAGE),
@@ -96,7 +96,7 @@ def test_rules_of_other_names_stand_beside_the_defaults() -> None:
     rules = build_rules(text, ("orders", "refunds")).rules
     rule = next(rule for rule in rules if rule.name == "lag-of-refunds")
     assert (rule.thresholds, rule.sides, rule.labels) == ({"refunds": 2e6}, ("in",), {"team": "payments"})
-    assert {one.name for one in rules} == {*KINDS, "lag-of-refunds"}
+    assert {one.name for one in rules} == {*KINDS, "lag-of-refunds"} - {"forecast"}
 
 
 def test_defaults_and_alerts_can_be_switched_off() -> None:

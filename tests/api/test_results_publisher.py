@@ -227,7 +227,7 @@ def test_an_outage_is_told_once_and_so_is_its_end(
         tries.append(thread._try())
     tries += [thread._try(), thread._try()]
     assert tries == [False, False, False, True, True]
-    told = capsys.readouterr().out
+    told = "".join(capsys.readouterr())
     assert [told.count(words) for words in ("nothing is lost: trying on", "results are published again")] == [1, 1]
     compare(engine, writer.topic)
 
@@ -239,7 +239,7 @@ def test_a_fault_of_our_own_is_told_as_one(
     made = build_publisher(engine, writer, RUN)
     monkeypatch.setattr(writer, "open", lambda: 1 // 0)
     assert not PublisherThread(made, ManualClock())._try()
-    assert "a fault of Hopwatch's own: ZeroDivisionError" in capsys.readouterr().out
+    assert "a fault of Hopwatch's own: ZeroDivisionError" in "".join(capsys.readouterr())
 
 
 def test_without_a_publisher_there_is_nothing_to_wake() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any, Final
 
@@ -88,13 +89,15 @@ def test_every_key_of_a_channel_is_listed() -> None:
 
 def test_the_example_of_channels_is_read(tmp_path: Path) -> None:
     """With what it says comes from elsewhere."""
-    (text,) = re.findall(r"```toml\n(.*?)```", CHANNELS, re.DOTALL)
+    text, actions = re.findall(r"```toml\n(.*?)```", CHANNELS, re.DOTALL)
     key = tmp_path / "pagerduty"
     key.write_text("k")
     file = tmp_path / "hopwatch.toml"
     file.write_text(text.replace("/run/secrets/pagerduty", str(key)))
     environ = {"HOPWATCH_ALERTS__CHANNELS__TEAM__URL": "https://slack.example/x"}
     assert list(load(file, flags={}, environ=environ).alerts.channels) == ["am", "on-call", "team"]
+    kinds = {channel["kind"] for channel in tomllib.loads(actions)["alerts"]["channels"].values()}
+    assert kinds == {"command", "pause"}
 
 
 def test_what_the_page_says_of_signatures_is_so() -> None:

@@ -9,6 +9,7 @@ from tests.repository.source_modules import trees
 
 READERS: Final = {
     "cli/configuration.py": "the commands: settings and the variables of a terminal",
+    "alerts/channels/command.py": "a command of the user's is run with the variables of the monitor",
     "probes/environment.py": "services that embed a probe, and taps",
     "dashboards/app.py": "Streamlit runs it in a process of its own",
     "demo/links/run_links.py": "the demo creates topics before its nodes use them, with the access of the monitor",

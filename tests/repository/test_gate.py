@@ -53,9 +53,10 @@ def test_every_action_is_told() -> None:
 
 def test_the_example_is_a_configuration(tmp_path: Path) -> None:
     """As it stands."""
-    (example,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-    (tmp_path / "hopwatch.toml").write_text(example)
-    assert list(load(tmp_path / "hopwatch.toml", flags={}, environ={}).gate.streams) == ["orders"]
+    (tmp_path / "hopwatch.toml").write_text("".join(re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)))
+    streams = load(tmp_path / "hopwatch.toml", flags={}, environ={}).gate.streams
+    assert list(streams) == ["orders"]
+    assert streams["orders"].throttle is not None
 
 
 def test_its_numbers_are_those_of_the_program() -> None:

@@ -21,7 +21,7 @@ from hopwatch.monitor.settings.completeness import CompletenessSettings
 from hopwatch.monitor.settings.dashboard import DashboardSettings, LoginSettings
 from hopwatch.monitor.settings.deliver import DeliverySettings
 from hopwatch.monitor.settings.durations import parse_duration_us
-from hopwatch.monitor.settings.gate import EntranceSettings, ProducerSettings, RegistrySettings, TlsSettings
+from hopwatch.monitor.settings.gate import EntranceSettings, ProducerSettings, RegistrySettings, ThrottleSettings, TlsSettings
 from hopwatch.monitor.settings.kafka import KafkaSettings
 from hopwatch.monitor.settings.metrics import MetricsSettings
 from hopwatch.monitor.settings.results import ResultsSettings
@@ -46,6 +46,7 @@ def test_every_key_is_listed_with_its_default() -> None:
         ("dashboard", DashboardSettings),
         ("dashboard.login", LoginSettings),
         ("gate.streams.NAME", EntranceSettings),
+        ("gate.streams.NAME.throttle", ThrottleSettings),
         ("gate.producers.NAME", ProducerSettings),
         ("gate.tls", TlsSettings),
         ("gate.registry", RegistrySettings),
@@ -57,7 +58,7 @@ def test_every_key_is_listed_with_its_default() -> None:
     )
     for table, model in tables:
         for name, field in model.model_fields.items():
-            if name in {"kafka", "login"}:
+            if name in {"kafka", "login", "throttle"}:
                 continue
             default = (
                 ", ".join(map(str, field.default)) or "[]" if isinstance(field.default, tuple) else str(field.default)

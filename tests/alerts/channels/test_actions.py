@@ -32,7 +32,7 @@ KEY = BEGIN.notification.key
 
 @given(st.lists(st.integers(0, 50), max_size=60), st.integers(1, 5), st.integers(1, 100))
 def test_an_action_is_done_at_most_so_often_in_any_span(gaps: list[int], most: int, within_us: int) -> None:
-    """Whatever the moments, and as often as it may: one that is refused would have been one too many."""
+    """An action that is refused would have been one too many, and none else is refused."""
     guard, done, now_us = ActionGuard(most, within_us), list[int](), 0
     for gap in gaps:
         now_us += gap
@@ -162,7 +162,7 @@ def test_the_pause_of_a_person_stays(cluster: RawCluster) -> None:
 
 
 def test_a_pause_that_flaps_is_left_to_a_person(cluster: RawCluster) -> None:
-    """What was paused before is resumed all the same."""
+    """A pause that was made before is ended all the same."""
     place = PausePlace(cluster, "flaps", most=1)
     outcomes = [place.channel.send(one, NOW_US) for one in (BEGIN, END, BEGIN)]
     assert outcomes[2] == Failure(

@@ -104,7 +104,7 @@ def remember(slope_us: float, level_us: float) -> Memory:
 
 
 def test_a_lag_that_will_be_over_the_threshold_is_bad() -> None:
-    """It tells the side, when, and between which times; the node that the rule is not for has no reading."""
+    """The reading tells the side, when, and between which times; a node that the rule is not for has none."""
     found = readings(40 * SECOND, remember(2 * SECOND, 40 * SECOND))
     assert set(found) == {"b"}
     assert found["b"].is_bad

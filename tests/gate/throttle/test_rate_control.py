@@ -29,7 +29,7 @@ COMMITS_S: Final = st.sampled_from([0.1, 1.0, 5.0])
 def test_messages_wait_less_than_the_target_and_consumers_stay_busy(
     consumed: int, overload: float, target_s: float, commit_every_s: float, gates: int
 ) -> None:
-    """However much more is offered, p95 of the waits is under the target, and 95 % of what can be consumed is."""
+    """Up to four times as much may be offered: p95 of waits is under the target, and consumers idle for 5 % at most."""
     found = simulate(
         target_s,
         offered_per_s=lambda _: consumed * overload,
@@ -80,7 +80,7 @@ def test_nothing_is_refused_while_consumers_keep_up(consumed: int, share: float,
 
 
 def test_without_a_throttle_the_same_messages_wait_longer_and_longer() -> None:
-    """What the throttle prevents: after 300 s of twice what can be consumed the last message waits 150 s."""
+    """This is prevented by a throttle: after 300 s of twice what can be consumed the last message waits 150 s."""
     found = run_overload(is_throttled=False)
     assert (found.refused, round(float(found.waits_s[-1]))) == (0, 150)
 

@@ -17,7 +17,7 @@ EMAIL: Final = 'kind = "email"\nhost = "h"\nfrom = "a@b"\nto = ["c@d"]\n'
 STREAM: Final = '[streams.s]\npath = "a -> b"\n'
 TABLE: Final = STREAM + "[alerts.channels.ops]\n"
 SLACK: Final = TABLE + 'kind = "slack"\nurl = "https://slack.example/T0P-5ECRET"\n'
-COMMON: Final = "kind, enabled, severities, streams, heartbeats, fallback, timeout, ca_file"
+COMMON: Final = "kind, enabled, severities, streams, rules, heartbeats, fallback, timeout, ca_file"
 HIDDEN: Final = "T0P-5ECRET"
 
 
