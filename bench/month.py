@@ -7,6 +7,7 @@ yet, and its last minutes are not final.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -179,7 +180,9 @@ def _break_off(connection: Connection, month: Month) -> None:
 
 
 def _settle(engine: Engine) -> None:
-    """Let a server see to its tables, as it does by itself after a while."""
+    """Let a server see to its tables, and the system write what was filled, as they do by themselves after a while."""
     if engine.dialect.name == "postgresql":
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.execute(text("VACUUM ANALYZE"))
+            connection.execute(text("CHECKPOINT"))
+    os.sync()

@@ -22,7 +22,7 @@ from hopwatch.probes.contract.limits import WINDOW_US
 
 SPAN_US: Final = 3_600_000_000
 MIN_POINTS: Final = 30
-BAND_DEVIATIONS: Final = 4.0
+BAND_DEVIATIONS: Final = 3.0
 """Half of the width of the band, in standard deviations of the slope."""
 MAX_CORRELATION: Final = 0.95
 MIN_LEVEL_RATIO: Final = 0.1

@@ -9,7 +9,7 @@ import streamlit as st
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.charts import wait_chart
 from hopwatch.dashboards.context import PageContext
-from hopwatch.dashboards.queries.completeness import CompletenessAnswers, CompletenessQuery
+from hopwatch.dashboards.queries.completeness import CompletenessAnswers, CompletenessQuery, CurveQuery
 from hopwatch.dashboards.views import completeness
 from hopwatch.dashboards.views.display_range import DisplayRange
 from hopwatch.monitor.lookup.completeness_curve import CurveAnswer, format_proposal
@@ -39,14 +39,16 @@ def draw_panels(context: PageContext, shown: DisplayRange) -> None:
     if settings is None or not (settings.completeness or here.stream):
         return
     now_us = context.clock.now_us() // WINDOW_US * WINDOW_US
-    answer = context.fetch(CompletenessQuery(here.stream, shown.from_us, shown.to_us, now_us, settings))
+    answer = context.fetch(CompletenessQuery(here.stream, now_us, settings))
     if answer.value is None:
         st.error(markup.escape_markdown(answer.error or "nothing was read"))
         return
     if answer.value.contracts:
         _draw_contracts(context, answer.value)
-    if answer.value.curve is not None:
-        _draw_curve(context, answer.value.curve)
+    if (known := settings.streams.get(here.stream)) is not None:
+        curve = context.fetch(CurveQuery(here.stream, shown.from_us, shown.to_us, known.rules.terms))
+        if curve.value is not None:
+            _draw_curve(context, curve.value)
 
 
 def _draw_contracts(context: PageContext, found: CompletenessAnswers) -> None:

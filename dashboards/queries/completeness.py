@@ -1,14 +1,15 @@
-"""Query of completeness: the contracts of the configuration, and the curve of a stream."""
+"""Queries of completeness: the contracts of the configuration, and the curve of a stream."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from sqlalchemy import Connection
 
 from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.lookup.completeness import answer_contract, find_last_end_us
 from hopwatch.monitor.lookup.completeness_curve import CurveAnswer, read_curve
 
@@ -31,23 +32,17 @@ class ContractAnswers(NamedTuple):
 
 
 class CompletenessAnswers(NamedTuple):
-    """Answers to contracts, how many more there are, and the curve of a stream if one was asked for."""
+    """Answers to contracts, and how many more there are."""
 
     contracts: tuple[ContractAnswers, ...]
     left_out: int
-    curve: CurveAnswer | None
 
 
 @dataclass(frozen=True, slots=True)
 class CompletenessQuery:
-    """Query of the contracts of a stream, or of all without one, for the spans before ``now_us``, a whole minute.
-
-    The curve is of the stream's windows that start in ``[from_us, to_us)``.
-    """
+    """Query of the contracts of a stream, or of all without one, for the spans before ``now_us``, a whole minute."""
 
     stream: str
-    from_us: int
-    to_us: int
     now_us: int
     settings: Settings = field(compare=False)
 
@@ -55,7 +50,7 @@ class CompletenessQuery:
         """Return it."""
         names = [name for name, one in sorted(self.settings.completeness.items()) if self.stream in {"", one.stream}]
         contracts = tuple(self._answer(connection, name) for name in names[:MAX_CONTRACTS])
-        return CompletenessAnswers(contracts, len(names) - len(contracts), self._read_curve(connection))
+        return CompletenessAnswers(contracts, len(names) - len(contracts))
 
     def _answer(self, connection: Connection, name: str) -> ContractAnswers:
         over_us = self.settings.completeness[name].over_us
@@ -69,9 +64,20 @@ class CompletenessQuery:
         for number in range(SPANS):
             yield answer_contract(connection, self.settings, name, last_us - number * over_us)
 
-    def _read_curve(self, connection: Connection) -> CurveAnswer | None:
-        known = self.settings.streams.get(self.stream)
-        if known is None:
-            return None
+
+@dataclass(frozen=True, slots=True)
+class CurveQuery:
+    """Query of the curve of a stream's windows that start in ``[from_us, to_us)``, of the last 7 days of it at most."""
+
+    fresh_for_us: ClassVar = 60_000_000
+    """A curve is made of each minute of each node, and changes little in a minute."""
+
+    stream: str
+    from_us: int
+    to_us: int
+    terms: WindowPolicy = field(compare=False)
+
+    def run(self, connection: Connection) -> CurveAnswer:
+        """Return it."""
         from_us = max(self.from_us, self.to_us - MAX_CURVE_US)
-        return read_curve(connection, self.stream, known.rules.terms, from_us, self.to_us)
+        return read_curve(connection, self.stream, self.terms, from_us, self.to_us)

@@ -5,6 +5,7 @@ However many people look, a question is asked once in ``FRESH_US``.
 
 from __future__ import annotations
 
+import sys
 import threading
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
@@ -20,8 +21,8 @@ from hopwatch.monitor.store import dialect, schema
 
 FRESH_FOR_US: Final = 4_000_000
 """Age up to which an answer is as good as a new one: less than the interval at which pages ask again."""
-STALE_AFTER_US: Final = 2 * FRESH_FOR_US
-"""Age up to which an answer serves other viewers while one of them asks for a new one."""
+STALE_AFTER_FRESH: Final = 2
+"""Times that age, up to which an answer serves other viewers while one of them asks for a new one."""
 STORE_GONE: Final = "it is not there any more"
 MAX_ENTRIES: Final = 256
 
@@ -59,6 +60,11 @@ class _Entry:
     read_us: int = 0
 
 
+def find_fresh_us(question: Query[Any]) -> int:
+    """Return the age up to which an answer is as good as a new one; a question that costs more may say a longer one."""
+    return int(getattr(question, "fresh_for_us", FRESH_FOR_US))
+
+
 class QueryCache:
     """Query results of one store, shared by all viewers; safe from any thread."""
 
@@ -76,22 +82,22 @@ class QueryCache:
         While one asks the store, others get what was known before, if anything was lately.
         """
         kept = self._entries.get_or_build(question, _Entry)
-        if not kept.lock.acquire(blocking=not self._is_recent(kept)):
+        if not kept.lock.acquire(blocking=not self._is_recent(kept, find_fresh_us(question))):
             return cast("QueryResult[Value]", kept.result)
         try:
-            if kept.result is None or self._age_us(kept) >= FRESH_FOR_US:
+            if kept.result is None or self._age_us(kept) >= find_fresh_us(question):
                 kept.result, kept.read_us = self._run(question, kept.result), self._clock.now_us()
             return cast("QueryResult[Value]", kept.result)
         finally:
             kept.lock.release()
 
-    def _is_recent(self, kept: _Entry) -> bool:
-        return kept.result is not None and self._age_us(kept) < STALE_AFTER_US
+    def _is_recent(self, kept: _Entry, fresh_us: int) -> bool:
+        return kept.result is not None and self._age_us(kept) < STALE_AFTER_FRESH * fresh_us
 
     def _age_us(self, kept: _Entry) -> int:
         """Return how old an answer is; one from the future is no answer, and older than any."""
         age_us = self._clock.now_us() - kept.read_us
-        return age_us if age_us >= 0 else STALE_AFTER_US
+        return age_us if age_us >= 0 else sys.maxsize
 
     def _run(self, question: Query[Any], before: QueryResult[Any] | None) -> QueryResult[Any]:
         now_us = self._clock.now_us()

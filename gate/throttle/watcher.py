@@ -39,10 +39,7 @@ def watch_offsets(
     def look() -> None:
         unknown = ""
         while not over.wait(LOOK_EVERY_S):
-            try:
-                offsets, why = reader.read(clock.monotonic_ns() / 1e9), ""
-            except OffsetsUnknownError as error:
-                offsets, why = None, str(error)
+            offsets, why = _read_offsets(reader, clock)
             if why and not unknown:
                 report(f"{throttle.stream}: the throttle does not know the backlog: {why}")
             unknown = why
@@ -57,3 +54,13 @@ def watch_offsets(
     finally:
         over.set()
         thread.join()
+
+
+def _read_offsets(reader: OffsetsReader, clock: Clock) -> tuple[GroupOffsets | None, str]:
+    """Return the offsets, or None and why; a fault of our own is as good as brokers that are silent: it admits all."""
+    try:
+        return reader.read(clock.monotonic_ns() / 1e9), ""
+    except OffsetsUnknownError as error:
+        return None, str(error)
+    except Exception as error:  # noqa: BLE001 - a thread that ended would leave its last limit for ever
+        return None, f"a fault of Hopwatch's own: {type(error).__name__}"

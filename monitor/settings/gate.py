@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import InitErrorDetails, SchemaError, SchemaValidator, core_schema
 
 from hopwatch.monitor.settings import error_details
+from hopwatch.monitor.settings.durations import format_duration_us
 from hopwatch.monitor.settings.fields import Names, PositiveDuration, PositiveInt, as_tuple, name_validator
 from hopwatch.monitor.settings.table import SettingsTable
 from hopwatch.probes.contract.kafka import SCHEME as KAFKA
@@ -53,6 +54,13 @@ def _check_throttle_topic(value: object) -> str:
         msg = f'a consumer group reads a topic, "{KAFKA}HOST:PORT/TOPIC"; got {url!r:.80}'
         raise ValueError(msg)
     return url
+
+
+def _check_target(span_us: int) -> int:
+    if span_us < MIN_THROTTLE_TARGET_US:
+        msg = f"a throttle's target is at least 2s, got {format_duration_us(span_us)}"
+        raise ValueError(msg)
+    return span_us
 
 
 def _check_node(name: str) -> str:
@@ -113,7 +121,7 @@ class ThrottleSettings(SettingsTable):
 
     group: Annotated[str, Field(min_length=1, max_length=255)]
     topic: Annotated[str, BeforeValidator(_check_throttle_topic)] | None = None
-    target_us: Annotated[PositiveDuration, Field(ge=MIN_THROTTLE_TARGET_US)] = Field(alias="target")
+    target_us: Annotated[PositiveDuration, AfterValidator(_check_target)] = Field(alias="target")
     dry_run: bool = False
 
 

@@ -6,6 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from sqlalchemy import Connection
 
@@ -36,6 +37,24 @@ def test_fifty_viewers_are_one_question(tmp_path: Path) -> None:
         assert {answer.value for answer in viewers.map(answers.fetch, [question] * 50)} == {1}
     now.advance(FRESH_FOR_US / 1e6)
     assert answers.fetch(question).value == 2
+
+
+class Costly(Counted):
+    """A question whose answer is good for a minute."""
+
+    fresh_for_us: ClassVar = 60_000_000
+
+
+def test_a_question_that_costs_more_is_asked_less_often(tmp_path: Path) -> None:
+    """A question says itself for how long its answer is as good as a new one."""
+    fill(store_url(tmp_path))
+    now, question = clock(), Costly("a")
+    answers = QueryCache(store_url(tmp_path), now)
+    values = []
+    for _ in range(4):
+        values.append(answers.fetch(question).value)
+        now.advance(30)
+    assert values == [1, 1, 2, 2]
 
 
 def test_a_clock_that_goes_back_does_not_stop_the_page(tmp_path: Path) -> None:

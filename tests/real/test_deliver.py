@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path as Folder
 from typing import Final
 from urllib.request import urlopen
@@ -19,14 +20,19 @@ from confluent_kafka.admin import AdminClient
 from prometheus_client.parser import text_string_to_metric_families
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
+from hopwatch.alerts.channels.channel import Accepted
+from hopwatch.alerts.channels.routing import open_routing
+from hopwatch.alerts.events import Event
 from hopwatch.cli.main import main
 from hopwatch.gate.records import RejectedRecord, decode_rejected
+from hopwatch.monitor.settings import load
 from hopwatch.probes.contract.batch import BatchKind, Outcome
 from hopwatch.probes.contract.ids import id_bytes
 from servers.kafka import Kafka
 from servers.process import PATIENCE_S, answers, free_ports, until
 from tests.real.deliveries import PARTITIONS, RUN, DeliveryPlace
 from tests.real.receivers import Answer, HttpSink
+from tests.support.deliveries import NOW_US, delivery, firing
 from tests.support.http_receiver import answers as answers_with
 from tests.support.http_receiver import certificate, receiving
 from tests.support.probe_host import ROOT, rows, spooled
@@ -285,6 +291,28 @@ def test_a_paused_delivery_takes_nothing_until_it_goes_on(build: Build) -> None:
         assert (found["lag"], found["retries"], found["paused_since"] is not None) == (0, 0, True)
         place.stop(process)
     assert main(["deliver", "resume", "billing", *asked]) == 0
+
+
+def test_an_incident_pauses_a_delivery_until_its_end(build: Build) -> None:
+    """By a channel that acts: the running process takes nothing while the incident lasts, and the list says whose."""
+    place, receiver = build()
+    acts = '[alerts.channels.stop]\nkind = "pause"\ndelivery = "billing"\nrules = ["rejected"]\n'
+    place.config.write_text(place.config.read_text() + acts)
+    channel = open_routing(load(place.config, flags={}, environ={})).channels["stop"]
+    begin = firing(rule="rejected", key="rejected/ticket/orders")
+    with place.running() as process:
+        place.send(["before"])
+        until(lambda: "before" in receiver.acknowledged, "it delivers")
+        assert channel.send(delivery(begin), NOW_US) == Accepted()
+        until(lambda: "billing is paused" in place.said(), "it hears of the pause")
+        place.send(["meanwhile"])
+        listed = place.listed()
+        assert (listed["lag"], listed["paused_by"]) == (1, "rejected/ticket/orders")
+        assert "meanwhile" not in receiver.acknowledged
+        assert channel.send(delivery(replace(begin, event=Event.RESOLVED)), NOW_US) == Accepted()
+        until(lambda: "meanwhile" in receiver.acknowledged, "it goes on")
+        place.stop(process)
+    assert place.listed()["paused_by"] is None
 
 
 def test_what_was_rejected_is_listed_and_replayed(build: Build, capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,7 +79,7 @@ def test_a_run_over_everything_publishes_and_spark_joins_it(kafka: Kafka, tmp_pa
     gate = work.start("gate", "--port", str(port))
     try:
         until(lambda: answers(port), "the gate")
-        (reader,) = page_blocks.of(page_blocks.page("docs/RESULTS.md"), "python")
+        reader, _ = page_blocks.of(page_blocks.page("docs/RESULTS.md"), "python")
         program = _BEFORE.format(brokers=kafka.bootstrap, port=port) + reader + _BEHIND
         joined = work.python(program, JARS=connector_settings()["spark.jars"], PYSPARK_PYTHON=sys.executable)
     finally:

@@ -21,7 +21,13 @@ from hopwatch.monitor.settings.completeness import CompletenessSettings
 from hopwatch.monitor.settings.dashboard import DashboardSettings, LoginSettings
 from hopwatch.monitor.settings.deliver import DeliverySettings
 from hopwatch.monitor.settings.durations import parse_duration_us
-from hopwatch.monitor.settings.gate import EntranceSettings, ProducerSettings, RegistrySettings, ThrottleSettings, TlsSettings
+from hopwatch.monitor.settings.gate import (
+    EntranceSettings,
+    ProducerSettings,
+    RegistrySettings,
+    ThrottleSettings,
+    TlsSettings,
+)
 from hopwatch.monitor.settings.kafka import KafkaSettings
 from hopwatch.monitor.settings.metrics import MetricsSettings
 from hopwatch.monitor.settings.results import ResultsSettings

@@ -22,6 +22,7 @@ from tests.gate.throttle.simulation import split_offsets
 from tests.support.gate_client import AtEntrance
 
 LEFT_PER_S: Final = 10
+FAULT: Final = "a fault"
 
 
 def limited(clock: ManualClock, *, is_dry_run: bool = False) -> tuple[StreamThrottle, list[str]]:
@@ -118,9 +119,11 @@ class Reader:
     def read(self, now_s: float) -> GroupOffsets:
         """Return the next answer."""
         del now_s
-        look = self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
         if len(self.looks) == 1:
             self.ended.set()
+        look = self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+        if look == FAULT:
+            raise ZeroDivisionError
         if isinstance(look, str):
             raise OffsetsUnknownError(look)
         return look
@@ -147,6 +150,15 @@ def test_a_backlog_that_is_not_known_is_told_once(monkeypatch: pytest.MonkeyPatc
     with watched(["no brokers", "no brokers", known, "no brokers", "no brokers", known], said, monkeypatch) as reader:
         assert reader.ended.wait(20)
     assert said == ["orders: the throttle does not know the backlog: no brokers"] * 2
+
+
+def test_a_fault_of_our_own_is_as_a_silent_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread goes on, so that no limit stays for ever."""
+    said: list[str] = []
+    with watched([FAULT, FAULT, split_offsets(5, 5), FAULT], said, monkeypatch) as reader:
+        assert reader.ended.wait(20)
+    told = "orders: the throttle does not know the backlog: a fault of Hopwatch's own: ZeroDivisionError"
+    assert said == [told] * 2
 
 
 def test_a_throttled_event_is_refused_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:

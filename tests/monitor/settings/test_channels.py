@@ -11,6 +11,7 @@ import pytest
 from hopwatch.cli.main import main
 from hopwatch.monitor.errors import SettingsError
 from hopwatch.monitor.settings import load
+from hopwatch.monitor.settings.alerting import KINDS as RULES
 from hopwatch.monitor.settings.channels import KINDS, ChannelTable
 
 EMAIL: Final = 'kind = "email"\nhost = "h"\nfrom = "a@b"\nto = ["c@d"]\n'
@@ -19,6 +20,7 @@ TABLE: Final = STREAM + "[alerts.channels.ops]\n"
 SLACK: Final = TABLE + 'kind = "slack"\nurl = "https://slack.example/T0P-5ECRET"\n'
 COMMON: Final = "kind, enabled, severities, streams, rules, heartbeats, fallback, timeout, ca_file"
 HIDDEN: Final = "T0P-5ECRET"
+DELIVERY: Final = '[deliver.billing]\nstream = "s"\nfrom = "kafka://h:1/t"\nurl = "https://h.example/"\nnode = "b"\n'
 
 
 def told(folder: Path, text: str, **environ: str) -> list[str]:
@@ -55,6 +57,21 @@ def made(folder: Path, text: str, name: str = "ops", **environ: str) -> Any:  # 
                 "h.toml:6: alerts.channels.ops.timout: there is no such key; did you mean 'timeout'? "
                 f"Known here: {COMMON}, url, url_file, template, template_file"
             ),
+        ),
+        (
+            SLACK + 'rules = ["los"]',
+            (
+                "h.toml:6: alerts.channels.ops.rules: there is no rule 'los'; did you mean 'loss'? Known here: "
+                f"{', '.join(RULES)}"
+            ),
+        ),
+        (
+            TABLE + 'kind = "command"\ncommand = ["true"]',
+            "h.toml:3: alerts.channels.ops.rules: this is required",
+        ),
+        (
+            TABLE + 'kind = "pause"\nrules = ["loss"]\ndelivery = "biling"\n' + DELIVERY,
+            "h.toml:6: alerts.channels.ops.delivery: there is no [deliver.biling]; did you mean 'billing'? Known here: billing",
         ),
         (STREAM + '[alerts.channels]\nops = "T0P-5ECRET"', "h.toml:4: alerts.channels.ops: this is a table, got ***"),
         (

@@ -133,7 +133,20 @@ def producer(text: str) -> str:
     return f"{ENTRANCE}[gate.producers.shop]\n{text}\n"
 
 
+THROTTLE: Final = '[gate.streams.orders.throttle]\ngroup = "billing"\n'
 WRONG: Final = {
+    "throttle of a spool": (
+        f'{ENTRANCE}{THROTTLE}target = "5s"\n',
+        'a throttle looks at a topic, and events go to a spool: name it, topic = "kafka://HOST:PORT/TOPIC"',
+    ),
+    "topic of a throttle": (
+        f'{ENTRANCE}{THROTTLE}target = "5s"\ntopic = "spool:./x"\n',
+        'a consumer group reads a topic, "kafka://HOST:PORT/TOPIC"; got \'spool:',
+    ),
+    "target of a throttle": (
+        f'{ENTRANCE}{THROTTLE}target = "1999ms"\ntopic = "kafka://h:1/t"\n',
+        "a throttle's target is at least 2s, got 1999ms",
+    ),
     "nobody": (
         f"{ENTRANCE}[gate.producers]\n",
         "gate.producers: it names no producer, and without it anyone may send: name a producer, or leave the table out",
