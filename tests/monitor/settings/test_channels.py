@@ -71,7 +71,10 @@ def made(folder: Path, text: str, name: str = "ops", **environ: str) -> Any:  # 
         ),
         (
             TABLE + 'kind = "pause"\nrules = ["loss"]\ndelivery = "biling"\n' + DELIVERY,
-            "h.toml:6: alerts.channels.ops.delivery: there is no [deliver.biling]; did you mean 'billing'? Known here: billing",
+            (
+                "h.toml:6: alerts.channels.ops.delivery: there is no [deliver.biling]; did you mean 'billing'? "
+                "Known here: billing"
+            ),
         ),
         (STREAM + '[alerts.channels]\nops = "T0P-5ECRET"', "h.toml:4: alerts.channels.ops: this is a table, got ***"),
         (
