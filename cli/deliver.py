@@ -116,7 +116,8 @@ def list_deliveries(config: Config = DEFAULT_CONFIG, *, as_json: AsJson = False)
         table.add_column(name, overflow="fold", justify="right" if name in {"lag", "retries"} else "left")
     for one in found:
         counts = (f"{one['lag']:,}", f"{one['retries']:,}")
-        paused = " by ".join(one[part] for part in ("paused_since", "paused_by") if one[part])
+        by = f" by {', '.join(one['paused_by'])}" if one["paused_by"] else ""
+        paused = f"{one['paused_since'] or ''}{by}"
         times = (one["oldest_retry"] or "", paused)
         table.add_row(one["delivery"], one["stream"], one["topic"], *counts, *times)
     console.stdout().print(table)
@@ -322,7 +323,7 @@ def _describe_delivery(chosen: Settings, name: str, said: DeliverySettings) -> d
         "retries": retries,
         "oldest_retry": None if oldest_us is None else format_iso(oldest_us),
         "paused_since": None if pause is None else format_iso(pause.since_us),
-        "paused_by": None if pause is None else pause.by or None,
+        "paused_by": [] if pause is None else list(pause.by),
     }
 
 

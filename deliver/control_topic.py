@@ -26,18 +26,27 @@ _MAX_SHOWN_BYTES: Final = 80
 
 
 class Pause(NamedTuple):
-    """Pause of a delivery: the moment of the command, µs since 1970, and the key of the incident that made it.
+    """Pause of a delivery: the moment of the command, µs since 1970, and the keys of the incidents that hold it.
 
     Without a key a person made it.
     """
 
     since_us: int
-    by: str = ""
+    by: tuple[str, ...] = ()
+
+    def hold(self, key: str) -> Pause:
+        """Return the pause as one more incident holds it."""
+        return Pause(self.since_us, (*self.by, key))
+
+    def release(self, key: str) -> Pause | None:
+        """Return the pause as an incident holds it no more; None if no other does."""
+        left = tuple(one for one in self.by if one != key)
+        return Pause(self.since_us, left) if left else None
 
 
 def encode_pause(pause: Pause) -> bytes:
     """Return the value of a record in the control topic."""
-    by = {"by": pause.by} if pause.by else {}
+    by = {"by": list(pause.by)} if pause.by else {}
     return orjson.dumps({"state": "paused", "since_us": pause.since_us} | by)
 
 
@@ -54,10 +63,10 @@ def decode_pause(value: bytes | None) -> Pause | None:
     except orjson.JSONDecodeError:
         said = None
     since_us = said.get("since_us") if isinstance(said, dict) and said.get("state") == "paused" else None
-    by = said.get("by", "") if isinstance(said, dict) else ""
-    if type(since_us) is not int or not isinstance(by, str):
+    by = said.get("by", []) if isinstance(said, dict) else []
+    if type(since_us) is not int or not (isinstance(by, list) and all(isinstance(key, str) for key in by)):
         raise ValueError(f"a pause is a state of paused with since_us, got {value[:_MAX_SHOWN_BYTES]!r}")
-    return Pause(since_us, by)
+    return Pause(since_us, tuple(by))
 
 
 class ControlReader:

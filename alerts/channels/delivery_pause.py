@@ -1,6 +1,6 @@
 """Channel that pauses a delivery while an incident lasts, and resumes it at its end.
 
-The pause carries the key of the incident: only that incident's end ends it, and one that a person made stays.
+The pause carries the keys of the incidents that hold it: it ends with the last of them. One that a person made stays.
 """
 
 from __future__ import annotations
@@ -55,20 +55,26 @@ class DeliveryPause:
         """Nothing is kept open."""
 
     def _pause(self, notification: Notification, found: Pause | None, now_us: int) -> Outcome:
-        if found is not None:
+        key = notification.key
+        if found is not None and (not found.by or key in found.by):
             self._log("the delivery is paused already", notification)
+            return Accepted()
+        if found is not None:
+            self._write("the delivery stays paused for this incident, too", notification, found.hold(key))
             return Accepted()
         if (refusal := self._guard.check(now_us)) is not None:
             return refusal
+        self._write("the delivery is paused", notification, Pause(now_us, (key,)))
         self._guard.note(now_us)
-        self._write("the delivery is paused", notification, Pause(now_us, notification.key))
         return Accepted()
 
     def _resume(self, notification: Notification, found: Pause | None) -> Outcome:
-        if found is None or found.by != notification.key:
+        if found is None or notification.key not in found.by:
             self._log("the delivery was not paused by this incident, and is left as it is", notification)
             return Accepted()
-        self._write("the delivery is resumed", notification, None)
+        left = found.release(notification.key)
+        what = "the delivery is resumed" if left is None else "the delivery stays paused for other incidents"
+        self._write(what, notification, left)
         return Accepted()
 
     def _read_pause(self) -> Pause | None:

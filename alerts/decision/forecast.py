@@ -105,4 +105,4 @@ def _correlation_factor(residuals: np.ndarray) -> float:
 
 def _describe_forecast(found: LagForecast, side: str) -> str:
     expected, earliest, latest = (round(span_us / WINDOW_US) for span_us in found[:3])
-    return f"{side} in {expected} min ({earliest} to {latest} min)"
+    return f"in {expected} min ({earliest} to {latest} min), by the last hour of its lag {side}"

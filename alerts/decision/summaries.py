@@ -47,8 +47,7 @@ _SENTENCES: Final = {
     AlertKind.DEFERRED: "deferred: {parts} messages ({ratio}) wait for a later try {where}, over {most}, since {since}",
     AlertKind.DEFERRED_AGE: "deferred: the oldest message that waits for a later try {where} is {lag} old, "
     "over {target} ({records} wait), since {since}",
-    AlertKind.FORECAST: "late soon: p95 of lag {where} will be over {target} {note}, by the trend of the last hour, "
-    "since {since}",
+    AlertKind.FORECAST: "late soon: p95 of lag {where} will be over {target} {note}, since {since}",
     AlertKind.SET_ASIDE: "set aside: {records} records of the transport could not be used, since {since}",
     AlertKind.BURN_RATE: "{word}: errors at {rate} {where}{worst} ({parts} messages), since {since}",
     AlertKind.HEARTBEAT: "alive: the monitor has judged up to {newest}",

@@ -39,14 +39,18 @@ class GroupOffsetsReader:
         try:
             if now_s - self._asked_s >= PARTITIONS_EVERY_S:
                 self._partitions, self._asked_s = self._find_partitions(), now_s
-            committed = {one.partition: one.offset for one in self._consumer.committed(self._partitions, ANSWER_S)}
-            ends = {one.partition: self._consumer.get_watermark_offsets(one, ANSWER_S)[1] for one in self._partitions}
+            found = self._consumer.committed(self._partitions, ANSWER_S)
+            bounds = {one.partition: self._consumer.get_watermark_offsets(one, ANSWER_S) for one in self._partitions}
         except KafkaException as error:
             self._asked_s = -PARTITIONS_EVERY_S
-            raise OffsetsUnknownError(describe_kafka_error(error, self._place.brokers)) from None
-        if all(offset < 0 for offset in committed.values()):
+            where = f"the offsets of the group {self._group} in {self._place}"
+            why = describe_kafka_error(error, self._place.brokers)
+            raise OffsetsUnknownError(f"{where} cannot be read: {why}") from None
+        if all(one.offset < 0 for one in found):
             raise OffsetsUnknownError(f"the group {self._group} has committed nothing of {self._place.topic} yet")
-        return GroupOffsets(ends, committed)
+        # What has aged out waits for nobody any more.
+        committed = {one.partition: max(one.offset, bounds[one.partition][0]) for one in found if one.offset >= 0}
+        return GroupOffsets({partition: end for partition, (_, end) in bounds.items()}, committed)
 
     def close(self) -> None:
         """Close the connections."""

@@ -9,6 +9,9 @@ from typing import Final, NamedTuple
 PHANTOM_OFFSETS: Final = 1
 """Offsets of a partition that no message need have: a transaction ends with one, which no consumer commits."""
 
+MAX_LOOKS: Final = 300
+"""Looks of a history, however long it is; a wait is known as precisely as they are apart."""
+
 
 class GroupOffsets(NamedTuple):
     """Offsets of a topic at one moment, by partition: its ends, and what a consumer group has committed."""
@@ -35,6 +38,7 @@ class QueueWait:
         """Remember so long; the wait of the oldest message is told as at least that. Rates are of ``rate_span_s``."""
         self._memory_s, self._rate_span_s = memory_s, rate_span_s
         self._looks: deque[tuple[float, GroupOffsets]] = deque()
+        self._recent: deque[tuple[float, GroupOffsets]] = deque()
         self._commits: deque[tuple[float, int]] = deque()
 
     def observe(self, now_s: float, offsets: GroupOffsets) -> QueueFigures:
@@ -44,10 +48,8 @@ class QueueWait:
         rate at which they leave. The first is short when many messages have just come, the second is not known when
         none leaves.
         """
-        self._looks.append((now_s, offsets))
-        while len(self._looks) > 2 and self._looks[1][0] <= now_s - self._memory_s:  # noqa: PLR2004 - two ends of a span
-            self._looks.popleft()
-        first_s, first = next(look for look in self._looks if look[0] >= now_s - self._rate_span_s)
+        self._remember(now_s, offsets)
+        first_s, first = self._recent[0]
         entered = _sum_growth(first.ends, offsets.ends) / (now_s - first_s) if now_s > first_s else 0.0
         waits = [
             max(end - offsets.committed[partition], 0)
@@ -57,6 +59,21 @@ class QueueWait:
         left = self._measure_commits(now_s, offsets, is_idle=max(waits, default=0) <= PHANTOM_OFFSETS)
         oldest_s = max((self._find_oldest_s(now_s, partition, offsets) for partition in offsets.ends), default=0.0)
         return QueueFigures(max(oldest_s, sum(waits) / left if left and oldest_s else 0.0), entered, left)
+
+    def _remember(self, now_s: float, offsets: GroupOffsets) -> None:
+        """Add a look to the history of rates, and to that of waits, which has so many looks at most."""
+        if self._recent and any(offsets.ends.get(one, 0) < end for one, end in self._recent[-1][1].ends.items()):
+            # The topic was made again: nothing that was seen of the old one is true of it.
+            for history in (self._looks, self._recent, self._commits):
+                history.clear()
+        self._recent.append((now_s, offsets))
+        while self._recent[0][0] < now_s - self._rate_span_s:
+            self._recent.popleft()
+        if len(self._looks) > 1 and self._looks[-1][0] - self._looks[-2][0] < self._memory_s / MAX_LOOKS:
+            self._looks.pop()
+        self._looks.append((now_s, offsets))
+        while len(self._looks) > 2 and self._looks[1][0] <= now_s - self._memory_s:  # noqa: PLR2004 - two ends of a span
+            self._looks.popleft()
 
     def _measure_commits(self, now_s: float, offsets: GroupOffsets, *, is_idle: bool) -> float | None:
         """Return the rate of commits while messages wait, from commit to commit; None before the second."""

@@ -17,9 +17,9 @@ from hopwatch.probes.taps.errors import TapSourceError
 from tests.support.raw_producer import raw_cluster
 
 
-@given(st.integers(0, 2**62), st.text(st.characters(codec="utf-8")))
-def test_a_pause_comes_back(since_us: int, by: str) -> None:
-    """With its moment, and the incident that made it."""
+@given(st.integers(0, 2**62), st.lists(st.text(st.characters(codec="utf-8"))).map(tuple))
+def test_a_pause_comes_back(since_us: int, by: tuple[str, ...]) -> None:
+    """With its moment, and the incidents that hold it."""
     assert decode_pause(encode_pause(Pause(since_us, by))) == Pause(since_us, by)
 
 

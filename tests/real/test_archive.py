@@ -39,6 +39,7 @@ transit = "4s"
 settle = "2s"
 [gate.streams.orders]
 to = "{to}"
+rejected = "{rejected}"
 [completeness.archived]
 stream = "orders"
 nodes = ["archive"]
@@ -48,7 +49,7 @@ BEFORE: Final = """
 import os
 from pyspark.sql import SparkSession
 
-brokers, registry, sink, topic = "{brokers}", "http://127.0.0.1:{port}", "{sink}", "events"
+brokers, registry, sink, topic = "{brokers}", "http://127.0.0.1:{port}", "{sink}", "archive-events"
 fields, folder, checkpoint = "price double, item string", "events", "checkpoint"
 spark = SparkSession.builder.master("local[1]").config("spark.jars", os.environ["JARS"])
 spark = spark.config("spark.sql.shuffle.partitions", "1").config("spark.ui.enabled", "false").getOrCreate()
@@ -69,9 +70,13 @@ def ask(port: int, method: str, path: str, body: Any) -> None:  # noqa: ANN401 -
 
 def test_events_are_archived_once_by_hour_with_their_marker(kafka: Kafka, tmp_path: Path) -> None:
     """A batch that comes again after a kill replaces its files, and an hour is complete when its events are there."""
-    for name in ("events", "orders.rejected", "archive-stamps"):
+    for name in ("archive-events", "archive-rejected", "archive-stamps"):
         kafka.create_topic(name, 2)
-    work = Workplace(tmp_path, kafka.url("archive-stamps"), streams=STREAMS.format(to=kafka.url("events")))
+    work = Workplace(
+        tmp_path,
+        kafka.url("archive-stamps"),
+        streams=STREAMS.format(to=kafka.url("archive-events"), rejected=kafka.url("archive-rejected")),
+    )
     (port,) = free_ports(1)
     gate = work.start("gate", "--port", str(port), "--allow-weak")
     try:

@@ -92,7 +92,8 @@ def test_records_that_aged_out_are_a_hole_with_partition_and_offsets(
     if is_restarted:
         monitor.stop()
     else:
-        monitor.process.signal(signal.SIGSTOP)
+        # With its JVM, which may be about to read.
+        os.killpg(monitor.process.pid, signal.SIGSTOP)
     # Another instance of b speaks while nobody reads, and all it said ages out.
     produce(kafka, topic, [said(now_us, 0, BatchKind.OBSERVATIONS, [3], "b", "q")] * 5)
     kafka.age_out(topic)
@@ -101,7 +102,7 @@ def test_records_that_aged_out_are_a_hole_with_partition_and_offsets(
     if is_restarted:
         monitor.start()
     else:
-        monitor.process.signal(signal.SIGCONT)
+        os.killpg(monitor.process.pid, signal.SIGCONT)
     monitor.until(lambda: "aged_out" in work.reported()["accounts"], "the hole")
     report = monitor.until_judged(minute_of(now_us / 1e6))
     monitor.stop()

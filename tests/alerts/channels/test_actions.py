@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from hopwatch.alerts.events import Event
 from hopwatch.deliver.control_topic import CONTROL_TOPIC, ControlReader, Pause, encode_pause
 from hopwatch.monitor.settings.channels import CommandChannel, PauseChannel
 from hopwatch.probes.contract.kafka import KafkaAccess
+from hopwatch.probes.taps.errors import TapSourceError
 from tests.support.deliveries import NOW_US, delivery, firing
 from tests.support.raw_producer import RawCluster, raw_cluster
 
@@ -143,9 +145,34 @@ def test_a_delivery_is_paused_while_an_incident_lasts(cluster: RawCluster) -> No
     """The beginning twice is one pause, and the end twice one end: a notification may come twice."""
     place = PausePlace(cluster, "billing")
     assert [place.channel.send(BEGIN, NOW_US + at) for at in (0, 5)] == [Accepted()] * 2
-    assert place.pause() == Pause(NOW_US, KEY)
+    assert place.pause() == Pause(NOW_US, (KEY,))
     assert [place.channel.send(END, NOW_US) for _ in range(2)] == [Accepted()] * 2
     assert place.pause() is None
+
+
+def test_a_pause_lasts_as_long_as_any_of_its_incidents(cluster: RawCluster) -> None:
+    """A second incident that begins meanwhile holds it, too, and does not count as one more pause."""
+    place = PausePlace(cluster, "two", most=1)
+    other = firing(key="loss/page/refunds")
+    outcomes = [place.channel.send(one, NOW_US) for one in (BEGIN, delivery(other), END)]
+    assert outcomes == [Accepted()] * 3
+    assert place.pause() == Pause(NOW_US, (other.key,))
+    assert place.channel.send(delivery(replace(other, event=Event.RESOLVED)), NOW_US) == Accepted()
+    assert place.pause() is None
+
+
+def test_a_pause_that_could_not_be_written_does_not_count(cluster: RawCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers that are away use up no chance."""
+    place = PausePlace(cluster, "away", most=1)
+
+    def fail(*_: object) -> None:
+        raise TapSourceError("away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("hopwatch.alerts.channels.delivery_pause.write_pause", fail)
+        assert [place.channel.send(BEGIN, NOW_US) for _ in range(3)] == [Failure("away")] * 3
+    assert place.channel.send(BEGIN, NOW_US) == Accepted()
+    assert place.pause() == Pause(NOW_US, (KEY,))
 
 
 def test_the_pause_of_a_person_stays(cluster: RawCluster) -> None:

@@ -109,7 +109,7 @@ def test_a_lag_that_will_be_over_the_threshold_is_bad() -> None:
     assert set(found) == {"b"}
     assert found["b"].is_bad
     assert (found["b"].observed, found["b"].threshold) == (160 * SECOND, 100 * SECOND)
-    assert found["b"].note == "out in 30 min (30 to 30 min)"
+    assert found["b"].note == "in 30 min (30 to 30 min), by the last hour of its lag out"
 
 
 @pytest.mark.parametrize(("slope_s", "level_s"), [(0.5, 40), (0, 40), (-1, 90)], ids=["later", "level", "falling"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.gate.throttle.queue_wait import GroupOffsets, QueueWait
+from hopwatch.gate.throttle.queue_wait import MAX_LOOKS, GroupOffsets, QueueWait
 
 STEPS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=40)
 """Messages that enter and that leave, in each second."""
@@ -15,7 +15,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=2, ma
 @given(STEPS, st.integers(0, 1_000))
 def test_the_wait_is_that_of_the_oldest_message_at_least(steps: list[tuple[int, int]], begin: int) -> None:
     """Of the oldest message to a second, or of one that enters now, at the rate of commits."""
-    wait, arrived_s, end, at = QueueWait(1_000, 15), [], begin, begin
+    wait, arrived_s, end, at = QueueWait(200, 15), [], begin, begin
     figures = wait.observe(0.0, GroupOffsets({0: end}, {0: at}))
     assert figures.wait_s == 0
     for second, (entered, left) in enumerate(steps, 1):
@@ -34,7 +34,7 @@ def test_the_wait_is_that_of_the_oldest_message_at_least(steps: list[tuple[int, 
 @given(STEPS, st.integers(0, 1_000))
 def test_the_slowest_partition_decides(steps: list[tuple[int, int]], other: int) -> None:
     """Beside partitions that nobody lags behind in, the wait is that of the one that lags."""
-    alone, beside = QueueWait(1_000, 15), QueueWait(1_000, 15)
+    alone, beside = QueueWait(200, 15), QueueWait(200, 15)
     alone.observe(0.0, GroupOffsets({3: 0}, {3: 0}))
     beside.observe(0.0, GroupOffsets({3: 0, 7: other}, {3: 0, 7: other}))
     end = at = 0
@@ -65,6 +65,26 @@ def test_what_no_consumer_has_said_is_no_wait(committed: dict[int, int]) -> None
     wait = QueueWait(20, 15)
     for second in range(100):
         assert wait.observe(float(second), GroupOffsets({0: 100}, committed)).wait_s == 0
+
+
+def test_a_long_history_has_few_looks_and_rates_of_the_last_seconds() -> None:
+    """A target of an hour costs no more than one of a minute, and several gates still know their shares."""
+    wait = QueueWait(3 * 3_600, 15)
+    looks = [wait.observe(float(second), GroupOffsets({0: 20 * second}, {0: 10 * second})) for second in range(2_000)]
+    assert len(wait._looks) <= MAX_LOOKS + 2
+    assert (looks[-1].entered_per_s, looks[-1].left_per_s) == (20, 10)
+    assert looks[-1].wait_s == 1_999
+    short = GroupOffsets({0: 40_000}, {0: 39_000})
+    assert wait.observe(2_000.0, short).wait_s == pytest.approx(50, abs=3 * 3_600 / MAX_LOOKS)
+
+
+def test_a_topic_that_was_made_again_has_no_past() -> None:
+    """Its consumers are not behind by what the old one had."""
+    wait = QueueWait(200, 15)
+    for second in range(50):
+        wait.observe(float(second), GroupOffsets({0: 100 * second}, {0: 100 * second}))
+    assert wait.observe(50.0, GroupOffsets({0: 5}, {0: 2})).wait_s == 0
+    assert wait.observe(51.0, GroupOffsets({0: 9}, {0: 2})).wait_s == 1
 
 
 def test_partitions_that_are_new_or_cut_do_not_count_as_traffic() -> None:
