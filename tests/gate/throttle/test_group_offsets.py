@@ -44,7 +44,8 @@ def test_brokers_that_do_not_answer_are_told(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(group_offsets, "ANSWER_S", 0.3)
     reader = GroupOffsetsReader(KafkaPlace("127.0.0.1:1", TOPIC), "billing", KafkaAccess())
     with pytest.raises(
-        OffsetsUnknownError, match="the offsets of the group billing in kafka://127.0.0.1:1/throttled cannot be read: "
+        OffsetsUnknownError,
+        match=r"the offsets of the group billing in kafka://127\.0\.0\.1:1/throttled cannot be read: ",
     ):
         reader.read(0.0)
     reader.close()
