@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
@@ -20,6 +20,7 @@ from tests.support.program import ProgramProcess
 
 WAIT_MS = 8
 """Time that the router waits for each message: it takes 125 messages a second at most."""
+TRIES = 3
 SCHEMA = {
     "type": "record",
     "name": "Order",
@@ -65,11 +66,19 @@ def test_a_router_that_waits_is_what_saturates(stream: RatedStream) -> None:
     """The rating is near what the router can take; the lag grows on its way in, and its process is idle."""
     target = ("--until", "e2e p50 <= 1 s and loss = 0")
     asked = ("--start", "60", "--tolerance", "0.2", "--repeats", "1", "--json")
-    done = called(*stream.flags, *target, *asked, folder=stream.folder)
-    assert done.returncode == 0, done.stderr
-    (run,) = json.loads(done.stdout)["runs"]
+    saturation: dict[str, Any] | None = None
+    run: dict[str, Any] = {}
+    for _ in range(TRIES):
+        done = called(*stream.flags, *target, *asked, folder=stream.folder)
+        assert done.returncode == 0, done.stderr
+        (run,) = json.loads(done.stdout)["runs"]
+        saturation = run["saturation"]
+        if saturation is not None:
+            break
+        # On a busy machine a step that is too fast may be void, as its sender was late, or undecided: none has failed.
+        assert {step["state"] for step in run["repeats"][0]["steps"]} & {"void", "undecided"}
     assert 60 <= run["rating_per_s"] <= 125
-    saturation = run["saturation"]
+    assert saturation is not None
     assert (saturation["node"], saturation["side"], saturation["grows"]) == ("router", "in", True)
     assert saturation["processor"] < 0.5
     steps = run["repeats"][0]["steps"]
