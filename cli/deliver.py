@@ -30,7 +30,6 @@ from hopwatch.monitor.results import format_iso
 from hopwatch.probes.taps.context import RunContext
 
 if TYPE_CHECKING:
-    from hopwatch.deliver.control_topic import Pause
     from hopwatch.deliver.retry_topics import DeliveryTopics
     from hopwatch.monitor.settings import Settings
     from hopwatch.monitor.settings.deliver import DeliverySettings
@@ -313,8 +312,10 @@ def _check_topics(chosen: Settings, name: str, said: DeliverySettings, *, allow_
 
 
 def _describe_delivery(chosen: Settings, name: str, said: DeliverySettings) -> dict[str, Any]:
+    from hopwatch.deliver.control_topic import read_pauses
+
     lag, retries, oldest_us = _read_backlogs(chosen, name, said)
-    pause = _read_pauses(chosen, said).get(name)
+    pause = read_pauses(said.place.brokers, chosen.transport.access, _print_message).get(name)
     return {
         "delivery": name,
         "stream": said.stream,
@@ -340,17 +341,6 @@ def _read_backlogs(chosen: Settings, name: str, said: DeliverySettings) -> tuple
     waiting = read_backlogs(brokers, access, group, retries, from_start=True)
     times = [one.oldest_us for one in waiting if one.oldest_us is not None]
     return source.waiting, sum(one.waiting for one in waiting), min(times, default=None)
-
-
-def _read_pauses(chosen: Settings, said: DeliverySettings) -> dict[str, Pause]:
-    from hopwatch.deliver.control_topic import ControlReader
-
-    reader = ControlReader(said.place.brokers, chosen.transport.access, _print_message)
-    try:
-        reader.open()
-        return reader.pauses
-    finally:
-        reader.close()
 
 
 def _write_pause(chosen: Settings, name: str, said: DeliverySettings, *, is_paused: bool) -> None:

@@ -134,11 +134,14 @@ def _watching_offsets(chosen: Settings, made: Gate) -> Iterator[None]:
     from hopwatch.gate.throttle.watcher import watch_offsets
 
     words = console.stderr()
+
+    def report(said: str) -> None:
+        words.print(f"hopwatch: {said}", soft_wrap=True)
+
     with ExitStack() as stack:
         for stream, intake in made.intakes.items():
             if intake.throttle is not None:
                 reader = open_group_reader(chosen, stream)
-                report = lambda said: words.print(f"hopwatch: {said}", soft_wrap=True)  # noqa: E731 - as short as it is
                 stack.enter_context(watch_offsets(intake.throttle, reader, made.clock, report))
         yield
 

@@ -11,7 +11,13 @@ from hopwatch.gate.retry_headers import parse_retry_headers
 from hopwatch.probes.clock import Clock, SystemClock
 from hopwatch.probes.contract.kafka import KafkaAccess
 from hopwatch.probes.kafka.client import ask_topic, build_client_config, describe_kafka_error
-from hopwatch.probes.kafka.consumer import is_partition_end, read_end_offset, read_headers, read_recorded_us
+from hopwatch.probes.kafka.consumer import (
+    is_partition_end,
+    read_end_offset,
+    read_group_position,
+    read_headers,
+    read_recorded_us,
+)
 from hopwatch.probes.taps.errors import TapSourceError
 
 ANSWER_S: Final = 10.0
@@ -67,22 +73,18 @@ class BacklogReader:
             raise TapSourceError(f"the backlog of {topic} at {self._brokers} cannot be read: {what}") from None
 
     def _read(self, topic: str, numbers: list[int], *, from_start: bool) -> TopicBacklog:
-        asked = [TopicPartition(topic, number) for number in numbers]
-        starts: dict[int, int] = {}
-        ends: dict[int, int] = {}
-        for one in self._consumer.committed(asked, ANSWER_S):
-            low, ends[one.partition] = self._get_readable_span(topic, one.partition)
-            unbegun = low if from_start else ends[one.partition]
-            starts[one.partition] = max(low, one.offset) if one.offset >= 0 else unbegun
+        partitions = [TopicPartition(topic, number) for number in numbers]
+        committed, lows, readable_ends = read_group_position(self._consumer, partitions, ANSWER_S)
+        unbegun = lows if from_start else readable_ends
+        starts = {
+            number: max(lows[number], offset) if offset >= 0 else unbegun[number]
+            for number, offset in committed.items()
+        }
         oldest, read_ends = self._find_oldest(topic, starts)
-        ends |= read_ends
+        ends = {**readable_ends, **read_ends}
         times = [at_us for at_us in oldest.values() if at_us is not None]
         waiting = sum(max(ends[number] - starts[number], 0) for number in oldest)
         return TopicBacklog(topic, waiting, min(times, default=None))
-
-    def _get_readable_span(self, topic: str, number: int) -> tuple[int, int]:
-        """Return the first offset of a partition, and the one where its first open transaction begins, or its end."""
-        return self._consumer.get_watermark_offsets(TopicPartition(topic, number), ANSWER_S)
 
     def _find_oldest(self, topic: str, starts: Mapping[int, int]) -> tuple[dict[int, int | None], dict[int, int]]:
         """Return the times of the first waiting records, and the ends of the partitions, open transactions included.

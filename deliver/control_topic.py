@@ -143,6 +143,20 @@ class ControlReader:
             self._pauses[name] = pause
 
 
+def read_pauses(brokers: str, access: KafkaAccess, report: Callable[[str], object]) -> dict[str, Pause]:
+    """Return the pauses by the names of deliveries, as the control topic has them now.
+
+    Raises:
+        TapSourceError: it is not there, or the brokers do not answer.
+    """
+    reader = ControlReader(brokers, access, report)
+    try:
+        reader.open()
+        return reader.pauses
+    finally:
+        reader.close()
+
+
 def write_pause(brokers: str, access: KafkaAccess, name: str, pause: Pause | None) -> None:
     """Write the pause of a delivery, or its end; returns once the brokers have it.
 

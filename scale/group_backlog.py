@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from hopwatch.probes.kafka.client import ask_topic, build_client_config, describe_kafka_error
+from hopwatch.probes.kafka.consumer import read_group_position
 from hopwatch.scale.metric import MetricUnavailableError
 
 ANSWER_S: Final = 10.0
@@ -37,13 +38,11 @@ class GroupBacklog:
                     f"the topic {self._place.topic} cannot be read: {describe_kafka_error(found.error)}"
                 )
             partitions = [TopicPartition(self._place.topic, number) for number in found.partitions]
-            committed = {one.partition: one.offset for one in self._consumer.committed(partitions, ANSWER_S)}
-            bounds = {one.partition: self._consumer.get_watermark_offsets(one, ANSWER_S) for one in partitions}
+            position = read_group_position(self._consumer, partitions, ANSWER_S)
         except KafkaException as error:
             why = describe_kafka_error(error, self._place.brokers)
             raise MetricUnavailableError(f"the backlog of the group {self._group} cannot be read: {why}") from None
-        starts, ends = ({number: pair[side] for number, pair in bounds.items()} for side in (0, 1))
-        backlog = sum_backlog(committed, starts, ends)
+        backlog = sum_backlog(*position)
         if backlog is None:
             raise MetricUnavailableError(f"the group {self._group} has committed nothing of {self._place.topic} yet")
         return float(backlog)

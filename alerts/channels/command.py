@@ -36,22 +36,21 @@ class Command:
         is_begin = notification.event is Event.FIRING
         if is_begin and (refusal := self._guard.check(now_us)) is not None:
             return refusal
-        if self._settings.dry_run:
-            self._log("the command would be run", notification)
-            return self._note(now_us, is_begin=is_begin)
-        failure = self._run(notification)
+        failure = None if self._settings.dry_run else self._run(notification)
         if failure is not None:
             return failure
-        self._log("the command was run", notification)
-        return self._note(now_us, is_begin=is_begin)
-
-    def close(self) -> None:
-        """Nothing is kept open."""
-
-    def _note(self, now_us: int, *, is_begin: bool) -> Accepted:
+        _log.warning(
+            "the command would be run" if self._settings.dry_run else "the command was run",
+            channel=self._name,
+            command=self._settings.command[0],
+            incident=notification.key,
+        )
         if is_begin:
             self._guard.note(now_us)
         return Accepted()
+
+    def close(self) -> None:
+        """Nothing is kept open."""
 
     def _run(self, notification: Notification) -> Failure | None:
         more = {
@@ -82,6 +81,3 @@ class Command:
         if process.returncode == 0:
             return None
         return Failure(f"{self._settings.command[0]} ended with {process.returncode}")
-
-    def _log(self, what: str, notification: Notification) -> None:
-        _log.warning(what, channel=self._name, command=self._settings.command[0], incident=notification.key)

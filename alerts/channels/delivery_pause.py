@@ -14,7 +14,7 @@ from hopwatch.alerts.channels.action_guard import ActionGuard
 from hopwatch.alerts.channels.channel import Accepted, Failure, Outcome
 from hopwatch.alerts.events import Event, Notification
 from hopwatch.alerts.storage.outbox import Delivery
-from hopwatch.deliver.control_topic import ControlReader, Pause, write_pause
+from hopwatch.deliver.control_topic import Pause, read_pauses, write_pause
 from hopwatch.monitor.settings.channels import PauseChannel
 from hopwatch.probes.contract.kafka import KafkaAccess
 from hopwatch.probes.taps.errors import TapSourceError
@@ -78,12 +78,8 @@ class DeliveryPause:
         return Accepted()
 
     def _read_pause(self) -> Pause | None:
-        reader = ControlReader(self._brokers, self._access, lambda what: _log.warning(what, channel=self._name))
-        try:
-            reader.open()
-            return reader.pauses.get(self._settings.delivery)
-        finally:
-            reader.close()
+        pauses = read_pauses(self._brokers, self._access, lambda what: _log.warning(what, channel=self._name))
+        return pauses.get(self._settings.delivery)
 
     def _write(self, what: str, notification: Notification, pause: Pause | None) -> None:
         if not self._settings.dry_run:

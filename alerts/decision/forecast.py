@@ -77,10 +77,9 @@ def evaluate_forecast(rule: AlertRule, minute: WindowInput, past: PastWindows) -
         if not rule.is_for(stream, node.node):
             continue
         sides = [(lag.p95, side) for side in rule.sides if (lag := getattr(node, f"lag_{side}_us")) is not None]
-        worst_us, side = max(sides, default=(0.0, ""))
         if not sides:
             continue
-        found = None
+        (worst_us, side), found = max(sides), None
         if worst_us >= MIN_LEVEL_RATIO * threshold_us:
             points = past.read_lags(stream, end_us - SPAN_US, end_us).get(node.node, ())
             found = forecast_lag(_select_side(points, side), threshold_us, rule.within_us)

@@ -67,13 +67,12 @@ class ThrottleLine:
 
 @dataclass(slots=True)
 class SlowConsumer:
-    """A consumer that takes so many messages a second; ``waits_s`` and ``at_s`` are of each."""
+    """A consumer that takes so many messages a second; ``waits_s`` has the wait of each."""
 
     broker: Kafka
     topic: str
     per_s: int
     waits_s: list[float] = field(default_factory=list)
-    at_s: list[float] = field(default_factory=list)
     _over: Event = field(default_factory=Event)
     _thread: Thread | None = None
 
@@ -102,7 +101,6 @@ class SlowConsumer:
                 for message in consumer.consume(int(allowed), 0.0) if allowed >= 1 else ():
                     if message.error() is None:
                         self.waits_s.append(now_s - message.timestamp()[1] / 1e3)
-                        self.at_s.append(now_s)
                         allowed -= 1
                 # A time without messages is lost: none is taken faster afterwards.
                 allowed = min(allowed, 1.0)

@@ -82,10 +82,11 @@ class QueryCache:
         While one asks the store, others get what was known before, if anything was lately.
         """
         kept = self._entries.get_or_build(question, _Entry)
-        if not kept.lock.acquire(blocking=not self._is_recent(kept, find_fresh_us(question))):
+        fresh_us = find_fresh_us(question)
+        if not kept.lock.acquire(blocking=not self._is_recent(kept, fresh_us)):
             return cast("QueryResult[Value]", kept.result)
         try:
-            if kept.result is None or self._age_us(kept) >= find_fresh_us(question):
+            if kept.result is None or self._age_us(kept) >= fresh_us:
                 kept.result, kept.read_us = self._run(question, kept.result), self._clock.now_us()
             return cast("QueryResult[Value]", kept.result)
         finally:

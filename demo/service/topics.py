@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException
 
 from hopwatch.demo.deliveries import DeliveryPlan
 from hopwatch.demo.entrance.outlets import GateOutlets
@@ -18,11 +18,9 @@ from hopwatch.monitor import topics
 from hopwatch.monitor.errors import HopwatchError, TransportError
 from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.kafka.client import describe_kafka_error
-from hopwatch.probes.kafka.consumer import is_partition_end, read_end_offset
+from hopwatch.probes.kafka.consumer import read_to_end
 
 PARTITIONS: Final = 4
-MAX_RECORDS: Final = 10_000
-"""Records that are read at once."""
 ID_HEADER: Final = "hopwatch-id"
 READ_ANSWER_S: Final = 60.0
 """Brokers abort a transaction that was left open 10 s after its begin, and look for such ones every 10 s."""
@@ -107,8 +105,6 @@ class ServiceTopics:
 def read_topic_ids(url: str, answer_s: float = READ_ANSWER_S) -> list[bytes]:
     """Return the message id in the header of each committed record of a topic, as text in bytes.
 
-    Transactions that a killed process left open are waited for: they hide what others committed behind them.
-
     Raises:
         TransportError: the topic cannot be read.
     """
@@ -116,31 +112,10 @@ def read_topic_ids(url: str, answer_s: float = READ_ANSWER_S) -> list[bytes]:
     asked = {"group.id": "hopwatch-demo", "enable.partition.eof": True, "enable.auto.commit": False}
     consumer = Consumer(build_client_settings(place.brokers) | asked)
     try:
-        return _read_ids(consumer, place.topic, answer_s)
+        found = read_to_end(consumer, place.topic, answer_s)
+        return [bytes(dict(one.headers() or ())[ID_HEADER]) for one in found]
     except KafkaException as error:
         why = describe_kafka_error(error)
         raise TransportError(f"the topic {place.topic} cannot be read for the account: {why}; {ADVICE}") from None
     finally:
         consumer.close()
-
-
-def _read_ids(consumer: Consumer, topic: str, answer_s: float) -> list[bytes]:
-    left = set(consumer.list_topics(topic, answer_s).topics[topic].partitions)
-    consumer.assign([TopicPartition(topic, number, 0) for number in left])
-    found: list[bytes] = []
-    while left:
-        for one in _consume(consumer, answer_s):
-            error = one.error()
-            if error is None:
-                found.append(bytes(dict(one.headers() or ())[ID_HEADER]))
-            elif is_partition_end(error) and (one.offset() or 0) >= read_end_offset(consumer, one):
-                left.discard(one.partition() or 0)
-    return found
-
-
-def _consume(consumer: Consumer, answer_s: float) -> list[Message]:
-    """Return what comes; that nothing does, not even an end, is an error."""
-    first = consumer.poll(answer_s)
-    if first is None:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - public in all but name
-    return [first, *consumer.consume(MAX_RECORDS, 0)]

@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from hopwatch.gate.throttle.queue_wait import GroupOffsets
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from hopwatch.probes.kafka.client import ask_topic, build_client_config, describe_kafka_error
+from hopwatch.probes.kafka.consumer import read_group_position
 
 ANSWER_S: Final = 5.0
 """Time that the brokers have for each answer."""
@@ -39,18 +40,17 @@ class GroupOffsetsReader:
         try:
             if now_s - self._asked_s >= PARTITIONS_EVERY_S:
                 self._partitions, self._asked_s = self._find_partitions(), now_s
-            found = self._consumer.committed(self._partitions, ANSWER_S)
-            bounds = {one.partition: self._consumer.get_watermark_offsets(one, ANSWER_S) for one in self._partitions}
+            found = read_group_position(self._consumer, self._partitions, ANSWER_S)
         except KafkaException as error:
             self._asked_s = -PARTITIONS_EVERY_S
             where = f"the offsets of the group {self._group} in {self._place}"
             why = describe_kafka_error(error, self._place.brokers)
             raise OffsetsUnknownError(f"{where} cannot be read: {why}") from None
-        if all(one.offset < 0 for one in found):
+        if all(offset < 0 for offset in found.committed.values()):
             raise OffsetsUnknownError(f"the group {self._group} has committed nothing of {self._place.topic} yet")
         # What has aged out waits for nobody any more.
-        committed = {one.partition: max(one.offset, bounds[one.partition][0]) for one in found if one.offset >= 0}
-        return GroupOffsets({partition: end for partition, (_, end) in bounds.items()}, committed)
+        known = {number: offset for number, offset in found.committed.items() if offset >= 0}
+        return GroupOffsets(found.ends, {number: max(at, found.starts[number]) for number, at in known.items()})
 
     def close(self) -> None:
         """Close the connections."""

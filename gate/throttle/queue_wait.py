@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 PHANTOM_OFFSETS: Final = 1
 """Offsets of a partition that no message need have: a transaction ends with one, which no consumer commits."""
 
 MAX_LOOKS: Final = 300
 """Looks of a history, however long it is; a wait is known as precisely as they are apart."""
+
+Value = TypeVar("Value")
 
 
 class GroupOffsets(NamedTuple):
@@ -72,8 +74,7 @@ class QueueWait:
         if len(self._looks) > 1 and self._looks[-1][0] - self._looks[-2][0] < self._memory_s / MAX_LOOKS:
             self._looks.pop()
         self._looks.append((now_s, offsets))
-        while len(self._looks) > 2 and self._looks[1][0] <= now_s - self._memory_s:  # noqa: PLR2004 - two ends of a span
-            self._looks.popleft()
+        trim_history(self._looks, now_s - self._memory_s)
 
     def _measure_commits(self, now_s: float, offsets: GroupOffsets, *, is_idle: bool) -> float | None:
         """Return the rate of commits while messages wait, from commit to commit; None before the second."""
@@ -82,8 +83,7 @@ class QueueWait:
             self._commits.clear()
         if not self._commits or committed > self._commits[-1][1]:
             self._commits.append((now_s, committed))
-        while len(self._commits) > 2 and self._commits[1][0] <= now_s - self._rate_span_s:  # noqa: PLR2004 - as above
-            self._commits.popleft()
+        trim_history(self._commits, now_s - self._rate_span_s)
         (first_s, first), (last_s, last) = self._commits[0], self._commits[-1]
         # Since the last commit as much time may have passed as between two; after more, it takes longer.
         span_s = max(last_s - first_s, now_s - last_s)
@@ -102,6 +102,12 @@ class QueueWait:
                 return now_s - before_s - passed_s
             before_s, before = looked_s, found
         return 0.0
+
+
+def trim_history(history: deque[tuple[float, Value]], from_s: float) -> None:
+    """Drop what is older than the last entry before a moment, so that the span from there on stays known."""
+    while len(history) > 2 and history[1][0] <= from_s:  # noqa: PLR2004 - the two ends of a span
+        history.popleft()
 
 
 def _sum_growth(old: Mapping[int, int], new: Mapping[int, int]) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Final
 
-from hopwatch.gate.throttle.queue_wait import GroupOffsets, QueueFigures, QueueWait
+from hopwatch.gate.throttle.queue_wait import GroupOffsets, QueueFigures, QueueWait, trim_history
 from hopwatch.gate.throttle.rate_control import Admission, RateControl
 from hopwatch.probes.clock import Clock
 from hopwatch.probes.http.problems import HttpProblem
@@ -55,12 +55,14 @@ class StreamThrottle:
         # A request of any size is admitted while a token is left, and those that follow wait for what it took.
         filled = self._tokens + limit_per_s * (now_s - self._filled_s)
         self._tokens, self._filled_s = min(filled, max(limit_per_s, 1.0)), now_s
-        if self._tokens > 0 or self._is_dry_run:
-            self._refused += count if self._tokens <= 0 else 0
-            self._tokens -= count if self._tokens > 0 else 0
+        if self._tokens > 0:
+            self._tokens -= count
             self._admitted += count
             return
         self._refused += count
+        if self._is_dry_run:
+            self._admitted += count
+            return
         again_s = min(max(math.ceil(-self._tokens / limit_per_s), 1), MAX_RETRY_AFTER_S)
         told = (
             f"messages of {self.stream} wait {self._queue.wait_s:.0f} s for the consumers behind the gate, which admits"
@@ -96,8 +98,7 @@ class StreamThrottle:
 
     def _read_rate(self, now_s: float) -> float:
         self._totals.append((now_s, self._admitted))
-        while len(self._totals) > 2 and self._totals[1][0] <= now_s - RATE_SPAN_S:  # noqa: PLR2004 - two ends of a span
-            self._totals.popleft()
+        trim_history(self._totals, now_s - RATE_SPAN_S)
         begun_s, admitted = self._totals[0]
         return (self._admitted - admitted) / (now_s - begun_s) if now_s > begun_s else 0.0
 

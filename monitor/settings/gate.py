@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, get_args
 
@@ -48,12 +48,17 @@ def parse_outlet_url(value: object) -> str:
     raise ValueError(msg)
 
 
-def _check_throttle_topic(value: object) -> str:
-    url = parse_outlet_url(value)
-    if not url.startswith(KAFKA):
-        msg = f'a consumer group reads a topic, "{KAFKA}HOST:PORT/TOPIC"; got {url!r:.80}'
-        raise ValueError(msg)
-    return url
+def topic_url_validator(what: str) -> Callable[[object], str]:
+    """Return a validator of URLs of topics; ``what`` is the sentence that its error message begins with."""
+
+    def parse_topic_url(value: object) -> str:
+        url = parse_outlet_url(value)
+        if not url.startswith(KAFKA):
+            msg = f'{what}, "{KAFKA}HOST:PORT/TOPIC"; got {url!r:.80}'
+            raise ValueError(msg)
+        return url
+
+    return parse_topic_url
 
 
 def _check_target(span_us: int) -> int:
@@ -120,7 +125,7 @@ class ThrottleSettings(SettingsTable):
     """
 
     group: Annotated[str, Field(min_length=1, max_length=255)]
-    topic: Annotated[str, BeforeValidator(_check_throttle_topic)] | None = None
+    topic: Annotated[str, BeforeValidator(topic_url_validator("a consumer group reads a topic"))] | None = None
     target_us: Annotated[PositiveDuration, AfterValidator(_check_target)] = Field(alias="target")
     dry_run: bool = False
 
@@ -263,18 +268,10 @@ class TlsSettings(SettingsTable):
     client_ca: str = ""
 
 
-def _check_topic_url(value: object) -> str:
-    url = parse_outlet_url(value)
-    if not url.startswith(KAFKA):
-        msg = f'registrations go to a topic, "{KAFKA}HOST:PORT/TOPIC"; got {url!r:.80}'
-        raise ValueError(msg)
-    return url
-
-
 class RegistrySettings(SettingsTable):
     """``[gate.registry]``: topic that each registration is written to."""
 
-    changes_topic: Annotated[str, BeforeValidator(_check_topic_url)]
+    changes_topic: Annotated[str, BeforeValidator(topic_url_validator("registrations go to a topic"))]
 
 
 class GateSettings(SettingsTable):

@@ -1,13 +1,14 @@
-"""Messages of a Kafka consumer: records up to a wanted end, ends of partitions, and a record's time and headers."""
+"""Messages and offsets of a Kafka consumer: records up to an end, ends of partitions, a record's time and headers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import methodcaller
-from typing import Final
+from typing import Final, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+_MAX_MESSAGES: Final = 10_000
 _NO_TIME_MS: Final = -1
 """Kafka's timestamp of a record without one."""
 _ask_headers: Final[Callable[[Message], list[tuple[str, str | bytes]] | None]] = methodcaller("headers")
@@ -25,6 +26,51 @@ def read_end_offset(consumer: Consumer, message: Message) -> int:
     """
     place = TopicPartition(message.topic() or "", message.partition() or 0)
     return consumer.get_watermark_offsets(place, cached=True)[1]
+
+
+def read_to_end(consumer: Consumer, topic: str, answer_s: float) -> Iterator[Message]:
+    """Yield the committed records of a topic up to its end; the consumer asks to be told the ends of partitions.
+
+    Transactions that a killed process left open are waited for: they hide what others committed behind them.
+
+    Raises:
+        KafkaException: nothing came for ``answer_s``, not even the end of a partition.
+    """
+    left = set(consumer.list_topics(topic, answer_s).topics[topic].partitions)
+    consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in left])
+    while left:
+        first = consumer.poll(answer_s)
+        if first is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - public in all but name
+        for message in (first, *consumer.consume(_MAX_MESSAGES, 0)):
+            error = message.error()
+            if error is None:
+                yield message
+            elif is_partition_end(error) and (message.offset() or 0) >= read_end_offset(consumer, message):
+                left.discard(message.partition() or 0)
+
+
+class GroupPosition(NamedTuple):
+    """Position of a consumer group in a topic, by partition: what it has committed, negative where nothing, and bounds.
+
+    Of a consumer of committed records a partition ends where its first open transaction begins.
+    """
+
+    committed: Mapping[int, int]
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+
+
+def read_group_position(consumer: Consumer, partitions: Sequence[TopicPartition], answer_s: float) -> GroupPosition:
+    """Return the position of the consumer's group in the partitions of a topic; each answer may take ``answer_s``.
+
+    Raises:
+        KafkaException: the brokers do not answer.
+    """
+    committed = {one.partition: one.offset for one in consumer.committed(list(partitions), answer_s)}
+    bounds = {one.partition: consumer.get_watermark_offsets(one, answer_s) for one in partitions}
+    starts, ends = ({number: pair[side] for number, pair in bounds.items()} for side in (0, 1))
+    return GroupPosition(committed, starts, ends)
 
 
 def take_until(messages: Iterable[Message], left: dict[int, int]) -> Iterator[Message]:

@@ -12,16 +12,16 @@ from pathlib import Path as Folder
 from typing import Any, Final
 
 import orjson
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Message, Producer
 
 from hopwatch.cli.main import main
 from hopwatch.gate.records import RejectedRecord, decode_rejected
-from hopwatch.probes.kafka.consumer import read_end_offset
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
 from servers.kafka import Kafka
 from servers.process import PATIENCE_S, until
 from tests.support.probe_host import ROOT
 from tests.support.program import Program
+from tests.support.topic_records import read_records
 
 RUN: Final = ("hopwatch", "deliver")
 PARTITIONS: Final = 3
@@ -102,22 +102,7 @@ group = "{topic}"
 
     def read(self, topic: str) -> list[Message]:
         """Return what is committed in a topic now."""
-        config = {"bootstrap.servers": self.kafka.bootstrap, "group.id": "looks on", "enable.partition.eof": True}
-        consumer = Consumer(config | {"isolation.level": "read_committed"})
-        try:
-            left = set(consumer.list_topics(topic, 10).topics[topic].partitions)
-            consumer.assign([TopicPartition(topic, at, 0) for at in left])
-            found: dict[tuple[int | None, int | None], Message] = {}
-            end_s = time.monotonic() + PATIENCE_S
-            while left and time.monotonic() < end_s:
-                for one in consumer.consume(10_000, 0.5):
-                    if one.error() is None:
-                        found[one.partition(), one.offset()] = one
-                    elif (one.offset() or 0) >= read_end_offset(consumer, one):
-                        left.discard(one.partition())
-            return list(found.values())
-        finally:
-            consumer.close()
+        return read_records(self.kafka, topic)
 
     def rejected(self) -> dict[str, RejectedRecord]:
         """Return what was rejected, by ids; each once."""
