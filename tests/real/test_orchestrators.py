@@ -1,23 +1,29 @@
-"""Sensors in real installs of Airflow and Dagster, in an environment of their own, over a real ``hopwatch api``."""
+"""Sensors and a query in real installs of Airflow, Dagster and dbt, in an environment of their own."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from hopwatch.api.contract_webhooks.events import build_lineage_event
+from servers.postgres import PASSWORD, USER, Postgres
 from servers.process import PATIENCE_S, answers, free_ports, until
 from tests.repository import ROOT
+from tests.support import page_blocks
 from tests.support.program import Program
 from tests.support.spool import START_US
 from tests.support.workspace import CONFIGURATION, CONTRACTS, Workspace, one_of_ten_lost
 
 PYTHON: Final = ROOT / ".venv-orchestrators" / "bin" / "python"
+PAGE: Final = "docs/ORCHESTRATORS.md"
 DAG: Final = """
 from datetime import datetime, timezone
 from os import environ as asked
@@ -91,6 +97,18 @@ for _ in range(2):
         cursor = data.cursor
 """
 
+COPY: Final = """
+INSERT INTO windows SELECT (jsonb_populate_record(
+    one, jsonb_build_object('window_start_us', {start_us}, 'verdict', 'COMPLETE'))).* FROM windows one
+"""
+PROFILES: Final = """
+hop:
+  target: test
+  outputs:
+    test: {{type: postgres, host: 127.0.0.1, port: {port}, user: {user}, password: {password}, dbname: {database},
+           schema: public, threads: 1}}
+"""
+
 pytestmark = pytest.mark.soak  # tests/client/test_sensors.py has the question that both ask
 
 
@@ -98,7 +116,7 @@ pytestmark = pytest.mark.soak  # tests/client/test_sensors.py has the question t
 def port(tmp_path: Path) -> Iterator[int]:
     """Yield the port of an API over a store in which one of ten messages of the first minute is lost."""
     if not PYTHON.exists():
-        pytest.fail("Airflow and Dagster are not installed beside Hopwatch: make orchestrators")
+        pytest.fail("Airflow, Dagster and dbt are not installed beside Hopwatch: make orchestrators")
     place = Workspace(tmp_path).configure(CONFIGURATION + CONTRACTS).watch(*one_of_ten_lost())
     (number,) = free_ports(1)
     process = Program(["hopwatch", "api", "--config", str(place.config), "--port", str(number)], folder=ROOT)
@@ -188,3 +206,40 @@ def test_dagster_requests_a_run_for_each_complete_span(tmp_path: Path, port: int
     said = run(tmp_path, port, "program.py", "strict", f"http://127.0.0.1:{port}")
     assert "RUNS [] strict: orders until 2026-01-01T00:01:00+00:00" in said.replace("Z is", "+00:00 is")
     assert "1 messages are surely lost" in said
+
+
+def test_dbt_asks_how_fresh_a_stream_is(tmp_path: Path, postgres: Postgres) -> None:
+    """With the query of the page: as the newest minute is, or as the first one of a day with a loss."""
+    url = postgres.database()
+    database = url.rpartition("/")[2]
+    place = Workspace(tmp_path, url).configure(CONFIGURATION.replace("sqlite:///./store.db", url))
+    place.watch(*one_of_ten_lost())
+    lossy_us = int(time.time()) // 60 * 60_000_000 - 40 * 60_000_000
+    postgres.ask(f"UPDATE windows SET window_start_us = {lossy_us}", database)  # noqa: S608 - a number
+    newest_us = lossy_us + 35 * 60_000_000
+    postgres.ask(COPY.format(start_us=newest_us), database)
+    (tmp_path / "models").mkdir()
+    (tmp_path / "dbt_project.yml").write_text("name: hop\nversion: 1.0.0\nprofile: hop\n")
+    (tmp_path / "models" / "sources.yml").write_text(page_blocks.of(page_blocks.page(PAGE), "yaml")[0])
+    login = {"port": postgres.port, "user": USER, "password": PASSWORD, "database": database}
+    (tmp_path / "profiles.yml").write_text(PROFILES.format(**login))
+    assert ask_freshness(tmp_path) == ("warn", lossy_us / 1e6)
+    postgres.ask("UPDATE windows SET verdict = 'COMPLETE'", database)
+    assert ask_freshness(tmp_path) == ("pass", newest_us / 1e6 + 60)
+
+
+def ask_freshness(project: Path) -> tuple[str, float]:
+    """Return the state of the only source of a project of dbt, and the moment up to which it is fresh."""
+    asked = ("source", "freshness", "--no-send-anonymous-usage-stats")
+    done = subprocess.run(
+        [str(PYTHON.with_name("dbt")), *asked],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    written = project / "target" / "sources.json"
+    assert written.exists(), done.stdout
+    (found,) = json.loads(written.read_text())["results"]
+    return found["status"], datetime.fromisoformat(found["max_loaded_at"]).timestamp()

@@ -41,6 +41,7 @@ class Workspace:
     """A folder with a configuration in it."""
 
     folder: Path
+    database_url: str = ""
 
     @property
     def config(self) -> Path:
@@ -49,8 +50,8 @@ class Workspace:
 
     @property
     def store_url(self) -> str:
-        """The URL of the store."""
-        return f"sqlite:///{self.folder}/store.db"
+        """The URL of the store, a file of SQLite unless another database was named."""
+        return self.database_url or f"sqlite:///{self.folder}/store.db"
 
     def configure(self, text: str = CONFIGURATION) -> Workspace:
         """Write the configuration."""
