@@ -25,7 +25,7 @@ TESTERS := 7
 SERVERS := prometheus:prometheus promtool:prometheus prometheus-alertmanager:prometheus-alertmanager amtool:prometheus-alertmanager chromium:chromium
 PIP_TOOLS := pip-tools==7.6.2
 PIP_AUDIT := pip-audit==2.10.1
-# The orchestrators that sensors and a query are tested in. A newer dbt-core needs a file that its registry lacks.
+# The orchestrators that sensors and a query are tested in. The build of dbt-core 1.12 fetches one more file from elsewhere.
 ORCHESTRATORS := apache-airflow==3.3.2 dagster==1.13.29 openlineage-python==1.54.0 dbt-core==1.11.16 dbt-postgres==1.11.0
 TOWNCRIER := towncrier==26.9.0
 ARGS ?=

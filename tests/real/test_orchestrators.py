@@ -101,22 +101,20 @@ COPY: Final = """
 INSERT INTO windows SELECT (jsonb_populate_record(
     one, jsonb_build_object('window_start_us', {start_us}, 'verdict', 'COMPLETE'))).* FROM windows one
 """
-PROFILES: Final = """
-hop:
-  target: test
-  outputs:
-    test: {{type: postgres, host: 127.0.0.1, port: {port}, user: {user}, password: {password}, dbname: {database},
-           schema: public, threads: 1}}
-"""
 
 pytestmark = pytest.mark.soak  # tests/client/test_sensors.py has the question that both ask
+
+
+@pytest.fixture(autouse=True)
+def orchestrators() -> None:
+    """Fail with the command that installs them where one is missing."""
+    if not all(PYTHON.with_name(name).exists() for name in ("airflow", "dagster", "dbt")):
+        pytest.fail("Airflow, Dagster and dbt are not installed beside Hopwatch: make orchestrators")
 
 
 @pytest.fixture
 def port(tmp_path: Path) -> Iterator[int]:
     """Yield the port of an API over a store in which one of ten messages of the first minute is lost."""
-    if not PYTHON.exists():
-        pytest.fail("Airflow, Dagster and dbt are not installed beside Hopwatch: make orchestrators")
     place = Workspace(tmp_path).configure(CONFIGURATION + CONTRACTS).watch(*one_of_ten_lost())
     (number,) = free_ports(1)
     process = Program(["hopwatch", "api", "--config", str(place.config), "--port", str(number)], folder=ROOT)
@@ -128,16 +126,14 @@ def port(tmp_path: Path) -> Iterator[int]:
         process.wait()
 
 
-def run(folder: Path, port: int, *command: str, **asked: object) -> str:
+def run(folder: Path, *command: str, **asked: object) -> str:
     """Run a command where the orchestrators are, with more variables, and return what it prints."""
-    connection = f'{{"conn_type": "http", "host": "127.0.0.1", "port": {port}, "schema": "http"}}'
     environ = {
         "PATH": os.environ["PATH"],
         "HOME": str(folder),
         "PYTHONPATH": str(ROOT / "src"),
         "AIRFLOW_HOME": str(folder / "airflow"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW_CONN_HOPWATCH_DEFAULT": connection,
         "DAGSTER_HOME": str(folder),
         "HOPWATCH_TOKEN": "",
     }
@@ -176,43 +172,53 @@ def test_airflow_waits_for_a_contract(
     """In a worker and deferred: it succeeds, fails or is skipped; the scheduler bounds how long a task is deferred."""
     (tmp_path / "airflow" / "dags").mkdir(parents=True)
     (tmp_path / "airflow" / "dags" / "hop.py").write_text(DAG)
-    run(tmp_path, port, "-m", "airflow", "db", "migrate")
+    run(tmp_path, "-m", "airflow", "db", "migrate")
+    api = json.dumps({"conn_type": "http", "host": "127.0.0.1", "port": port, "schema": "http"})
     for deferrable in (False, True) if timeout_s > 2 else (False,):
         asked = {"CONTRACT": contract, "UNTIL": moment, "DEFERRABLE": deferrable, "SOFT": soft, "TIMEOUT": timeout_s}
-        said = run(tmp_path, port, "-m", "airflow", "dags", "test", "hop", **asked)
+        said = run(tmp_path, "-m", "airflow", "dags", "test", "hop", AIRFLOW_CONN_HOPWATCH_DEFAULT=api, **asked)
         assert words in said
         assert f"new_state={state}" in said, said
 
 
-def test_an_event_of_openlineage_is_the_one_that_its_package_builds(tmp_path: Path, port: int) -> None:
+def test_an_event_of_openlineage_is_the_one_that_its_package_builds(tmp_path: Path) -> None:
     """Field for field: run, job, stream and facets, with the addresses of their schemas."""
     span = {"from": "2026-01-01T00:00:00Z", "until": "2026-01-01T01:00:00Z", "revisions": 0, "in_flight": 0}
     counts = {"known": 10, "lost_lower": 0, "lost_upper": 0, "blocked": [], "state": "complete"}
     answer = {"contract": "hourly", "stream": "orders", **span, **counts}
     (tmp_path / "event.json").write_bytes(build_lineage_event(answer, "", START_US))
     (tmp_path / "program.py").write_text(LINEAGE)
-    assert "THE SAME" in run(tmp_path, port, "program.py")
+    assert "THE SAME" in run(tmp_path, "program.py")
 
 
 def test_dagster_requests_a_run_for_each_complete_span(tmp_path: Path, port: int) -> None:
     """Once each, with its moment; one that is not complete is a reason to skip, and holds up those behind it."""
     (tmp_path / "program.py").write_text(SENSOR)
-    said = run(tmp_path, port, "program.py", "loose", f"http://127.0.0.1:{port}")
+    said = run(tmp_path, "program.py", "loose", f"http://127.0.0.1:{port}")
     runs = [line for line in said.splitlines() if line.startswith("RUNS")]
     assert len(runs) == 2, said
     first, second = runs
     assert "('loose/2026-01-01T00:01:00Z', '2026-01-01T00:01:00Z')" in first
     assert "loose/2026-01-01T00:01:00Z" not in second
-    said = run(tmp_path, port, "program.py", "strict", f"http://127.0.0.1:{port}")
+    said = run(tmp_path, "program.py", "strict", f"http://127.0.0.1:{port}")
     assert "RUNS [] strict: orders until 2026-01-01T00:01:00+00:00" in said.replace("Z is", "+00:00 is")
     assert "1 messages are surely lost" in said
 
 
+def ask_freshness(project: Path) -> tuple[str, float]:
+    """Return the state of the only source of a project of dbt, and the moment up to which it is fresh."""
+    said = run(project, "-m", "dbt.cli.main", "source", "freshness", "--no-send-anonymous-usage-stats")
+    written = project / "target" / "sources.json"
+    assert written.exists(), said
+    (found,) = json.loads(written.read_text())["results"]
+    return found["status"], datetime.fromisoformat(found["max_loaded_at"]).timestamp()
+
+
 def test_dbt_asks_how_fresh_a_stream_is(tmp_path: Path, postgres: Postgres) -> None:
-    """With the query of the page: as the newest minute is, or as the first one of a day with a loss."""
+    """With the page's query: up to the first lossy minute of a day, or to the newest one where none is lossy."""
     url = postgres.database()
     database = url.rpartition("/")[2]
-    place = Workspace(tmp_path, url).configure(CONFIGURATION.replace("sqlite:///./store.db", url))
+    place = Workspace(tmp_path).configure(CONFIGURATION.replace("sqlite:///./store.db", url))
     place.watch(*one_of_ten_lost())
     lossy_us = int(time.time()) // 60 * 60_000_000 - 40 * 60_000_000
     postgres.ask(f"UPDATE windows SET window_start_us = {lossy_us}", database)  # noqa: S608 - a number
@@ -221,25 +227,9 @@ def test_dbt_asks_how_fresh_a_stream_is(tmp_path: Path, postgres: Postgres) -> N
     (tmp_path / "models").mkdir()
     (tmp_path / "dbt_project.yml").write_text("name: hop\nversion: 1.0.0\nprofile: hop\n")
     (tmp_path / "models" / "sources.yml").write_text(page_blocks.of(page_blocks.page(PAGE), "yaml")[0])
-    login = {"port": postgres.port, "user": USER, "password": PASSWORD, "database": database}
-    (tmp_path / "profiles.yml").write_text(PROFILES.format(**login))
+    where = {"host": "127.0.0.1", "port": postgres.port, "dbname": database, "schema": "public"}
+    output = {"type": "postgres", "user": USER, "password": PASSWORD, "threads": 1, **where}
+    (tmp_path / "profiles.yml").write_text(json.dumps({"hop": {"target": "test", "outputs": {"test": output}}}))
     assert ask_freshness(tmp_path) == ("warn", lossy_us / 1e6)
     postgres.ask("UPDATE windows SET verdict = 'COMPLETE'", database)
     assert ask_freshness(tmp_path) == ("pass", newest_us / 1e6 + 60)
-
-
-def ask_freshness(project: Path) -> tuple[str, float]:
-    """Return the state of the only source of a project of dbt, and the moment up to which it is fresh."""
-    asked = ("source", "freshness", "--no-send-anonymous-usage-stats")
-    done = subprocess.run(
-        [str(PYTHON.with_name("dbt")), *asked],
-        cwd=project,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    written = project / "target" / "sources.json"
-    assert written.exists(), done.stdout
-    (found,) = json.loads(written.read_text())["results"]
-    return found["status"], datetime.fromisoformat(found["max_loaded_at"]).timestamp()

@@ -41,7 +41,6 @@ class Workspace:
     """A folder with a configuration in it."""
 
     folder: Path
-    database_url: str = ""
 
     @property
     def config(self) -> Path:
@@ -50,8 +49,8 @@ class Workspace:
 
     @property
     def store_url(self) -> str:
-        """The URL of the store, a file of SQLite unless another database was named."""
-        return self.database_url or f"sqlite:///{self.folder}/store.db"
+        """The URL of the store that the default configuration names."""
+        return f"sqlite:///{self.folder}/store.db"
 
     def configure(self, text: str = CONFIGURATION) -> Workspace:
         """Write the configuration."""
@@ -61,9 +60,10 @@ class Workspace:
     def watch(self, *records: Batch | bytes, arrival_us: int = at_us(400), more: Sequence[Path] = ()) -> Workspace:
         """Let records arrive in the spool, and make every window of them final, as ``run --once`` does."""
         path = write_segment(self.folder / "spool" / "0" / "0000000000.seg", *records, arrival_us=arrival_us)
-        engine = dialect.create_engine(self.store_url)
+        chosen = settings.load(self.config, flags={}, environ={})
+        engine = dialect.create_engine(chosen.store.url)
         schema.prepare_store(engine)
-        run_once(engine, settings.load(self.config, flags={}, environ={}).stream_configs(), [path, *more])
+        run_once(engine, chosen.stream_configs(), [path, *more])
         engine.dispose()
         return self
 
