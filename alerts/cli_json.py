@@ -1,12 +1,12 @@
-"""JSON of alerts for commands, and the acknowledgement of an incident."""
+"""JSON of alerts for commands."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Engine, delete, select
+from sqlalchemy import Engine, select
 
 from hopwatch.alerts.events import AlertKind, Notification, from_json, to_json
 from hopwatch.alerts.storage import history_queries
@@ -14,13 +14,12 @@ from hopwatch.alerts.storage.history import Acknowledgement, ChannelDelivery, Op
 from hopwatch.alerts.storage.silences import EVERYTHING, Silence, find_silence, query_silences
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.store import dialect, schema, tables
+from hopwatch.monitor.store import schema, tables
 
 Json = dict[str, Any]
 MAX_SHOWN: Final = 1_000
 
 _history = tables.alert_history.c
-_acknowledgements = tables.alert_acknowledgements.c
 
 
 def query_open_json(engine: Engine, now_us: int) -> Json:
@@ -33,7 +32,7 @@ def query_open_json(engine: Engine, now_us: int) -> Json:
         every = history_queries.query_open_incidents(connection)
         waiting = [_alert_to_json(one) for one in history_queries.query_pending(connection)]
         silences = query_silences(connection, now_us)
-    beats = [one for one in every if _is_heartbeat(one)]
+    beats = [one for one in every if one.is_heartbeat]
     incidents = [
         _incident_to_json(one) | {"silenced_until": _find_silence_end(one, silences, now_us)}
         for one in every
@@ -65,61 +64,6 @@ def query_history_json(engine: Engine, key: str | None, from_us: int | None, mos
     ]
 
 
-def acknowledge_incident(engine: Engine, key: str, acknowledgement: Acknowledgement) -> Acknowledgement:
-    """Acknowledge an incident; return its acknowledgement, which stays the first one while the incident lasts.
-
-    Raises:
-        ConfigurationError: no incident of this key is open, or it is a heartbeat's.
-        StoreError: the store cannot be written.
-    """
-    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
-        schema.check_version(connection)
-        incidents = history_queries.query_open_incidents(connection)
-        opened = {
-            incident.notification.key: incident.opened_us for incident in incidents if not _is_heartbeat(incident)
-        }
-        if key not in opened:
-            known = ", ".join(sorted(opened)) or "none"
-            raise ConfigurationError(f"{_describe_refusal(key, incidents)}; open are: {known}")
-        first = connection.execute(
-            select(_acknowledgements.by, _acknowledgements.at_us, _acknowledgements.note).where(
-                *_is_acknowledgement_of(key, opened[key])
-            )
-        ).first()
-        if first is not None:
-            return Acknowledgement(*first)
-        row = {
-            "key": key,
-            "opened_us": opened[key],
-            "at_us": acknowledgement.at_us,
-            "by": acknowledgement.by,
-            "note": acknowledgement.note,
-        }
-        connection.execute(dialect.upsert(connection, tables.alert_acknowledgements), [row])
-    return acknowledgement
-
-
-def unacknowledge_incident(engine: Engine, key: str) -> Acknowledgement:
-    """Take back the acknowledgement of an incident that is open; return what it was.
-
-    Raises:
-        ConfigurationError: no incident of this key is open and acknowledged.
-        StoreError: the store cannot be written.
-    """
-    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
-        schema.check_version(connection)
-        incidents = history_queries.query_open_incidents(connection)
-        taken = {one.notification.key: one for one in incidents if one.acknowledgement is not None}
-        if key not in taken:
-            known = ", ".join(sorted(taken)) or "none"
-            raise ConfigurationError(f"no incident {key!r:.200} is open and acknowledged; acknowledged are: {known}")
-        is_it = _is_acknowledgement_of(key, taken[key].opened_us)
-        connection.execute(delete(tables.alert_acknowledgements).where(*is_it))
-    found = taken[key].acknowledgement
-    assert found is not None  # noqa: S101 - those without were left out
-    return found
-
-
 def check_target(engine: Engine, target: str, streams: Collection[str]) -> None:
     """Check the target of a silence: a stream, the key of an incident that was ever notified, or ``*``.
 
@@ -133,7 +77,7 @@ def check_target(engine: Engine, target: str, streams: Collection[str]) -> None:
         newest = select(_history.notification).where(_history.key == target).order_by(_history.number.desc()).limit(1)
         text = connection.execute(newest).scalar()
         incidents = history_queries.query_open_incidents(connection)
-    known = [one for one in incidents if not _is_heartbeat(one)]
+    known = [one for one in incidents if not one.is_heartbeat]
     if text is None:
         told = ", ".join([*sorted(streams), *sorted(one.notification.key for one in known)]) or "none"
         raise ConfigurationError(
@@ -150,23 +94,6 @@ def silence_to_json(silence: Silence, now_us: int) -> Json:
     times = {"from": format_iso(silence.from_us), "until": format_iso(silence.until_us)}
     named = {"number": silence.number, "target": silence.target, "by": silence.by, "why": silence.why}
     return named | times | {"is_active": silence.from_us <= now_us < silence.until_us}
-
-
-def _is_heartbeat(incident: OpenIncident) -> bool:
-    """Return whether it is the heartbeat, which stands while all is well and is no incident."""
-    return incident.notification.kind is AlertKind.HEARTBEAT
-
-
-def _describe_refusal(key: str, incidents: Sequence[OpenIncident]) -> str:
-    """Describe why this key cannot be acknowledged."""
-    if any(incident.notification.key == key for incident in incidents):
-        return f"{key!r:.200} is the heartbeat, which stands while all is well, and no incident to acknowledge"
-    return f"no incident {key!r:.200} is open"
-
-
-def _is_acknowledgement_of(key: str, opened_us: int) -> tuple[ColumnElement[bool], ...]:
-    """Build the condition of the acknowledgement of this incident, not of an earlier one with the same key."""
-    return _acknowledgements.key == key, _acknowledgements.opened_us == opened_us
 
 
 def notification_to_json(notification: Notification) -> Json:

@@ -16,6 +16,7 @@ from hopwatch.alerts.channels.channel import Channel
 from hopwatch.alerts.channels.routing import Routing
 from hopwatch.alerts.delivery import trial
 from hopwatch.alerts.events import Severity, unqualify_key
+from hopwatch.alerts.storage.acknowledgements import acknowledge_incident, unacknowledge_incident
 from hopwatch.alerts.storage.history import Acknowledgement
 from hopwatch.alerts.storage.silences import EVERYTHING, Silence, add_silence, end_silence
 from hopwatch.alerts.suggestions import DAY_US, suggest_rules
@@ -75,7 +76,7 @@ def ack(
     chosen = load_settings(config, has_alerts=True)
     key = unqualify_key(key, chosen.alerts.installation)
     asked = Acknowledgement(who, SystemClock().now_us(), note)
-    first = cli_json.acknowledge_incident(_open_engine(chosen.store.url), key, asked)
+    first = acknowledge_incident(_open_engine(chosen.store.url), key, asked)
     if as_json:
         console.emit_json({"key": key} | cli_json.acknowledgement_to_json(first))
     elif first is asked:
@@ -98,7 +99,7 @@ def unack(
     """Take back the acknowledgement of an incident."""
     chosen = load_settings(config, has_alerts=True)
     key = unqualify_key(key, chosen.alerts.installation)
-    found = cli_json.unacknowledge_incident(_open_engine(chosen.store.url), key)
+    found = unacknowledge_incident(_open_engine(chosen.store.url), key)
     if as_json:
         console.emit_json({"key": key, "was": cli_json.acknowledgement_to_json(found)})
     else:

@@ -131,7 +131,8 @@ def _draw_page(answers: QueryCache, config: str, clock: Clock) -> None:
         login_page.draw_login()
         return
     read, wrong = address.parse_address(st.query_params.to_dict())
-    here = PageContext(answers, clock, read, context.read_palette(), context.read_zone(read))
+    user = login_page.read_user_name()
+    here = PageContext(answers, clock, read, context.read_palette(), context.read_zone(read), user=user)
     st.html(theme.build_styles(here.palette))
     standing = answers.fetch(StreamsOverviewQuery())
     here, complaints = _resolve_stream(replace(here, is_down=bool(standing.error)), standing.value, wrong)

@@ -24,7 +24,10 @@ _SHARED: Final = Memo(256)
 
 @dataclass(frozen=True, slots=True)
 class PageContext:
-    """Context of one view of a page; while the store ``is_down`` the page says so above all else."""
+    """Context of one view of a page; while the store ``is_down`` the page says so above all else.
+
+    ``user`` is the name of who has logged in, and may acknowledge and silence; empty without a login.
+    """
 
     query_cache: QueryCache
     clock: Clock
@@ -32,6 +35,7 @@ class PageContext:
     palette: Palette
     zone: tzinfo
     is_down: bool = False
+    user: str = ""
 
     def url_query(self, **fields: Any) -> dict[str, str]:  # noqa: ANN401 - the fields of an address
         """Return the query string of what is looked at, with some of it changed.

@@ -20,6 +20,8 @@ AUTH: Final = "auth"
 """The table of Streamlit's secrets that makes it ask a provider."""
 OWN_TABLE: Final = "hopwatch"
 WIDTH_PX: Final = 480
+MAX_NAME: Final = 200
+"""Characters of a user's name that are shown and stored, at most."""
 
 
 def build_secrets(login: LoginSettings) -> dict[str, Any]:
@@ -73,10 +75,16 @@ def draw_login() -> None:
             _draw_logout_button("Log in with another account")
 
 
+def read_user_name() -> str:
+    """Return the name of the user who has logged in, one line of printable text; empty where no login is configured."""
+    name = str(st.user.get("email") or st.user.get("name") or "") if _needs_login() else ""
+    return name[:MAX_NAME] if name.isprintable() else ascii(name[:MAX_NAME])
+
+
 def draw_logout() -> None:
     """Draw the logout button for a logged-in user."""
     if _needs_login():
-        _draw_logout_button("Log out", str(st.user.get("email") or st.user.get("name") or ""))
+        _draw_logout_button("Log out", read_user_name())
 
 
 def _draw_logout_button(words: str, who: str = "") -> None:

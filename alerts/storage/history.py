@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hopwatch.alerts.events import Notification
+from hopwatch.alerts.events import AlertKind, Notification
 from hopwatch.alerts.storage.outbox import DeliveryState
 
 
@@ -24,6 +24,11 @@ class OpenIncident:
     notification: Notification
     opened_us: int
     acknowledgement: Acknowledgement | None
+
+    @property
+    def is_heartbeat(self) -> bool:
+        """Return whether it is the heartbeat, which stands while all is well and is no incident."""
+        return self.notification.kind is AlertKind.HEARTBEAT
 
 
 @dataclass(frozen=True, slots=True)

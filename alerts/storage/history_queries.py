@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, func, or_, select
 
 from hopwatch.alerts.decision.episode import Phase
-from hopwatch.alerts.events import AlertKind, Event, from_json
+from hopwatch.alerts.events import Event, from_json
 from hopwatch.alerts.storage.history import (
     Acknowledgement,
     ChannelDelivery,
@@ -35,7 +35,7 @@ def query_open_incidents(connection: Connection) -> list[OpenIncident]:
 
 def count_open_incidents(connection: Connection) -> int:
     """Count the open incidents; a heartbeat, which stands while all is well, does not count."""
-    return sum(incident.notification.kind is not AlertKind.HEARTBEAT for incident in query_open_incidents(connection))
+    return sum(not incident.is_heartbeat for incident in query_open_incidents(connection))
 
 
 def query_pending(connection: Connection) -> list[UnnotifiedAlert]:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.context import PageContext
-from hopwatch.dashboards.pages import filters
+from hopwatch.dashboards.pages import filters, incident_actions
 from hopwatch.dashboards.queries.alert_models import AlertsInRange
 from hopwatch.dashboards.queries.health import MAX_ROWS, AlertsQuery
 from hopwatch.dashboards.queries.models import StreamsOverview
@@ -74,12 +74,14 @@ def _draw_firing(context: PageContext, found: AlertsInRange) -> None:
         st.html(title + _note(incidents.format_heartbeat(found, now_us)))
         for one in lasting[:MAX_FIRING]:
             st.html(_format_incident(context, one))
-            _draw_commands(one)
+            incident_actions.draw_actions(context, one)
         if len(lasting) > MAX_FIRING:
             st.html(_note(f"{len(lasting) - MAX_FIRING:,} more are not shown: choose a stream."))
         if silences := incidents.format_silences(found, now_us, context.zone):
-            told = "".join(_note(one) for one in silences)
-            st.html(markup.title(f"Silences: {len(silences):,}", "hopwatch alerts unsilence NUMBER ends one") + told)
+            st.html(markup.title(f"Silences: {len(silences):,}", "hopwatch alerts unsilence NUMBER ends one"))
+            for number, told in silences.items():
+                st.html(_note(told))
+                incident_actions.draw_unsilence(context, number)
         _draw_pending(
             context, "Pending: not bad for long enough yet", incidents.build_pending_rows(found.pending, now_us)
         )
@@ -88,13 +90,6 @@ def _draw_firing(context: PageContext, found: AlertsInRange) -> None:
             "Not notified, because another alert covers them",
             incidents.build_pending_rows(found.covered, now_us),
         )
-
-
-def _draw_commands(one: IncidentView) -> None:
-    """Draw the commands that take an incident on and that silence it; the page itself writes nothing."""
-    with st.popover("Acknowledge or silence", icon=":material/notifications_paused:", key=f"act-{one.key}"):
-        for command in one.commands:
-            st.code(command, language=None, wrap_lines=True)
 
 
 def _format_incident(context: PageContext, one: IncidentView) -> str:

@@ -1,12 +1,13 @@
 """Cache of query results: one query at a time reads the store, and the last result stays while it is down.
 
-However many people look, a question is asked once in ``FRESH_US``.
+However many people look, a question is asked once in ``FRESH_FOR_US``, and anew after a change by one of them.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
@@ -14,7 +15,7 @@ from sqlalchemy import Connection, Engine
 
 from hopwatch.dashboards.queries.message_search import MessageSearch
 from hopwatch.monitor.clock import Clock
-from hopwatch.monitor.errors import StoreError
+from hopwatch.monitor.errors import ConfigurationError, StoreError
 from hopwatch.monitor.memo import Memo
 from hopwatch.monitor.settings import Settings
 from hopwatch.monitor.store import dialect, schema
@@ -25,6 +26,9 @@ STALE_AFTER_FRESH: Final = 2
 """Times that age, up to which an answer serves other viewers while one of them asks for a new one."""
 STORE_GONE: Final = "it is not there any more"
 MAX_ENTRIES: Final = 256
+
+Change = Callable[[Engine], object]
+"""Change of the store: it raises a ConfigurationError where it is refused, and a StoreError of the store."""
 
 Value_co = TypeVar("Value_co", covariant=True)
 Value = TypeVar("Value")
@@ -74,7 +78,7 @@ class QueryCache:
         self._url, self._clock = url, clock
         self._engine: Engine | None = None
         self._lock = threading.Lock()
-        self._entries = Memo(MAX_ENTRIES)
+        self._entries, self._changed_us = Memo(MAX_ENTRIES), -1
 
     def fetch(self, question: Query[Value]) -> QueryResult[Value]:
         """Return the answer: a new one, or one of a moment ago. It holds an error of the store instead of raising it.
@@ -92,13 +96,23 @@ class QueryCache:
         finally:
             kept.lock.release()
 
+    def apply(self, change: Change) -> str:
+        """Change the store, after which every question is asked anew; return the error of a change that was refused."""
+        try:
+            change(self._open_engine())
+        except (ConfigurationError, StoreError) as error:
+            return str(error)
+        finally:
+            self._changed_us = self._clock.now_us()
+        return ""
+
     def _is_recent(self, kept: _Entry, fresh_us: int) -> bool:
         return kept.result is not None and self._age_us(kept) < STALE_AFTER_FRESH * fresh_us
 
     def _age_us(self, kept: _Entry) -> int:
-        """Return how old an answer is; one from the future is no answer, and older than any."""
+        """Return how old an answer is; one from the future, or from before a change, is older than any."""
         age_us = self._clock.now_us() - kept.read_us
-        return age_us if age_us >= 0 else sys.maxsize
+        return age_us if age_us >= 0 and kept.read_us > self._changed_us else sys.maxsize
 
     def _run(self, question: Query[Any], before: QueryResult[Any] | None) -> QueryResult[Any]:
         now_us = self._clock.now_us()

@@ -93,7 +93,7 @@ class IncidentView:
 def build_incidents(alarms: AlertsInRange, now_us: int, zone: tzinfo) -> tuple[IncidentView, ...]:
     """Return what is open, pages first, then the oldest; a heartbeat is none."""
     news = {one.notification.key: one.deliveries for one in alarms.latest_notifications}
-    lasting = [one for one in alarms.open_incidents if one.notification.kind is not AlertKind.HEARTBEAT]
+    lasting = [one for one in alarms.open_incidents if not one.is_heartbeat]
     ordered = sorted(lasting, key=lambda one: (one.notification.severity, one.notification.since_us))
     return tuple(
         _build_incident(
@@ -107,10 +107,10 @@ def build_incidents(alarms: AlertsInRange, now_us: int, zone: tzinfo) -> tuple[I
     )
 
 
-def format_silences(alarms: AlertsInRange, now_us: int, zone: tzinfo) -> tuple[str, ...]:
-    """Return a line for each silence that lasts or is to come."""
+def format_silences(alarms: AlertsInRange, now_us: int, zone: tzinfo) -> dict[int, str]:
+    """Return a line for each silence that lasts or is to come, by its number."""
     lasting = [one for one in alarms.silences if one.until_us > now_us]
-    return tuple(f"{one.number}: {_format_silence(one, now_us, zone)}" for one in lasting)
+    return {one.number: f"{one.number}: {_format_silence(one, now_us, zone)}" for one in lasting}
 
 
 def _format_silence(one: Silence, now_us: int, zone: tzinfo) -> str:
@@ -151,7 +151,7 @@ def _build_incident(
 
 def format_heartbeat(alarms: AlertsInRange, now_us: int) -> str:
     """Return the state of the heartbeat, which fires as long as the monitor evaluates alerts."""
-    found = next((one for one in alarms.open_incidents if one.notification.kind is AlertKind.HEARTBEAT), None)
+    found = next((one for one in alarms.open_incidents if one.is_heartbeat), None)
     if found is None:
         return "No heartbeat is firing: its rule is off, or the monitor has not evaluated alerts yet."
     told = next((one for one in alarms.latest_notifications if one.notification.key == found.notification.key), None)

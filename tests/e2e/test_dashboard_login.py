@@ -14,7 +14,9 @@ from playwright.sync_api import Browser, Page, WebSocket, expect
 
 from tests.e2e.browser import dashboard, free_port, new_page
 from tests.e2e.login_provider import CLIENT_ID, CLIENT_SECRET, PEOPLE, provider
+from tests.support import health_data
 from tests.support.dashboard_stores import build_windows, fill
+from tests.support.notifications import alert, notification
 from tests.support.workspace import CONFIGURATION, Workspace
 
 LOGIN: Final = """
@@ -26,13 +28,16 @@ client_secret_file = "client_secret"
 allowed = ["@host.example"]
 """
 STREAM: Final = "orders-of-the-store"
+INCIDENT: Final = notification(stream=STREAM, alerts=(alert(stream=STREAM),))
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Return a place with a store."""
     made = Workspace(tmp_path_factory.mktemp("login"))
-    fill(made.store_url, *build_windows(5, stream=STREAM)).dispose()
+    engine = fill(made.store_url, *build_windows(5, stream=STREAM))
+    health_data.fire(engine, INCIDENT)
+    engine.dispose()
     return made
 
 
@@ -106,6 +111,31 @@ def test_who_is_let_in_sees_the_pages_until_the_log_out(place: Workspace, url: s
     # The URL itself comes back; what else the store holds does not.
     assert after
     assert not [frame for frame in after if b"Nodes over time" in frame]
+
+
+def test_who_is_let_in_acknowledges_and_silences_in_their_name(url: str, page: Page) -> None:
+    """By buttons, with a note and a reason; the page shows both at once, and takes both back."""
+    log_in(page, url, PEOPLE[0])
+    expect(page.locator(".hw-overview tbody tr")).to_contain_text(STREAM)
+    page.goto(f"{url}?page=alerts")
+    opener = page.get_by_role("button", name="Acknowledge or silence")
+    opener.click()
+    page.get_by_label("Note for others").fill("on it")
+    page.get_by_role("button", name=f"Acknowledge as {PEOPLE[0]}").click()
+    incident = page.locator(".hw-incident")
+    expect(incident).to_contain_text(f"acknowledged by {PEOPLE[0]}")
+    expect(incident).to_contain_text("on it")
+    if not page.get_by_label("Reason").is_visible():
+        opener.click()
+    page.get_by_label("Reason").fill("restore")
+    page.get_by_role("button", name="Silence", exact=True).click()
+    expect(incident).to_contain_text("silenced until")
+    page.get_by_role("button", name="End this silence").click()
+    expect(incident).not_to_contain_text("silenced until")
+    if not page.get_by_role("button", name="Take the acknowledgement back").is_visible():
+        opener.click()
+    page.get_by_role("button", name="Take the acknowledgement back").click()
+    expect(incident).not_to_contain_text("acknowledged by")
 
 
 def test_who_is_not_allowed_is_told_and_sees_nothing(url: str, page: Page) -> None:

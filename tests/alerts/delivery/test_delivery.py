@@ -12,10 +12,10 @@ from typing import Any, Final
 import pytest
 from sqlalchemy import Engine
 
-from hopwatch.alerts import cli_json
 from hopwatch.alerts.channels.channel import Failure
 from hopwatch.alerts.channels.routing import Routing
 from hopwatch.alerts.delivery.dispatcher import Dispatcher
+from hopwatch.alerts.storage.acknowledgements import acknowledge_incident
 from hopwatch.alerts.storage.history import Acknowledgement
 from servers.postgres import Postgres
 from tests.alerts.channels.open_channels import open_alertmanager
@@ -126,7 +126,7 @@ def test_an_incident_that_somebody_has_taken_on_wakes_nobody_else(store: Engine)
     post.want(20, 25, FIRING, LOSS).want(30, 30.1, RESOLVED, LOSS)
     for number in range(67):
         post.step(number / BATCHES_PER_MINUTE)
-    cli_json.acknowledge_incident(store, LOSS, Acknowledgement("ann", at(11), ""))
+    acknowledge_incident(store, LOSS, Acknowledgement("ann", at(11), ""))
     post.run(35, begin=67 / BATCHES_PER_MINUTE)
     assert post.receivers["mail"].asked == []
 

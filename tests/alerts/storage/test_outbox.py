@@ -11,6 +11,7 @@ from hopwatch.alerts.decision.episode import BEGINNING_US
 from hopwatch.alerts.decision.evaluation import AlertSnapshot
 from hopwatch.alerts.events import AlertKind, Event
 from hopwatch.alerts.storage import alert_state
+from hopwatch.alerts.storage.acknowledgements import acknowledge_incident
 from hopwatch.alerts.storage.history import Acknowledgement
 from hopwatch.alerts.storage.outbox import (
     MAX_WAIT_US,
@@ -245,15 +246,13 @@ def test_a_heartbeat_is_sent_again_only_when_the_monitor_has_come_further(engine
 @pytest.mark.parametrize("taken_us", [at(5), at(4)])
 def test_an_acknowledgement_is_of_one_incident(taken_us: int, engine: Engine) -> None:
     """Not of the one before under the same key."""
-    from hopwatch.alerts import cli_json  # noqa: PLC0415 - of this test alone
-
     put(engine, notification(at_us=taken_us))
-    cli_json.acknowledge_incident(engine, notification().key, Acknowledgement("me", NOW_US, ""))
+    acknowledge_incident(engine, notification().key, Acknowledgement("me", NOW_US, ""))
     put(engine, RESOLVED)
     put(engine, notification())
     put(engine, notification(total=2))
     assert not query_due(engine, NOW_US)[0].is_acknowledged
-    cli_json.acknowledge_incident(engine, notification().key, Acknowledgement("me", NOW_US, ""))
+    acknowledge_incident(engine, notification().key, Acknowledgement("me", NOW_US, ""))
     assert query_due(engine, NOW_US)[0].is_acknowledged
 
 
