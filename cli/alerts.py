@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,7 +20,7 @@ from hopwatch.alerts.storage.history import Acknowledgement
 from hopwatch.alerts.storage.silences import EVERYTHING, Silence, add_silence, end_silence
 from hopwatch.alerts.suggestions import DAY_US, suggest_rules
 from hopwatch.cli import console
-from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings, parse_span_us
+from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings, parse_span_us, read_user_name
 from hopwatch.cli.report import FINDING_EXIT_CODE
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, DependencyError
@@ -69,7 +68,7 @@ def ack(
     as_json: AsJson = False,
 ) -> None:
     """Acknowledge an incident until it ends. Exit 1 when somebody else was first."""
-    who = by or _user_name()
+    who = by or read_user_name()
     for text in (who, note):
         if not text.isprintable():
             raise ConfigurationError(f"--by and --note are one line of printable text, got {text!r:.80}")
@@ -127,7 +126,7 @@ def add(  # noqa: PLR0913, PLR0917 - one a flag
     What still fires at the end of the silence is notified then; what has ended meanwhile is not. Heartbeats go on, and
     so does what was notified before.
     """
-    who = by or _user_name()
+    who = by or read_user_name()
     if not (why.strip() and why.isprintable() and who.isprintable()):
         raise ConfigurationError(f"--why and --by are one line of printable text, got {why!r:.80} and {who!r:.80}")
     chosen = load_settings(config, has_alerts=True)
@@ -249,14 +248,6 @@ def send_test(
             told = f"failed: {result.why}" if result.why else "taken"
             console.stdout().print(f"{result.channel}: {result.event}, {told}")
     raise typer.Exit(DependencyError.exit_code if any(result.why for result in results) else 0)
-
-
-def _user_name() -> str:
-    """Return the name of the current user; a container may have none."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "somebody"
 
 
 def _select_channels(people: Routing, channel: str | None) -> dict[str, Channel]:

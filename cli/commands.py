@@ -21,6 +21,8 @@ COMMANDS: Final = {
     "redrive": "Send messages that are surely lost again.",
     "evidence": "Export final windows as a signed file, and verify one.",
     "api": "Serve the results of the store by HTTP.",
+    "mark": "Mark a moment, such as a deploy, in the charts.",
+    "markers": "List and remove markers.",
     "dashboard": "Show the dashboard in a browser.",
     "topics": "Create the Kafka topic of observations, or check it.",
     "pathway": "Check a configuration, and draw its pathways.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -59,3 +60,11 @@ def parse_span_us(flag: str, text: str, *, may_be_zero: bool = False) -> int:
 def read_variable(name: str) -> str:
     """Return a variable of the environment; empty if it is not set."""
     return os.environ.get(name, "")
+
+
+def read_user_name() -> str:
+    """Return the name of the current user; a container may have none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "somebody"

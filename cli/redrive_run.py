@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rich.progress import Progress
 
 from hopwatch.cli import console
+from hopwatch.cli.configuration import read_user_name
 from hopwatch.deliver.redrive.messages import RedriveKey
 from hopwatch.deliver.redrive.run import RedriveOutcome, SendingTerms, redrive_messages
 from hopwatch.deliver.redrive.sender import RedriveSender
@@ -60,7 +60,7 @@ def redrive_losses(plan: RedrivePlan, report: RedriveReport, state: RedriveState
         TapSourceError: a topic cannot be read or written, or the state cannot be written.
     """
     topics = _group_by_topic(plan.settings, report)
-    run = {"who": _find_user(), "why": plan.why, "began": format_iso(around.wall_us())}
+    run = {"who": read_user_name(), "why": plan.why, "began": format_iso(around.wall_us())}
     if state is not None:
         # A run that is killed has this line alone.
         state.note_run(run | {"lost": len(report.losses.proven)})
@@ -148,11 +148,3 @@ def _show_progress(lost: int) -> Iterator[tuple[Any, Any]]:
         reading = progress.add_task("records read", total=None)
         sending = progress.add_task("messages sent", total=lost)
         yield (lambda count: progress.advance(reading, count)), (lambda count: progress.advance(sending, count))
-
-
-def _find_user() -> str:
-    """Return the name of the current user; a container may have none."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "somebody"

@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 
 from hopwatch.dashboards.charts import axes
 from hopwatch.dashboards.charts.axes import Axis
-from hopwatch.dashboards.views.series import ChartPoint, HeatCell, OutlierMarker, ShadedBand, StackPiece
+from hopwatch.dashboards.views.series import ChartPoint, HeatCell, MarkerLine, OutlierMarker, ShadedBand, StackPiece
 from hopwatch.monitor.texts import time_spans
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 960, 230, 96, 12, 34, 28
@@ -122,6 +122,16 @@ class TimeChart:
         around = [(x, y - 6), (x + 6, y), (x, y + 6), (x - 6, y)]
         style = "fill:var(--hw-lossy);stroke:var(--hw-ground)"
         _with_title(_add_path(self._add_moment_group(x), around, style, is_closed=True), told)
+
+    def draw_marker_lines(self, markers: Sequence[MarkerLine]) -> None:
+        """Draw an upright line with a flag at each moment that was marked, and its tooltip."""
+        for one in markers:
+            x = self.time_axis.position(one.at_us)
+            at = self._add_moment_group(x)
+            style = "stroke:var(--hw-text);stroke-dasharray:1 3;fill:var(--hw-text)"
+            foot = self.height_px - BOTTOM
+            flag = [(x, foot), (x, TOP - 8), (x + 8, TOP - 4), (x, TOP)]
+            _with_title(_add_path(at, flag, style), one.text)
 
     def add_tooltip(self, start_us: int, line: str) -> None:
         """Add a line to the tooltip of a step."""

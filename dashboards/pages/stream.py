@@ -27,6 +27,7 @@ from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.texts.escaping import escape_line
 
 STRETCH: Final = "stretch"
+MAX_MARKER_LINES: Final = 10
 
 
 def draw_page(context: PageContext, standing: StreamsOverview) -> None:
@@ -49,6 +50,7 @@ def draw_page(context: PageContext, standing: StreamsOverview) -> None:
     one: StepResult | None = window or stretch.total
     _draw_head(context, stretch, _format_range(context, shown), window)
     _draw_new_schemas(context, stretch)
+    _draw_markers(context, stretch)
     _draw_graph(context, stretch, one)
     if one is not None:
         loss_panel.draw_loss_table(context, one)
@@ -104,6 +106,16 @@ def _draw_new_schemas(context: PageContext, stretch: StreamRange) -> None:
         words = markup.escape_html(f"Schema {escape_line(one.value)} first seen at {one.node}:")
         lines.append(f'<p class="hw-note">{words} {markup.link(at, query)}</p>')
     st.html("".join(lines))
+
+
+def _draw_markers(context: PageContext, stretch: StreamRange) -> None:
+    """Draw what the upright lines in the charts mean, the latest last."""
+    lines = series.build_marker_lines(stretch, context.zone)[-MAX_MARKER_LINES:]
+    left_out = len(stretch.markers) - len(lines)
+    more = f'<p class="hw-note">{left_out:,} earlier markers are in the charts alone.</p>' if left_out else ""
+    told = "".join(f'<p class="hw-note">Marker: {markup.escape_html(escape_line(one.text))}</p>' for one in lines)
+    if told:
+        st.html(more + told)
 
 
 def _explain_unknown(context: PageContext, stretch: StreamRange, window: WindowResult | None) -> str:

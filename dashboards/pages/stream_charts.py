@@ -181,7 +181,9 @@ def _draw_durations(context: PageContext, shown: ChartInputs) -> None:
 def _build_time_chart(context: PageContext, shown: ChartInputs, title: str, said: str, high: int) -> TimeChart:
     """Return a chart of the range in which nothing is drawn yet."""
     here = shown.display_range
-    return TimeChart(title, said, here.from_us, here.to_us, here.step_us, high, context.zone)
+    chart = TimeChart(title, said, here.from_us, here.to_us, here.step_us, high, context.zone)
+    chart.draw_marker_lines(series.build_marker_lines(shown.stream_range, context.zone))
+    return chart
 
 
 def _build_full_sheet(shown: ChartInputs, made: Callable[[StreamRange], Sheet]) -> Sheet:

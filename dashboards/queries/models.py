@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hopwatch.monitor.markers import Marker
 from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.results import NewValue, RollUp, Status, Verdict, WindowResult
 from hopwatch.monitor.texts.read_progress import ReadProgress
@@ -88,3 +89,4 @@ class StreamRange:
     window: WindowResult | None = None
     running_from_us: int | None = None
     new_schemas: tuple[NewValue, ...] = ()
+    markers: tuple[Marker, ...] = ()

@@ -12,6 +12,7 @@ from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange, Streams
 from hopwatch.monitor.memo import Memo
 from hopwatch.monitor.results import RollUp, WindowResult
 from hopwatch.monitor.store import fencing, label_counts, outliers, ranges, reader, rollups, tables, writer
+from hopwatch.monitor.store.markers import query_markers
 from hopwatch.monitor.store.range_cache import MAX_PIECES
 from hopwatch.monitor.store.ranges import RangeQuery
 from hopwatch.probes.contract.limits import SCHEMA_LABEL, WINDOW_US
@@ -78,7 +79,10 @@ class StreamRangeQuery:
         running_us = query_running_from_us(connection, self.stream, self.step_us)
         span_us = self.from_us, self.to_us
         new = tuple(label_counts.read_new_values(connection, self.stream, SCHEMA_LABEL, span_us, MAX_NEW_SCHEMAS))
-        return StreamRange(self.stream, of_stream, found.steps, self.step_us, found.whole, odd, window, running_us, new)
+        marked = tuple(query_markers(connection, self.stream, self.from_us, self.to_us))
+        return StreamRange(
+            self.stream, of_stream, found.steps, self.step_us, found.whole, odd, window, running_us, new, marked
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,24 @@ class OutlierMarker:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class MarkerLine:
+    """A moment that somebody has marked, µs since 1970, and what is said of it."""
+
+    at_us: int
+    text: str
+
+
+def build_marker_lines(stretch: StreamRange, zone: tzinfo) -> tuple[MarkerLine, ...]:
+    """Return the markers of a range, by time."""
+    return tuple(
+        MarkerLine(
+            one.at_us, f"{texts.format_moment(one.at_us, zone, '%Y-%m-%d %H:%M:%S')} {one.describe()}, by {one.by}"
+        )
+        for one in stretch.markers
+    )
+
+
 def find_newest_loss_us(stretch: StreamRange) -> int | None:
     """Return the start of the newest step in which messages were surely lost; none where none were."""
     steps: Sequence[StepResult] = stretch.steps

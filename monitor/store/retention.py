@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Engine, Select, delete, exists, func, select,
 
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.store import dialect, label_counts, rollups, schema, tables, undeclared_names
+from hopwatch.monitor.store.markers import prune_markers
 from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.monitor.store.told_spans import prune_told_spans
 
@@ -46,7 +47,7 @@ def cutoff_us(now_us: int, keep_us: int) -> int:
 
 
 def prune(engine: Engine, before_us: int, clock: Clock) -> Iterator[PruneStep]:
-    """Delete windows that start before a whole hour, told spans that end, and records set aside that arrived before it.
+    """Delete windows, told spans, markers and records set aside from before a whole hour.
 
     Yields after each transaction, and pauses as long as it took, so that other writers get the store.
 
@@ -137,6 +138,7 @@ def _prune_set_aside(connection: Connection, before_us: int) -> PruneStep:
     """Delete some records, the oldest first, and add them to the counts of pruned records."""
     undeclared_names.delete_undeclared(connection, before_us)
     prune_told_spans(connection, before_us)
+    prune_markers(connection, before_us)
     column, key = tables.set_aside.c, tuple(tables.set_aside.primary_key)
     oldest = select(*key, column.reason).where(column.arrival_us < before_us).order_by(column.arrival_us)
     found = connection.execute(oldest.limit(SET_ASIDE_PER_STEP)).all()

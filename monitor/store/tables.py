@@ -31,7 +31,7 @@ from hopwatch.monitor.kernel.count_lags import CountLags
 from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags
 from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles
 
-SCHEMA_VERSION: Final = "0022"
+SCHEMA_VERSION: Final = "0023"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILE_FIELDS: Final = tuple(field.name for field in fields(Quantiles))
@@ -489,6 +489,18 @@ alert_silences: Final = Table(
     Column("by", ExactText(), nullable=False),
     Column("why", ExactText(), nullable=False),
     comment="Spans in which notifications of an incident, a stream or all are held back",
+)
+
+markers: Final = Table(
+    "markers",
+    metadata,
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    *_counts("at_us"),
+    Column("stream", ExactText(), nullable=False),
+    Column("text", ExactText(), nullable=False),
+    Column("labels", ExactText(), nullable=False),
+    Column("by", ExactText(), nullable=False),
+    comment="Moments that people and programs have marked, such as a deploy; an empty stream is all streams",
 )
 
 told_spans: Final = Table(

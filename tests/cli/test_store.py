@@ -69,7 +69,15 @@ def test_an_older_store_is_refused_by_all_and_taken_along_by_one(workspace: Work
     workspace.watch(*one_of_ten_lost())
     before = dialect.create_engine(workspace.store_url)
     with before.execution_options(writes=True).begin() as connection:
-        for table in ("rollups", "node_rollups", "stale_hours", "pruned_set_aside", "undeclared", "told_spans"):
+        for table in (
+            "rollups",
+            "node_rollups",
+            "stale_hours",
+            "pruned_set_aside",
+            "undeclared",
+            "told_spans",
+            "markers",
+        ):
             connection.exec_driver_sql(f"DROP TABLE {table}")
         for table in tables.metadata.tables:
             if table.startswith(("alert_", "label_", "outlier", "schemas", "subject_")) or table == "objective_minutes":

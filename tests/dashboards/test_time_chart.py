@@ -18,6 +18,7 @@ from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange
 from hopwatch.dashboards.views import series
 from hopwatch.dashboards.views.address import HeatMeasure
 from hopwatch.dashboards.views.series import ChartPoint
+from hopwatch.monitor.markers import Marker
 from hopwatch.monitor.results import Verdict
 from tests.support.dashboard_stores import HOSTILE
 from tests.support.windows import at, lag, window
@@ -239,3 +240,17 @@ def test_no_name_is_markup() -> None:
     ).to_svg()
     assert "<img" not in made
     assert "&lt;img" in made
+
+
+def test_a_marker_is_a_line_with_its_words() -> None:
+    """At its moment, in a group that keeps its form, with moment, text, labels and name as the tooltip; no markup."""
+    marker = Marker(at(2), HOSTILE[0], "ada", labels={"version": "1.4.2"})
+    lines = series.build_marker_lines(replace(stretch("a", "b"), markers=(marker,)), UTC)
+    made = picture()
+    made.draw_marker_lines(lines)
+    (group,) = (one for one in made.root.iter("g") if one.get("class") == "hw-moment" and one.find("path") is not None)
+    title = group.find("path/title")
+    assert title is not None
+    assert title.text == f"2026-01-01 00:02:00 UTC {HOSTILE[0]} (version=1.4.2), by ada"
+    assert HOSTILE[0] not in made.to_svg()
+    assert float(group.attrib["data-x"]) == pytest.approx(made.time_axis.position(at(2)), abs=0.1)

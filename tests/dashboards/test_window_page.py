@@ -16,7 +16,9 @@ from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
 from hopwatch.monitor import settings
 from hopwatch.monitor.kernel.masks import ids_from_bytes
 from hopwatch.monitor.kernel.tally import LostIds, empty_tally
+from hopwatch.monitor.markers import Marker
 from hopwatch.monitor.results import LabelCounts, LabelValueKind, NodeCounts, ServerCount, Status, Verdict
+from hopwatch.monitor.store.markers import add_marker
 from tests.support.conclusions import build_conclusion, write_conclusions
 from tests.support.dashboard_stores import (
     HOSTILE,
@@ -32,7 +34,7 @@ from tests.support.dashboard_stores import (
     without_verdict,
 )
 from tests.support.spool import pack_ids
-from tests.support.windows import window
+from tests.support.windows import at, window
 from tests.support.workspace import Workspace, one_of_ten_lost
 
 AT_3 = "2026-01-01T00:03:00Z"
@@ -334,3 +336,16 @@ def test_the_page_of_the_stream_leads_here(tmp_path: Path) -> None:
     told = read_page(open_page(store_url(tmp_path), stream="orders", window=AT_3))
     assert "Everything about this minute" in told
     assert told.count("page=window&amp;stream=orders&amp;window=2026-01-01T00%3A03%3A00Z") == 3
+
+
+def test_markers_are_told_above_the_charts(tmp_path: Path) -> None:
+    """Those of the stream and of all streams; of many the latest ten, and how many more there are."""
+    engine = fill(store_url(tmp_path), *build_windows())
+    for number in range(12):
+        add_marker(engine, Marker(at(1) + number, f"deploy {number}", "ada", "orders" if number % 2 else ""))
+    add_marker(engine, Marker(at(1), "other", "ada", "refunds"))
+    told = read_page(open_page(store_url(tmp_path), page="stream", stream="orders"))
+    assert "Marker: 2026-01-01 00:01:00 UTC deploy 11, by ada" in told
+    assert "2 earlier markers are in the charts alone." in told
+    assert "Marker: 2026-01-01 00:01:00 UTC deploy 1, by ada" not in told
+    assert "other" not in told
