@@ -32,9 +32,9 @@ NAME: Final = "billing"
 class DeliveryPlace:
     """A delivery of one topic to one URL, with its processes."""
 
-    def __init__(self, kafka: Kafka, topic: str, folder: Folder, url: str, *keys: str) -> None:
+    def __init__(self, kafka: Kafka, topic: str, folder: Folder, url: str, *keys: str, name: str = NAME) -> None:
         """Make the topics, and write the configuration with more keys of the delivery."""
-        self.kafka, self.topic, self.folder = kafka, topic, folder
+        self.kafka, self.topic, self.folder, self.name = kafka, topic, folder, name
         self.spool, self.said_in, self.config = folder / "spool", folder / "said", folder / "hopwatch.toml"
         kafka.create_topic(topic, PARTITIONS, PLAIN)
         given = {key.partition(" ")[0] for key in keys}
@@ -48,7 +48,7 @@ url = "spool:{self.spool}"
 url = "sqlite:///{folder / "hopwatch.db"}"
 [streams.orders]
 path = "router -> deliver"
-[deliver.{NAME}]
+[deliver.{name}]
 stream = "orders"
 from = "{kafka.url(topic)}"
 url = "{url}"
@@ -61,7 +61,7 @@ group = "{topic}"
     def create_topics(self) -> None:
         """Make what is missing, as an operator does."""
         asked = ["--config", str(self.config), "--replication", "1", "--min-insync", "1", "--allow-weak"]
-        assert main(["deliver", "create-topics", NAME, *asked]) == 0
+        assert main(["deliver", "create-topics", self.name, *asked]) == 0
 
     @contextmanager
     def running(self, *words: str) -> Iterator[Program]:
