@@ -34,6 +34,7 @@ from bench import (
     soak,
     speed,
     stamp_cost,
+    suggestions,
     tables,
 )
 from bench.contestant import ContestantError
@@ -115,8 +116,12 @@ _MEASURES: Final[dict[Measure, Callable[[Request, Progress], Measurement]]] = {
     Measure.OUTLIERS: lambda of, tell: (lines := outliers.measure(of.scratch, tell), detection_tables.outliers(lines)),
     Measure.WATCH: lambda of, tell: (lines := series_cost.measure(of.scratch, tell), detection_tables.watch(lines)),
     Measure.NOISE: lambda of, tell: (
-        [*(lines := noise.measure(of.scratch, tell)), *(trends := forecasts.measure(of.scratch, tell))],
-        Group(detection_tables.noise(lines), forecasts.build_table(trends)),
+        [
+            *(lines := noise.measure(of.scratch, tell)),
+            *(trends := forecasts.measure(of.scratch, tell)),
+            *(learnt := suggestions.measure(of.scratch, tell)),
+        ],
+        Group(detection_tables.noise(lines), forecasts.build_table(trends), suggestions.build_table(learnt)),
     ),
     Measure.NAB: lambda of, tell: (
         lines := nab.measure(of.data, of.scorer, of.scratch, tell),

@@ -70,7 +70,7 @@ def count_false(folder: Path, series: int, weeks: int) -> Json:
     del folder
     found = {}
     for kind in HEALTHY:
-        many = [_draw_healthy(kind, seed, weeks * WEEK) for seed in range(FIRST_SEED, FIRST_SEED + series)]
+        many = [draw_healthy(kind, seed, weeks * WEEK) for seed in range(FIRST_SEED, FIRST_SEED + series)]
         alarms = sum(len(list(find_alarms(values, HEADROOM * float(values.max())))) for values in many)
         found[kind] = alarms / series / weeks
     return found
@@ -82,7 +82,7 @@ def find_leads(folder: Path, series: int, hours: Sequence[int]) -> Json:
     leads: dict[str, list[float | None]] = {}
     for span_h in hours:
         for seed in range(FIRST_SEED, FIRST_SEED + series):
-            values = _draw_healthy(HEALTHY[0], seed, DAY + span_h * 60)
+            values = draw_healthy(HEALTHY[0], seed, DAY + span_h * 60)
             threshold = HEADROOM * float(values.max())
             values[DAY:] += np.linspace(0, threshold, span_h * 60)
             broken = int(np.argmax(values > threshold))
@@ -103,7 +103,8 @@ def find_alarms(values: Floats, threshold: float, begin: int = 0) -> Iterator[in
             yield at
 
 
-def _draw_healthy(kind: str, seed: int, count: int) -> Floats:
+def draw_healthy(kind: str, seed: int, count: int) -> Floats:
+    """Return a healthy lag of one kind, a value a minute."""
     if kind == HEALTHY[0]:
         return np.asarray(made_series.SERIES[Quantity.LAG_IN_P95_US](made_series.node(seed, count)), np.float64)
     values = drawn(kind, seed, count)
