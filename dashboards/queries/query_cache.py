@@ -62,6 +62,8 @@ class _Entry:
     lock: threading.Lock = field(default_factory=threading.Lock)
     result: QueryResult[Any] | None = None
     read_us: int = 0
+    changes: int = 0
+    """Changes of the store that were made here before it was read."""
 
 
 def find_fresh_us(question: Query[Any]) -> int:
@@ -78,7 +80,7 @@ class QueryCache:
         self._url, self._clock = url, clock
         self._engine: Engine | None = None
         self._lock = threading.Lock()
-        self._entries, self._changed_us = Memo(MAX_ENTRIES), -1
+        self._entries, self._changes = Memo(MAX_ENTRIES), 0
 
     def fetch(self, question: Query[Value]) -> QueryResult[Value]:
         """Return the answer: a new one, or one of a moment ago. It holds an error of the store instead of raising it.
@@ -91,7 +93,9 @@ class QueryCache:
             return cast("QueryResult[Value]", kept.result)
         try:
             if kept.result is None or self._age_us(kept) >= fresh_us:
+                changes = self._changes
                 kept.result, kept.read_us = self._run(question, kept.result), self._clock.now_us()
+                kept.changes = changes
             return cast("QueryResult[Value]", kept.result)
         finally:
             kept.lock.release()
@@ -103,7 +107,7 @@ class QueryCache:
         except (ConfigurationError, StoreError) as error:
             return str(error)
         finally:
-            self._changed_us = self._clock.now_us()
+            self._changes += 1
         return ""
 
     def _is_recent(self, kept: _Entry, fresh_us: int) -> bool:
@@ -112,7 +116,7 @@ class QueryCache:
     def _age_us(self, kept: _Entry) -> int:
         """Return how old an answer is; one from the future, or from before a change, is older than any."""
         age_us = self._clock.now_us() - kept.read_us
-        return age_us if age_us >= 0 and kept.read_us > self._changed_us else sys.maxsize
+        return age_us if age_us >= 0 and kept.changes == self._changes else sys.maxsize
 
     def _run(self, question: Query[Any], before: QueryResult[Any] | None) -> QueryResult[Any]:
         now_us = self._clock.now_us()
