@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -118,24 +119,32 @@ def test_who_is_let_in_acknowledges_and_silences_in_their_name(url: str, page: P
     log_in(page, url, PEOPLE[0])
     expect(page.locator(".hw-overview tbody tr")).to_contain_text(STREAM)
     page.goto(f"{url}?page=alerts")
-    opener = page.get_by_role("button", name="Acknowledge or silence")
-    opener.click()
-    page.get_by_label("Note for others").fill("on it")
-    page.get_by_role("button", name=f"Acknowledge as {PEOPLE[0]}").click()
     incident = page.locator(".hw-incident")
-    expect(incident).to_contain_text(f"acknowledged by {PEOPLE[0]}")
-    expect(incident).to_contain_text("on it")
-    if not page.get_by_label("Reason").is_visible():
-        opener.click()
-    page.get_by_label("Reason").fill("restore")
-    page.get_by_role("button", name="Silence", exact=True).click()
-    expect(incident).to_contain_text("silenced until")
+    with opened_actions(page):
+        page.get_by_label("Note for others").fill("on it")
+        page.get_by_role("button", name=f"Acknowledge as {PEOPLE[0]}").click()
+        expect(incident).to_contain_text(f"acknowledged by {PEOPLE[0]}")
+        expect(incident).to_contain_text("on it")
+    with opened_actions(page):
+        page.get_by_label("Reason").fill("restore")
+        page.get_by_role("button", name="Silence", exact=True).click()
+        expect(incident).to_contain_text("silenced until")
     page.get_by_role("button", name="End this silence").click()
     expect(incident).not_to_contain_text("silenced until")
-    if not page.get_by_role("button", name="Take the acknowledgement back").is_visible():
-        opener.click()
-    page.get_by_role("button", name="Take the acknowledgement back").click()
-    expect(incident).not_to_contain_text("acknowledged by")
+    with opened_actions(page):
+        page.get_by_role("button", name="Take the acknowledgement back").click()
+        expect(incident).not_to_contain_text("acknowledged by")
+
+
+@contextmanager
+def opened_actions(page: Page) -> Iterator[None]:
+    """Open what can be done about the incident; it is closed at the end, as it takes the next click elsewhere."""
+    page.get_by_role("button", name="Acknowledge or silence").click()
+    reason = page.get_by_label("Reason")
+    expect(reason).to_be_visible()
+    yield
+    page.keyboard.press("Escape")
+    expect(reason).to_be_hidden()
 
 
 def test_who_is_not_allowed_is_told_and_sees_nothing(url: str, page: Page) -> None:

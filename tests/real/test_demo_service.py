@@ -26,5 +26,5 @@ def test_no_message_is_lost_and_the_report_says_what_the_account_does(tmp_path: 
     counts = {tuple(line[:2]): line[2].replace(",", "") for line in lines if len(line) > 3}
     received = ("taken", "mainline"), ("taken", "others"), ("refused", "mainline"), ("refused", "others")
     assert sum(int(counts[one]) for one in received) == int(counts["acknowledged", "gate"]) > 2_900
-    assert all(int(counts[one]) > 0 for one in received)
+    assert all(int(counts[one]) > 0 for one in received), ended.stdout
     assert not (tmp_path / "run" / "brokers").exists()

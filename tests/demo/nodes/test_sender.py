@@ -45,7 +45,7 @@ def settings(server: PaperServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_every_message_is_sent_until_the_gate_has_answered_for_it(
     server: PaperServer, settings: SenderSettings
 ) -> None:
-    """In batches of 500: an unanswered request goes again as a whole, an unwritten event under its id."""
+    """In batches of 500 at most: an unanswered request goes again as a whole, an unwritten event under its id."""
     statuses, unwritten = iter([503]), ["some"]
 
     def judge(event: dict[str, Any], number: int) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def test_every_message_is_sent_until_the_gate_has_answered_for_it(
     server.answer = answer
     run_sender(settings)
     posted = [said for request, said in server.asked if request == POSTED]
-    assert [len(said) for said in posted[:3]] == [500, 500, 1]
+    assert 1 < max(len(said) for said in posted) <= 500
     assert posted[0] == posted[1]
     assert posted[2] == [posted[1][1]]
     assert [event["data"]["number"] for said in (posted[0], *posted[3:]) for event in said] == list(range(1_200))
