@@ -73,10 +73,12 @@ def test_a_router_that_waits_is_what_saturates(stream: RatedStream) -> None:
         assert done.returncode == 0, done.stderr
         (run,) = json.loads(done.stdout)["runs"]
         saturation = run["saturation"]
-        if saturation is not None:
+        if saturation is not None and run["rating_per_s"] >= 60:
             break
-        # On a busy machine a step that is too fast may be void, as its sender was late, or undecided: none has failed.
-        assert {step["state"] for step in run["repeats"][0]["steps"]} & {"void", "undecided"}
+        # On a busy machine a step that is too fast may be void, as its sender was late, or undecided: none has failed;
+        # and one of a rate that the router can take may fail.
+        states = {step["state"] for step in run["repeats"][0]["steps"]}
+        assert saturation is not None or states & {"void", "undecided"}
     assert 60 <= run["rating_per_s"] <= 125
     assert saturation is not None
     assert (saturation["node"], saturation["side"], saturation["grows"]) == ("router", "in", True)
