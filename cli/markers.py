@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -14,7 +14,7 @@ from hopwatch.monitor.store import dialect, schema
 from hopwatch.monitor.store.markers import query_markers, remove_marker
 from hopwatch.monitor.texts.moments import parse_moment_us
 
-END_US = (1 << 63) - 1
+END_US: Final = (1 << 63) - 1
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
 command = typer.Typer(help="List and remove markers.", no_args_is_help=True)

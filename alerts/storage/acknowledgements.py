@@ -21,8 +21,7 @@ def acknowledge_incident(engine: Engine, key: str, acknowledgement: Acknowledgem
         ConfigurationError: no incident of this key is open, or it is a heartbeat's.
         StoreError: the store cannot be written.
     """
-    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
-        schema.check_version(connection)
+    with schema.open_change(engine) as connection:
         incidents = history_queries.query_open_incidents(connection)
         opened = {incident.notification.key: incident.opened_us for incident in incidents if not incident.is_heartbeat}
         if key not in opened:
@@ -53,8 +52,7 @@ def unacknowledge_incident(engine: Engine, key: str) -> Acknowledgement:
         ConfigurationError: no incident of this key is open and acknowledged.
         StoreError: the store cannot be written.
     """
-    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
-        schema.check_version(connection)
+    with schema.open_change(engine) as connection:
         incidents = history_queries.query_open_incidents(connection)
         taken = {one.notification.key: one for one in incidents if one.acknowledgement is not None}
         if key not in taken:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, and_, delete, false, func, insert, or
 from sqlalchemy.sql.elements import ColumnElement
 
 from hopwatch.alerts.events import AlertKind, from_json
-from hopwatch.monitor.store import dialect, schema, tables
+from hopwatch.monitor.store import schema, tables
 
 EVERYTHING: Final = "*"
 """Target of a silence of all incidents."""
@@ -47,8 +47,7 @@ def add_silence(engine: Engine, silence: Silence) -> int:
     Raises:
         StoreError: the store cannot be written.
     """
-    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
-        schema.check_version(connection)
+    with schema.open_change(engine) as connection:
         number = 1 + int(connection.execute(select(func.max(_silences.number))).scalar() or 0)
         row = {name: getattr(silence, name) for name in ("target", "from_us", "until_us", "by", "why")}
         connection.execute(insert(tables.alert_silences).values(row | {"number": number}))
@@ -62,8 +61,7 @@ def end_silence(engine: Engine, number: int, now_us: int) -> bool:
         StoreError: the store cannot be written.
     """
     lasts = (_silences.number == number) & (_silences.until_us > now_us)
-    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
-        schema.check_version(connection)
+    with schema.open_change(engine) as connection:
         # One that has not begun ends before it begins, and silences nothing.
         return connection.execute(update(tables.alert_silences).where(lasts).values(until_us=now_us)).rowcount > 0
 

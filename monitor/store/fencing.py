@@ -95,8 +95,7 @@ def claim_store(
     Raises:
         StoreError: they do not fit together; the message says which of them to put aside.
     """
-    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
-        schema.check_version(connection)
+    with schema.open_change(engine) as connection:
         _check_consistency(connection, checkpoint, rules, transport)
         set_values(connection, {_RUN: run})
         writer.delete_value(connection, _STOPPED)

@@ -8,7 +8,7 @@ from typing import Final
 from sqlalchemy import Connection, Engine, delete, func, insert, select
 
 from hopwatch.monitor.markers import Marker
-from hopwatch.monitor.store import dialect, schema, tables
+from hopwatch.monitor.store import schema, tables
 
 MAX_MARKERS: Final = 200
 """Markers that are shown of a range, the latest ones."""
@@ -21,8 +21,7 @@ def add_marker(engine: Engine, marker: Marker) -> int:
     Raises:
         StoreError: the store cannot be written.
     """
-    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
-        schema.check_version(connection)
+    with schema.open_change(engine) as connection:
         number = 1 + int(connection.execute(select(func.max(_markers.number))).scalar() or 0)
         row = {name: getattr(marker, name) for name in ("at_us", "stream", "text", "by")}
         labels = json.dumps(dict(marker.labels), ensure_ascii=False)
@@ -36,8 +35,7 @@ def remove_marker(engine: Engine, number: int) -> bool:
     Raises:
         StoreError: the store cannot be written.
     """
-    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
-        schema.check_version(connection)
+    with schema.open_change(engine) as connection:
         return connection.execute(delete(tables.markers).where(_markers.number == number)).rowcount > 0
 
 

@@ -99,6 +99,18 @@ def open_snapshot(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
+@contextmanager
+def open_change(engine: Engine) -> Iterator[Connection]:
+    """Open a write transaction of a store of this program's version; it is committed at the end.
+
+    Raises:
+        StoreError: the store cannot be written, or is of a version that this program does not know.
+    """
+    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
+        check_version(connection)
+        yield connection
+
+
 def check_version(connection: Connection) -> None:
     """Check that the store has the schema version of this program.
 
