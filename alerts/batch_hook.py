@@ -14,8 +14,10 @@ from hopwatch.alerts.decision.inputs import ObjectiveCounts, SeriesOutlier, Wind
 from hopwatch.alerts.decision.rules import AlertRules
 from hopwatch.alerts.events import MAX_LOST_IDS
 from hopwatch.alerts.storage import alert_state, outbox
+from hopwatch.display.causes import summarize_causes
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import naming
+from hopwatch.monitor.kernel.causes import rank_causes
 from hopwatch.monitor.kernel.naming import Names
 from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.results import NodeResult
@@ -41,7 +43,9 @@ class AlertHook:
         pairs = zip(result.nodes, conclusion.lost, strict=True)
         lost_ids = {node.node: _format_lost_ids(node, lost.message_ids.tobytes(), lost.names) for node, lost in pairs}
         outliers = {node: tuple(map(_build_outlier, found)) for node, found in conclusion.outliers.items()}
-        return WindowInput(result, conclusion.tally.lags, lost_ids, outliers, conclusion.count_lags)
+        by_label = zip(result.nodes, conclusion.labels, strict=False)
+        causes = {node.node: summarize_causes(node.node, rank_causes([rows])) for node, rows in by_label if node.loss}
+        return WindowInput(result, conclusion.tally.lags, lost_ids, outliers, conclusion.count_lags, causes)
 
     def follow(self, connection: Connection, noted: Sequence[WindowInput], watermark_us: int) -> None:
         """Count the windows for their objectives, evaluate the rules, and write states and notifications.

@@ -16,11 +16,19 @@ from rich.text import Text
 
 from hopwatch.cli.wide_tables import print_wide_table
 from hopwatch.display import texts
+from hopwatch.display.causes import describe_causes
 from hopwatch.display.counts import describe_counts, describe_servers
 from hopwatch.display.label_table import LABEL_COLUMNS, build_label_lines, describe_new_values
 from hopwatch.display.loss_table import build_loss_rows
 from hopwatch.monitor.kernel.window import WindowPolicy
-from hopwatch.monitor.results import LabelCounts, Status, counts_from_json, label_counts_from_json, node_from_json
+from hopwatch.monitor.results import (
+    LabelCounts,
+    Status,
+    causes_from_json,
+    counts_from_json,
+    label_counts_from_json,
+    node_from_json,
+)
 from hopwatch.monitor.texts import loss_bounds
 from hopwatch.monitor.texts.escaping import escape_line
 
@@ -127,7 +135,7 @@ def _print_window(console: Console, stream: str, window: Json, terms: WindowPoli
         _print_ids(console, node)
     for node in _slowest_nodes(window["nodes"]):
         _print_slowest(console, node)
-    for line in _describe_new_values(window):
+    for line in (*_describe_causes(window), *_describe_new_values(window)):
         console.print(Text(line), soft_wrap=True)
 
 
@@ -137,6 +145,15 @@ def _print_counts(console: Console, window: Json) -> None:
         console.print(Text(describe_counts(one)), soft_wrap=True)
         for line in describe_servers(one):
             console.print(Text(f"  {line}"), soft_wrap=True)
+
+
+def _describe_causes(window: Json) -> list[str]:
+    rows = _label_counts(window)
+    return [
+        line
+        for node in window["nodes"]
+        for line in describe_causes(node["node"], node["loss"], causes_from_json(node["causes"]), rows[node["node"]])
+    ]
 
 
 def _describe_new_values(window: Json) -> list[str]:

@@ -49,6 +49,22 @@ class LabelFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class CauseFigures:
+    """Likely cause of what is missing at a node: a value of a label, and the messages with it and without it."""
+
+    rank: int
+    label: str
+    said_at: str
+    kind: str
+    value: str
+    lost: int
+    messages: int
+    other_lost: int
+    other_messages: int
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
 class NodeFigures:
     """A node in a window; ``lost_ids`` are the first 100 that are missing there."""
 
@@ -84,6 +100,7 @@ class NodeFigures:
     lost_ids: tuple[str, ...]
     slowest: tuple[SlowMessage, ...] | None
     labels: tuple[LabelFigures, ...]
+    causes: tuple[CauseFigures, ...]
 
 
 @dataclass(frozen=True, slots=True)

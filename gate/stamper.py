@@ -18,6 +18,7 @@ from hopwatch.probes.probe import CLOSE_S, MAX_STAMPS, QUEUE_FULL
 from hopwatch.probes.recorder import Stamp, StampArrays, StampKind
 from hopwatch.probes.sender import FLUSH_EVERY_S, HEARTBEAT_EVERY_S, Sender
 from hopwatch.probes.sinks import Sink
+from hopwatch.probes.stamp_arguments import label_schema
 
 MIN_ARRAY_EVENTS: Final = 16
 """Minimum number of events stamped as an array: joining many small arrays costs more than single stamps."""
@@ -51,27 +52,28 @@ class GateStamper:
         """Stamp an event that arrived and waits here until a moment at the longest, µs since 1970."""
         at_ns = arrived_us * 1_000
         who = event.event_id, event.event_us, at_ns
-        self._append(Stamp(StampKind.ARRIVED, *who, schema=event.schema))
-        self._append(Stamp(StampKind.DEFERRED, *who, _clean_reason(reason), until_us, event.schema))
+        self._append(Stamp(StampKind.ARRIVED, *who, labels=label_schema(event.schema)))
+        self._append(Stamp(StampKind.DEFERRED, *who, _clean_reason(reason), until_us, label_schema(event.schema)))
 
     def stamp_rejected_inside(self, event: CheckedEvent, now_us: int) -> None:
         """Stamp a rejected event that was deferred here before, in the window of its event time as then."""
         reason = _clean_reason(event.reason)
         who = event.event_id, event.event_us, now_us * 1_000
-        self._append(Stamp(StampKind.REJECTED_INSIDE, *who, reason, schema=event.schema))
+        self._append(Stamp(StampKind.REJECTED_INSIDE, *who, reason, labels=label_schema(event.schema)))
 
     def _stamp_many(
         self, ids: Sequence[bytes], events_us: Sequence[int], moments: Sequence[tuple[StampKind, int]], schema: str
     ) -> None:
+        labels = label_schema(schema)
         if len(ids) < MIN_ARRAY_EVENTS:
             for event_id, event_us in zip(ids, events_us, strict=True):
                 for side, at_ns in moments:
-                    self._append(Stamp(side, event_id, event_us, at_ns, schema=schema))
+                    self._append(Stamp(side, event_id, event_us, at_ns, labels=labels))
             return
         found = id_columns.encode_ids(ids)
         times = np.array(events_us, np.int64)
         for side, at_ns in moments:
-            stamps = StampArrays(side, found.ids, times, at_ns, found.kinds, found.texts, schema)
+            stamps = StampArrays(side, found.ids, times, at_ns, found.kinds, found.texts, labels)
             if not self.sender.append_many(stamps, MAX_STAMPS):
                 self.sender.drop(recorder.refuse_array(times, at_ns, QUEUE_FULL))
 
@@ -80,7 +82,7 @@ class GateStamper:
         booked_us = arrived_us if event.is_stale else event.event_us
         reason = _clean_reason(event.reason)
         who = event.event_id, booked_us, arrived_us * 1_000
-        self._append(Stamp(StampKind.REJECTED, *who, reason, schema=event.schema))
+        self._append(Stamp(StampKind.REJECTED, *who, reason, labels=label_schema(event.schema)))
 
     def _append(self, stamp: Stamp) -> None:
         if self.sender.waiting < MAX_STAMPS:

@@ -128,6 +128,26 @@ class LabelCounts:
     is_new: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class LossCause:
+    """Likely cause of what is missing at a node: a value of a label that the node ``said_at`` says.
+
+    ``lost`` of ``messages`` with the value are missing, and ``other_lost`` of ``other_messages`` without it; what is in
+    flight is not among them. Causes of the same ``rank`` have nearly the same missing messages; 1 is the likeliest.
+    """
+
+    rank: int
+    label: str
+    said_at: str
+    kind: LabelValueKind
+    value: str
+    lost: int
+    messages: int
+    other_lost: int
+    other_messages: int
+    is_new: bool = False
+
+
 class NewValue(NamedTuple):
     """A value of a label that a node said in a window for the first time, having said another one before."""
 
@@ -346,6 +366,11 @@ def label_counts_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[LabelCoun
     names = [field.name for field in fields(LabelCounts)]
     rows = ({name: row[name] for name in names} | {"kind": LabelValueKind(row["kind"])} for row in told)
     return tuple(LabelCounts(**row) for row in rows)
+
+
+def causes_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[LossCause, ...]:
+    """Return the likely causes at a node from the form in which ``report --json`` shows them."""
+    return tuple(LossCause(**dict(one) | {"kind": LabelValueKind(one["kind"])}) for one in told)
 
 
 def counts_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[NodeCounts, ...]:

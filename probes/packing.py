@@ -1,6 +1,6 @@
 """Packing of observations from columns into batches.
 
-A batch has at most 4,096 observations, of one window, one kind of id and one schema.
+A batch has at most 4,096 observations, of one window, one kind of id and one set of labels.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ BATCH_TEXT_BYTES: Final = 512 * 1_024
 """Bytes of id texts per batch, at most: a record stays below Kafka's megabyte; further ids have hashes only."""
 NO_TEXT: Final = -1
 """Index of an absent text: an observation without a reason, or an id without a text."""
-NO_SCHEMA: Final = 0
-"""Number of the schema of a message of which none is named; others count from 1."""
+NO_LABELS: Final = 0
+"""Number of the labels of a message that has none of its own; others count from 1."""
+Labels = tuple[tuple[str, str], ...]
+"""Labels of messages, beside those of their probe: names and values."""
 
 _KINDS: Final = len(WireIdKind)
 _COLUMNS: Final = (
@@ -37,7 +39,7 @@ _COLUMNS: Final = (
     "id_kind",
     "id_text",
     "until_us",
-    "schema",
+    "label_set",
 )
 
 
@@ -45,8 +47,8 @@ _COLUMNS: Final = (
 class Columns:
     """Observations as columns of equal length; stamps are still moments, NOT_STAMPED where absent, not lags.
 
-    ``until_us`` is the moment until which a deferred message waits, 0 of others; ``schema`` is NO_SCHEMA or the number
-    of the schema that wrote the message.
+    ``until_us`` is the moment until which a deferred message waits, 0 of others; ``label_set`` is NO_LABELS or the
+    number of the message's labels.
     """
 
     ids: NDArray[np.uint64]
@@ -58,7 +60,7 @@ class Columns:
     id_kind: NDArray[np.uint8]
     id_text: NDArray[np.int64]
     until_us: NDArray[np.int64]
-    schema: NDArray[np.int64]
+    label_set: NDArray[np.int64]
 
     def select(self, chosen: NDArray[np.bool_ | np.int64] | slice) -> Columns:
         """Return the chosen rows, given as a mask, as indices or, without a copy, as a slice."""
@@ -87,25 +89,25 @@ class PackedFields(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class PackedBatch:
-    """Observations of one batch in wire format, with their window; ``schema`` is empty where none is named."""
+    """Observations of one batch in wire format, with their window; ``labels`` are those of its messages."""
 
     window_start_ms: int
     count: int
     fields: PackedFields
     reasons: tuple[str, ...]
-    schema: str = ""
+    labels: Labels = ()
 
 
 def pack_batches(
-    columns: Columns, texts: list[str], names: Sequence[bytes] = (), schemas: Sequence[str] = ()
+    columns: Columns, texts: list[str], names: Sequence[bytes] = (), label_sets: Sequence[Labels] = ()
 ) -> Iterator[PackedBatch]:
-    """Yield the batches of some observations, by window, kind of id and schema.
+    """Yield the batches of some observations, by window, kind of id and labels.
 
-    ``reason`` is an index into ``texts``, ``id_text`` one into ``names``; ``schema`` counts ``schemas`` from 1.
+    ``reason`` is an index into ``texts``, ``id_text`` one into ``names``; ``label_set`` counts ``label_sets`` from 1.
     """
     keys = columns.event_us // WINDOW_US * _KINDS + columns.id_kind
-    if schemas:
-        keys = keys * (len(schemas) + 1) + columns.schema
+    if label_sets:
+        keys = keys * (len(label_sets) + 1) + columns.label_set
     if (keys[1:] < keys[:-1]).any():
         order = np.argsort(keys, kind="stable")
         columns, keys = columns.select(order), keys[order]
@@ -113,8 +115,8 @@ def pack_batches(
     for start, end in pairwise(bounds):
         for first in range(start, end, BATCH_OBSERVATIONS):
             packed = _pack_batch(columns.select(slice(first, min(first + BATCH_OBSERVATIONS, end))), texts, names)
-            number = int(columns.schema[first])
-            yield packed if number == NO_SCHEMA else replace(packed, schema=schemas[number - 1])
+            number = int(columns.label_set[first])
+            yield packed if number == NO_LABELS else replace(packed, labels=label_sets[number - 1])
 
 
 def _pack_batch(columns: Columns, texts: list[str], names: Sequence[bytes]) -> PackedBatch:

@@ -18,7 +18,7 @@ import os
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Final, Literal, ParamSpec, Self
 
@@ -38,7 +38,15 @@ from hopwatch.probes.recorder import BAD_UNTIL, MessageId, Refusals, Stamp, Stam
 from hopwatch.probes.sender import ANNOUNCE_WITHIN_S, FLUSH_EVERY_S, HEARTBEAT_EVERY_S, Sender
 from hopwatch.probes.settings import ProbeSettings
 from hopwatch.probes.sinks import Sink, SinkOpener, check_sink, open_sink
-from hopwatch.probes.stamp_arguments import BAD_ARRAYS, check_arguments, clean_reason, refuse_arrays
+from hopwatch.probes.stamp_arguments import (
+    BAD_ARRAYS,
+    check_arguments,
+    check_labels,
+    clean_labels,
+    clean_reason,
+    label_schema,
+    refuse_arrays,
+)
 
 MAX_STAMPS: Final = 200_000
 """Stamps that wait for the sender at most, about 40 MB; those of arrays count individually."""
@@ -226,41 +234,61 @@ class Probe:
         finally:
             self._is_waking = False
 
-    def arrived(self, message_id: MessageId, event_time: EventTime) -> None:
-        """Stamp ``in``: the message arrives at this node."""
+    def arrived(
+        self, message_id: MessageId, event_time: EventTime, *, labels: Mapping[str, object] | None = None
+    ) -> None:
+        """Stamp ``in``: the message arrives at this node.
+
+        ``labels`` of the message, such as its partition, are added to those of the probe.
+        """
         kind = type(message_id)
         is_light = (kind is not str and kind is not bytes) or len(message_id) <= MAX_LIGHT_CHARS  # type: ignore[arg-type]  # what is sized
-        if is_light and len(self._queue) < self._max_stamps and not self.strict:
+        if is_light and labels is None and len(self._queue) < self._max_stamps and not self.strict:
             self._append(Stamp(_ARRIVED, message_id, event_time, self._wall_ns()))
         else:
-            self._stamp_checked(_ARRIVED, message_id, event_time, self._wall_ns())
+            self._stamp_checked(_ARRIVED, message_id, event_time, self._wall_ns(), labels=labels)
 
-    def departed(self, message_id: MessageId, event_time: EventTime) -> None:
+    def departed(
+        self, message_id: MessageId, event_time: EventTime, *, labels: Mapping[str, object] | None = None
+    ) -> None:
         """Stamp ``out``: the message leaves this node."""
         kind = type(message_id)
         is_light = (kind is not str and kind is not bytes) or len(message_id) <= MAX_LIGHT_CHARS  # type: ignore[arg-type]  # what is sized
-        if is_light and len(self._queue) < self._max_stamps and not self.strict:
+        if is_light and labels is None and len(self._queue) < self._max_stamps and not self.strict:
             self._append(Stamp(_DEPARTED, message_id, event_time, self._wall_ns()))
         else:
-            self._stamp_checked(_DEPARTED, message_id, event_time, self._wall_ns())
+            self._stamp_checked(_DEPARTED, message_id, event_time, self._wall_ns(), labels=labels)
 
     def passing(self, message_id: MessageId, event_time: EventTime) -> _Passing:
         """Stamp ``in`` now and ``out`` when the block ends; an exception in the block stamps no ``out``."""
         return _Passing(self, message_id, event_time)
 
-    def filtered(self, message_id: MessageId, event_time: EventTime, reason: str | None = None) -> None:
+    def filtered(
+        self,
+        message_id: MessageId,
+        event_time: EventTime,
+        reason: str | None = None,
+        *,
+        labels: Mapping[str, object] | None = None,
+    ) -> None:
         """Stamp ``in`` of a message that ends here on purpose; call it instead of :meth:`arrived`."""
-        self._stamp_checked(_FILTERED, message_id, event_time, self._wall_ns(), reason)
+        self._stamp_checked(_FILTERED, message_id, event_time, self._wall_ns(), reason, labels=labels)
 
     def rejected(
-        self, message_id: MessageId, event_time: EventTime, reason: str | None = None, *, has_arrived: bool = False
+        self,
+        message_id: MessageId,
+        event_time: EventTime,
+        reason: str | None = None,
+        *,
+        has_arrived: bool = False,
+        labels: Mapping[str, object] | None = None,
     ) -> None:
         """Stamp ``in`` of a message that is refused as bad; call it instead of :meth:`arrived`.
 
         With ``has_arrived`` it is refused behind :meth:`arrived`, and its ``in`` stands already.
         """
         kind = _REJECTED_INSIDE if has_arrived else _REJECTED
-        self._stamp_checked(kind, message_id, event_time, self._wall_ns(), reason)
+        self._stamp_checked(kind, message_id, event_time, self._wall_ns(), reason, labels=labels)
 
     def deferred(
         self, message_id: MessageId, event_time: EventTime, until: EventTime, reason: str | None = None
@@ -284,17 +312,32 @@ class Probe:
             return
         self._stamp_checked(_DEFERRED, message_id, event_time, at_ns, reason, until_us)
 
-    def arrived_many(self, message_ids: MessageIds, event_times: EventTimes, *, schema: str = "") -> None:
+    def arrived_many(
+        self,
+        message_ids: MessageIds,
+        event_times: EventTimes,
+        *,
+        schema: str = "",
+        labels: Mapping[str, object] | None = None,
+    ) -> None:
         """Stamp ``in`` for arrays, lists or columns of pandas and pyarrow, one item per message.
 
         Ids are texts, UUIDs, integers, 16-byte items or (n, 16) uint8; event times whole µs since 1970, datetime64 in
-        UTC, or datetimes with a zone. ``schema`` names the schema that wrote the messages: a label of theirs.
+        UTC, or datetimes with a zone. ``schema`` names the schema that wrote the messages: a label of theirs, as all
+        ``labels`` are; they are added to those of the probe.
         """
-        self._stamp_many(_ARRIVED, message_ids, event_times, schema)
+        self._stamp_many(_ARRIVED, message_ids, event_times, schema, labels)
 
-    def departed_many(self, message_ids: MessageIds, event_times: EventTimes, *, schema: str = "") -> None:
+    def departed_many(
+        self,
+        message_ids: MessageIds,
+        event_times: EventTimes,
+        *,
+        schema: str = "",
+        labels: Mapping[str, object] | None = None,
+    ) -> None:
         """Stamp ``out`` for arrays; the same arrays as in :meth:`arrived_many` give one observation per message."""
-        self._stamp_many(_DEPARTED, message_ids, event_times, schema)
+        self._stamp_many(_DEPARTED, message_ids, event_times, schema, labels)
 
     def counted(  # noqa: PLR0913 - what is counted, and what else is known of it
         self,
@@ -392,6 +435,7 @@ class Probe:
         at_ns: int,
         reason: str | None = None,
         until_us: int = 0,
+        labels: Mapping[str, object] | None = None,
     ) -> None:
         """Stamp with the checks that the fast path skips, and count a stamp that finds no room."""
         if self._is_closed:
@@ -399,7 +443,9 @@ class Probe:
             return
         if self.strict:
             check_arguments(message_id, event_time, at_ns // 1_000, self._max_age_us)
-        if not self._enqueue(Stamp(side, message_id, event_time, at_ns, clean_reason(reason), until_us)):
+            check_labels(labels)
+        own = clean_labels(labels)
+        if not self._enqueue(Stamp(side, message_id, event_time, at_ns, clean_reason(reason), until_us, own)):
             self._drop(recorder.refuse_stamp(event_time, at_ns, QUEUE_FULL, self._max_age_us))
 
     def _enqueue(self, stamp: Stamp) -> bool:
@@ -413,8 +459,17 @@ class Probe:
         return self._sender is None or self._sender.backlog.append_heavy(stamp)
 
     @_never_raising(is_stamp=True)
-    def _stamp_many(self, side: int, message_ids: MessageIds, event_times: EventTimes, schema: str) -> None:
+    def _stamp_many(
+        self,
+        side: int,
+        message_ids: MessageIds,
+        event_times: EventTimes,
+        schema: str,
+        labels: Mapping[str, object] | None,
+    ) -> None:
         at_ns = self._wall_ns()
+        if self.strict:
+            check_labels(labels)
         try:
             taken = build_columns(message_ids, event_times)
         except Exception as error:
@@ -424,7 +479,8 @@ class Probe:
             refusals.examples[BAD_ARRAYS] = f"{error!s:.200}"
             self._drop(refusals)
             return
-        stamps = StampArrays(side, taken.ids, taken.events_us, at_ns, taken.id_kinds, taken.id_texts, schema)
+        own = (*label_schema(schema), *(clean_labels(labels)))
+        stamps = StampArrays(side, taken.ids, taken.events_us, at_ns, taken.id_kinds, taken.id_texts, own)
         if self.strict and (told := recorder.find_first_fault([stamps], self._max_age_us)) is not None:
             raise ProbeError(told)
         if self._is_dormant and len(taken.ids):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hopwatch.probes import id_columns
 from hopwatch.probes.contract.batch import Outcome, WireIdKind
-from hopwatch.probes.contract.limits import MAX_LABEL_CHARS, NOT_STAMPED, WINDOW_MS, WINDOW_US
+from hopwatch.probes.contract.limits import NOT_STAMPED, WINDOW_MS, WINDOW_US
 from hopwatch.probes.event_times import (
     MAX_AHEAD_US,
     MAX_EVENT_US,
@@ -29,7 +29,7 @@ from hopwatch.probes.event_times import (
     is_plausible,
     is_representable,
 )
-from hopwatch.probes.packing import NO_SCHEMA, NO_TEXT, Columns, PackedBatch, concatenate, pack_batches
+from hopwatch.probes.packing import NO_LABELS, NO_TEXT, Columns, Labels, PackedBatch, concatenate, pack_batches
 
 _OUTCOMES: Final = np.array(
     [Outcome.PASSED, Outcome.PASSED, Outcome.FILTERED, Outcome.REJECTED, Outcome.DEFERRED, Outcome.REJECTED], np.uint8
@@ -63,7 +63,7 @@ class Stamp(NamedTuple):
     at_ns: int
     reason: str | None = None
     until_us: int = 0
-    schema: str = ""
+    labels: Labels = ()
 
 
 class StampArrays(NamedTuple):
@@ -75,11 +75,11 @@ class StampArrays(NamedTuple):
     at_ns: int
     id_kinds: WireIdKind | NDArray[np.uint8] = WireIdKind.BYTES
     id_texts: Sequence[bytes | None] | None = None
-    schema: str = ""
+    labels: Labels = ()
 
 
-MAX_SCHEMAS: Final = 64
-"""Schemas of one flush that are named; messages of further ones go without the name of theirs."""
+MAX_LABEL_SETS: Final = 64
+"""Sets of labels of messages that are told apart in one flush; messages with further ones go without theirs."""
 BAD_EVENT_TIME: Final = "bad event time"
 IMPLAUSIBLE: Final = "implausible event time"
 POSSIBLE_WINDOW: Final = "implausible event time, perhaps of this minute"
@@ -141,15 +141,15 @@ def build_batches(
     refusals = Refusals()
     texts: list[str] = []
     names: list[bytes] = []
-    schemas: dict[str, int] = {}
+    label_sets: dict[Labels, int] = {}
     singles = [stamp for stamp in taken if isinstance(stamp, Stamp)]
-    parts = [_record_stamps(singles, refusals, texts, names, max_age_us, schemas)] if singles else []
+    parts = [_record_stamps(singles, refusals, texts, names, max_age_us, label_sets)] if singles else []
     arrays = [stamp for stamp in taken if isinstance(stamp, StampArrays)]
-    parts += _record_arrays(arrays, refusals, names, max_age_us, schemas)
+    parts += _record_arrays(arrays, refusals, names, max_age_us, label_sets)
     if not parts:
         return [], refusals
     columns = _move_late(concatenate(parts), not_before_us)
-    return list(pack_batches(columns, texts, names if id_text else (), list(schemas))), refusals
+    return list(pack_batches(columns, texts, names if id_text else (), list(label_sets))), refusals
 
 
 def find_first_fault(
@@ -181,9 +181,9 @@ def _record_stamps(  # noqa: PLR0913, PLR0917 - what all stamps of a flush share
     texts: list[str],
     names: list[bytes],
     max_age_us: int | None,
-    schemas: dict[str, int],
+    label_sets: dict[Labels, int],
 ) -> Columns:
-    sides, message_ids, event_times, moments_ns, said, until_us, written_by = zip(*stamps, strict=True)
+    sides, message_ids, event_times, moments_ns, said, until_us, labels = zip(*stamps, strict=True)
     events_us, event_ok = _parse_event_times(event_times)
     found = id_columns.encode_ids(message_ids)
     id_ok = found.is_valid
@@ -197,23 +197,35 @@ def _record_stamps(  # noqa: PLR0913, PLR0917 - what all stamps of a flush share
     columns.id_kind, columns.id_text = found.kinds, _append_texts(found.texts, names)
     if any(until_us):
         columns.until_us = np.array(until_us, np.int64)
-    if any(written_by):
-        columns.schema = np.array([_number_schema(name, schemas) for name in written_by], np.int64)
+    if any(labels):
+        columns.label_set = np.array([_number_labels(one, label_sets) for one in labels], np.int64)
     if any(said):
         texts += dict.fromkeys(filter(None, said))
         place = {text: number for number, text in enumerate(texts)}
         columns.reason = np.array([place.get(text, NO_TEXT) for text in said], np.int64)
-    return _pair_stamps(columns.select(good), side[good])
+    return _pair_stamps(columns.select(good), side[good], label_sets)
 
 
-def _number_schema(name: str, schemas: dict[str, int]) -> int:
-    """Return the number of a schema, and add it to ``schemas`` if it is new and there is room."""
-    if not name:
-        return NO_SCHEMA
-    label = name[:MAX_LABEL_CHARS].encode("utf-8", "replace").decode("utf-8")
-    if label not in schemas and len(schemas) >= MAX_SCHEMAS:
-        return NO_SCHEMA
-    return schemas.setdefault(label, len(schemas) + 1)
+def _number_labels(labels: Labels, label_sets: dict[Labels, int]) -> int:
+    """Return the number of a set of labels, and add it to ``label_sets`` if it is new and there is room."""
+    if not labels or (labels not in label_sets and len(label_sets) >= MAX_LABEL_SETS):
+        return NO_LABELS
+    return label_sets.setdefault(labels, len(label_sets) + 1)
+
+
+def _join_labels(
+    arrived: NDArray[np.int64], departed: NDArray[np.int64], label_sets: dict[Labels, int]
+) -> NDArray[np.int64]:
+    """Return the numbers of the labels of both stamps of messages; of a label with two values that of the arrival."""
+    if np.array_equal(arrived, departed) or not departed.any():
+        return arrived
+    sets: list[Labels] = [(), *label_sets]
+    pairs, place = np.unique(arrived * len(sets) + departed, return_inverse=True)
+    joined = []
+    for first, second in (divmod(pair, len(sets)) for pair in pairs.tolist()):
+        both = dict(sets[second]) | dict(sets[first])
+        joined.append(_number_labels(tuple(both.items()), label_sets) or first)
+    return np.array(joined, np.int64)[place]
 
 
 def _append_texts(texts: Sequence[bytes | None], names: list[bytes]) -> NDArray[np.int64]:
@@ -256,19 +268,20 @@ def _record_arrays(
     refusals: Refusals,
     names: list[bytes],
     max_age_us: int | None,
-    schemas: dict[str, int],
+    label_sets: dict[Labels, int],
 ) -> list[Columns]:
     """Join the arrays that arrived with the same arrays that departed; others stay as they are."""
     parts: list[Columns] = []
     waiting: dict[bytes, list[Columns]] = {}
     for chunk in chunks:
         columns = _record_array(chunk, refusals, names, max_age_us)
-        if chunk.schema:
-            columns.schema = np.full(len(columns.event_us), _number_schema(chunk.schema, schemas))
+        if chunk.labels:
+            columns.label_set = np.full(len(columns.event_us), _number_labels(chunk.labels, label_sets))
         # Keyed by the first and the last id, then compared whole: no search among all waiting arrays.
         alike = waiting.setdefault(columns.ids[:1].tobytes() + columns.ids[-1:].tobytes(), [])
         if chunk.side == StampKind.DEPARTED and (partner := _find_partner(columns, alike)):
             partner.out_us = columns.out_us
+            partner.label_set = _join_labels(partner.label_set, columns.label_set, label_sets)
             alike.remove(partner)
             continue
         parts.append(columns)
@@ -304,11 +317,11 @@ def _build_columns(
     in_us, out_us = np.where(has_arrived, NOT_STAMPED, at_us), np.where(departs, at_us, NOT_STAMPED)
     none = np.full(len(side), NO_TEXT)
     kinds, until_us = np.zeros(len(side), np.uint8), np.zeros(len(side), np.int64)
-    schema = np.full(len(side), NO_SCHEMA)
-    return Columns(ids, events_us, in_us, out_us, _OUTCOMES[side], none, kinds, none, until_us, schema)
+    label_set = np.full(len(side), NO_LABELS)
+    return Columns(ids, events_us, in_us, out_us, _OUTCOMES[side], none, kinds, none, until_us, label_set)
 
 
-def _pair_stamps(columns: Columns, side: NDArray[np.int64]) -> Columns:
+def _pair_stamps(columns: Columns, side: NDArray[np.int64], label_sets: dict[Labels, int]) -> Columns:
     """Join arrivals with departures of the same message: the first with the first, the second with the second."""
     if not (side == StampKind.DEPARTED).any() or not (side == StampKind.ARRIVED).any():
         return columns
@@ -329,6 +342,7 @@ def _pair_stamps(columns: Columns, side: NDArray[np.int64]) -> Columns:
     )
     joined, gone = order[arrivals][at_arrival], order[departures][at_departure]
     columns.out_us[joined] = columns.out_us[gone]
+    columns.label_set[joined] = _join_labels(columns.label_set[joined], columns.label_set[gone], label_sets)
     keep = np.ones(len(order), bool)
     keep[gone] = False
     return columns.select(keep)

@@ -22,7 +22,7 @@ from hopwatch.probes.backlog import Backlog
 from hopwatch.probes.clock import Clock
 from hopwatch.probes.contract.batch import Batch, BatchKind, Drop
 from hopwatch.probes.contract.envelope import decode, encode
-from hopwatch.probes.contract.limits import MAX_LABELS, MONITOR_STREAM, SCHEMA_LABEL, WINDOW_MS, WINDOW_US
+from hopwatch.probes.contract.limits import MAX_LABELS, MONITOR_STREAM, WINDOW_MS, WINDOW_US
 from hopwatch.probes.drop_ledger import HOLE_US, SINK_REFUSED, UNDELIVERED, UNSENDABLE, DropLedger
 from hopwatch.probes.instance import ProbeInstance
 from hopwatch.probes.packing import BATCH_OBSERVATIONS, PackedBatch
@@ -395,8 +395,9 @@ class Sender:
 
     def _build_observations(self, packed: PackedBatch, through_us: int, told: tuple[Drop, ...]) -> Batch:
         labels = self.instance.labels
-        if packed.schema and (SCHEMA_LABEL in labels or len(labels) < MAX_LABELS):
-            labels = labels | {SCHEMA_LABEL: packed.schema}
+        for name, value in packed.labels:
+            if name in labels or len(labels) < MAX_LABELS:
+                labels = labels | {name: value}
         return replace(
             self._build_batch(BatchKind.OBSERVATIONS, through_us, told),
             labels=labels,

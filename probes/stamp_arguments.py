@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Final
 
 from hopwatch.probes import event_times, recorder
 from hopwatch.probes.arrays import EventTimes, MessageIds, estimate_length, parse_event_times
 from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.probes.contract.limits import MAX_REASON_CHARS
+from hopwatch.probes.contract.limits import MAX_LABEL_CHARS, MAX_LABELS, MAX_REASON_CHARS, SCHEMA_LABEL
 from hopwatch.probes.errors import ProbeError
 from hopwatch.probes.event_times import EventTime
+from hopwatch.probes.packing import Labels
 from hopwatch.probes.recorder import MessageId, Refusals
 
 BAD_ARRAYS: Final = "bad arrays"
@@ -45,6 +48,42 @@ def refuse_arrays(message_ids: MessageIds, event_times: EventTimes, at_ns: int, 
     if count > counted:
         refusals.update(recorder.refuse_count(count - counted, at_ns, recorder.BAD_EVENT_TIME))
     return refusals
+
+
+def clean_labels(labels: object) -> Labels:
+    """Return labels of messages in the form of the wire; those that cannot be converted, or are too many, are left out.
+
+    Names and values are texts, or what ``str`` makes texts of, such as the number of a partition.
+    """
+    if labels is None:
+        return ()
+    try:
+        given: Iterable[tuple[object, object]] = islice(dict(labels).items(), MAX_LABELS)  # type: ignore[call-overload]  # what a host may pass
+        return tuple((_clean_label(name), _clean_label(value)) for name, value in given)
+    except Exception:  # noqa: BLE001 - a host's own class may raise anything, and the stamp counts without labels
+        return ()
+
+
+def check_labels(labels: object) -> None:
+    """Check labels of messages, as a strict probe does.
+
+    Raises:
+        ProbeError: they are no mapping, or too many.
+    """
+    if labels is None:
+        return
+    if not isinstance(labels, Mapping) or len(labels) > MAX_LABELS:
+        got = len(labels) if isinstance(labels, Mapping) else type(labels).__name__
+        raise ProbeError(f"labels of a message are a mapping of at most {MAX_LABELS}, got {got}")
+
+
+def label_schema(name: str) -> Labels:
+    """Return the label of messages that a schema wrote; none without its name."""
+    return ((SCHEMA_LABEL, _clean_label(name)),) if name else ()
+
+
+def _clean_label(text: object) -> str:
+    return str(text)[:MAX_LABEL_CHARS].encode("utf-8", "replace").decode("utf-8")
 
 
 def clean_reason(reason: object) -> str | None:

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
 import fastavro
 
-from hopwatch.monitor.results import LabelCounts, NodeResult
+from hopwatch.monitor.results import LabelCounts, LossCause, NodeResult
 from hopwatch.probes.avro_reader import CONFLUENT
 
 Json = dict[str, Any]
@@ -56,6 +56,7 @@ def build_schema() -> Json:
             _field("lost_ids", {"type": "array", "items": "string"}),
             _field("slowest", ["null", {"type": "array", "items": slowest}]),
             _field("labels", {"type": "array", "items": _build_type(LabelCounts, known)}),
+            _field("causes", {"type": "array", "items": _build_type(LossCause, known)}, []),
         ],
     }
 

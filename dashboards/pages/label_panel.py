@@ -9,7 +9,9 @@ import streamlit as st
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.context import PageContext
 from hopwatch.dashboards.queries.window_models import WindowDetail
+from hopwatch.display.causes import describe_causes
 from hopwatch.display.label_table import LABEL_COLUMNS, LabelLine, build_label_lines, describe_new_values
+from hopwatch.monitor.kernel.causes import rank_causes
 from hopwatch.monitor.results import WindowResult
 
 MAX_ROWS: Final = 200
@@ -25,12 +27,18 @@ def draw_labels(context: PageContext, whole: WindowDetail) -> None:
     if not whole.labels:
         return
     chosen = select_node(whole, context.address.node)
+    losses = {node.node: node.loss for node in whole.result.nodes}
+    causes = [
+        line
+        for node, rows in whole.labels.items()
+        for line in describe_causes(node, losses[node], rank_causes([rows]), rows)
+    ]
     new = [line for node, rows in whole.labels.items() for line in describe_new_values(node, rows, MAX_NEW_VALUES)]
     rows = whole.labels[chosen]
     lines = map(_format_line, build_label_lines(rows[:MAX_ROWS]))
     with st.container(border=True, key="labels"):
         what = f"Messages at {chosen} by the labels that probes sent with them: there, or at the nearest node before."
-        told = markup.title("By label", what) + (markup.note_list(new) if new else "")
+        told = markup.title("By label", what) + (markup.note_list(causes + new) if causes + new else "")
         told += _format_ways(context, whole, chosen)
         told += markup.table(_HEAD, lines, "hw-labels", f"Counts by label at {chosen}")
         if len(rows) > MAX_ROWS:

@@ -29,6 +29,7 @@ from hopwatch.monitor.accounting.holes import Hole
 from hopwatch.monitor.accounting.undeclared_names import UndeclaredName, describe_name
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, BatchRun, Book, ImplausibleSpan, InstanceCounts
+from hopwatch.monitor.kernel.causes import rank_causes
 from hopwatch.monitor.kernel.packets import Packet
 from hopwatch.monitor.kernel.rollup import SpanPart
 from hopwatch.monitor.kernel.tally import NodeLags, Tally
@@ -113,7 +114,9 @@ def read_windows_json(
         of_window = nodes[start_us]
         for node in of_window:
             key = stream, start_us, node["node"]
-            node |= {"lost_ids": ids.get(key, []), "labels": [asdict(one) for one in labels.get(key, ())]}
+            rows = labels.get(key, ())
+            node |= {"lost_ids": ids.get(key, []), "labels": [asdict(one) for one in rows]}
+            node["causes"] = [asdict(one) for one in rank_causes([rows])]
         told = window_to_json(_parse_window(row, []), of_window)
         if with_revisions:
             told["revisions"] = [_revision_to_json(one) for one in revisions[start_us]]

@@ -14,6 +14,8 @@ MAX_CAUSE_CHARS: Final = 64
 MAX_LABELS: Final = 8
 MAX_LABEL_CHARS: Final = 64
 SCHEMA_LABEL: Final = "schema"
+PARTITION_LABEL: Final = "partition"
+OUT_PARTITION_LABEL: Final = "out_partition"
 """Label of the schema that wrote the messages of a batch."""
 MAX_NAME_CHARS: Final = 128
 MAX_ID_TEXT_CHARS: Final = 1_024

@@ -20,7 +20,7 @@ from hopwatch.probes.contract.limits import MAX_DROPS, MAX_LABEL_CHARS, NOT_STAM
 from hopwatch.probes.event_times import MAX_EVENT_US
 from hopwatch.probes.files.rows import GOOD, REASONS, UNTIMED, RowColumns
 from hopwatch.probes.instance import ProbeInstance
-from hopwatch.probes.packing import NO_SCHEMA, NO_TEXT, Columns, PackedBatch, pack_batches
+from hopwatch.probes.packing import NO_LABELS, NO_TEXT, Columns, PackedBatch, pack_batches
 from hopwatch.probes.taps.untimed_messages import MissedMessages, UntimedMessages
 from hopwatch.probes.values import SkipReason
 
@@ -125,7 +125,7 @@ class FileBatches:
             rows.ids[chosen], event_us, in_us, out_us,
             np.full(count, Outcome.PASSED, np.uint8), np.full(count, NO_TEXT), rows.kinds[chosen],
             good if has_texts else np.full(count, NO_TEXT), np.zeros(count, np.int64),
-            np.full(count, NO_SCHEMA),
+            np.full(count, NO_LABELS),
         )  # fmt: skip
         for packed in pack_batches(columns, [], rows.texts if has_texts else ()):
             self.observations += packed.count

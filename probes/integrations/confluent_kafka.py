@@ -24,6 +24,7 @@ from confluent_kafka import Consumer, Message, Producer, SerializingProducer
 
 from hopwatch.probes import Probe, message_headers
 from hopwatch.probes.clock import Clock, SystemClock
+from hopwatch.probes.contract.limits import OUT_PARTITION_LABEL, PARTITION_LABEL
 from hopwatch.probes.kafka.consumer import read_headers
 from hopwatch.probes.once_per_cause import OncePerCause
 from hopwatch.probes.sinks import Sink
@@ -78,6 +79,15 @@ def instrument(  # noqa: PLR0913 - what can be chosen, all but the client by nam
         return cast("Client", sending)
     _consuming.add((stamping.stream, stamping.node))
     return cast("Client", _InstrumentedConsumer(client, stamping, ignores=ignore_unmarked))
+
+
+def _label_partition(name: str, message: Any) -> dict[str, object] | None:  # noqa: ANN401 - as the client gives it
+    """Return the partition of a message as a label; None if it is not known."""
+    try:
+        partition = message.partition()
+    except Exception:  # noqa: BLE001 - a stamp counts without labels
+        return None
+    return None if partition is None else {name: partition}
 
 
 class _Instrumented:
@@ -193,7 +203,7 @@ class _DeliveryReport:
 
     def __call__(self, error: Any, message: Any) -> None:  # noqa: ANN401 - as the client gives them
         if error is None:
-            self._probe.departed(*self._identity)
+            self._probe.departed(*self._identity, labels=_label_partition(OUT_PARTITION_LABEL, message))
         if self._callback is not None:
             self._callback(error, message)
 
@@ -223,7 +233,7 @@ class _InstrumentedConsumer(_Instrumented):
                 told = f"it came without marks by the topic {message.topic()}: does its producer mark?"
                 self._miss(UNMARKED, told)
             else:
-                self.hopwatch_probe.arrived(*found)
+                self.hopwatch_probe.arrived(*found, labels=_label_partition(PARTITION_LABEL, message))
         except ValueError as error:
             self._miss(BAD_MARKS, f"{error}: it came by the topic {message and message.topic()}")
         except Exception:  # noqa: BLE001 - what we cannot do is not the host's trouble

@@ -12,7 +12,7 @@ import numpy as np
 
 from hopwatch.probes.contract.batch import Batch, BatchKind, Drop, Outcome, WireIdKind
 from hopwatch.probes.contract.limits import MAX_DROPS, NOT_STAMPED, WINDOW_MS, WINDOW_US
-from hopwatch.probes.packing import NO_SCHEMA, NO_TEXT, Columns, pack_batches
+from hopwatch.probes.packing import NO_LABELS, NO_TEXT, Columns, pack_batches
 from hopwatch.probes.tables.message_rows import BadRow, MessageRows
 from hopwatch.probes.tables.snapshots import SnapshotPlace
 from hopwatch.probes.taps.sides import StampSide
@@ -145,7 +145,7 @@ def _build_columns(rows: MessageRows, stamped_us: int, side: StampSide) -> Colum
         rows.id_kinds,
         np.where(has_text, np.arange(count), NO_TEXT),
         np.zeros(count, np.int64),
-        np.full(count, NO_SCHEMA),
+        np.full(count, NO_LABELS),
     )
 
 

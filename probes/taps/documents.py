@@ -17,13 +17,14 @@ class StampableMessage(NamedTuple):
     """Message that can be stamped: its id in wire format, and its event time in µs since 1970.
 
     ``is_snapshot`` marks a row that a change stream read from its table, and that nobody has just changed. ``schema``
-    names the schema that wrote it, if one is known.
+    names the schema that wrote it, if one is known, and ``partition`` is that of a topic from which it comes.
     """
 
     message_id: bytes
     event_us: int
     is_snapshot: bool = False
     schema: str = ""
+    partition: int | None = None
 
 
 class SkippedMessage(NamedTuple):

@@ -85,6 +85,8 @@ class KafkaTap:
                 except SchemaWaitError:
                     self._hold(message, progress)
                 else:
+                    if isinstance(one, StampableMessage):
+                        one = one._replace(partition=message.partition())
                     if one is not None:
                         found.append(one)
         self._stamping.stamp_messages(found)

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from hopwatch import Probe
+from hopwatch.probes.contract.limits import PARTITION_LABEL
 from hopwatch.probes.metrics.account import TAP_OUTCOMES, Account, Output, RefusalReason
 from hopwatch.probes.taps.blocking_sink import BlockingSink
 from hopwatch.probes.taps.context import RunContext
@@ -60,12 +61,13 @@ class TapStamper:
                 self._count(one.reason, 1, one.event_us)
         self._count_missed(self._untimed.flush(self._context.wall_us()))
         if seen:
-            by_schema: dict[str, list[StampableMessage]] = {}
+            alike: dict[tuple[str, int | None], list[StampableMessage]] = {}
             for one in seen:
-                by_schema.setdefault(one.schema, []).append(one)
-            for schema, own in by_schema.items():
+                alike.setdefault((one.schema, one.partition), []).append(one)
+            for (schema, partition), own in alike.items():
                 events_us = np.array([one.event_us for one in own], np.int64)
-                self._stamp_many([one.message_id for one in own], events_us, schema=schema)
+                labels = None if partition is None else {PARTITION_LABEL: partition}
+                self._stamp_many([one.message_id for one in own], events_us, schema=schema, labels=labels)
             self.account.receive(len(seen))
             self.tally.stamped += len(seen)
             self.tally.snapshot_reads += sum(one.is_snapshot for one in seen)

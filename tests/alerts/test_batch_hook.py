@@ -19,13 +19,15 @@ from hopwatch.alerts.storage import alert_state, history_queries, outbox
 from hopwatch.monitor.outliers.explanation import Explanation
 from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.results import LabelCounts, LabelValueKind
 from hopwatch.monitor.store import tables
 from tests.support.alert_batches import BEFORE_AMENDED, alerting, play, rules
 from tests.support.batch_traffic import traffic
-from tests.support.conclusions import dump_tables
+from tests.support.conclusions import build_conclusion, dump_tables
 from tests.support.micro_batches import MicroBatches
 from tests.support.sink_stream import ATTEMPTS, BEFORE, BEHIND, Stream, Trouble
 from tests.support.spool import START_US, STREAM_CONFIGS
+from tests.support.windows import window
 
 PAGE: Final = "loss/page/orders"
 
@@ -54,6 +56,18 @@ def test_a_loss_is_told_in_the_transaction_that_writes_it(engine: Engine, tmp_pa
         summed = past.sum_counts("orders", "loss", START_US, START_US + 3_600_000_000)
         assert summed == ObjectiveCounts(sum(row[6] for row in judged), sum(row[11] for row in judged))
         assert past.sum_counts("orders", "loss", START_US, START_US) == ObjectiveCounts(0, 0)
+
+
+def test_a_window_brings_the_likely_causes_of_its_losses() -> None:
+    """In words, by node; a node that lost nothing has none, and one that no label explains has an empty one."""
+    rows = tuple(
+        LabelCounts("version", "a", LabelValueKind.VALUE, value, 500, 0, 0, loss, 0)
+        for value, loss in (("1.1", 80), ("1.0", 0))
+    )
+    for labels, expected in ((rows, "100% of 80 missing have version 1.1 at a"), ((), "")):
+        minute = alerting().note(build_conclusion(window(1, lost={"b": 80}))._replace(labels=((), labels)))
+        assert minute is not None
+        assert minute.causes == {"b": expected}
 
 
 def test_a_replayed_batch_adds_nothing(tmp_path: Path, engine: Engine) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.gate.registry.subjects import Registry
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, StoreError, TransportError
-from hopwatch.monitor.results import LabelCounts, LabelValueKind, WindowResult
+from hopwatch.monitor.results import LabelCounts, LabelValueKind, LossCause, WindowResult
 from hopwatch.monitor.store import dialect, fencing, publication, schema
 from hopwatch.monitor.store.subjects import SubjectStore
 from hopwatch.probes.contract.limits import WINDOW_US
@@ -185,18 +185,15 @@ def test_labels_and_slow_messages_are_in_a_record(tmp_path: Path) -> None:
     row = LabelCounts("schema", "a", LabelValueKind.OTHER, "", 5, 1, 0, 2, 1, 0, None, is_new=True)
     named = [one["name"] for one in build_schema()["fields"] if "null" not in one["type"]]
     node = dict.fromkeys(named[named.index("expected") :], 1)
-    lists = {"lost_ids": ["x"], "labels": [vars_of(row)], "slowest": [{"id": "x", "lag_out_us": 3}]}
+    cause = LossCause(1, "schema", "a", LabelValueKind.NONE, "", 2, 5, 0, 9)
+    slow = [{"id": "x", "lag_out_us": 3}]
+    lists = {"lost_ids": ["x"], "labels": [asdict(row)], "causes": [asdict(cause)], "slowest": slow}
     told = {"window_start": "T", "status": "FINAL", "revision": 0, "verdict": None, "reasons": ["why"]}
     record = build_record(number, "orders", told, node | lists | {"node": "a"}, (START_US, 7))
     found = decode(made, record.value)
     assert {name: found[name] for name in lists} == json.loads(json.dumps(lists))
     assert (record.key, found["window_start"], found["sequence"]) == (b"orders|T|a", "2026-01-01T00:00:00Z", 7)
     made.dispose()
-
-
-def vars_of(row: LabelCounts) -> dict[str, object]:
-    """Return the fields of a row, in their order."""
-    return {name: getattr(row, name) for name in LabelCounts.__dataclass_fields__}
 
 
 # The thread

@@ -72,6 +72,7 @@ A: Final = {
     "lost_ids": [],
     "slowest": [{"id": f"{number:032x}", "lag_out_us": 2_000} for number in range(5)],
     "labels": [],
+    "causes": [],
 }
 B: Final = A | {
     "node": "b",
@@ -258,6 +259,29 @@ def test_what_later_judgements_changed_is_shown_beside(workspace: Workspace, cap
     assert "    end to end: missing 3 → 1\n    b: missing 3 → 1\n" in out
     (window,) = reported(workspace, capsys, "--revisions")["streams"][0]["windows"]
     assert window["revisions"] == [{"revision": 1, "read_through": "2026-01-01T00:00:00Z", "changed": changed}]
+
+
+GUILTY: Final = [
+    observation_batch(range(40), labels={"version": "1.0"}),
+    observation_batch(range(40, 80), seq=1, labels={"version": "1.1"}),
+    observation_batch(range(60), "b"),
+    *(make_batch(BatchKind.BYE, node, seq=2, complete_through_us=at_us(400)) for node in ("a", "b")),
+]
+"""Half of the messages of a new version are lost on the way to b."""
+
+
+def test_a_report_names_the_likely_cause(workspace: Workspace, capsys: Captured) -> None:
+    """Below the window that is printed, and in the JSON of each window."""
+    workspace.watch(*GUILTY)
+    (window, *_) = reported(workspace, capsys)["streams"][0]["windows"]
+    cause = {"rank": 1, "label": "version", "said_at": "a", "kind": "VALUE", "value": "1.1", "is_new": False}
+    assert [node["causes"] for node in window["nodes"]] == [
+        [],
+        [cause | {"lost": 20, "messages": 40, "other_lost": 0, "other_messages": 40}],
+    ]
+    assert workspace.run("report") == 0
+    told = "version 1.1 at a, with 100% of 20 missing; of its messages 50.0% are missing, of all others 0%"
+    assert f"likely cause at b: {told}\n" in capsys.readouterr().out
 
 
 LABELLED: Final = [

@@ -236,6 +236,22 @@ def test_figures_by_label_are_one_node_at_a_time(tmp_path: Path) -> None:
     assert "b (7 missing)" in at_a
 
 
+def test_what_the_missing_have_in_common_is_named(tmp_path: Path) -> None:
+    """Above the table by label, and not as markup; where no label explains it, that is said."""
+    engine = fill(store_url(tmp_path), *build_windows())
+    row = LabelCounts("schema", "a", LabelValueKind.VALUE, "orders/1", 500, 0, 0, 0, 0)
+    for minute, lost in ((2, (40, 40)), (3, (80, 0))):
+        named = zip((HOSTILE[0], "orders/1"), lost, strict=True)
+        rows = tuple(replace(row, value=value, loss=loss, loss_lower=loss, loss_upper=loss) for value, loss in named)
+        made = build_conclusion(window(minute, lost={"b": 80}))
+        write_conclusions(engine, made._replace(labels=((), rows)))
+    told = read_page(shown(tmp_path))
+    assert "likely cause at b: schema &lt;img src=x onerror=alert(1)&gt; at a, with 100% of 80 missing;" in told
+    assert "<img" not in told
+    before = read_page(shown(tmp_path, "2026-01-01T00:02:00Z"))
+    assert "no label explains the 80 missing at b" in before
+
+
 def test_the_page_of_the_stream_names_the_minute_of_a_new_schema(tmp_path: Path) -> None:
     """With a link to its figures; the first one of all is not new, and what is named is no markup."""
     with_labels(tmp_path)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.model.books import Instance, NodeBooks, Unheard, Window, node_books
+from tests.model.causes import mark_causes
 from tests.model.counts import JudgedCounts, Neighbours, counted_of, server_of, silent
 from tests.model.intake import MINUTE_US, PULSE, Intake, Stream, is_near, take_in
 from tests.model.labels import LabelSets, mark_new_values
@@ -48,6 +49,8 @@ def _windows(name: str, stream: Stream, intake: Intake, streams: Mapping[str, St
         for start_us in _minutes(name, stream, intake)
     ]
     mark_new_values(shown)
+    for window in shown:
+        mark_causes(window)
     return shown
 
 

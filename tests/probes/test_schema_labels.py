@@ -15,6 +15,7 @@ from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.files.importer import ImportPlan
 from hopwatch.probes.recorder import Stamp, StampArrays, StampKind
 from hopwatch.probes.schema_registry import RegistryDownError
+from hopwatch.probes.stamp_arguments import label_schema
 from hopwatch.probes.taps.avro import WriterSchema
 from hopwatch.probes.taps.documents import StampableMessage
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink
@@ -27,7 +28,7 @@ from tests.support.tap_bench import Place
 
 def one(number: int, schema: str, side: StampKind = StampKind.ARRIVED) -> Stamp:
     """Return a stamp of a message of a schema."""
-    return Stamp(side, number, EPOCH_US, EPOCH_US * 1_000, schema=schema)
+    return Stamp(side, number, EPOCH_US, EPOCH_US * 1_000, labels=label_schema(schema))
 
 
 def sent(bench: Bench) -> dict[str, list[int]]:
@@ -47,7 +48,8 @@ def test_stamps_of_each_schema_are_batches_of_their_own() -> None:
     bench.sender.queue.extend((one(1, "orders/1"), one(2, "orders/2"), one(3, ""), one(4, "orders/1")))
     pairs = np.frombuffer(b"".join(map(id_bytes, (5, 6))), np.uint64).reshape(-1, 2)
     times = np.full(2, EPOCH_US)
-    assert bench.sender.append_many(StampArrays(StampKind.ARRIVED, pairs, times, 0, schema="orders/2"), 10)
+    stamps = StampArrays(StampKind.ARRIVED, pairs, times, 0, labels=label_schema("orders/2"))
+    assert bench.sender.append_many(stamps, 10)
     assert sent(bench) == {"": [3], "orders/1": [1, 4], "orders/2": [5, 6, 2]}
     assert {batch.labels["host"] for batch in bench.batches()} == {"a"}
 
@@ -61,7 +63,7 @@ def test_both_stamps_of_a_message_stay_one_observation() -> None:
 
 def test_no_more_schemas_than_the_bound_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """A name of its own for each message makes no batch for each."""
-    monkeypatch.setattr(recorder, "MAX_SCHEMAS", 2)
+    monkeypatch.setattr(recorder, "MAX_LABEL_SETS", 2)
     bench = Bench()
     bench.sender.queue.extend(one(number, f"s{number}") for number in range(9))
     assert sent(bench) == {"": [2, 3, 4, 5, 6, 7, 8], "s0": [0], "s1": [1]}

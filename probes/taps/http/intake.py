@@ -26,7 +26,7 @@ from hopwatch.probes.metrics.account import (
     RefusalReason,
 )
 from hopwatch.probes.metrics.catalog import HTTP_TAP
-from hopwatch.probes.packing import NO_SCHEMA, NO_TEXT, Columns, PackedBatch, pack_batches
+from hopwatch.probes.packing import NO_LABELS, NO_TEXT, Columns, PackedBatch, pack_batches
 from hopwatch.probes.sinks import Sink, check_sink
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.errors import TapSourceError
@@ -223,7 +223,7 @@ def pack_observations(
         ids.kinds,
         np.array([NO_TEXT if text is None else at for at, text in enumerate(ids.texts)], np.int64),
         np.array([one.until or 0 for one in observations], np.int64),
-        np.full(len(observations), NO_SCHEMA),
+        np.full(len(observations), NO_LABELS),
     )
     return list(pack_batches(columns, texts, names))
 

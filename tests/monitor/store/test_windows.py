@@ -30,6 +30,7 @@ from tests.support.spool import START_US, at_us, pack_ids
 
 Json = reader.Json
 NO_OUTCOMES: Final = np.empty(0, np.uint8)
+NOTHING_MORE: Final[Json] = {"lost_ids": [], "slowest": [], "labels": [], "causes": []}
 
 
 def window(engine: Engine) -> WindowResult | None:
@@ -53,7 +54,10 @@ def test_a_window_is_read_as_it_was_written(engine: Engine, result: WindowResult
     write_conclusions(engine, build_conclusion(result))
     assert window(engine) == result
     assert reported(engine) == [
-        window_to_json(result, [asdict(node) | {"lost_ids": [], "slowest": [], "labels": []} for node in result.nodes])
+        window_to_json(
+            result,
+            [asdict(node) | NOTHING_MORE for node in result.nodes],
+        )
     ]
 
 

@@ -320,6 +320,6 @@ def test_a_change_in_avro_has_the_id_of_its_place(tmp_path: Path, framing: AvroF
     in_json = read(samples.MYSQL_KEY, samples.MYSQL_UPDATE)
     assert isinstance(found, StampableMessage)
     assert id_text(found) == id_text(in_json).replace('{"id":1004}', '{"avro":"d80f"}')
-    assert found[1:] == (*in_json[1:3], WriterSchema(ENVELOPE).fingerprint[:12])
+    assert found[1:] == (*in_json[1:3], WriterSchema(ENVELOPE).fingerprint[:12], None)
     assert reader.read(Record(before + b"\xd8\x0f", None)) == PassedRecord(RecordKind.TOMBSTONE)
     assert reader.read(Record(None, b"\xff")) == SkippedMessage(SkipReason.UNDECODABLE)

@@ -1,0 +1,151 @@
+"""Likely causes of a loss: values of labels that the missing messages have more often than all others.
+
+Each value is tested against the share that it would have if it made no difference, window by window, so that a value
+that came with other traffic is no cause of what was lost then. SEMANTICS.md, "Likely causes", defines all of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import log
+from typing import Final
+
+from hopwatch.monitor.results import LabelCounts, LabelValueKind, LossCause
+
+MAX_PROBABILITY: Final = 0.001
+"""Probability, over all values together, with which chance alone names a cause; at most."""
+MIN_ALIKE: Final = 0.9
+"""Part of a cause's missing messages that another value must have to be named beside it."""
+MIN_LOST: Final = 10
+"""Missing messages of which it is said that no label explains them."""
+MAX_CAUSES: Final = 3
+"""Causes of a loss that are named, the likeliest first."""
+MAX_ALIKE: Final = 4
+"""Values of labels that are named as one cause."""
+
+_Value = tuple[str, str, LabelValueKind, str]
+"""Label, the node that says it, and the kind and value of a row."""
+
+
+@dataclass(slots=True)
+class _Split:
+    """Messages of a node that have a value, or have not, over some windows; and how many of them are missing.
+
+    ``expected_lost`` is how many with the value would be missing if it made no difference.
+    """
+
+    lost: int = 0
+    messages: int = 0
+    other_lost: int = 0
+    other_messages: int = 0
+    expected_lost: float = 0.0
+    is_new: bool = False
+
+
+def rank_causes(windows: Sequence[Iterable[LabelCounts]]) -> tuple[LossCause, ...]:
+    """Return the likely causes of what is missing at a node, the likeliest first; empty where no label explains it.
+
+    Each of ``windows`` has the rows by label of the node in one final window. Values that are named as one cause have
+    the same ``rank``, which counts from 1.
+    """
+    splits, tests = _split_windows(windows)
+    bound = 2 * log(max(1, tests) / MAX_PROBABILITY)
+    tested = [(_likelihood_ratio(split), value, split) for value, split in splits.items()]
+    found = [one for one in tested if one[0] > bound]
+    # Of equal ones the first by name.
+    found.sort(key=lambda one: (-one[0], one[1]))
+    causes: list[list[tuple[_Value, _Split]]] = []
+    for _, value, split in found:
+        rank = next((rank for rank, own in enumerate(causes) if _is_of_cause(own, value, split)), len(causes))
+        if rank == MAX_CAUSES:
+            break
+        if rank == len(causes):
+            causes.append([])
+        elif len(causes[rank]) == MAX_ALIKE or _lost_share(split) < MIN_ALIKE * _lost_share(causes[rank][0][1]):
+            continue
+        causes[rank].append((value, split))
+    return tuple(_build_cause(rank, *one) for rank, own in enumerate(causes, 1) for one in own)
+
+
+def can_explain(rows: Iterable[LabelCounts]) -> bool:
+    """Return whether the rows of a node can tell messages apart: of some label there are several values."""
+    return any(len(list(of_label)) > 1 for _, of_label in groupby(rows, _name_label))
+
+
+def _split_windows(windows: Sequence[Iterable[LabelCounts]]) -> tuple[dict[_Value, _Split], int]:
+    """Add up the rows of each value over windows; return how many values there may be, too.
+
+    Values that have no rows of their own are at most as many as their messages.
+    """
+    splits: defaultdict[_Value, _Split] = defaultdict(_Split)
+    unnamed = 0
+    totals: Counter[tuple[str, str, bool]] = Counter()
+    for rows in windows:
+        # Rows are in order of label and source.
+        for name, of_label in groupby(rows, _name_label):
+            own = list(of_label)
+            lost, messages = sum(row.loss for row in own), sum(map(_count_settled, own))
+            totals[*name, True] += lost
+            totals[*name, False] += messages
+            for row in own:
+                if row.kind is LabelValueKind.OTHER:
+                    unnamed += _count_settled(row)
+                else:
+                    split, settled = splits[*name, row.kind, row.value], _count_settled(row)
+                    split.lost += row.loss
+                    split.messages += settled
+                    split.expected_lost += lost * settled / max(1, messages)
+                    split.is_new |= row.is_new
+    for (label, said_at, *_), split in splits.items():
+        split.other_lost = totals[label, said_at, True] - split.lost
+        split.other_messages = totals[label, said_at, False] - split.messages
+    return splits, len(splits) + unnamed
+
+
+def _name_label(row: LabelCounts) -> tuple[str, str]:
+    return row.label, row.said_at
+
+
+def _count_settled(row: LabelCounts) -> int:
+    return row.expected_or_seen - row.in_flight
+
+
+def _lost_share(split: _Split) -> float:
+    return split.lost / max(1, split.lost + split.other_lost)
+
+
+def _likelihood_ratio(split: _Split) -> float:
+    """Return twice the log-likelihood ratio of the share that a value has of the missing messages; 0 where it has less.
+
+    By Hoeffding (1963, theorems 1 and 4) chance gives a value so many or more with a probability of at most
+    exp(-ratio / 2), for draws without replacement, too.
+    """
+    share, expected = _lost_share(split), split.expected_lost / max(1, split.lost + split.other_lost)
+    if share <= expected:
+        return 0.0
+    ratio = split.lost * log(share / expected)
+    if split.other_lost:
+        ratio += split.other_lost * log((1 - share) / (1 - expected))
+    return max(0.0, 2 * ratio)
+
+
+def _is_of_cause(own: Sequence[tuple[_Value, _Split]], value: _Value, split: _Split) -> bool:
+    """Return whether a value has, or may have, the missing messages of a cause that is found already.
+
+    Two values of which one has a and one b of all that is missing have at least a + b - 1 in common, and that is at
+    least half of the fewer. Values of two labels with nearly the same counts are not told apart.
+    """
+    head_value, head = own[0]
+    share, of_head = _lost_share(split), _lost_share(head)
+    if share + of_head - 1 >= min(share, of_head) / 2:
+        return True
+    pairs = ((split.lost, head.lost), (split.messages, head.messages))
+    return value[:2] != head_value[:2] and all(min(pair) >= MIN_ALIKE * max(pair) for pair in pairs)
+
+
+def _build_cause(rank: int, value: _Value, split: _Split) -> LossCause:
+    figures = (split.lost, split.messages, split.other_lost, split.other_messages)
+    return LossCause(rank, *value, *figures, is_new=split.is_new)
