@@ -69,6 +69,13 @@ def command(  # noqa: PLR0913 - one parameter a flag
     probe_drop: Annotated[
         list[str] | None, typer.Option(metavar="NODE=RATIO", help="Refuse batches of the probe.")
     ] = None,
+    deploy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NODE@SECONDS=VERSION",
+            help="Deploy a version that loses 3% of one lane of four, and mark it; not with --service.",
+        ),
+    ] = None,
     kafka: Annotated[
         str | None,
         typer.Option(
@@ -149,6 +156,8 @@ def command(  # noqa: PLR0913 - one parameter a flag
         "--skew": skew,
         "--probe-drop": probe_drop,
     }
+    if service and deploy:
+        raise ConfigurationError("--deploy is for the demo without --service: leave one of them out")
     run_s = None if minutes is None else minutes * 60
     faults = flags.parse_faults(
         seed,
@@ -164,6 +173,7 @@ def command(  # noqa: PLR0913 - one parameter a flag
         packages.check_packages()
     if gate or service:
         faults = flags.add_malformed(faults)
+    faults = flags.add_deploys(faults, deploy or (), rate_per_s, run_s=run_s)
     faults = flags.add_healing(faults, heal_after, rate_per_s, run_s=run_s)
     own = {"--store": store, "--alertmanager": alertmanager, "--dashboard-port": dashboard_port}
     for flag, what in own.items():

@@ -22,7 +22,8 @@ class FaultAction(Enum):
 class NodeFaults:
     """The faults of one node. Ratios are of the messages it handles, 0 … 1, together at most 1; see ``Faults``.
 
-    ``healed_from`` is the number of the first message that is handled well again, if there is one.
+    ``healed_from`` is the number of the first message that is handled well again, if there is one. From the message
+    ``deployed_from`` on the node runs ``version``, and before it the first one; without it no version is told.
     """
 
     drop_ratio: float = 0.0
@@ -33,8 +34,16 @@ class NodeFaults:
     delay_s: float = 0.0
     skew_s: float = 0.0
     healed_from: int | None = None
+    deployed_from: int = 0
+    version: str = ""
 
 
+FIRST_VERSION: Final = "1.0"
+LANES: Final = 4
+"""Lanes of a node, which share its messages as the partitions of a topic do."""
+BAD_LANE: Final = 3
+DEPLOY_LOSS_RATIO: Final = 0.03
+"""Share of the messages of the bad lane that a new version loses."""
 MALFORMED_RATIO: Final = 0.01
 """Share of the events for a gate that are broken."""
 
@@ -57,6 +66,7 @@ class Faults:
     * delay: the node keeps every message for that long
     * skew: the clock of the node's probe is ahead by that much, or behind
     * probe drop: so many of the probe's batches are refused by its transport
+    * deploy: a new version, which drops some messages of one lane; stamps say version and lane
     * kill: the process gets SIGKILL, and is started again some seconds later
     """
 
@@ -94,6 +104,7 @@ class Dice:
         self._seed = seed
         self._node = node
         self._healed_from = faults.healed_from
+        self._deployed_from, self._version = faults.deployed_from, faults.version
         self._steps: list[tuple[float, FaultAction]] = []
         end = 0.0
         for ratio, fate in (
@@ -108,7 +119,22 @@ class Dice:
 
     def fate(self, number: int) -> FaultAction:
         """Return the action on message ``number`` here: the same for the same seed, whenever the message comes."""
-        if not self._steps or (self._healed_from is not None and number >= self._healed_from):
+        if self._healed_from is not None and number >= self._healed_from:
+            return FaultAction.PASS
+        is_bad = self._is_deployed(number) and number % LANES == BAD_LANE
+        if is_bad and draw_chance(self._seed, self._node, "deploy", number) < DEPLOY_LOSS_RATIO:
+            return FaultAction.DROP
+        if not self._steps:
             return FaultAction.PASS
         drawn = draw_chance(self._seed, self._node, "fate", number)
         return next((fate for end, fate in self._steps if drawn < end), FaultAction.PASS)
+
+    def labels(self, number: int) -> dict[str, str] | None:
+        """Return the labels of message ``number`` here, version and lane; None if no version is deployed."""
+        if not self._version:
+            return None
+        version = self._version if self._is_deployed(number) else FIRST_VERSION
+        return {"version": version, "lane": str(number % LANES)}
+
+    def _is_deployed(self, number: int) -> bool:
+        return bool(self._version) and number >= self._deployed_from

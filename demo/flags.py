@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
@@ -24,6 +25,9 @@ MAX_DELAY_S: Final = 15.0
 """All delays together: they have to leave room in the demo's transit of 20 s."""
 MIN_SKEW_S: Final = 1.0
 MAX_SKEW_S: Final = 60.0
+
+
+VERSION_PATTERN: Final = re.compile(r"[A-Za-z0-9._-]{1,32}")
 
 
 class FaultError(ConfigurationError):
@@ -73,6 +77,33 @@ def add_healing(faults: Faults, heal_after_s: float | None, rate_per_s: float, *
         raise FaultError(f"--heal-after {heal_after_s:g}: faults end before the run does, at {run_s:g} s")
     number = round(heal_after_s * rate_per_s)
     return replace(faults, nodes={node: replace(own, healed_from=number) for node, own in faults.nodes.items()})
+
+
+def add_deploys(
+    faults: Faults, values: Iterable[str], rate_per_s: float, *, run_s: float | None, nodes: Sequence[str] = NODES
+) -> Faults:
+    """Return the faults with new versions of nodes, each from so long after the start on.
+
+    Raises:
+        FaultError: a value cannot be read, names no node or one twice, or its moment is not within the run.
+    """
+    found = dict(faults.nodes)
+    for value in values:
+        place, _, version = value.partition("=")
+        if not VERSION_PATTERN.fullmatch(version):
+            raise FaultError(
+                f"--deploy {value}: expected NODE@SECONDS=VERSION, for example --deploy norm@60=1.1, with a version of "
+                "1 to 32 letters, digits and . _ -"
+            )
+        node, at_s = _parse_value("--deploy", place, "@", nodes)
+        if found.get(node, NodeFaults()).version:
+            raise FaultError(f"--deploy {value}: {node} has a --deploy already; give it once a node")
+        if at_s <= 0 or (run_s is not None and at_s >= run_s):
+            end = "" if run_s is None else f" and before the end at {run_s:g} s"
+            raise FaultError(f"--deploy {value}: a version is deployed after the start{end}, got {at_s:g} s")
+        number = max(1, round(at_s * rate_per_s))
+        found[node] = replace(found.get(node, NodeFaults()), version=version, deployed_from=number)
+    return replace(faults, nodes=found)
 
 
 def add_malformed(faults: Faults) -> Faults:

@@ -81,13 +81,13 @@ class StoredResults:
         """Take the store's address, which need not be there yet, and the nodes of the stream."""
         self._nodes = nodes
         self._url = store_url
-        self._engine = dialect.create_engine(store_url)
+        self.engine = dialect.create_engine(store_url)
 
     def report(self) -> Json | None:
         """Return the object of ``hopwatch report --json``, or ``None`` before the monitor has made its tables."""
         if not schema.has_store(self._url):
             return None
-        return reader.read_report(self._engine, STREAM)
+        return reader.read_report(self.engine, STREAM)
 
     def measured(self) -> Measurements | None:
         """Return all that ``compare`` wants to know of the store."""
@@ -95,5 +95,5 @@ class StoredResults:
         return (
             None
             if report is None
-            else Measurements(report, lambda node: reader.read_lost_ids(self._engine, STREAM, node), self._nodes)
+            else Measurements(report, lambda node: reader.read_lost_ids(self.engine, STREAM, node), self._nodes)
         )

@@ -16,6 +16,7 @@ from hopwatch.demo.comparison import compare
 from hopwatch.demo.comparison_line import ComparisonLine
 from hopwatch.demo.configuration import SETTLE_S
 from hopwatch.demo.dashboard_process import Dashboard
+from hopwatch.demo.deploys import DeployMarkers
 from hopwatch.demo.entrance import rejections
 from hopwatch.demo.entrance.rejections import Rejection
 from hopwatch.demo.faults import Faults
@@ -190,7 +191,15 @@ def run_demo(wishes: RunOptions, console: Console) -> int:
             MonitorProcess(layout) as monitor,
             Dashboard(layout, wishes.dashboard_port) as dashboard,
         ):
-            demo = DemoRun(wishes, layout, pipeline, monitor, results, screen, interrupts, dashboard.news)
+            first_log = layout.truth_log(layout.nodes[0])
+            # It says of each message that it was created, and that it was handed on.
+            markers = DeployMarkers(wishes.faults, results.engine, lambda: count_entries(first_log) // 2)
+
+            def tell_news() -> Iterator[str]:
+                yield from dashboard.news()
+                yield from markers.mark_due()
+
+            demo = DemoRun(wishes, layout, pipeline, monitor, results, screen, interrupts, tell_news)
             demo.produce()
             truth = Truth(layout.truth_logs()) if demo.drain() else None
             finished = truth is not None and demo.await_final(truth.last_window_us)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import islice
 from typing import NamedTuple, Protocol
@@ -16,20 +16,22 @@ from hopwatch.demo.faults import Dice, FaultAction
 from hopwatch.demo.records import Flight, FlightMessage, wall_clock_us
 from hopwatch.demo.truth import NodeAction, TruthLog
 
+Labels = Mapping[str, object] | None
+
 
 class StepProbe(Protocol):
     """The calls of a probe that a step makes."""
 
-    def arrived(self, message_id: bytes, event_time: int) -> None:
+    def arrived(self, message_id: bytes, event_time: int, *, labels: Labels = None) -> None:
         """Stamp the message in."""
 
-    def departed(self, message_id: bytes, event_time: int) -> None:
+    def departed(self, message_id: bytes, event_time: int, *, labels: Labels = None) -> None:
         """Stamp it out."""
 
-    def filtered(self, message_id: bytes, event_time: int, reason: str) -> None:
+    def filtered(self, message_id: bytes, event_time: int, reason: str, *, labels: Labels = None) -> None:
         """Record that it was filtered on purpose."""
 
-    def rejected(self, message_id: bytes, event_time: int, reason: str) -> None:
+    def rejected(self, message_id: bytes, event_time: int, reason: str, *, labels: Labels = None) -> None:
         """Record that it was rejected as invalid."""
 
 
@@ -93,6 +95,7 @@ class NodeStep:
     def receive_message(self, message: FlightMessage) -> None:
         """Handle one message that has come, as its fate will have it."""
         self._taken_count += 1
+        labels = self._dice.labels(message.number)
         match self._dice.fate(message.number):
             case FaultAction.PASS:
                 self._handle(message, NodeAction.HANDED_ON)
@@ -101,13 +104,13 @@ class NodeStep:
                 self._handle(message, NodeAction.REPEATED)
             case FaultAction.DROP:
                 self._note(NodeAction.DROPPED, message)
-                self._probe.arrived(message.id, message.event_time_us)
+                self._probe.arrived(message.id, message.event_time_us, labels=labels)
             case FaultAction.FILTER:
                 self._note(NodeAction.FILTERED, message)
-                self._probe.filtered(message.id, message.event_time_us, reason="demo: filtered by wish")
+                self._probe.filtered(message.id, message.event_time_us, reason="demo: filtered by wish", labels=labels)
             case FaultAction.REJECT:
                 self._note(NodeAction.REJECTED, message)
-                self._probe.rejected(message.id, message.event_time_us, reason="demo: rejected by wish")
+                self._probe.rejected(message.id, message.event_time_us, reason="demo: rejected by wish", labels=labels)
 
     def release(self) -> None:
         """Hand on the messages whose delay has passed, and wait until all that was handed on has left."""
@@ -130,7 +133,8 @@ class NodeStep:
         return next(islice(self._open.values(), leaving_count, None), self._taken_count)
 
     def _handle(self, message: FlightMessage, deed: NodeAction) -> None:
-        self._probe.arrived(message.id, message.event_time_us)
+        labels = self._dice.labels(message.number)
+        self._probe.arrived(message.id, message.event_time_us, labels=labels)
         done = message._replace(flight=self._work(message.flight))
         self._open[self._handled_count] = self._taken_count - 1
         held = HeldMessage(self._monotonic_s() + self._delay_s, self._handled_count, done, deed)
@@ -145,7 +149,8 @@ class NodeStep:
 
     def _has_left(self, held: HeldMessage) -> None:
         self._note(held.deed, held.message)
-        self._probe.departed(held.message.id, held.message.event_time_us)
+        labels = self._dice.labels(held.message.number)
+        self._probe.departed(held.message.id, held.message.event_time_us, labels=labels)
         del self._open[held.number]
 
     def _note(self, deed: NodeAction, message: FlightMessage) -> None:

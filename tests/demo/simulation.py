@@ -16,7 +16,7 @@ from hopwatch.demo.entrance.outlets import build_spool_outlets
 from hopwatch.demo.faults import Dice, Faults
 from hopwatch.demo.layout import Layout, create_layout
 from hopwatch.demo.measurements import Measurements
-from hopwatch.demo.nodes.step import NodeStep
+from hopwatch.demo.nodes.step import Labels, NodeStep
 from hopwatch.demo.records import FlightMessage
 from hopwatch.demo.stream import STREAM
 from hopwatch.demo.truth import Truth, TruthLog
@@ -62,24 +62,29 @@ class PaperProbe:
         self._clock = clock
         self._skew_us = round(skew_s * 1e6)
         self.stamps: list[Stamp] = []
+        self.labels: list[Labels] = []
 
-    def arrived(self, message_id: bytes, event_time: int) -> None:
+    def arrived(self, message_id: bytes, event_time: int, *, labels: Labels = None) -> None:
         """Remember a stamp in."""
+        self.labels.append(labels)
         self._remember("in", message_id, event_time)
 
-    def departed(self, message_id: bytes, event_time: int) -> None:
+    def departed(self, message_id: bytes, event_time: int, *, labels: Labels = None) -> None:
         """Remember a stamp out."""
+        self.labels.append(labels)
         self._remember("out", message_id, event_time)
 
-    def filtered(self, message_id: bytes, event_time: int, reason: str) -> None:
+    def filtered(self, message_id: bytes, event_time: int, reason: str, *, labels: Labels = None) -> None:
         """Remember a message that was stopped on purpose."""
         assert reason
+        self.labels.append(labels)
         self._remember("in", message_id, event_time)
         self._remember("filtered", message_id, event_time)
 
-    def rejected(self, message_id: bytes, event_time: int, reason: str) -> None:
+    def rejected(self, message_id: bytes, event_time: int, reason: str, *, labels: Labels = None) -> None:
         """Remember a message that was refused."""
         assert reason
+        self.labels.append(labels)
         self._remember("in", message_id, event_time)
         self._remember("rejected", message_id, event_time)
 

@@ -34,10 +34,11 @@ def test_flags_become_wishes(asked: list[RunOptions]) -> None:
     )
     flags += " --delay norm=2 --skew connector=-4 --kill norm@40 --probe-drop ingest=0.5 --rate 500 --seed 7"
     flags += " --kafka h:1,[::1]:2 --store sqlite:///x.db --heal-after 60 --alertmanager http://h:9093"
+    flags += " --deploy norm@40=1.1"
     assert main(["demo", *flags.split(), "--no-dashboard", "--workdir", "there"]) == 1
     nodes = {
         "router": NodeFaults(drop_ratio=0.02, duplicate_ratio=0.3),
-        "norm": NodeFaults(drop_ratio=0.1, reject_ratio=0.2, delay_s=2.0),
+        "norm": NodeFaults(drop_ratio=0.1, reject_ratio=0.2, delay_s=2.0, deployed_from=20_000, version="1.1"),
         "ingest": NodeFaults(filter_ratio=0.1, probe_drop_ratio=0.5),
         "connector": NodeFaults(skew_s=-4.0),
     }
@@ -158,6 +159,11 @@ def test_the_service_has_its_own_flags(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         ("--dashboard-port 0", "Invalid value for '--dashboard-port'"),
         ("--alertmanager h:9093", "hopwatch: --alertmanager: this is a URL such as"),
+        (
+            "--service --deploy norm@9=1.1",
+            "hopwatch: --deploy is for the demo without --service: leave one of them out",
+        ),
+        ("--minutes 1 --deploy norm@9", "hopwatch: --deploy norm@9: expected NODE@SECONDS=VERSION"),
         ("--minutes 1 --heal-after 60", "hopwatch: --heal-after 60: faults end before the run does, at 60 s"),
         ("--store mysql://me:secret@h/d", "hopwatch: --store: a store is a SQLite file, "),
         ("--store mysql://me:secret@h/d", "; got 'mysql://me:***@h/d'"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hopwatch.demo.faults import Faults, Kill, NodeFaults
-from hopwatch.demo.flags import FaultError, add_healing, parse_faults
+from hopwatch.demo.flags import FaultError, add_deploys, add_healing, parse_faults
 from hopwatch.demo.stream import NODES
 
 
@@ -116,3 +116,33 @@ def test_what_is_done_to_messages_may_end() -> None:
     with pytest.raises(FaultError) as raised:
         add_healing(faults, 60.0, 500.0, run_s=60.0)
     assert str(raised.value) == "--heal-after 60: faults end before the run does, at 60 s"
+
+
+def test_a_version_is_deployed_from_a_message_on() -> None:
+    """That which is made so long after the start; other faults of the node stay."""
+    faults = Faults(0, {"norm": NodeFaults(drop_ratio=0.02)})
+    found = add_deploys(faults, ["norm@40=1.1", "router@0.0001=2.0-rc_1"], 500.0, run_s=60.0)
+    assert found.nodes == {
+        "norm": NodeFaults(drop_ratio=0.02, deployed_from=20_000, version="1.1"),
+        "router": NodeFaults(deployed_from=1, version="2.0-rc_1"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("norm@60=", "expected NODE@SECONDS=VERSION, for example --deploy norm@60=1.1, with a version of 1 to 32"),
+        ("norm@9=1 1", "expected NODE@SECONDS=VERSION"),
+        ("norm=1.1", "--deploy norm: expected NODE@SECONDS, for example --deploy router@5"),
+        ("nrom@9=1.1", "no node is called 'nrom' (did you mean norm?)"),
+        ("norm@x=1.1", "SECONDS has to be a number, got 'x'"),
+        ("norm@60=1.1", "a version is deployed after the start and before the end at 60 s, got 60 s"),
+        ("norm@0=1.1", "got 0 s"),
+        ("router@9=1.2", "router has a --deploy already; give it once a node"),
+    ],
+)
+def test_a_deploy_that_makes_no_sense_is_refused(value: str, text: str) -> None:
+    """With what was got, and how it is written."""
+    with pytest.raises(FaultError) as raised:
+        add_deploys(Faults(), ["router@5=1.1", value], 500.0, run_s=60.0)
+    assert text in str(raised.value)

@@ -160,7 +160,7 @@ class PaperTransactions:
 class SilentProbe:
     """Probe that tells nobody."""
 
-    def arrived(self, *_: object) -> None:
+    def arrived(self, *_: object, **__: object) -> None:
         """Stamp nothing."""
 
     departed = filtered = rejected = arrived
