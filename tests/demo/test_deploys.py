@@ -23,7 +23,7 @@ def test_a_new_version_loses_messages_of_one_lane() -> None:
 
 
 def test_stamps_say_version_and_lane() -> None:
-    """Where a version is deployed; other nodes say nothing."""
+    """At a node where a version is deployed; others say nothing."""
     dice = Dice(7, "norm", FAULTS)
     assert dice.labels(9_999) == {"version": "1.0", "lane": "3"}
     assert dice.labels(10_000) == {"version": "1.1", "lane": "0"}

@@ -119,7 +119,7 @@ def test_what_is_done_to_messages_may_end() -> None:
 
 
 def test_a_version_is_deployed_from_a_message_on() -> None:
-    """That which is made so long after the start; other faults of the node stay."""
+    """The first one that is made so long after the start; other faults of the node stay."""
     faults = Faults(0, {"norm": NodeFaults(drop_ratio=0.02)})
     found = add_deploys(faults, ["norm@40=1.1", "router@0.0001=2.0-rc_1"], 500.0, run_s=60.0)
     assert found.nodes == {
