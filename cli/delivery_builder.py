@@ -244,6 +244,6 @@ def replay_rejected(
 
 
 def _open_probe(chosen: Settings, said: DeliverySettings) -> Probe:
-    """Open the probe of a delivery; a topic may have messages of any age."""
+    """Open the probe of a delivery; a topic may have messages of any age, and the delivery may be behind or paused."""
     sink = open_stamp_sink(chosen, f"{said.stream}.{said.node}.deliver-{os.getpid()}")
-    return Probe(said.stream, said.node, sink, max_age_s=None, close_on_sigterm=False)
+    return Probe(said.stream, said.node, sink, max_age_s=None, follows=True, close_on_sigterm=False)

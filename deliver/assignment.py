@@ -117,6 +117,12 @@ class Assignment:
                 return False
             return found.wanted_offset is None or offset <= found.wanted_offset
 
+    def is_at_end(self, key: PartitionKey, offset: int) -> bool:
+        """Return whether all records before an offset, the end of a partition, were taken: none was put back."""
+        with self._lock:
+            found = self._partitions.get(key)
+            return found is not None and found.wanted_offset is None and offset >= found.next_offset
+
     def has_room(self, key: PartitionKey) -> bool:
         """Return whether another record of a partition may be taken: not too many behind one that is not settled."""
         with self._lock:

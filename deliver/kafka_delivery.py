@@ -84,8 +84,9 @@ class KafkaDelivery:
         self.source.on_revoked = lambda _: None
         await self.sink.close()
         await self.source.close()
-        # Without a bye the monitor knows that some stamps may be missing.
-        await asyncio.to_thread(partial(self._stamper.close, bye=not self.sink.is_in_doubt))
+        # Without a bye the monitor knows that some stamps may be missing, or that messages wait in the topic.
+        bye = self.source.has_caught_up and not self.sink.is_in_doubt
+        await asyncio.to_thread(partial(self._stamper.close, bye=bye))
 
 
 async def _call_after(stop: asyncio.Event, engine: DeliveryEngine) -> None:

@@ -29,12 +29,17 @@ from hopwatch.probes.kafka.client import describe_kafka_error
 from hopwatch.probes.kafka.consumer import is_partition_end
 from hopwatch.probes.metrics.account import Account, RefusalReason
 from hopwatch.probes.taps.context import RunContext
+from hopwatch.probes.taps.end_offsets import EndOffsets
 from hopwatch.probes.taps.topic import SourceTopic
 
 POLL_S: Final = 0.2
 """Maximum wait of one poll for records."""
 IDLE_S: Final = 5.0
 """Time without a poll after which the partitions are paused, and the consumer is polled for its group alone."""
+BEHIND_US: Final = 10_000_000
+"""Time without having caught up after which a delivery is behind; the ends are asked for once a second."""
+MAX_OFFSET: Final = 2**63 - 1
+"""Progress of a partition whose next record is not due: beyond its end, whatever that is."""
 FULL_US: Final = 1_000_000
 """Time for which a partition is held back that has too many records behind one that is not settled."""
 
@@ -72,8 +77,20 @@ class DeliverySource:
         """Called by the polling thread with the partitions that were revoked."""
         self.is_paused = False
         """Whether the delivery is paused: it stays in its group, and takes no records."""
+        self.is_paused_by_alert = False
+        """Whether an incident alone holds the pause: it ends by minutes without rejections, which are complete ones."""
         self._poison: list[HeldRecord] = []
         self._group_metadata: object = None
+        self._progress: dict[PartitionKey, int] = {}
+        """Next offset to take, of every assigned partition; -1 where it is unknown yet."""
+        self._not_due: set[PartitionKey] = set()
+        """Partitions that are held back at a record whose time has not come."""
+        self._is_assigned = False
+        """True from an assignment, even an empty one, until all of it is revoked."""
+        self._ends = EndOffsets(topic.request_ends)
+        self._caught_up_us = 0
+        self.has_caught_up = False
+        """Whether, at the last poll, it had caught up with a moment shortly before."""
 
     def open(self) -> None:
         """Join the group."""
@@ -155,11 +172,13 @@ class DeliverySource:
         self._group_metadata = self._consumer.consumer_group_metadata()
         if self.is_paused:
             self._leave(messages)
+            self._report_progress()
             return []
         now_us = self._context.wall_us()
         found = [held for message in messages if (held := self._take_message(message, now_us)) is not None]
         is_retry = self._parser.topics.is_retry
         self._stamper.stamp_polled([held for held in found if not is_retry(held.message.position.topic)])
+        self._report_progress()
         self._poison += [held for held in found if held.fault]
         return [held for held in found if not held.fault]
 
@@ -168,6 +187,27 @@ class DeliverySource:
             self._apply_pauses(set(self._assignment.keys))
             self._leave(self._topic.poll(1, 0))
             self._group_metadata = self._consumer.consumer_group_metadata()
+            self._report_progress()
+
+    def _report_progress(self) -> None:
+        """Report a moment with which the delivery has caught up: all records of then are taken, or not due yet.
+
+        While it has not, as when a person paused it, the account of its probe is not complete: what waits is not called
+        lost.
+        """
+        if not self._is_assigned:
+            return
+        now_us = self._context.wall_us()
+        if self.is_paused and self.is_paused_by_alert:
+            moment_us: int | None = now_us
+        else:
+            not_due = self._not_due & self._assignment.find_held_back()
+            progress = self._progress | dict.fromkeys(not_due & self._progress.keys(), MAX_OFFSET)
+            moment_us = self._ends.find_caught_up_us(progress, self._context.monotonic_s(), now_us)
+        if moment_us is not None:
+            self._caught_up_us = moment_us
+            self._stamper.catch_up(moment_us)
+        self.has_caught_up = now_us - self._caught_up_us <= BEHIND_US
 
     def _leave(self, messages: Sequence[Message]) -> None:
         """Leave messages and errors for later, but for messages of partitions that went while they were polled."""
@@ -176,11 +216,13 @@ class DeliverySource:
 
     def _take_message(self, message: Message, now_us: int) -> HeldRecord | None:
         error = message.error()
+        key, offset = (message.topic() or "", message.partition() or 0), message.offset() or 0
         if error is not None:
             if not is_partition_end(error):
                 self._topic.report_error(error)
+            elif self._assignment.is_at_end(key, offset):
+                self._progress[key] = offset
             return None
-        key, offset = (message.topic() or "", message.partition() or 0), message.offset() or 0
         if not self._assignment.is_new(key, offset):
             self._seek_wanted(key, offset)
             return None
@@ -189,7 +231,10 @@ class DeliverySource:
         if until_us > now_us:
             self._hold_back(held, until_us)
             return None
-        if not self._assignment.take_record(held):
+        is_open = self._assignment.take_record(held)
+        if key in self._progress:
+            self._progress[key] = offset + 1
+        if not is_open:
             return None
         self._account.receive(1)
         return held
@@ -198,6 +243,10 @@ class DeliverySource:
         """Put a record back, and pause its partition until it is due."""
         topic, number, offset = held.message.position
         self._assignment.put_back(held, until_us)
+        if held.until_us == until_us:
+            self._not_due.add((topic, number))
+        else:
+            self._not_due.discard((topic, number))
         self._apply_pauses(self._paused | {(topic, number)})
         self._seek((topic, number), offset)
 
@@ -236,6 +285,9 @@ class DeliverySource:
                 starts |= self._find_starts(topic, numbers)
         for key, start in starts.items():
             self._assignment.add_partition(key, start)
+            self._progress[key] = -1
+        self._is_assigned = True
+        self._ends.reset()
         assigned = [TopicPartition(*key, start.offset) for key, start in starts.items()]
         consumer.incremental_assign(assigned)
         # The client keeps the pause of a partition that went and came back.
@@ -257,6 +309,11 @@ class DeliverySource:
     def _drop_partitions(self, keys: Sequence[PartitionKey]) -> None:
         count = self._assignment.remove_partitions(keys)
         self._paused -= set(keys)
+        self._not_due -= set(keys)
+        self._progress = {key: offset for key, offset in self._progress.items() if key not in keys}
+        # Without partitions it waits for a new assignment, and cannot tell whether it has caught up.
+        self._is_assigned &= bool(self._progress)
+        self._ends.reset()
         # Their next owner reads them again. If that is this process, it begins before them.
         self._left = [one for one in self._left if (one.topic(), one.partition()) not in keys]
         self.on_revoked(set(keys))

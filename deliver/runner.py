@@ -101,9 +101,10 @@ class DeliveryRunner:
 
     def _apply_pauses(self) -> None:
         """Pause and resume deliveries, and report changes."""
-        pauses = {name for control in self._controls for name in control.pauses}
+        pauses = {name: pause for control in self._controls for name, pause in control.pauses.items()}
         for delivery, _, _, figures in self._parts:
             is_paused = delivery.name in pauses
+            delivery.source.is_paused_by_alert = is_paused and bool(pauses[delivery.name].by)
             if is_paused != delivery.source.is_paused:
                 delivery.source.is_paused = is_paused
                 self._context.report(f"{delivery.name} {'is paused' if is_paused else 'goes on'}, as was commanded")

@@ -23,7 +23,7 @@ class DeliveryStamper:
     """Stamps the messages of one delivery at its node; never waits, and counts what it has to drop."""
 
     def __init__(self, probe: Probe, longest_try_s: float = 0.0) -> None:
-        """Take the probe, which accepts event times of any age, since a delivery may be behind.
+        """Take the probe, which accepts event times of any age and follows, since a delivery may be behind.
 
         ``longest_try_s`` is the time that a message may be in hand in its next try.
         """
@@ -52,6 +52,10 @@ class DeliveryStamper:
         """Stamp messages that wait in hand for a try at this time at the latest."""
         for held in waiting:
             self._probe.deferred(held.stamp_id, held.message.event_us, until_us + self._longest_try_us, IN_HAND)
+
+    def catch_up(self, moment_us: int) -> None:
+        """Report that all messages that were there at a moment, µs since 1970, have been stamped as they are due."""
+        self._probe.caught_up(moment_us)
 
     def close(self, *, bye: bool) -> None:
         """Send the remaining stamps, and the bye, which declares that the stamps of this instance are complete."""

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 ASK_EVERY_S: Final = 1.0
 
-RequestOffsets = Callable[[list[int]], Mapping[int, Future[Any]]]
+Partition = TypeVar("Partition", bound=Hashable)
+"""Number of a partition, or its topic and number."""
+RequestOffsets = Callable[[list[Partition]], Mapping[Partition, Future[Any]]]
 """Function that requests the current end offsets of partitions; each answer has an ``offset``."""
 
 
-class EndOffsets:
+class EndOffsets(Generic[Partition]):
     """Tracker that requests the end offsets once a second, and finds the moments with which a tap has caught up."""
 
-    def __init__(self, ask: RequestOffsets) -> None:
+    def __init__(self, ask: RequestOffsets[Partition]) -> None:
         """Set the function that requests the offsets."""
         self._ask = ask
         self._asked_s = float("-inf")
         self._asked_us = 0
-        self._answers: Mapping[int, Future[Any]] = {}
-        self._ends: dict[int, int] | None = None
+        self._answers: Mapping[Partition, Future[Any]] = {}
+        self._ends: dict[Partition, int] | None = None
 
     def reset(self) -> None:
         """Start again after an assignment of other partitions."""
         self._answers, self._ends = {}, None
         self._asked_s = float("-inf")
 
-    def find_caught_up_us(self, progress: Mapping[int, int], now_s: float, now_us: int) -> int | None:
+    def find_caught_up_us(self, progress: Mapping[Partition, int], now_s: float, now_us: int) -> int | None:
         """Return a moment with which the tap has caught up, in µs, if there is a new one.
 
         ``progress`` is the next offset of every assigned partition, -1 where it is unknown. Without partitions the tap
@@ -46,7 +48,7 @@ class EndOffsets:
                 return now_us
         return None
 
-    def _read_answers(self) -> dict[int, int] | None:
+    def _read_answers(self) -> dict[Partition, int] | None:
         """Return the end offsets; None, to request them again, after an error."""
         if any(answer.exception() is not None for answer in self._answers.values()):
             self._answers = {}

@@ -158,10 +158,15 @@ class SourceTopic:
             raise TapSourceError(told) from None
 
     def request_end_offsets(self, partitions: list[int]) -> dict[int, Future[Any]]:
-        """Request the current end offsets of partitions; the answers come as futures."""
-        asked = {TopicPartition(self.place.topic, number): _LATEST for number in partitions}
+        """Request the current end offsets of partitions of the topic; the answers come as futures."""
+        answers = self.request_ends([(self.place.topic, number) for number in partitions])
+        return {number: answer for (_, number), answer in answers.items()}
+
+    def request_ends(self, partitions: list[tuple[str, int]]) -> dict[tuple[str, int], Future[Any]]:
+        """Request the current end offsets of partitions, by topic and number; the answers come as futures."""
+        asked = {TopicPartition(*partition): _LATEST for partition in partitions}
         answers = self._admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=ENDS_S)
-        return {partition.partition: answer for partition, answer in answers.items()}
+        return {(partition.topic, partition.partition): answer for partition, answer in answers.items()}
 
     def report_error(self, error: KafkaError) -> None:
         """Log an error of the client, each code once.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -12,12 +14,13 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from hopwatch.deliver import kafka_source
 from hopwatch.deliver.assignment import Assignment
-from hopwatch.deliver.kafka_records import RecordParser
+from hopwatch.deliver.kafka_records import HeldRecord, RecordParser
 from hopwatch.deliver.kafka_source import DeliverySource
 from hopwatch.deliver.message import DeliveryMessage
 from hopwatch.deliver.retry_topics import build_topics
 from hopwatch.gate.retry import KafkaRetry
 from hopwatch.probes.metrics.account import DELIVERY_OUTCOMES, Account
+from hopwatch.probes.taps import end_offsets
 from hopwatch.probes.taps.context import RunContext
 
 TOPICS = build_topics("orders", "billing", (30_000_000,))
@@ -42,6 +45,10 @@ class Broker:
         """Paused partitions; as the real client does, it keeps those that are revoked."""
         self.callbacks: list[Callable[[Any, list[TopicPartition]], None]] = []
         self.generation = 0
+        self.end = 0
+        """End of the partition, as the brokers say it."""
+        self.caught_up = 0
+        """How often the delivery has said that it has caught up."""
         self._calling = threading.RLock()
         """Held by the thread that calls: the real client serves one at a time."""
 
@@ -96,17 +103,28 @@ class Broker:
         """Return the beginning and the end."""
         return 0, 1_000
 
+    def request_ends(self, asked: list[tuple[str, int]]) -> dict[tuple[str, int], Future[Any]]:
+        """Return the end of each partition at once."""
+        answers: dict[tuple[str, int], Future[Any]] = {partition: Future() for partition in asked}
+        for answer in answers.values():
+            answer.set_result(SimpleNamespace(offset=self.end))
+        return answers
+
+    def catch_up(self, _: int) -> None:
+        """Count what the delivery says."""
+        self.caught_up += 1
+
     def ignore(self, *_: object) -> None:
         """Take whatever a consumer is told."""
 
     seek = incremental_assign = stamp_polled = ignore
 
 
-def build_source(broker: Broker) -> DeliverySource:
+def build_source(broker: Broker, assignment: Assignment | None = None) -> DeliverySource:
     """Return a source over the broker that has joined its group."""
     around, part = RunContext(lambda _: None), cast("Any", broker)
     source = DeliverySource(
-        part, ["orders"], RecordParser(TOPICS), assignment=Assignment(), stamper=part,
+        part, ["orders"], RecordParser(TOPICS), assignment=assignment or Assignment(), stamper=part,
         account=Account(DELIVERY_OUTCOMES), retry=KafkaRetry(around), around=around, from_start=False,
     )  # fmt: skip
     source.open()
@@ -259,3 +277,108 @@ def test_a_partition_that_comes_during_a_pause_is_paused() -> None:
     broker.polls = [broker.assign]
     assert poll(source) == []
     assert broker.paused == {0}
+
+
+def at_end(offset: int) -> list[Message]:
+    """Return what the client says at the end of the partition."""
+    build = cast("Any", Message)
+    return [build(topic="orders", partition=0, offset=offset, error=KafkaError(KafkaError._PARTITION_EOF))]
+
+
+@pytest.fixture
+def _asks_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the ends be asked for at each poll."""
+    monkeypatch.setattr(end_offsets, "ASK_EVERY_S", 0.0)
+
+
+@pytest.mark.usefixtures("_asks_always")
+def test_a_delivery_has_caught_up_once_it_has_taken_all_that_was_there() -> None:
+    """The end counts, where marks of transactions stand behind the last record; without partitions nothing is said."""
+    broker = Broker()
+    source = build_source(broker)
+    assert poll(source, 3) == []
+    assert broker.caught_up == 0
+    broker.end, broker.polls = 3, [broker.assign, records(0), records(1)]
+    assert poll(source, 5) == [0, 1]
+    assert broker.caught_up == 0
+    broker.polls = [at_end(3)]
+    poll(source, 2)
+    assert broker.caught_up >= 1
+    broker.polls = [broker.revoke]
+    poll(source)
+    told = broker.caught_up
+    poll(source, 5)
+    assert broker.caught_up == told
+
+
+@pytest.mark.usefixtures("_asks_always")
+@pytest.mark.parametrize("wait", [pause, stay_in_group])
+def test_a_delivery_that_waits_has_not_caught_up(
+    wait: Callable[[DeliverySource], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that what waits in the topic, or has come and is not taken, is not called lost; it has when it is taken."""
+    monkeypatch.setattr(kafka_source, "IDLE_S", 0.0)
+    broker = Broker()
+    source = build_source(broker)
+    broker.end, broker.polls = 1, [broker.assign, records(0)]
+    assert poll(source, 4) == [0]
+    told = broker.caught_up
+    assert told >= 1
+    broker.end, broker.polls = 2, [records(1), at_end(2)]
+    for _ in range(5):
+        wait(source)
+    # What had been asked before the record was there may be answered late.
+    assert broker.caught_up <= told + 1
+    told = broker.caught_up
+    assert poll(source, 4) == [1]
+    assert broker.caught_up > told
+
+
+@pytest.mark.usefixtures("_asks_always")
+def test_records_that_are_not_due_hold_no_delivery_back() -> None:
+    """A retry topic is caught up with while the next record waits for its time, and not while there is no room."""
+    broker, assignment = Broker(), Assignment()
+    source = build_source(broker, assignment)
+    parser, wait_us = source._parser, 60_000_000
+
+    def parse(message: Message, now_us: int) -> HeldRecord:
+        return parser.parse(message, now_us)._replace(until_us=now_us + wait_us)
+
+    cast("Any", source)._parser = SimpleNamespace(parse=parse, topics=TOPICS)
+    broker.end, broker.polls = 2, [broker.assign, [*records(0, 1), *at_end(2)]]
+    assert poll(source, 4) == []
+    assert broker.caught_up >= 1
+    told, wait_us = broker.caught_up, 0
+    assignment.release_due(2**62)
+    poll(source, 3)
+    assert broker.caught_up <= told + 1
+    broker.polls = [[*records(0, 1), *at_end(2)]]
+    told = broker.caught_up
+    assert poll(source, 4) == [0, 1]
+    assert broker.caught_up > told
+
+
+@pytest.mark.usefixtures("_asks_always")
+def test_a_partition_without_room_is_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its next record is due, and waits for those before it to be settled."""
+    monkeypatch.setattr(Assignment, "has_room", lambda *_: False)
+    broker = Broker()
+    source = build_source(broker)
+    broker.end, broker.polls = 2, [broker.assign, [*records(0, 1), *at_end(2)]]
+    assert poll(source, 4) == []
+    assert broker.caught_up == 0
+
+
+@pytest.mark.usefixtures("_asks_always")
+def test_minutes_of_a_pause_that_an_incident_holds_are_complete() -> None:
+    """They end the incident, and so the pause; a pause that a person made is not over by itself."""
+    broker = Broker()
+    source = build_source(broker)
+    broker.end, broker.polls = 5, [broker.assign, records(0)]
+    assert poll(source, 3) == [0]
+    source.is_paused = True
+    poll(source, 3)
+    assert broker.caught_up == 0
+    source.is_paused_by_alert = True
+    poll(source, 3)
+    assert broker.caught_up == 3

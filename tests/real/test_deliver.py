@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
+import io
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, redirect_stdout
 from dataclasses import replace
 from pathlib import Path as Folder
 from typing import Final
@@ -20,14 +21,17 @@ from confluent_kafka.admin import AdminClient
 from prometheus_client.parser import text_string_to_metric_families
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
+from hopwatch import Probe
 from hopwatch.alerts.channels.channel import Accepted
 from hopwatch.alerts.channels.routing import open_routing
 from hopwatch.alerts.events import Event
 from hopwatch.cli.main import main
+from hopwatch.deliver import kafka_source
 from hopwatch.gate.records import RejectedRecord, decode_rejected
 from hopwatch.monitor.settings import load
 from hopwatch.probes.contract.batch import BatchKind, Outcome
 from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
 from servers.kafka import Kafka
 from servers.process import PATIENCE_S, answers, free_ports, until
 from tests.real.deliveries import PARTITIONS, RUN, DeliveryPlace
@@ -291,6 +295,52 @@ def test_a_paused_delivery_takes_nothing_until_it_goes_on(build: Build) -> None:
         assert (found["lag"], found["retries"], found["paused_since"] is not None) == (0, 0, True)
         place.stop(process)
     assert main(["deliver", "resume", "billing", *asked]) == 0
+
+
+def test_what_waits_for_a_paused_delivery_is_unknown_and_not_lost(build: Build) -> None:
+    """While it waits, after a process that ends meanwhile, and until all is taken: then nothing is missing."""
+    place, receiver = build()
+    asked = ["--config", str(place.config)]
+
+    def judge() -> set[tuple[str, int, int]]:
+        """Return of each window with messages its verdict, what is surely lost, and whether any is missing."""
+        for path in place.folder.glob("hopwatch.db*"):
+            path.unlink()
+        assert main(["run", "--once", *asked]) == 0
+        with redirect_stdout(io.StringIO()) as out:
+            assert main(["report", "--json", *asked]) == 0
+        windows = orjson.loads(out.getvalue())["streams"][0]["windows"]
+        return {
+            (one["verdict"], one["nodes"][1]["loss_lower"], one["nodes"][1]["loss"] > 0)
+            for one in windows
+            if one["known"]
+        }
+
+    with Probe("orders", "router", f"spool:{place.spool}") as probe:
+
+        def send(ids: Sequence[str]) -> None:
+            for one in ids:
+                with probe.passing(one, now_us := time.time_ns() // 1_000):
+                    place.send([one], headers=[(ID_HEADER, one), (TIME_HEADER, str(now_us))])
+            assert probe.flush(10.0)
+
+        with place.running() as process:
+            send(IDS[:20])
+            until(lambda: len(receiver.acknowledged) == 20, "it delivers")
+            assert main(["deliver", "pause", "billing", *asked]) == 0
+            until(lambda: "billing is paused" in place.said(), "it hears of the pause")
+            send(IDS[20:40])
+            time.sleep(kafka_source.BEHIND_US / 1e6 + 2)
+            assert ("UNKNOWN", 0, True) in judge()
+            place.stop(process)
+        assert all(lower == 0 for _, lower, _ in judge())
+        with place.running() as process:
+            until(lambda: place.said().count("billing is paused") == 2, "it is paused still")
+            assert main(["deliver", "resume", "billing", *asked]) == 0
+            until(lambda: len(receiver.acknowledged) == 40, "it goes on")
+            place.await_drained()
+            place.stop(process)
+    assert judge() == {("CLEAN", 0, False)}
 
 
 def test_an_incident_pauses_a_delivery_until_its_end(build: Build) -> None:
