@@ -20,7 +20,9 @@ from hopwatch.display.causes import describe_causes
 from hopwatch.display.counts import describe_counts, describe_servers
 from hopwatch.display.label_table import LABEL_COLUMNS, build_label_lines, describe_new_values
 from hopwatch.display.loss_table import build_loss_rows
+from hopwatch.display.markers import describe_markers
 from hopwatch.monitor.kernel.window import WindowPolicy
+from hopwatch.monitor.markers import Marker
 from hopwatch.monitor.results import (
     LabelCounts,
     Status,
@@ -45,12 +47,18 @@ PARTS: Final = ("p50", "p95", "p99", "max")
 """Percentiles of a lag to print, and its maximum."""
 
 
-def print_report(
-    console: Console, told: Json, terms: Mapping[str, WindowPolicy], now_us: int, by_label: str | None = None
+def print_report(  # noqa: PLR0913, PLR0917 - what is printed, and what is known beside it
+    console: Console,
+    told: Json,
+    terms: Mapping[str, WindowPolicy],
+    now_us: int,
+    by_label: str | None = None,
+    markers: Sequence[Marker] = (),
 ) -> None:
     """Print the object of ``report --json``; ``terms`` give the time when the windows of a stream become final.
 
-    The window that is printed in full is split by the values of a label, if one is given.
+    The window that is printed in full is split by the values of a label, if one is given, and ``markers`` near it are
+    named.
     """
     for stream in told["streams"]:
         windows = stream["windows"]
@@ -63,6 +71,10 @@ def print_report(
             )
         for window in _select_window(windows):
             _print_window(console, stream["stream"], window, terms.get(stream["stream"]), now_us)
+            start = _read_start(window)
+            start_us = 0 if start is None else round(start.timestamp() * 1e6)
+            for line in describe_markers(markers, stream["stream"], start_us):
+                console.print(Text(line), soft_wrap=True)
             if by_label is not None:
                 _print_labels(console, window, by_label)
             console.print()
@@ -257,13 +269,22 @@ def _format_status(window: Json, terms: WindowPolicy | None, now_us: int) -> str
     status = str(window["status"])
     if Status(status).is_final or terms is None:
         return status
+    start = _read_start(window)
     try:
-        final = datetime.fromisoformat(window["window_start"]) + timedelta(microseconds=terms.final_at_us(0))
-    except (ValueError, OverflowError):
+        final = None if start is None else start + timedelta(microseconds=terms.final_at_us(0))
+    except OverflowError:
         return status
-    if final <= datetime.fromtimestamp(now_us / 1e6, UTC):
+    if final is None or final <= datetime.fromtimestamp(now_us / 1e6, UTC):
         return status
     return f"{status}, final at {final:%H:%M:%S}Z"
+
+
+def _read_start(window: Json) -> datetime | None:
+    """Return the start of a window; None where it is in no year that a calendar has."""
+    try:
+        return datetime.fromisoformat(window["window_start"])
+    except ValueError:
+        return None
 
 
 def _format_verdict(window: Json) -> Text:

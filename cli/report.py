@@ -18,6 +18,7 @@ from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import dialect, instances, reader, rollups, schema
+from hopwatch.monitor.store.markers import query_markers
 from hopwatch.monitor.texts.moments import parse_range_us
 from hopwatch.monitor.texts.read_progress import ReadProgress, iso_second
 from hopwatch.probes.contract.limits import WINDOW_US
@@ -78,7 +79,10 @@ def command(  # noqa: PLR0913 - one a flag
     elif html is None:
         if by is None:
             terms = {name: of.rules.terms for name, of in chosen.streams.items()}
-            loss_table.print_report(console.stdout(), told, terms, SystemClock().now_us(), by_label)
+            now_us = SystemClock().now_us()
+            with schema.open_snapshot(engine) as connection:
+                marked = query_markers(connection, stream, 0, now_us)
+            loss_table.print_report(console.stdout(), told, terms, now_us, by_label, marked)
             if revisions:
                 _print_revisions(engine, stream, from_us, to_us)
         else:

@@ -14,6 +14,7 @@ from hopwatch.dashboards.views import conservation, window_detail
 from hopwatch.dashboards.views.address import PageName
 from hopwatch.display import step_marks, texts
 from hopwatch.display.counts import describe_counts, describe_servers
+from hopwatch.display.markers import describe_markers
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.results import WindowResult
 
@@ -69,7 +70,8 @@ def _draw_head(context: PageContext, whole: WindowDetail, terms: WindowPolicy | 
     life = markup.escape_html(f" · {one.status.value}, revision {one.revision}")
     title = f'<p class="hw-title">{chip} &nbsp;{at}<span class="hw-note">{life}</span></p>'
     state = f'<div class="hw-state">{markup.note(window_detail.format_status(one, terms, context.zone))}</div>'
-    reasons = markup.note_list(one.reasons) if one.reasons else ""
+    notes = [*one.reasons, *describe_markers(whole.markers, one.stream, one.window_start_us)]
+    reasons = markup.note_list(notes) if notes else ""
     st.html(f"{_format_neighbours(context, whole)}{title}{state}{reasons}{loss_panel.format_figures(one)}")
 
 

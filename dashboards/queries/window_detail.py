@@ -11,12 +11,14 @@ from sqlalchemy import Connection, func, select
 
 from hopwatch.dashboards.queries.stream_queries import WindowQuery, query_graph
 from hopwatch.dashboards.queries.window_models import AgedOutRecords, NodeLostIds, WindowDetail, WindowHole
+from hopwatch.display.markers import BEFORE_US
 from hopwatch.monitor.accounting.holes import find_touched_windows
 from hopwatch.monitor.kernel.books import Book, judge_book
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.results import LabelCounts, Revision, WindowResult
 from hopwatch.monitor.store import lost_messages, reader, tables
 from hopwatch.monitor.store.label_counts import read_label_counts
+from hopwatch.monitor.store.markers import query_markers
 from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
 
 MAX_INSTANCES: Final = 50
@@ -58,6 +60,7 @@ class WindowDetailQuery:
             len(holes),
             tuple(self._query_aged_out(connection, sighted_us)),
             self._query_labels(connection, result),
+            tuple(query_markers(connection, self.stream, self.start_us - BEFORE_US, self.start_us + WINDOW_US)),
         )
 
     def _query_labels(self, connection: Connection, result: WindowResult) -> dict[str, tuple[LabelCounts, ...]]:

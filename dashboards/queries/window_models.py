@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hopwatch.dashboards.queries.models import Graph
+from hopwatch.monitor.markers import Marker
 from hopwatch.monitor.results import LabelCounts, Revision, WindowResult
 
 
@@ -65,3 +66,5 @@ class WindowDetail:
     aged_out: tuple[AgedOutRecords, ...]
     labels: Mapping[str, tuple[LabelCounts, ...]]
     """Counts by label of each node that has any, in the pathway's order."""
+    markers: tuple[Marker, ...]
+    """Markers of the stream and of all, in the minute or shortly before it."""

@@ -282,6 +282,11 @@ def test_a_report_names_the_likely_cause(workspace: Workspace, capsys: Captured)
     assert workspace.run("report") == 0
     told = "version 1.1 at a, with 100% of 20 missing; of its messages 50.0% are missing, of all others 0%"
     assert f"likely cause at b: {told}\n" in capsys.readouterr().out
+    assert (
+        workspace.run("mark", "deploy a", "--label", "version=1.1", "--at", "2026-01-01T00:00:20Z", "--by", "ada") == 0
+    )
+    assert workspace.run("report", "--to", "2026-01-01T00:01") == 0
+    assert "marked 20 s into this minute: deploy a (version=1.1), by ada\n" in capsys.readouterr().out
 
 
 LABELLED: Final = [

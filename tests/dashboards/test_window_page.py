@@ -248,8 +248,13 @@ def test_what_the_missing_have_in_common_is_named(tmp_path: Path) -> None:
     told = read_page(shown(tmp_path))
     assert "likely cause at b: schema &lt;img src=x onerror=alert(1)&gt; at a, with 100% of 80 missing;" in told
     assert "<img" not in told
+    add_marker(engine, Marker(at(3) + 34_000_000, HOSTILE[0], "ada", "orders", {"version": "1.1"}))
+    told = read_page(shown(tmp_path))
+    assert "marked 34 s into this minute: &lt;img src=x onerror=alert(1)&gt; (version=1.1), by ada" in told
+    assert "<img" not in told
     before = read_page(shown(tmp_path, "2026-01-01T00:02:00Z"))
     assert "no label explains the 80 missing at b" in before
+    assert "marked" not in before
 
 
 def test_the_page_of_the_stream_names_the_minute_of_a_new_schema(tmp_path: Path) -> None:

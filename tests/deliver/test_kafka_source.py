@@ -371,7 +371,7 @@ def test_a_partition_without_room_is_behind(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.usefixtures("_asks_always")
 def test_minutes_of_a_pause_that_an_incident_holds_are_complete() -> None:
-    """They end the incident, and so the pause; a pause that a person made is not over by itself."""
+    """So the incident ends, and the pause with it; a pause that a person made is not over by itself."""
     broker = Broker()
     source = build_source(broker)
     broker.end, broker.polls = 5, [broker.assign, records(0)]
