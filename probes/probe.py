@@ -243,8 +243,12 @@ class Probe:
         """
         kind = type(message_id)
         is_light = (kind is not str and kind is not bytes) or len(message_id) <= MAX_LIGHT_CHARS  # type: ignore[arg-type]  # what is sized
-        if is_light and labels is None and len(self._queue) < self._max_stamps and not self.strict:
-            self._append(Stamp(_ARRIVED, message_id, event_time, self._wall_ns()))
+        if is_light and len(self._queue) < self._max_stamps and not self.strict:
+            if labels is None:
+                self._append(Stamp(_ARRIVED, message_id, event_time, self._wall_ns()))
+            else:
+                own = clean_labels(labels)
+                self._append(Stamp(_ARRIVED, message_id, event_time, self._wall_ns(), None, 0, own))
         else:
             self._stamp_checked(_ARRIVED, message_id, event_time, self._wall_ns(), labels=labels)
 
@@ -254,8 +258,12 @@ class Probe:
         """Stamp ``out``: the message leaves this node."""
         kind = type(message_id)
         is_light = (kind is not str and kind is not bytes) or len(message_id) <= MAX_LIGHT_CHARS  # type: ignore[arg-type]  # what is sized
-        if is_light and labels is None and len(self._queue) < self._max_stamps and not self.strict:
-            self._append(Stamp(_DEPARTED, message_id, event_time, self._wall_ns()))
+        if is_light and len(self._queue) < self._max_stamps and not self.strict:
+            if labels is None:
+                self._append(Stamp(_DEPARTED, message_id, event_time, self._wall_ns()))
+            else:
+                own = clean_labels(labels)
+                self._append(Stamp(_DEPARTED, message_id, event_time, self._wall_ns(), None, 0, own))
         else:
             self._stamp_checked(_DEPARTED, message_id, event_time, self._wall_ns(), labels=labels)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import lru_cache
 from itertools import islice
 from typing import Final
 
@@ -58,8 +59,10 @@ def clean_labels(labels: object) -> Labels:
     if labels is None:
         return ()
     try:
-        given: Iterable[tuple[object, object]] = islice(dict(labels).items(), MAX_LABELS)  # type: ignore[call-overload]  # what a host may pass
-        return tuple((_clean_label(name), _clean_label(value)) for name, value in given)
+        given = tuple(islice(dict(labels).items(), MAX_LABELS))  # type: ignore[call-overload]  # what a host may pass
+        # Most messages have the same labels as another; only of these types equal values have equal texts.
+        is_plain = all(type(part) in _PLAIN for pair in given for part in pair)
+        return _clean_pairs_once(given) if is_plain else _clean_pairs(given)
     except Exception:  # noqa: BLE001 - a host's own class may raise anything, and the stamp counts without labels
         return ()
 
@@ -80,6 +83,14 @@ def check_labels(labels: object) -> None:
 def label_schema(name: str) -> Labels:
     """Return the label of messages that a schema wrote; none without its name."""
     return ((SCHEMA_LABEL, _clean_label(name)),) if name else ()
+
+
+def _clean_pairs(given: tuple[tuple[object, object], ...]) -> Labels:
+    return tuple((_clean_label(name), _clean_label(value)) for name, value in given)
+
+
+_PLAIN: Final = (str, int)
+_clean_pairs_once: Final = lru_cache(maxsize=1_024)(_clean_pairs)
 
 
 def _clean_label(text: object) -> str:
