@@ -245,6 +245,26 @@ def test_two_processes_share_the_partitions(build: Build) -> None:
     assert set(receiver.acknowledged.values()) == {1}
 
 
+def test_a_process_without_partitions_holds_no_window_back(build: Build) -> None:
+    """Of one more than there are partitions all complete moments: those that took some over, and the idle one."""
+    place, receiver = build()
+    with ExitStack() as stack:
+        processes = [stack.enter_context(place.running()) for _ in range(PARTITIONS + 1)]
+        place.send(IDS[:1])
+        until(lambda: IDS[0] in receiver.acknowledged, "one delivers")
+        spread = [0, *([1] * PARTITIONS)]
+        until(lambda: sorted(map(len, place.shared())) == spread, "all but one have a partition")
+        since_us = time.time_ns() // 1_000
+
+        def completed() -> list[bool]:
+            return [batches[-1].complete_through_us > since_us for batches in spooled(place.spool).values()]
+
+        until(lambda: completed() == [True] * len(processes), "all complete moments")
+        for process in processes:
+            place.stop(process)
+    assert {batches[-1].kind for batches in spooled(place.spool).values()} == {BatchKind.BYE}
+
+
 def test_missing_topics_are_told_with_what_makes_them(build: Build) -> None:
     """One line each, exit code 3; the message topic is its owner's."""
     place, _ = build()
