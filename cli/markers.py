@@ -12,7 +12,7 @@ from hopwatch.cli.mark import format_marker, marker_to_json
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.monitor.store.markers import query_markers, remove_marker
-from hopwatch.monitor.texts.moments import parse_moment_us
+from hopwatch.monitor.texts.moments import parse_range_us
 
 END_US: Final = (1 << 63) - 1
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
@@ -38,7 +38,7 @@ def list_(
     chosen = load_settings(config)
     if stream is not None:
         chosen.check_stream(stream)
-    from_us, to_us = parse_moment_us("--from", from_time), parse_moment_us("--to", to_time)
+    from_us, to_us = parse_range_us(from_time, to_time)
     schema.require_store(chosen.store.url)
     with schema.open_snapshot(dialect.create_engine(chosen.store.url)) as connection:
         found = query_markers(connection, stream, from_us or 0, END_US if to_us is None else to_us)

@@ -13,14 +13,23 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection, bindparam, delete, exists, func, select
 
 from hopwatch.monitor.accounting.ledger import Conclusion
+from hopwatch.monitor.markers import MAX_CHARS, Marker
 from hopwatch.monitor.results import LabelCounts, LabelValueKind, NewValue, label_counts_from_json
 from hopwatch.monitor.store import dialect, tables
+from hopwatch.monitor.store.markers import insert_marker
+from hopwatch.monitor.texts.escaping import escape_line
 
 MAX_KNOWN_VALUES: Final = 1_000
 """Values of a label at a node whose first window is remembered; that of any more is not, and none of them is new."""
 
 MAX_KNOWN_LABELS: Final = 64
 """Labels of a node of which values are remembered: whoever names labels without end fills no store."""
+
+VERSION_LABEL: Final = "version"
+"""Label whose new values are marked in charts: a deploy that nobody has marked."""
+MAX_NEW_VERSIONS: Final = 5
+"""New versions at a node in one batch of windows that are marked; more of them are no deploys."""
+MARKED_BY: Final = "hopwatch"
 
 Json = dict[str, Any]
 
@@ -73,7 +82,10 @@ def _save_values(connection: Connection, conclusions: Iterable[Conclusion]) -> N
     changed: list[Json] = []
     for label, spans in _choose_labels(connection, said):
         known = _read_spans(connection, label, spans)
-        room = MAX_KNOWN_VALUES - (_count_values(connection, label) if len(known) < len(spans) else 0)
+        count = _count_values(connection, label) if len(known) < len(spans) else 0
+        room = MAX_KNOWN_VALUES - count
+        if label.label == VERSION_LABEL and count:
+            _mark_versions(connection, label, {value: span[0] for value, span in spans.items() if value not in known})
         for value, span in sorted(spans.items()):
             joined = _join_spans(span, known.get(value))
             room -= value not in known
@@ -83,6 +95,23 @@ def _save_values(connection: Connection, conclusions: Iterable[Conclusion]) -> N
                 )
     if changed:
         connection.execute(dialect.upsert(connection, tables.label_values), changed)
+
+
+def _mark_versions(connection: Connection, label: _SaidLabel, first_us: Mapping[str, int]) -> None:
+    """Mark versions that a node says for the first time, having said another one before, at the first minute of each.
+
+    ``first_us`` has the start of that minute by version, µs.
+    """
+    if len(first_us) > MAX_NEW_VERSIONS:
+        return
+    column = tables.label_values.c
+    of_label = (column.stream == label.stream) & (column.node == label.node) & (column.label == label.label)
+    oldest_us = connection.execute(select(func.min(column.first_start_us)).where(of_label)).scalar_one()
+    for value, at_us in sorted(first_us.items()):
+        version = escape_line(value).strip()[:MAX_CHARS] or "(empty)"
+        text = f"version {version} first seen at {label.node}"[:MAX_CHARS]
+        if at_us > oldest_us:
+            insert_marker(connection, Marker(at_us, text, MARKED_BY, label.stream, {VERSION_LABEL: version}))
 
 
 def _join_spans(one: _Span, other: _Span | None) -> _Span:

@@ -22,10 +22,15 @@ def add_marker(engine: Engine, marker: Marker) -> int:
         StoreError: the store cannot be written.
     """
     with schema.open_change(engine) as connection:
-        number = 1 + int(connection.execute(select(func.max(_markers.number))).scalar() or 0)
-        row = {name: getattr(marker, name) for name in ("at_us", "stream", "text", "by")}
-        labels = json.dumps(dict(marker.labels), ensure_ascii=False)
-        connection.execute(insert(tables.markers).values(row | {"number": number, "labels": labels}))
+        return insert_marker(connection, marker)
+
+
+def insert_marker(connection: Connection, marker: Marker) -> int:
+    """Store a marker in a transaction of the caller's, and return its number."""
+    number = 1 + int(connection.execute(select(func.max(_markers.number))).scalar() or 0)
+    row = {name: getattr(marker, name) for name in ("at_us", "stream", "text", "by")}
+    labels = json.dumps(dict(marker.labels), ensure_ascii=False)
+    connection.execute(insert(tables.markers).values(row | {"number": number, "labels": labels}))
     return number
 
 

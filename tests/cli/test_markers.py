@@ -56,6 +56,7 @@ def test_without_a_moment_and_a_name_it_is_now_and_the_user(
         (("mark", "deploy", "--label", "version"), 'a --label is NAME=VALUE, such as version=1.4.2, got "version"'),
         (("mark", "deploy", "--stream", "nothing"), "nothing"),
         (("mark", "deploy", "--at", "soon"), "--at is a time such as 2026-11-21T06:40:00Z, got 'soon'"),
+        (("markers", "list", "--from", "2026-01-02", "--to", "2026-01-01"), "let --from be the earlier"),
         (("mark", "a\x1bb"), "of a marker are one line of printable text"),
         (("markers", "remove", "7"), "there is no marker 7: hopwatch markers list shows them"),
     ],

@@ -10,6 +10,8 @@ from sqlalchemy import Engine
 
 from hopwatch.monitor.results import LabelCounts, LabelValueKind
 from hopwatch.monitor.store import label_counts, schema
+from hopwatch.monitor.store.markers import query_markers
+from hopwatch.monitor.texts.escaping import escape_line
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.support.conclusions import build_conclusion, dump_tables, write_conclusions
 from tests.support.spool import START_US
@@ -67,6 +69,24 @@ def test_a_window_that_comes_late_takes_the_mark(engine: Engine) -> None:
     assert new_values(engine) == []
     write(engine, 1, [row("orders/1")])
     assert new_values(engine) == [(3, "a", "orders/2")]
+
+
+def test_a_new_version_is_marked(engine: Engine) -> None:
+    """Once, in the minute that says it first, after another one; other labels, old windows and floods are not."""
+    write(engine, 5, [row("1.0", label="version"), row("a", label="host")])
+    write(engine, 6, [row("1.1", label="version"), row("b", label="host")], [row("1.1", label="version")])
+    write(engine, 7, [row("1.1", label="version"), row("1.0", label="version")])
+    write(engine, 3, [row("0.9", label="version")])
+    write(engine, 8, [row(HOSTILE, label="version"), row(" ", label="version")])
+    write(engine, 9, [row(f"{number}", label="version") for number in range(label_counts.MAX_NEW_VERSIONS + 1)])
+    with schema.open_snapshot(engine) as connection:
+        found = query_markers(connection, "orders", 0, 2**62)
+    assert [((one.at_us - START_US) // WINDOW_US, one.text, one.by) for one in found] == [
+        (6, "version 1.1 first seen at a", "hopwatch"),
+        (8, f"version {escape_line(HOSTILE)} first seen at a", "hopwatch"),
+        (8, "version (empty) first seen at a", "hopwatch"),
+    ]
+    assert found[0].labels == {"version": "1.1"}
 
 
 def test_the_newest_values_of_a_range_are_found(engine: Engine) -> None:
