@@ -13,7 +13,7 @@ from anyio import to_thread
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 
-from hopwatch.api import finding_routes, live_routes, routes
+from hopwatch.api import finding_routes, live_routes, marker_routes, routes
 from hopwatch.api.changes import LOOK_EVERY_S, ChangeFeed
 from hopwatch.api.documents import document
 from hopwatch.api.readers import SCOPE_KEY, Readers
@@ -29,8 +29,8 @@ from hopwatch.probes.http.tokens import AuthenticationMiddleware
 if TYPE_CHECKING:
     from hopwatch.monitor.settings import Settings
 
-MAX_BODY_BYTES: Final = 1_024
-"""Maximum size of a body, which no request of this API has."""
+MAX_BODY_BYTES: Final = 16 * 1_024
+"""Maximum size of a body; only a marker has one."""
 MAX_READS: Final = 6
 """Questions that read a little, answered at once. Python runs one thread at a time: more would wait for each other."""
 
@@ -49,7 +49,7 @@ def build_app(settings: Settings, readers: Readers, clock: Clock, look_every_s: 
 
     api = FastAPI(
         title="Hopwatch",
-        description="Loss, lag and completeness of streams, read-only; the figures of `hopwatch report --json`.",
+        description="Loss, lag and completeness of streams, and markers; the figures of `hopwatch report --json`.",
         version="1",
         docs_url=None,
         redoc_url=None,
@@ -58,6 +58,7 @@ def build_app(settings: Settings, readers: Readers, clock: Clock, look_every_s: 
     )
     routers = [routes.build_router(store), finding_routes.build_router(store, clock)]
     routers.append(live_routes.build_router(store, feed, settings, clock))
+    routers.append(marker_routes.build_router(store, settings, clock))
     for router in routers:
         api.include_router(router)
     handlers.add_handlers(api, "see /openapi.json", (route for router in routers for route in router.routes))

@@ -19,12 +19,16 @@ UNKNOWN: Final = "unknown-reader"
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reader of results: the SHA-256 of each of its tokens, its streams (all, if none is named), and until when."""
+    """Reader of results: the SHA-256 of each of its tokens, its streams (all, if none is named), and until when.
+
+    ``may_mark`` allows it to set markers.
+    """
 
     name: str
     token_hashes: tuple[bytes, ...]
     streams: frozenset[str] = frozenset()
     expires_us: int | None = None
+    may_mark: bool = False
 
     def check_stream(self, stream: str | None) -> None:
         """Check that it may read a stream; None stands for all of them.
@@ -36,6 +40,17 @@ class Reader:
             asked = "all streams: name one" if stream is None else f"{stream!r:.140}"
             told = f"{self.name} may read {', '.join(sorted(self.streams))}, not {asked}"
             raise HttpProblem(HTTPStatus.FORBIDDEN, "other-stream", told[:400])
+
+    def check_may_mark(self) -> None:
+        """Check that it may set markers.
+
+        Raises:
+            HttpProblem: it may not.
+        """
+        if not self.may_mark:
+            who = self.name or "without [api.readers] nobody"
+            told = f"{who} may {'not ' if self.name else ''}set markers: set may_mark = true in [api.readers.NAME]"
+            raise HttpProblem(HTTPStatus.FORBIDDEN, "no-marker", told)
 
     def is_expired(self, now_us: int) -> bool:
         """Return whether its time is over."""

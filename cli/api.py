@@ -1,4 +1,4 @@
-"""``hopwatch api``: serve the results of the store by HTTP, read-only."""
+"""``hopwatch api``: serve the results of the store by HTTP."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def command(
         typer.Option("--health-port", min=1, max=65_535, help="Where health is served too, and nothing else."),
     ] = None,
 ) -> None:
-    """Serve the results of the store by HTTP, read-only, see /openapi.json; any number may run beside each other."""
+    """Serve the results of the store by HTTP, see /openapi.json; any number may run beside each other."""
     if health_port == port:
         raise ConfigurationError(f"--health-port is another port than --port, got {port} for both")
     chosen = load_settings(config)
@@ -59,5 +59,5 @@ def build_readers(chosen: Settings) -> Readers:
     for name, said in chosen.api.readers.items():
         hashes = tuple(bytes.fromhex(one.partition(":")[2]) for one in said.tokens)
         expires_us = None if said.expires is None else round(said.expires.timestamp() * 1e6)
-        found.append(Reader(name, hashes, frozenset(said.streams), expires_us))
+        found.append(Reader(name, hashes, frozenset(said.streams), expires_us, said.may_mark))
     return Readers(found, SystemClock())

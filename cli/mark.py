@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,7 +12,7 @@ from hopwatch.cli import console
 from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings, read_user_name
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.markers import Marker
+from hopwatch.monitor.markers import Marker, marker_to_json
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.monitor.store.markers import add_marker
@@ -45,12 +45,6 @@ def command(  # noqa: PLR0913, PLR0917 - one a flag
         console.emit_json(marker_to_json(replace(marker, number=number)))
     else:
         console.stdout().print(format_marker(replace(marker, number=number)), soft_wrap=True)
-
-
-def marker_to_json(marker: Marker) -> dict[str, Any]:
-    """Return a marker as ``--json`` shows it."""
-    named = {"number": marker.number, "at": format_iso(marker.at_us), "stream": marker.stream or None}
-    return named | {"text": marker.text, "labels": dict(marker.labels), "by": marker.by}
 
 
 def format_marker(marker: Marker) -> str:

@@ -8,8 +8,9 @@ import typer
 
 from hopwatch.cli import console
 from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
-from hopwatch.cli.mark import format_marker, marker_to_json
+from hopwatch.cli.mark import format_marker
 from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.markers import marker_to_json
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.monitor.store.markers import query_markers, remove_marker
 from hopwatch.monitor.texts.moments import parse_range_us

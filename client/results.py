@@ -357,6 +357,25 @@ class Outliers:
 
 
 @dataclass(frozen=True, slots=True)
+class SetMarker:
+    """Moment that somebody marked, such as a deploy; a null stream is all streams."""
+
+    number: int
+    at: str
+    stream: str | None
+    text: str
+    labels: dict[str, str]
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Markers:
+    """Markers of a range, by time."""
+
+    markers: tuple[SetMarker, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ProbeState:
     """A probe instance: its state, its moments, and its counts since its start."""
 

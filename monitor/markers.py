@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.results import format_iso
 
 MAX_CHARS: Final = 200
 """Characters of a text, of a label and of a value, at most."""
@@ -43,3 +44,9 @@ class Marker:
         """Return its text and its labels."""
         labels = ", ".join(f"{name}={value}" for name, value in self.labels.items())
         return f"{self.text} ({labels})" if labels else self.text
+
+
+def marker_to_json(marker: Marker) -> dict[str, Any]:
+    """Return a marker as ``--json`` shows it."""
+    named = {"number": marker.number, "at": format_iso(marker.at_us), "stream": marker.stream or None}
+    return named | {"text": marker.text, "labels": dict(marker.labels), "by": marker.by}

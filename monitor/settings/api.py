@@ -15,11 +15,12 @@ from hopwatch.monitor.settings.table import SettingsTable
 
 
 class ReaderSettings(SettingsTable):
-    """``[api.readers.NAME]``: tokens of a reader, the streams that it may read, and until when."""
+    """``[api.readers.NAME]``: tokens of a reader, the streams that it may read, until when, and whether it may mark."""
 
     tokens: TokenHashes
     streams: Names = ()
     expires: AwareDatetime | None = None
+    may_mark: bool = False
 
 
 def _require_reader(value: object) -> object:
