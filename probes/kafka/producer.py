@@ -52,10 +52,10 @@ class ReplaceableProducer:
         if producer is None:
             return 0
         try:
-            left = producer.flush(patience_s)
+            left = _flush(producer, patience_s)
             if left:
                 producer.purge()
-                producer.flush(PURGE_S)
+                _flush(producer, PURGE_S)
         finally:
             _release(producer)
         return left
@@ -65,6 +65,16 @@ class ReplaceableProducer:
         self.has_given_up = self.has_given_up or error.fatal()
         if self._report_error is not None:
             self._report_error(error)
+
+
+def _flush(producer: Producer, patience_s: float) -> int:
+    """Wait for pending records, and return how many are left; a fatal error, which the client raises here, ends it."""
+    from confluent_kafka import KafkaException  # noqa: PLC0415 - as above
+
+    try:
+        return producer.flush(patience_s)
+    except KafkaException:
+        return len(producer)
 
 
 def _keep_alive(producer: Producer) -> None:

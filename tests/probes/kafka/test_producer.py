@@ -6,7 +6,7 @@ import logging
 import sys
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from hopwatch.probes.kafka.producer import PURGE_S, ReplaceableProducer
 
@@ -20,11 +20,17 @@ class Client:
 
     def __init__(self, left: int = 0) -> None:
         """Take how many."""
-        self.left, self.calls = left, list[object]()
+        self.left, self.calls, self.fails = left, list[object](), False
+
+    def __len__(self) -> int:
+        """Return how many are left."""
+        return self.left
 
     def flush(self, patience_s: float) -> int:
-        """Return how many are left."""
+        """Return how many are left, unless there is a fatal error, which the real one raises here."""
         self.calls.append(patience_s)
+        if self.fails:
+            raise KafkaException(FATAL)
         return self.left
 
     def purge(self) -> None:
@@ -75,6 +81,22 @@ def test_what_a_client_still_has_fails_when_it_is_discarded(made: list[tuple[Cli
     assert producer.discard(0.5) == 3
     assert client.calls == [0.5, "purge", PURGE_S]
     assert producer.discard(0.5) == 0
+
+
+@pytest.mark.parametrize("left", [0, 3])
+def test_a_fatal_error_that_the_client_raises_meanwhile_releases_it(
+    made: list[tuple[Client, dict[str, object]]], left: int
+) -> None:
+    """As of one that a newer one has fenced: what it still had fails, and nothing is raised."""
+    producer = ReplaceableProducer(dict, LOG)
+    producer.get()
+    client = made[0][0]
+    client.left, client.fails = left, True
+    references = sys.getrefcount(client)
+    assert producer.discard(0.5) == left
+    assert client.calls == [0.5, *(["purge", PURGE_S] if left else [])]
+    assert current(producer) is None
+    assert sys.getrefcount(client) < references
 
 
 def test_only_a_fatal_error_gives_a_client_up_until_there_is_another(
