@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, bindparam, delete, exists, func, select
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, func, select
 
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.markers import MAX_CHARS, Marker
@@ -83,13 +83,13 @@ def _save_values(connection: Connection, conclusions: Iterable[Conclusion]) -> N
     for label, spans in _choose_labels(connection, said):
         known = _read_spans(connection, label, spans)
         count = _count_values(connection, label) if len(known) < len(spans) else 0
-        room = MAX_KNOWN_VALUES - count
+        # Only what is remembered is new: anything else would be marked again by every window.
+        new = sorted(spans.keys() - known.keys())[: max(0, MAX_KNOWN_VALUES - count)]
         if label.label == VERSION_LABEL and count:
-            _mark_versions(connection, label, {value: span[0] for value, span in spans.items() if value not in known})
-        for value, span in sorted(spans.items()):
-            joined = _join_spans(span, known.get(value))
-            room -= value not in known
-            if joined != known.get(value) and (value in known or room >= 0):
+            _mark_versions(connection, label, {value: spans[value][0] for value in new})
+        for value in sorted({*known, *new}):
+            joined = _join_spans(spans[value], known.get(value))
+            if joined != known.get(value):
                 changed.append(
                     label._asdict() | {"value": value, "first_start_us": joined[0], "last_start_us": joined[1]}
                 )
@@ -104,9 +104,8 @@ def _mark_versions(connection: Connection, label: _SaidLabel, first_us: Mapping[
     """
     if len(first_us) > MAX_NEW_VERSIONS:
         return
-    column = tables.label_values.c
-    of_label = (column.stream == label.stream) & (column.node == label.node) & (column.label == label.label)
-    oldest_us = connection.execute(select(func.min(column.first_start_us)).where(of_label)).scalar_one()
+    oldest = select(func.min(tables.label_values.c.first_start_us)).where(_is_of_label(label))
+    oldest_us = connection.execute(oldest).scalar_one()
     for value, at_us in sorted(first_us.items()):
         version = escape_line(value).strip()[:MAX_CHARS] or "(empty)"
         text = f"version {version} first seen at {label.node}"[:MAX_CHARS]
@@ -120,9 +119,8 @@ def _join_spans(one: _Span, other: _Span | None) -> _Span:
 
 def _read_spans(connection: Connection, label: _SaidLabel, values: Iterable[str]) -> dict[str, _Span]:
     column = tables.label_values.c
-    of_label = (column.stream == label.stream) & (column.node == label.node) & (column.label == label.label)
     wanted = select(column.value, column.first_start_us, column.last_start_us)
-    found = connection.execute(wanted.where(of_label, column.value.in_(sorted(values))))
+    found = connection.execute(wanted.where(_is_of_label(label), column.value.in_(sorted(values))))
     return {row.value: (row.first_start_us, row.last_start_us) for row in found}
 
 
@@ -141,9 +139,13 @@ def _choose_labels(
 
 
 def _count_values(connection: Connection, label: _SaidLabel) -> int:
+    return int(connection.execute(select(func.count()).where(_is_of_label(label))).scalar_one())
+
+
+def _is_of_label(label: _SaidLabel) -> ColumnElement[bool]:
+    """Return the condition that a value is one of a label."""
     column = tables.label_values.c
-    of_label = (column.stream == label.stream) & (column.node == label.node) & (column.label == label.label)
-    return int(connection.execute(select(func.count()).where(of_label)).scalar_one())
+    return (column.stream == label.stream) & (column.node == label.node) & (column.label == label.label)
 
 
 def delete_values(connection: Connection, stream: str, before_us: int) -> None:

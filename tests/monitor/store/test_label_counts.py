@@ -89,6 +89,16 @@ def test_a_new_version_is_marked(engine: Engine) -> None:
     assert found[0].labels == {"version": "1.1"}
 
 
+def test_a_version_that_is_not_remembered_is_not_marked(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its windows would mark it again."""
+    monkeypatch.setattr(label_counts, "MAX_KNOWN_VALUES", 2)
+    for minute, version in enumerate(("1.0", "1.1", "1.2", "1.2")):
+        write(engine, minute, [row(version, label="version")])
+    with schema.open_snapshot(engine) as connection:
+        found = query_markers(connection, "orders", 0, 2**62)
+    assert [one.text for one in found] == ["version 1.1 first seen at a"]
+
+
 def test_the_newest_values_of_a_range_are_found(engine: Engine) -> None:
     """Of one label, the newest first, no more than are asked for."""
     write(engine, 0, [row("orders/1"), row("v1", label="version")])
