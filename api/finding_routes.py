@@ -42,7 +42,7 @@ class _IdConvertor(PathConvertor):
 
 register_url_convertor("id", _IdConvertor())
 MAX_MOMENT_US: Final = 2**62
-"""Moment behind all windows."""
+"""Moment behind all windows and markers."""
 
 
 def build_router(store: ResultStore, clock: Clock) -> APIRouter:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 
 import orjson
 from fastapi import APIRouter, Request, Response
@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, Engine
 
 from hopwatch.api.documents import document
+from hopwatch.api.finding_routes import MAX_MOMENT_US
 from hopwatch.api.parameters import From, OfStream, To, check_access, parse_moment, parse_range
 from hopwatch.api.readers import SCOPE_KEY, Reader
 from hopwatch.api.responses import JSON, respond
@@ -23,9 +24,6 @@ from hopwatch.monitor.settings import Settings
 from hopwatch.monitor.store.markers import add_marker, query_markers
 from hopwatch.probes.contract.limits import NAME_PATTERN
 from hopwatch.probes.http.problems import HttpProblem
-
-MAX_MOMENT_US: Final = 2**62
-"""Moment behind all markers."""
 
 
 class NewMarker(BaseModel):

@@ -45,12 +45,14 @@ class _Split:
     is_new: bool = False
 
 
-def rank_causes(windows: Sequence[Iterable[LabelCounts]]) -> tuple[LossCause, ...]:
+def rank_causes(windows: Sequence[Sequence[LabelCounts]]) -> tuple[LossCause, ...]:
     """Return the likely causes of what is missing at a node, the likeliest first; empty where no label explains it.
 
     Each of ``windows`` has the rows by label of the node in one final window. Values that are named as one cause have
     the same ``rank``, which counts from 1.
     """
+    if not any(row.loss for rows in windows for row in rows):
+        return ()
     splits, tests = _split_windows(windows)
     bound = 2 * log(max(1, tests) / MAX_PROBABILITY)
     tested = [(_likelihood_ratio(split), value, split) for value, split in splits.items()]
@@ -75,21 +77,22 @@ def can_explain(rows: Iterable[LabelCounts]) -> bool:
     return any(len(list(of_label)) > 1 for _, of_label in groupby(rows, _name_label))
 
 
-def _split_windows(windows: Sequence[Iterable[LabelCounts]]) -> tuple[dict[_Value, _Split], int]:
+def _split_windows(windows: Sequence[Sequence[LabelCounts]]) -> tuple[dict[_Value, _Split], int]:
     """Add up the rows of each value over windows; return how many values there may be, too.
 
     Values that have no rows of their own are at most as many as their messages.
     """
     splits: defaultdict[_Value, _Split] = defaultdict(_Split)
     unnamed = 0
-    totals: Counter[tuple[str, str, bool]] = Counter()
+    all_lost: Counter[tuple[str, str]] = Counter()
+    all_messages: Counter[tuple[str, str]] = Counter()
     for rows in windows:
         # Rows are in order of label and source.
         for name, of_label in groupby(rows, _name_label):
             own = list(of_label)
             lost, messages = sum(row.loss for row in own), sum(map(_count_settled, own))
-            totals[*name, True] += lost
-            totals[*name, False] += messages
+            all_lost[name] += lost
+            all_messages[name] += messages
             for row in own:
                 if row.kind is LabelValueKind.OTHER:
                     unnamed += _count_settled(row)
@@ -100,8 +103,8 @@ def _split_windows(windows: Sequence[Iterable[LabelCounts]]) -> tuple[dict[_Valu
                     split.expected_lost += lost * settled / max(1, messages)
                     split.is_new |= row.is_new
     for (label, said_at, *_), split in splits.items():
-        split.other_lost = totals[label, said_at, True] - split.lost
-        split.other_messages = totals[label, said_at, False] - split.messages
+        split.other_lost = all_lost[label, said_at] - split.lost
+        split.other_messages = all_messages[label, said_at] - split.messages
     return splits, len(splits) + unnamed
 
 

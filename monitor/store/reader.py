@@ -116,7 +116,7 @@ def read_windows_json(
             key = stream, start_us, node["node"]
             rows = labels.get(key, ())
             node |= {"lost_ids": ids.get(key, []), "labels": [asdict(one) for one in rows]}
-            node["causes"] = [asdict(one) for one in rank_causes([rows])] if node["loss"] else []
+            node["causes"] = [asdict(one) for one in rank_causes([rows])]
         told = window_to_json(_parse_window(row, []), of_window)
         if with_revisions:
             told["revisions"] = [_revision_to_json(one) for one in revisions[start_us]]
