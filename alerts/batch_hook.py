@@ -64,7 +64,7 @@ class AlertHook:
     def _count_windows(self, noted: Sequence[WindowInput]) -> dict[alert_state.ObjectiveKey, ObjectiveCounts | None]:
         return {
             (minute.result.stream, objective.name, minute.result.window_start_us): burn_rate.count_window(
-                objective, self.rules.streams[minute.result.stream], minute
+                objective, self.rules.find_config(minute.result), minute
             )
             for minute in noted
             for objective in self.rules.objectives[minute.result.stream]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from hopwatch.alerts.decision.rules import OWN_STREAM, AlertRule, AlertRules, AlertStream, BurnSpans, Objective
+from hopwatch.alerts.decision.rules import OWN_STREAM, AlertRule, AlertRules, BurnSpans, Objective
 from hopwatch.alerts.events import AlertKind, Severity
 from hopwatch.monitor.settings.alerting import AnyRule, BurnRateRule, BurnWindow, StreamRule
 from hopwatch.probes.contract.limits import WINDOW_US
@@ -13,15 +13,15 @@ from hopwatch.probes.contract.limits import WINDOW_US
 if TYPE_CHECKING:
     from hopwatch.monitor.settings import Settings
     from hopwatch.monitor.settings.model import StreamSettings
+    from hopwatch.monitor.stream_config import StreamConfig
 
 _SIDES: Final = {"both": ("in", "out"), "in": ("in",), "out": ("out",)}
 
 
-def build_rules(settings: Settings) -> AlertRules:
-    """Build the alert rules that are in force."""
+def build_rules(settings: Settings, streams: Mapping[str, StreamConfig] | None = None) -> AlertRules:
+    """Build the alert rules that are in force; ``streams`` are the configured ones with their earlier versions."""
     rules = tuple(rule for table in settings.alerts.active_rules for rule in _build_rules_of_table(table, settings))
-    streams = {name: AlertStream(stream.pathway, stream.rules.terms) for name, stream in settings.streams.items()}
-    return AlertRules(rules, streams, settings.alerts.dashboard)
+    return AlertRules(rules, settings.stream_configs() if streams is None else streams, settings.alerts.dashboard)
 
 
 def _build_rules_of_table(table: AnyRule, settings: Settings) -> list[AlertRule]:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 
 from hopwatch.monitor.accounting.instances import Instance
 from hopwatch.monitor.results import RollUp, format_iso, roll_up_to_json
-from hopwatch.monitor.store import instances, lost_messages, reader, rollups, tables
+from hopwatch.monitor.store import instances, lost_messages, pathway_versions, reader, rollups, tables
 from hopwatch.monitor.store.instances import InstanceFilter
 from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.probes.http.problems import HttpProblem
@@ -28,7 +28,7 @@ def read_through(connection: Connection) -> str | None:
 
 def read_streams(connection: Connection, visible: frozenset[str]) -> Json:
     """Query the streams with their nodes and the range of their windows; all, or those that are visible."""
-    ranges, pathways = reader.read_stream_ranges(connection), reader.read_stored_pathways(connection)
+    ranges, pathways = reader.read_stream_ranges(connection), pathway_versions.read_versions(connection)
     told = []
     for name in reader.read_stream_names(connection, None):
         if not visible or name in visible:
@@ -158,7 +158,8 @@ def _require_node(connection: Connection, stream: str, node: str) -> None:
     Raises:
         HttpProblem: the path has no such node with ids.
     """
-    if node not in reader.read_pathway(connection, stream).nodes:
+    config = pathway_versions.read_stream(connection, stream)
+    if config is None or node not in config.known_nodes:
         raise _not_found("node", f"the path of {stream} has no node {node!r} that stamps ids")
 
 

@@ -60,7 +60,7 @@ def serve_metrics(place: JobContext, chosen: Settings) -> Iterator[JobContext]:
     engine = dialect.create_engine(chosen.store.url)
     with schema.open_snapshot(engine) as connection:
         begins = figures.read_starting_point(connection, place.rules)
-    nodes = {stream: of.pathway.nodes for stream, of in place.rules.items()}
+    nodes = {stream: of.known_nodes for stream, of in place.rules.items()}
     of_all = MetricsRecorder(place.rules, plan_folding(nodes, chosen.metrics.most_series), clock, begins)
     log = structlog.get_logger("hopwatch")
 

@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -66,8 +67,6 @@ def command(  # noqa: PLR0913 - one a flag
     flags = {"monitor": {"workdir": None if workdir is None else str(workdir), "master": master}}
     chosen = load_streams(config, flags=flags)
     java.require_java()
-    from hopwatch.alerts import rule_config
-    from hopwatch.alerts.batch_hook import AlertHook
     from hopwatch.alerts.channels import routing
     from hopwatch.cli import results_builder
     from hopwatch.monitor.spark import cluster, job
@@ -90,7 +89,6 @@ def command(  # noqa: PLR0913 - one a flag
             chosen.store.retry_for_us / 1e6,
             transport,
             run=uuid4().hex,
-            follower=AlertHook(rule_config.build_rules(chosen), people.routes),
         )
         cluster.check_master(chosen.monitor.master)
         if once:
@@ -98,6 +96,7 @@ def command(  # noqa: PLR0913 - one a flag
                 if span is None:
                     fencing.check_once(connection)
                 else:
+                    place = replace(place, rules=fencing.read_span_rules(connection, place.rules))
                     rejudgement.require_span(connection, place.rules, span)
             with results_builder.open_publisher(chosen, hold, fencing.ONCE) as publisher:
                 if publisher is not None:
@@ -107,13 +106,27 @@ def command(  # noqa: PLR0913 - one a flag
         else:
             if begin_anew:
                 _begin_anew(place)
-            fencing.claim_store(engine, place.checkpoint, place.rules, place.transport, place.run)
+            place = _claim_store(place, chosen, people)
             with (
                 results_builder.open_publisher(chosen, hold, place.run) as publisher,
                 results_builder.open_notifier(chosen, hold, place.run) as notifier,
                 metrics_server.serve_metrics(place, chosen) as observed,
             ):
                 _run_stream(observed, chosen, people, publisher, notifier)
+
+
+def _claim_store(place: JobContext, chosen: Settings, people: Routing) -> JobContext:
+    """Claim the store, and return the place with the versions of its streams and the rules of their alerts."""
+    from hopwatch.alerts import rule_config
+    from hopwatch.alerts.batch_hook import AlertHook
+
+    now_us = SystemClock().now_us()
+    rules = fencing.claim_store(place.engine, place.checkpoint, place.rules, place.transport, place.run, now_us)
+    for stream, config in rules.items():
+        if config.valid_from_us > now_us:
+            what = f"hopwatch: the configuration of {stream!r} has changed: its new version is valid"
+            console.stderr().print(f"{what} from {format_iso(config.valid_from_us)} on, the one before it until then")
+    return replace(place, rules=rules, follower=AlertHook(rule_config.build_rules(chosen, rules), people.routes))
 
 
 def _parse_span(from_time: str | None, to_time: str | None, *, is_once: bool) -> rejudgement.Span | None:

@@ -35,7 +35,7 @@ def detect_outliers(connection: Connection, ledger: Ledger, conclusions: Sequenc
             continue
         came = {result.window_start_us for result in results}
         if stream not in ledger.watched:
-            ledger.watched[stream] = resume_series(connection, stream, ledger.rules[stream].pathway.nodes, came)
+            ledger.watched[stream] = resume_series(connection, stream, ledger.rules[stream].nodes_by_age, came)
         changes = ledger.watched[stream].enter(results, StoredSeries(connection, stream))
         outliers.write_changes(connection, stream, changes)
     return [_with_findings(ledger, conclusion) for conclusion in conclusions]
@@ -69,7 +69,7 @@ def resume_series(
     watched = SeriesTracker(nodes, base_us)
     results = reader.read_final_windows(connection, stream, base_us)
     values = {
-        result.window_start_us: extract_values(result) for result in results if result.window_start_us not in came
+        result.window_start_us: extract_values(result, nodes) for result in results if result.window_start_us not in came
     }
     watched.restore_windows(values, list(outliers.read_latest_outliers(connection, stream, base_us)), stored)
     return watched

@@ -54,10 +54,8 @@ def require_span(connection: Connection, rules: Mapping[str, StreamConfig], span
     """Check that the windows of a span can be judged again in this store.
 
     Raises:
-        StoreError: the stream that fills the store may change one of them, their hours were pruned, or a stream had
-            another path.
+        StoreError: the stream that fills the store may change one of them, or their hours were pruned.
     """
-    fencing.check_paths(connection, rules)
     for row in reader.read_live_windows(connection):
         if span.from_us <= row["window_start_us"] < span.to_us:
             what = f"the store's own stream can still change the window {format_iso(row['window_start_us'])}"
@@ -140,9 +138,9 @@ def _note_gone_batches(connection: Connection, ledger: Ledger, span: Span) -> di
         book = ledger.books.get(known.key) or Book(*known.key)
         if spans := find_gone(book, known):
             with_gone[known.key] = known
-            terms = ledger.rules[known.stream].terms
+            config = ledger.rules[known.stream]
             here = starts_us.get(known.stream, ())
-            touched = [start_us // 1_000 for start_us in here if _may_tell(terms, spans, start_us)]
+            touched = [start_us // 1_000 for start_us in here if _may_tell(config.at(start_us).terms, spans, start_us)]
             ledger.restore_books([note_gone(book, known, touched)])
     return with_gone
 

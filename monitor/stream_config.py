@@ -1,12 +1,18 @@
-"""Configuration of a stream: its pathway, its window policy, and its number of shards."""
+"""Configuration of a stream: its pathway, its window policy, its number of shards, and the versions before it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hopwatch.monitor.kernel.rollup import SpanShape
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import MAX_LOST_IDS
+from hopwatch.probes.contract.limits import WINDOW_US
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +21,8 @@ class StreamConfig:
 
     Records of ``ignore_nodes`` are left out: these nodes are not of the pathway, and not meant to be. ``order`` says
     whether the order of messages is counted, ``max_lost_ids`` how many ids of a window's and node's loss are kept.
+    This version is valid for windows that start at ``valid_from_us`` or later, ``earlier`` ones, the newest first, for
+    those before; the oldest is valid for all windows before its own start, too.
     """
 
     pathway: Pathway
@@ -23,3 +31,68 @@ class StreamConfig:
     ignore_nodes: tuple[str, ...] = ()
     order: bool = False
     max_lost_ids: int = MAX_LOST_IDS
+    valid_from_us: int = 0
+    earlier: tuple[StreamConfig, ...] = ()
+
+    @property
+    def versions(self) -> tuple[StreamConfig, ...]:
+        """All versions, the newest first."""
+        return (self, *self.earlier)
+
+    @property
+    def known_nodes(self) -> tuple[str, ...]:
+        """Nodes with ids of all versions: those of the newest in their order, then those that it has no more."""
+        return tuple(dict.fromkeys(node for version in self.versions for node in version.pathway.nodes))
+
+    @property
+    def nodes_by_age(self) -> tuple[str, ...]:
+        """Nodes with ids of all versions, in the order in which they came: no later version changes their places."""
+        return tuple(dict.fromkeys(node for version in reversed(self.versions) for node in version.pathway.nodes))
+
+    def at(self, start_us: int) -> StreamConfig:
+        """Return the version by which a window is judged, given its start."""
+        return next((version for version in self.versions if start_us >= version.valid_from_us), self.versions[-1])
+
+    def ignores_always(self, node: str) -> bool:
+        """Return whether each version ignores a node."""
+        return all(node in version.ignore_nodes for version in self.versions)
+
+    def find_declared(self, node: str, starts_us: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return in which windows, by their starts, a node is declared; shape (windows,)."""
+        is_declared = [node in version.pathway.declared for version in self.versions]
+        if all(is_declared) or not any(is_declared):
+            return np.full(len(starts_us), is_declared[0])
+        # The newest version is valid last, and the oldest for all before it.
+        ends_us = np.array([version.valid_from_us for version in reversed(self.versions[:-1])], np.int64)
+        return np.array(is_declared[::-1])[np.searchsorted(ends_us, starts_us, side="right")]
+
+    def split_starts(self, starts_us: Sequence[int]) -> Iterator[tuple[StreamConfig, list[int]]]:
+        """Yield each version, the oldest first, with the windows among sorted starts that are judged by it, if any."""
+        for version in reversed(self.versions):
+            own = [start_us for start_us in starts_us if self.at(start_us) is version]
+            if own:
+                yield version, own
+
+    def describe_span(self, from_us: int, to_us: int) -> SpanShape:
+        """Return what the nodes of the windows that start in ``[from_us, to_us)`` are."""
+        return SpanShape.from_pathways([version.pathway for version in self.select_versions(from_us, to_us)])
+
+    def find_longest_terms(self, from_us: int, to_us: int) -> WindowPolicy:
+        """Return the longest of each term over the versions of the windows that start in ``[from_us, to_us)``."""
+        terms = [astuple(version.terms) for version in self.select_versions(from_us, to_us)]
+        return WindowPolicy(*map(max, zip(*terms, strict=True)))
+
+    def select_versions(self, from_us: int, to_us: int) -> tuple[StreamConfig, ...]:
+        """Return the versions of the windows that start in ``[from_us, to_us)``, the newest first."""
+        newest, oldest = self.at(to_us - 1), self.at(from_us)
+        return self.versions[self.versions.index(newest) : self.versions.index(oldest) + 1]
+
+    def differs_from(self, other: StreamConfig) -> bool:
+        """Return whether two versions say different things, apart from when they are valid."""
+        return replace(self, valid_from_us=0, earlier=()) != replace(other, valid_from_us=0, earlier=())
+
+    def find_in_force(self, watermark_us: int) -> tuple[StreamConfig, ...]:
+        """Return the versions of which some window may still be judged, the newest first."""
+        ends_us = (version.valid_from_us - WINDOW_US for version in self.versions)
+        earlier = zip(self.earlier, ends_us, strict=False)
+        return (self, *(one for one, last_us in earlier if one.terms.judged_until_us(last_us) >= watermark_us))

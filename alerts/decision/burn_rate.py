@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from hopwatch.alerts.decision.inputs import ObjectiveCounts, PastWindows, WindowInput
 from hopwatch.alerts.decision.reading import Reading, bad_reading, good_reading
-from hopwatch.alerts.decision.rules import AlertRule, AlertStream, Objective
+from hopwatch.alerts.decision.rules import AlertRule, Objective
 from hopwatch.alerts.events import MAX_LOST_IDS
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.results import UNINFORMATIVE
+from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.limits import WINDOW_US
 
 
-def count_window(objective: Objective, stream: AlertStream, minute: WindowInput) -> ObjectiveCounts | None:
+def count_window(objective: Objective, stream: StreamConfig, minute: WindowInput) -> ObjectiveCounts | None:
     """Count the messages of a window for an objective; none for a window that is unknown."""
     result = minute.result
     if result.verdict in UNINFORMATIVE:
@@ -33,7 +34,7 @@ def count_late(digest: tdigest.Digest, target_us: float) -> int:
     return count - round(tdigest.cdf(digest, target_us) * count) if count else 0
 
 
-def evaluate_burn_rate(rule: AlertRule, stream: AlertStream, minute: WindowInput, past: PastWindows) -> Reading | None:
+def evaluate_burn_rate(rule: AlertRule, stream: StreamConfig, minute: WindowInput, past: PastWindows) -> Reading | None:
     """Evaluate a burn rate rule at the end of a window; the first pair of spans that is exceeded makes it bad.
 
     The reading names the node that burns most of the budget in this window, with some ids that it lost.
@@ -61,7 +62,7 @@ def evaluate_burn_rate(rule: AlertRule, stream: AlertStream, minute: WindowInput
     return good_reading("")
 
 
-def _find_worst_node(objective: Objective, stream: AlertStream, minute: WindowInput) -> tuple[str, tuple[str, ...]]:
+def _find_worst_node(objective: Objective, stream: StreamConfig, minute: WindowInput) -> tuple[str, tuple[str, ...]]:
     """Return the node that burns most of a window's budget, and some ids that it lost; empty if no node burns any."""
     if objective.target_us is None:
         burnt = [node.loss_lower for node in minute.result.nodes]

@@ -64,7 +64,7 @@ def evaluate(
         return Decision(before, ())
     begun_us = before.begun_us or now_us
     board = IncidentBoard(
-        rules, _select_in_force(rules, before.states), dict(before.incidents), now_us, before.clock_us, []
+        rules, _select_in_force(rules, before.states, now_us), dict(before.incidents), now_us, before.clock_us, []
     )
     by_start = _group_by_start(rules, minutes)
     missing = _find_missing(rules, before.states, begun_us, now_us, past)
@@ -96,12 +96,17 @@ def evaluate(
     return Decision(AlertSnapshot(states, board.incidents, begun_us, board.clock_us), tuple(board.notifications))
 
 
-def _select_in_force(rules: AlertRules, states: Mapping[AlertSeries, AlertState]) -> dict[AlertSeries, AlertState]:
-    """Select the states whose rule, stream and node still exist: 3. the alerts of others are over."""
+def _select_in_force(
+    rules: AlertRules, states: Mapping[AlertSeries, AlertState], now_us: int
+) -> dict[AlertSeries, AlertState]:
+    """Select the states whose rule, stream and node still exist: 3. the alerts of others are over.
+
+    A node of an earlier version of the path exists as long as a window of it may be judged.
+    """
     in_force: dict[AlertSeries, AlertState] = {}
     for series, state in states.items():
         rule = rules.by_name.get((series.rule, series.severity))
-        if rule is not None and rule.is_for(series.stream, series.node):
+        if rule is not None and rule.is_for(series.stream, series.node) and rules.has_node(series.stream, series.node, now_us):
             in_force[series] = state
     return in_force
 
@@ -166,7 +171,7 @@ def _evaluate_window(
 ) -> list[bool]:
     """Apply the readings of a rule for a window; return for each whether the phase of its alert changed."""
     result = minute.result
-    readings = list(evaluators.evaluate_rule(rule, board.rules.streams[result.stream], minute, past))
+    readings = list(evaluators.evaluate_rule(rule, board.rules.find_config(result), minute, past))
     changes = [
         _apply_reading(board.states, rule, result.stream, result.window_start_us, reading) for reading in readings
     ]
@@ -208,4 +213,4 @@ def _drop_expired(
 def _settled_before_us(rules: AlertRules, stream: str, now_us: int) -> int:
     if stream == OWN_STREAM:
         return now_us - now_us % WINDOW_US
-    return now_us - rules.streams[stream].terms.kept_until_us(0)
+    return now_us - max(version.terms.kept_until_us(0) for version in rules.streams[stream].versions)

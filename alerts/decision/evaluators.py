@@ -13,18 +13,19 @@ from hopwatch.alerts.decision import burn_rate, forecast
 from hopwatch.alerts.decision.burn_rate import count_late
 from hopwatch.alerts.decision.inputs import PastWindows, SeriesOutlier, WindowInput
 from hopwatch.alerts.decision.reading import Reading, bad_reading, good_reading
-from hopwatch.alerts.decision.rules import AlertRule, AlertStream
+from hopwatch.alerts.decision.rules import AlertRule
 from hopwatch.alerts.events import MAX_LOST_IDS, AlertKind
 from hopwatch.monitor.kernel.count_lags import CountLags
 from hopwatch.monitor.kernel.tally import NodeLags
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import UNINFORMATIVE, NodeCounts, NodeResult, Quantiles, Verdict, WindowResult
+from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.limits import WINDOW_US
 
 HEALTHY: Final = frozenset({Verdict.CLEAN, Verdict.IDLE})
 
 
-def evaluate_rule(rule: AlertRule, stream: AlertStream, minute: WindowInput, past: PastWindows) -> Iterator[Reading]:
+def evaluate_rule(rule: AlertRule, stream: StreamConfig, minute: WindowInput, past: PastWindows) -> Iterator[Reading]:
     """Yield the readings of a rule for a window, one for each place."""
     if rule.kind is AlertKind.BURN_RATE:
         burnt = burn_rate.evaluate_burn_rate(rule, stream, minute, past)
@@ -42,7 +43,7 @@ def evaluate_rule(rule: AlertRule, stream: AlertStream, minute: WindowInput, pas
             yield reading
 
 
-def _loss(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
+def _loss(rule: AlertRule, stream: StreamConfig, minute: WindowInput) -> Iterator[Reading]:
     result = minute.result
     # 1. An unknown window is neither a loss nor the end of one.
     if result.verdict in UNINFORMATIVE:
@@ -91,7 +92,7 @@ def _judge_loss(
     return None
 
 
-def _lag(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
+def _lag(rule: AlertRule, stream: StreamConfig, minute: WindowInput) -> Iterator[Reading]:
     del stream
     for node, lags in zip_longest(minute.result.nodes, minute.lags):
         yield from _judge_lag(rule, minute, node, lags)
@@ -118,7 +119,7 @@ def _judge_lag(
         yield good_reading(node.node)
 
 
-def _end_to_end_lag(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
+def _end_to_end_lag(rule: AlertRule, stream: StreamConfig, minute: WindowInput) -> Iterator[Reading]:
     threshold, lag = rule.thresholds[minute.result.stream], minute.result.lag_us
     if lag is None or lag.count < rule.least:
         return
@@ -128,12 +129,12 @@ def _end_to_end_lag(rule: AlertRule, stream: AlertStream, minute: WindowInput) -
         yield good_reading("")
 
 
-def _late_at_ends(stream: AlertStream, minute: WindowInput, threshold: float) -> int:
+def _late_at_ends(stream: StreamConfig, minute: WindowInput, threshold: float) -> int:
     pairs = zip(minute.lags, stream.pathway.terminals, strict=False)
     return sum(count_late(lags.lag_out_us, threshold) for lags, is_end in pairs if is_end)
 
 
-def _unknown(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
+def _unknown(rule: AlertRule, stream: StreamConfig, minute: WindowInput) -> Iterator[Reading]:
     del stream
     # A silent window is not an unknown one: it has a rule of its own.
     if minute.result.verdict is not Verdict.SILENT:
@@ -143,7 +144,7 @@ def _unknown(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Itera
         )
 
 
-def _silent(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
+def _silent(rule: AlertRule, stream: StreamConfig, minute: WindowInput) -> Iterator[Reading]:
     del stream
     if minute.result.verdict is Verdict.SILENT:
         yield bad_reading("", 0, rule.for_windows)
@@ -155,7 +156,7 @@ def _silent(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterat
         yield bad_reading(node.node, 0, rule.for_windows) if is_silent else good_reading(node.node)
 
 
-def _outlier(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
+def _outlier(rule: AlertRule, stream: StreamConfig, minute: WindowInput) -> Iterator[Reading]:
     del stream
     threshold = rule.thresholds[minute.result.stream]
     for node, outliers in minute.outliers.items():
@@ -173,7 +174,7 @@ def _describe_outlier(outlier: SeriesOutlier) -> str:
     )
 
 
-def _probe_drops(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
+def _probe_drops(rule: AlertRule, stream: StreamConfig, minute: WindowInput) -> Iterator[Reading]:
     del stream
     threshold, is_unhurt = rule.thresholds[minute.result.stream], minute.result.verdict in HEALTHY
     for node in minute.result.nodes:
@@ -185,7 +186,7 @@ def _probe_drops(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> I
             yield good_reading(node.node)
 
 
-def _rejected(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
+def _rejected(rule: AlertRule, stream: StreamConfig, minute: WindowInput) -> Iterator[Reading]:
     del stream
     threshold, is_unhurt = rule.thresholds[minute.result.stream], minute.result.verdict in HEALTHY
     for node in minute.result.nodes:
@@ -196,7 +197,7 @@ def _rejected(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iter
             yield good_reading(node.node)
 
 
-def _deferred(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
+def _deferred(rule: AlertRule, stream: StreamConfig, minute: WindowInput) -> Iterator[Reading]:
     del stream
     threshold, is_unhurt = rule.thresholds[minute.result.stream], minute.result.verdict in HEALTHY
     for node in minute.result.nodes:
@@ -207,7 +208,7 @@ def _deferred(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iter
             yield good_reading(node.node)
 
 
-def _deferred_age(rule: AlertRule, stream: AlertStream, minute: WindowInput, past: PastWindows) -> Iterator[Reading]:
+def _deferred_age(rule: AlertRule, stream: StreamConfig, minute: WindowInput, past: PastWindows) -> Iterator[Reading]:
     """Yield the reading of the oldest message that waits at the end of a window, of those that can be judged again."""
     threshold, start_us = rule.thresholds[minute.result.stream], minute.result.window_start_us
     end_us = start_us + WINDOW_US
@@ -220,7 +221,7 @@ def _deferred_age(rule: AlertRule, stream: AlertStream, minute: WindowInput, pas
         yield good_reading("")
 
 
-def _clock_skew(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
+def _clock_skew(rule: AlertRule, stream: StreamConfig, minute: WindowInput) -> Iterator[Reading]:
     del stream
     threshold = rule.thresholds[minute.result.stream]
     for node in minute.result.nodes:
@@ -249,7 +250,7 @@ def _edge(pathway: Pathway, node: NodeResult) -> str:
     return ""
 
 
-_BY_KIND: Final[Mapping[AlertKind, Callable[[AlertRule, AlertStream, WindowInput], Iterator[Reading]]]] = {
+_BY_KIND: Final[Mapping[AlertKind, Callable[[AlertRule, StreamConfig, WindowInput], Iterator[Reading]]]] = {
     AlertKind.LOSS: _loss,
     AlertKind.LAG: _lag,
     AlertKind.END_TO_END_LAG: _end_to_end_lag,

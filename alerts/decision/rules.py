@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Final
 
 from hopwatch.alerts.events import AlertKind, Severity
-from hopwatch.monitor.kernel.window import WindowPolicy
-from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.stream_config import StreamConfig
 
 OWN_STREAM: Final = ""
 """Stream name of the monitor's own rules: records set aside, heartbeat."""
@@ -109,21 +109,24 @@ class AlertRule:
         return stream in self.thresholds and (not self.nodes or not node or node in self.nodes)
 
 
-@dataclass(frozen=True, slots=True)
-class AlertStream:
-    """Stream as the alert rules see it."""
-
-    pathway: Pathway
-    terms: WindowPolicy
-
-
 @dataclass(frozen=True)
 class AlertRules:
     """All rules and their streams; ``dashboard`` is the base URL of links, or empty."""
 
     rules: tuple[AlertRule, ...]
-    streams: Mapping[str, AlertStream]
+    streams: Mapping[str, StreamConfig]
     dashboard: str = ""
+
+    def find_config(self, result: WindowResult) -> StreamConfig:
+        """Return the version of its stream by which a window was judged."""
+        return self.streams[result.stream].at(result.window_start_us)
+
+    def has_node(self, stream: str, node: str, now_us: int) -> bool:
+        """Return whether a node is of a version of the path of which some window may still be judged.
+
+        Without a node it is about the stream, or the monitor, as a whole.
+        """
+        return not node or any(node in one.pathway.declared for one in self.streams[stream].find_in_force(now_us))
 
     @cached_property
     def by_priority(self) -> tuple[AlertRule, ...]:

@@ -22,7 +22,7 @@ from hopwatch.gate.registry.subjects import Registry, RegistryError
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.store import dialect, fencing, publication, reader, schema
+from hopwatch.monitor.store import dialect, fencing, pathway_versions, publication, reader, schema
 from hopwatch.monitor.store.dialect import StoreLock
 from hopwatch.monitor.store.publication import WrittenWindow
 from hopwatch.monitor.store.subjects import SubjectStore
@@ -126,8 +126,8 @@ class ResultsPublisher:
             fencing.require_run(connection, self._run)
 
     def _read_next(self, connection: Connection, topic: str) -> list[WrittenWindow]:
-        pathways = reader.read_stored_pathways(connection).values()
-        most_nodes = max((len(stored.pathway.nodes) for stored in pathways), default=1)
+        configs = pathway_versions.read_versions(connection).values()
+        most_nodes = max((len(version.pathway.nodes) for of in configs for version in of.versions), default=1)
         position = publication.read_position(connection, topic)
         return publication.read_waiting(connection, position, max(1, MAX_RECORDS // max(1, most_nodes)))
 

@@ -18,7 +18,7 @@ from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.lookup import journey, missing_messages, search
 from hopwatch.monitor.memo import Memo
 from hopwatch.monitor.settings import Settings
-from hopwatch.monitor.store import fencing, reader, writer
+from hopwatch.monitor.store import fencing, pathway_versions, writer
 
 SEARCH_TIMEOUT_S: Final = 10.0
 """Time limit of a search in segments; ``hopwatch find`` searches all."""
@@ -85,13 +85,18 @@ class MessagePathsQuery:
         is_kept_for_ever = writer.read_value(connection, "query_id") == fencing.ONCE
         return tuple(
             MessagePath(
-                query_graph(connection, stream),
-                reader.read_pathway(connection, stream).stamps,
+                query_graph(connection, stream, start_us),
+                _query_stamps(connection, stream, start_us),
                 WindowQuery(stream, start_us).run(connection),
                 None if is_kept_for_ever or terms is None else terms.kept_until_us(start_us),
             )
             for stream, start_us, terms in self.windows
         )
+
+
+def _query_stamps(connection: Connection, stream: str, start_us: int) -> tuple[str, ...]:
+    config = pathway_versions.read_stream(connection, stream)
+    return config.at(start_us).pathway.stamps if config else ()
 
 
 @dataclass(slots=True)

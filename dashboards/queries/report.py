@@ -79,7 +79,13 @@ class ReportQuery:
         ids = {(start_us, node): tuple(of_node) for (_, start_us, node), of_node in lost.items() if of_node}
         running_us = query_running_from_us(connection, stream, self.step_us)
         stretch = StreamRange(
-            stream, query_graph(connection, stream), steps, self.step_us, whole, found, running_from_us=running_us
+            stream,
+            query_graph(connection, stream, to_us - 1),
+            steps,
+            self.step_us,
+            whole,
+            found,
+            running_from_us=running_us,
         )
         return StreamReport(stretch, ids)
 

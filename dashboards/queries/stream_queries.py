@@ -11,7 +11,7 @@ from hopwatch.dashboards.queries import node_selection, overview
 from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange, StreamsOverview
 from hopwatch.monitor.memo import Memo
 from hopwatch.monitor.results import RollUp, WindowResult
-from hopwatch.monitor.store import fencing, label_counts, outliers, ranges, reader, rollups, tables, writer
+from hopwatch.monitor.store import fencing, label_counts, outliers, pathway_versions, ranges, reader, rollups, tables, writer
 from hopwatch.monitor.store.markers import query_markers
 from hopwatch.monitor.store.range_cache import MAX_PIECES
 from hopwatch.monitor.store.ranges import RangeQuery
@@ -56,7 +56,7 @@ class StreamRangeQuery:
 
     def run(self, connection: Connection) -> StreamRange:
         """Return it; a stream that the store does not know has no node."""
-        of_stream = query_graph(connection, self.stream)
+        of_stream = query_graph(connection, self.stream, self.to_us - 1)
         window = None if self.window_us is None else WindowQuery(self.stream, self.window_us).run(connection)
 
         def nodes(whole: RollUp | None) -> set[str]:
@@ -116,8 +116,11 @@ def query_running_from_us(connection: Connection, stream: str, step_us: int) -> 
     return first_us // step_us * step_us
 
 
-def query_graph(connection: Connection, stream: str) -> Graph:
-    """Return the pathway of a stream as the store's own rules have it; empty of one that it does not know."""
-    pathway = reader.read_pathway(connection, stream)
+def query_graph(connection: Connection, stream: str, at_us: int) -> Graph:
+    """Return the pathway by which the store's window of a moment is judged; empty of a stream that it does not know."""
+    config = pathway_versions.read_stream(connection, stream)
+    if config is None:
+        return Graph((), ())
+    pathway = config.at(at_us).pathway
     edges = [Edge(group.source, target, group.is_must) for group in pathway.groups for target in group.targets]
     return Graph(pathway.nodes, tuple(edges))

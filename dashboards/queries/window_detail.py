@@ -51,7 +51,7 @@ class WindowDetailQuery:
         holes = sorted(self._query_holes(connection, sighted_us, is_final=result.status.is_final), key=_sort_key)
         return WindowDetail(
             result,
-            query_graph(connection, self.stream),
+            query_graph(connection, self.stream, self.start_us),
             *self._query_neighbours(connection),
             is_live,
             self._query_lost_ids(connection),
@@ -107,7 +107,7 @@ def query_lost_counts(connection: Connection, stream: str, start_us: int) -> dic
     wanted = select(column.node, func.length(column.message_ids)).where(
         column.stream == stream, column.window_start_us == start_us
     )
-    places = {node: place for place, node in enumerate(query_graph(connection, stream).nodes)}
+    places = {node: place for place, node in enumerate(query_graph(connection, stream, start_us).nodes)}
     found = sorted(connection.execute(wanted), key=lambda row: places.get(row[0], len(places)))
     return {node: int(size) // ID_BYTES for node, size in found if size}
 

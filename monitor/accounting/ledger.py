@@ -24,9 +24,9 @@ from hopwatch.monitor.kernel.books import (
     Accounts,
     Book,
     DropFact,
-    InstanceCounts,
     PacketFact,
     absorb,
+    count_batches,
     forget,
     is_over,
     judge_book,
@@ -133,10 +133,15 @@ class Ledger:
             by_instance.setdefault((sheet.stream, sheet.node, sheet.probe, sheet.epoch_us), []).append(sheet)
         for key, own in by_instance.items():
             facts, drops, packets = _join_sheets(own)
-            book, is_new = absorb(self.books.get(key) or Book(*key), facts, drops, packets)
-            self._put(book if self._is_placed(key) else _count_unplaced(book, facts[is_new]))
-            if key[0] in self.rules and self._is_placed(key):
-                self._list(key[0], facts)
+            before = self.books.get(key) or Book(*key)
+            book, is_new = absorb(before, facts, drops, packets)
+            is_placed = self._find_placed(key, facts["window_start_ms"])
+            if not is_placed.all():
+                tallies = before.tallies.plus(count_batches(facts[is_placed], is_new[is_placed]))
+                book = self._count_unplaced(replace(book, tallies=tallies), facts[is_new & ~is_placed])
+            self._put(book)
+            if key[0] in self.rules:
+                self._list(key[0], facts[is_placed])
         return set(by_instance)
 
     def note_unread(self, set_aside: Iterable[SetAside], folders: Iterable[SpoolFolder] = ()) -> set[InstanceKey]:
@@ -167,9 +172,25 @@ class Ledger:
                 book = replace(book, last_arrival_us=max(book.last_arrival_us, unread.last_us))
         self.books[book.key] = book
 
-    def _is_placed(self, key: InstanceKey) -> bool:
-        """Return whether the node of an instance is declared, or its stream has no rules."""
-        return key[0] not in self.rules or key[1] in self.rules[key[0]].pathway.declared
+    def _find_placed(self, key: InstanceKey, starts_ms: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return in which windows, by their starts, the node of an instance is declared, or its stream has no rules."""
+        if key[0] not in self.rules:
+            return np.ones(len(starts_ms), bool)
+        return self.rules[key[0]].find_declared(key[1], starts_ms * 1_000)
+
+    def _count_unplaced(self, book: Book, new: NDArray[np.void]) -> Book:
+        """Return the book with what an undeclared node observed and counted: no window has it, and no account."""
+        counts = Counter(book.unplaced)
+        observed = new[(new["kind"] == BatchKind.OBSERVATIONS) & (new["standing"] == IN_WINDOW)]
+        for start_ms, count in observed[["window_start_ms", "count"]].tolist():
+            counts[start_ms] += count
+        starts_ms = np.array([start_ms for start_ms, _ in book.counted], np.int64)
+        is_placed = dict(zip(book.counted, self._find_placed(book.key, starts_ms).tolist(), strict=True))
+        for (start_ms, stamp), packet in book.counted.items():
+            counts[start_ms] += 0 if is_placed[start_ms, stamp] else packet.count
+        counted = {key: packet for key, packet in book.counted.items() if is_placed[key]}
+        lags = {key: histogram for key, histogram in book.lags.items() if is_placed[key]}
+        return replace(book, unplaced=dict(counts), counted=counted, lags=lags)
 
     def restore_books(self, books: Iterable[Book]) -> None:
         """Take the books that were kept."""
@@ -180,9 +201,10 @@ class Ledger:
         """Return until when, in arrival time, a window may point into the segment of a fact sheet."""
         if sheet.stream not in self.rules:
             return 0
-        terms, facts = self.rules[sheet.stream].terms, sheet.facts
+        config, facts = self.rules[sheet.stream], sheet.facts
         counted = facts["window_start_ms"][(facts["kind"] == BatchKind.OBSERVATIONS) & (facts["standing"] == IN_WINDOW)]
-        return terms.kept_until_us(int(counted.max()) * 1_000) if len(counted) else 0
+        starts_us = (np.unique(counted) * 1_000).tolist()
+        return max((config.at(start_us).terms.kept_until_us(start_us) for start_us in starts_us), default=0)
 
     def sight(self, stream: str, start_us: int, last_first_sighting_us: int) -> None:
         """Note that a window was tallied anew: it is due, and its horizon may have moved."""
@@ -196,55 +218,67 @@ class Ledger:
     ) -> Iterator[Conclusion]:
         """Yield each window whose tally, status or books have changed, judged anew."""
         books_of: dict[str, list[Book]] = {}
-        for book in (*self.books.values(), *self.unheard.books(self.rules)):
+        for book in self.books.values():
             books_of.setdefault(book.stream, []).append(book)
-        for stream, rules in self.rules.items():
-            windows = self.live.get(stream)
-            if not windows:
+        for stream, config in self.rules.items():
+            for version, starts_us in config.split_starts(sorted(self.live.get(stream, ()))):
+                books = [*books_of.get(stream, ()), *self.unheard.books(stream, version)]
+                yield from self._conclude_windows(stream, version, starts_us, books, tallied, watermark_us, past)
+
+    def _conclude_windows(  # noqa: PLR0913, PLR0917 - the windows, and all that they are judged by
+        self,
+        stream: str,
+        rules: StreamConfig,
+        starts_us: Sequence[int],
+        books: Sequence[Book],
+        tallied: Collection[tuple[str, int]],
+        watermark_us: int,
+        past: PriorResults,
+    ) -> Iterator[Conclusion]:
+        """Yield those of the windows of one version of a stream that have changed."""
+        windows = self.live[stream]
+        starts = np.array(starts_us, np.int64)
+        sighted_us = np.array([windows[start_us].last_sighting_us for start_us in starts_us], np.int64)
+        judged = self._judge_books(books, rules, starts, sighted_us)
+        nothing = empty_tally(rules.pathway)
+        before_us = rules.terms.settled_before_us(watermark_us)
+        for place, start_us in enumerate(starts_us):
+            known = windows[start_us]
+            status = rules.terms.status(start_us, watermark_us)
+            of_window, unplaced, counted, print_of_books = _take_window(judged, place)
+            is_tallied = (stream, start_us) in tallied
+            is_settled = rules.terms.settled_at_us(start_us, known.last_first_sighting_us) <= watermark_us
+            if not is_tallied and not _is_due(known, status, print_of_books, is_settled, before_us):
                 continue
-            starts = np.array(sorted(windows), np.int64)
-            sighted_us = np.array([windows[start_us].last_sighting_us for start_us in starts.tolist()], np.int64)
-            of_stream = books_of.get(stream, ())
-            judged = self._judge_books(of_stream, rules, starts, sighted_us)
-            nothing = empty_tally(rules.pathway)
-            before_us = rules.terms.settled_before_us(watermark_us)
-            for place, start_us in enumerate(starts.tolist()):
-                known = windows[start_us]
-                status = rules.terms.status(start_us, watermark_us)
-                of_window, unplaced, counted, print_of_books = _take_window(judged, place)
-                is_tallied = (stream, start_us) in tallied
-                is_settled = rules.terms.settled_at_us(start_us, known.last_first_sighting_us) <= watermark_us
-                if not is_tallied and not _is_due(known, status, print_of_books, is_settled, before_us):
-                    continue
-                tally = merge_tallies(past.tallies(stream, start_us) or [nothing], rules.max_lost_ids)
-                waits = _find_waits(rules, tally, before_us)
-                if replace(known, waits=waits).last_sighting_us != known.last_sighting_us:
-                    # Its horizon has moved: of this one window the books are judged once more.
-                    last_us = np.array([replace(known, waits=waits).last_sighting_us], np.int64)
-                    here = self._judge_books(of_stream, rules, starts[place : place + 1], last_us)
-                    of_window, unplaced, counted, print_of_books = _take_window(here, 0)
-                is_settled = is_settled and waits.next_us == NEVER_US
-                counted = [with_lags(of_node) for of_node in counted]
-                standing = WindowStage(stream, start_us, status, before_us, known.revision, known.recovered)
-                result = conclude_window(rules.pathway, standing, tally, NodeBooks(*of_window), unplaced, counted)
-                lost = tuple(tally.lost(node, before_us) for node in range(len(rules.pathway.nodes)))
-                result, changed = _amend(known, result, lost, past)
-                windows[start_us] = LiveWindow(
-                    result.status,
-                    result.revision,
-                    result.recovered,
-                    known.last_first_sighting_us,
-                    is_settled,
-                    print_of_books,
-                    waits,
-                )
-                is_final = result.status.is_final
-                labels = tabulate_labels(rules.pathway, tally, result.nodes, before_us, is_final=is_final)
-                count_lags = tuple(of_node.lags for of_node in counted)
-                yield Conclusion(
-                    result, tally, lost, is_settled, print_of_books, changed,
-                    waits=waits, labels=labels, count_lags=count_lags,
-                )  # fmt: skip
+            tally = merge_tallies(past.tallies(stream, start_us) or [nothing], rules.max_lost_ids)
+            waits = _find_waits(rules, tally, before_us)
+            if replace(known, waits=waits).last_sighting_us != known.last_sighting_us:
+                # Its horizon has moved: of this one window the books are judged once more.
+                last_us = np.array([replace(known, waits=waits).last_sighting_us], np.int64)
+                here = self._judge_books(books, rules, starts[place : place + 1], last_us)
+                of_window, unplaced, counted, print_of_books = _take_window(here, 0)
+            is_settled = is_settled and waits.next_us == NEVER_US
+            counted = [with_lags(of_node) for of_node in counted]
+            standing = WindowStage(stream, start_us, status, before_us, known.revision, known.recovered)
+            result = conclude_window(rules.pathway, standing, tally, NodeBooks(*of_window), unplaced, counted)
+            lost = tuple(tally.lost(node, before_us) for node in range(len(rules.pathway.nodes)))
+            result, changed = _amend(known, result, lost, past)
+            windows[start_us] = LiveWindow(
+                result.status,
+                result.revision,
+                result.recovered,
+                known.last_first_sighting_us,
+                is_settled,
+                print_of_books,
+                waits,
+            )
+            is_final = result.status.is_final
+            labels = tabulate_labels(rules.pathway, tally, result.nodes, before_us, is_final=is_final)
+            count_lags = tuple(of_node.lags for of_node in counted)
+            yield Conclusion(
+                result, tally, lost, is_settled, print_of_books, changed,
+                waits=waits, labels=labels, count_lags=count_lags,
+            )  # fmt: skip
 
     def _judge_books(
         self, books: Iterable[Book], rules: StreamConfig, starts: NDArray[np.int64], sighted_us: NDArray[np.int64]
@@ -265,9 +299,11 @@ class Ledger:
         """Drop what nothing can change any more, and return the windows that it was."""
         gone: list[tuple[str, int]] = []
         for stream, windows in self.live.items():
-            terms = self.rules[stream].terms
+            config = self.rules[stream]
             past = [
-                start_us for start_us, known in windows.items() if _over_at_us(terms, start_us, known) < watermark_us
+                start_us
+                for start_us, known in windows.items()
+                if _over_at_us(config.at(start_us).terms, start_us, known) < watermark_us
             ]
             gone.extend((stream, start_us) for start_us in past)
             for start_us in past:
@@ -282,14 +318,19 @@ class Ledger:
 
     def unread_since_us(self, watermark_us: int) -> int:
         """Return the earliest arrival of what could not be read that a window, listed or to come, may ask for."""
-        longest_us = max((rules.terms.kept_until_us(0) for rules in self.rules.values()), default=0)
+        versions = (version for config in self.rules.values() for version in config.versions)
+        longest_us = max((version.terms.kept_until_us(0) for version in versions), default=0)
         return min((watermark_us - longest_us, *map(min, filter(None, self.live.values())))) - RETIRED_AFTER_US
 
     def _list(self, stream: str, facts: NDArray[np.void]) -> None:
         """Widen the range of windows by those in which a plausible batch falls, gaps included."""
-        terms = self.rules[stream].terms
-        pairs = zip(facts["window_start_ms"].tolist(), facts["arrival_us"].tolist(), strict=True)
-        plausible = [start_ms for start_ms, arrival_us in set(pairs) if terms.is_plausible(start_ms, arrival_us)]
+        config = self.rules[stream]
+        pairs = set(zip(facts["window_start_ms"].tolist(), facts["arrival_us"].tolist(), strict=True))
+        plausible = [
+            start_ms
+            for start_ms, arrival_us in pairs
+            if config.at(start_ms * 1_000).terms.is_plausible(start_ms, arrival_us)
+        ]
         if not plausible:
             return
         windows = self.live.setdefault(stream, {})
@@ -360,7 +401,7 @@ def _node_books(
     undeclared: dict[str, NDArray[np.int64]] = {}
     packets: dict[tuple[int, int], list[CountedInstance]] = {}
     for book in books:
-        if is_over(book, int(starts[0])):
+        if is_over(book, int(starts[0])) or book.node in rules.ignore_nodes:
             continue
         judged = judge_book(book, starts, starts + WINDOW_US, horizons)
         if book.node in declared:
@@ -407,17 +448,6 @@ def _name_undeclared(missing: Mapping[str, NDArray[np.int64]], place: int) -> li
     """Return the undeclared nodes that may have had messages of a window, the most first; as many as are told of."""
     found = [(-int(counts[place]), node) for node, counts in missing.items() if counts[place]]
     return [node for _, node in sorted(found)[: MAX_NAMED + 1]]
-
-
-def _count_unplaced(book: Book, new: NDArray[np.void]) -> Book:
-    """Return the book of an undeclared node with its observations counted; no window has them, and no account."""
-    counts = Counter(book.unplaced)
-    observed = new[(new["kind"] == BatchKind.OBSERVATIONS) & (new["standing"] == IN_WINDOW)]
-    for start_ms, count in observed[["window_start_ms", "count"]].tolist():
-        counts[start_ms] += count
-    for (start_ms, _), packet in book.counted.items():
-        counts[start_ms] += packet.count
-    return replace(book, unplaced=dict(counts), counted={}, lags={}, tallies=InstanceCounts())
 
 
 def _join_sheets(sheets: Sequence[FactSheet]) -> tuple[NDArray[np.void], list[DropFact], list[PacketFact]]:

@@ -19,6 +19,8 @@ MAX_PROBE_CHARS: Final = 128
 UNKNOWN_NODE: Final = "unknown_node"
 """The reason of a record whose node the path of its stream does not have: it may be a misspelt one of the path's."""
 UNKNOWN_STREAM: Final = "unknown_stream"
+IGNORED_NODE: Final = "ignored_node"
+"""The reason of a record whose node ``ignore_nodes`` of its stream names."""
 _LATEST_US: Final = 253_402_300_799_000_000
 """The last second of the year 9999; what says to have started later has no date."""
 

@@ -14,6 +14,7 @@ from pathlib import PurePath
 from typing import Final, NamedTuple
 
 from hopwatch.monitor.accounting.holes import Hole
+from hopwatch.monitor.accounting.undeclared_names import IGNORED_NODE, UNKNOWN_NODE, UNKNOWN_STREAM
 from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, Book
 from hopwatch.monitor.kernel.window import AHEAD_US
 from hopwatch.monitor.payloads import SetAside
@@ -21,9 +22,9 @@ from hopwatch.monitor.segment_file import FOREIGN_FILE, UNREADABLE_FILE
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.segment import FORWARDED_RECORDS, MAX_FOLDER_CHARS, SEGMENT_SUFFIX
 
-READABLE_REASONS: Final = frozenset({"ignored_node", "unknown_node", "unknown_stream"})
+READABLE_REASONS: Final = frozenset({IGNORED_NODE, UNKNOWN_NODE, UNKNOWN_STREAM})
 """Reasons of records that were read: it is known whose they are."""
-FOREIGN_REASONS: Final = frozenset({"bad_marker", "oversized", "unknown_stream", "ignored_node", "unknown_node"})
+FOREIGN_REASONS: Final = READABLE_REASONS | {"bad_marker", "oversized"}
 """Reasons of records of a topic that no probe can have sent, or that were read: the topic's own checksum held."""
 
 _FULL_NAME: Final = re.compile(r"(?P<probe>.+)\.(?P<epoch>\d{1,18})(?:-[0-9a-f]{12})?", re.DOTALL)
@@ -62,21 +63,23 @@ class UnheardInstances:
         """Note a record that could not be read."""
         name = folder_of(place)
         if place.reason in (FOREIGN_REASONS if name is None else READABLE_REASONS):
-            if name is not None and place.reason != "unknown_node":
-                # Who it is of is known now, whatever else the name may stand for; who errs in its node has a book.
+            if name is not None and not _has_book(place, rules):
+                # Who it is of is known now, whatever else the name may stand for.
                 self.read[name] = max(self.read.get(name, place.arrival_us), place.arrival_us)
                 self.folders.pop(name, None)
             return
-        if name is not None and parse_instances(name, rules):
+        if name is not None and any(
+            parse_instances(name, stream, version) for stream, of in rules.items() for version in of.versions
+        ):
             self.note_folder(SpoolFolder(name, place.arrival_us, place.arrival_us))
         elif name is None or _may_be_any_instance(name, place.reason):
             where = place.path, place.position
             self.records[where] = Hole(*where, place.position, place.arrival_us, place.arrival_us)
 
-    def books(self, rules: Mapping[str, StreamConfig]) -> Iterator[Book]:
-        """Yield a book without a batch for each instance that a folder's name may stand for."""
+    def books(self, stream: str, config: StreamConfig) -> Iterator[Book]:
+        """Yield a book without a batch for each instance of a stream that a folder's name may stand for."""
         for folder in self.folders.values():
-            for stream, node, probe, epoch_us in parse_instances(folder.name, rules):
+            for node, probe, epoch_us in parse_instances(folder.name, stream, config):
                 epoch = folder.first_us if epoch_us is None else epoch_us
                 yield Book(stream, node, probe, epoch, folder.first_us, folder.last_us)
 
@@ -90,7 +93,8 @@ class UnheardInstances:
 def folder_retention_us(rules: Mapping[str, StreamConfig]) -> int:
     """Return for how long after its last change a folder may have a say in a window that can be judged again, µs."""
     latest_us = RETIRED_AFTER_US + AHEAD_US
-    return latest_us + max((of_stream.terms.judged_until_us(0) for of_stream in rules.values()), default=0)
+    kept_us = (version.terms.judged_until_us(0) for of_stream in rules.values() for version in of_stream.versions)
+    return latest_us + max(kept_us, default=0)
 
 
 def folder_of(place: SetAside) -> str | None:
@@ -99,27 +103,23 @@ def folder_of(place: SetAside) -> str | None:
     return path.parent.name if path.suffix == SEGMENT_SUFFIX else None
 
 
-def parse_instances(folder: str, rules: Mapping[str, StreamConfig]) -> list[tuple[str, str, str, int | None]]:
-    """Return the instances of declared streams whose folder may have this name; the epoch is None where it is cut off.
+def parse_instances(folder: str, stream: str, config: StreamConfig) -> list[tuple[str, str, int | None]]:
+    """Return node, probe and epoch of each instance of a stream whose folder may have this name.
 
-    Names may have dots, so there may be several. A node that the path does not have stands for itself.
+    The epoch is None where it is cut off. Names may have dots, so there may be several. A node that the path does not
+    have stands for itself.
     """
     cut = _TRUNCATED_NAME.fullmatch(folder)
-    name = cut["begin"] if cut else folder
-    return [
-        (stream, *of_node)
-        for stream, of_stream in rules.items()
-        if (rest := _strip_part(name, re.sub("^[._]", "-", stream), is_cut=bool(cut))) is not None
-        for of_node in _parse_instances_of_stream(rest, of_stream, is_cut=bool(cut))
-    ]
+    rest = _strip_part(cut["begin"] if cut else folder, re.sub("^[._]", "-", stream), is_cut=bool(cut))
+    return [] if rest is None else list(_parse_instances_of_stream(rest, config, is_cut=bool(cut)))
 
 
 def _parse_instances_of_stream(
-    rest: str, rules: StreamConfig, *, is_cut: bool
+    rest: str, config: StreamConfig, *, is_cut: bool
 ) -> Iterator[tuple[str, str, int | None]]:
     """Yield (node, probe, epoch) for each that what stands behind the stream may say."""
     is_declared = False
-    for node in rules.pathway.declared:
+    for node in config.pathway.declared:
         behind = _strip_part(rest, node, is_cut=is_cut)
         told = _FULL_NAME.fullmatch(behind or "")
         if behind is not None and (told or is_cut):
@@ -127,7 +127,7 @@ def _parse_instances_of_stream(
             # Of a name that was cut off the last digits may be missing.
             yield node, told["probe"] if told else "", int(told["epoch"]) if told and not is_cut else None
     node, told = rest.partition(".")[0], _FULL_NAME.fullmatch(rest.partition(".")[2])
-    is_ignored = any(rest.startswith(f"{ignored}.") for ignored in rules.ignore_nodes)
+    is_ignored = any(rest.startswith(f"{ignored}.") for ignored in config.ignore_nodes)
     if told and not is_declared and not is_cut and not is_ignored:
         yield node, told["probe"], int(told["epoch"])
 
@@ -137,6 +137,17 @@ def _strip_part(name: str, part: str, *, is_cut: bool) -> str | None:
     if name.startswith(f"{part}."):
         return name[len(part) + 1 :]
     return "" if is_cut and f"{part}.".startswith(name) else None
+
+
+def _has_book(place: SetAside, rules: Mapping[str, StreamConfig]) -> bool:
+    """Return whether who sent a record that was read has a book: its node is unknown, or ignored in some versions."""
+    if place.reason != IGNORED_NODE:
+        return place.reason == UNKNOWN_NODE
+    if place.sender is None:
+        # What the store keeps of it does not say.
+        return any(of_stream.earlier for of_stream in rules.values())
+    of_stream = rules.get(place.sender.stream)
+    return of_stream is not None and not of_stream.ignores_always(place.sender.node)
 
 
 def is_instance_folder(folder: str) -> bool:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 
 from hopwatch.monitor.evidence.chain import FORMAT
 from hopwatch.monitor.results import Status, format_iso
-from hopwatch.monitor.store import lost_messages, reader, tables
+from hopwatch.monitor.store import lost_messages, pathway_versions, reader, tables
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.limits import WINDOW_US
 
@@ -60,11 +60,12 @@ def find_open_windows(connection: Connection, wanted: EvidenceRange) -> list[tup
 def build_header(
     connection: Connection, wanted: EvidenceRange, configs: dict[str, StreamConfig], facts: Json, previous: str | None
 ) -> Json:
-    """Build the first line: what the file is about, and by which rules its windows were judged.
+    """Build the first line: what the file is about, and by which versions of each stream its windows were judged.
 
-    ``facts`` are the versions and the moment of the export; ``previous`` is the last hash of the file before.
+    ``configs`` are of streams that the store does not know. ``facts`` are the versions of programs and the moment of
+    the export; ``previous`` is the last hash of the file before.
     """
-    stored = reader.read_stored_pathways(connection)
+    known = configs | pathway_versions.read_versions(connection)
     return {
         "kind": "header",
         "format": FORMAT,
@@ -75,8 +76,10 @@ def build_header(
         "streams": [
             {
                 "stream": name,
-                "pathway": stored[name].to_json() if name in stored else None,
-                "configuration": _config_to_json(configs[name]) if name in configs else None,
+                "versions": [
+                    _version_to_json(version)
+                    for version in reversed(known[name].select_versions(wanted.from_us, wanted.to_us))
+                ],
             }
             for name in wanted.streams
         ],
@@ -141,8 +144,10 @@ def _read_statuses(connection: Connection, stream: str, wanted: EvidenceRange) -
     ]
 
 
-def _config_to_json(config: StreamConfig) -> Json:
+def _version_to_json(config: StreamConfig) -> Json:
     return {
+        "valid_from": format_iso(config.valid_from_us) if config.valid_from_us else None,
+        "pathway": pathway_versions.encode_pathway(config.pathway),
         **asdict(config.terms),
         "shards": config.shards,
         "order": config.order,

@@ -143,8 +143,7 @@ class Book:
     ``runs`` are in order and never touch; between two of them lies a hole. ``sent`` maps the windows that it sent
     observations or counts of to whether any of them was set aside, as too late or implausible. ``aside`` has the
     implausible observations by the minute, µs, in which their stamping began, those that were counted among them.
-    ``unplaced`` counts observations by window start, ms, of an instance whose node is not declared; of all others it is
-    empty. ``counted`` has the packets of a node that counts, by window start, ms, and stamp, ``lags`` the histograms of
+    ``unplaced`` counts observations by window start, ms, in which the instance's node is not declared. ``counted`` has the packets of a node that counts, by window start, ms, and stamp, ``lags`` the histograms of
     their lags, where they told any.
 
     An instance of which no record could be read has a book without runs: its arrivals are those of what was there.
@@ -237,7 +236,7 @@ def absorb(
         aside=_with_aside(book.aside, [*_implausible_observations(new), *_implausible_packets(facts, packets)]),
         counted=_with_counted(book.counted, facts, packets),
         lags=_with_lags(book.lags, facts, packets),
-        tallies=book.tallies.plus(_count(facts, is_new)),
+        tallies=book.tallies.plus(count_batches(facts, is_new)),
     )
     return written, is_new
 
@@ -386,7 +385,8 @@ def _with_sent(known: Mapping[int, bool], new: NDArray[np.void]) -> Mapping[int,
     return {**known, **{start: start in set_aside or known.get(start, False) for start in starts}}
 
 
-def _count(facts: NDArray[np.void], is_new: Bools) -> InstanceCounts:
+def count_batches(facts: NDArray[np.void], is_new: Bools) -> InstanceCounts:
+    """Return the counts of batches (dtype FACTS), by which of them were new."""
     counts, standing = facts["count"].astype(np.int64), facts["standing"]
     return InstanceCounts(
         batches=len(facts),

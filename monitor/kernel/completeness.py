@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.results import Status, Verdict
@@ -45,6 +45,13 @@ class Obstacle(StrEnum):
     """The store has no such window: it was pruned, or the stream began later."""
 
 
+class EarlierNodes(NamedTuple):
+    """Nodes of a contract in windows that start before ``until_us``; None where the path then lacked one of its own."""
+
+    until_us: int
+    nodes: tuple[str, ...] | None
+
+
 @dataclass(frozen=True, slots=True)
 class CompletenessContract:
     """Demand of a consumer: a stream up to some nodes, all of it without any, over a span before the moment asked.
@@ -52,7 +59,7 @@ class CompletenessContract:
     ``lost_below`` bounds the share of messages that are surely lost in the span, ``upper_below`` the share that may be
     lost, the same without one; a share of 0 meets every bound. ``blocks_unknown`` says that a window without an upper
     bound stands in the way, else it counts with its lower bound alone. ``blocks_deferred`` says that messages in flight
-    do, else they count as lost.
+    do, else they count as lost. ``earlier`` are the nodes by earlier versions of the path, the oldest first.
     """
 
     stream: str
@@ -62,6 +69,13 @@ class CompletenessContract:
     upper_below: float | None = None
     blocks_unknown: bool = True
     blocks_deferred: bool = True
+    earlier: tuple[EarlierNodes, ...] = ()
+
+    def split_nodes(self, from_us: int, until_us: int) -> Iterator[EarlierNodes]:
+        """Yield the nodes of the contract by version of the path, each with the end of its part of ``[from, until)``."""
+        yield from (one for one in self.earlier if from_us < one.until_us < until_us)
+        covering = next((one.nodes for one in self.earlier if one.until_us >= until_us), self.nodes)
+        yield EarlierNodes(until_us, covering)
 
     @property
     def upper_bound(self) -> float:

@@ -8,14 +8,16 @@ from sqlalchemy import Connection, Engine
 
 from hopwatch.monitor.accounting.completeness_answer import Json, answer_to_json
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.kernel.completeness import CompletenessState
+from hopwatch.monitor.kernel.completeness import CompletenessState, EarlierNodes
 from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.store import reader, schema
+from hopwatch.monitor.store import pathway_versions, schema
 from hopwatch.monitor.store.completeness import read_completeness
 from hopwatch.probes.contract.limits import WINDOW_US
 
 if TYPE_CHECKING:
     from hopwatch.monitor.settings import Settings
+    from hopwatch.monitor.settings.completeness import CompletenessSettings
+    from hopwatch.monitor.stream_config import StreamConfig
 
 
 def check_until(until_us: int, now_us: int) -> None:
@@ -54,15 +56,27 @@ def answer_contract(connection: Connection, settings: Settings, name: str, until
         StoreError: the store cannot be read.
     """
     said = settings.require_contract(name)
-    rules = settings.streams[said.stream].rules
-    # What is before a node is a matter of the path that the windows were judged by.
-    stored = reader.read_stored_pathways(connection).get(said.stream)
-    pathway = rules.pathway if stored is None else stored.pathway
+    # What is before a node is a matter of the paths that the windows were judged by.
+    config = pathway_versions.read_stream(connection, said.stream) or settings.streams[said.stream].rules
+    pathway = config.pathway
     if unknown := [node for node in said.nodes if node not in pathway.nodes]:
         told = f"completeness.{name}.nodes: the path that the store of {said.stream} was made by has no node"
         raise ConfigurationError(f"{told} {', '.join(unknown)}; it has {', '.join(pathway.nodes)}")
-    contract = said.build_contract(pathway)
-    return answer_to_json(name, contract, said.nodes, read_completeness(connection, contract, rules.terms, until_us))
+    contract = said.build_contract(pathway, _find_earlier_nodes(said, config))
+    terms = config.find_longest_terms(until_us - contract.over_us, until_us)
+    return answer_to_json(name, contract, said.nodes, read_completeness(connection, contract, terms, until_us))
+
+
+def _find_earlier_nodes(said: CompletenessSettings, config: StreamConfig) -> tuple[EarlierNodes, ...]:
+    """Return the nodes of a contract by the earlier versions of its path, the oldest first."""
+    pairs = zip(config.versions[1:], config.versions, strict=False)
+    return tuple(
+        EarlierNodes(
+            following.valid_from_us,
+            said.list_nodes(version.pathway) if set(said.nodes) <= set(version.pathway.nodes) else None,
+        )
+        for version, following in pairs
+    )[::-1]
 
 
 def find_last_end_us(over_us: int, now_us: int) -> int:

@@ -6,7 +6,7 @@ They begin at 0 with the process, which ``rate()`` and ``increase()`` know how t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -77,7 +77,7 @@ class WindowCounters:
 
     def __post_init__(self) -> None:
         """Begin at 0, so that a counter is there before its first window."""
-        self.totals = {stream: _zero_totals(len(of.pathway.nodes)) for stream, of in self.rules.items()}
+        self.totals = {stream: _zero_totals(len(of.known_nodes)) for stream, of in self.rules.items()}
         self.judged_before = set(self.judged_before)
 
     def count(self, results: Iterable[WindowResult], watermark_us: int) -> None:
@@ -90,8 +90,9 @@ class WindowCounters:
 
     def _count(self, result: WindowResult) -> None:
         key = result.stream, result.window_start_us
-        says, total = _count_window(result), self.totals[result.stream]
-        before = self._said.get(key) or (says if key in self.judged_before else _zero_totals(len(result.nodes)))
+        says = _count_window(result, self.rules[result.stream].known_nodes)
+        total = self.totals[result.stream]
+        before = self._said.get(key) or (says if key in self.judged_before else _zero_totals(len(says.nodes)))
         # Counts that are kept as unsigned would make floats of signed ones.
         before = CounterTotals(*(part.astype(np.int64) for part in before))
         most = CounterTotals(*(np.maximum(*pair) for pair in zip(before, says, strict=True)))
@@ -100,17 +101,20 @@ class WindowCounters:
         self._said[key] = CounterTotals(*map(_narrow, most))
 
     def _until_us(self, stream: str, start_us: int) -> int:
-        return self.rules[stream].terms.judged_until_us(start_us)
+        return self.rules[stream].at(start_us).terms.judged_until_us(start_us)
 
 
 def _zero_totals(nodes: int) -> CounterTotals:
     return CounterTotals(np.zeros(len(STREAM_COLUMNS), np.int64), np.zeros((nodes, len(NODE_COLUMNS)), np.int64))
 
 
-def _count_window(result: WindowResult) -> CounterTotals:
-    of_stream = [column.of(result) for column in STREAM_COLUMNS]
-    of_nodes = [[column.of(node) for column in NODE_COLUMNS] for node in result.nodes]
-    return CounterTotals(np.array(of_stream, np.int64), np.array(of_nodes, np.int64).reshape(-1, len(NODE_COLUMNS)))
+def _count_window(result: WindowResult, nodes: Sequence[str]) -> CounterTotals:
+    """Return the counts of a window; a node that it does not have counts nothing."""
+    counts = _zero_totals(len(nodes))
+    counts.stream[:] = [column.of(result) for column in STREAM_COLUMNS]
+    for node in result.nodes:
+        counts.nodes[nodes.index(node.node)] = [column.of(node) for column in NODE_COLUMNS]
+    return counts
 
 
 def _narrow(counts: Int64s) -> Int64s:

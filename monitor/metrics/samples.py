@@ -37,7 +37,8 @@ def _is_recent(known: MetricsSnapshot, result: WindowResult) -> bool:
     """Return whether a window still says how things are: a stream that falls silent has no windows any more."""
     if result.stream not in known.rules:
         return False
-    due_us = known.rules[result.stream].terms.final_at_us(result.window_start_us)
+    terms = known.rules[result.stream].at(result.window_start_us).terms
+    due_us = terms.final_at_us(result.window_start_us)
     return known.watermark_us <= due_us + RECENT_US
 
 
@@ -85,7 +86,7 @@ def _all_node_samples(known: MetricsSnapshot, recent: Mapping[str, WindowResult]
     for stream, of_stream in known.rules.items():
         named = known.plan.nodes.get(stream, frozenset())
         rows = known.totals[stream].nodes.tolist()
-        for node, row in zip(of_stream.pathway.nodes, rows, strict=True):
+        for node, row in zip(of_stream.known_nodes, rows, strict=True):
             if node in named:
                 for column, total in zip(NODE_COLUMNS, row, strict=True):
                     yield Sample(column.metric, (stream, node, *column.labels), total)

@@ -70,7 +70,7 @@ class SeriesTracker:
 
         A window that is older than what can change is not looked at.
         """
-        came = {result.window_start_us: extract_values(result) for result in results}
+        came = {result.window_start_us: extract_values(result, self.nodes) for result in results}
         came = {start_us: came[start_us] for start_us in sorted(came) if start_us >= self.base_us}
         newest_us = self.newest_us
         again = {start_us: values for start_us, values in came.items() if start_us <= newest_us}

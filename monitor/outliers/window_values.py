@@ -1,12 +1,12 @@
 """Values of a window for the series of its stream; a missing value is a gap.
 
-A series is a node and one quantity; in every array here the nodes come first, in the order of the pathway, and within a
+A series is a node and one quantity; in every array here the nodes come first, in the order in which they came, and within a
 node the quantities of ``WATCHED``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -25,15 +25,18 @@ TRACKED_QUANTITIES: Final = (
 """The quantities of a node that are followed."""
 
 
-def extract_values(result: WindowResult) -> Floats:
+def extract_values(result: WindowResult, nodes: Sequence[str]) -> Floats:
     """Return the values of a final window, each in its own unit; shape (nodes, quantities + 1), a gap is NaN.
 
-    Last stand the messages that a node's loss is a ratio of. All is a gap where the verdict is UNKNOWN or SILENT, and
-    at a node whose books are not complete: what its probes have not told is not seen as few messages or as no loss.
+    Last stand the messages that a node's loss is a ratio of. All is a gap where the verdict is UNKNOWN or SILENT, at a
+    node that the window does not have, and at one whose books are not complete: what its probes have not told is not
+    seen as few messages or as no loss.
     """
-    if result.verdict in UNINFORMATIVE:
-        return np.full((len(result.nodes), len(TRACKED_QUANTITIES) + 1), np.nan)
-    return np.array(list(_extract_rows(result.nodes)), np.float64).reshape(-1, len(TRACKED_QUANTITIES) + 1)
+    values = np.full((len(nodes), len(TRACKED_QUANTITIES) + 1), np.nan)
+    if result.verdict not in UNINFORMATIVE:
+        own = np.array(list(_extract_rows(result.nodes)), np.float64).reshape(-1, len(TRACKED_QUANTITIES) + 1)
+        values[[nodes.index(node.node) for node in result.nodes]] = own
+    return values
 
 
 def scale_values(values: Floats) -> Floats:

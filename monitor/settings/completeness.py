@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import AfterValidator, Field
 from pydantic_core import InitErrorDetails
 
-from hopwatch.monitor.kernel.completeness import HOUR_US, CompletenessContract
+from hopwatch.monitor.kernel.completeness import HOUR_US, CompletenessContract, EarlierNodes
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.settings import error_details
 from hopwatch.monitor.settings.fields import Names, PositiveDuration, Ratio, name_validator
@@ -40,21 +40,25 @@ class CompletenessSettings(SettingsTable):
     webhook: str = ""
     webhook_format: Literal["hopwatch", "openlineage"] = "hopwatch"
 
-    def build_contract(self, pathway: Pathway) -> CompletenessContract:
-        """Return the contract: its nodes with all before them, as what is lost there never comes to them."""
-        nodes: tuple[str, ...] = ()
-        if self.nodes:
-            own = [pathway.nodes.index(node) for node in self.nodes]
-            reach = pathway.downstream | np.eye(len(pathway.nodes), dtype=bool)
-            nodes = tuple(pathway.nodes[place] for place in np.flatnonzero(reach[:, own].any(axis=1)).tolist())
+    def list_nodes(self, pathway: Pathway) -> tuple[str, ...]:
+        """Return the nodes with all before them in a path, as what is lost there never comes to them."""
+        if not self.nodes:
+            return ()
+        own = [pathway.nodes.index(node) for node in self.nodes]
+        reach = pathway.downstream | np.eye(len(pathway.nodes), dtype=bool)
+        return tuple(pathway.nodes[place] for place in np.flatnonzero(reach[:, own].any(axis=1)).tolist())
+
+    def build_contract(self, pathway: Pathway, earlier: tuple[EarlierNodes, ...] = ()) -> CompletenessContract:
+        """Return the contract over a path, and over earlier versions of it."""
         return CompletenessContract(
             self.stream,
-            nodes,
+            self.list_nodes(pathway),
             self.over_us,
             self.lost_below,
             self.upper_below,
             blocks_unknown=self.unknown == "block",
             blocks_deferred=self.deferred == "block",
+            earlier=earlier,
         )
 
 

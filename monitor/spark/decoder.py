@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from hopwatch.monitor import segment_file
-from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE
 from hopwatch.monitor.payloads import SetAside
 from hopwatch.monitor.row_kinds import CLOCK_ROW, SET_ASIDE_ROW
 from hopwatch.monitor.spark.rows import Batches, JobRow, to_arrow
-from hopwatch.monitor.spark.segment_accumulator import SegmentAccumulator, find_undeclared, parse_record, sender_of
+from hopwatch.monitor.spark.segment_accumulator import (
+    SegmentAccumulator,
+    find_undeclared,
+    keeps_book,
+    parse_record,
+    sender_of,
+)
 from hopwatch.monitor.spark.sources.spool import local_path
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope, segment
@@ -55,7 +60,7 @@ def _decode_records(path: str, arrival_us: int, data: bytes, rules: Mapping[str,
         try:
             view = _parse_frame(data, frame)
             fault, sent_by = find_undeclared(view, rules), sender_of(view)
-            if fault is None or fault.reason == UNKNOWN_NODE:
+            if fault is None or keeps_book(fault, view, rules):
                 intake.add_record(data, view, frame.start, frame.end, arrival_us)
         except envelope.RecordError as error:
             fault = error

@@ -17,12 +17,17 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE
 from hopwatch.monitor.kernel.window import STRAGGLING_US
 from hopwatch.monitor.payloads import NOT_LANDED, OffsetRun, SendingInstance, SetAside
 from hopwatch.monitor.row_kinds import CLOCK_ROW, OFFSETS_ROW, SET_ASIDE_ROW
 from hopwatch.monitor.spark.rows import Batches, JobRow, to_arrow
-from hopwatch.monitor.spark.segment_accumulator import SegmentAccumulator, find_undeclared, parse_record, sender_of
+from hopwatch.monitor.spark.segment_accumulator import (
+    SegmentAccumulator,
+    find_undeclared,
+    keeps_book,
+    parse_record,
+    sender_of,
+)
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope, segment
 from hopwatch.probes.contract.batch import BatchKind
@@ -142,7 +147,7 @@ def _land_record(one: _OffsetRange, record: _ArrivedRecord, folder: Path, rules:
     fault = find_undeclared(view, rules)
     if fault is not None:
         _set_aside(one, record, fault, sender_of(view))
-        if fault.reason == UNKNOWN_NODE:
+        if keeps_book(fault, view, rules):
             one.intake.add_record(record.value, view, 0, len(record.value), record.arrival_us)
         return
     start = _append(one, record.value, folder) if view.kind == BatchKind.OBSERVATIONS else 0

@@ -43,7 +43,8 @@ def build_tallier(rules: Mapping[str, StreamConfig]) -> Callable[[pa.Table], pa.
         claims = [Claims.unpack(payload) for payload in payloads]
         if not any(claim.observations for claim in claims):
             return TALLIED_SCHEMA.empty_table()
-        tally = claim_reader.tally_claims(rules[stream], claims, start_ms * 1_000 + WINDOW_US, shard)
+        start_us = start_ms * 1_000
+        tally = claim_reader.tally_claims(rules[stream].at(start_us), claims, start_us + WINDOW_US, shard)
         sighted_us = tally.last_first_sighting_us
         return _build_table([(TALLY_ROW, stream, start_ms, shard, WATERMARK_US, sighted_us, pack_tally(tally))])
 

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_STREAM
+from hopwatch.monitor.accounting.undeclared_names import IGNORED_NODE, UNKNOWN_NODE, UNKNOWN_STREAM
 from hopwatch.monitor.kernel.books import FACTS, IMPLAUSIBLE, IN_WINDOW, DropFact, PacketFact
 from hopwatch.monitor.kernel.tally import instance_name
 from hopwatch.monitor.pathway import COUNT, Pathway
@@ -56,11 +56,23 @@ def find_undeclared(view: envelope.RecordView, rules: Mapping[str, StreamConfig]
         return None
     if view.stream not in rules:
         return envelope.RecordError(UNKNOWN_STREAM, f"the configuration has no stream {view.stream!r}")
-    if view.node in rules[view.stream].pathway.declared:
-        return _find_unsupported(view, rules[view.stream].pathway)
-    if view.node in rules[view.stream].ignore_nodes:
-        return envelope.RecordError("ignored_node", f"ignore_nodes of {view.stream!r} names {view.node!r}")
+    config = rules[view.stream].at(view.window_start_ms * 1_000)
+    if view.node in config.pathway.declared:
+        return _find_unsupported(view, config.pathway)
+    if view.node in config.ignore_nodes:
+        return envelope.RecordError(IGNORED_NODE, f"ignore_nodes of {view.stream!r} names {view.node!r}")
     return envelope.RecordError("unknown_node", f"the path of {view.stream!r} has no node {view.node!r}")
+
+
+def keeps_book(fault: envelope.RecordError, view: envelope.RecordView, rules: Mapping[str, StreamConfig]) -> bool:
+    """Return whether the books take a record that is set aside for its node.
+
+    So they do where the node is unknown, and where it is ignored in the record's minute but not in that of others.
+    """
+    if fault.reason == UNKNOWN_NODE:
+        return True
+    of_stream = rules.get(view.stream)
+    return fault.reason == IGNORED_NODE and of_stream is not None and not of_stream.ignores_always(view.node)
 
 
 def _find_unsupported(view: envelope.RecordView, pathway: Pathway) -> envelope.RecordError | None:
@@ -100,12 +112,13 @@ class SegmentAccumulator:
         if sheet is None:
             sheet = self._sheets[instance] = _Sheet(view.labels)
         # The monitor's own pulse has no terms and no observations.
-        terms = None if view.stream == MONITOR_STREAM else self.rules[view.stream].terms
-        standing = terms.standing(view.window_start_ms, arrival_us) if terms else IN_WINDOW
+        is_pulse = view.stream == MONITOR_STREAM
+        config = None if is_pulse else self.rules[view.stream].at(view.window_start_ms * 1_000)
+        standing = config.terms.standing(view.window_start_ms, arrival_us) if config else IN_WINDOW
         complete_through_us = min(view.complete_through_us, arrival_us)
         row = len(sheet.facts)
         sheet.drops.extend(DropFact(row, drop.window_start_ms, drop.count, drop.cause) for drop in view.drops)
-        if view.metrics and terms is not None:
+        if view.metrics and config is not None:
             sheet.packets.extend(
                 PacketFact(row, view.window_start_ms, *told[:-1], bytes(data[slice(*told.lag_histogram)]))
                 for told in view.metrics
@@ -113,13 +126,9 @@ class SegmentAccumulator:
         came = (view.seq, arrival_us, complete_through_us, view.sent_at_us)
         from_us = _stamped_from_us(data, view, arrival_us) if standing == IMPLAUSIBLE else 0
         sheet.facts.append((*came, view.window_start_ms, from_us, view.count, view.kind, standing))
-        if (
-            view.kind != BatchKind.OBSERVATIONS
-            or terms is None
-            or view.node not in self.rules[view.stream].pathway.nodes
-        ):
+        if view.kind != BatchKind.OBSERVATIONS or config is None or view.node not in config.pathway.nodes:
             return
-        if standing == IN_WINDOW or terms.is_early(view.window_start_ms, arrival_us):
+        if standing == IN_WINDOW or config.terms.is_early(view.window_start_ms, arrival_us):
             is_counted = standing == IN_WINDOW
             spans = (*(getattr(view, name) for name in CLAIMED_FIELDS), view.id_text_ends, view.id_texts)
             places = [span.start + moved if span.end > span.start else NOWHERE for span in spans]
@@ -142,7 +151,7 @@ class SegmentAccumulator:
         for window_start_ms, refs in sheet.claims.items():
             observations = sheet.observations[window_start_ms]
             parcel = Claims(path, instance.node, name, observations, np.array(refs, CLAIMS)).pack()
-            for shard in range(self.rules[instance.stream].shards):
+            for shard in range(self.rules[instance.stream].at(window_start_ms * 1_000).shards):
                 yield JobRow(CLAIMS_ROW, instance.stream, window_start_ms, shard, None, parcel)
 
 

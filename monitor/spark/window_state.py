@@ -86,7 +86,9 @@ class WindowShardProcessor(StatefulProcessor):
         if kind != CLAIMS_ROW:
             yield from (_OUTPUT_ROW(kind, "", 0, 0, watermark_us, 0, row.payload) for row in rows)
             return
-        terms, start_us = self.rules[stream].terms, start_ms * 1_000
+        start_us = start_ms * 1_000
+        config = self.rules[stream].at(start_us)
+        terms = config.terms
         if _is_over(terms, start_us, watermark_us):
             return
         known = self._known()
@@ -94,7 +96,7 @@ class WindowShardProcessor(StatefulProcessor):
             self._wake_at(start_us + WINDOW_US, terms.final_at_us(start_us), terms.kept_until_us(start_us))
         shard = known.with_claims([bytes(row.payload) for row in rows])
         is_final = watermark_us >= terms.final_at_us(start_us)
-        weight = WORK_OF_ORDER if self.rules[stream].order and not number else 1
+        weight = WORK_OF_ORDER if config.order and not number else 1
         if shard.is_due and (is_final or shard.has_grown or self._can_afford(shard, weight)):
             shard, row = self._tally(key, shard, watermark_us)
             yield row
@@ -117,7 +119,7 @@ class WindowShardProcessor(StatefulProcessor):
             yield row
         else:
             yield _OUTPUT_ROW(TICK_ROW, "", 0, 0, watermark_us, 0, b"")
-        if _is_over(self.rules[stream].terms, start_ms * 1_000, watermark_us):
+        if _is_over(self.rules[stream].at(start_ms * 1_000).terms, start_ms * 1_000, watermark_us):
             self.state.clear()
 
     def _can_afford(self, shard: ShardState, weight: int) -> bool:
@@ -129,7 +131,7 @@ class WindowShardProcessor(StatefulProcessor):
 
     def _tally(self, key: Any, shard: ShardState, watermark_us: int) -> tuple[ShardState, Row]:  # noqa: ANN401
         _, stream, start_ms, number = key
-        rules, end_us = self.rules[stream], start_ms * 1_000 + WINDOW_US
+        rules, end_us = self.rules[stream].at(start_ms * 1_000), start_ms * 1_000 + WINDOW_US
         claims = [Claims.unpack(parcel) for parcel in split_payloads(shard.claims)]
         tally = claim_reader.tally_claims(rules, claims, end_us, number)
         sighted_us = tally.last_first_sighting_us

@@ -80,14 +80,31 @@ def _read_windows(
     connection: Connection, contract: CompletenessContract, from_us: int, until_us: int
 ) -> tuple[list[JudgedWindow], dict[int, int]]:
     """Return the windows that start in a range, and the last first sighting of each, by its start in µs."""
-    here = _window.stream == contract.stream, _window.window_start_us >= from_us, _window.window_start_us < until_us
-    bounds = _read_bounds(connection, contract, from_us, until_us) if contract.nodes else {}
+    windows: list[JudgedWindow] = []
+    sighted: dict[int, int] = {}
+    for to_us, nodes in contract.split_nodes(from_us, until_us):
+        of_version, of_sighted = _read_version_windows(connection, contract.stream, nodes, from_us, to_us)
+        windows += of_version
+        sighted |= of_sighted
+        from_us = to_us
+    return windows, sighted
+
+
+def _read_version_windows(
+    connection: Connection, stream: str, nodes: tuple[str, ...] | None, from_us: int, until_us: int
+) -> tuple[list[JudgedWindow], dict[int, int]]:
+    """Return windows of one version of the path, and their sightings; without nodes end to end, of None nothing."""
+    here = _window.stream == stream, _window.window_start_us >= from_us, _window.window_start_us < until_us
+    bounds = _read_bounds(connection, stream, nodes, from_us, until_us) if nodes else {}
     windows, sighted = [], {}
     for row in connection.execute(select(*_COLUMNS).where(*here)):
         start_us, status, name, revision, known, lower, upper, in_flight, is_settled, reasons, counts, *moments = row
         verdict = Verdict(name) if name else None
-        if contract.nodes:
-            is_led = counts != _NO_REASONS and _leads_to(json.loads(counts), contract.nodes)
+        bound: tuple[int, int | None]
+        if nodes is None:
+            bound = 0, None
+        elif nodes:
+            is_led = counts != _NO_REASONS and _leads_to(json.loads(counts), nodes)
             bound = bound_loss(verdict, *bounds.get(start_us, (0, None)), has_counts=is_led)
         elif counts == _NO_REASONS:
             bound = bound_loss(verdict, lower, upper)
@@ -118,9 +135,9 @@ def _leads_to(counts: Iterable[Mapping[str, Any]], nodes: Collection[str]) -> bo
 
 
 def _read_bounds(
-    connection: Connection, contract: CompletenessContract, from_us: int, until_us: int
+    connection: Connection, stream: str, nodes: tuple[str, ...], from_us: int, until_us: int
 ) -> dict[int, tuple[int, int | None]]:
-    """Return the sums of the bounds of the contract's nodes, by window; no upper one unless each node has one."""
+    """Return the sums of the bounds of some nodes, by window; no upper one unless each node has one."""
     wanted = (
         select(
             _node.window_start_us,
@@ -128,12 +145,12 @@ def _read_bounds(
             func.sum(_node.loss_upper),
             func.count(_node.loss_upper),
         )
-        .where(_node.stream == contract.stream, _node.window_start_us >= from_us, _node.window_start_us < until_us)
-        .where(_node.node.in_(contract.nodes))
+        .where(_node.stream == stream, _node.window_start_us >= from_us, _node.window_start_us < until_us)
+        .where(_node.node.in_(nodes))
         .group_by(_node.window_start_us)
     )
     return {
-        start_us: (int(lower), int(upper) if count == len(contract.nodes) else None)
+        start_us: (int(lower), int(upper) if count == len(nodes) else None)
         for start_us, lower, upper, count in connection.execute(wanted)
     }
 

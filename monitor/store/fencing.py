@@ -15,8 +15,7 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection, Engine, select
 
 from hopwatch.monitor.errors import CheckpointError, StoreError
-from hopwatch.monitor.store import dialect, schema, tables, writer
-from hopwatch.monitor.store.stored_pathway import StoredPathway, decode_pathways, encode_pathways
+from hopwatch.monitor.store import dialect, pathway_versions, schema, tables, writer
 from hopwatch.monitor.store.writer import read_value, set_values
 from hopwatch.monitor.stream_config import StreamConfig
 
@@ -45,7 +44,8 @@ def begin_once(connection: Connection, rules: Mapping[str, StreamConfig]) -> Non
     """
     check_once(connection)
     writer.clear_results(connection)
-    set_values(connection, {"query_id": ONCE, "rules": encode_pathways(_to_stored(rules)), _RUN: ONCE})
+    pathway_versions.save_versions(connection, rules, 0)
+    set_values(connection, {"query_id": ONCE, _RUN: ONCE})
 
 
 def begin_span(connection: Connection, rules: Mapping[str, StreamConfig]) -> None:
@@ -53,9 +53,11 @@ def begin_span(connection: Connection, rules: Mapping[str, StreamConfig]) -> Non
 
     A stream's store stays its own: it goes on where it was.
     """
-    known = decode_pathways(read_value(connection, "rules")) | _to_stored(rules)
-    values = {"rules": encode_pathways(known), _RUN: ONCE}
-    set_values(connection, values | ({} if is_of_stream(connection) else {"query_id": ONCE}))
+    if is_of_stream(connection):
+        set_values(connection, {_RUN: ONCE})
+        return
+    pathway_versions.save_versions(connection, rules, 0)
+    set_values(connection, {_RUN: ONCE, "query_id": ONCE})
 
 
 def is_of_stream(connection: Connection) -> bool:
@@ -63,13 +65,21 @@ def is_of_stream(connection: Connection) -> bool:
     return read_value(connection, "query_id") not in (None, ONCE)
 
 
-def check_paths(connection: Connection, rules: Mapping[str, StreamConfig]) -> None:
-    """Check that each stream has the path, the stamps and the shards that the store knows.
+def read_span_rules(connection: Connection, rules: Mapping[str, StreamConfig]) -> dict[str, StreamConfig]:
+    """Return the streams as a --once run over a span judges them: in a stream's store by the versions of their minutes.
 
     Raises:
-        StoreError: one of them has not.
+        StoreError: a --once run filled the store, and a stream had another path, stamps or shards.
     """
-    _refuse_changed_rules(decode_pathways(read_value(connection, "rules")), rules)
+    stored = pathway_versions.read_versions(connection)
+    if is_of_stream(connection):
+        return {stream: stored.get(stream, config) for stream, config in rules.items()}
+    for stream, config in rules.items():
+        known = stored.get(stream, config)
+        if (known.pathway, known.shards) != (config.pathway, config.shards):
+            what = f"the stream {stream!r} had another path, stamps or shards when the store was filled"
+            raise StoreError(f"{what}: fill it anew by --once without a span, or name another store in [store] url")
+    return dict(rules)
 
 
 def begin_anew(engine: Engine, checkpoint: Path) -> int:
@@ -84,21 +94,29 @@ def begin_anew(engine: Engine, checkpoint: Path) -> int:
     return windows
 
 
-def claim_store(
-    engine: Engine, checkpoint: Path, rules: Mapping[str, StreamConfig], transport: str = "", run: str = ""
-) -> None:
-    """Claim the store for a run, once store, checkpoint, configuration and transport fit together.
+def claim_store(  # noqa: PLR0913, PLR0917 - all that has to fit together, and who claims it
+    engine: Engine,
+    checkpoint: Path,
+    rules: Mapping[str, StreamConfig],
+    transport: str = "",
+    run: str = "",
+    now_us: int = 0,
+) -> dict[str, StreamConfig]:
+    """Claim the store for a run, once store, checkpoint and transport fit together; return the streams' versions.
 
     ``transport`` identifies the transport among others of its name; empty where nothing does. ``run`` is the fencing
-    token of the run.
+    token of the run. What the configuration says otherwise than the store is a new version.
 
     Raises:
         StoreError: they do not fit together; the message says which of them to put aside.
     """
     with schema.open_change(engine) as connection:
-        _check_consistency(connection, checkpoint, rules, transport)
+        _check_consistency(connection, checkpoint, transport)
         set_values(connection, {_RUN: run})
         writer.delete_value(connection, _STOPPED)
+        planned = pathway_versions.plan_versions(connection, rules, now_us)
+        pathway_versions.save_versions(connection, planned, now_us)
+        return planned
 
 
 def record_stop(engine: Engine, run: str, at_us: int) -> None:
@@ -124,17 +142,13 @@ def require_run(connection: Connection, run: str) -> None:
         raise StoreError(f"{what}: {advice}")
 
 
-def _check_consistency(
-    connection: Connection, checkpoint: Path, rules: Mapping[str, StreamConfig], transport: str
-) -> None:
+def _check_consistency(connection: Connection, checkpoint: Path, transport: str) -> None:
     wrote, last = read_value(connection, "query_id"), int(read_value(connection, "batch_id") or _NO_BATCH)
-    kept = decode_pathways(read_value(connection, "rules"))
     was = read_value(connection, "transport")
     name = dialect.redact_url(connection.engine.url)
     if wrote == ONCE:
         what = f"the store {name} holds the results of a --once run"
         raise StoreError(f"{what}: name another store in [store] url, or delete it")
-    _refuse_changed_rules(kept, rules)
     planned, done = (_newest_complete_batch(checkpoint, log, lines) for log, lines in (("offsets", 3), ("commits", 2)))
     mismatch = ""
     if wrote is None:
@@ -162,8 +176,8 @@ def register_batch(
     if read_value(connection, "query_id") == query and int(read_value(connection, "batch_id") or _NO_BATCH) >= batch_id:
         return False
     # A stream that was removed from the configuration stays known: it may come back while its windows are kept.
-    known = decode_pathways(read_value(connection, "rules")) | _to_stored(rules)
-    now = {"query_id": query, "batch_id": str(batch_id), "rules": encode_pathways(known)}
+    pathway_versions.save_unknown(connection, rules)
+    now = {"query_id": query, "batch_id": str(batch_id)}
     set_values(connection, now | ({"transport": transport} if transport else {}))
     return True
 
@@ -201,19 +215,6 @@ def read_query_id(checkpoint: Path) -> str:
     except (OSError, ValueError, KeyError, TypeError):
         what = f"the checkpoint {checkpoint} is damaged, its file metadata tells no id"
         raise CheckpointError(f"{what}: put it and the store aside to begin anew") from None
-
-
-def _refuse_changed_rules(kept: Mapping[str, StoredPathway], rules: Mapping[str, StreamConfig]) -> None:
-    """Refuse changed nodes, arrows or shards of a stream: the tallies of open windows depend on them."""
-    now = _to_stored(rules)
-    for stream in kept:
-        if stream in now and now[stream] != kept[stream]:
-            what = f"the stream {stream!r} had another path, stamps or shards when the store was begun"
-            raise StoreError(f"{what}: give it a new name, or begin with a new store and workdir")
-
-
-def _to_stored(rules: Mapping[str, StreamConfig]) -> dict[str, StoredPathway]:
-    return {stream: StoredPathway.from_config(config) for stream, config in rules.items()}
 
 
 def _newest_complete_batch(checkpoint: Path, log: str, lines: int) -> int:

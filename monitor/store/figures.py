@@ -44,7 +44,7 @@ def read_starting_point(connection: Connection, rules: Mapping[str, StreamConfig
     judged: set[tuple[str, int]] = set()
     for stream, of_stream in rules.items():
         # A window that starts earlier is past its last judgement.
-        from_us = watermark_us - of_stream.terms.judged_until_us(0)
+        from_us = watermark_us - max(version.terms.judged_until_us(0) for version in of_stream.versions)
         wanted = _select_since(stream, from_us, window.window_start_us).where(
             window.is_live, window.status.in_(reader.FINAL_STATUSES)
         )
@@ -68,7 +68,7 @@ def _count_waiting(connection: Connection, rules: Mapping[str, StreamConfig]) ->
     found: Counter[str] = Counter()
     for stream, of_stream in rules.items():
         # A window that starts earlier is judged.
-        from_us = watermark_us - of_stream.terms.final_at_us(0)
+        from_us = watermark_us - max(version.terms.final_at_us(0) for version in of_stream.versions)
         wanted = _select_since(stream, from_us, window.status, func.count()).where(window.status.in_(_WAITING))
         found.update({status: int(count) for status, count in connection.execute(wanted.group_by(window.status))})
     return dict(found)

@@ -32,11 +32,12 @@ class StoredSeries:
     stream: str
 
     def states(self, rows: Ints) -> States:
-        """Return the states of some series; new ones if none are stored."""
+        """Return the states of some series; new ones where none are stored."""
         places = np.unique(rows // len(TRACKED_QUANTITIES))
         wanted = select(_states.place, _states.states).where(_states.stream == self.stream)
         chosen = wanted.where(_states.place.in_(places.tolist())).order_by(_states.place)
-        packed = [state.from_bytes(row.states) for row in self.connection.execute(chosen)]
+        stored = {row.place: state.from_bytes(row.states) for row in self.connection.execute(chosen)}
+        packed = [stored.get(place, state.new_states(len(TRACKED_QUANTITIES))) for place in places.tolist()]
         if not packed:
             return state.new_states(len(rows))
         at = np.searchsorted(places, rows // len(TRACKED_QUANTITIES)) * len(TRACKED_QUANTITIES) + rows % len(

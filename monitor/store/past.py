@@ -31,7 +31,7 @@ class StoredPast:
     def tallies(self, stream: str, start_us: int) -> list[Tally]:
         """Return the tallies of a window's shards, the newest of each."""
         known = self.packed.get((stream, start_us), {})
-        if len(known) == self.rules[stream].shards:
+        if len(known) == self.rules[stream].at(start_us).shards:
             return [unpack_tally(known[shard]) for shard in sorted(known)]
         return reader.read_tallies(self.connection, stream, start_us)
 

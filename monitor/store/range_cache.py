@@ -8,14 +8,15 @@ the fingerprints of its roll-ups, so a cached sum is valid exactly as long as th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, false, func, literal, or_, select
 
-from hopwatch.monitor.kernel.rollup import COUNTS, NODE_COUNTS, Sums
+from hopwatch.monitor.kernel.rollup import COUNTS, NODE_COUNTS, Sums, add_sums, sum_part
 from hopwatch.monitor.kernel.tally import NodeLags
 from hopwatch.monitor.kernel.tdigest_bulk_merge import merge_stored
 from hopwatch.monitor.memo import Memo
@@ -23,6 +24,7 @@ from hopwatch.monitor.results import Status, Verdict
 from hopwatch.monitor.store import rollups, tables
 from hopwatch.monitor.store.range_plan import RangePlan, Ranges
 from hopwatch.monitor.store.tables import NODE_DIGESTS, QUANTILE_FIELDS
+from hopwatch.monitor.stream_config import StreamConfig
 
 BLOCK_US: Final = 600_000_000
 MAX_PIECES: Final = 96
@@ -44,18 +46,41 @@ Condition = ColumnElement[bool]
 
 @dataclass(frozen=True, slots=True)
 class CachedStream:
-    """A stream of a store with its cache; ``cache_key`` identifies the store and the rules of the stream."""
+    """A stream of a store with its cache; ``cache_key`` identifies the store and the versions of the stream."""
 
     connection: Connection
     stream: str
     cache_key: str
     cache: Memo
+    config: StreamConfig
 
 
-def sum_windows(source: CachedStream, ranges: Ranges) -> dict[int, Sums]:
-    """Sum the final windows in some ranges, by the start of their block of ten minutes."""
-    if not ranges:
-        return {}
+def sum_windows(source: CachedStream, ranges: Ranges) -> list[Sums]:
+    """Sum the final windows in some ranges, in blocks of ten minutes of one version each, in order of time."""
+    found: list[Sums] = []
+    for version, of_version in _split_ranges(source.config, ranges):
+        blocks = _sum_version(source, version, of_version)
+        found += [blocks[at] for at in sorted(blocks)]
+    return found
+
+
+def _split_ranges(config: StreamConfig, ranges: Ranges) -> Iterator[tuple[StreamConfig, Ranges]]:
+    """Yield each version, the oldest first, with the parts of some ranges in which it is valid, if there are any."""
+    ends_us = [*(version.valid_from_us for version in config.versions[-2::-1]), None]
+    from_us: int | None = None
+    for version, to_us in zip(reversed(config.versions), ends_us, strict=True):
+        clipped = [
+            (begin if from_us is None else max(begin, from_us), end if to_us is None else min(end, to_us))
+            for begin, end in ranges
+        ]
+        own = tuple((begin, end) for begin, end in clipped if begin < end)
+        if own:
+            yield version, own
+        from_us = to_us
+
+
+def _sum_version(source: CachedStream, version: StreamConfig, ranges: Ranges) -> dict[int, Sums]:
+    """Sum the final windows in some ranges of one version, by the start of their block."""
     column, start = tables.windows.c, tables.windows.c.window_start_us
     chosen = select(*_WINDOW_COLUMNS).where(_in_ranges(start, ranges, column.stream == source.stream)).order_by(start)
     blocks: dict[int, list[Row[Any]]] = defaultdict(list)
@@ -76,7 +101,7 @@ def sum_windows(source: CachedStream, ranges: Ranges) -> dict[int, Sums]:
         block = of_nodes.window_start_us // literal(BLOCK_US)
         counts = {at: _count_windows(rows) for at, rows in blocks.items()}
         for number, piece in _build_pieces(
-            source.connection, tables.node_windows, where, block, counts, BLOCK_US
+            source.connection, tables.node_windows, where, block, counts, BLOCK_US, version
         ).items():
             found[number] = piece
             # What is not settled yet may be written again under the same revision.
@@ -85,21 +110,29 @@ def sum_windows(source: CachedStream, ranges: Ranges) -> dict[int, Sums]:
     return found
 
 
-def sum_rollups(source: CachedStream, plan: RangePlan) -> Sums | None:
-    """Sum the hours and days of a plan; None if it has none."""
+def sum_rollups(source: CachedStream, plan: RangePlan) -> list[Sums]:
+    """Sum the hours and days of a plan; empty if it has none."""
+    # One after another where versions of the pathway meet: the database cannot tell who ended it when.
+    versions = list(_split_ranges(source.config, (*plan.hours, *plan.days)))
+    version = versions[0][0] if versions else source.config
     planned, column = _in_rollups(tables.rollups, source.stream, plan), tables.rollups.c
 
     def make() -> Sums:
+        if len(versions) > 1:
+            read = partial(rollups.read_stored_parts, source.connection, source.config, source.stream)
+            hours = [part for span in plan.hours for part in read(rollups.HOUR, span).values()]
+            days = [part for span in plan.days for part in read(rollups.DAY, span).values()]
+            return add_sums([sum_part(part) for part in (*hours, *days)])
         rows = source.connection.execute(select(*(column[name] for name in _ROLLUP_SUMMED_FIELDS)).where(planned)).all()
         where = _in_rollups(tables.node_rollups, source.stream, plan)
         counts = {_ROLLUP_BLOCK: _add_rows(rows, _ROLLUP_SUMMED_FIELDS)}
         (found,) = _build_pieces(
-            source.connection, tables.node_rollups, where, literal(_ROLLUP_BLOCK), counts, 1
+            source.connection, tables.node_rollups, where, literal(_ROLLUP_BLOCK), counts, 1, version
         ).values()
         return found
 
     seen = read_fingerprints(source, plan)
-    return source.cache.get_or_build((Sums, source.stream, source.cache_key, seen), make) if seen else None
+    return [source.cache.get_or_build((Sums, source.stream, source.cache_key, seen), make)] if seen else []
 
 
 def read_fingerprints(source: CachedStream, plan: RangePlan) -> tuple[tuple[str, int, int], ...]:
@@ -120,8 +153,10 @@ def _build_pieces(  # noqa: PLR0913, PLR0917 - all parts of the query
     group: ColumnElement[int],
     counts: Mapping[int, Mapping[str, int | None]],
     unit: int,
+    version: StreamConfig,
 ) -> dict[int, Sums]:
-    """Sum the selected rows of nodes by group; the key of a sum is the group times ``unit``."""
+    """Sum the selected rows of nodes, all of one version, by group; the key of a sum is the group times ``unit``."""
+    terminals = version.describe_span(version.valid_from_us, version.valid_from_us + 1).terminals
     column = table.c
     sums = [func.sum(column[name]) for name in _NODE_SUMMED_FIELDS]
     unknown = func.sum(case((column.loss_upper.is_(None), 1), else_=0))
@@ -141,6 +176,9 @@ def _build_pieces(  # noqa: PLR0913, PLR0917 - all parts of the query
             tuple(of_nodes[place][0] for place in sorted(of_nodes)),
             tuple(of_nodes[place][1] for place in sorted(of_nodes)),
             tuple(lags[at, place] for place in sorted(of_nodes)),
+            tuple(
+                lags[at, place].lag_out_us if of_nodes[place][0] in terminals else None for place in sorted(of_nodes)
+            ),
         )
         for at, of_nodes in nodes.items()
     }

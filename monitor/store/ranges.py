@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from hopwatch.monitor.kernel.rollup import PathwayShape, Sums, add_sums, build_roll_up, select_nodes
+from hopwatch.monitor.kernel.rollup import SpanShape, Sums, add_sums, build_roll_up, select_nodes
 from hopwatch.monitor.memo import Memo
 from hopwatch.monitor.results import RollUp, WindowResult
-from hopwatch.monitor.store import range_cache, reader, rollups
+from hopwatch.monitor.store import pathway_versions, range_cache, reader, rollups
 from hopwatch.monitor.store.range_cache import CachedStream
 from hopwatch.monitor.store.range_plan import RangePlan, plan_range
 from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
@@ -46,65 +46,65 @@ def read_range(connection: Connection, where: RangeQuery, chosen: NodeSelector, 
 
     The total covers final windows only, its percentiles come from merged digests. ``kept`` caches partial sums.
     """
-    stored = reader.read_stored_pathways(connection).get(where.stream)
-    if stored is None:
+    config = pathway_versions.read_stream(connection, where.stream)
+    if config is None:
         return RangeResult((), None)
-    shape = PathwayShape.from_pathway(stored.pathway)
-    source = CachedStream(connection, where.stream, f"{connection.engine.url} {stored.to_json()}", kept)
+    shape = config.describe_span(where.from_us, where.to_us)
+    told = [(version.valid_from_us, version.pathway) for version in config.versions]
+    source = CachedStream(connection, where.stream, f"{connection.engine.url} {told}", kept, config)
     live_us = rollups.read_live_hours(connection, where.stream)
     sums = _sum_plan(source, plan_range(where.from_us, where.to_us, where.step_us, live_us))
     whole = _build_total(source, shape, where.from_us, sums) if sums else None
     names = chosen(whole)
-    places = frozenset(place for place, name in enumerate(stored.pathway.nodes) if name in names)
+    names = frozenset(names)
     span = connection, where.stream, where.from_us, where.to_us
     if where.step_us < HOUR_US:
-        return RangeResult(tuple(reader.read_windows(*span, places)), whole)
-    rolled = dict(_read_rollups(source, where, places))
+        return RangeResult(tuple(reader.read_windows(*span, names)), whole)
+    rolled = dict(_read_rollups(source, where, names))
     for at in {at // where.step_us * where.step_us for at in live_us}:
         if where.from_us <= at < where.to_us:
             made = _sum_plan(source, plan_range(at, at + where.step_us, HOUR_US, live_us))
-            rolled |= {at: _build_step(source, shape, at, made, places)} if made else {}
+            rolled |= {at: _build_step(source, where.step_us, at, made, names)} if made else {}
     return RangeResult(tuple(rolled[at] for at in sorted(rolled)), whole)
 
 
 def _sum_plan(source: CachedStream, plan: RangePlan) -> Sums | None:
     """Sum the windows and roll-ups of a plan; None if there are none."""
-    blocks, rest = range_cache.sum_windows(source, plan.windows), range_cache.sum_rollups(source, plan)
-    parts = (*(blocks[at] for at in sorted(blocks)), *([rest] if rest else []))
+    parts = (*range_cache.sum_windows(source, plan.windows), *range_cache.sum_rollups(source, plan))
     if len(parts) <= 1:
         return parts[0] if parts else None
     return source.cache.get_or_build((Sums, parts), lambda: add_sums(parts))
 
 
-def _build_total(source: CachedStream, shape: PathwayShape, at_us: int, sums: Sums) -> RollUp:
+def _build_total(source: CachedStream, shape: SpanShape, at_us: int, sums: Sums) -> RollUp:
     """Build the total over all nodes from sums."""
     return source.cache.get_or_build(
         (RollUp, shape, at_us, sums), lambda: build_roll_up(shape, source.stream, at_us, sums).figures
     )
 
 
-def _read_rollups(source: CachedStream, where: RangeQuery, places: frozenset[int]) -> dict[int, RollUp]:
+def _read_rollups(source: CachedStream, where: RangeQuery, names: frozenset[str]) -> dict[int, RollUp]:
     """Read the stored hours or days by their start, with some of their nodes."""
     all_of_it = ((where.from_us, where.to_us),)
     span, plan = rollups.HOUR, RangePlan((), all_of_it, ())
     if where.step_us == DAY_US:
         span, plan = rollups.DAY, RangePlan((), (), all_of_it)
-    key = dict, source.stream, source.cache_key, places, range_cache.read_fingerprints(source, plan)
+    key = dict, source.stream, source.cache_key, names, range_cache.read_fingerprints(source, plan)
 
     def make() -> dict[int, RollUp]:
-        return rollups.read_stored_rollups(source.connection, where.stream, where.from_us, where.to_us, span, places)
+        return rollups.read_stored_rollups(source.connection, where.stream, where.from_us, where.to_us, span, names)
 
     return source.cache.get_or_build(key, make)
 
 
-def _build_step(source: CachedStream, shape: PathwayShape, at_us: int, sums: Sums, places: frozenset[int]) -> RollUp:
+def _build_step(source: CachedStream, step_us: int, at_us: int, sums: Sums, names: frozenset[str]) -> RollUp:
     """Build an hour or a day from sums, with some of its nodes."""
-    # End-to-end figures need the nodes that end the pathway.
-    needed = [place for place, ends in enumerate(shape.is_terminal) if ends or place in places]
+    shape = source.config.describe_span(at_us, at_us + step_us)
 
     def make() -> RollUp:
-        one = build_roll_up(shape.select_places(needed), source.stream, at_us, select_nodes(sums, needed)).figures
-        nodes = tuple(node for place, node in zip(needed, one.nodes, strict=True) if place in places)
-        return replace(one, nodes=nodes)
+        # End-to-end figures need the nodes that end the pathway.
+        needed = select_nodes(sums, [*names, *shape.terminals, *shape.mixed])
+        one = build_roll_up(shape, source.stream, at_us, needed).figures
+        return replace(one, nodes=tuple(node for node in one.nodes if node.node in names))
 
-    return source.cache.get_or_build((RollUp, shape, at_us, sums, places), make)
+    return source.cache.get_or_build((RollUp, shape, at_us, sums, names), make)

@@ -33,7 +33,6 @@ from hopwatch.monitor.kernel.causes import rank_causes
 from hopwatch.monitor.kernel.packets import Packet
 from hopwatch.monitor.kernel.rollup import SpanPart
 from hopwatch.monitor.kernel.tally import NodeLags, Tally
-from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import SetAside, decode_histogram, unpack_tally
 from hopwatch.monitor.results import (
     NodeResult,
@@ -46,10 +45,17 @@ from hopwatch.monitor.results import (
     format_iso,
     window_to_json,
 )
-from hopwatch.monitor.store import dialect, lost_messages, reported_nodes, schema, tables, undeclared_names
+from hopwatch.monitor.store import (
+    dialect,
+    lost_messages,
+    pathway_versions,
+    reported_nodes,
+    schema,
+    tables,
+    undeclared_names,
+)
 from hopwatch.monitor.store.label_counts import read_label_counts
 from hopwatch.monitor.store.reported_nodes import bind_range
-from hopwatch.monitor.store.stored_pathway import StoredPathway, decode_pathways
 from hopwatch.monitor.store.tables import NODE_DIGESTS, QUANTILE_FIELDS, TALLY_FIELDS
 from hopwatch.probes.contract.limits import MONITOR_STREAM
 
@@ -332,17 +338,19 @@ def read_window(connection: Connection, stream: str, start_us: int) -> WindowRes
 
 def read_parts(connection: Connection, stream: str, from_us: int, to_us: int) -> list[SpanPart[WindowResult]]:
     """Return the final windows of a stream in a range, with the digests of their nodes."""
+    config = pathway_versions.read_stream(connection, stream)
     nodes = _read_nodes_by_window(connection, stream, from_us, to_us)
     wanted = _in_range(tables.windows, stream, from_us, to_us).where(tables.windows.c.status.in_(FINAL_STATUSES))
     found = [(row, nodes[stream, row["window_start_us"]]) for row in connection.execute(wanted).mappings()]
-    return [
-        SpanPart(
-            _parse_window(row, of_window),
-            tuple(parse_digests(node) for node in of_window),
-            tables.parse_count_digests(row["count_digests"]),
-        )
-        for row, of_window in found
-    ]
+    parts = []
+    for row, of_window in found:
+        start_us = row["window_start_us"]
+        terminals = config.describe_span(start_us, start_us + 1).terminals if config else frozenset()
+        lags = tuple(parse_digests(node) for node in of_window)
+        ends = tuple(own.lag_out_us if node["node"] in terminals else None for node, own in zip(of_window, lags, strict=True))
+        counts = tables.parse_count_digests(row["count_digests"])
+        parts.append(SpanPart(_parse_window(row, of_window), lags, ends, counts))
+    return parts
 
 
 def read_final_windows(connection: Connection, stream: str, from_us: int) -> Iterator[WindowResult]:
@@ -359,15 +367,15 @@ def read_final_windows(connection: Connection, stream: str, from_us: int) -> Ite
 
 
 def read_windows(
-    connection: Connection, stream: str, from_us: int, to_us: int, places: Collection[int] | None = None
+    connection: Connection, stream: str, from_us: int, to_us: int, names: Collection[str] | None = None
 ) -> list[WindowResult]:
     """Return the windows of a stream that start in ``[from_us, to_us)``, in order of time; no digest is read.
 
-    Each has all of its nodes, or those at some places.
+    Each has all of its nodes, or those of some names.
     """
     nodes: dict[int, list[RowMapping]] = defaultdict(list)
     of_nodes = _in_range(tables.node_windows, stream, from_us, to_us).with_only_columns(*_COLUMNS_WITHOUT_DIGESTS)
-    of_nodes = of_nodes if places is None else of_nodes.where(tables.node_windows.c.place.in_(sorted(places)))
+    of_nodes = of_nodes if names is None else of_nodes.where(tables.node_windows.c.node.in_(sorted(names)))
     for row in connection.execute(of_nodes).mappings():
         nodes[row["window_start_us"]].append(row)
     rows = connection.execute(_window_rows(stream, from_us, to_us)).mappings()
@@ -444,22 +452,9 @@ def read_tallies(connection: Connection, stream: str, start_us: int) -> list[Tal
     return [unpack_tally(row.parcel) for row in connection.execute(wanted.order_by(column.shard))]
 
 
-def read_stored_pathways(connection: Connection) -> dict[str, StoredPathway]:
-    """Query the pathways of all streams that this store was ever configured with."""
-    return decode_pathways(
-        connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == "rules")).scalar()
-    )
-
-
-def read_pathway(connection: Connection, stream: str) -> Pathway:
-    """Query the pathway that a stream was last tallied by; it has no nodes for an unknown stream."""
-    stored = read_stored_pathways(connection).get(stream)
-    return Pathway((), (), ()) if stored is None else stored.pathway
-
-
 def read_stream_names(connection: Connection, stream: str | None) -> list[str]:
     """Query the streams that this store was ever configured with, those without data included."""
-    names = {*read_stored_pathways(connection), *connection.execute(select(tables.streams.c.stream)).scalars()}
+    names = {*pathway_versions.read_versions(connection), *connection.execute(select(tables.streams.c.stream)).scalars()}
     return sorted(name for name in names if name != MONITOR_STREAM and stream in (None, name))
 
 

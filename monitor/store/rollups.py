@@ -16,11 +16,13 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, RowMapping, Select, Table, delete, exists, select, update
 
-from hopwatch.monitor.kernel.rollup import PathwayShape, SpanPart, roll_up
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.rollup import SpanPart, SpanShape, roll_up
 from hopwatch.monitor.kernel.tally import NodeLags
 from hopwatch.monitor.results import NodeRollUp, RollUp, counts_roll_up_from_json, roll_up_to_json
-from hopwatch.monitor.store import dialect, reader, schema, tables
+from hopwatch.monitor.store import dialect, pathway_versions, reader, schema, tables
 from hopwatch.monitor.store.tables import NODE_DIGESTS, quantile_columns
+from hopwatch.monitor.stream_config import StreamConfig
 
 HOUR_US: Final = 3_600_000_000
 DAY_US: Final = 24 * HOUR_US
@@ -79,14 +81,14 @@ def roll_up_hour(connection: Connection, stream: str, hour_us: int) -> None:
     connection.execute(delete(tables.stale_hours).where(column.stream == stream, column.start_us == hour_us))
     if _is_frozen(connection, stream, hour_us):
         return
-    shape = _read_shape(connection, stream)
-    hour = _build_hour(connection, shape, stream, hour_us)
+    config = _read_config(connection, stream)
+    hour = _build_hour(connection, config, stream, hour_us)
     if hour is None:
         return
     _write_rollup(connection, HOUR, hour)
     day_us = hour_us - hour_us % DAY_US
-    parts = _read_rows(connection, HOUR, stream, day_us, day_us + DAY_US)
-    _write_rollup(connection, DAY, roll_up(shape, stream, day_us, [_parse_part(*one) for one in parts.values()]))
+    parts = read_stored_parts(connection, config, stream, HOUR, (day_us, day_us + DAY_US))
+    _write_rollup(connection, DAY, _build_day(config, stream, day_us, parts.values()))
 
 
 def freeze_hour(connection: Connection, stream: str, hour_us: int) -> None:
@@ -118,18 +120,29 @@ def read_days(connection: Connection, stream: str, from_us: int | None, to_us: i
         fresh[start_us - start_us % DAY_US][start_us] = hour
     for day_us, of_day in fresh.items():
         if (from_us is None or from_us <= day_us) and (to_us is None or day_us < to_us):
-            stored = _read_rows(connection, HOUR, stream, day_us, day_us + DAY_US)
-            parts = {start_us: _parse_part(*one) for start_us, one in stored.items()} | of_day
-            made[day_us] = roll_up(_read_shape(connection, stream), stream, day_us, list(parts.values())).figures
+            config = _read_config(connection, stream)
+            parts = read_stored_parts(connection, config, stream, HOUR, (day_us, day_us + DAY_US)) | of_day
+            made[day_us] = _build_day(config, stream, day_us, parts.values()).figures
     return [made[start_us] for start_us in sorted(made)]
 
 
 def read_stored_rollups(  # noqa: PLR0913, PLR0917 - the range, and what of it
-    connection: Connection, stream: str, from_us: int, to_us: int, span: str, places: Collection[int]
+    connection: Connection, stream: str, from_us: int, to_us: int, span: str, names: Collection[str]
 ) -> dict[int, RollUp]:
-    """Query the stored hours or days in a range by their start, with the nodes at some places and no counts."""
-    found = _read_rows(connection, span, stream, from_us, to_us, places)
+    """Query the stored hours or days in a range by their start, with the nodes of some names and no counts."""
+    found = _read_rows(connection, span, stream, from_us, to_us, names)
     return {start_us: replace(_parse_rollup(*one), counts=()) for start_us, one in found.items()}
+
+
+def read_stored_parts(
+    connection: Connection, config: StreamConfig, stream: str, span: str, range_us: tuple[int, int]
+) -> dict[int, SpanPart[RollUp]]:
+    """Query the stored hours or days that start in ``[from_us, to_us)`` by their start, with all digests."""
+    length_us = HOUR_US if span == HOUR else DAY_US
+    return {
+        start_us: _parse_part(config, start_us, length_us, *one)
+        for start_us, one in _read_rows(connection, span, stream, *range_us).items()
+    }
 
 
 def read_frozen_hours(connection: Connection) -> list[tuple[str, int]]:
@@ -156,24 +169,34 @@ def _build_stale_hours(
     connection: Connection, stream: str, from_us: int | None, to_us: int | None
 ) -> Iterator[tuple[int, SpanPart[RollUp]]]:
     """Build the stale hours in a range from their windows."""
-    shape = None
+    config = None
     for name, start_us in read_stale_hours(connection):
         if name != stream or not (from_us is None or from_us <= start_us) or not (to_us is None or start_us < to_us):
             continue
-        shape = shape or _read_shape(connection, stream)
-        hour = None if _is_frozen(connection, stream, start_us) else _build_hour(connection, shape, stream, start_us)
+        config = config or _read_config(connection, stream)
+        hour = None if _is_frozen(connection, stream, start_us) else _build_hour(connection, config, stream, start_us)
         if hour is not None:
             yield start_us, hour
 
 
-def _build_hour(connection: Connection, shape: PathwayShape, stream: str, hour_us: int) -> SpanPart[RollUp] | None:
+def _build_hour(connection: Connection, config: StreamConfig, stream: str, hour_us: int) -> SpanPart[RollUp] | None:
     """Build an hour from its final windows; None without any."""
     parts = reader.read_parts(connection, stream, hour_us, hour_us + HOUR_US)
-    return roll_up(shape, stream, hour_us, parts) if parts else None
+    return roll_up(config.describe_span(hour_us, hour_us + HOUR_US), stream, hour_us, parts) if parts else None
 
 
-def _read_shape(connection: Connection, stream: str) -> PathwayShape:
-    return PathwayShape.from_pathway(reader.read_pathway(connection, stream))
+def _build_day(
+    config: StreamConfig, stream: str, day_us: int, hours: Iterable[SpanPart[RollUp]]
+) -> SpanPart[RollUp]:
+    return roll_up(config.describe_span(day_us, day_us + DAY_US), stream, day_us, list(hours))
+
+
+def _read_config(connection: Connection, stream: str) -> StreamConfig:
+    """Query the versions of a stream that the store has windows of."""
+    config = pathway_versions.read_stream(connection, stream)
+    if config is None:
+        raise LookupError(f"the store has windows of {stream!r}, and no version of its path")
+    return config
 
 
 def _is_frozen(connection: Connection, stream: str, hour_us: int) -> bool:
@@ -192,14 +215,14 @@ def _read_rows(  # noqa: PLR0913, PLR0917 - the range, and what of it
     stream: str,
     from_us: int | None,
     to_us: int | None,
-    places: Collection[int] | None = None,
+    names: Collection[str] | None = None,
 ) -> dict[int, RollUpRows]:
-    """Return the roll-ups in a range by their start; with the nodes at some places, and then no digest."""
+    """Return the roll-ups in a range by their start; with the nodes of some names, and then no digest."""
     nodes: dict[int, list[RowMapping]] = defaultdict(list)
     of_nodes = _in_range(tables.node_rollups, span, stream, from_us, to_us)
-    if places is not None:
+    if names is not None:
         of_nodes = of_nodes.with_only_columns(*_COLUMNS_WITHOUT_DIGESTS).where(
-            tables.node_rollups.c.place.in_(sorted(places))
+            tables.node_rollups.c.node.in_(sorted(names))
         )
     for row in connection.execute(of_nodes).mappings():
         nodes[row["start_us"]].append(row)
@@ -230,9 +253,21 @@ def _parse_node_rollup(row: RowMapping) -> NodeRollUp:
     return NodeRollUp(**values)
 
 
-def _parse_part(row: RowMapping, nodes: list[RowMapping]) -> SpanPart[RollUp]:
-    lags = tuple(reader.parse_digests(node) for node in nodes)
-    return SpanPart(_parse_rollup(row, nodes), lags, tables.parse_count_digests(row["count_digests"]))
+def _parse_part(
+    config: StreamConfig, start_us: int, length_us: int, row: RowMapping, nodes: list[RowMapping]
+) -> SpanPart[RollUp]:
+    lags, shape = tuple(reader.parse_digests(node) for node in nodes), config.describe_span(start_us, start_us + length_us)
+    ends = tuple(_parse_ends(node, own, shape) for node, own in zip(nodes, lags, strict=True))
+    return SpanPart(_parse_rollup(row, nodes), lags, ends, tables.parse_count_digests(row["count_digests"]))
+
+
+def _parse_ends(node: RowMapping, own: NodeLags, shape: SpanShape) -> tdigest.Digest | None:
+    """Return the digest of the minutes in which a node ended the pathway; an empty column stands for its own."""
+    stored = node["ends_digest"]
+    if stored:
+        return tdigest.from_bytes(stored)
+    # What was stored before there were versions says nothing of it.
+    return own.lag_out_us if stored is not None or node["node"] in shape.terminals else None
 
 
 def _write_rollup(connection: Connection, span: str, rolled: SpanPart[RollUp]) -> None:
@@ -242,10 +277,13 @@ def _write_rollup(connection: Connection, span: str, rolled: SpanPart[RollUp]) -
     row |= quantile_columns("lag_us", figures.lag_us)
     row |= {"counts": json.dumps([asdict(of_node) for of_node in figures.counts])}
     row |= {"count_digests": tables.count_digests(rolled.count_lags)}
-    nodes = [_node_row(*one) for one in zip(figures.nodes, rolled.lags, strict=True)]
+    nodes = [_node_row(*one) for one in zip(figures.nodes, rolled.lags, rolled.ends, strict=True)]
     row |= key | {"is_frozen": False, "fingerprint": _fingerprint(row, *nodes)}
     connection.execute(dialect.upsert(connection, tables.rollups), [row])
     rows = [key | {"place": place} | one for place, one in enumerate(nodes)]
+    column = tables.node_rollups.c
+    beyond = (column.stream == key["stream"], column.span == span, column.start_us == key["start_us"])
+    connection.execute(delete(tables.node_rollups).where(*beyond, column.place >= len(rows)))
     connection.execute(dialect.upsert(connection, tables.node_rollups), rows)
 
 
@@ -255,6 +293,10 @@ def _fingerprint(*rows: dict[str, Any]) -> int:
     return int.from_bytes(blake2b(told, digest_size=8).digest(), "big", signed=True)
 
 
-def _node_row(node: NodeRollUp, lags: NodeLags) -> dict[str, Any]:
-    row = {name: getattr(node, name) for name in _NODE_FIGURES if name not in NODE_DIGESTS}
+def _node_row(node: NodeRollUp, lags: NodeLags, ends: tdigest.Digest | None) -> dict[str, Any]:
+    row: dict[str, Any] = {name: getattr(node, name) for name in _NODE_FIGURES if name not in NODE_DIGESTS}
+    if ends is not None:
+        row["ends_digest"] = b"" if ends is lags.lag_out_us else tdigest.to_bytes(ends)
+    else:
+        row["ends_digest"] = None
     return row | tables.digest_columns(node, lags)

@@ -31,7 +31,7 @@ from hopwatch.monitor.kernel.count_lags import CountLags
 from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags
 from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles
 
-SCHEMA_VERSION: Final = "0023"
+SCHEMA_VERSION: Final = "0024"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILE_FIELDS: Final = tuple(field.name for field in fields(Quantiles))
@@ -391,6 +391,11 @@ node_rollups: Final = Table(
     *_node_lags(),
     _deferred(),
     *_order(),
+    Column(
+        "ends_digest",
+        LargeBinary,
+        comment="lag_out of the minutes in which the node ended the pathway; empty where that is all of its lag_out",
+    ),
 )
 
 stale_hours: Final = Table(
@@ -501,6 +506,16 @@ markers: Final = Table(
     Column("labels", ExactText(), nullable=False),
     Column("by", ExactText(), nullable=False),
     comment="Moments that people and programs have marked, such as a deploy; an empty stream is all streams",
+)
+
+pathway_versions: Final = Table(
+    "pathway_versions",
+    metadata,
+    Column("stream", ExactText(), primary_key=True),
+    Column("valid_from_us", BigInteger, primary_key=True, autoincrement=False),
+    *_counts("registered_us"),
+    Column("config", Text, nullable=False),
+    comment="Versions of the streams' paths and terms, each valid for windows that start at a minute or later",
 )
 
 told_spans: Final = Table(

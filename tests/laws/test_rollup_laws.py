@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hopwatch.cli.report import _lost_ratio
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.count_lags import CountLags, digest_histograms
-from hopwatch.monitor.kernel.rollup import COUNTS, PathwayShape, SpanPart, roll_up
+from hopwatch.monitor.kernel.rollup import COUNTS, SpanPart, SpanShape, roll_up
 from hopwatch.monitor.kernel.tally import NodeLags
 from hopwatch.monitor.results import (
     NodeCounts,
@@ -31,7 +31,6 @@ from tests.model.hours import without_percentiles as without_count_percentiles
 from tests.support.conclusions import PATHWAY, build_conclusion
 from tests.support.distributions import rank_errors
 
-SHAPE = PathwayShape((False, True), (False, False))
 TOLERANCES = np.array([0.01, 0.002, 0.002])
 LAGS = st.lists(st.integers(-(10**6), 10**9), max_size=40)
 COUNT_LAGS = st.lists(LAGS, min_size=2, max_size=2).map(
@@ -39,6 +38,7 @@ COUNT_LAGS = st.lists(LAGS, min_size=2, max_size=2).map(
 )
 Made = list[tuple[SpanPart[WindowResult], list[int]]]
 BASE = build_conclusion(status=Status.FINAL).result
+SHAPE = SpanShape(tuple(node.node for node in BASE.nodes), frozenset(), frozenset({BASE.nodes[-1].node}))
 
 
 FACTS = st.none() | st.booleans()
@@ -77,7 +77,7 @@ def parts(draw: st.DrawFn) -> Made:
         lags = draw(LAGS)
         digest = tdigest.build(np.array(lags, np.int64))
         first, last = (NodeLags(one, one, one) for one in (tdigest.EMPTY, digest))
-        made.append((SpanPart(result, (first, last), told_lags), lags))
+        made.append((SpanPart(result, (first, last), (None, last.lag_out_us), told_lags), lags))
     return made
 
 
@@ -145,7 +145,7 @@ def test_what_nodes_counted_in_a_span_is_what_the_model_makes_of_its_windows(mad
 def test_a_part_without_counts_adds_none_and_leaves_the_rest_open(made: Made, size: int) -> None:
     """A span that was rolled up before they were kept: wherever it stands, sums are known, and no more is said."""
     windows = [part for part, _ in made]
-    older = SpanPart(replace(roll_up(SHAPE, "s", 0, windows[:size]).figures, counts=()), windows[0].lags)
+    older = SpanPart(replace(roll_up(SHAPE, "s", 0, windows[:size]).figures, counts=()), windows[0].lags, windows[0].ends)
     newer = roll_up(SHAPE, "s", 0, windows)
     day = roll_up(SHAPE, "s", 0, [older, newer]).figures.counts
     assert day == roll_up(SHAPE, "s", 0, [newer, older]).figures.counts
@@ -165,7 +165,7 @@ def test_an_hour_fails_on_loss_only_if_one_of_its_minutes_does(made: Made, ratio
     """By ids or by count; and over a ratio of 0 whenever one does, so that ``--by`` hides no loss."""
     windows = [replace(part.figures, lost_lower=min(part.figures.lost_lower, part.figures.known)) for part, _ in made]
     minutes = [_lost_ratio(window_to_json(one, [])) for one in windows]
-    spans = [SpanPart(one, part.lags) for one, (part, _) in zip(windows, made, strict=True)]
+    spans = [SpanPart(one, part.lags, part.ends) for one, (part, _) in zip(windows, made, strict=True)]
     hour = _lost_ratio(roll_up_to_json(roll_up(SHAPE, "s", 0, spans).figures))
     assert hour <= max(minutes) * (1 + 1e-12)
     assert (hour > 0) == any(one > 0 for one in minutes)
@@ -175,4 +175,4 @@ def test_an_hour_fails_on_loss_only_if_one_of_its_minutes_does(made: Made, ratio
 
 def test_the_shape_is_that_of_the_pathway() -> None:
     """The shape that the laws use is the one that the store makes of the rules."""
-    assert tuple(PATHWAY.terminals) == SHAPE.is_terminal
+    assert SpanShape.from_pathways([PATHWAY]) == SHAPE

@@ -12,7 +12,7 @@ from sqlalchemy import Engine, update
 from hopwatch.monitor.errors import StoreError, TransportError
 from hopwatch.monitor.rejudgement import Rejudged, Span
 from hopwatch.monitor.results import Status, Verdict, WindowResult
-from hopwatch.monitor.store import dialect, reader, schema, tables, writer
+from hopwatch.monitor.store import dialect, fencing, reader, schema, tables, writer
 from hopwatch.probes.contract.batch import Batch, BatchKind, Drop
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.support.conclusions import dump_tables
@@ -219,13 +219,25 @@ def test_windows_that_were_pruned_do_not_come_back(engine: Engine, tmp_path: Pat
     )
 
 
-def test_another_path_is_refused(engine: Engine, tmp_path: Path) -> None:
-    """The other windows of the store have the old one."""
+def test_another_path_is_refused_of_what_was_filled_once(engine: Engine, tmp_path: Path) -> None:
+    """The other windows of the store have the old one, and nothing says from when on which is valid."""
     a = segment(tmp_path, "a", observation_batch(range(10)), bye())
     run_once(engine, STREAM_CONFIGS, [a])
     other = {"orders": replace(STREAM_CONFIGS["orders"], shards=2)}
-    with pytest.raises(StoreError, match="the stream 'orders' had another path, stamps or shards when the store was"):
-        run_span(engine, other, [a], SPAN)
+    with pytest.raises(StoreError) as caught, engine.begin() as connection:
+        fencing.read_span_rules(connection, other)
+    assert str(caught.value) == (
+        "the stream 'orders' had another path, stamps or shards when the store was filled: "
+        "fill it anew by --once without a span, or name another store in [store] url"
+    )
+
+
+def test_a_span_of_a_stream_is_judged_by_the_versions_of_its_minutes(engine: Engine) -> None:
+    """Whatever is configured by now: the store of a stream knows which version its windows were judged by."""
+    with engine.execution_options(writes=True).begin() as connection:
+        fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
+        other = {"orders": replace(STREAM_CONFIGS["orders"], shards=2), "new": STREAM_CONFIGS["orders"]}
+        assert fencing.read_span_rules(connection, other) == {**STREAM_CONFIGS, "new": STREAM_CONFIGS["orders"]}
 
 
 @pytest.mark.parametrize("minutes", [-60, 60])

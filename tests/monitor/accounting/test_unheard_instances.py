@@ -14,6 +14,7 @@ from hopwatch.monitor.accounting.unheard_instances import (
     is_instance_folder,
     parse_instances,
 )
+from hopwatch.monitor.kernel.books import Book
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import SetAside
@@ -33,6 +34,16 @@ LONG = "p" * MAX_FOLDER_CHARS
 def unread(path: str, reason: str = "bad_crc", arrival_us: int = 7) -> SetAside:
     """Return a record that could not be read."""
     return SetAside(path, 3, 9, arrival_us, reason, "why")
+
+
+def read_folder(folder: str) -> list[tuple[str, str, str, int | None]]:
+    """Return the instances of all streams whose folder may have this name."""
+    return [(stream, *found) for stream, of in RULES.items() for found in parse_instances(folder, stream, of)]
+
+
+def books_of(unheard: UnheardInstances) -> list[Book]:
+    """Return the books of all streams."""
+    return [book for stream, of in RULES.items() for book in unheard.books(stream, of)]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +68,7 @@ def unread(path: str, reason: str = "bad_crc", arrival_us: int = 7) -> SetAside:
 )
 def test_a_folder_says_whose_it_is(folder: str, found: list[tuple[str, str, str, int | None]]) -> None:
     """Stream, node, probe and epoch; each of those that it may mean, as names may have dots."""
-    assert parse_instances(folder, RULES) == found
+    assert read_folder(folder) == found
 
 
 NAMES = st.text(st.characters(), min_size=1, max_size=200)
@@ -70,7 +81,7 @@ NAMES = st.text(st.characters(), min_size=1, max_size=200)
 )
 def test_the_folder_of_an_instance_says_its_node(place: tuple[str, str], probe: str, epoch_us: int) -> None:
     """The stream and node of any probe are among those that its folder may mean, with its epoch."""
-    found = parse_instances(folder_name(f"{place[0]}.{place[1]}.{probe}.{epoch_us}"), RULES)
+    found = read_folder(folder_name(f"{place[0]}.{place[1]}.{probe}.{epoch_us}"))
     of_place = [epoch for stream, node, _, epoch in found if (stream, node) == place]
     assert set(of_place) in ({epoch_us}, {None})
 
@@ -118,7 +129,7 @@ def test_whose_gap_an_unreadable_record_is(path: str, reason: str, of_folder: bo
     """Of the folder's instance, of an unknown sender, or nobody's: SEMANTICS.md, "What is set aside"."""
     unheard = UnheardInstances()
     unheard.note_record(unread(path, reason), RULES)
-    books = [(book.key, book.first_arrival_us, book.last_arrival_us, book.runs) for book in unheard.books(RULES)]
+    books = [(book.key, book.first_arrival_us, book.last_arrival_us, book.runs) for book in books_of(unheard)]
     assert books == [(("orders", "a", "p", EPOCH), 7, 7, ())] * of_folder
     assert list(unheard.records.values()) == [Hole(path, 3, 3, 7, 7)] * of_anybody
 
@@ -128,7 +139,7 @@ def test_a_folder_is_known_from_its_first_arrival_to_its_last() -> None:
     unheard, name = UnheardInstances(), folder_name(f"orders.b.{LONG}.{EPOCH}")
     for moment_us in (9, 5, 8):
         unheard.note_folder(SpoolFolder(name, moment_us, moment_us))
-    (book,) = unheard.books(RULES)
+    (book,) = books_of(unheard)
     assert (book.epoch_us, book.first_arrival_us, book.last_arrival_us) == (5, 5, 9)
 
 
@@ -137,12 +148,12 @@ def test_a_folder_with_a_record_that_was_read_is_of_who_wrote_it(reason: str) ->
     """A folder with a readable record belongs to the record's sender, in any order of name and record."""
     unheard, folder = UnheardInstances(), SpoolFolder(f"orders.dlq.p.{EPOCH}", 7, 7)
     unheard.note_folder(folder)
-    assert len(list(unheard.books(RULES))) == 1
+    assert len(list(books_of(unheard))) == 1
     unheard.note_record(unread(f"/spool/{folder.name}/0000000000.seg", reason), RULES)
     for _ in range(2):
         unheard.note_folder(folder)
         unheard.note_record(unread(f"/spool/{folder.name}/0000000001.seg"), RULES)
-        assert list(unheard.books(RULES)) == []
+        assert list(books_of(unheard)) == []
     unheard.forget(8)
     assert unheard.read == {}
 

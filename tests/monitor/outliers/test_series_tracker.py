@@ -143,17 +143,20 @@ def test_a_window_that_can_change_no_more_does_not_enter() -> None:
 def test_what_enters_is_what_is_known_of_a_node() -> None:
     """All of it where its books are complete; a quantity that is not there is a gap."""
     result = minute(0, random.Random(5))
-    values = extract_values(result)
+    names = [node.node for node in result.nodes]
+    values = extract_values(result, names)
     seen, p95_us = result.nodes[0].seen, result.nodes[0].lag_in_us
     assert p95_us is not None
     assert values.shape == (2, 7)
     assert values[0].tolist()[0] == p95_us.p95
     assert values[0, 4:].tolist() == [seen, 0, seen]
     for verdict in (Verdict.UNKNOWN, Verdict.SILENT):
-        assert np.isnan(extract_values(replace(result, verdict=verdict))).all()
+        assert np.isnan(extract_values(replace(result, verdict=verdict), names)).all()
     nodes = (replace(result.nodes[0], coverage=None, seen=0), replace(result.nodes[1], lag_in_us=None))
-    assert np.isnan(extract_values(replace(result, nodes=nodes))).tolist()[0] == [True] * 7
-    assert np.isnan(extract_values(replace(result, nodes=nodes))).tolist()[1][0] is True
+    assert np.isnan(extract_values(replace(result, nodes=nodes), names)).tolist()[0] == [True] * 7
+    assert np.isnan(extract_values(replace(result, nodes=nodes), names)).tolist()[1][0] is True
+    of_later = extract_values(replace(result, nodes=result.nodes[:1]), ["added", *names])
+    assert np.isnan(of_later).all(axis=1).tolist() == [True, False, True]
 
 
 def test_an_episode_that_lasts_into_the_kept_hour_is_still_told_when_there_was_another_since() -> None:

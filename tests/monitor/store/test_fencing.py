@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
-from hopwatch.monitor.errors import CheckpointError, HopwatchError, StoreError
-from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.errors import CheckpointError, StoreError
 from hopwatch.monitor.store import dialect, fencing, writer
 from hopwatch.monitor.store.writer import Changes
 from hopwatch.monitor.stream_config import StreamConfig
 from tests.support.conclusions import build_conclusion, dump_tables, write_conclusions
-from tests.support.spool import STREAM_CONFIGS, WINDOW_POLICY
+from tests.support.spool import STREAM_CONFIGS
 
 Rules = dict[str, StreamConfig]
 
@@ -241,50 +239,6 @@ def test_a_run_over_everything_replaces_the_one_before(engine: Engine) -> None:
         writer.write_changes(connection, Changes(0, streams={"orders": (0, 0)}))
     begin_once(engine)
     left = {name: rows for name, rows in dump_tables(engine).items() if rows}
-    assert list(left) == ["meta"]
-    assert [name for name, _ in left["meta"]] == ["query_id", "rules", "run", "sequence", "watermark_us"]
-
-
-OTHER = {
-    "another path": StreamConfig(Pathway.parse("a -> b -> c"), WINDOW_POLICY),
-    "the other way": StreamConfig(Pathway.parse("b -> a"), WINDOW_POLICY),
-    "other stamps": StreamConfig(Pathway.parse("a -> b", {"a": "out"}), WINDOW_POLICY),
-    "other shards": StreamConfig(Pathway.parse("a -> b"), WINDOW_POLICY, shards=2),
-}
-
-
-def refused(engine: Engine, checkpoint: Path, rules: Rules) -> HopwatchError | None:
-    """Return what the check says."""
-    try:
-        fencing.claim_store(engine, checkpoint, rules)
-    except HopwatchError as error:
-        return error
-    return None
-
-
-@pytest.mark.parametrize("rules", OTHER.values(), ids=OTHER)
-def test_a_stream_that_counts_by_other_rules_is_refused(rules: StreamConfig, engine: Engine, checkpoint: Path) -> None:
-    """A stream with other rules of counting is refused, with its name and what to do."""
-    enter(engine, "q", 2)
-    error = refused(engine, checkpoint, {"orders": rules})
-    assert isinstance(error, StoreError)
-    assert str(error) == (
-        "the stream 'orders' had another path, stamps or shards when the store was begun: "
-        "give it a new name, or begin with a new store and workdir"
-    )
-
-
-def test_terms_may_change_and_streams_may_come_and_go(engine: Engine, checkpoint: Path) -> None:
-    """None of that changes what is kept of open windows."""
-    enter(engine, "q", 2)
-    slower = replace(STREAM_CONFIGS["orders"], terms=replace(WINDOW_POLICY, transit_us=1))
-    for rules in ({"orders": slower}, {}, STREAM_CONFIGS | {"trades": OTHER["another path"]}):
-        assert refused(engine, checkpoint, rules) is None
-
-
-def test_a_stream_that_comes_back_has_to_fit(engine: Engine, checkpoint: Path) -> None:
-    """Batches that were written without it do not make the store forget how it counted."""
-    enter(engine, "q", 1)
-    enter(engine, "q", 2, {})
-    assert refused(engine, checkpoint, STREAM_CONFIGS) is None
-    assert isinstance(refused(engine, checkpoint, {"orders": OTHER["other shards"]}), StoreError)
+    assert list(left) == ["meta", "pathway_versions"]
+    assert [name for name, _ in left["meta"]] == ["query_id", "run", "sequence", "watermark_us"]
+    assert [stream for stream, *_ in left["pathway_versions"]] == ["orders"]

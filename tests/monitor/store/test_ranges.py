@@ -19,10 +19,10 @@ from bench import windows
 from bench.month import concluded
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.rollup import PathwayShape, roll_up
+from hopwatch.monitor.kernel.rollup import roll_up
 from hopwatch.monitor.memo import Memo
 from hopwatch.monitor.results import CountsRollUp, RollUp, Status
-from hopwatch.monitor.store import dialect, fencing, ranges, reader, rollups, schema, tables, writer
+from hopwatch.monitor.store import dialect, fencing, pathway_versions, ranges, reader, rollups, schema, tables, writer
 from hopwatch.monitor.store.range_cache import MAX_PIECES
 from hopwatch.monitor.store.range_plan import Ranges, plan_range
 from hopwatch.monitor.store.ranges import RangeQuery, RangeResult
@@ -128,9 +128,10 @@ def read(engine: Engine, where: RangeQuery, kept: Memo | None = None) -> RangeRe
 def the_slow_way(engine: Engine, from_us: int, to_us: int) -> RollUp | None:
     """Return the whole of a range of all of its windows, one by one."""
     with schema.open_snapshot(engine) as connection:
-        shape = PathwayShape.from_pathway(reader.read_pathway(connection, "orders"))
+        config = pathway_versions.read_stream(connection, "orders")
         parts = reader.read_parts(connection, "orders", from_us, to_us)
-    return roll_up(shape, "orders", from_us, parts).figures if parts else None
+    assert config is not None
+    return roll_up(config.describe_span(from_us, to_us), "orders", from_us, parts).figures if parts else None
 
 
 @pytest.mark.parametrize(

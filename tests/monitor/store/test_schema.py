@@ -20,8 +20,9 @@ from hopwatch.alerts.events import AlertKind, Word, from_json, to_json
 from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.kernel.books import Book
 from hopwatch.monitor.kernel.packets import Packet
+from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import NodeCounts, format_iso
-from hopwatch.monitor.store import dialect, fencing, reader, rollups, schema, tables, writer
+from hopwatch.monitor.store import dialect, pathway_versions, reader, rollups, schema, tables, writer
 from hopwatch.monitor.store.tables import SCHEMA_VERSION
 from tests.support.conclusions import build_conclusion, dump_tables
 from tests.support.notifications import alert, notification
@@ -107,13 +108,22 @@ def later_columns(connection: Connection, *more: tuple[str, str]) -> Iterator[No
         yield
 
 
+def has_hours(connection: Connection) -> bool:
+    """Return whether a store is of a version that has hours."""
+    return dialect.has_table(connection, tables.node_rollups)
+
+
 @contextmanager
 def added_columns(connection: Connection, columns: Sequence[tuple[str, str]]) -> Iterator[None]:
-    """Add columns to tables for the block."""
-    for table, column in columns:
+    """Add columns to tables for the block, and the versions of paths, which came with version 0024."""
+    added = [*columns, ("node_rollups", "ends_digest BYTEA")] if has_hours(connection) else columns
+    for table, column in added:
         connection.execute(text(f"ALTER TABLE {table} ADD COLUMN {column}"))
+    tables.pathway_versions.create(connection)
+    pathway_versions.save_unknown(connection, STREAM_CONFIGS)
     yield
-    for table, column in columns:
+    tables.pathway_versions.drop(connection)
+    for table, column in added:
         connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column.split()[0]}"))
 
 
@@ -130,6 +140,36 @@ def test_a_new_store_has_the_tables_that_migrations_make(engine: Engine) -> None
     assert schema.migrate_store(engine) == (SCHEMA_VERSION, SCHEMA_VERSION)
 
 
+def write_old_rules(connection: Connection) -> None:
+    """Write what a batch left of the rules of its streams before these had versions."""
+    rules = {"orders": [["a", "b"], [[0, 1]], ["both", "both"], 1]}
+    writer.set_values(connection, {"query_id": "q", "batch_id": "0", "rules": json.dumps(rules)})
+
+
+def test_the_path_of_an_older_store_is_its_first_version(url: str) -> None:
+    """Nodes, arrows, stamps and shards; of its terms nothing is known, and those of the next run count."""
+    engine = dialect.create_engine(url)
+    with engine.execution_options(writes=True).begin() as connection:
+        config = scripts()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0023")
+        rules = {
+            "orders": [["a", "b", "c"], [[0, 1, 2]], ["both", "in", "both"], 2],
+            "pings": [["p"], [], ["both"], 1, [["n", None, 0, True]]],
+        }
+        writer.set_values(connection, {"rules": json.dumps(rules)})
+    schema.migrate_store(engine)
+    with schema.open_snapshot(engine) as connection:
+        found = pathway_versions.read_versions(connection)
+        assert writer.read_value(connection, "rules") is None
+        slow = replace(STREAM_CONFIGS["orders"], pathway=Pathway.parse("a -> b | c", {"b": "in"}), shards=2)
+        assert pathway_versions.plan_versions(connection, {"orders": slow}, 0) == {"orders": slow}
+    assert found["orders"].pathway == slow.pathway
+    assert found["orders"].shards == 2
+    assert found["orders"].terms == pathway_versions.UNKNOWN_TERMS
+    assert found["pings"].pathway == Pathway.parse("n -> p", {"n": "count"})
+
+
 def test_hours_of_an_older_store_are_rolled_up_from_its_windows(url: str) -> None:
     """A store of version 0001 knows none; after the migration all of them are there to be read."""
     engine = dialect.create_engine(url)
@@ -137,7 +177,7 @@ def test_hours_of_an_older_store_are_rolled_up_from_its_windows(url: str) -> Non
         config = scripts()
         config.attributes["connection"] = connection
         command.upgrade(config, "0001")
-        fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
+        write_old_rules(connection)
         for table in (tables.stale_hours, tables.rollups):
             assert not dialect.has_table(connection, table)
         tables.stale_hours.create(connection)
@@ -177,7 +217,7 @@ def test_what_was_judged_before_partial_was_counted_has_none(url: str) -> None:
         config = scripts()
         config.attributes["connection"] = connection
         command.upgrade(config, "0006")
-        fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
+        write_old_rules(connection)
         with later_columns(connection, ("rollups", "partial BIGINT"), *LATER_OF_HOURS):
             writer.write_conclusions(connection, [build_conclusion()], 0)
             rollups.roll_up_hour(connection, "orders", START_US - START_US % rollups.HOUR_US)
@@ -196,7 +236,7 @@ def test_hours_with_messages_that_wait_are_rolled_up_anew(url: str) -> None:
         config = scripts()
         config.attributes["connection"] = connection
         command.upgrade(config, "0013")
-        fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
+        write_old_rules(connection)
         hour_us = START_US - START_US % rollups.HOUR_US
         with added_columns(connection, (*ORDER_OF_WINDOWS, *LATER_OF_HOURS, COUNTS, LAGS_BY_COUNT, SEQUENCE)):
             later = replace(build_conclusion().result, window_start_us=START_US + rollups.HOUR_US)
@@ -223,7 +263,7 @@ def test_hours_in_which_nodes_counted_are_rolled_up_anew(url: str) -> None:
         config = scripts()
         config.attributes["connection"] = connection
         command.upgrade(config, "0017")
-        fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
+        write_old_rules(connection)
         with added_columns(connection, [COUNTS_OF_HOURS, LAGS_BY_COUNT, LAGS_BY_COUNT_OF_HOURS, SEQUENCE]):
             for hour_us, counts in zip(hours_us, ((lost,), (), (lost,)), strict=True):
                 one = replace(build_conclusion().result, window_start_us=hour_us, counts=counts)
@@ -401,7 +441,7 @@ def test_counts_of_an_older_store_have_no_lags(url: str) -> None:
         config = scripts()
         config.attributes["connection"] = connection
         command.upgrade(config, "0018")
-        fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
+        write_old_rules(connection)
         more = [LAGS_BY_COUNT, LAGS_BY_COUNT_OF_HOURS, ("books", "lags TEXT"), SEQUENCE]
         with added_columns(connection, more):
             one = replace(build_conclusion().result, counts=(counted,))
