@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
     from sqlalchemy import Engine
 
+    from hopwatch.monitor.metrics.folding import FoldingPlan
     from hopwatch.monitor.metrics.snapshot import StoreSnapshot
     from hopwatch.monitor.settings import Settings
     from hopwatch.monitor.spark.job import JobContext
@@ -60,8 +61,21 @@ def serve_metrics(place: JobContext, chosen: Settings) -> Iterator[JobContext]:
     engine = dialect.create_engine(chosen.store.url)
     with schema.open_snapshot(engine) as connection:
         begins = figures.read_starting_point(connection, place.rules)
-    nodes = {stream: of.known_nodes for stream, of in place.rules.items()}
-    of_all = MetricsRecorder(place.rules, plan_folding(nodes, chosen.metrics.most_series), clock, begins)
+    in_force = dict(place.rules)
+
+    def plan() -> FoldingPlan:
+        return plan_folding({stream: of.known_nodes for stream, of in in_force.items()}, chosen.metrics.most_series)
+
+    of_all = MetricsRecorder(place.rules, plan(), clock, begins)
+
+    def follow_config(rules: Mapping[str, StreamConfig] | None) -> None:
+        nonlocal in_force
+        if rules is None:
+            of_all.refuse_config()
+        else:
+            in_force = dict(rules)
+            of_all.change_rules(rules, plan())
+
     log = structlog.get_logger("hopwatch")
 
     def report(why: str) -> None:
@@ -71,14 +85,14 @@ def serve_metrics(place: JobContext, chosen: Settings) -> Iterator[JobContext]:
     with_results = chosen.results is not None
 
     def read() -> StoreSnapshot:
-        return _read_figures(engine, place.rules, clock.now_us(), with_results=with_results)
+        return _read_figures(engine, in_force, clock.now_us(), with_results=with_results)
 
     reading = StorePoller(read, of_all.read, clock)
     reading.start()
     server.start()
     console.stderr().print(f"hopwatch: {_announce(chosen.metrics.listen)}")
     try:
-        yield replace(place, observer=of_all.committed)
+        yield replace(place, observer=of_all.committed, config_observer=follow_config)
     finally:
         reading.stop()
         server.close()

@@ -19,6 +19,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from hopwatch.cli import console, metrics_server, signals
 from hopwatch.cli.checks import alerts as reach
 from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_streams
+from hopwatch.cli.reload import ConfigReload
 from hopwatch.monitor import java, rejudgement
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, DependencyError, HopwatchError, StoreError
@@ -112,7 +113,7 @@ def command(  # noqa: PLR0913 - one a flag
                 results_builder.open_notifier(chosen, hold, place.run) as notifier,
                 metrics_server.serve_metrics(place, chosen) as observed,
             ):
-                _run_stream(observed, chosen, people, publisher, notifier)
+                _run_stream(observed, ConfigReload(config, flags, chosen), people, publisher, notifier)
 
 
 def _claim_store(place: JobContext, chosen: Settings, people: Routing) -> JobContext:
@@ -248,7 +249,7 @@ def _start_session(place: JobContext, chosen: Settings) -> SparkSession:
 
 def _run_stream(
     place: JobContext,
-    chosen: Settings,
+    reload: ConfigReload,
     people: Routing,
     publisher: ResultsPublisher | None,
     notifier: ContractNotifier | None,
@@ -264,11 +265,11 @@ def _run_stream(
     signals.set_on_signal(signal.SIGTERM, stop)
     try:
         with (
-            threads.run_dispatcher(chosen.store.url, people, place.hold) as dispatcher,
+            threads.run_dispatcher(reload.settings.store.url, people, place.hold) as dispatcher,
             run_publisher(publisher, SystemClock()) as wake_publisher,
             run_publisher(notifier, SystemClock(), "answers to contracts") as wake_notifier,
         ):
-            _watch_stream(place, chosen, stop, (dispatcher.wake, wake_publisher, wake_notifier))
+            _watch_stream(place, reload, people, stop, (dispatcher.wake, wake_publisher, wake_notifier))
     except (HopwatchError, Py4JError, OSError):
         # A signal to the whole process group ends Spark too, sometimes before this process.
         if not stop.wait(POLL_S):
@@ -287,12 +288,17 @@ def _record_stop(place: JobContext) -> None:
 
 
 def _watch_stream(
-    place: JobContext, chosen: Settings, stop: threading.Event, wakes: Sequence[Callable[[], None]]
+    place: JobContext,
+    reload: ConfigReload,
+    people: Routing,
+    stop: threading.Event,
+    wakes: Sequence[Callable[[], None]],
 ) -> None:
     from hopwatch.monitor import pulse
     from hopwatch.monitor.spark import job, session
+    from hopwatch.monitor.spark.sink import CommitGate
 
-    words = console.stderr()
+    words, chosen = console.stderr(), reload.settings
     with place.engine.begin() as connection:
         place.source.tidy(reader.read_segments(connection), place.checkpoint)
     if place.source.awaits_probe():
@@ -304,19 +310,49 @@ def _watch_stream(
     words.print(f"hopwatch: starting Spark, its log is {session.log_file(place.workdir)}")
     spark = _start_session(place, chosen)
     signals.set_on_signal(signal.SIGINT, stop)
+    signals.call_on_hangup(reload.watch.request, stop)
     stamina.instrumentation.set_on_retry_hooks([_print_retry])
     beat = pulse.start_pulse(chosen.transport.url, chosen.transport.access, chosen.monitor.pulse_us / 1e6)
     try:
         trigger = f"{chosen.monitor.trigger_us // 1_000} milliseconds"
-        query = job.start_stream(spark, place, trigger, partial(_on_commit, wakes), stop)
+        start = partial(job.start_stream, spark, trigger=trigger, report=partial(_on_commit, wakes), stop=stop)
+        query = start(place)
         words.print(f"hopwatch: watching {place.source}, streams: {len(place.rules)}; Ctrl-C stops")
         while not stop.wait(POLL_S):
             _raise_failure(query, place)
+            is_accepted = reload.read_changes()
+            if is_accepted is None:
+                continue
+            if not is_accepted or reload.settings.streams == chosen.streams:
+                _tell_config(place, reload)
+                continue
+            chosen = reload.settings
+            session.stop_quietly(query.stop)
+            place.gate.close()
+            place = _claim_store(
+                replace(place, rules=chosen.stream_configs(), gate=CommitGate()), chosen, people
+            )
+            place.config_observer(place.rules)
+            query = start(place)
+            words.print(f"hopwatch: {reload.config} is in force, streams: {len(place.rules)}")
         words.print("hopwatch: stopping")
         session.stop_quietly(query.stop)
     finally:
         beat.close()
         session.stop_quietly(spark.stop)
+
+
+def _tell_config(place: JobContext, reload: ConfigReload) -> None:
+    """Tell on the console, in the store and in metrics whether the configuration is in force."""
+    place.config_observer(None if reload.problem else place.rules)
+    with suppress(StoreError):
+        # The next change tells it again; a store that is down is told of by the batches.
+        fencing.record_config_problem(place.engine, place.run, " ".join(reload.problem.split()))
+    if reload.problem:
+        told = f"hopwatch: the change of {reload.config} is not in force, what was before goes on: {reload.problem}"
+        console.stderr().print(told)
+    else:
+        console.stderr().print(f"hopwatch: {reload.config} is in force, and says of streams what it said before")
 
 
 def _on_commit(wakes: Sequence[Callable[[], None]], results: Sequence[WindowResult]) -> None:

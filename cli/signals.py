@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event
 
@@ -23,6 +24,19 @@ def set_on_signal(number: signal.Signals, stop: Event) -> None:
             stop.set()
 
     signal.signal(number, handle)
+
+
+def call_on_hangup(reload: Callable[[], None], stop: Event) -> None:
+    """Call ``reload`` on SIGHUP; of a command on a terminal, which sends it as it closes, set ``stop`` instead.
+
+    Where SIGHUP is ignored, as by ``nohup``, it stays ignored.
+    """
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        return
+    if sys.stdin is not None and sys.stdin.isatty():
+        set_on_signal(signal.SIGHUP, stop)
+    else:
+        signal.signal(signal.SIGHUP, lambda *_: reload())
 
 
 @contextmanager

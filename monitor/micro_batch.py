@@ -82,6 +82,18 @@ BatchObserver = Callable[[CommittedBatch], None]
 """Callback that runs after each micro-batch is written; it never raises."""
 
 
+ConfigObserver = Callable[[Mapping[str, StreamConfig] | None], None]
+"""Callback that runs with the streams' versions once a changed configuration is in force, with None if it is refused.
+
+It never raises.
+"""
+
+
+def ignore_config(rules: Mapping[str, StreamConfig] | None) -> None:
+    """Do nothing: the observer of the configuration of a job without one."""
+    del rules
+
+
 def ignore_batch(committed: CommittedBatch) -> None:
     """Do nothing: the observer of a job without one."""
     del committed

@@ -164,6 +164,10 @@ WINDOWS: Final = _counter(
 
 BUILD: Final = _gauge("hopwatch_build_info", "1; the label says which version runs.", Label("version"))
 START: Final = _gauge("hopwatch_start_timestamp_seconds", "When the monitor started.")
+CONFIG_IN_FORCE: Final = _gauge(
+    "hopwatch_config_last_reload_successful",
+    "1 if the configuration file is in force as it is, 0 if the monitor refused its last change.",
+)
 LAST_BATCH: Final = _gauge("hopwatch_last_batch_timestamp_seconds", "When the last micro-batch was written.")
 BATCH_DURATION: Final = Metric(
     "hopwatch_batch_duration_seconds",

@@ -88,6 +88,19 @@ class WindowCounters:
         for stream, start_us in [key for key in self._said if self._until_us(*key) < watermark_us]:
             del self._said[stream, start_us]
 
+    def change_rules(self, rules: Mapping[str, StreamConfig]) -> None:
+        """Go on with other versions of the streams: counts stay with their nodes, by their names."""
+        kept = {
+            (stream, start_us): _move_nodes(counts, self.rules[stream].known_nodes, rules[stream].known_nodes)
+            for (stream, start_us), counts in self._said.items()
+            if stream in rules
+        }
+        totals = {stream: _zero_totals(len(of.known_nodes)) for stream, of in rules.items()}
+        for stream in totals.keys() & self.totals.keys():
+            nodes = self.rules[stream].known_nodes, rules[stream].known_nodes
+            totals[stream] = _move_nodes(self.totals[stream], *nodes)
+        self.rules, self.totals, self._said = rules, totals, kept
+
     def _count(self, result: WindowResult) -> None:
         key = result.stream, result.window_start_us
         says = _count_window(result, self.rules[result.stream].known_nodes)
@@ -106,6 +119,15 @@ class WindowCounters:
 
 def _zero_totals(nodes: int) -> CounterTotals:
     return CounterTotals(np.zeros(len(STREAM_COLUMNS), np.int64), np.zeros((nodes, len(NODE_COLUMNS)), np.int64))
+
+
+def _move_nodes(counts: CounterTotals, before: Sequence[str], now: Sequence[str]) -> CounterTotals:
+    """Return counts of some nodes in the order of others; one that was not there has counted nothing."""
+    moved = np.zeros((len(now), counts.nodes.shape[1]), counts.nodes.dtype)
+    for place, node in enumerate(now):
+        if node in before:
+            moved[place] = counts.nodes[before.index(node)]
+    return CounterTotals(counts.stream, moved)
 
 
 def _count_window(result: WindowResult, nodes: Sequence[str]) -> CounterTotals:

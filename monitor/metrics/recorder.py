@@ -35,6 +35,7 @@ class MetricsRecorder:
     _started_us: int = field(init=False)
     _figures: StoreSnapshot | None = field(default=None, init=False)
     _is_store_up: bool | None = field(default=None, init=False)
+    _is_config_in_force: bool = field(default=True, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:
@@ -60,6 +61,17 @@ class MetricsRecorder:
             self._is_store_up = figures is not None
             self._figures = figures or self._figures
 
+    def change_rules(self, rules: Mapping[str, StreamConfig], plan: FoldingPlan) -> None:
+        """Go on with other versions of the streams."""
+        with self._lock:
+            self.rules, self.plan, self._is_config_in_force = rules, plan, True
+            self._counted.change_rules(rules)
+
+    def refuse_config(self) -> None:
+        """Take in that the last change of the configuration was refused."""
+        with self._lock:
+            self._is_config_in_force = False
+
     def known(self) -> MetricsSnapshot:
         """Return all of it as it stands at this moment."""
         with self._lock:
@@ -76,6 +88,7 @@ class MetricsRecorder:
                 watermark_us=self._watermark_us,
                 figures=self._figures,
                 is_store_up=self._is_store_up,
+                is_config_in_force=self._is_config_in_force,
             )
 
     def _take(self, results: Iterable[WindowResult]) -> None:

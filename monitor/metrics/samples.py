@@ -147,6 +147,7 @@ def _batch_samples(known: MetricsSnapshot) -> Iterator[Sample]:
     batches, metric = known.batches, catalog.BATCH_DURATION
     yield Sample(catalog.BUILD, (known.version,), 1)
     yield Sample(catalog.START, (), known.started_us / _US)
+    yield Sample(catalog.CONFIG_IN_FORCE, (), int(known.is_config_in_force))
     if batches.last_us:
         yield Sample(catalog.LAST_BATCH, (), batches.last_us / _US)
     if known.watermark_us:

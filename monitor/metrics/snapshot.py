@@ -87,3 +87,4 @@ class MetricsSnapshot:
     watermark_us: int
     figures: StoreSnapshot | None
     is_store_up: bool | None
+    is_config_in_force: bool = True

@@ -12,13 +12,13 @@ from sqlalchemy import Engine
 
 from hopwatch.monitor import micro_batch, rejudgement
 from hopwatch.monitor.accounting.ledger import Ledger
-from hopwatch.monitor.micro_batch import BatchFollower, BatchObserver
+from hopwatch.monitor.micro_batch import BatchFollower, BatchObserver, ConfigObserver
 from hopwatch.monitor.rejudgement import Rejudged, Span
 from hopwatch.monitor.row_kinds import CLAIMS_ROW
 from hopwatch.monitor.spark import cluster, session
 from hopwatch.monitor.spark.one_shot import WATERMARK_US, tally_rows
 from hopwatch.monitor.spark.rows import KEY_COLUMNS, TALLIED_COLUMNS
-from hopwatch.monitor.spark.sink import MicroBatchSink, ResultReporter
+from hopwatch.monitor.spark.sink import CommitGate, MicroBatchSink, ResultReporter
 from hopwatch.monitor.spark.sources.record_source import RecordSource
 from hopwatch.monitor.spark.window_state import WindowShardProcessor
 from hopwatch.monitor.store import fencing, writer
@@ -49,6 +49,9 @@ class JobContext:
     """The token by which the store knows this run from any other one."""
     follower: BatchFollower | None = None
     observer: BatchObserver = micro_batch.ignore_batch
+    config_observer: ConfigObserver = micro_batch.ignore_config
+    gate: CommitGate = field(default_factory=CommitGate)
+    """What the micro-batches of a query pass: it is closed before another query takes its place."""
 
     @property
     def checkpoint(self) -> Path:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +18,7 @@ from hopwatch.monitor import micro_batch
 from hopwatch.monitor.accounting import unheard_instances
 from hopwatch.monitor.accounting.ledger import Ledger
 from hopwatch.monitor.clock import Clock, SystemClock
-from hopwatch.monitor.errors import StoreTakenError
+from hopwatch.monitor.errors import StoreError, StoreTakenError
 from hopwatch.monitor.micro_batch import BatchResult
 from hopwatch.monitor.results import CommittedBatch, WindowResult
 from hopwatch.monitor.store import dialect, fencing, reader
@@ -41,6 +43,31 @@ _NO_RESULT: Final = BatchResult((), ())
 _log = structlog.get_logger("hopwatch")
 
 ResultReporter = Callable[[Sequence[WindowResult]], None]
+
+
+class CommitGate:
+    """Gate of a query's micro-batches: once it is closed none is being written, and none will be."""
+
+    def __init__(self) -> None:
+        """Begin open."""
+        self._lock, self._is_closed = threading.Lock(), False
+
+    def close(self) -> None:
+        """Wait for the micro-batch that is being written, and let no other one through."""
+        with self._lock:
+            self._is_closed = True
+
+    @contextmanager
+    def enter(self) -> Iterator[None]:
+        """Hold the gate while a micro-batch is written.
+
+        Raises:
+            StoreError: the gate is closed.
+        """
+        with self._lock:
+            if self._is_closed:
+                raise StoreError("another query of this monitor has taken its place: this batch is read again by that one")
+            yield
 
 
 @dataclass(slots=True)
@@ -74,6 +101,10 @@ class MicroBatchSink:
         began_s = self.clock.monotonic_s()
         # Here Spark does all of its work.
         rows = [SimpleNamespace(**row) for row in batch.toArrow().to_pylist()]
+        with self.place.gate.enter():
+            self._commit(rows, batch_id, began_s)
+
+    def _commit(self, rows: Sequence[Any], batch_id: int, began_s: float) -> None:
         query_id = fencing.read_query_id(self.place.checkpoint)
         self.written = _NO_RESULT
         attempts = stamina.retry_context(

@@ -23,6 +23,7 @@ ONCE: Final = "once"
 _NO_BATCH: Final = -1
 _RUN: Final = "run"
 _STOPPED: Final = "stopped_us"
+_CONFIG_PROBLEM: Final = "config_problem"
 
 
 def check_once(connection: Connection) -> None:
@@ -114,6 +115,7 @@ def claim_store(  # noqa: PLR0913, PLR0917 - all that has to fit together, and w
         _check_consistency(connection, checkpoint, transport)
         set_values(connection, {_RUN: run})
         writer.delete_value(connection, _STOPPED)
+        writer.delete_value(connection, _CONFIG_PROBLEM)
         planned = pathway_versions.plan_versions(connection, rules, now_us)
         pathway_versions.save_versions(connection, planned, now_us)
         return planned
@@ -128,6 +130,26 @@ def record_stop(engine: Engine, run: str, at_us: int) -> None:
     with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
         if (read_value(connection, _RUN) or "") == run:
             set_values(connection, {_STOPPED: str(at_us)})
+
+
+def record_config_problem(engine: Engine, run: str, problem: str) -> None:
+    """Record why the last change of the configuration is not in force; empty if it is. Another run's store is left.
+
+    Raises:
+        StoreError: the store cannot be written.
+    """
+    with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
+        if (read_value(connection, _RUN) or "") != run:
+            return
+        if problem:
+            set_values(connection, {_CONFIG_PROBLEM: problem})
+        else:
+            writer.delete_value(connection, _CONFIG_PROBLEM)
+
+
+def read_config_problem(connection: Connection) -> str:
+    """Query why the last change of the configuration is not in force; empty if it is."""
+    return read_value(connection, _CONFIG_PROBLEM) or ""
 
 
 def require_run(connection: Connection, run: str) -> None:
