@@ -14,7 +14,7 @@ from hopwatch.monitor.errors import ConfigurationError, SettingsError
 if TYPE_CHECKING:
     from hopwatch.monitor.settings import Settings
 
-_TABLES_OF_A_RUN: Final = ("transport", "store", "monitor", "alerts", "metrics", "completeness", "results")
+_STARTUP_TABLES: Final = ("transport", "store", "monitor", "alerts", "metrics", "completeness", "results")
 """Tables that a running monitor has taken up once, beside the streams; all others are of other commands."""
 
 
@@ -44,7 +44,7 @@ class ConfigReload:
         except (SettingsError, ConfigurationError) as error:
             self.problem = str(error)
             return False
-        others = [name for name in _TABLES_OF_A_RUN if getattr(changed, name) != getattr(self.settings, name)]
+        others = [name for name in _STARTUP_TABLES if getattr(changed, name) != getattr(self.settings, name)]
         if others:
             tables = " and ".join(f"[{name}]" for name in others)
             self.problem = f"changes of {tables} take a restart of the monitor, and until then those of streams do, too"

@@ -329,9 +329,7 @@ def _watch_stream(
             chosen = reload.settings
             session.stop_quietly(query.stop)
             place.gate.close()
-            place = _claim_store(
-                replace(place, rules=chosen.stream_configs(), gate=CommitGate()), chosen, people
-            )
+            place = _claim_store(replace(place, rules=chosen.stream_configs(), gate=CommitGate()), chosen, people)
             place.config_observer(place.rules)
             query = start(place)
             words.print(f"hopwatch: {reload.config} is in force, streams: {len(place.rules)}")

@@ -69,7 +69,9 @@ def resume_series(
     watched = SeriesTracker(nodes, base_us)
     results = reader.read_final_windows(connection, stream, base_us)
     values = {
-        result.window_start_us: extract_values(result, nodes) for result in results if result.window_start_us not in came
+        result.window_start_us: extract_values(result, nodes)
+        for result in results
+        if result.window_start_us not in came
     }
     watched.restore_windows(values, list(outliers.read_latest_outliers(connection, stream, base_us)), stored)
     return watched

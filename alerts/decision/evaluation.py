@@ -106,7 +106,11 @@ def _select_in_force(
     in_force: dict[AlertSeries, AlertState] = {}
     for series, state in states.items():
         rule = rules.by_name.get((series.rule, series.severity))
-        if rule is not None and rule.is_for(series.stream, series.node) and rules.has_node(series.stream, series.node, now_us):
+        if (
+            rule is not None
+            and rule.is_for(series.stream, series.node)
+            and rules.has_node(series.stream, series.node, now_us)
+        ):
             in_force[series] = state
     return in_force
 

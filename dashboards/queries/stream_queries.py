@@ -11,7 +11,17 @@ from hopwatch.dashboards.queries import node_selection, overview
 from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange, StreamsOverview
 from hopwatch.monitor.memo import Memo
 from hopwatch.monitor.results import RollUp, WindowResult
-from hopwatch.monitor.store import fencing, label_counts, outliers, pathway_versions, ranges, reader, rollups, tables, writer
+from hopwatch.monitor.store import (
+    fencing,
+    label_counts,
+    outliers,
+    pathway_versions,
+    ranges,
+    reader,
+    rollups,
+    tables,
+    writer,
+)
 from hopwatch.monitor.store.markers import query_markers
 from hopwatch.monitor.store.range_cache import MAX_PIECES
 from hopwatch.monitor.store.ranges import RangeQuery

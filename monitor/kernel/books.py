@@ -143,8 +143,9 @@ class Book:
     ``runs`` are in order and never touch; between two of them lies a hole. ``sent`` maps the windows that it sent
     observations or counts of to whether any of them was set aside, as too late or implausible. ``aside`` has the
     implausible observations by the minute, µs, in which their stamping began, those that were counted among them.
-    ``unplaced`` counts observations by window start, ms, in which the instance's node is not declared. ``counted`` has the packets of a node that counts, by window start, ms, and stamp, ``lags`` the histograms of
-    their lags, where they told any.
+    ``unplaced`` counts observations by window start, ms, in which the instance's node is not declared. ``counted`` has
+    the packets of a node that counts, by window start, ms, and stamp, ``lags`` the histograms of their lags, where they
+    told any.
 
     An instance of which no record could be read has a book without runs: its arrivals are those of what was there.
     """

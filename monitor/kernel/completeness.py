@@ -72,7 +72,7 @@ class CompletenessContract:
     earlier: tuple[EarlierNodes, ...] = ()
 
     def split_nodes(self, from_us: int, until_us: int) -> Iterator[EarlierNodes]:
-        """Yield the nodes of the contract by version of the path, each with the end of its part of ``[from, until)``."""
+        """Yield the nodes of the contract by version of the path, each with the end of its part of the span."""
         yield from (one for one in self.earlier if from_us < one.until_us < until_us)
         covering = next((one.nodes for one in self.earlier if one.until_us >= until_us), self.nodes)
         yield EarlierNodes(until_us, covering)

@@ -1,7 +1,7 @@
 """Values of a window for the series of its stream; a missing value is a gap.
 
-A series is a node and one quantity; in every array here the nodes come first, in the order in which they came, and within a
-node the quantities of ``WATCHED``.
+A series is a node and one quantity; in every array here the nodes come first, in the order in which they came, and
+within a node the quantities of ``WATCHED``.
 """
 
 from __future__ import annotations

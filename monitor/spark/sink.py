@@ -66,7 +66,9 @@ class CommitGate:
         """
         with self._lock:
             if self._is_closed:
-                raise StoreError("another query of this monitor has taken its place: this batch is read again by that one")
+                raise StoreError(
+                    "another query of this monitor has taken its place: this batch is read again by that one"
+                )
             yield
 
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection, Engine, select
 
 from hopwatch.monitor.errors import CheckpointError, StoreError
-from hopwatch.monitor.store import dialect, pathway_versions, schema, tables, writer
+from hopwatch.monitor.store import dialect, pathway_versions, schema, tables, version_markers, writer
 from hopwatch.monitor.store.writer import read_value, set_values
 from hopwatch.monitor.stream_config import StreamConfig
 
@@ -116,7 +116,9 @@ def claim_store(  # noqa: PLR0913, PLR0917 - all that has to fit together, and w
         set_values(connection, {_RUN: run})
         writer.delete_value(connection, _STOPPED)
         writer.delete_value(connection, _CONFIG_PROBLEM)
+        known = pathway_versions.read_versions(connection)
         planned = pathway_versions.plan_versions(connection, rules, now_us)
+        version_markers.mark_versions(connection, known, planned)
         pathway_versions.save_versions(connection, planned, now_us)
         return planned
 

@@ -347,7 +347,9 @@ def read_parts(connection: Connection, stream: str, from_us: int, to_us: int) ->
         start_us = row["window_start_us"]
         terminals = config.describe_span(start_us, start_us + 1).terminals if config else frozenset()
         lags = tuple(parse_digests(node) for node in of_window)
-        ends = tuple(own.lag_out_us if node["node"] in terminals else None for node, own in zip(of_window, lags, strict=True))
+        ends = tuple(
+            own.lag_out_us if node["node"] in terminals else None for node, own in zip(of_window, lags, strict=True)
+        )
         counts = tables.parse_count_digests(row["count_digests"])
         parts.append(SpanPart(_parse_window(row, of_window), lags, ends, counts))
     return parts
@@ -454,7 +456,10 @@ def read_tallies(connection: Connection, stream: str, start_us: int) -> list[Tal
 
 def read_stream_names(connection: Connection, stream: str | None) -> list[str]:
     """Query the streams that this store was ever configured with, those without data included."""
-    names = {*pathway_versions.read_versions(connection), *connection.execute(select(tables.streams.c.stream)).scalars()}
+    names = {
+        *pathway_versions.read_versions(connection),
+        *connection.execute(select(tables.streams.c.stream)).scalars(),
+    }
     return sorted(name for name in names if name != MONITOR_STREAM and stream in (None, name))
 
 

@@ -185,9 +185,7 @@ def _build_hour(connection: Connection, config: StreamConfig, stream: str, hour_
     return roll_up(config.describe_span(hour_us, hour_us + HOUR_US), stream, hour_us, parts) if parts else None
 
 
-def _build_day(
-    config: StreamConfig, stream: str, day_us: int, hours: Iterable[SpanPart[RollUp]]
-) -> SpanPart[RollUp]:
+def _build_day(config: StreamConfig, stream: str, day_us: int, hours: Iterable[SpanPart[RollUp]]) -> SpanPart[RollUp]:
     return roll_up(config.describe_span(day_us, day_us + DAY_US), stream, day_us, list(hours))
 
 
@@ -256,7 +254,10 @@ def _parse_node_rollup(row: RowMapping) -> NodeRollUp:
 def _parse_part(
     config: StreamConfig, start_us: int, length_us: int, row: RowMapping, nodes: list[RowMapping]
 ) -> SpanPart[RollUp]:
-    lags, shape = tuple(reader.parse_digests(node) for node in nodes), config.describe_span(start_us, start_us + length_us)
+    lags, shape = (
+        tuple(reader.parse_digests(node) for node in nodes),
+        config.describe_span(start_us, start_us + length_us),
+    )
     ends = tuple(_parse_ends(node, own, shape) for node, own in zip(nodes, lags, strict=True))
     return SpanPart(_parse_rollup(row, nodes), lags, ends, tables.parse_count_digests(row["count_digests"]))
 

@@ -66,8 +66,9 @@ def test_the_windows_are_those_of_the_report(workspace: Workspace, capsys: Captu
     (lost,) = [node["lost_ids"] for node in window["nodes"] if node["lost_ids"]]
     assert (ids["kind"], ids["node"], ids["ids"]) == ("lost_ids", "b", lost)
     (rules,) = header["streams"]
-    assert rules["pathway"][0] == ["a", "b"]
-    assert rules["configuration"]["transit_us"] == 150_000_000
+    (version,) = rules["versions"]
+    assert version["pathway"][0] == ["a", "b"]
+    assert (version["valid_from"], version["transit_us"], version["shards"]) == (None, 150_000_000, 1)
     assert {"hopwatch", "schema", "exported"} <= header.keys()
     assert end["streams"] == [{"stream": "orders", "windows": 1, "lost_ids": 1, "left_out": 0, "absent": 0}]
 

@@ -81,3 +81,31 @@ def test_an_interrupt_is_raised_and_nothing_is_logged_while_the_block_ends(caplo
     finally:
         signal.signal(signal.SIGINT, before)
     assert [record.message for record in caplog.records] == ["before", "afterwards"]
+
+
+class Terminal:
+    """Standard input of a command, on a terminal or not."""
+
+    def __init__(self, *, is_terminal: bool) -> None:
+        """Say which."""
+        self.isatty = lambda: is_terminal
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_hangup_ends_a_monitor_on_a_terminal_and_lets_another_one_reload(
+    is_terminal: bool,  # noqa: FBT001 - a column
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A terminal sends it as it closes; to a service it is sent by whoever has edited the file."""
+    monkeypatch.setattr("sys.stdin", Terminal(is_terminal=is_terminal))
+    calls, stop, before = [], Event(), signal.signal(signal.SIGHUP, signal.default_int_handler)
+    try:
+        signals.call_on_hangup(lambda: calls.append(1), stop)
+        os.kill(os.getpid(), signal.SIGHUP)
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert (stop.is_set(), len(calls)) == ((True, 0) if is_terminal else (False, 2))
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signals.call_on_hangup(lambda: calls.append(1), stop)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)

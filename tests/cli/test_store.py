@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import insert, update
 
 from hopwatch.cli.main import main
 from hopwatch.monitor.clock import SystemClock
@@ -77,6 +77,7 @@ def test_an_older_store_is_refused_by_all_and_taken_along_by_one(workspace: Work
             "undeclared",
             "told_spans",
             "markers",
+            "pathway_versions",
         ):
             connection.exec_driver_sql(f"DROP TABLE {table}")
         for table in tables.metadata.tables:
@@ -88,6 +89,8 @@ def test_an_older_store_is_refused_by_all_and_taken_along_by_one(workspace: Work
         for table, names in ADDED.items():
             for name in names:
                 connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {name}")
+        rules = {"orders": [["a", "b"], [[0, 1]], ["both", "both"], 1]}
+        connection.execute(insert(tables.meta).values(name="rules", value=json.dumps(rules)))
         connection.execute(update(schema.version_table).values(version_num="0001"))
     before.dispose()
     told = (

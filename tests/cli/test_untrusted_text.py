@@ -100,6 +100,8 @@ CALLS: Final[dict[str, tuple[str, ...]]] = {
     "outliers list": CONFIG,
     "outliers score": ("{strange}", "--out", "{out}"),
     "pathway check": ("{wrong}",),
+    "pathway diff": ELSEWHERE,
+    "pathway history": (*CONFIG, "--stream", "{strange}"),
     "quarantine list": (*CONFIG, *ORDERS),
     "quarantine replay": (*CONFIG, *ORDERS, "--all"),
     "quarantine show": (*CONFIG, *ORDERS, "{event}"),

@@ -30,6 +30,8 @@ ASKED: Final[dict[str, list[str]]] = {
     "alerts history": ["alerts", "history"],
     "mark": ["mark", "deploy"],
     "markers list": ["markers", "list"],
+    "pathway diff": ["pathway", "diff"],
+    "pathway history": ["pathway", "history"],
     "markers remove": ["markers", "remove", "1"],
     "alerts ack": ["alerts", "ack", "loss/page/orders"],
     "store prune": ["store", "prune", "--keep", "1d"],

@@ -15,7 +15,7 @@ from hopwatch.monitor.settings import load
 from hopwatch.monitor.store import dialect, fencing, pathway_versions, reader, schema
 from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.limits import WINDOW_US
-from tests.e2e.test_stop import running
+from tests.support.running_monitor import running
 from tests.support.spool import make_batch, observation_batch, write_segment
 from tests.support.spool_traffic import pulse, rest
 

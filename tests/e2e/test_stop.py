@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 import pytest
 
 from hopwatch.monitor.settings import load
 from hopwatch.monitor.store import dialect, instances, schema
 from tests.support.examples import soak_after
-from tests.support.spool_traffic import config
+from tests.support.running_monitor import await_line, running
 
-PATIENCE_S = 240
 MOMENTS_S: Final = (0.0, 1.5, 3.0)
 """Moments since a job has said that it starts Spark."""
 STOPS: dict[str, tuple[signal.Signals, Callable[[int, int], None]]] = {
@@ -28,35 +23,6 @@ STOPS: dict[str, tuple[signal.Signals, Callable[[int, int], None]]] = {
     "kill": (signal.SIGTERM, os.kill),
     "kill of all its processes at once": (signal.SIGTERM, os.killpg),
 }
-
-
-@contextmanager
-def running(folder: Path, module: str = "hopwatch", *flags: str) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
-    """Yield a job in a new group, and what it says; one that does not end is killed, with all that it has started."""
-    spool = folder / "spool"
-    spool.mkdir(exist_ok=True)
-    (folder / "hopwatch.toml").write_text(config(spool, folder))
-    command = [sys.executable, "-m", module, "run", "--config", str(folder / "hopwatch.toml"), *flags]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as job:
-        assert job.stderr is not None
-        last = threading.Timer(PATIENCE_S, end, (job.pid,))
-        last.start()
-        try:
-            yield job, job.stderr
-        finally:
-            last.cancel()
-            end(job.pid)
-
-
-def await_line(stderr: IO[str], words: str) -> None:
-    """Read up to the line that begins so; before it a job says what it waits for."""
-    assert any(line.startswith(words) for line in iter(stderr.readline, ""))
-
-
-def end(group: int) -> None:
-    """Kill all that is left of a group."""
-    with suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
 
 
 # Of the others the next test shows SIGTERM to all by default, and test_metrics.py that to the job alone.

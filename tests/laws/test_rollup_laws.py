@@ -145,7 +145,9 @@ def test_what_nodes_counted_in_a_span_is_what_the_model_makes_of_its_windows(mad
 def test_a_part_without_counts_adds_none_and_leaves_the_rest_open(made: Made, size: int) -> None:
     """A span that was rolled up before they were kept: wherever it stands, sums are known, and no more is said."""
     windows = [part for part, _ in made]
-    older = SpanPart(replace(roll_up(SHAPE, "s", 0, windows[:size]).figures, counts=()), windows[0].lags, windows[0].ends)
+    older = SpanPart(
+        replace(roll_up(SHAPE, "s", 0, windows[:size]).figures, counts=()), windows[0].lags, windows[0].ends
+    )
     newer = roll_up(SHAPE, "s", 0, windows)
     day = roll_up(SHAPE, "s", 0, [older, newer]).figures.counts
     assert day == roll_up(SHAPE, "s", 0, [newer, older]).figures.counts

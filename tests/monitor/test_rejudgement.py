@@ -233,7 +233,7 @@ def test_another_path_is_refused_of_what_was_filled_once(engine: Engine, tmp_pat
 
 
 def test_a_span_of_a_stream_is_judged_by_the_versions_of_its_minutes(engine: Engine) -> None:
-    """Whatever is configured by now: the store of a stream knows which version its windows were judged by."""
+    """The store of a stream knows by which version its windows were judged: the configuration does not count."""
     with engine.execution_options(writes=True).begin() as connection:
         fencing.register_batch(connection, "q", 0, STREAM_CONFIGS)
         other = {"orders": replace(STREAM_CONFIGS["orders"], shards=2), "new": STREAM_CONFIGS["orders"]}

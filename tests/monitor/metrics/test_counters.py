@@ -8,6 +8,7 @@ import pytest
 
 from hopwatch.monitor.metrics.recorder import MetricsRecorder
 from hopwatch.monitor.metrics.snapshot import InitialState
+from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import CommittedBatch, Status, Verdict, WindowResult
 from tests.support.metrics_page import make_recorder, sample_value
 from tests.support.windows import at, window
@@ -100,3 +101,23 @@ def test_streams_that_are_not_configured_count_nowhere() -> None:
     of = make_recorder()
     commit(of, window(0, stream="gone"))
     assert sample_value(of, "hopwatch_messages_total", stream="gone") is None
+
+
+def test_counts_stay_with_their_nodes_when_a_path_is_edited() -> None:
+    """By their names, whatever their places; an amended window adds what comes to it, also at a node that is gone."""
+    of = make_recorder()
+    commit(of, window(0, lost={"b": 20}))
+    before = of.rules["orders"]
+    edited = replace(before, pathway=Pathway.parse("b -> c"), valid_from_us=at(2), earlier=(before,))
+    of.change_rules({"orders": edited, "new": before}, of.plan)
+    assert lost(of) == 20
+    assert sample_value(of, "hopwatch_messages_total", stream="orders") == 1_000
+    commit(of, replace(window(0, lost={"b": 23}), status=Status.AMENDED))
+    assert lost(of) == 23
+    commit(of, replace(window(1, lost={"b": 1}), stream="new"))
+    assert of.known().totals["new"].stream.any()
+    of.refuse_config()
+    assert sample_value(of, "hopwatch_config_last_reload_successful") == 0
+    of.change_rules({"orders": edited}, of.plan)
+    assert sample_value(of, "hopwatch_config_last_reload_successful") == 1
+    assert list(of.known().totals) == ["orders"]

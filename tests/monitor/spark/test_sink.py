@@ -131,6 +131,20 @@ def test_each_batch_is_observed_once_it_is_written(make: Make, batches: Batches)
     assert stream.observed[-1] == CommittedBatch((), 0, WORK_S)
 
 
+def test_a_batch_of_a_query_that_was_replaced_is_not_written(make: Make, batches: Batches) -> None:
+    """Another query reads it again, by other versions of the streams; nothing is written, and nothing is told."""
+    stream, (first, second, *_) = make("replaced"), batches()
+    stream.run(first)
+    before, told = dump_tables(stream.engine), list(stream.told)
+    stream.sink.place.gate.close()
+    with pytest.raises(StoreError) as caught:
+        stream.run(second)
+    assert str(caught.value) == (
+        "another query of this monitor has taken its place: this batch is read again by that one"
+    )
+    assert (dump_tables(stream.engine), stream.told) == (before, told)
+
+
 def test_trouble_twice_in_a_batch_is_overcome(make: Make, batches: Batches) -> None:
     """The answer to a COMMIT is lost, and then the way to ask whether it came."""
     calm, stream = run(make("calm"), batches), make("disturbed")

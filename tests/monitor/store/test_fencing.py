@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
 from hopwatch.monitor.errors import CheckpointError, StoreError
+from hopwatch.monitor.markers import MAX_CHARS, Marker
+from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.store import dialect, fencing, writer
+from hopwatch.monitor.store.markers import query_markers
 from hopwatch.monitor.store.writer import Changes
 from hopwatch.monitor.stream_config import StreamConfig
+from hopwatch.probes.contract.limits import WINDOW_US
 from tests.support.conclusions import build_conclusion, dump_tables, write_conclusions
-from tests.support.spool import STREAM_CONFIGS
+from tests.support.spool import START_US, STREAM_CONFIGS
 
 Rules = dict[str, StreamConfig]
 
@@ -242,3 +247,58 @@ def test_a_run_over_everything_replaces_the_one_before(engine: Engine) -> None:
     assert list(left) == ["meta", "pathway_versions"]
     assert [name for name, _ in left["meta"]] == ["query_id", "run", "sequence", "watermark_us"]
     assert [stream for stream, *_ in left["pathway_versions"]] == ["orders"]
+
+
+def test_a_claim_registers_a_changed_path_and_marks_its_minute(engine: Engine, checkpoint: Path) -> None:
+    """A mark is taken back with a version that never became valid; streams that are new have none."""
+    enter(engine, "q", 2)
+    other = {"orders": replace(STREAM_CONFIGS["orders"], pathway=Pathway.parse("a -> b -> c"))}
+    claimed = fencing.claim_store(engine, checkpoint, other | {"new": other["orders"]}, now_us=START_US)
+    assert claimed["orders"].valid_from_us == START_US + WINDOW_US
+    assert [one.describe() for one in read_markers(engine)] == ["configuration: node c added; arrow b -> c added"]
+    fencing.claim_store(engine, checkpoint, other, now_us=START_US)
+    (mark,) = read_markers(engine)
+    assert (mark.at_us, mark.stream, mark.by) == (START_US + WINDOW_US, "orders", "hopwatch")
+    assert fencing.claim_store(engine, checkpoint, STREAM_CONFIGS, now_us=START_US) == STREAM_CONFIGS
+    assert read_markers(engine) == []
+
+
+def test_a_mark_of_many_changes_is_cut(engine: Engine, checkpoint: Path) -> None:
+    """At the length of a marker."""
+    enter(engine, "q", 2)
+    nodes = [f"node-{number:03}" for number in range(50)]
+    fencing.claim_store(
+        engine,
+        checkpoint,
+        {"orders": replace(STREAM_CONFIGS["orders"], pathway=Pathway.parse(" -> ".join(nodes)))},
+        now_us=START_US,
+    )
+    (mark,) = read_markers(engine)
+    assert len(mark.text) == MAX_CHARS
+    assert mark.text.endswith("…")
+
+
+def read_markers(engine: Engine) -> list[Marker]:
+    """Return all markers."""
+    with engine.begin() as connection:
+        return query_markers(connection, None, 0, 2**62)
+
+
+def test_a_problem_of_the_configuration_is_kept_until_it_is_mended(engine: Engine, checkpoint: Path) -> None:
+    """Only the run that owns the store tells of it, and a run that begins has read the file."""
+    enter(engine, "q", 2)
+    fencing.claim_store(engine, checkpoint, STREAM_CONFIGS, run="first")
+    fencing.record_config_problem(engine, "another", "a stranger's")
+    fencing.record_config_problem(engine, "first", "hopwatch.toml:1: no path")
+    assert read_problem(engine) == "hopwatch.toml:1: no path"
+    fencing.record_config_problem(engine, "first", "")
+    assert read_problem(engine) == ""
+    fencing.record_config_problem(engine, "first", "another one")
+    fencing.claim_store(engine, checkpoint, STREAM_CONFIGS, run="second")
+    assert read_problem(engine) == ""
+
+
+def read_problem(engine: Engine) -> str:
+    """Return what the store says of the configuration."""
+    with engine.begin() as connection:
+        return fencing.read_config_problem(connection)

@@ -57,7 +57,7 @@ def register(engine: Engine, config: StreamConfig, now_us: int, stream: str = "o
 
 @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
 def test_a_change_is_a_version_from_the_next_whole_minute_on(other: StreamConfig, engine: Engine) -> None:
-    """Whatever is changed: windows before that minute keep the version that they had."""
+    """Of any kind; windows before that minute keep the version that they had."""
     assert register(engine, ORDERS, START_US - 1) == ORDERS
     found = register(engine, other, START_US + 1)
     assert not found.differs_from(other)
@@ -70,7 +70,7 @@ def test_a_change_is_a_version_from_the_next_whole_minute_on(other: StreamConfig
 
 
 def test_a_start_without_a_change_makes_no_version(engine: Engine) -> None:
-    """However often a monitor is started, and whatever the time is."""
+    """A monitor may be started as often as one likes, at any time."""
     first = register(engine, ORDERS, START_US)
     second = register(engine, OTHERS["another path"], START_US)
     for now_us in (START_US, START_US + 7 * WINDOW_US, 0):

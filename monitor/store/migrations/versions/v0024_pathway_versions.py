@@ -1,4 +1,4 @@
-"""Versions of paths and terms in a table of their own, and lags of nodes that ended the pathway for a part of an hour."""
+"""Versions of paths and terms in a table of their own, and lags of nodes that ended the path for a part of a span."""
 
 from __future__ import annotations
 
