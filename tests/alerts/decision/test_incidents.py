@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hopwatch.alerts.events import Severity
+from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import Verdict
+from hopwatch.probes.contract.limits import WINDOW_US
 from tests.support.alert_scenario import FIRING, RESOLVED, Play, build_rules
-from tests.support.windows import lag
+from tests.support.windows import at, lag
 
 ONLY_LOSS = '[alerts]\ndefaults = false\n[[alerts.rules]]\nkind = "loss"\n'
 LOSS = "loss/page/orders"
@@ -118,3 +122,17 @@ def test_the_incident_says_how_it_was_when_it_is_over() -> None:
         "b",
         told.since_us + 9 * 60_000_000,
     )
+
+
+def test_an_alert_of_a_node_that_was_taken_out_of_the_path_ends_with_its_last_window() -> None:
+    """As long as a window of a version with the node may be judged again it lasts; later ones say nothing of it."""
+    rules = build_rules(ONLY_LOSS)
+    play = Play(rules).push(0, 9).push(10, 11, lost={"b": 447}).want(10, 11.1, FIRING, LOSS).run(12)
+    before = rules.streams["orders"]
+    edited = replace(before, pathway=Pathway.parse("a -> c"), valid_from_us=at(12), earlier=(before,))
+    play.rules = replace(rules, streams={"orders": edited})
+    over = (before.terms.judged_until_us(at(11)) - at(0)) / WINDOW_US
+    play.step(over)
+    assert {series.node for series in play.snapshot.states} == {"", "b"}
+    play.step(over + 0.2)
+    assert {series.node for series in play.snapshot.states} == {""}
