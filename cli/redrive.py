@@ -88,7 +88,7 @@ def command(  # noqa: PLR0913 - one a flag
     if not dry_run and (rate is None or state is None):
         raise ConfigurationError("to send messages takes --rate and --state; --dry-run finds them, and sends nothing")
     target = None if to_topic is None else _parse_target(chosen, to_topic)
-    question = _build_question(chosen, stream, node, (window, from_time, to_time))
+    question = _build_question(stream, node, (window, from_time, to_time))
     around = RunContext(_print_message)
     with signals.stop_on_signals(around.stop), translate_tap_errors(TransportError):
         from hopwatch.cli.redrive_run import RedrivePlan, open_state, redrive_losses, wait_for_recovery
@@ -136,9 +136,7 @@ def _check_flags(
         raise ConfigurationError("name the messages: --window, --from and --to, or --ids-from, one of these")
 
 
-def _build_question(
-    chosen: Settings, stream: str, node: str, span: tuple[str | None, str | None, str | None]
-) -> LossQuestion:
+def _build_question(stream: str, node: str, span: tuple[str | None, str | None, str | None]) -> LossQuestion:
     """Build the question of what is lost.
 
     Raises:
@@ -151,7 +149,7 @@ def _build_question(
         if start_us % WINDOW_US:
             raise ConfigurationError(f"--window is a whole UTC minute, as windows start, got {window:.60}")
         from_us, to_us = start_us, start_us + WINDOW_US
-    return LossQuestion(stream, chosen.streams[stream].pathway, node, from_us, to_us)
+    return LossQuestion(stream, node, from_us, to_us)
 
 
 def _parse_target(chosen: Settings, to_topic: str) -> str:

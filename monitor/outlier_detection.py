@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from hopwatch.monitor.accounting.ledger import Conclusion, Ledger
 from hopwatch.monitor.outliers.series_tracker import SeriesTracker
 from hopwatch.monitor.outliers.window_values import extract_values
-from hopwatch.monitor.store import outliers, reader
+from hopwatch.monitor.store import outliers, pathway_versions, reader
 from hopwatch.monitor.store.outliers import StoredSeries
 from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
 from hopwatch.probes.contract.limits import WINDOW_US
@@ -35,7 +35,7 @@ def detect_outliers(connection: Connection, ledger: Ledger, conclusions: Sequenc
             continue
         came = {result.window_start_us for result in results}
         if stream not in ledger.watched:
-            ledger.watched[stream] = resume_series(connection, stream, ledger.rules[stream].nodes_by_age, came)
+            ledger.watched[stream] = resume_series(connection, stream, _read_nodes(connection, ledger, stream), came)
         changes = ledger.watched[stream].enter(results, StoredSeries(connection, stream))
         outliers.write_changes(connection, stream, changes)
     return [_with_findings(ledger, conclusion) for conclusion in conclusions]
@@ -75,6 +75,12 @@ def resume_series(
     }
     watched.restore_windows(values, list(outliers.read_latest_outliers(connection, stream, base_us)), stored)
     return watched
+
+
+def _read_nodes(connection: Connection, ledger: Ledger, stream: str) -> tuple[str, ...]:
+    """Return the nodes of all versions of a stream, also of those of which no window can change any more."""
+    stored = pathway_versions.read_stream(connection, stream)
+    return (ledger.rules[stream] if stored is None else stored).nodes_by_age
 
 
 def _with_findings(ledger: Ledger, conclusion: Conclusion) -> Conclusion:

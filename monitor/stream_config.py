@@ -51,7 +51,9 @@ class StreamConfig:
 
     def at(self, start_us: int) -> StreamConfig:
         """Return the version by which a window is judged, given its start."""
-        return next((version for version in self.versions if start_us >= version.valid_from_us), self.versions[-1])
+        if not self.earlier or start_us >= self.valid_from_us:
+            return self
+        return next((version for version in self.earlier if start_us >= version.valid_from_us), self.earlier[-1])
 
     def ignores_always(self, node: str) -> bool:
         """Return whether each version ignores a node."""
@@ -68,6 +70,9 @@ class StreamConfig:
 
     def split_starts(self, starts_us: Sequence[int]) -> Iterator[tuple[StreamConfig, list[int]]]:
         """Yield each version, the oldest first, with the windows among sorted starts that are judged by it, if any."""
+        if not self.earlier and starts_us:
+            yield self, list(starts_us)
+            return
         for version in reversed(self.versions):
             own = [start_us for start_us in starts_us if self.at(start_us) is version]
             if own:
@@ -90,6 +95,10 @@ class StreamConfig:
     def differs_from(self, other: StreamConfig) -> bool:
         """Return whether two versions say different things, apart from when they are valid."""
         return replace(self, valid_from_us=0, earlier=()) != replace(other, valid_from_us=0, earlier=())
+
+    def drop_past(self, watermark_us: int) -> StreamConfig:
+        """Return the newest version with those of the earlier ones of which some window may still be judged."""
+        return replace(self, earlier=self.find_in_force(watermark_us)[1:])
 
     def find_in_force(self, watermark_us: int) -> tuple[StreamConfig, ...]:
         """Return the versions of which some window may still be judged, the newest first."""

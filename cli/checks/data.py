@@ -12,7 +12,7 @@ from hopwatch.cli.checks.stores import store_error_finding
 from hopwatch.monitor.accounting import undeclared_names
 from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE, UndeclaredName
 from hopwatch.monitor.errors import StoreError
-from hopwatch.monitor.store import dialect, fencing, instances, reader, recent_problems, schema
+from hopwatch.monitor.store import dialect, instances, reader, recent_problems, schema
 from hopwatch.monitor.store.recent_problems import RecentProblems
 from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.monitor.texts.read_progress import iso_second
@@ -39,7 +39,6 @@ def check_data(url: str, streams: Collection[str], now_us: int) -> Iterator[Find
             found = recent_problems.read_recent_problems(connection, streams, HOUR_US)
             known = reader.read_stream_ranges(connection)
             reached = instances.read_progress(connection)
-            problem = fencing.read_config_problem(connection)
     except StoreError as error:
         yield replace(store_error_finding(error), check="data")
         return
@@ -50,9 +49,10 @@ def check_data(url: str, streams: Collection[str], now_us: int) -> Iterator[Find
         stalled = "docs/runbooks/monitor_stalled.md says how to tell, and what to do" if notice.is_grave else ""
         advice = "hopwatch run starts it" if reached.stopped_us is not None else stalled
         yield Finding("monitor", level, notice.words, advice)
-    if problem:
-        what = f"the last change of the configuration is not in force: {problem}"
-        yield Finding("monitor", Level.WARN, what, "correct the file, or restart hopwatch run where that is asked for")
+    if (notice := reached.config_notice) is not None:
+        yield Finding(
+            "monitor", Level.WARN, notice.words, "correct the file, or restart hopwatch run if it asks for that"
+        )
     kinds = (
         _find_empty_streams(found),
         _find_names(found),

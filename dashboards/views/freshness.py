@@ -17,8 +17,10 @@ def build_notices(
         found.append(
             Notice(f"The store cannot be read: {trouble}. {_format_last_read(now_us, read_us)}", is_grave=True)
         )
-    behind = reached.notice(now_us, lambda at_us: texts.format_second(at_us, zone)) if reached else None
-    return (*found, behind) if behind else tuple(found)
+    if reached is not None:
+        behind = reached.notice(now_us, lambda at_us: texts.format_second(at_us, zone))
+        found += [notice for notice in (behind, reached.config_notice) if notice is not None]
+    return tuple(found)
 
 
 def build_stale_notice(now_us: int, read_us: int, trouble: str) -> Notice:

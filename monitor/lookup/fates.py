@@ -15,6 +15,7 @@ from hopwatch.monitor.kernel.masks import Ids
 from hopwatch.monitor.lookup import segment_records
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.monitor.texts import loss_bounds
 from hopwatch.monitor.texts.loss_bounds import LossPart
 from hopwatch.probes.contract import envelope
@@ -127,13 +128,14 @@ def decide_fates(
     seen: Mapping[MessageKey, Mapping[str, tuple[int, str]]],
     lost: Mapping[MessageKey, Sequence[str]],
     windows: Mapping[tuple[str, int], WindowResult | None],
-    pathways: Mapping[str, Pathway],
+    configs: Mapping[str, StreamConfig],
 ) -> dict[bytes, list[Fate]]:
     """Return the fates of messages by id, from their sightings and from the losses in the store."""
     found: dict[bytes, list[Fate]] = {}
     for message in sorted({*seen, *lost}):
         window = windows.get((message.stream, message.window_start_us))
-        pathway = pathways.get(message.stream)
+        config = configs.get(message.stream)
+        pathway = config.at(message.window_start_us).pathway if config else None
         at_nodes = seen.get(message, {})
         fate = _fate_by_loss(message, lost.get(message, ()), window, at_nodes, pathway) or _fate_by_stamps(
             message, at_nodes, pathway

@@ -15,7 +15,7 @@ from hopwatch.monitor.lookup.fates import MAX_MESSAGES, WantedIds
 from hopwatch.monitor.lookup.journey import has_left
 from hopwatch.monitor.lookup.missing_messages import build_stamps
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.store import lost_messages, reader, schema
+from hopwatch.monitor.store import lost_messages, pathway_versions, reader, schema
 from hopwatch.monitor.store.lost_messages import LostMessage
 
 
@@ -23,7 +23,6 @@ class LossQuestion(NamedTuple):
     """Question for what is lost at a node: in windows that start in ``[from_us, to_us)``, of wanted ids or of all."""
 
     stream: str
-    pathway: Pathway
     node: str
     from_us: int | None = None
     to_us: int | None = None
@@ -72,14 +71,12 @@ def find_proven_losses(engine: Engine, question: LossQuestion, most: int = MAX_M
         StoreError: the store cannot be read.
     """
     found = NodeLosses()
-    place = question.pathway.nodes.index(question.node)
-    upstream = [int(one) for one in np.flatnonzero(question.pathway.downstream[:, place])]
-    # The node itself wrote what it lost after it left.
-    sources = [question.node, *(question.pathway.nodes[one] for one in reversed(upstream))]
     with schema.open_snapshot(engine) as connection:
+        config = pathway_versions.read_stream(connection, question.stream)
         where = question.stream, question.node, question.from_us, question.to_us
         for row in lost_messages.read_node_losses(connection, *where):
-            _note_window(row, question, sources, found)
+            if config is not None:
+                _note_window(row, question, config.at(row.window_start_us).pathway, found)
             if len(found.proven) > most:
                 break
     return found
@@ -113,7 +110,15 @@ def find_window_gap(engine: Engine, stream: str, window_start_us: int) -> str:
     return "" if window.status.is_final else f"the window is {window.status}, and what is lost in it is not judged yet"
 
 
-def _note_window(row: Any, question: LossQuestion, sources: list[str], found: NodeLosses) -> None:  # noqa: ANN401 - a row
+def _list_sources(pathway: Pathway, node: str) -> dict[str, str]:
+    """Return the nodes that may have written what a node lost, the nearest first, with the sides that they stamp."""
+    place = pathway.nodes.index(node)
+    upstream = [int(one) for one in np.flatnonzero(pathway.downstream[:, place])]
+    # The node itself wrote what it lost after it left.
+    return {pathway.nodes[one]: pathway.stamps[one] for one in (place, *reversed(upstream))}
+
+
+def _note_window(row: Any, question: LossQuestion, pathway: Pathway, found: NodeLosses) -> None:  # noqa: ANN401 - a row
     start_us, missing, lower = row.window_start_us, row.loss, row.loss_lower
     messages = [] if row.message_ids is None else list(_select_messages(row, question.wanted))
     found.listed.update(message_id for message_id, _ in messages)
@@ -124,9 +129,10 @@ def _note_window(row: Any, question: LossQuestion, sources: list[str], found: No
             why = f"UNKNOWN: {known}, and nobody knows which" if lower else f"UNKNOWN: {known}"
             found.unproven.append(UnprovenLoss(start_us, count, why))
         return
+    sources = _list_sources(pathway, question.node)
     for message_id, stored in messages:
         shown = naming.format_id(message_id, stored.kind, stored.text)
-        source, why = _find_source(message_id, stored, question, sources)
+        source, why = _find_source(message_id, stored, question.stream, sources)
         if source:
             found.proven.append(ProvenLoss(start_us, message_id, shown, source))
         else:
@@ -142,12 +148,11 @@ def _select_messages(row: Any, wanted: WantedIds | None) -> Iterator[tuple[bytes
             yield message_id, stored
 
 
-def _find_source(message_id: bytes, stored: LostMessage, question: LossQuestion, sources: list[str]) -> tuple[str, str]:
+def _find_source(message_id: bytes, stored: LostMessage, stream: str, sources: Mapping[str, str]) -> tuple[str, str]:
     """Return the last node that a message was seen to leave, or why none is known."""
     if stored.stamp_count is None:
         return "", "its stamps are not kept, and with them the node that it left last"
-    sides = dict(zip(question.pathway.nodes, question.pathway.stamps, strict=True))
-    stamps = build_stamps(message_id, question.stream, stored)
-    left = {one.node for one in stamps if has_left(one, sides.get(one.node, "both"))}
+    stamps = build_stamps(message_id, stream, stored)
+    left = {one.node for one in stamps if one.node in sources and has_left(one, sources[one.node])}
     source = next((node for node in sources if node in left), "")
     return source, "" if source else "it was not seen to leave a node before: only its sender can send it again"

@@ -10,7 +10,7 @@ from hopwatch.monitor.lookup import journey
 from hopwatch.monitor.lookup.fates import Fate, MessageKey, Sightings, WantedIds, decide_fates
 from hopwatch.monitor.lookup.journey import MessageStamp
 from hopwatch.monitor.spark.sources import record_source
-from hopwatch.monitor.store import dialect, lost_messages, reader, schema
+from hopwatch.monitor.store import dialect, lost_messages, pathway_versions, reader, schema
 
 if TYPE_CHECKING:
     from hopwatch.monitor.settings import Settings
@@ -42,12 +42,13 @@ def find_fates(
     sightings = Sightings(wanted, stream)
     for path in chosen(record_source.build_source(settings).segments()):
         sightings.look_into(path)
-    pathways = {name: of_stream.pathway for name, of_stream in settings.streams.items()}
+    configs = settings.stream_configs()
     if not schema.has_store(settings.store.url):
-        return decide_fates(sightings.seen, {}, {}, pathways), sightings.is_full
+        return decide_fates(sightings.seen, {}, {}, configs), sightings.is_full
     engine = dialect.create_engine(settings.store.url)
     try:
         with schema.open_snapshot(engine) as connection:
+            configs |= pathway_versions.read_versions(connection)
             at_nodes: dict[MessageKey, list[str]] = {}
             for of_stream, start_us, node, ids in lost_messages.read_packed_ids(connection, stream):
                 for place in wanted.places(ids).tolist():
@@ -55,6 +56,6 @@ def find_fates(
                     at_nodes.setdefault(message, []).append(node)
             keys = {(message.stream, message.window_start_us) for message in at_nodes}
             windows = {key: reader.read_window(connection, *key) for key in sorted(keys)}
-            return decide_fates(sightings.seen, at_nodes, windows, pathways), sightings.is_full
+            return decide_fates(sightings.seen, at_nodes, windows, configs), sightings.is_full
     finally:
         engine.dispose()

@@ -6,6 +6,7 @@ The keys of other tables are in modules beside this one, such as :mod:`monitor.s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final, Self, cast
@@ -41,9 +42,10 @@ from hopwatch.monitor.settings.metrics import MetricsSettings
 from hopwatch.monitor.settings.results import ResultsSettings
 from hopwatch.monitor.settings.table import SettingsTable
 from hopwatch.monitor.stream_config import StreamConfig
+from hopwatch.monitor.texts.moments import parse_moment_us
 from hopwatch.probes.contract.kafka import SCHEME as KAFKA
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
-from hopwatch.probes.contract.limits import MONITOR_STREAM, NAME_PATTERN
+from hopwatch.probes.contract.limits import MONITOR_STREAM, NAME_PATTERN, WINDOW_US
 from hopwatch.probes.contract.segment import SCHEME as SPOOL
 
 MAX_SHARDS: Final = 256
@@ -161,6 +163,18 @@ class MonitorSettings(SettingsTable):
     pulse_us: PositiveDuration = Field(3_000_000, alias="pulse")
 
 
+def _parse_minute(value: object) -> int:
+    text = value.isoformat() if isinstance(value, datetime) else value
+    told = "valid_from is a whole minute such as 2026-11-21T06:40:00Z"
+    try:
+        moment_us = parse_moment_us("valid_from", text) if isinstance(text, str) else None
+    except ConfigurationError:
+        moment_us = None
+    if moment_us is None or moment_us % WINDOW_US:
+        raise ValueError(f"{told}, got {value!r:.80}")
+    return moment_us
+
+
 class StreamSettings(SettingsTable):
     """``[streams.NAME]``: pathway of a stream, and the times by which its windows are judged. Spans are in µs."""
 
@@ -178,6 +192,7 @@ class StreamSettings(SettingsTable):
     order: bool = False
     max_lost_ids: Annotated[int, BeforeValidator(_check_max_lost_ids)] = MAX_LOST_IDS
     topics: Mapping[str, TopicUrl] = {}
+    valid_from_us: Annotated[int | None, BeforeValidator(_parse_minute)] = Field(None, alias="valid_from")
 
     @field_validator("topics")
     @classmethod
@@ -224,7 +239,15 @@ class StreamSettings(SettingsTable):
     def rules(self) -> StreamConfig:
         """Rules of the stream for the job."""
         terms = WindowPolicy(self.transit_us, self.settle_us, self.amend_for_us, self.max_age_us)
-        return StreamConfig(self.pathway, terms, self.shards, self.ignore_nodes, self.order, self.max_lost_ids)
+        return StreamConfig(
+            self.pathway,
+            terms,
+            self.shards,
+            self.ignore_nodes,
+            self.order,
+            self.max_lost_ids,
+            valid_from_us=self.valid_from_us or 0,
+        )
 
 
 def _copy_details(details: ErrorDetails) -> InitErrorDetails:

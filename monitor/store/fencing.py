@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -45,7 +46,7 @@ def begin_once(connection: Connection, rules: Mapping[str, StreamConfig]) -> Non
     """
     check_once(connection)
     writer.clear_results(connection)
-    pathway_versions.save_versions(connection, rules, 0)
+    pathway_versions.save_versions(connection, _without_minutes(rules), 0)
     set_values(connection, {"query_id": ONCE, _RUN: ONCE})
 
 
@@ -57,7 +58,7 @@ def begin_span(connection: Connection, rules: Mapping[str, StreamConfig]) -> Non
     if is_of_stream(connection):
         set_values(connection, {_RUN: ONCE})
         return
-    pathway_versions.save_versions(connection, rules, 0)
+    pathway_versions.save_versions(connection, _without_minutes(rules), 0)
     set_values(connection, {_RUN: ONCE, "query_id": ONCE})
 
 
@@ -106,7 +107,8 @@ def claim_store(  # noqa: PLR0913, PLR0917 - all that has to fit together, and w
     """Claim the store for a run, once store, checkpoint and transport fit together; return the streams' versions.
 
     ``transport`` identifies the transport among others of its name; empty where nothing does. ``run`` is the fencing
-    token of the run. What the configuration says otherwise than the store is a new version.
+    token of the run. What the configuration says otherwise than the store is a new version; of the earlier ones those
+    are returned of which some window may still be judged.
 
     Raises:
         StoreError: they do not fit together; the message says which of them to put aside.
@@ -120,7 +122,8 @@ def claim_store(  # noqa: PLR0913, PLR0917 - all that has to fit together, and w
         planned = pathway_versions.plan_versions(connection, rules, now_us)
         version_markers.mark_versions(connection, known, planned)
         pathway_versions.save_versions(connection, planned, now_us)
-        return planned
+        watermark_us = read_watermark_us(connection)
+        return {stream: config.drop_past(watermark_us) for stream, config in planned.items()}
 
 
 def record_stop(engine: Engine, run: str, at_us: int) -> None:
@@ -147,11 +150,6 @@ def record_config_problem(engine: Engine, run: str, problem: str) -> None:
             set_values(connection, {_CONFIG_PROBLEM: problem})
         else:
             writer.delete_value(connection, _CONFIG_PROBLEM)
-
-
-def read_config_problem(connection: Connection) -> str:
-    """Query why the last change of the configuration is not in force; empty if it is."""
-    return read_value(connection, _CONFIG_PROBLEM) or ""
 
 
 def require_run(connection: Connection, run: str) -> None:
@@ -207,20 +205,26 @@ def register_batch(
 
 
 class StoreNotes(NamedTuple):
-    """Notes of the run that fills a store: who it is, the watermark of its last batch, and when it stopped in order."""
+    """Notes of the run that fills a store: who it is, the watermark of its last batch, and when it stopped in order.
+
+    ``config_problem`` says why the last change of the configuration is not in force; empty if it is.
+    """
 
     query_id: str | None
     watermark_us: int
     stopped_us: int | None
+    config_problem: str
 
 
 def read_notes(connection: Connection) -> StoreNotes:
     """Query all of these at once."""
     column = tables.meta.c
-    wanted = select(column.name, column.value).where(column.name.in_(("query_id", "watermark_us", _STOPPED)))
+    names = "query_id", "watermark_us", _STOPPED, _CONFIG_PROBLEM
+    wanted = select(column.name, column.value).where(column.name.in_(names))
     found = {row.name: row.value for row in connection.execute(wanted)}
     stopped_us = int(found[_STOPPED]) if _STOPPED in found else None
-    return StoreNotes(found.get("query_id"), int(found.get("watermark_us") or 0), stopped_us)
+    watermark_us, problem = int(found.get("watermark_us") or 0), found.get(_CONFIG_PROBLEM, "")
+    return StoreNotes(found.get("query_id"), watermark_us, stopped_us, problem)
 
 
 def read_watermark_us(connection: Connection) -> int:
@@ -239,6 +243,11 @@ def read_query_id(checkpoint: Path) -> str:
     except (OSError, ValueError, KeyError, TypeError):
         what = f"the checkpoint {checkpoint} is damaged, its file metadata tells no id"
         raise CheckpointError(f"{what}: put it and the store aside to begin anew") from None
+
+
+def _without_minutes(rules: Mapping[str, StreamConfig]) -> dict[str, StreamConfig]:
+    """Return the streams of what is filled once: all windows are of one version, whatever minute that is meant for."""
+    return {stream: replace(config, valid_from_us=0) for stream, config in rules.items()}
 
 
 def _newest_complete_batch(checkpoint: Path, log: str, lines: int) -> int:

@@ -65,7 +65,7 @@ def read_progress(connection: Connection) -> ReadProgress:
     """Return how far the transport was read, whether by a --once run, and when the monitor was stopped."""
     noted = fencing.read_notes(connection)
     if noted.query_id != fencing.ONCE:
-        return ReadProgress(noted.watermark_us, is_once=False, stopped_us=noted.stopped_us)
+        return ReadProgress(noted.watermark_us, stopped_us=noted.stopped_us, config_problem=noted.config_problem)
     newest_us = select(func.max(_book.last_arrival_us)).where(_book.stream != MONITOR_STREAM)
     return ReadProgress(int(connection.execute(newest_us).scalar() or 0), is_once=True, stopped_us=noted.stopped_us)
 

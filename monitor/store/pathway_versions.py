@@ -56,24 +56,27 @@ def read_stream(connection: Connection, stream: str) -> StreamConfig | None:
 def plan_versions(connection: Connection, rules: Mapping[str, StreamConfig], now_us: int) -> dict[str, StreamConfig]:
     """Return the configured streams with their versions: one that has changed has a new version.
 
-    Nothing is written.
+    It is valid from the first minute that is free, or from the later one that its configuration names. Nothing is
+    written.
     """
     stored = read_versions(connection)
     planned: dict[str, StreamConfig] = {}
     for stream, config in rules.items():
-        known = stored.get(stream)
-        if known is not None:
-            known = _complete(known, config.terms)
-        if known is None or not known.differs_from(config):
-            planned[stream] = known or config
+        if stream not in stored:
+            planned[stream] = replace(config, valid_from_us=0)
             continue
-        valid_from_us = _find_free_minute(connection, stream, now_us)
-        before = [version for version in known.versions if version.valid_from_us < valid_from_us]
-        if before and not before[0].differs_from(config):
-            # The version that is not valid yet is taken back.
-            planned[stream] = _link(before[::-1])
+        known = _complete(stored[stream], config.terms)
+        if not known.differs_from(config) and known.valid_from_us <= now_us:
+            planned[stream] = known
+            continue
+        free_us = _find_free_minute(connection, stream, now_us)
+        before = [version for version in reversed(known.versions) if version.valid_from_us < free_us]
+        if before and not before[-1].differs_from(config):
+            # Nothing has changed, or a version that is not valid yet is taken back.
+            planned[stream] = _link(before)
         else:
-            planned[stream] = _link([*before[::-1], replace(config, valid_from_us=valid_from_us if before else 0)])
+            valid_from_us = max(free_us, config.valid_from_us) if before else 0
+            planned[stream] = _link([*before, replace(config, valid_from_us=valid_from_us)])
     return planned
 
 

@@ -39,12 +39,20 @@ class ReadProgress:
     """Arrival time up to which the monitor has read, µs; 0 if it has read nothing.
 
     ``is_once`` is of a store that was filled once: nothing moves it. ``stopped_us`` is when its monitor was stopped in
-    good order; None while it runs, and where it died.
+    good order; None while it runs, and where it died. ``config_problem`` says why the last change of its configuration
+    is not in force; empty if it is.
     """
 
     through_us: int
     is_once: bool = False
     stopped_us: int | None = None
+    config_problem: str = ""
+
+    @property
+    def config_notice(self) -> Notice | None:
+        """What is to be said of a change of the configuration that is not in force."""
+        told = f"The last change of the monitor's configuration is not in force: {self.config_problem}"
+        return Notice(told, is_grave=False) if self.config_problem else None
 
     def notice(self, now_us: int, moment: MomentFormat) -> Notice | None:
         """Return what is to be said where the monitor reads no more, or late; of a store that was filled once nothing.

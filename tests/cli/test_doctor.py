@@ -247,6 +247,21 @@ def test_a_monitor_that_reads_no_more_is_told(
     assert lines[found + 1].strip() == ("hopwatch run starts it" if "stopped_us" in kept else stalled)
 
 
+def test_a_change_of_the_configuration_that_is_not_in_force_is_told(
+    workspace: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what is wrong with it, and what to do."""
+    workspace.watch(*one_of_ten_lost())
+    kept = {"query_id": "a-query", "watermark_us": str(SystemClock().now_us()), "config_problem": "x.toml:1: no path"}
+    engine = dialect.create_engine(workspace.store_url)
+    with engine.execution_options(writes=True).begin() as connection:
+        writer.set_values(connection, kept)
+    assert workspace.run("doctor") == 1
+    told = capsys.readouterr().out
+    assert "The last change of the monitor's configuration is not in force: x.toml:1: no path" in told
+    assert "correct the file, or restart hopwatch run if it asks for that" in told
+
+
 def test_where_nothing_was_read_it_is_said(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     """A note, and no word of order in what is not there."""
     workspace.watch()

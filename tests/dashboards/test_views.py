@@ -142,6 +142,16 @@ def test_a_banner_says_what_is_wrong(behind_s: int, trouble: str, told: list[tup
     assert all(one.words.startswith(words) for one, (_, words) in zip(found, told, strict=True))
 
 
+def test_a_banner_says_of_a_change_that_is_not_in_force() -> None:
+    """Beside what is said of the monitor, and without it."""
+    for stopped_us in (None, at(12)):
+        reached = ReadProgress(at(60), stopped_us=stopped_us, config_problem="hopwatch.toml:1: no path")
+        found = freshness.build_notices(at(60), at(60), reached, "", UTC)
+        told = "The last change of the monitor's configuration is not in force: hopwatch.toml:1: no path"
+        assert (found[-1].words, found[-1].is_grave) == (told, False)
+        assert len(found) == 1 + (stopped_us is not None)
+
+
 def test_a_store_that_was_filled_once_is_never_behind() -> None:
     """Nothing moves its watermark."""
     once = ReadProgress(at(12), is_once=True)

@@ -86,13 +86,13 @@ def test_a_path_that_is_edited_while_it_runs_is_valid_from_its_minute_on(tmp_pat
         config.write_text("streams = 3\n")
         assert "is not in force, what was before goes on" in await_words(stderr, "is not in force")
         with schema.open_snapshot(store) as connection:
-            assert fencing.read_config_problem(connection).startswith(f"{config}:1: ")
+            assert fencing.read_notes(connection).config_problem.startswith(f"{config}:1: ")
         config.write_text(text.replace(f'{OLD}"', f'{NEW}"', 1).replace('trigger = "1s"', 'trigger = "2s"'))
         assert "changes of [monitor] take a restart" in await_words(stderr, "is not in force")
         config.write_text(text.replace(f'{OLD}"', f'{NEW}"', 1))
         await_words(stderr, "is in force, and says of streams what it said before")
         with schema.open_snapshot(store) as connection:
-            assert fencing.read_config_problem(connection) == ""
+            assert fencing.read_notes(connection).config_problem == ""
             known = pathway_versions.read_versions(connection)[STREAM]
         assert [version.valid_from_us for version in known.versions] == [seam_us, 0]
         job.send_signal(signal.SIGHUP)

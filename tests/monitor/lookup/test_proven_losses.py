@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, update
 
-from hopwatch.monitor import settings
 from hopwatch.monitor.lookup.fates import WantedIds
 from hopwatch.monitor.lookup.proven_losses import (
     LossQuestion,
@@ -39,13 +38,7 @@ def losses(folder: Path, engine: Engine, path: str, node: str, *batches: Batch, 
     """Return the losses at a node after some batches."""
     workspace = Workspace(folder).configure(CONFIGURATION.replace("a -> b", path))
     workspace.watch(*batches)
-    return find_proven_losses(engine, question(workspace, node)._replace(**more))  # type: ignore[arg-type]
-
-
-def question(workspace: Workspace, node: str) -> LossQuestion:
-    """Return the question for all that is lost at a node."""
-    pathway = settings.load(workspace.config, flags={}, environ={}).streams["orders"].pathway
-    return LossQuestion("orders", pathway, node)
+    return find_proven_losses(engine, LossQuestion("orders", node)._replace(**more))  # type: ignore[arg-type]
 
 
 def sources(found: NodeLosses) -> list[tuple[int, str]]:
@@ -98,7 +91,7 @@ def test_of_stamps_that_are_not_kept_no_source_is_known(tmp_path: Path, engine: 
     workspace.watch(observation_batch([8, 9]), observation_batch([8], "b"), *closing_batches(seq=1))
     with engine.begin() as connection:
         connection.execute(update(tables.lost_ids).values(journeys=None))
-    (one,) = find_proven_losses(engine, question(workspace, "b")).unproven
+    (one,) = find_proven_losses(engine, LossQuestion("orders", "b")).unproven
     assert one.reason == "its stamps are not kept, and with them the node that it left last"
 
 
@@ -108,7 +101,7 @@ def test_where_only_some_are_surely_lost_none_is_proven(tmp_path: Path, engine: 
     workspace.watch(observation_batch(range(10)), observation_batch(range(7), "b"), *closing_batches(seq=1))
     with engine.begin() as connection:
         connection.execute(update(tables.node_windows).values(loss_lower=1).where(tables.node_windows.c.node == "b"))
-    asked = question(workspace, "b")
+    asked = LossQuestion("orders", "b")
     for wanted, count in ((None, 3), (WantedIds([id_bytes(9), id_bytes(1)]), 1)):
         found = find_proven_losses(engine, asked._replace(wanted=wanted))
         assert found.proven == []
@@ -124,7 +117,7 @@ def test_what_is_lost_and_not_listed_is_counted(tmp_path: Path, engine: Engine) 
     with engine.begin() as connection:
         here = tables.node_windows.c.node == "b"
         connection.execute(update(tables.node_windows).values(loss=12_001, loss_lower=12_001).where(here))
-    found = find_proven_losses(engine, question(workspace, "b"))
+    found = find_proven_losses(engine, LossQuestion("orders", "b"))
     assert sources(found) == [(9, "a")]
     (one,) = found.unproven
     assert one.missing == 12_000
@@ -142,7 +135,7 @@ def test_windows_of_the_span_alone_count(tmp_path: Path, engine: Engine) -> None
         *closing_batches(seq=2),
     )
     assert sources(losses(tmp_path, engine, "a -> b", "b", *batches)) == [(9, "a"), (7, "a")]
-    asked = question(Workspace(tmp_path), "b")
+    asked = LossQuestion("orders", "b")
     assert sources(find_proven_losses(engine, asked._replace(to_us=at_us(60)))) == [(9, "a")]
     assert sources(find_proven_losses(engine, asked._replace(from_us=at_us(60)))) == [(7, "a")]
 
@@ -175,6 +168,6 @@ def test_the_first_losses_beyond_a_bound_end_the_search(engine: Engine, tmp_path
     two = [observation_batch([number], seq=number, window_start_ms=window_ms(number)) for number in range(2)]
     workspace = Workspace(tmp_path).configure()
     workspace.watch(*two, *closing_batches(seq=0, nodes="b"), *closing_batches(seq=2, nodes="a"))
-    asked = question(workspace, "b")
+    asked = LossQuestion("orders", "b")
     assert len(find_proven_losses(engine, asked).proven) == 2
     assert len(find_proven_losses(engine, asked, 0).proven) == 1

@@ -174,3 +174,12 @@ def test_of_a_file_that_is_there_and_cannot_be_read_no_other_is_offered(tmp_path
         load(tmp_path, flags={}, environ={})
     told = f"the configuration {tmp_path} cannot be read: Is a directory; name a file that is there with --config"
     assert str(refused.value) == told
+
+
+@pytest.mark.parametrize("text", ['"2026-11-27T12:05:00Z"', "2026-11-27T12:05:00Z", '"2026-11-27 13:05+01:00"'])
+def test_the_minute_of_a_version_is_a_time_of_toml_or_a_text(text: str, tmp_path: Path) -> None:
+    """In any zone; without one there is none."""
+    file = tmp_path / "hopwatch.toml"
+    file.write_text(f'[streams.s]\npath = "a"\nvalid_from = {text}\n[streams.t]\npath = "a"\n')
+    configs = load(file, flags={}, environ={}).stream_configs()
+    assert (configs["s"].valid_from_us, configs["t"].valid_from_us) == (1_795_781_100_000_000, 0)

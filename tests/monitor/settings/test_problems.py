@@ -11,6 +11,7 @@ from hopwatch.monitor.settings import ALERTS, load, load_with_streams
 from hopwatch.monitor.settings.alerting import AlertsSettings
 
 PATH = '[streams.s]\npath = "a -> b"\n'
+MINUTE = "valid_from is a whole minute such as 2026-11-21T06:40:00Z"
 LOST_IDS = "max_lost_ids is a whole number from 10,000 to 1,000,000"
 NAME = "is 1 to 128 of the characters A-Za-z0-9._-, got"
 DURATION = 'a duration is a whole number with ms, s, m, h or d behind it, in quotes: "500ms", "150s", "10m", "1h", "7d"'
@@ -25,7 +26,8 @@ STORE = (
     '"postgresql+psycopg://USER@HOST:PORT/DATABASE"; got'
 )
 STREAM_KEYS = (
-    "path, stamps, transit, settle, amend_for, max_age, loss_alarm, shards, ignore_nodes, order, max_lost_ids, topics"
+    "path, stamps, transit, settle, amend_for, max_age, loss_alarm, shards, ignore_nodes, order, max_lost_ids, topics, "
+    "valid_from"
 )
 
 
@@ -130,6 +132,12 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
         ('[monitor]\npulse = "0s"', "2: monitor.pulse: this duration is longer than zero, got '0s'"),
         (PATH + "shards = 0", "3: streams.s.shards: shards is a whole number from 1 to 256, got 0"),
         (PATH + "shards = 257", "3: streams.s.shards: shards is a whole number from 1 to 256, got 257"),
+        (
+            PATH + "valid_from = '2026-11-27T12:05:01Z'",
+            f"3: streams.s.valid_from: {MINUTE}, got '2026-11-27T12:05:01Z'",
+        ),
+        (PATH + "valid_from = 'soon'", f"3: streams.s.valid_from: {MINUTE}, got 'soon'"),
+        (PATH + "valid_from = 5", f"3: streams.s.valid_from: {MINUTE}, got 5"),
         (PATH + "max_lost_ids = 9_999", f"3: streams.s.max_lost_ids: {LOST_IDS}, got 9999"),
         (PATH + "max_lost_ids = 1_000_001", f"3: streams.s.max_lost_ids: {LOST_IDS}, got 1000001"),
         (PATH + "max_lost_ids = 'all'", f"3: streams.s.max_lost_ids: {LOST_IDS}, got 'all'"),

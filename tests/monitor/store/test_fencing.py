@@ -301,4 +301,4 @@ def test_a_problem_of_the_configuration_is_kept_until_it_is_mended(engine: Engin
 def read_problem(engine: Engine) -> str:
     """Return what the store says of the configuration."""
     with engine.begin() as connection:
-        return fencing.read_config_problem(connection)
+        return fencing.read_notes(connection).config_problem

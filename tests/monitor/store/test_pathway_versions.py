@@ -73,7 +73,7 @@ def test_a_start_without_a_change_makes_no_version(engine: Engine) -> None:
     """A monitor may be started as often as one likes, at any time."""
     first = register(engine, ORDERS, START_US)
     second = register(engine, OTHERS["another path"], START_US)
-    for now_us in (START_US, START_US + 7 * WINDOW_US, 0):
+    for now_us in (START_US, START_US + 7 * WINDOW_US, START_US + 7 * WINDOW_US):
         assert register(engine, OTHERS["another path"], now_us) == second
     assert second.earlier == (first,)
 
@@ -108,6 +108,19 @@ def test_a_version_that_is_not_valid_yet_is_replaced_or_taken_back(engine: Engin
     assert register(engine, ORDERS, START_US + 2) == first
     later = register(engine, OTHERS["other shards"], START_US + WINDOW_US)
     assert [one.valid_from_us for one in later.versions] == [START_US + 2 * WINDOW_US, 0]
+
+
+def test_a_version_may_wait_for_a_minute_of_its_own(engine: Engine) -> None:
+    """A later one than the first that is free; one that has passed already is as good as none."""
+    register(engine, ORDERS, START_US)
+    later = replace(OTHERS["another path"], valid_from_us=START_US + 9 * WINDOW_US)
+    for minutes in range(9):
+        found = register(engine, later, START_US + minutes * WINDOW_US)
+        assert [one.valid_from_us for one in found.versions] == [START_US + 9 * WINDOW_US, 0]
+    sooner = replace(later, valid_from_us=START_US)
+    assert register(engine, sooner, START_US + WINDOW_US).valid_from_us == START_US + 2 * WINDOW_US
+    assert register(engine, sooner, START_US + 20 * WINDOW_US).valid_from_us == START_US + 2 * WINDOW_US
+    assert register(engine, later, START_US, "new") == replace(later, valid_from_us=0)
 
 
 def test_a_first_version_of_which_nothing_came_is_replaced(engine: Engine) -> None:
