@@ -108,12 +108,15 @@ def command(  # noqa: PLR0913 - one a flag
             if begin_anew:
                 _begin_anew(place)
             place = _claim_store(place, chosen, people)
+            stop = threading.Event()
+            # Spark replaces the handler of Ctrl-C when it starts; until then Ctrl-C ends the process at once.
+            signals.set_on_signal(signal.SIGTERM, stop)
             with (
                 results_builder.open_publisher(chosen, hold, place.run) as publisher,
                 results_builder.open_notifier(chosen, hold, place.run) as notifier,
                 metrics_server.serve_metrics(place, chosen) as observed,
             ):
-                _run_stream(observed, ConfigReload(config, flags, chosen), people, publisher, notifier)
+                _run_stream(observed, ConfigReload(config, flags, chosen), people, stop, publisher, notifier)
 
 
 def _claim_store(place: JobContext, chosen: Settings, people: Routing) -> JobContext:
@@ -247,10 +250,11 @@ def _start_session(place: JobContext, chosen: Settings) -> SparkSession:
     return session.start_session(place.workdir, master=asked.master, cores=asked.tasks, more=more)
 
 
-def _run_stream(
+def _run_stream(  # noqa: PLR0913, PLR0917 - a monitor, and all that runs beside it
     place: JobContext,
     reload: ConfigReload,
     people: Routing,
+    stop: threading.Event,
     publisher: ResultsPublisher | None,
     notifier: ContractNotifier | None,
 ) -> None:
@@ -260,9 +264,7 @@ def _run_stream(
     from hopwatch.api.publisher_thread import run_publisher
 
     console.configure_log()
-    words, stop = console.stderr(), threading.Event()
-    # Spark replaces the handler of Ctrl-C when it starts; until then Ctrl-C ends the process at once.
-    signals.set_on_signal(signal.SIGTERM, stop)
+    words = console.stderr()
     try:
         with (
             threads.run_dispatcher(reload.settings.store.url, people, place.hold) as dispatcher,
@@ -317,7 +319,7 @@ def _watch_stream(
         trigger = f"{chosen.monitor.trigger_us // 1_000} milliseconds"
         start = partial(job.start_stream, spark, trigger=trigger, report=partial(_on_commit, wakes), stop=stop)
         query = start(place)
-        words.print(f"hopwatch: watching {place.source}, streams: {len(place.rules)}; Ctrl-C stops")
+        words.print(f"hopwatch: watching {place.source}, streams: {len(chosen.streams)}; Ctrl-C stops")
         while not stop.wait(POLL_S):
             _raise_failure(query, place)
             is_accepted = reload.read_changes()
@@ -332,7 +334,7 @@ def _watch_stream(
             place = _claim_store(replace(place, rules=chosen.stream_configs(), gate=CommitGate()), chosen, people)
             place.config_observer(place.rules)
             query = start(place)
-            words.print(f"hopwatch: {reload.config} is in force, streams: {len(place.rules)}")
+            words.print(f"hopwatch: {reload.config} is in force, streams: {len(chosen.streams)}")
         words.print("hopwatch: stopping")
         session.stop_quietly(query.stop)
     finally:

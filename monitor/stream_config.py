@@ -22,7 +22,8 @@ class StreamConfig:
     Records of ``ignore_nodes`` are left out: these nodes are not of the pathway, and not meant to be. ``order`` says
     whether the order of messages is counted, ``max_lost_ids`` how many ids of a window's and node's loss are kept.
     This version is valid for windows that start at ``valid_from_us`` or later, ``earlier`` ones, the newest first, for
-    those before; the oldest is valid for all windows before its own start, too.
+    those before; the oldest is valid for all windows before its own start, too. By one that ``is_removed`` the stream
+    is not declared: it has no windows then.
     """
 
     pathway: Pathway
@@ -31,6 +32,7 @@ class StreamConfig:
     ignore_nodes: tuple[str, ...] = ()
     order: bool = False
     max_lost_ids: int = MAX_LOST_IDS
+    is_removed: bool = False
     valid_from_us: int = 0
     earlier: tuple[StreamConfig, ...] = ()
 
@@ -61,7 +63,7 @@ class StreamConfig:
 
     def find_declared(self, node: str, starts_us: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return in which windows, by their starts, a node is declared; shape (windows,)."""
-        is_declared = [node in version.pathway.declared for version in self.versions]
+        is_declared = [node in version.pathway.declared and not version.is_removed for version in self.versions]
         if all(is_declared) or not any(is_declared):
             return np.full(len(starts_us), is_declared[0])
         # The newest version is valid last, and the oldest for all before it.

@@ -14,7 +14,10 @@ _TERMS: Final = ("transit", "settle", "amend_for", "max_age")
 
 def describe_changes(before: StreamConfig, now: StreamConfig) -> list[str]:
     """Return each change, such as ``node sink added`` or ``transit 2m30s -> 1m``; empty where there is none."""
-    return [*_describe_path(before.pathway, now.pathway), *_describe_terms(before, now)]
+    if now.is_removed:
+        return [] if before.is_removed else ["stream removed"]
+    again = ["stream declared again"] if before.is_removed else []
+    return [*again, *_describe_path(before.pathway, now.pathway), *_describe_terms(before, now)]
 
 
 def _describe_path(before: Pathway, now: Pathway) -> Iterator[str]:

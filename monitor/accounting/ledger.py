@@ -346,7 +346,8 @@ class Ledger:
             added = list(window_starts(first_ms, last_ms))
         self.ranges[stream] = first_ms * 1_000, last_ms * 1_000
         for start_ms in added:
-            windows.setdefault(start_ms * 1_000, LiveWindow())
+            if not config.at(start_ms * 1_000).is_removed:
+                windows.setdefault(start_ms * 1_000, LiveWindow())
 
 
 class _JudgedBooks(NamedTuple):

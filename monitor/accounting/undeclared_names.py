@@ -111,4 +111,6 @@ def describe_name(one: UndeclaredName) -> str:
 
 def _find_nearest_declared(key: NameKey, rules: Mapping[str, StreamConfig]) -> str:
     reason, stream, node = key
-    return find_nearest(node, rules[stream].pathway.declared) if reason == UNKNOWN_NODE else find_nearest(stream, rules)
+    if reason == UNKNOWN_NODE:
+        return find_nearest(node, rules[stream].pathway.declared)
+    return find_nearest(stream, (name for name, config in rules.items() if not config.is_removed))

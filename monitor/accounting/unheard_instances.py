@@ -140,14 +140,21 @@ def _strip_part(name: str, part: str, *, is_cut: bool) -> str | None:
 
 
 def _has_book(place: SetAside, rules: Mapping[str, StreamConfig]) -> bool:
-    """Return whether who sent a record that was read has a book: its node is unknown, or ignored in some versions."""
-    if place.reason != IGNORED_NODE:
-        return place.reason == UNKNOWN_NODE
+    """Return whether who sent a record that was read has a book.
+
+    So it is where its node is unknown, or where its node is ignored, or its stream removed, by some versions alone.
+    """
+    if place.reason == UNKNOWN_NODE:
+        return True
+    if place.reason not in READABLE_REASONS:
+        return False
     if place.sender is None:
         # What the store keeps of it does not say.
         return any(of_stream.earlier for of_stream in rules.values())
     of_stream = rules.get(place.sender.stream)
-    return of_stream is not None and not of_stream.ignores_always(place.sender.node)
+    if of_stream is None:
+        return False
+    return place.reason == UNKNOWN_STREAM or not of_stream.ignores_always(place.sender.node)
 
 
 def is_instance_folder(folder: str) -> bool:

@@ -57,6 +57,8 @@ def find_undeclared(view: envelope.RecordView, rules: Mapping[str, StreamConfig]
     if view.stream not in rules:
         return envelope.RecordError(UNKNOWN_STREAM, f"the configuration has no stream {view.stream!r}")
     config = rules[view.stream].at(view.window_start_ms * 1_000)
+    if config.is_removed:
+        return envelope.RecordError(UNKNOWN_STREAM, f"the configuration has no stream {view.stream!r} any more")
     if view.node in config.pathway.declared:
         return _find_unsupported(view, config.pathway)
     if view.node in config.ignore_nodes:
@@ -65,14 +67,15 @@ def find_undeclared(view: envelope.RecordView, rules: Mapping[str, StreamConfig]
 
 
 def keeps_book(fault: envelope.RecordError, view: envelope.RecordView, rules: Mapping[str, StreamConfig]) -> bool:
-    """Return whether the books take a record that is set aside for its node.
+    """Return whether the books take a record that is set aside for its node or its stream.
 
-    So they do where the node is unknown, and where it is ignored in the record's minute but not in that of others.
+    So they do where the node is unknown, and where the node is ignored, or the stream removed, in the record's minute
+    but not in that of others.
     """
-    if fault.reason == UNKNOWN_NODE:
-        return True
     of_stream = rules.get(view.stream)
-    return fault.reason == IGNORED_NODE and of_stream is not None and not of_stream.ignores_always(view.node)
+    if of_stream is None or fault.reason not in {UNKNOWN_NODE, UNKNOWN_STREAM, IGNORED_NODE}:
+        return False
+    return fault.reason != IGNORED_NODE or not of_stream.ignores_always(view.node)
 
 
 def _find_unsupported(view: envelope.RecordView, pathway: Pathway) -> envelope.RecordError | None:
@@ -127,6 +130,8 @@ class SegmentAccumulator:
         from_us = _stamped_from_us(data, view, arrival_us) if standing == IMPLAUSIBLE else 0
         sheet.facts.append((*came, view.window_start_ms, from_us, view.count, view.kind, standing))
         if view.kind != BatchKind.OBSERVATIONS or config is None or view.node not in config.pathway.nodes:
+            return
+        if config.is_removed:
             return
         if standing == IN_WINDOW or config.terms.is_early(view.window_start_ms, arrival_us):
             is_counted = standing == IN_WINDOW

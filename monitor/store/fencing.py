@@ -123,7 +123,8 @@ def claim_store(  # noqa: PLR0913, PLR0917 - all that has to fit together, and w
         version_markers.mark_versions(connection, known, planned)
         pathway_versions.save_versions(connection, planned, now_us)
         watermark_us = read_watermark_us(connection)
-        return {stream: config.drop_past(watermark_us) for stream, config in planned.items()}
+        left = {stream: config.drop_past(watermark_us) for stream, config in planned.items()}
+        return {stream: config for stream, config in left.items() if config.earlier or not config.is_removed}
 
 
 def record_stop(engine: Engine, run: str, at_us: int) -> None:

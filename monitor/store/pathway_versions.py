@@ -56,14 +56,18 @@ def read_stream(connection: Connection, stream: str) -> StreamConfig | None:
 def plan_versions(connection: Connection, rules: Mapping[str, StreamConfig], now_us: int) -> dict[str, StreamConfig]:
     """Return the configured streams with their versions: one that has changed has a new version.
 
-    It is valid from the first minute that is free, or from the later one that its configuration names. Nothing is
-    written.
+    It is valid from the first minute that is free, or from the later one that its configuration names. A stream that is
+    not configured any more has a version by which it is removed. Nothing is written.
     """
     stored = read_versions(connection)
+    removed = {stream: replace(known, is_removed=True) for stream, known in stored.items() if stream not in rules}
     planned: dict[str, StreamConfig] = {}
-    for stream, config in rules.items():
+    for stream, config in (dict(rules) | removed).items():
         if stream not in stored:
             planned[stream] = replace(config, valid_from_us=0)
+            continue
+        if config.terms == UNKNOWN_TERMS:
+            # It was removed before there were versions.
             continue
         known = _complete(stored[stream], config.terms)
         if not known.differs_from(config) and known.valid_from_us <= now_us:
@@ -122,13 +126,14 @@ def encode_config(config: StreamConfig) -> dict[str, Any]:
         "ignore_nodes": list(config.ignore_nodes),
         "order": config.order,
         "max_lost_ids": config.max_lost_ids,
+        "is_removed": config.is_removed,
     }
 
 
 def decode_config(stored: Mapping[str, Any]) -> StreamConfig:
     """Read a stored version; what was stored before there were versions has a pathway and shards alone."""
     terms = stored.get("terms")
-    told = {name: stored[name] for name in ("order", "max_lost_ids") if name in stored}
+    told = {name: stored[name] for name in ("order", "max_lost_ids", "is_removed") if name in stored}
     return StreamConfig(
         decode_pathway(stored["pathway"]),
         UNKNOWN_TERMS if terms is None else WindowPolicy(*terms),

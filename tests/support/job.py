@@ -98,8 +98,11 @@ class Job:
     def is_final(self) -> bool:
         """Return whether all windows of all streams are judged."""
         streams = reported(self.store_url)["streams"]
-        return bool(streams) and all(
-            w["status"] == "FINAL" and not w["in_flight"] for s in streams for w in s["windows"][:8]
+        # A stream is there before its first window is.
+        return (
+            bool(streams)
+            and all(one["windows"] for one in streams)
+            and all(w["status"] == "FINAL" and not w["in_flight"] for s in streams for w in s["windows"][:8])
         )
 
 

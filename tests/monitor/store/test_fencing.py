@@ -252,15 +252,20 @@ def test_a_run_over_everything_replaces_the_one_before(engine: Engine) -> None:
 def test_a_claim_registers_a_changed_path_and_marks_its_minute(engine: Engine, checkpoint: Path) -> None:
     """A mark is taken back with a version that never became valid; streams that are new have none."""
     enter(engine, "q", 2)
-    other = {"orders": replace(STREAM_CONFIGS["orders"], pathway=Pathway.parse("a -> b -> c"))}
-    claimed = fencing.claim_store(engine, checkpoint, other | {"new": other["orders"]}, now_us=START_US)
+    other = dict.fromkeys(["orders", "new"], replace(STREAM_CONFIGS["orders"], pathway=Pathway.parse("a -> b -> c")))
+    claimed = fencing.claim_store(engine, checkpoint, other, now_us=START_US)
     assert claimed["orders"].valid_from_us == START_US + WINDOW_US
     assert [one.describe() for one in read_markers(engine)] == ["configuration: node c added; arrow b -> c added"]
     fencing.claim_store(engine, checkpoint, other, now_us=START_US)
     (mark,) = read_markers(engine)
     assert (mark.at_us, mark.stream, mark.by) == (START_US + WINDOW_US, "orders", "hopwatch")
-    assert fencing.claim_store(engine, checkpoint, STREAM_CONFIGS, now_us=START_US) == STREAM_CONFIGS
-    assert read_markers(engine) == []
+    claimed = fencing.claim_store(engine, checkpoint, STREAM_CONFIGS, now_us=START_US)
+    assert (claimed["orders"], claimed["new"].is_removed) == (STREAM_CONFIGS["orders"], True)
+    assert [(one.stream, one.text) for one in read_markers(engine)] == [("new", "configuration: stream removed")]
+    over_us = claimed["new"].terms.judged_until_us(START_US) + 1
+    with engine.execution_options(writes=True).begin() as connection:
+        writer.write_changes(connection, Changes(over_us))
+    assert fencing.claim_store(engine, checkpoint, STREAM_CONFIGS, now_us=over_us) == STREAM_CONFIGS
 
 
 def test_a_mark_of_many_changes_is_cut(engine: Engine, checkpoint: Path) -> None:

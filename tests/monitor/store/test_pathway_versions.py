@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,7 +50,8 @@ def change(engine: Engine) -> Iterator[Connection]:
 def register(engine: Engine, config: StreamConfig, now_us: int, stream: str = "orders") -> StreamConfig:
     """Register what is configured of a stream, as a run does that claims the store; return its versions."""
     with change(engine) as connection:
-        planned = pathway_versions.plan_versions(connection, {stream: config}, now_us)
+        others = {name: of for name, of in pathway_versions.read_versions(connection).items() if not of.is_removed}
+        planned = pathway_versions.plan_versions(connection, others | {stream: config}, now_us)
         pathway_versions.save_versions(connection, planned, now_us)
         assert pathway_versions.read_stream(connection, stream) == planned[stream]
         return planned[stream]
@@ -132,14 +134,32 @@ def test_a_first_version_of_which_nothing_came_is_replaced(engine: Engine) -> No
     assert planned == {"orders": OTHERS["order"]}
 
 
-def test_streams_come_and_go_by_themselves(engine: Engine) -> None:
-    """A stream that is not configured for a while keeps its versions, and one that is new has one."""
+def test_a_stream_that_is_not_configured_any_more_is_removed_by_a_version(engine: Engine) -> None:
+    """One that comes back has one more, also with the path that it had; between the two it is not declared."""
     register(engine, ORDERS, START_US)
-    assert register(engine, OTHERS["order"], START_US, "refunds") == OTHERS["order"]
     with change(engine) as connection:
-        assert pathway_versions.plan_versions(connection, {}, START_US) == {}
-        assert pathway_versions.read_versions(connection) == {"orders": ORDERS, "refunds": OTHERS["order"]}
-    assert register(engine, OTHERS["order"], START_US).earlier == (ORDERS,)
+        planned = pathway_versions.plan_versions(connection, {"refunds": OTHERS["order"]}, START_US)
+        pathway_versions.save_versions(connection, planned, START_US)
+    assert planned["refunds"] == OTHERS["order"]
+    assert planned["orders"].is_removed
+    assert planned["orders"].valid_from_us == START_US + WINDOW_US
+    with change(engine) as connection:
+        assert pathway_versions.plan_versions(connection, {}, START_US + WINDOW_US)["orders"] == planned["orders"]
+    again = register(engine, ORDERS, START_US + 5 * WINDOW_US)
+    assert [(one.valid_from_us - START_US, one.is_removed) for one in again.versions[:2]] == [
+        (6 * WINDOW_US, False),
+        (WINDOW_US, True),
+    ]
+    minutes = np.array([START_US + minute * WINDOW_US for minute in (0, 1, 5, 6)])
+    assert again.find_declared("a", minutes).tolist() == [True, False, False, True]
+
+
+def test_a_stream_that_is_taken_out_and_put_back_within_its_minute_has_one_version(engine: Engine) -> None:
+    """Nothing has come that would have been set aside."""
+    register(engine, ORDERS, START_US)
+    with change(engine) as connection:
+        pathway_versions.save_versions(connection, pathway_versions.plan_versions(connection, {}, START_US), START_US)
+    assert register(engine, ORDERS, START_US + 1) == ORDERS
 
 
 def test_a_history_says_when_each_version_was_registered(engine: Engine) -> None:
