@@ -17,7 +17,7 @@ from hopwatch.dashboards.pages import downloads, loss_panel, stream_charts, stre
 from hopwatch.dashboards.pages.stream_charts import ChartInputs
 from hopwatch.dashboards.queries.models import StreamRange, StreamsOverview
 from hopwatch.dashboards.queries.stream_queries import MAX_NODES, StreamRangeQuery
-from hopwatch.dashboards.views import display_range, pathway, series, sheets
+from hopwatch.dashboards.views import display_range, pathway, seam, series, sheets
 from hopwatch.dashboards.views.address import PageName
 from hopwatch.dashboards.views.display_range import DisplayRange
 from hopwatch.dashboards.views.pathway import PathwayDrawing
@@ -54,6 +54,7 @@ def draw_page(context: PageContext, standing: StreamsOverview) -> None:
     _draw_graph(context, stretch, one)
     if one is not None:
         loss_panel.draw_loss_table(context, one)
+    _draw_seam(context, stretch)
 
     def whole() -> StreamRange:
         # A file has all nodes, also those that a chart has no room for.
@@ -116,6 +117,19 @@ def _draw_markers(context: PageContext, stretch: StreamRange) -> None:
     told = "".join(f'<p class="hw-note">Marker: {markup.escape_html(escape_line(one.text))}</p>' for one in lines)
     if told:
         st.html(more + told)
+
+
+def _draw_seam(context: PageContext, stretch: StreamRange) -> None:
+    """Draw loss and lag before and after the latest version of the range, if there is one."""
+    if stretch.seam is None:
+        return
+    at = texts.format_moment(stretch.seam.at_us, context.zone)
+    head = [(name, "hw-number" if place else "hw-name") for place, name in enumerate(seam.SEAM_COLUMNS)]
+    rows = (tuple(map(markup.escape_html, row)) for row in seam.build_seam_rows(stretch.seam))
+    note = "Final windows of this range, up to the versions next to it. A dash: no such node, or no such window."
+    with st.container(border=True, key="seam"):
+        told = markup.title(f"Before and after the version of {at}", note)
+        st.html(told + markup.table(head, rows, "hw-labels", f"Loss and lag before and after the version of {at}"))
 
 
 def _explain_unknown(context: PageContext, stretch: StreamRange, window: WindowResult | None) -> str:

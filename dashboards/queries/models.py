@@ -71,6 +71,18 @@ class Graph:
 
 
 @dataclass(frozen=True, slots=True)
+class VersionSeam:
+    """The latest minute of a range from which on a new version of the stream is valid, and the final windows beside it.
+
+    ``before`` and ``after`` reach to the versions next to it, or to the ends of the range; None without a final window.
+    """
+
+    at_us: int
+    before: RollUp | None
+    after: RollUp | None
+
+
+@dataclass(frozen=True, slots=True)
 class StreamRange:
     """A range of a stream: its windows, or its hours or days, in order of time, and the whole of it.
 
@@ -90,3 +102,4 @@ class StreamRange:
     running_from_us: int | None = None
     new_schemas: tuple[NewValue, ...] = ()
     markers: tuple[Marker, ...] = ()
+    seam: VersionSeam | None = None

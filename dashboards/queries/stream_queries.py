@@ -8,7 +8,7 @@ from typing import Final
 from sqlalchemy import Connection, func, select
 
 from hopwatch.dashboards.queries import node_selection, overview
-from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange, StreamsOverview
+from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange, StreamsOverview, VersionSeam
 from hopwatch.monitor.memo import Memo
 from hopwatch.monitor.results import RollUp, WindowResult
 from hopwatch.monitor.store import (
@@ -25,6 +25,7 @@ from hopwatch.monitor.store import (
 from hopwatch.monitor.store.markers import query_markers
 from hopwatch.monitor.store.range_cache import MAX_PIECES
 from hopwatch.monitor.store.ranges import RangeQuery
+from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.limits import SCHEMA_LABEL, WINDOW_US
 
 HOUR_US: Final = rollups.HOUR_US
@@ -66,7 +67,8 @@ class StreamRangeQuery:
 
     def run(self, connection: Connection) -> StreamRange:
         """Return it; a stream that the store does not know has no node."""
-        of_stream = query_graph(connection, self.stream, self.to_us - 1)
+        config = pathway_versions.read_stream(connection, self.stream)
+        of_stream = build_graph(config, self.to_us - 1)
         window = None if self.window_us is None else WindowQuery(self.stream, self.window_us).run(connection)
 
         def nodes(whole: RollUp | None) -> set[str]:
@@ -90,8 +92,9 @@ class StreamRangeQuery:
         span_us = self.from_us, self.to_us
         new = tuple(label_counts.read_new_values(connection, self.stream, SCHEMA_LABEL, span_us, MAX_NEW_SCHEMAS))
         marked = tuple(query_markers(connection, self.stream, self.from_us, self.to_us))
+        seam = None if config is None else query_seam(connection, self.stream, config, span_us)
         return StreamRange(
-            self.stream, of_stream, found.steps, self.step_us, found.whole, odd, window, running_us, new, marked
+            self.stream, of_stream, found.steps, self.step_us, found.whole, odd, window, running_us, new, marked, seam
         )
 
 
@@ -126,9 +129,26 @@ def query_running_from_us(connection: Connection, stream: str, step_us: int) -> 
     return first_us // step_us * step_us
 
 
+def query_seam(
+    connection: Connection, stream: str, config: StreamConfig, span_us: tuple[int, int]
+) -> VersionSeam | None:
+    """Return the latest seam between two versions of a stream in a range ``[from_us, to_us)``; None without one."""
+    from_us, to_us = span_us
+    seams_us = sorted(one.valid_from_us for one in config.versions[:-1] if from_us < one.valid_from_us < to_us)
+    if not seams_us:
+        return None
+    begin_us, at_us = [from_us, *seams_us][-2:]
+    before = ranges.read_total(connection, stream, begin_us, at_us, _RANGE_CACHE)
+    return VersionSeam(at_us, before, ranges.read_total(connection, stream, at_us, to_us, _RANGE_CACHE))
+
+
 def query_graph(connection: Connection, stream: str, at_us: int) -> Graph:
     """Return the pathway by which the store's window of a moment is judged; empty of a stream that it does not know."""
-    config = pathway_versions.read_stream(connection, stream)
+    return build_graph(pathway_versions.read_stream(connection, stream), at_us)
+
+
+def build_graph(config: StreamConfig | None, at_us: int) -> Graph:
+    """Return the pathway of the version of a moment; empty without one."""
     if config is None:
         return Graph((), ())
     pathway = config.at(at_us).pathway

@@ -17,6 +17,8 @@ from hopwatch.monitor.store import pathway_versions, range_cache, reader, rollup
 from hopwatch.monitor.store.range_cache import CachedStream
 from hopwatch.monitor.store.range_plan import RangePlan, plan_range
 from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
+from hopwatch.monitor.stream_config import StreamConfig
+from hopwatch.probes.contract.limits import WINDOW_US
 
 Steps = tuple[WindowResult, ...] | tuple[RollUp, ...]
 NodeSelector = Callable[[RollUp | None], Collection[str]]
@@ -50,8 +52,7 @@ def read_range(connection: Connection, where: RangeQuery, chosen: NodeSelector, 
     if config is None:
         return RangeResult((), None)
     shape = config.describe_span(where.from_us, where.to_us)
-    told = [(version.valid_from_us, version.pathway) for version in config.versions]
-    source = CachedStream(connection, where.stream, f"{connection.engine.url} {told}", kept, config)
+    source = _open_source(connection, where.stream, config, kept)
     live_us = rollups.read_live_hours(connection, where.stream)
     sums = _sum_plan(source, plan_range(where.from_us, where.to_us, where.step_us, live_us))
     whole = _build_total(source, shape, where.from_us, sums) if sums else None
@@ -66,6 +67,21 @@ def read_range(connection: Connection, where: RangeQuery, chosen: NodeSelector, 
             made = _sum_plan(source, plan_range(at, at + where.step_us, HOUR_US, live_us))
             rolled |= {at: _build_step(source, where.step_us, at, made, names)} if made else {}
     return RangeResult(tuple(rolled[at] for at in sorted(rolled)), whole)
+
+
+def read_total(connection: Connection, stream: str, from_us: int, to_us: int, kept: Memo) -> RollUp | None:
+    """Query the total of the final windows that start in ``[from_us, to_us)``; None without any."""
+    config = pathway_versions.read_stream(connection, stream)
+    if config is None:
+        return None
+    source = _open_source(connection, stream, config, kept)
+    sums = _sum_plan(source, plan_range(from_us, to_us, WINDOW_US, rollups.read_live_hours(connection, stream)))
+    return _build_total(source, config.describe_span(from_us, to_us), from_us, sums) if sums else None
+
+
+def _open_source(connection: Connection, stream: str, config: StreamConfig, kept: Memo) -> CachedStream:
+    told = [(version.valid_from_us, version.pathway) for version in config.versions]
+    return CachedStream(connection, stream, f"{connection.engine.url} {told}", kept, config)
 
 
 def _sum_plan(source: CachedStream, plan: RangePlan) -> Sums | None:
