@@ -20,13 +20,17 @@ _STARTUP_TABLES: Final = ("transport", "store", "monitor", "alerts", "metrics", 
 
 @dataclass(slots=True)
 class ConfigReload:
-    """The settings in force, and the file that may change them; ``problem`` says why its last change was refused."""
+    """The settings in force, and the file that may change them; ``problem`` says why its last change was refused.
+
+    ``is_postponed`` says that a change waits to be read again.
+    """
 
     config: Path
     flags: Mapping[str, Any]
     settings: Settings
     watch: ConfigWatch = field(init=False)
     problem: str = ""
+    is_postponed: bool = False
 
     def __post_init__(self) -> None:
         """Begin to watch the file."""
@@ -38,6 +42,7 @@ class ConfigReload:
         True says that the settings are those of the file now; ``problem`` is empty then.
         """
         if not self.watch.has_changed():
+            self.is_postponed = False
             return None
         try:
             changed = load_streams(self.config, flags=self.flags)
@@ -51,3 +56,8 @@ class ConfigReload:
             return False
         self.problem, self.settings = "", changed
         return True
+
+    def postpone(self, settings: Settings) -> None:
+        """Go back to the settings that were in force, and read the file again with the next look."""
+        self.settings, self.is_postponed = settings, True
+        self.watch.request()

@@ -328,6 +328,9 @@ def _watch_stream(
             if not is_accepted or reload.settings.streams == chosen.streams:
                 _tell_config(place, reload)
                 continue
+            if not _is_store_up(place, reload):
+                reload.postpone(chosen)
+                continue
             chosen = reload.settings
             session.stop_quietly(query.stop)
             place.gate.close()
@@ -340,6 +343,18 @@ def _watch_stream(
     finally:
         beat.close()
         session.stop_quietly(spark.stop)
+
+
+def _is_store_up(place: JobContext, reload: ConfigReload) -> bool:
+    """Return whether the store takes a change; say once that it does not, and that one waits for it."""
+    try:
+        fencing.record_config_problem(place.engine, place.run, "")
+    except StoreError as error:
+        if not reload.is_postponed:
+            what = f"hopwatch: the change of {reload.config} is taken up once the store can be written"
+            console.stderr().print(f"{what}: {error}")
+        return False
+    return True
 
 
 def _tell_config(place: JobContext, reload: ConfigReload) -> None:

@@ -83,3 +83,16 @@ def test_changes_of_what_is_taken_up_at_the_start_are_refused(reload: ConfigRelo
     told = f"changes of {tables} take a restart of the monitor, and until then those of streams do, too"
     assert reload.problem == told
     assert reload.settings.streams["orders"].pathway.nodes == ("a", "b")
+
+
+def test_a_change_that_is_postponed_is_read_again_with_the_next_look(reload: ConfigReload) -> None:
+    """Until then the settings are those that were in force."""
+    before = reload.settings
+    assert rewrite(reload, TEXT.replace("a -> b", "a -> c")) is True
+    for _ in range(2):
+        reload.postpone(before)
+        assert (reload.settings, reload.is_postponed) == (before, True)
+        assert reload.read_changes() is True
+    assert reload.settings.streams["orders"].pathway.nodes == ("a", "c")
+    assert reload.read_changes() is None
+    assert not reload.is_postponed
