@@ -50,7 +50,7 @@ class ReadProgress:
 
     @property
     def config_notice(self) -> Notice | None:
-        """What is to be said of a change of the configuration that is not in force."""
+        """Notice of a change of the configuration that is not in force; None without one."""
         told = f"The last change of the monitor's configuration is not in force: {self.config_problem}"
         return Notice(told, is_grave=False) if self.config_problem else None
 

@@ -78,7 +78,7 @@ def test_a_graph_is_that_of_its_moment(url: str) -> None:
 
 
 def test_the_page_compares_before_with_after(url: str) -> None:
-    """Where the range has a seam, and nothing else."""
+    """Loss and lag stand side by side."""
     told = "Before and after the version of"
     span = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T00:10:00Z"}
     page = read_page(open_page(url, stream="orders", **span))
