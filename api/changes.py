@@ -15,7 +15,7 @@ from sqlalchemy import Connection, select
 
 from hopwatch.api.result_store import ResultStore
 from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.store import instances, tables
+from hopwatch.monitor.store import instances, pathway_versions, tables
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.limits import MONITOR_STREAM
 from hopwatch.probes.http.problems import HttpProblem
@@ -82,9 +82,11 @@ def read_states(
     through_us = instances.read_progress(connection).through_us
     since_us = through_us if before_us is None else min(through_us, before_us)
     found: dict[WindowKey, WindowState] = {}
+    stored = pathway_versions.read_versions(connection)
     for stream, of_stream in rules.items():
-        # A window that starts earlier is past its last judgement.
-        from_us = since_us - of_stream.terms.judged_until_us(0)
+        # A window that starts earlier is past its last judgement, by whichever version of the stream.
+        versions = (of_stream, *(stored[stream].versions if stream in stored else ()))
+        from_us = since_us - max(version.terms.judged_until_us(0) for version in versions)
         wanted = select(*_COLUMNS).where(_window.stream == stream, _window.window_start_us >= from_us)
         for name, start_us, *state in connection.execute(wanted.where(_window.stream != MONITOR_STREAM)):
             found[name, start_us] = WindowState(*state)

@@ -54,13 +54,13 @@ def _build_alt_texts(context: PageContext, stretch: StreamRange) -> alt_text.Alt
 def _draw_heat(context: PageContext, shown: ChartInputs) -> None:
     stretch, measure = shown.stream_range, context.address.heat
     chart = context.memoize(stretch, "heat", lambda: _build_heat(context, shown))
-    left_out = len(stretch.graph.nodes) + 1 - len(chart.rows)
+    left_out = len(stretch.nodes) + 1 - len(chart.rows)
     more = f" The {len(chart.rows) - 1:,} nodes that lost most; {left_out:,} more are not shown." if left_out else ""
     note = f"A framed cell is not known or not final; click one to look at its window.{more}"
     made = partial(_build_full_sheet, shown, partial(sheets.build_heat, measure=measure))
     with _draw_panel("Nodes over time", note, stretch.stream, "nodes-over-time", made):
         stream_controls.draw_measure_control(context)
-        step_us, nodes = stretch.step_us, stretch.graph.nodes
+        step_us, nodes = stretch.step_us, stretch.nodes
         _mount_chart(context, chart, "nodes-over-time", lambda event: _parse_click(step_us, nodes, event))
 
 

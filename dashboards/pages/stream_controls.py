@@ -22,7 +22,7 @@ def draw_controls(context: PageContext, shown: DisplayRange, stretch: StreamRang
     here = context.address
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         draw_range_control(context)
-        names = ["", *stretch.graph.nodes]
+        names = ["", *stretch.nodes]
         shown_node = here.node if here.node in names else ""
         key = f"node-{here.node}"
         st.selectbox(
@@ -36,7 +36,7 @@ def draw_controls(context: PageContext, shown: DisplayRange, stretch: StreamRang
         )
         if stretch.step_us == MINUTE_US or window:
             _draw_window_control(context, shown, window)
-    if here.node and here.node not in stretch.graph.nodes:
+    if here.node and here.node not in stretch.nodes:
         st.warning("There is no such node in this stream: showing all nodes.")
 
 

@@ -70,6 +70,11 @@ class Graph:
     edges: tuple[Edge, ...]
 
 
+def list_nodes(graph: Graph, total: RollUp | None) -> tuple[str, ...]:
+    """Return the nodes of a pathway, and behind them the others that a range has."""
+    return tuple(dict.fromkeys((*graph.nodes, *(node.node for node in (total.nodes if total else ())))))
+
+
 @dataclass(frozen=True, slots=True)
 class VersionSeam:
     """The latest minute of a range from which on a new version of the stream is valid, and the final windows beside it.
@@ -103,3 +108,8 @@ class StreamRange:
     new_schemas: tuple[NewValue, ...] = ()
     markers: tuple[Marker, ...] = ()
     seam: VersionSeam | None = None
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Nodes of the pathway in its order, and behind them those that only earlier versions in the range have."""
+        return list_nodes(self.graph, self.total)

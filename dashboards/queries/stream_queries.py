@@ -8,7 +8,7 @@ from typing import Final
 from sqlalchemy import Connection, func, select
 
 from hopwatch.dashboards.queries import node_selection, overview
-from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange, StreamsOverview, VersionSeam
+from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange, StreamsOverview, VersionSeam, list_nodes
 from hopwatch.monitor.memo import Memo
 from hopwatch.monitor.results import RollUp, WindowResult
 from hopwatch.monitor.store import (
@@ -81,7 +81,7 @@ class StreamRangeQuery:
             lossy = (
                 name
                 for one in (whole, window)
-                for name in node_selection.select_lossiest(of_stream.nodes, one, self.max_nodes)
+                for name in node_selection.select_lossiest(list_nodes(of_stream, whole), one, self.max_nodes)
             )
             return {self.node, *slow, *lossy, *of_stream.nodes[-1:]}
 

@@ -16,7 +16,7 @@ from hopwatch.monitor.accounting.holes import find_touched_windows
 from hopwatch.monitor.kernel.books import Book, judge_book
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.results import LabelCounts, Revision, WindowResult
-from hopwatch.monitor.store import lost_messages, reader, tables
+from hopwatch.monitor.store import lost_messages, pathway_versions, reader, tables
 from hopwatch.monitor.store.label_counts import read_label_counts
 from hopwatch.monitor.store.markers import query_markers
 from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
@@ -29,8 +29,8 @@ MAX_INSTANCES: Final = 50
 class WindowDetailQuery:
     """All details of one window, with all lost ids of one node: ``node``, or the one that lost most.
 
-    ``terms`` is the stream's configured policy, None where the stream is not configured any more: its probes then had
-    to report no more than the window itself.
+    ``terms`` is the stream's configured policy, which counts where the store does not know that of the window; None
+    where the stream is not configured any more: its probes then had to report no more than the window itself.
     """
 
     stream: str
@@ -48,7 +48,8 @@ class WindowDetailQuery:
         is_live, sighted_us = connection.execute(
             select(column.is_live, column.last_first_sighting_us).where(*here)
         ).one()
-        holes = sorted(self._query_holes(connection, sighted_us, is_final=result.status.is_final), key=_sort_key)
+        terms = self._find_terms(connection)
+        holes = sorted(self._query_holes(connection, terms, sighted_us, is_final=result.status.is_final), key=_sort_key)
         return WindowDetail(
             result,
             query_graph(connection, self.stream, self.start_us),
@@ -58,7 +59,7 @@ class WindowDetailQuery:
             tuple(_query_revisions(connection, self.stream, self.start_us)),
             tuple(holes[:MAX_INSTANCES]),
             len(holes),
-            tuple(self._query_aged_out(connection, sighted_us)),
+            tuple(self._query_aged_out(connection, terms, sighted_us)),
             self._query_labels(connection, result),
             tuple(query_markers(connection, self.stream, self.start_us - BEFORE_US, self.start_us + WINDOW_US)),
         )
@@ -82,22 +83,28 @@ class WindowDetailQuery:
         ids = query_named_ids(connection, self.stream, self.start_us, chosen) if chosen else ()
         return tuple(NodeLostIds(node, count, ids if node == chosen else ()) for node, count in kept.items())
 
-    def _horizon_us(self, sighted_us: int) -> int:
-        if self.terms is None:
-            return self.start_us + WINDOW_US
-        return self.terms.horizon_us(self.start_us, sighted_us)
+    def _find_terms(self, connection: Connection) -> WindowPolicy | None:
+        config = pathway_versions.read_stream(connection, self.stream)
+        if self.terms is None or config is None:
+            return self.terms
+        terms = config.at(self.start_us).terms
+        return self.terms if terms == pathway_versions.UNKNOWN_TERMS else terms
 
-    def _query_holes(self, connection: Connection, sighted_us: int, *, is_final: bool) -> Iterator[WindowHole]:
-        horizon_us = self._horizon_us(sighted_us)
+    def _query_holes(
+        self, connection: Connection, terms: WindowPolicy | None, sighted_us: int, *, is_final: bool
+    ) -> Iterator[WindowHole]:
+        horizon_us = self.start_us + WINDOW_US if terms is None else terms.horizon_us(self.start_us, sighted_us)
         for book in reader.read_window_books(connection, self.stream, self.start_us, horizon_us):
             hole = find_hole(book, self.start_us, horizon_us, is_due=is_final)
             if hole is not None:
                 yield hole
 
-    def _query_aged_out(self, connection: Connection, sighted_us: int) -> Iterator[AgedOutRecords]:
+    def _query_aged_out(
+        self, connection: Connection, terms: WindowPolicy | None, sighted_us: int
+    ) -> Iterator[AgedOutRecords]:
         start, sighted = np.array([self.start_us]), np.array([sighted_us])
         for hole in reader.read_holes(connection):
-            if self.terms is not None and find_touched_windows([hole], self.terms, start, sighted).any():
+            if terms is not None and find_touched_windows([hole], terms, start, sighted).any():
                 yield AgedOutRecords(hole.place, hole.first, hole.last)
 
 

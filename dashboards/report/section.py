@@ -61,7 +61,7 @@ def _render_charts(stretch: StreamRange) -> str:
         series.build_heat_cells(stretch, HeatMeasure.LOSS, UTC),
     )
     rows = tuple(dict.fromkeys(cell.row for cell in cells))
-    left_out = len(stretch.graph.nodes) + 1 - len(rows)
+    left_out = len(stretch.nodes) + 1 - len(rows)
     more = f", those that lost most; {left_out:,} more are not shown" if left_out else ""
     running = series.format_running(stretch)
     unfinished = f"; {running}" if running else ""

@@ -250,7 +250,7 @@ def build_share_points(one: StepResult, nodes: Sequence[str]) -> tuple[ChartPoin
 
 def build_heat_cells(stretch: StreamRange, measure: HeatMeasure, zone: tzinfo) -> tuple[HeatCell, ...]:
     """Return the heat map: a row end to end, and one a node, the worst ones if there are too many for a chart."""
-    names = select_lossiest(stretch, limit_lines(len(stretch.steps), len(stretch.graph.nodes) + 1) - 1)
+    names = select_lossiest(stretch, limit_lines(len(stretch.steps), len(stretch.nodes) + 1) - 1)
     cells = []
     for one in stretch.steps:
         end = _measure_step(one, measure)
@@ -269,7 +269,7 @@ def build_heat_cells(stretch: StreamRange, measure: HeatMeasure, zone: tzinfo) -
 
 def select_lossiest(stretch: StreamRange, most: int) -> tuple[str, ...]:
     """Return at most so many nodes, those that lost most, in the pathway's order."""
-    return node_selection.select_lossiest(stretch.graph.nodes, stretch.total, most)
+    return node_selection.select_lossiest(stretch.nodes, stretch.total, most)
 
 
 def find_newest_unknown(stretch: StreamRange) -> WindowResult | None:

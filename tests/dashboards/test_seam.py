@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC
 from pathlib import Path
 
 import pytest
 
 from hopwatch.dashboards.queries.models import VersionSeam
 from hopwatch.dashboards.queries.stream_queries import StreamRangeQuery, query_graph
+from hopwatch.dashboards.views.address import HeatMeasure
 from hopwatch.dashboards.views.seam import build_seam_rows
+from hopwatch.dashboards.views.series import build_heat_cells
 from hopwatch.display import texts
 from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.store import dialect, pathway_versions, schema
@@ -53,6 +56,16 @@ def test_a_range_has_the_figures_on_both_sides_of_its_seam(url: str) -> None:
     assert (seam.before.lost, seam.after.lost) == (40, 0)
     assert ask(url, 0, 5) is None
     assert ask(url, 5, 10) is None
+
+
+def test_a_node_that_is_gone_has_a_row_in_the_heat_map(url: str) -> None:
+    """Behind the others, so that it is seen where the loss end to end was."""
+    with schema.open_snapshot(dialect.create_engine(url)) as connection:
+        found = StreamRangeQuery("orders", at(0), at(10), WINDOW_US).run(connection)
+    assert (found.graph.nodes, found.nodes) == (("a", "c"), ("a", "c", "b"))
+    cells = build_heat_cells(found, HeatMeasure.LOSS, UTC)
+    assert {cell.row for cell in cells} == {"end to end", "a", "c", "b"}
+    assert len([cell for cell in cells if cell.row == "b"]) == 5
 
 
 def test_rows_name_the_nodes_of_both_sides(url: str) -> None:
