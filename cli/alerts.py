@@ -20,15 +20,13 @@ from hopwatch.alerts.storage.history import Acknowledgement
 from hopwatch.alerts.storage.silences import EVERYTHING, Silence, add_silence, end_silence
 from hopwatch.alerts.suggestions import DAY_US, suggest_rules
 from hopwatch.cli import console
-from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings, parse_span_us, read_user_name
+from hopwatch.cli.configuration import DEFAULT_CONFIG, AsJson, Config, load_settings, parse_span_us, read_user_name
 from hopwatch.cli.report import FINDING_EXIT_CODE
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, DependencyError
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.monitor.texts.moments import parse_moment_us
-
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
 command = typer.Typer(help="List, acknowledge and silence alerts, and test channels.", no_args_is_help=True)
 

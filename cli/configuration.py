@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 DEFAULT_CONFIG: Final = Path("hopwatch.toml")
 
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+"""The option for one JSON object instead of words."""
 Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 
 

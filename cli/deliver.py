@@ -12,7 +12,7 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from hopwatch.cli import console, metrics_server, signals
-from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings, parse_span_us
+from hopwatch.cli.configuration import DEFAULT_CONFIG, AsJson, Config, load_settings, parse_span_us
 from hopwatch.cli.metrics_server import MetricsListen
 from hopwatch.cli.tap_errors import translate_tap_errors
 from hopwatch.cli.topics import (
@@ -56,7 +56,6 @@ Names = Annotated[
     list[str] | None, typer.Argument(metavar="[NAME]...", help="Deliveries, of [deliver.NAME]; all without one.")
 ]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The delivery, of [deliver.NAME].")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
 
 @command.callback()

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from hopwatch.cli import console
-from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
+from hopwatch.cli.configuration import DEFAULT_CONFIG, AsJson, Config, load_settings
 from hopwatch.cli.mark import format_marker
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.markers import marker_to_json
@@ -16,7 +16,6 @@ from hopwatch.monitor.store.markers import query_markers, remove_marker
 from hopwatch.monitor.texts.moments import parse_range_us
 
 END_US: Final = (1 << 63) - 1
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
 command = typer.Typer(help="List and remove markers.", no_args_is_help=True)
 

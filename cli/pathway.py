@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings, load_streams
+from hopwatch.cli.configuration import DEFAULT_CONFIG, AsJson, Config, load_settings, load_streams
 from hopwatch.cli.console import emit_json, stderr, stdout
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, SettingsError, StoreError
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from hopwatch.monitor.settings import Settings
     from hopwatch.monitor.stream_config import StreamConfig
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
 command = typer.Typer(help="Check pathways, and show their versions.", no_args_is_help=True)
 
@@ -37,7 +36,7 @@ def _pathway() -> None:
 def check(
     file: Annotated[Path, typer.Argument(help="The configuration, hopwatch.toml.")],
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say what is wrong with a configuration, or draw its pathways.
 

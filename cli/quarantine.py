@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from hopwatch.cli import console
-from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
+from hopwatch.cli.configuration import DEFAULT_CONFIG, AsJson, Config, load_settings
 from hopwatch.monitor.errors import ConfigurationError, TransportError
 from hopwatch.monitor.results import format_iso
 
@@ -28,7 +28,6 @@ Delivery = Annotated[
     str | None, typer.Option("--delivery", metavar="NAME", help="Instead of it: the delivery, one of [deliver.NAME].")
 ]
 Reason = Annotated[str | None, typer.Option("--reason", help="Only those with this text in a reason.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id of the event, as the list has it.")]
 
 command = typer.Typer(help="List, show and replay rejected events.", no_args_is_help=True)

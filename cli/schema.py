@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from hopwatch.cli import console
-from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
+from hopwatch.cli.configuration import DEFAULT_CONFIG, AsJson, Config, load_settings
 from hopwatch.cli.remote_registry import RegistryUrl, open_remote_registry
 from hopwatch.cli.schema_files import read_schema
 from hopwatch.monitor.clock import SystemClock
@@ -30,7 +30,6 @@ FINDING_EXIT_CODE: Final = 1
 
 Subject = Annotated[str, typer.Option("--subject", help="The subject.")]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="An Avro schema or protocol, JSON.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 TypeName = Annotated[
     str | None, typer.Option("--type", metavar="NAME", help="Of a protocol the type; the one that no other uses.")
 ]

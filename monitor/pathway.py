@@ -166,6 +166,11 @@ class Pathway:
         return np.asarray(~self.edges.any(axis=1))
 
     @cached_property
+    def terminal_names(self) -> frozenset[str]:
+        """Names of the nodes that no arrow leaves."""
+        return frozenset(self.nodes[place] for place in np.flatnonzero(self.terminals))
+
+    @cached_property
     def splits(self) -> np.ndarray:
         """Mask of the nodes that send a message to several places; shape (nodes,). A one-of group is one place."""
         return np.bincount(np.array([group.source for group in self.groups], np.int64), minlength=len(self.nodes)) > 1

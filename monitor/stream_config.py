@@ -42,6 +42,12 @@ class StreamConfig:
         return (self, *self.earlier)
 
     @property
+    def ends(self) -> tuple[tuple[StreamConfig, int], ...]:
+        """Earlier versions, the newest first, each with the minute from which on the next one is valid, µs."""
+        pairs = zip(self.earlier, self.versions, strict=False)
+        return tuple((version, following.valid_from_us) for version, following in pairs)
+
+    @property
     def known_nodes(self) -> tuple[str, ...]:
         """Nodes with ids of all versions: those of the newest in their order, then those that it has no more."""
         return tuple(dict.fromkeys(node for version in self.versions for node in version.pathway.nodes))
@@ -104,6 +110,5 @@ class StreamConfig:
 
     def find_in_force(self, watermark_us: int) -> tuple[StreamConfig, ...]:
         """Return the versions of which some window may still be judged, the newest first."""
-        ends_us = (version.valid_from_us - WINDOW_US for version in self.versions)
-        earlier = zip(self.earlier, ends_us, strict=False)
-        return (self, *(one for one, last_us in earlier if one.terms.judged_until_us(last_us) >= watermark_us))
+        last = ((version, end_us - WINDOW_US) for version, end_us in self.ends)
+        return (self, *(version for version, last_us in last if version.terms.judged_until_us(last_us) >= watermark_us))

@@ -11,7 +11,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from hopwatch.dashboards.queries.search_models import MessagePath, SearchResult
-from hopwatch.dashboards.queries.stream_queries import WindowQuery, query_graph
+from hopwatch.dashboards.queries.stream_queries import WindowQuery, build_graph
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import HopwatchError
 from hopwatch.monitor.kernel.window import WindowPolicy
@@ -83,20 +83,18 @@ class MessagePathsQuery:
     def run(self, connection: Connection) -> tuple[MessagePath, ...]:
         """Return a way for each."""
         is_kept_for_ever = writer.read_value(connection, "query_id") == fencing.ONCE
-        return tuple(
-            MessagePath(
-                query_graph(connection, stream, start_us),
-                _query_stamps(connection, stream, start_us),
-                WindowQuery(stream, start_us).run(connection),
-                None if is_kept_for_ever or terms is None else terms.kept_until_us(start_us),
+        paths = []
+        for stream, start_us, terms in self.windows:
+            config = pathway_versions.read_stream(connection, stream)
+            paths.append(
+                MessagePath(
+                    build_graph(config, start_us),
+                    config.at(start_us).pathway.stamps if config else (),
+                    WindowQuery(stream, start_us).run(connection),
+                    None if is_kept_for_ever or terms is None else terms.kept_until_us(start_us),
+                )
             )
-            for stream, start_us, terms in self.windows
-        )
-
-
-def _query_stamps(connection: Connection, stream: str, start_us: int) -> tuple[str, ...]:
-    config = pathway_versions.read_stream(connection, stream)
-    return config.at(start_us).pathway.stamps if config else ()
+        return tuple(paths)
 
 
 @dataclass(slots=True)

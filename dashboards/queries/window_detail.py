@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 from sqlalchemy import Connection, func, select
 
-from hopwatch.dashboards.queries.stream_queries import WindowQuery, query_graph
+from hopwatch.dashboards.queries.models import Graph
+from hopwatch.dashboards.queries.stream_queries import WindowQuery, build_graph
 from hopwatch.dashboards.queries.window_models import AgedOutRecords, NodeLostIds, WindowDetail, WindowHole
 from hopwatch.display.markers import BEFORE_US
 from hopwatch.monitor.accounting.holes import find_touched_windows
@@ -19,6 +20,7 @@ from hopwatch.monitor.results import LabelCounts, Revision, WindowResult
 from hopwatch.monitor.store import lost_messages, pathway_versions, reader, tables
 from hopwatch.monitor.store.label_counts import read_label_counts
 from hopwatch.monitor.store.markers import query_markers
+from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
 
 MAX_INSTANCES: Final = 50
@@ -48,14 +50,15 @@ class WindowDetailQuery:
         is_live, sighted_us = connection.execute(
             select(column.is_live, column.last_first_sighting_us).where(*here)
         ).one()
-        terms = self._find_terms(connection)
+        config = pathway_versions.read_stream(connection, self.stream)
+        graph, terms = build_graph(config, self.start_us), self._select_terms(config)
         holes = sorted(self._query_holes(connection, terms, sighted_us, is_final=result.status.is_final), key=_sort_key)
         return WindowDetail(
             result,
-            query_graph(connection, self.stream, self.start_us),
+            graph,
             *self._query_neighbours(connection),
             is_live,
-            self._query_lost_ids(connection),
+            self._query_lost_ids(connection, graph),
             tuple(_query_revisions(connection, self.stream, self.start_us)),
             tuple(holes[:MAX_INSTANCES]),
             len(holes),
@@ -77,14 +80,13 @@ class WindowDetailQuery:
         before_us, after_us = connection.execute(select(before, after)).one()
         return before_us, after_us
 
-    def _query_lost_ids(self, connection: Connection) -> tuple[NodeLostIds, ...]:
-        kept = query_lost_counts(connection, self.stream, self.start_us)
+    def _query_lost_ids(self, connection: Connection, graph: Graph) -> tuple[NodeLostIds, ...]:
+        kept = query_lost_counts(connection, self.stream, self.start_us, graph)
         chosen = self.node if self.node in kept else max(kept, key=lambda node: kept[node], default="")
         ids = query_named_ids(connection, self.stream, self.start_us, chosen) if chosen else ()
         return tuple(NodeLostIds(node, count, ids if node == chosen else ()) for node, count in kept.items())
 
-    def _find_terms(self, connection: Connection) -> WindowPolicy | None:
-        config = pathway_versions.read_stream(connection, self.stream)
+    def _select_terms(self, config: StreamConfig | None) -> WindowPolicy | None:
         if self.terms is None or config is None:
             return self.terms
         terms = config.at(self.start_us).terms
@@ -108,13 +110,13 @@ class WindowDetailQuery:
                 yield AgedOutRecords(hole.place, hole.first, hole.last)
 
 
-def query_lost_counts(connection: Connection, stream: str, start_us: int) -> dict[str, int]:
+def query_lost_counts(connection: Connection, stream: str, start_us: int, graph: Graph) -> dict[str, int]:
     """Return how many ids are kept as lost at each node that has any, in the pathway's order."""
     column = tables.lost_ids.c
     wanted = select(column.node, func.length(column.message_ids)).where(
         column.stream == stream, column.window_start_us == start_us
     )
-    places = {node: place for place, node in enumerate(query_graph(connection, stream, start_us).nodes)}
+    places = {node: place for place, node in enumerate(graph.nodes)}
     found = sorted(connection.execute(wanted), key=lambda row: places.get(row[0], len(places)))
     return {node: int(size) // ID_BYTES for node, size in found if size}
 

@@ -50,8 +50,8 @@ class SpanShape:
         ends: dict[str, set[bool]] = {}
         one_sided: set[str] = set()
         for pathway in pathways:
-            for node, is_end, side in zip(pathway.nodes, pathway.terminals.tolist(), pathway.stamps, strict=True):
-                ends.setdefault(node, set()).add(is_end)
+            for node, side in zip(pathway.nodes, pathway.stamps, strict=True):
+                ends.setdefault(node, set()).add(node in pathway.terminal_names)
                 one_sided |= {node} if side != "both" else set()
         terminals = frozenset(node for node, found in ends.items() if found == {True})
         mixed = frozenset(node for node, found in ends.items() if len(found) > 1)

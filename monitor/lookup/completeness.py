@@ -69,14 +69,12 @@ def answer_contract(connection: Connection, settings: Settings, name: str, until
 
 def _find_earlier_nodes(said: CompletenessSettings, config: StreamConfig) -> tuple[EarlierNodes, ...]:
     """Return the nodes of a contract by the earlier versions of its path, the oldest first."""
-    pairs = zip(config.versions[1:], config.versions, strict=False)
     return tuple(
         EarlierNodes(
-            following.valid_from_us,
-            said.list_nodes(version.pathway) if set(said.nodes) <= set(version.pathway.nodes) else None,
+            end_us, said.list_nodes(version.pathway) if set(said.nodes) <= set(version.pathway.nodes) else None
         )
-        for version, following in pairs
-    )[::-1]
+        for version, end_us in reversed(config.ends)
+    )
 
 
 def find_last_end_us(over_us: int, now_us: int) -> int:

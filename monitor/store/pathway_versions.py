@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import astuple, replace
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, delete, func, select
@@ -21,6 +22,8 @@ from hopwatch.probes.contract.limits import WINDOW_US
 
 UNKNOWN_TERMS: Final = WindowPolicy(0, 0, 0, 0)
 """Terms of a version that was stored before terms were: those of the next run count."""
+MAX_DECODED: Final = 4_096
+"""Versions that are kept decoded."""
 _version = tables.pathway_versions.c
 
 
@@ -36,13 +39,18 @@ def read_versions(connection: Connection) -> dict[str, StreamConfig]:
     return {stream: _link([one.config for one in of_stream]) for stream, of_stream in read_history(connection).items()}
 
 
+def read_names(connection: Connection) -> set[str]:
+    """Query the names of all streams that this store was ever configured with."""
+    return set(connection.execute(select(_version.stream).distinct()).scalars())
+
+
 def read_history(connection: Connection, stream: str | None = None) -> dict[str, list[RegisteredVersion]]:
     """Query all versions by stream, the oldest first; each without those before it."""
     wanted = select(_version.stream, _version.valid_from_us, _version.registered_us, _version.config)
     wanted = wanted if stream is None else wanted.where(_version.stream == stream)
     found: dict[str, list[RegisteredVersion]] = {}
     for row in connection.execute(wanted.order_by(_version.stream, _version.valid_from_us)):
-        config = replace(decode_config(json.loads(row.config)), valid_from_us=row.valid_from_us)
+        config = _decode_version(row.config, row.valid_from_us)
         found.setdefault(row.stream, []).append(RegisteredVersion(config, row.registered_us))
     return found
 
@@ -111,7 +119,7 @@ def save_versions(connection: Connection, planned: Mapping[str, StreamConfig], n
 
 def save_unknown(connection: Connection, rules: Mapping[str, StreamConfig]) -> None:
     """Write the versions of the streams that the store does not know; all others stay as they were claimed."""
-    known = set(connection.execute(select(_version.stream).distinct()).scalars())
+    known = read_names(connection)
     unknown = {stream: config for stream, config in rules.items() if stream not in known}
     if unknown:
         save_versions(connection, unknown, 0)
@@ -128,6 +136,12 @@ def encode_config(config: StreamConfig) -> dict[str, Any]:
         "max_lost_ids": config.max_lost_ids,
         "is_removed": config.is_removed,
     }
+
+
+@lru_cache(MAX_DECODED)
+def _decode_version(text: str, valid_from_us: int) -> StreamConfig:
+    """Return the version of a stored row: pages and the feed of changes read the same ones again and again."""
+    return replace(decode_config(json.loads(text)), valid_from_us=valid_from_us)
 
 
 def decode_config(stored: Mapping[str, Any]) -> StreamConfig:
@@ -163,8 +177,8 @@ def decode_pathway(stored: list[Any]) -> Pathway:
 
 def _link(versions: list[StreamConfig]) -> StreamConfig:
     """Return the newest of some versions, the oldest first, with those before it."""
-    *earlier, newest = (replace(version, earlier=()) for version in versions)
-    return replace(newest, earlier=tuple(reversed(earlier)))
+    *earlier, newest = (replace(version, earlier=()) if version.earlier else version for version in versions)
+    return replace(newest, earlier=tuple(reversed(earlier))) if earlier else newest
 
 
 def _complete(known: StreamConfig, terms: WindowPolicy) -> StreamConfig:

@@ -66,9 +66,8 @@ def sum_windows(source: CachedStream, ranges: Ranges) -> list[Sums]:
 
 def _split_ranges(config: StreamConfig, ranges: Ranges) -> Iterator[tuple[StreamConfig, Ranges]]:
     """Yield each version, the oldest first, with the parts of some ranges in which it is valid, if there are any."""
-    ends_us = [*(version.valid_from_us for version in config.versions[-2::-1]), None]
     from_us: int | None = None
-    for version, to_us in zip(reversed(config.versions), ends_us, strict=True):
+    for version, to_us in (*reversed(config.ends), (config, None)):
         clipped = [
             (begin if from_us is None else max(begin, from_us), end if to_us is None else min(end, to_us))
             for begin, end in ranges
@@ -156,7 +155,7 @@ def _build_pieces(  # noqa: PLR0913, PLR0917 - all parts of the query
     version: StreamConfig,
 ) -> dict[int, Sums]:
     """Sum the selected rows of nodes, all of one version, by group; the key of a sum is the group times ``unit``."""
-    terminals = version.describe_span(version.valid_from_us, version.valid_from_us + 1).terminals
+    terminals = version.pathway.terminal_names
     column = table.c
     sums = [func.sum(column[name]) for name in _NODE_SUMMED_FIELDS]
     unknown = func.sum(case((column.loss_upper.is_(None), 1), else_=0))

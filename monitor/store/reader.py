@@ -345,7 +345,7 @@ def read_parts(connection: Connection, stream: str, from_us: int, to_us: int) ->
     parts = []
     for row, of_window in found:
         start_us = row["window_start_us"]
-        terminals = config.describe_span(start_us, start_us + 1).terminals if config else frozenset()
+        terminals = config.at(start_us).pathway.terminal_names if config else frozenset()
         lags = tuple(parse_digests(node) for node in of_window)
         ends = tuple(
             own.lag_out_us if node["node"] in terminals else None for node, own in zip(of_window, lags, strict=True)
@@ -457,7 +457,7 @@ def read_tallies(connection: Connection, stream: str, start_us: int) -> list[Tal
 def read_stream_names(connection: Connection, stream: str | None) -> list[str]:
     """Query the streams that this store was ever configured with, those without data included."""
     names = {
-        *pathway_versions.read_versions(connection),
+        *pathway_versions.read_names(connection),
         *connection.execute(select(tables.streams.c.stream)).scalars(),
     }
     return sorted(name for name in names if name != MONITOR_STREAM and stream in (None, name))

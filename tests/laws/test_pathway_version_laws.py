@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -139,6 +140,27 @@ def draw_steps(dice: random.Random, paths: Sequence[Path], rules: Rules) -> list
     return steps
 
 
+class World(NamedTuple):
+    """Random pipeline whose monitor was edited: the batches and edits, and what has come of them."""
+
+    folder: Path
+    spool: Path
+    steps: Sequence[Sequence[Path] | Rules]
+    batches: MicroBatches
+
+
+@contextmanager
+def edited_world(seed: int) -> Iterator[World]:
+    """Yield the world of a seed, in a folder of its own."""
+    with TemporaryDirectory() as name:
+        folder, spool = Path(name), Path(name) / "spool"
+        spool.mkdir()
+        rules = rules_of(folder, scenario.generate(seed, spool).streams)
+        steps = draw_steps(random.Random(seed), by_arrival(spool), rules)
+        batches = play(prepared_store(folder, "edited.db"), steps, rules, spool, random.Random(seed))
+        yield World(folder, spool, steps, batches)
+
+
 def by_arrival(spool: Path) -> list[Path]:
     """Return the segments in the order in which they came."""
     return sorted(spool.rglob("*.seg"), key=lambda path: (path.stat().st_mtime_ns, str(path)))
@@ -151,13 +173,8 @@ def test_a_window_is_judged_as_if_there_never_was_another_version(seed: int) -> 
 
     What was set aside by one version and not by another is a gap where it was: then all that messages say is alike.
     """
-    with TemporaryDirectory() as name:
-        folder, spool, dice = Path(name), Path(name) / "spool", random.Random(seed)
-        spool.mkdir()
-        made = scenario.generate(seed, spool)
-        rules = rules_of(folder, made.streams)
-        steps = draw_steps(dice, by_arrival(spool), rules)
-        edited = play(prepared_store(folder, "edited.db"), steps, rules, spool, random.Random(seed))
+    with edited_world(seed) as world:
+        edited = world.batches
         for stream, config in edited.rules.items():
             for number, version in enumerate(config.versions):
                 if version.is_removed:
@@ -166,8 +183,8 @@ def test_a_window_is_judged_as_if_there_never_was_another_version(seed: int) -> 
                     ]
                     continue
                 alone = {**edited.rules, stream: replace(version, valid_from_us=0, earlier=())}
-                store = prepared_store(folder, f"{list(rules).index(stream)}-{number}.db")
-                play(store, steps, alone, spool, random.Random(seed), is_edited=False)
+                store = prepared_store(world.folder, f"{list(edited.rules).index(stream)}-{number}.db")
+                play(store, world.steps, alone, world.spool, random.Random(seed), is_edited=False)
                 is_exact = not (has_gaps(edited.engine) or has_gaps(store))
                 found, wanted = (
                     {
@@ -205,13 +222,8 @@ def assert_only_gaps(store: Engine, stream: str, missing: set[tuple[str, int]]) 
 @given(seed=seeds)
 def test_hours_and_days_add_up_windows_of_all_versions(seed: int) -> None:
     """Counts of a node are those of the windows that have it; the lag end to end is of who ended the path when."""
-    with TemporaryDirectory() as name:
-        folder, spool, dice = Path(name), Path(name) / "spool", random.Random(seed)
-        spool.mkdir()
-        made = scenario.generate(seed, spool)
-        rules = rules_of(folder, made.streams)
-        steps = draw_steps(dice, by_arrival(spool), rules)
-        edited = play(prepared_store(folder, "edited.db"), steps, rules, spool, random.Random(seed))
+    with edited_world(seed) as world:
+        edited = world.batches
         for is_rolled in (False, True):
             with edited.engine.execution_options(writes=True).begin() as connection:
                 if is_rolled:
@@ -231,13 +243,8 @@ def test_hours_and_days_add_up_windows_of_all_versions(seed: int) -> None:
 @given(seed=seeds, first=st.integers(0, 400), minutes=st.integers(1, 400))
 def test_a_range_adds_up_windows_of_all_versions(seed: int, first: int, minutes: int) -> None:
     """A range is the sum of its windows, whatever part of it is read from hours and days, and whatever is kept."""
-    with TemporaryDirectory() as name:
-        folder, spool, dice = Path(name), Path(name) / "spool", random.Random(seed)
-        spool.mkdir()
-        made = scenario.generate(seed, spool)
-        rules = rules_of(folder, made.streams)
-        steps = draw_steps(dice, by_arrival(spool), rules)
-        edited = play(prepared_store(folder, "edited.db"), steps, rules, spool, random.Random(seed))
+    with edited_world(seed) as world:
+        edited = world.batches
         kept = Memo(MAX_PIECES)
         for is_rolled in (False, True):
             with edited.engine.execution_options(writes=True).begin() as connection:

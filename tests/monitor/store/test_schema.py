@@ -88,6 +88,13 @@ def scripts() -> Config:
     return config
 
 
+def upgrade(connection: Connection, version: str) -> None:
+    """Make an empty database a store of an older version."""
+    config = scripts()
+    config.attributes["connection"] = connection
+    command.upgrade(config, version)
+
+
 def set_version(engine: Engine, version: str) -> None:
     """Let the store be of another version."""
     with engine.execution_options(writes=True).begin() as connection:
@@ -150,9 +157,7 @@ def test_the_path_of_an_older_store_is_its_first_version(url: str) -> None:
     """Nodes, arrows, stamps and shards; of its terms nothing is known, and those of the next run count."""
     engine = dialect.create_engine(url)
     with engine.execution_options(writes=True).begin() as connection:
-        config = scripts()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0023")
+        upgrade(connection, "0023")
         rules = {
             "orders": [["a", "b", "c"], [[0, 1, 2]], ["both", "in", "both"], 2],
             "pings": [["p"], [], ["both"], 1, [["n", None, 0, True]]],
@@ -174,9 +179,7 @@ def test_hours_of_an_older_store_are_rolled_up_from_its_windows(url: str) -> Non
     """A store of version 0001 knows none; after the migration all of them are there to be read."""
     engine = dialect.create_engine(url)
     with engine.execution_options(writes=True).begin() as connection:
-        config = scripts()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
+        upgrade(connection, "0001")
         write_old_rules(connection)
         for table in (tables.stale_hours, tables.rollups):
             assert not dialect.has_table(connection, table)
@@ -194,9 +197,7 @@ def test_hours_of_an_older_store_get_fingerprints(url: str) -> None:
     """Each one of its own, so that no reader takes one for another's."""
     engine = dialect.create_engine(url)
     with engine.execution_options(writes=True).begin() as connection:
-        config = scripts()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0004")
+        upgrade(connection, "0004")
         named = [column.name for column in tables.rollups.c if not column.nullable and column.name != "fingerprint"]
         counts = dict.fromkeys(named, 0)
         del counts["partial"], counts["deferred"], counts["counts"], counts["count_digests"]
@@ -214,9 +215,7 @@ def test_what_was_judged_before_partial_was_counted_has_none(url: str) -> None:
     """A store of version 0006 keeps its windows and hours; of what they lost, none is known to have left a terminal."""
     engine = dialect.create_engine(url)
     with engine.execution_options(writes=True).begin() as connection:
-        config = scripts()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0006")
+        upgrade(connection, "0006")
         write_old_rules(connection)
         with later_columns(connection, ("rollups", "partial BIGINT"), *LATER_OF_HOURS):
             writer.write_conclusions(connection, [build_conclusion()], 0)
@@ -233,9 +232,7 @@ def test_hours_with_messages_that_wait_are_rolled_up_anew(url: str) -> None:
     """A store of version 0013 kept no deferred messages in its hours; an hour without any stays as it was."""
     engine = dialect.create_engine(url)
     with engine.execution_options(writes=True).begin() as connection:
-        config = scripts()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0013")
+        upgrade(connection, "0013")
         write_old_rules(connection)
         hour_us = START_US - START_US % rollups.HOUR_US
         with added_columns(connection, (*ORDER_OF_WINDOWS, *LATER_OF_HOURS, COUNTS, LAGS_BY_COUNT, SEQUENCE)):
@@ -260,9 +257,7 @@ def test_hours_in_which_nodes_counted_are_rolled_up_anew(url: str) -> None:
     hours_us = [START_US - START_US % rollups.HOUR_US + number * rollups.HOUR_US for number in range(3)]
     lost = NodeCounts("n", 3, 3, 0, 0, 1.0, "a", 5, None, 2, None, None, None)
     with engine.execution_options(writes=True).begin() as connection:
-        config = scripts()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0017")
+        upgrade(connection, "0017")
         write_old_rules(connection)
         with added_columns(connection, [COUNTS_OF_HOURS, LAGS_BY_COUNT, LAGS_BY_COUNT_OF_HOURS, SEQUENCE]):
             for hour_us, counts in zip(hours_us, ((lost,), (), (lost,)), strict=True):
@@ -289,9 +284,7 @@ def test_what_was_set_aside_under_an_older_name_is_taken_along(url: str) -> None
     before = told.replace('"kind": "set_aside"', '"kind": "quarantine"').replace('"set aside"', '"quarantined"')
     assert before.count("quarantine") == 3
     with engine.execution_options(writes=True).begin() as connection:
-        config = scripts()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0010")
+        upgrade(connection, "0010")
         connection.execute(text("INSERT INTO quarantine VALUES ('s.seg', 6, 10, 7, 'bad_crc', 'why')"))
         connection.execute(text("INSERT INTO pruned_quarantine VALUES ('bad_crc', 4)"))
         row = {"number": 1, "key": "k", "event": "firing", "at_us": 0, "notification": before}
@@ -311,9 +304,7 @@ def test_whoever_reads_while_a_store_is_migrated_is_refused_or_reads_all_of_it(
     """Until the migration is committed it is the older store, and then the newer one; nobody waits or meets half."""
     engine, reading = dialect.create_engine(url), dialect.create_engine(url)
     with engine.execution_options(writes=True).begin() as connection:
-        config = scripts()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0010")
+        upgrade(connection, "0010")
     with engine.execution_options(writes=True).begin() as connection:
         schema._upgrade(connection)
         told = refusal(lambda: read(reading))
@@ -438,9 +429,7 @@ def test_counts_of_an_older_store_have_no_lags(url: str) -> None:
     counted = NodeCounts("n", 3, 3, 0, 0, 1.0, "a", 5, None, 2, None, None, None)
     lags = ("lag_in_us", "lag_out_us")
     with engine.execution_options(writes=True).begin() as connection:
-        config = scripts()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0018")
+        upgrade(connection, "0018")
         write_old_rules(connection)
         more = [LAGS_BY_COUNT, LAGS_BY_COUNT_OF_HOURS, ("books", "lags TEXT"), SEQUENCE]
         with added_columns(connection, more):
