@@ -36,10 +36,14 @@ class AlertHook:
     routes: Routes = route_to_none
 
     def note(self, conclusion: Conclusion) -> WindowInput | None:
-        """Return the input of a window for the rules; none if the window is not final."""
+        """Return the input of a window for the rules; none if no rule reads it."""
         result = conclusion.result
-        if not result.status.is_final or result.stream not in self.rules.streams:
+        if result.stream not in self.rules.streams:
             return None
+        if not result.status.is_final:
+            is_overdue = result.overdue > 0 or any(node.overdue for node in result.nodes)
+            is_read = self.rules.reads_early(result.stream) and (is_overdue or conclusion.was_overdue)
+            return WindowInput(result) if is_read else None
         pairs = zip(result.nodes, conclusion.lost, strict=True)
         lost_ids = {node.node: _format_lost_ids(node, lost.message_ids.tobytes(), lost.names) for node, lost in pairs}
         outliers = {node: tuple(map(_build_outlier, found)) for node, found in conclusion.outliers.items()}
@@ -54,7 +58,8 @@ class AlertHook:
         """
         if not noted and alert_state.read_clock_us(connection) >= watermark_us - watermark_us % WINDOW_US:
             return
-        alert_state.write_counts(connection, self._count_windows(noted))
+        final = [minute for minute in noted if minute.result.status.is_final]
+        alert_state.write_counts(connection, self._count_windows(final))
         before = alert_state.read_snapshot(connection)
         decision = evaluate(self.rules, noted, before, watermark_us, alert_state.StoredPastWindows(connection))
         alert_state.write_snapshot(connection, before, decision.snapshot)

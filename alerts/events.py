@@ -62,9 +62,10 @@ class AlertKind(StrEnum):
 
 
 class Word(StrEnum):
-    """Problem in one word; lost, late, unknown and silent are distinct."""
+    """Problem in one word; lost, overdue, late, unknown and silent are distinct."""
 
     LOST = "lost"
+    OVERDUE = "overdue"
     LATE = "late"
     UNKNOWN = "unknown"
     SILENT = "silent"

@@ -97,6 +97,7 @@ class NodeFigures:
     deferred: int
     inversions: int
     displacement: LagFigures | None
+    overdue: int
     lost_ids: tuple[str, ...]
     slowest: tuple[SlowMessage, ...] | None
     labels: tuple[LabelFigures, ...]
@@ -167,6 +168,7 @@ class Window:
     nodes: tuple[NodeFigures, ...]
     deferred: int
     counts: tuple[CountingNodeFigures, ...]
+    overdue: int
     revisions: tuple[dict[str, Any], ...] = ()
 
 

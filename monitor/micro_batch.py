@@ -161,7 +161,7 @@ def absorb_rows(  # noqa: PLR0913, PLR0917 - what came, what was read of the tra
     ledger.holes += changes.holes
     changes.segments = _find_needed_segments(ledger, came.sheets, came.set_aside)
     for (stream, start_us), sighted_us in came.sighted.items():
-        ledger.sight(stream, start_us, sighted_us)
+        ledger.sight(stream, start_us, sighted_us, came.tallied[stream, start_us])
     writer.write_changes(connection, changes)
     undeclared_names.count_undeclared(connection, came.set_aside, ledger.rules)
     return came.tallied

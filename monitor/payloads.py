@@ -20,6 +20,7 @@ from hopwatch.monitor.kernel import naming, tdigest
 from hopwatch.monitor.kernel.books import FACTS, DropFact, PacketFact
 from hopwatch.monitor.kernel.journeys import Journeys
 from hopwatch.monitor.kernel.labels import KeyKind, LabelKey, LabelTally
+from hopwatch.monitor.kernel.last_sightings import LastSightings
 from hopwatch.monitor.kernel.naming import Names
 from hopwatch.monitor.kernel.relations import Relation
 from hopwatch.monitor.kernel.servers import ServerIds
@@ -245,7 +246,12 @@ def pack_tally(tally: Tally) -> bytes:
     header["journeys"] = [len(way) for way in ways]
     slow, slow_parts = _pack_slowest(tally.slowest)
     by_label, label_parts = _pack_labels(tally.labels)
-    parts = (*packed, *(part for of_node in names for part in of_node), *ways, *slow_parts, *prints, *label_parts)
+    missing = []
+    if tally.missing is not None:
+        header["missing"] = len(tally.missing.counts)
+        missing = [np.ascontiguousarray(column).tobytes() for column in tally.missing]
+    named = [part for of_node in names for part in of_node]
+    parts = (*packed, *named, *ways, *slow_parts, *prints, *label_parts, *missing)
     return _pack(header | slow | by_label, b"".join(parts))
 
 
@@ -277,7 +283,7 @@ def unpack_tally(parcel: bytes) -> Tally:
         header["last_first_sighting_us"], header["observations"],
         tuple(Relation(*one) for one in header.get("relations", ())), slowest,
         deferred, inversions, prints, _cut_labels(header, cut),
-        tuple(ServerIds(*one) for one in header.get("servers", ())),
+        tuple(ServerIds(*one) for one in header.get("servers", ())), _cut_missing(header, words, cut),
     )  # fmt: skip
 
 
@@ -319,6 +325,15 @@ def _cut_labels(header: dict[str, Any], cut: _Cutter) -> LabelTally | None:
     masks, is_lost = cut.array("<u8", count * words).reshape(count, words), cut.array("?", count)
     keys = tuple(LabelKey(node, label, KeyKind(kind), value) for node, label, kind, value in header["labels"])
     return LabelTally(keys, masks, is_lost, *(cut.array("<i8", cells) for _ in range(4)))
+
+
+def _cut_missing(header: dict[str, Any], words: int, cut: _Cutter) -> LastSightings | None:
+    """Return the last sightings of what is missing; None of tallies that were packed without."""
+    if "missing" not in header:
+        return None
+    count = header["missing"]
+    masks = cut.array("<u8", count * words).reshape(count, words)
+    return LastSightings(masks, cut.array("<i8", count), cut.array("<i8", count))
 
 
 def _cut_names(counts: list[int], texts: list[int] | None, cut: _Cutter) -> list[Names]:

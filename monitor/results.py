@@ -91,6 +91,8 @@ class NodeResult:
     """Pairs of messages of which one overtook the other on the way to the node; 0 where order is not counted."""
     displacement: Quantiles | None = None
     """By how many messages each was overtaken on the way to the node; none where nothing was compared."""
+    overdue: int = 0
+    """Messages that are missing at the node for longer than its deadline, for sure; 0 once the window is final."""
 
     @property
     def expected_or_seen(self) -> int:
@@ -228,6 +230,7 @@ class WindowResult:
     nodes: tuple[NodeResult, ...]
     deferred: int = 0
     counts: tuple[NodeCounts, ...] = ()
+    overdue: int = 0
 
 
 @dataclass(frozen=True, slots=True)

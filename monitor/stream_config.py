@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import MAX_LOST_IDS
 from hopwatch.probes.contract.limits import WINDOW_US
 
+NO_DEADLINE_US: Final = 2**62
+"""Deadline of a node that has none: it never passes."""
+
 
 @dataclass(frozen=True, slots=True)
 class StreamConfig:
@@ -21,6 +25,7 @@ class StreamConfig:
 
     Records of ``ignore_nodes`` are left out: these nodes are not of the pathway, and not meant to be. ``order`` says
     whether the order of messages is counted, ``max_lost_ids`` how many ids of a window's and node's loss are kept.
+    ``deadlines`` are those of nodes, in the order of the path, µs; a node without one never has overdue messages.
     This version is valid for windows that start at ``valid_from_us`` or later, ``earlier`` ones, the newest first, for
     those before; the oldest is valid for all windows before its own start, too. By one that ``is_removed`` the stream
     is not declared: it has no windows then.
@@ -33,6 +38,7 @@ class StreamConfig:
     order: bool = False
     max_lost_ids: int = MAX_LOST_IDS
     is_removed: bool = False
+    deadlines: tuple[tuple[str, int], ...] = ()
     valid_from_us: int = 0
     earlier: tuple[StreamConfig, ...] = ()
 
@@ -56,6 +62,12 @@ class StreamConfig:
     def nodes_by_age(self) -> tuple[str, ...]:
         """Nodes with ids of all versions, in the order in which they came: no later version changes their places."""
         return tuple(dict.fromkeys(node for version in reversed(self.versions) for node in version.pathway.nodes))
+
+    @property
+    def deadlines_us(self) -> NDArray[np.int64]:
+        """The deadline of each node with ids, NO_DEADLINE_US without one; shape (nodes,)."""
+        named = dict(self.deadlines)
+        return np.array([named.get(node, NO_DEADLINE_US) for node in self.pathway.nodes], np.int64)
 
     def at(self, start_us: int) -> StreamConfig:
         """Return the version by which a window is judged, given its start."""

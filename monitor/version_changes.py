@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from hopwatch.monitor.pathway import COUNT, Pathway
@@ -44,10 +44,18 @@ def _describe_terms(before: StreamConfig, now: StreamConfig) -> Iterator[str]:
     for name in ("shards", "max_lost_ids"):
         if getattr(before, name) != getattr(now, name):
             yield f"{name} {getattr(before, name)} -> {getattr(now, name)}"
+    yield from _describe_deadlines(dict(before.deadlines), dict(now.deadlines))
     if before.order != now.order:
         yield f"order of messages {'counted' if now.order else 'not counted'}"
     if before.ignore_nodes != now.ignore_nodes:
         yield f"ignore_nodes {_join_names(before.ignore_nodes)} -> {_join_names(now.ignore_nodes)}"
+
+
+def _describe_deadlines(before: Mapping[str, int], now: Mapping[str, int]) -> Iterator[str]:
+    for node in dict.fromkeys([*before, *now]):
+        spans = [format_duration_us(named[node]) if node in named else "none" for named in (before, now)]
+        if spans[0] != spans[1]:
+            yield f"deadline of {node}: {spans[0]} -> {spans[1]}"
 
 
 def _list_arrows(pathway: Pathway) -> list[str]:

@@ -83,7 +83,8 @@ def evaluate(
                 for rule in rules.by_stream[stream]
                 if rule.kind is AlertKind.SILENT
             ]
-        board.clock_us = max(board.clock_us, start_us + WINDOW_US)
+        if start_us in missing or any(minute.result.status.is_final for minute in by_start[start_us]):
+            board.clock_us = max(board.clock_us, start_us + WINDOW_US)
         if any(changes):
             board.update_incidents()
     # 2. The monitor's own rules have no windows: they are evaluated in the window that holds the watermark.
@@ -116,11 +117,11 @@ def _select_in_force(
 
 
 def _group_by_start(rules: AlertRules, minutes: Sequence[WindowInput]) -> dict[int, list[WindowInput]]:
-    """Group the windows that count by their start: 4. they are final, and their stream is configured."""
+    """Group the windows that count by their start: 4. their stream is configured, and a rule reads them."""
     by_start: dict[int, list[WindowInput]] = {}
     for minute in sorted(minutes, key=lambda minute: minute.result.stream):
         result: WindowResult = minute.result
-        if result.status.is_final and result.stream in rules.streams:
+        if result.stream in rules.streams and (result.status.is_final or rules.reads_early(result.stream)):
             by_start.setdefault(result.window_start_us, []).append(minute)
     return by_start
 
@@ -176,16 +177,26 @@ def _evaluate_window(
     """Apply the readings of a rule for a window; return for each whether the phase of its alert changed."""
     result = minute.result
     readings = list(evaluators.evaluate_rule(rule, board.rules.find_config(result), minute, past))
+    held = figures_index.get((rule.name, rule.severity, result.stream, result.window_start_us), ())
+    if not result.status.is_final:
+        # 6. A window that is not final ends what was overdue in it, and says nothing good of anything else.
+        readings = [one for one in readings if one.is_bad or _is_marked_bad(board, rule, result, one.node)]
+        held = [series for series in held if any(reading.node == series.node for reading in readings)]
     changes = [
         _apply_reading(board.states, rule, result.stream, result.window_start_us, reading) for reading in readings
     ]
-    # 6. Figures that an amended window no longer shows are withdrawn.
+    # 7. Figures that an amended window no longer shows are withdrawn.
     bad_nodes = {reading.node for reading in readings if reading.is_bad}
-    for series in figures_index.get((rule.name, rule.severity, result.stream, result.window_start_us), ()):
+    for series in held:
         if series.node not in bad_nodes:
             amendment = summaries.describe_amendment(rule, result, series.node)
             board.states[series] = withdraw_figures(board.states[series], result.window_start_us, amendment)
     return changes
+
+
+def _is_marked_bad(board: IncidentBoard, rule: AlertRule, result: WindowResult, node: str) -> bool:
+    state = board.states.get(AlertSeries(rule.name, rule.severity, result.stream, node))
+    return state is not None and state.marks.get(result.window_start_us) is True
 
 
 def _apply_reading(
@@ -194,7 +205,7 @@ def _apply_reading(
     """Apply a reading to its series, and return whether the phase of the alert changed."""
     series = AlertSeries(rule.name, rule.severity, stream, reading.node)
     known = states.get(series)
-    # 7. A place that was never bad has no state.
+    # 8. A place that was never bad has no state.
     if known is None and not reading.is_bad:
         return False
     before = known or AlertState(series)
@@ -206,7 +217,7 @@ def _apply_reading(
 def _drop_expired(
     rules: AlertRules, states: Mapping[AlertSeries, AlertState], now_us: int
 ) -> Iterator[tuple[AlertSeries, AlertState]]:
-    """Yield the states still needed: 8. readings while their windows can be amended, states until they expire."""
+    """Yield the states still needed: 9. readings while their windows can be amended, states until they expire."""
     for series, state in states.items():
         rule = rules.by_name[series.rule, series.severity]
         settled = settle_windows(state, _settled_before_us(rules, series.stream, now_us), rule)

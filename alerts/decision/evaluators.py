@@ -1,4 +1,4 @@
-"""Evaluators of the rule kinds: each reads a final window.
+"""Evaluators of the rule kinds: each reads a final window; that of loss reads one that is not final, too.
 
 Where nothing can be known there is no reading: UNKNOWN neither fires an alert of loss nor ends one.
 """
@@ -15,6 +15,7 @@ from hopwatch.alerts.decision.inputs import PastWindows, SeriesOutlier, WindowIn
 from hopwatch.alerts.decision.reading import Reading, bad_reading, good_reading
 from hopwatch.alerts.decision.rules import AlertRule
 from hopwatch.alerts.events import MAX_LOST_IDS, AlertKind
+from hopwatch.display import texts
 from hopwatch.monitor.kernel.count_lags import CountLags
 from hopwatch.monitor.kernel.tally import NodeLags
 from hopwatch.monitor.pathway import Pathway
@@ -27,6 +28,11 @@ HEALTHY: Final = frozenset({Verdict.CLEAN, Verdict.IDLE})
 
 def evaluate_rule(rule: AlertRule, stream: StreamConfig, minute: WindowInput, past: PastWindows) -> Iterator[Reading]:
     """Yield the readings of a rule for a window, one for each place."""
+    if not minute.result.status.is_final:
+        for early in _overdue(rule, stream, minute.result) if rule.reads_overdue else ():
+            if rule.is_for(minute.result.stream, early.node):
+                yield early
+        return
     if rule.kind is AlertKind.BURN_RATE:
         burnt = burn_rate.evaluate_burn_rate(rule, stream, minute, past)
         if burnt is not None:
@@ -69,6 +75,20 @@ def _loss(rule: AlertRule, stream: StreamConfig, minute: WindowInput) -> Iterato
         if by_count:
             edge = f"{counted.before} -> {counted.node}"
             yield by_count._replace(edge=edge, note="by count") if by_count.is_bad else by_count
+
+
+def _overdue(rule: AlertRule, stream: StreamConfig, result: WindowResult) -> Iterator[Reading]:
+    """Yield the readings of a window that is not final: bad by what is overdue, good where so little is missing."""
+    threshold, deadlines_us = rule.thresholds[result.stream], dict(stream.deadlines)
+    places = [(node.node, node.overdue, node.in_flight, max(node.expected, node.seen)) for node in result.nodes]
+    for node, overdue, missing, out_of in [("", result.overdue, result.in_flight, result.known), *places]:
+        if overdue > threshold * out_of and out_of >= rule.least:
+            note = f"deadline {texts.format_lag(deadlines_us[node])}" if node in deadlines_us else ""
+            reading = bad_reading(node, overdue / out_of, threshold, (overdue, out_of), note)
+            yield reading._replace(is_early=True)
+        # What is missing and cannot be shown to be overdue any more ends nothing.
+        elif missing <= threshold * out_of:
+            yield good_reading(node)
 
 
 def _describe_partial(result: WindowResult) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 from hopwatch.alerts.decision import summaries
 from hopwatch.alerts.decision.episode import AlertSeries, AlertState, Phase
 from hopwatch.alerts.decision.rules import OWN_STREAM, AlertRule, AlertRules
-from hopwatch.alerts.events import MAX_NAMED, AlertKind, Event, Notification, Severity, build_key
+from hopwatch.alerts.events import MAX_NAMED, AlertKind, Event, Notification, Severity, Word, build_key
 
 STORM_STREAMS: Final = 5
 """Streams with an incident each, by the same rule within ``STORM_SPAN_US``; further ones make one storm."""
@@ -133,7 +133,18 @@ class IncidentBoard:
                 del self.incidents[key]
                 if incident.notification is not None:
                     over = replace(incident.notification, event=Event.RESOLVED, at_us=self.now_us, is_news=True)
+                    if self._has_arrived(over):
+                        over = replace(over, summary=summaries.describe_arrival(over.summary))
                     self.notifications.append(over)
+
+    def _has_arrived(self, last: Notification) -> bool:
+        """Return whether all alerts of an incident were of what was overdue, in windows that are good now."""
+        for alert in last.alerts:
+            state = self.states.get(AlertSeries(alert.rule, alert.severity, alert.stream, alert.node))
+            is_good = state is not None and state.marks.get(alert.window_start_us) is False
+            if alert.word is not Word.OVERDUE or not is_good:
+                return False
+        return True
 
     def _notify_incident(self, incident: Incident, members: list[AlertState]) -> None:
         """Notify that an incident has begun or grown, or only update its content."""

@@ -51,10 +51,11 @@ class SeriesOutlier:
 
 @dataclass(frozen=True, slots=True)
 class WindowInput:
-    """A final window for the rules: its result, the digests of its nodes in order, and some lost ids of each node.
+    """A window for the rules, final or with something overdue: its result, its nodes' digests, and some of its ids.
 
-    ``outliers`` are by node; a node that is missing there was not scored. ``count_lags`` are the digests of the nodes
-    that only count, in order. ``causes`` are the likely causes of what is missing at a node, in words.
+    ``lags`` are the digests of its nodes in order, ``lost_ids`` some lost ids of each node. ``outliers`` are by node; a
+    node that is missing there was not scored. ``count_lags`` are the digests of the nodes that only count, in order.
+    ``causes`` are the likely causes of what is missing at a node, in words.
     """
 
     result: WindowResult

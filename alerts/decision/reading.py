@@ -9,6 +9,7 @@ class Reading(NamedTuple):
     """Reading of a rule, with figures if it is bad; ``node`` is empty for the stream as a whole.
 
     ``amended`` describes a window that was bad and is not bad after an amendment; there are no figures then.
+    ``is_early`` says that the window was not final, and the figures are of what was overdue.
     """
 
     node: str
@@ -21,6 +22,7 @@ class Reading(NamedTuple):
     lost_ids: tuple[str, ...] = ()
     note: str = ""
     amended: str = ""
+    is_early: bool = False
 
 
 def good_reading(node: str) -> Reading:

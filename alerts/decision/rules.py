@@ -63,7 +63,8 @@ class AlertRule:
     """One rule of one severity.
 
     It fires at the ``for_windows``-th bad window with no good one between, and ends at the ``keep_windows``-th good one
-    with no bad one between. ``thresholds`` has a number for each stream that the rule is for.
+    with no bad one between. ``thresholds`` has a number for each stream that the rule is for. A rule that
+    ``reads_overdue`` reads windows that are not final, too, by what is overdue in them.
     """
 
     name: str
@@ -81,6 +82,7 @@ class AlertRule:
     pairs: tuple[BurnSpans, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     runbook: str = ""
+    reads_overdue: bool = False
 
     @property
     def subject(self) -> str:
@@ -144,6 +146,10 @@ class AlertRules:
         return {
             name: tuple(rule for rule in self.rules if name in rule.thresholds) for name in (OWN_STREAM, *self.streams)
         }
+
+    def reads_early(self, stream: str) -> bool:
+        """Return whether a rule of a stream reads windows that are not final."""
+        return any(rule.reads_overdue for rule in self.by_stream.get(stream, ()))
 
     @cached_property
     def objectives(self) -> Mapping[str, tuple[Objective, ...]]:

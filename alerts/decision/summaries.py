@@ -53,6 +53,12 @@ _SENTENCES: Final = {
     AlertKind.HEARTBEAT: "alive: the monitor has judged up to {newest}",
 }
 
+_OVERDUE: Final = (
+    "overdue: {parts} messages ({ratio}) are missing {where} beyond their deadline{because}, over {most}, since {since}"
+)
+"""Sentence of an alert of loss whose newest bad window is not final."""
+_ARRIVED: Final = "; what was overdue has arrived after all"
+
 _AMENDED: Final = "{subject}: window {window} {where} was amended, and is {amended} now, since {since}"
 """Sentence of an alert whose newest bad window is not bad after an amendment."""
 
@@ -63,6 +69,8 @@ def build_alert(rule: AlertRule, rules: AlertRules, state: AlertState) -> Alert:
     if rule.subject == "lag":
         word = Word.LATE
     bad = state.worst
+    if bad.is_early:
+        word = Word.OVERDUE
     # For silent and unknown the figure is the duration.
     observed = float(state.run.bads) if unit is Unit.MINUTES else float(bad.observed)
     return Alert(
@@ -89,13 +97,23 @@ def build_alert(rule: AlertRule, rules: AlertRules, state: AlertState) -> Alert:
 
 
 def describe_amendment(rule: AlertRule, window: WindowResult, node: str) -> str:
-    """Describe an amended window by its verdict; for a rule of loss with the bounds of the loss at the place."""
+    """Describe an amended window by its verdict; for a rule of loss with the bounds of the loss at the place.
+
+    One that is not final was bad by what was overdue.
+    """
+    if not window.status.is_final:
+        return f"{window.status}{_ARRIVED}"
     if rule.kind is not AlertKind.LOSS or window.verdict not in {Verdict.LOSSY, Verdict.UNKNOWN}:
         return str(window.verdict)
     place = next((result for result in window.nodes if result.node == node), None)
     loss = (place.loss, place.loss_lower, place.loss_upper) if place else None
     lost = loss_bounds.format_bounds(*(loss or (window.lost, window.lost_lower, window.lost_upper)))
     return f"{window.verdict} ({lost} lost)"
+
+
+def describe_arrival(summary: str) -> str:
+    """Describe the end of an incident of which nothing was lost: all that was overdue has arrived."""
+    return f"{summary}{_ARRIVED}"
 
 
 def describe_storm(first: Alert, total: int, streams: int) -> str:
@@ -113,7 +131,7 @@ def _link(dashboard: str, state: AlertState) -> str:
 
 def _summary(rule: AlertRule, state: AlertState, observed: float) -> str:
     series, bad = state.series, state.worst
-    sentence = _AMENDED if bad.amended else _SENTENCES[rule.kind]
+    sentence = _AMENDED if bad.amended else _OVERDUE if bad.is_early else _SENTENCES[rule.kind]
     return sentence.format(
         where=f"at {series.node} of {series.stream}" if series.node else f"in {series.stream}",
         amended=bad.amended,

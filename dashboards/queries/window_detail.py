@@ -104,9 +104,11 @@ class WindowDetailQuery:
     def _query_aged_out(
         self, connection: Connection, terms: WindowPolicy | None, sighted_us: int
     ) -> Iterator[AgedOutRecords]:
-        start, sighted = np.array([self.start_us]), np.array([sighted_us])
+        if terms is None:
+            return
+        start, settled_at = np.array([self.start_us]), np.array([terms.settled_at_us(self.start_us, sighted_us)])
         for hole in reader.read_holes(connection):
-            if terms is not None and find_touched_windows([hole], terms, start, sighted).any():
+            if find_touched_windows([hole], start, settled_at).any():
                 yield AgedOutRecords(hole.place, hole.first, hole.last)
 
 

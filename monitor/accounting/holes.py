@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopwatch.monitor.kernel.tally import NEVER_US
-from hopwatch.monitor.kernel.window import AHEAD_US, WindowPolicy
+from hopwatch.monitor.kernel.window import AHEAD_US
 from hopwatch.monitor.payloads import OffsetRun
-from hopwatch.probes.contract.limits import WINDOW_US
 
 
 class PlannedRead(NamedTuple):
@@ -88,15 +87,14 @@ def read_through_us(expected: PlannedRead, read: Iterable[OffsetRun]) -> int:
 
 
 def find_touched_windows(
-    holes: Iterable[Hole], terms: WindowPolicy, starts: NDArray[np.int64], sighted_us: NDArray[np.int64]
+    holes: Iterable[Hole], starts: NDArray[np.int64], settled_at_us: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Return which windows a record in one of the holes may have been of; shape of ``starts``, µs.
 
-    ``sighted_us`` is when a message of each window was last sighted for the first time. A window's records arrive from
-    five minutes before its start, where clocks are ahead, until nothing of it is in flight any more; those that come
-    later amend it, and are known by the numbers of the batches around them.
+    ``settled_at_us`` is when settle has passed since the horizon of each window. Its records arrive from five minutes
+    before its start, where clocks are ahead, until then; those that come later amend it, and are known by the numbers
+    of the batches around them.
     """
-    settled_at_us = np.maximum(starts + WINDOW_US, sighted_us) + terms.transit_us + terms.settle_us
     spans = np.array([(hole.before_us, hole.after_us) for hole in holes], np.int64).reshape(-1, 2)
     # There may be a hundred thousand: of all that end at some moment or later the one that begins first decides.
     before_us, after_us = spans[np.argsort(spans[:, 0])].T

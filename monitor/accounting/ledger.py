@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopwatch.monitor.accounting.holes import Hole, find_touched_windows
+from hopwatch.monitor.accounting.overdue_watch import NOT_WATCHED, OverdueWatch, is_watched, read_overdue
 from hopwatch.monitor.accounting.unheard_instances import READABLE_REASONS, SpoolFolder, UnheardInstances, folder_of
 from hopwatch.monitor.kernel.books import (
     IN_WINDOW,
@@ -31,14 +32,16 @@ from hopwatch.monitor.kernel.books import (
     is_over,
     judge_book,
 )
+from hopwatch.monitor.kernel.bounds import NodeBooks
 from hopwatch.monitor.kernel.count_lags import CountLags
 from hopwatch.monitor.kernel.counts import CountedBooks, CountedInstance, with_lags
 from hopwatch.monitor.kernel.deferrals import NO_WAITS, Waits, find_waits
 from hopwatch.monitor.kernel.label_table import tabulate_labels
+from hopwatch.monitor.kernel.overdue import EarlyBooks
 from hopwatch.monitor.kernel.packets import Packet
 from hopwatch.monitor.kernel.sets import classify
 from hopwatch.monitor.kernel.tally import NEVER_US, LostIds, Tally, empty_tally, merge_tallies
-from hopwatch.monitor.kernel.verdict import MAX_NAMED, NodeBooks, WindowStage, conclude_window
+from hopwatch.monitor.kernel.verdict import MAX_NAMED, WindowStage, conclude_window
 from hopwatch.monitor.kernel.window import WindowPolicy, window_starts
 from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.outliers.series_tracker import SeriesTracker
@@ -76,7 +79,8 @@ class LiveWindow:
     """Memory of a window that can still change.
 
     ``is_settled`` says that nothing was in flight when it was last judged, ``books`` are those that it was judged by,
-    ``waits`` is what its missing messages wait for.
+    ``waits`` is what its missing messages wait for. Until the window is final ``watch`` is what is overdue in it; of
+    that the store knows the figures alone.
     """
 
     status: Status | None = None
@@ -86,6 +90,7 @@ class LiveWindow:
     is_settled: bool = False
     books: bytes = b""
     waits: Waits = NO_WAITS
+    watch: OverdueWatch = field(default=NOT_WATCHED, compare=False)
 
     @property
     def last_sighting_us(self) -> int:
@@ -97,7 +102,8 @@ class Conclusion(NamedTuple):
     """Judged window, its inputs, and its changes if it was final before.
 
     ``outliers`` are by node; empty when the window was not scored. ``labels`` are the counts by label of each node,
-    ``count_lags`` the lags of each node that only counts.
+    ``count_lags`` the lags of each node that only counts. ``was_overdue`` says that something may have been overdue
+    when the window was last judged.
     """
 
     result: WindowResult
@@ -110,6 +116,7 @@ class Conclusion(NamedTuple):
     waits: Waits = NO_WAITS
     labels: tuple[tuple[LabelCounts, ...], ...] = ()
     count_lags: tuple[CountLags, ...] = ()
+    was_overdue: bool = False
 
 
 @dataclass(slots=True)
@@ -142,6 +149,7 @@ class Ledger:
             self._put(book)
             if key[0] in self.rules:
                 self._list(key[0], facts[is_placed])
+                self._note_untallied(key[0], facts[is_placed])
         return set(by_instance)
 
     def note_unread(self, set_aside: Iterable[SetAside], folders: Iterable[SpoolFolder] = ()) -> set[InstanceKey]:
@@ -206,12 +214,26 @@ class Ledger:
         starts_us = (np.unique(counted) * 1_000).tolist()
         return max((config.at(start_us).terms.kept_until_us(start_us) for start_us in starts_us), default=0)
 
-    def sight(self, stream: str, start_us: int, last_first_sighting_us: int) -> None:
-        """Note that a window was tallied anew: it is due, and its horizon may have moved."""
+    def sight(self, stream: str, start_us: int, last_first_sighting_us: int, shards: Iterable[int] = ()) -> None:
+        """Note that shards of a window were tallied anew: it is due, and its horizon may have moved."""
         windows = self.live.setdefault(stream, {})
         known = windows.get(start_us, LiveWindow())
         latest_us = max(known.last_first_sighting_us, last_first_sighting_us)
-        windows[start_us] = replace(known, last_first_sighting_us=latest_us)
+        watch = known.watch._replace(tallied=known.watch.tallied.union(shards))
+        windows[start_us] = replace(known, last_first_sighting_us=latest_us, watch=watch)
+
+    def _note_untallied(self, stream: str, facts: NDArray[np.void]) -> None:
+        """Note of which windows there are observations that no tally is known to have yet."""
+        config = self.rules[stream]
+        if not any(version.deadlines for version in config.versions):
+            return
+        observed = (facts["kind"] == BatchKind.OBSERVATIONS) & (facts["standing"] == IN_WINDOW) & (facts["count"] > 0)
+        windows = self.live.get(stream, {})
+        for start_ms in np.unique(facts["window_start_ms"][observed]).tolist():
+            known = windows.get(start_ms * 1_000)
+            if known is not None and known.watch.tallied:
+                watch = known.watch._replace(tallied=frozenset())
+                windows[start_ms * 1_000] = replace(known, watch=watch)
 
     def conclude(
         self, tallied: Collection[tuple[str, int]], watermark_us: int, past: PriorResults
@@ -236,31 +258,53 @@ class Ledger:
         past: PriorResults,
     ) -> Iterator[Conclusion]:
         """Yield those of the windows of one version of a stream that have changed."""
-        windows = self.live[stream]
+        windows, terms = self.live[stream], rules.terms
         starts = np.array(starts_us, np.int64)
         sighted_us = np.array([windows[start_us].last_sighting_us for start_us in starts_us], np.int64)
-        judged = self._judge_books(books, rules, starts, sighted_us)
+        # Behind the windows those stand once more in which something may be overdue, with the books as far as they are.
+        through_us = watermark_us - terms.settle_us
+        watched = [
+            place
+            for place, start_us in enumerate(starts_us)
+            if is_watched(rules, terms.status(start_us, watermark_us)) and start_us <= through_us
+            and windows[start_us].watch.is_complete(rules)
+        ]  # fmt: skip
+        early_places = {starts_us[place]: len(starts) + rank for rank, place in enumerate(watched)}
+        horizons_us = np.append(_find_horizons(terms, starts, sighted_us), np.full(len(watched), through_us, np.int64))
+        judged = self._judge_books(books, rules, np.append(starts, starts[watched]), horizons_us)
         nothing = empty_tally(rules.pathway)
-        before_us = rules.terms.settled_before_us(watermark_us)
+        before_us = terms.settled_before_us(watermark_us)
         for place, start_us in enumerate(starts_us):
             known = windows[start_us]
-            status = rules.terms.status(start_us, watermark_us)
+            status = terms.status(start_us, watermark_us)
             of_window, unplaced, counted, print_of_books = _take_window(judged, place)
             is_tallied = (stream, start_us) in tallied
-            is_settled = rules.terms.settled_at_us(start_us, known.last_first_sighting_us) <= watermark_us
-            if not is_tallied and not _is_due(known, status, print_of_books, is_settled, before_us):
+            is_settled = terms.settled_at_us(start_us, known.last_first_sighting_us) <= watermark_us
+            early, print_of_early = None, b""
+            if start_us in early_places:
+                early, print_of_early = _take_early(judged, early_places[start_us], through_us)
+            is_stale = early is not None and known.watch.is_stale(rules, through_us, print_of_early)
+            if not is_tallied and not is_stale and not _is_due(known, status, print_of_books, is_settled, before_us):
                 continue
             tally = merge_tallies(past.tallies(stream, start_us) or [nothing], rules.max_lost_ids)
             waits = _find_waits(rules, tally, before_us)
             if replace(known, waits=waits).last_sighting_us != known.last_sighting_us:
                 # Its horizon has moved: of this one window the books are judged once more.
                 last_us = np.array([replace(known, waits=waits).last_sighting_us], np.int64)
-                here = self._judge_books(books, rules, starts[place : place + 1], last_us)
+                own = starts[place : place + 1]
+                here = self._judge_books(books, rules, own, _find_horizons(terms, own, last_us))
                 of_window, unplaced, counted, print_of_books = _take_window(here, 0)
             is_settled = is_settled and waits.next_us == NEVER_US
             counted = [with_lags(of_node) for of_node in counted]
             standing = WindowStage(stream, start_us, status, before_us, known.revision, known.recovered)
-            result = conclude_window(rules.pathway, standing, tally, NodeBooks(*of_window), unplaced, counted)
+            watch = known.watch if is_watched(rules, status) else NOT_WATCHED
+            if early is not None:
+                watch = watch.recount(rules, tally, early, print_of_early)
+            elif is_watched(rules, status) and watch.overdue is None and known.status is not None:
+                watch = watch._replace(overdue=read_overdue(past.result(stream, start_us)))
+            result = conclude_window(
+                rules.pathway, standing, tally, NodeBooks(*of_window), unplaced, counted, watch.overdue
+            )
             lost = tuple(tally.lost(node, before_us) for node in range(len(rules.pathway.nodes)))
             result, changed = _amend(known, result, lost, past)
             windows[start_us] = LiveWindow(
@@ -271,6 +315,7 @@ class Ledger:
                 is_settled,
                 print_of_books,
                 waits,
+                watch,
             )
             is_final = result.status.is_final
             labels = tabulate_labels(rules.pathway, tally, result.nodes, before_us, is_final=is_final)
@@ -278,16 +323,21 @@ class Ledger:
             yield Conclusion(
                 result, tally, lost, is_settled, print_of_books, changed,
                 waits=waits, labels=labels, count_lags=count_lags,
+                was_overdue=_was_overdue(rules, known),
             )  # fmt: skip
 
     def _judge_books(
-        self, books: Iterable[Book], rules: StreamConfig, starts: NDArray[np.int64], sighted_us: NDArray[np.int64]
+        self,
+        books: Iterable[Book],
+        rules: StreamConfig,
+        starts: NDArray[np.int64],
+        horizons_us: NDArray[np.int64],
     ) -> _JudgedBooks:
-        """Return the books of a stream as windows see them, whose last sightings are given."""
-        judged = _node_books(books, rules, starts, sighted_us)
+        """Return the books of a stream as windows see them, whose horizons are given."""
+        judged = _node_books(books, rules, starts, horizons_us)
         # The instances with records in a hole are incomplete, and their nodes are unknown.
         holes = (*self.holes, *self.unheard.records.values())
-        judged.counts[_HAVING_A_SAY, :, find_touched_windows(holes, rules.terms, starts, sighted_us)] += 1
+        judged.counts[_HAVING_A_SAY, :, find_touched_windows(holes, starts, horizons_us + rules.terms.settle_us)] += 1
         return judged
 
     def release_memory(self) -> None:
@@ -382,6 +432,25 @@ def _take_window(judged: _JudgedBooks, place: int) -> tuple[NDArray[np.int64], l
     return of_window[:, : judged.nodes], unplaced, counted, printed
 
 
+def _take_early(judged: _JudgedBooks, place: int, through_us: int) -> tuple[EarlyBooks, bytes]:
+    """Return the books of one window up to a moment, and a print of them."""
+    of_window, _, counted, printed = _take_window(judged, place)
+    return EarlyBooks(through_us, NodeBooks(*of_window), [with_lags(of_node) for of_node in counted]), printed
+
+
+def _find_horizons(terms: WindowPolicy, starts: NDArray[np.int64], sighted_us: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the horizon of each window."""
+    pairs = zip(starts.tolist(), sighted_us.tolist(), strict=True)
+    return np.array([terms.horizon_us(start_us, last_us) for start_us, last_us in pairs], np.int64)
+
+
+def _was_overdue(rules: StreamConfig, known: LiveWindow) -> bool:
+    """Return whether something may have been overdue in a window when it was last judged."""
+    if known.watch.overdue is None:
+        return bool(rules.deadlines) and known.status is not None
+    return bool(known.watch.overdue)
+
+
 def _find_waits(rules: StreamConfig, tally: Tally, before_us: int) -> Waits:
     """Return what the missing messages of a window wait for."""
     if not tally.last_wait_us:
@@ -391,12 +460,9 @@ def _find_waits(rules: StreamConfig, tally: Tally, before_us: int) -> Waits:
 
 
 def _node_books(
-    books: Iterable[Book], rules: StreamConfig, starts: NDArray[np.int64], sighted_us: NDArray[np.int64]
+    books: Iterable[Book], rules: StreamConfig, starts: NDArray[np.int64], horizons: NDArray[np.int64]
 ) -> _JudgedBooks:
     """Return the books of a stream as its windows see them."""
-    terms = rules.terms
-    pairs = zip(starts.tolist(), sighted_us.tolist(), strict=True)
-    horizons = np.array([terms.horizon_us(start_us, last_us) for start_us, last_us in pairs], np.int64)
     nodes, declared = len(rules.pathway.nodes), rules.pathway.declared
     counts = np.zeros((len(NodeBooks.__dataclass_fields__), len(declared), len(starts)), np.int64)
     undeclared: dict[str, NDArray[np.int64]] = {}

@@ -68,5 +68,6 @@ def find_blocking_holes(holes: Iterable[Hole], terms: WindowPolicy, windows: Seq
     """Return the holes in which a record of one of the windows may have been."""
     if not windows:
         return []
-    starts, sighted = np.array(windows, np.int64).T
-    return [one for one in holes if find_touched_windows([one], terms, starts, sighted).any()]
+    starts = np.array([one.start_us for one in windows], np.int64)
+    settled_at = np.array([terms.settled_at_us(*one) for one in windows], np.int64)
+    return [one for one in holes if find_touched_windows([one], starts, settled_at).any()]

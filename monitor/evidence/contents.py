@@ -152,5 +152,6 @@ def _version_to_json(config: StreamConfig) -> Json:
         "shards": config.shards,
         "order": config.order,
         "max_lost_ids": config.max_lost_ids,
+        "deadlines_us": dict(config.deadlines),
         "ignore_nodes": list(config.ignore_nodes),
     }

@@ -19,6 +19,12 @@ from hopwatch.monitor.kernel import deferrals, journeys, labels, masks, naming, 
 from hopwatch.monitor.kernel.deferrals import SeenObservations
 from hopwatch.monitor.kernel.journeys import BatchSource, Journeys, RecordReader
 from hopwatch.monitor.kernel.labels import LabelledBatches, Labels, LabelTally, WindowMessages
+from hopwatch.monitor.kernel.last_sightings import (
+    ArrivedObservations,
+    LastSightings,
+    find_last_sightings,
+    merge_last_sightings,
+)
 from hopwatch.monitor.kernel.masks import Ids
 from hopwatch.monitor.kernel.naming import BatchIds, Names
 from hopwatch.monitor.kernel.relations import Relation, WindowStamps
@@ -118,6 +124,7 @@ class Tally:
     shape (nodes,); None where order is not counted, as in all shards but one. ``prints`` is the fingerprint of the
     messages of each row, their XOR and their sum, shape (rows, 2); None where no node of the pathway counts.
     ``labels`` is None where no batch has a label, ``servers`` are messages beside nodes that count, by names of probes.
+    ``missing`` is None where nobody asks what is overdue.
     """
 
     masks: NDArray[np.uint64]
@@ -136,6 +143,7 @@ class Tally:
     prints: NDArray[np.uint64] | None = None
     labels: LabelTally | None = None
     servers: tuple[ServerIds, ...] = ()
+    missing: LastSightings | None = None
 
     @property
     def last_wait_us(self) -> int:
@@ -168,17 +176,19 @@ class _UniformBatches(NamedTuple):
     outcome: NDArray[np.uint8]
 
 
-def build_tally(
+def build_tally(  # noqa: PLR0913 - a window, and what is asked of it
     pathway: Pathway,
     batches: Iterable[ObservedBatch],
     window_end_us: int,
     terms: WindowPolicy | None = None,
     max_lost_ids: int = MAX_LOST_IDS,
+    *,
+    keeps_last: bool = False,
 ) -> Tally:
     """Reduce the observations of the window that ends at ``window_end_us`` to a tally.
 
     Order and batching change nothing. Without ``terms`` it does not matter until when messages are deferred. The ids of
-    each node's loss are kept up to ``max_lost_ids``.
+    each node's loss are kept up to ``max_lost_ids``, and last sightings of what is missing if they are asked for.
     """
     nodes = len(pathway.nodes)
     alike = _group_batches(batches)
@@ -213,6 +223,11 @@ def build_tally(
         if terms is not None:
             sighted_us = deferrals.move_sightings(sighted_us, waiting, seen, window_end_us, terms)
             moments_us, moment = np.unique(sighted_us, return_inverse=True)
+    missing = None
+    if keeps_last:
+        arrivals_us = _concatenate([part.arrival_us for part in alike], (0,), np.int64)
+        arrived = ArrivedObservations(arrivals_us, counts, is_deferred, groups)
+        missing = find_last_sightings(distinct, sets.lost, place, arrived)
     lost = _find_lost_ids(sets.loss, place, sighted_us, of, max_lost_ids)
     late = _find_slowest([lag_out_us for _, lag_out_us, _ in values], node_of, code, of)
     stamped = WindowStamps(keys, counts, code)
@@ -229,7 +244,7 @@ def build_tally(
     by_label = labels.count_labels(labelled, WindowMessages(groups, distinct, sets.lost, place, moments_us, moment))
     return Tally(
         *rows, stamps, negative, lags, lost, last_first_sighting_us, len(ids), related, late, kept,
-        prints=prints, labels=by_label, servers=by_server,
+        prints=prints, labels=by_label, servers=by_server, missing=missing,
     )  # fmt: skip
 
 
@@ -290,6 +305,7 @@ def merge_tallies(tallies: Sequence[Tally], max_lost_ids: int = MAX_LOST_IDS) ->
         _add_prints(np.concatenate(prints), place * len(moments_us) + moment) if prints else None,
         labels.merge_label_tallies(tally.labels for tally in tallies),
         servers.merge_servers(one for tally in tallies for one in tally.servers),
+        merge_last_sightings(tally.missing for tally in tallies),
     )
 
 

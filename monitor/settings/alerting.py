@@ -99,11 +99,15 @@ class StreamRule(RuleTable):
 
 
 class LossRule(StreamRule):
-    """Ratio of messages surely lost at a node, or end to end; the default threshold is ``loss_alarm`` of the stream."""
+    """Ratio of messages surely lost at a node, or end to end; the default threshold is ``loss_alarm`` of the stream.
+
+    With ``overdue`` it reads windows that are not final, too, by the messages that are overdue in them.
+    """
 
     kind: Literal["loss"] = "loss"
     severity: Severity = "page"
     threshold: Ratio | None = None
+    overdue: bool = True
     least_messages: PositiveInt = 1
     nodes: Names = ()
 

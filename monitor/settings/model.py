@@ -34,6 +34,7 @@ from hopwatch.monitor.settings.api import ApiSettings
 from hopwatch.monitor.settings.completeness import CompletenessSettings, ContractName
 from hopwatch.monitor.settings.dashboard import DashboardSettings
 from hopwatch.monitor.settings.deliver import DeliveryName, DeliverySettings, TopicUrl
+from hopwatch.monitor.settings.durations import format_duration_us, parse_positive_us
 from hopwatch.monitor.settings.fields import Duration, PositiveDuration, PositiveInt, Ratio, as_tuple
 from hopwatch.monitor.settings.gate import GateSettings
 from hopwatch.monitor.settings.kafka import KafkaSettings
@@ -50,6 +51,8 @@ from hopwatch.probes.contract.segment import SCHEME as SPOOL
 
 MAX_SHARDS: Final = 256
 """Maximum number of state keys that a window is split over."""
+ALL_NODES: Final = ""
+"""Key of the deadline that all nodes have which have none of their own."""
 _LOST_IDS_LIMIT: Final = 1_000_000
 """Limit of ``max_lost_ids``: the ids of a node's loss in a window are one row of the store."""
 
@@ -119,6 +122,12 @@ def _check_max_lost_ids(value: object) -> int:
     raise ValueError(msg)
 
 
+def _parse_deadline(value: object) -> Mapping[str, int]:
+    """Parse one deadline for all nodes, named by an empty text, or those of some nodes."""
+    named = value if isinstance(value, Mapping) else {ALL_NODES: value}
+    return {str(node): parse_positive_us(span) for node, span in named.items()}
+
+
 Chain = Annotated[str, AfterValidator(_check_chain)]
 
 
@@ -182,6 +191,7 @@ class StreamSettings(SettingsTable):
     stamps: Mapping[str, str] = {}
     transit_us: Duration = Field(150_000_000, alias="transit")
     settle_us: Duration = Field(30_000_000, alias="settle")
+    deadline_us: Annotated[Mapping[str, int], BeforeValidator(_parse_deadline)] = Field({}, alias="deadline")
     amend_for_us: Duration = Field(3_600_000_000, alias="amend_for")
     max_age_us: PositiveDuration = Field(86_400_000_000, alias="max_age")
     loss_alarm: Ratio = 0.01
@@ -193,6 +203,23 @@ class StreamSettings(SettingsTable):
     max_lost_ids: Annotated[int, BeforeValidator(_check_max_lost_ids)] = MAX_LOST_IDS
     topics: Mapping[str, TopicUrl] = {}
     valid_from_us: Annotated[int | None, BeforeValidator(_parse_minute)] = Field(None, alias="valid_from")
+
+    @field_validator("deadline_us")
+    @classmethod
+    def _check_deadline(cls, named: Mapping[str, int], info: ValidationInfo) -> Mapping[str, int]:
+        path, transit_us = info.data.get("path"), info.data.get("transit_us")
+        longest_us = max(named.values(), default=0)
+        if transit_us is not None and longest_us > transit_us:
+            raise ValueError(
+                f"a deadline is at most transit, which is {format_duration_us(transit_us)}, got "
+                f"{format_duration_us(longest_us)}: what is missing for longer is lost"
+            )
+        if path:
+            nodes = Pathway.parse(path, info.data.get("stamps") or {}).nodes
+            for node in (node for node in named if node != ALL_NODES and node not in nodes):
+                msg = f"deadlines are of nodes of the path that stamp ids, got {node!r:.80}: name one of "
+                raise ValueError(msg + ", ".join(nodes))
+        return named
 
     @field_validator("topics")
     @classmethod
@@ -236,6 +263,12 @@ class StreamSettings(SettingsTable):
         return Pathway.parse(self.path, self.stamps)
 
     @property
+    def deadlines(self) -> tuple[tuple[str, int], ...]:
+        """Deadlines of nodes, in the order of the path, µs."""
+        spans = ((node, self.deadline_us.get(node, self.deadline_us.get(ALL_NODES))) for node in self.pathway.nodes)
+        return tuple((node, span_us) for node, span_us in spans if span_us is not None)
+
+    @property
     def rules(self) -> StreamConfig:
         """Rules of the stream for the job."""
         terms = WindowPolicy(self.transit_us, self.settle_us, self.amend_for_us, self.max_age_us)
@@ -246,6 +279,7 @@ class StreamSettings(SettingsTable):
             self.ignore_nodes,
             self.order,
             self.max_lost_ids,
+            deadlines=self.deadlines,
             valid_from_us=self.valid_from_us or 0,
         )
 

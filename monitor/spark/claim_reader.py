@@ -33,15 +33,19 @@ MAX_MAPPED: Final = 8_192
 """Segments of a window that are mapped at once, where the process may open twice as many files."""
 
 
-def tally_claims(config: StreamConfig, claims: Sequence[Claims], window_end_us: int, shard: int = 0) -> Tally:
+def tally_claims(
+    config: StreamConfig, claims: Sequence[Claims], window_end_us: int, shard: int = 0, *, is_final: bool = True
+) -> Tally:
     """Return the tally of the observations that the claims point to, those of one shard, each batch once.
 
     Messages of all shards overtake each other: where order is counted, the first shard counts that of the whole window.
+    Of a window that is not final, last sightings are kept if the stream has deadlines.
     """
     observed = _read_observations(config.pathway, claims)
     batches = list(observed) if config.order and not shard else None
     own = _select_shards(observed if batches is None else batches, shard, config.shards)
-    tally = build_tally(config.pathway, own, window_end_us, config.terms, config.max_lost_ids)
+    keeps_last = bool(config.deadlines) and not is_final
+    tally = build_tally(config.pathway, own, window_end_us, config.terms, config.max_lost_ids, keeps_last=keeps_last)
     if batches is None:
         return tally
     found = order.find_order(config.pathway, batches)

@@ -133,7 +133,8 @@ class WindowShardProcessor(StatefulProcessor):
         _, stream, start_ms, number = key
         rules, end_us = self.rules[stream].at(start_ms * 1_000), start_ms * 1_000 + WINDOW_US
         claims = [Claims.unpack(parcel) for parcel in split_payloads(shard.claims)]
-        tally = claim_reader.tally_claims(rules, claims, end_us, number)
+        is_final = watermark_us >= rules.terms.final_at_us(end_us - WINDOW_US)
+        tally = claim_reader.tally_claims(rules, claims, end_us, number, is_final=is_final)
         sighted_us = tally.last_first_sighting_us
         # In flight is what was sighted late, or waits: the ledger looks again once that has settled, and needs a tick
         # for the last of it. Ticks in between come with the pulse.

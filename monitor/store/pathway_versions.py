@@ -135,6 +135,7 @@ def encode_config(config: StreamConfig) -> dict[str, Any]:
         "order": config.order,
         "max_lost_ids": config.max_lost_ids,
         "is_removed": config.is_removed,
+        "deadlines": [list(pair) for pair in config.deadlines],
     }
 
 
@@ -153,6 +154,7 @@ def decode_config(stored: Mapping[str, Any]) -> StreamConfig:
         UNKNOWN_TERMS if terms is None else WindowPolicy(*terms),
         stored["shards"],
         tuple(stored.get("ignore_nodes", ())),
+        deadlines=tuple((node, deadline_us) for node, deadline_us in stored.get("deadlines", ())),
         **told,
     )
 

@@ -31,7 +31,7 @@ from hopwatch.monitor.kernel.count_lags import CountLags
 from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags
 from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles
 
-SCHEMA_VERSION: Final = "0024"
+SCHEMA_VERSION: Final = "0025"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILE_FIELDS: Final = tuple(field.name for field in fields(Quantiles))
@@ -140,6 +140,10 @@ def _deferred() -> Column[int]:
     return Column("deferred", BigInteger, nullable=False, server_default="0")
 
 
+def _overdue() -> Column[int]:
+    return Column("overdue", BigInteger, nullable=False, server_default="0")
+
+
 def _count_digests() -> Column[str]:
     text = "JSON: two digests of lags in base64 for each node of counts; empty where no lag was told"
     return Column("count_digests", Text, nullable=False, server_default="[]", comment=text)
@@ -189,6 +193,7 @@ windows: Final = Table(
     Column("waits_next_us", BigInteger, nullable=False, server_default=str(NEVER_US)),
     Column("counts", Text, nullable=False, server_default="[]"),
     _count_digests(),
+    _overdue(),
     Column(
         "sequence",
         BigInteger,
@@ -210,6 +215,7 @@ node_windows: Final = Table(
     Column("slowest", Text, comment="JSON: the slowest messages as they are reported; null where they were not kept"),
     _deferred(),
     *_order(),
+    _overdue(),
 )
 
 lost_ids: Final = Table(

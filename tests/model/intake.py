@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tests.model.pathway import Pathway, parse
@@ -32,17 +32,21 @@ class Stream:
     amend_for_us: int
     max_age_us: int
     order: bool = False
+    deadlines_us: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> "Stream":
         """Read the table; what is not in it has the default of the page."""
+        pathway, deadline = parse(table["path"], table.get("stamps", {})), table.get("deadline", {})
+        named = deadline if isinstance(deadline, Mapping) else dict.fromkeys(pathway.nodes, deadline)
         return cls(
-            pathway=parse(table["path"], table.get("stamps", {})),
+            pathway=pathway,
             transit_us=duration_us(table.get("transit", "150s")),
             settle_us=duration_us(table.get("settle", "30s")),
             amend_for_us=duration_us(table.get("amend_for", "1h")),
             max_age_us=duration_us(table.get("max_age", "24h")),
             order=table.get("order", False),
+            deadlines_us={node: duration_us(span) for node, span in named.items()},
         )
 
     def implausible(self, one: Received) -> bool:

@@ -20,6 +20,10 @@ class Truth:
     lost_at: dict[tuple[int, str], set[bytes]] = field(default_factory=lambda: defaultdict(set))
     visits: dict[int, list[tuple[str, Observation]]] = field(default_factory=lambda: defaultdict(list))
     """What a probe at each node would have observed that misses nothing, by window start in µs."""
+    came_us: dict[tuple[int, str, bytes], int] = field(default_factory=dict)
+    """When a message came to a node for the first time, by window start in µs, node and id."""
+    done_us: dict[tuple[int, str, bytes], int] = field(default_factory=dict)
+    """When a node was done with it for the first time: it left, or was stopped."""
 
     def lost(self, window_us: int) -> set[bytes]:
         """Give what was lost somewhere, on whichever of its ways."""
@@ -89,21 +93,21 @@ class Journey:
         elif self.dice.hit(Fault.STOPPED_BY_COUNT if node in self.counting else Fault.STOPPED, 0.08):
             self._stop(message, node, at_us, life)
         elif not one_sided and self.dice.hit(Fault.LOST, 0.04):
-            self._note(message, Observation(message.message_id, 0, None), node)
+            self._note(message, Observation(message.message_id, 0, None), node, (at_us, None))
             self._stamp(message, at_us, None, life)
             self._lose(message, node)
         else:
             left_us = at_us + self._delay_us()
             if life is not None and life.says_bye:
                 left_us = min(left_us, life.stop_us)
-            self._note(message, Observation(message.message_id, 0, 0), node)
+            self._note(message, Observation(message.message_id, 0, 0), node, (at_us, left_us))
             came, left = self._sides(node)
             self._stamp(message, at_us if came else None, left_us if left else None, life)
             self._leave(message, node, left_us)
 
     def _defer(self, message: Message, node: str, at_us: int, life: Life | None) -> None:
         """Have a node keep a message until a moment, or before it: for another instance, if its own has ended."""
-        self._note(message, Observation(message.message_id, 0, None, DEFERRED), node)
+        self._note(message, Observation(message.message_id, 0, None, DEFERRED), node, (at_us, None))
         if self.dice.rng.random() < 0.5:
             self._stamp(message, at_us, None, life)
         until_us = at_us + self.dice.moment(1, self.dice.one((5, 60, 600)) * SECOND_US)
@@ -123,7 +127,7 @@ class Journey:
         elif fate == "rejected":
             self._stop(message, node, next_us, later)
         else:
-            self._note(message, Observation(message.message_id, None, 0), node)
+            self._note(message, Observation(message.message_id, None, 0), node, (next_us, next_us))
             self._stamp(message, None, next_us, later)
             self._leave(message, node, next_us)
 
@@ -137,7 +141,7 @@ class Journey:
 
     def _stop(self, message: Message, node: str, at_us: int, life: Life | None) -> None:
         outcome = self.dice.one((FILTERED, REJECTED))
-        self._note(message, Observation(message.message_id, 0, None, outcome), node)
+        self._note(message, Observation(message.message_id, 0, None, outcome), node, (at_us, at_us))
         came_us, left_us = self.dice.one(((at_us, None), (at_us, None), (None, None), (at_us, at_us), (None, at_us)))
         if life is not None:
             life.stamp(Stamped(at_us, *self._told(message), came_us, left_us, outcome, reason(self.dice)), apart=False)
@@ -158,8 +162,13 @@ class Journey:
         moved_us = self.dice.one((-MINUTE_US, MINUTE_US, 1)) if self.dice.hit(Fault.LYING_EVENTS, 0.02) else 0
         return message.message_id, message.event_us + moved_us
 
-    def _note(self, message: Message, observation: Observation, node: str) -> None:
+    def _note(self, message: Message, observation: Observation, node: str, when_us: tuple[int, int | None]) -> None:
+        """Note a visit, when the message came, and when the node was done with it, if it ever was."""
         self.truth.visits[message.window_us].append((node, observation))
+        key = message.window_us, node, message.message_id
+        for known_us, moment_us in zip((self.truth.came_us, self.truth.done_us), when_us, strict=True):
+            if moment_us is not None:
+                known_us[key] = min(moment_us, known_us.get(key, moment_us))
 
     def _lose(self, message: Message, node: str) -> None:
         self.truth.lost_at[message.window_us, node].add(message.message_id)

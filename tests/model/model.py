@@ -38,7 +38,7 @@ def report(streams_config: Mapping[str, Mapping[str, Any]], spool_dir: Path) -> 
 
 
 def _windows(name: str, stream: Stream, intake: Intake, streams: Mapping[str, Stream]) -> list[dict[str, Any]]:
-    instances = _instances(name, stream, intake)
+    instances = find_instances(name, stream, intake)
     everybody: list[Instance | Unheard] = [*instances.values(), *unheard(name, stream, intake, instances)]
     by_minute: dict[int, list[Received]] = defaultdict(list)
     for one in intake.in_windows:
@@ -65,7 +65,7 @@ class OpenAccounts:
     def find(self, name: str, starts_us: Iterable[int]) -> set[tuple[str, str, int]]:
         """Give those of a stream, by node, probe and epoch, with a say in one of the windows."""
         stream, found = self.streams[name], set()
-        instances = _instances(name, stream, self.intake)
+        instances = find_instances(name, stream, self.intake)
         for start_us in starts_us:
             inside = [one for one in self.intake.in_windows if one.batch.stream == name and one.window_us == start_us]
             window = JudgedWindow(stream, start_us, inside, (), self.intake, self.streams).window
@@ -103,7 +103,7 @@ class JudgedWindow:
         self.labels = LabelSets(self.pathway, [one for one in inside if one.batch.observations])
         end_us = start_us + MINUTE_US
         sighted_us, self.endless = self._sightings_us(inside, end_us)
-        self.window = Window(start_us, end_us, max([end_us, *sighted_us]) + stream.transit_us)
+        self.window = Window(start_us, end_us, self._horizon_us(max([end_us, *sighted_us])))
         touched = is_touched(intake, streams, self.window.judged, stream.settle_us)
         self.books = {
             node: node_books([one for one in instances if one.node == node], self.window, is_touched=touched)
@@ -134,6 +134,10 @@ class JudgedWindow:
             elif message_id in self.sets.lost():
                 moved_us += [until_us - self.stream.transit_us, *_other_arrivals_us(inside, message_id)]
         return [*first_us.values(), *moved_us], frozenset(endless)
+
+    def _horizon_us(self, last_sighting_us: int) -> int:
+        """Give the moment up to which probes must have reported."""
+        return last_sighting_us + self.stream.transit_us
 
     def _beside(self, node: Counting) -> Neighbours:
         """Give what the ids on both sides of a node that counts say."""
@@ -377,6 +381,7 @@ class JudgedWindow:
             "nodes": [self.shown_node(node) for node in self.pathway.nodes],
             "deferred": len(NONE.union(*(sets.deferred(node) for node in self.pathway.nodes))),
             "counts": [one.shown() for one in self.counts],
+            "overdue": 0,
         }
 
     def shown_node(self, node: str) -> dict[str, Any]:
@@ -386,6 +391,7 @@ class JudgedWindow:
         return {
             "node": node,
             "deferred": len(sets.deferred(node)),
+            "overdue": 0,
             "inversions": sum(overtaken),
             "displacement": quantiles(overtaken),
             "expected": len(sets.expected(node)),
@@ -468,7 +474,7 @@ def _other_arrivals_us(inside: Sequence[Received], message_id: bytes) -> list[in
     ]
 
 
-def _instances(name: str, stream: Stream, intake: Intake) -> dict[str, Instance]:
+def find_instances(name: str, stream: Stream, intake: Intake) -> dict[str, Instance]:
     """Give the probe instances of a stream by folder: an implausible batch keeps its number, but touches no window."""
     sent: dict[tuple[str, str, int], list[Received]] = defaultdict(list)
     for one in (*intake.first, *intake.undeclared):

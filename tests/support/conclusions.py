@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, select
 
 from hopwatch.monitor.accounting.ledger import Conclusion
+from hopwatch.monitor.kernel.bounds import NodeBooks
 from hopwatch.monitor.kernel.masks import ids_from_bytes
 from hopwatch.monitor.kernel.tally import LostIds, Tally, empty_tally
-from hopwatch.monitor.kernel.verdict import NodeBooks, WindowStage, conclude_window
+from hopwatch.monitor.kernel.verdict import WindowStage, conclude_window
 from hopwatch.monitor.results import NodeCounts, NodeResult, Quantiles, ServerCount, Status, Verdict, WindowResult
 from hopwatch.monitor.store import tables, writer
 from tests.support.spool import START_US, STREAM_CONFIGS

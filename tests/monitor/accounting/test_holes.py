@@ -78,23 +78,24 @@ TERMS = WindowPolicy(transit_us=20_000_000, settle_us=10_000_000, amend_for_us=0
 
 
 STARTS = np.arange(10) * WINDOW_US
-NEVER_SIGHTED = np.zeros(10, np.int64)
+SETTLED_AT = np.array([TERMS.settled_at_us(start_us, 0) for start_us in STARTS.tolist()])
 
 
 def test_a_hole_touches_the_windows_that_were_being_filled() -> None:
     """From five minutes before a window's start until it is judged, both ends included."""
     hole = Hole("t/0", 0, 9, 150_000_000, 200_000_000)
-    assert np.flatnonzero(find_touched_windows([hole], TERMS, STARTS, NEVER_SIGHTED)).tolist() == list(range(1, 9))
-    assert not find_touched_windows([], TERMS, STARTS, NEVER_SIGHTED).any()
+    assert np.flatnonzero(find_touched_windows([hole], STARTS, SETTLED_AT)).tolist() == list(range(1, 9))
+    assert not find_touched_windows([], STARTS, SETTLED_AT).any()
     ends = Hole("t/0", 0, 9, TERMS.final_at_us(0), 2 * WINDOW_US)
-    assert np.flatnonzero(find_touched_windows([ends], TERMS, STARTS, NEVER_SIGHTED)).tolist() == list(range(8))
+    assert np.flatnonzero(find_touched_windows([ends], STARTS, SETTLED_AT)).tolist() == list(range(8))
 
 
 def test_a_hole_touches_a_window_whose_messages_come_late() -> None:
     """Until nothing of it is in flight any more, however long ago it was judged for the first time."""
     hole = Hole("t/0", 0, 9, 1_000_000_000, 1_000_000_000)
-    sighted_us = np.where(STARTS == 2 * WINDOW_US, 990_000_000, NEVER_SIGHTED)
-    assert np.flatnonzero(find_touched_windows([hole], TERMS, STARTS, sighted_us)).tolist() == [2]
+    late_us = TERMS.settled_at_us(2 * WINDOW_US, 990_000_000)
+    settled_at = np.where(STARTS == 2 * WINDOW_US, late_us, SETTLED_AT)
+    assert np.flatnonzero(find_touched_windows([hole], STARTS, settled_at)).tolist() == [2]
 
 
 @given(
@@ -105,9 +106,9 @@ def test_many_holes_touch_what_each_of_them_touches(
     spans: list[tuple[int, int]], windows: list[tuple[int, int]]
 ) -> None:
     """Many holes touch the windows that each of them touches, and none touch no window."""
-    minute, terms = WINDOW_US, WindowPolicy(WINDOW_US, 0, 0, 0)
+    minute = WINDOW_US
     holes = [Hole("t/0", 0, 0, start * minute, (start + length) * minute) for start, length in spans]
-    starts, sighted = (np.array(moments, np.int64) * minute for moments in zip(*windows, strict=True))
-    each = [find_touched_windows([hole], terms, starts, sighted) for hole in holes]
+    starts, settled_at = (np.array(moments, np.int64) * minute for moments in zip(*windows, strict=True))
+    each = [find_touched_windows([hole], starts, settled_at) for hole in holes]
     expected = [any(found[place] for found in each) for place in range(len(starts))]
-    assert find_touched_windows(holes, terms, starts, sighted).tolist() == expected
+    assert find_touched_windows(holes, starts, settled_at).tolist() == expected

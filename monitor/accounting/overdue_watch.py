@@ -1,0 +1,59 @@
+"""Watch of a window that is not final: what is overdue in it, and whether that has to be counted again."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, Self
+
+import numpy as np
+
+from hopwatch.monitor.kernel.overdue import EarlyBooks, Overdue, count_due, count_overdue
+from hopwatch.monitor.kernel.tally import Tally
+from hopwatch.monitor.results import Status, WindowResult
+from hopwatch.monitor.stream_config import StreamConfig
+
+
+class OverdueWatch(NamedTuple):
+    """What was counted last as overdue in a window, and from what.
+
+    ``tallied`` are the shards whose tallies have all that came of the window; ``moments_us`` the last sightings of what
+    is missing, ascending, of which ``due`` were due by each deadline; ``books`` is a print of the books that counted,
+    empty where nothing was due. ``overdue`` is None where the store alone knows it.
+    """
+
+    tallied: frozenset[int] = frozenset()
+    moments_us: tuple[int, ...] = ()
+    due: tuple[int, ...] = ()
+    books: bytes = b""
+    overdue: Overdue | None = None
+
+    def is_complete(self, config: StreamConfig) -> bool:
+        """Return whether the tallies of all shards have all that came: only then books and tallies are of one time."""
+        return len(self.tallied) == config.shards
+
+    def is_stale(self, config: StreamConfig, through_us: int, books: bytes) -> bool:
+        """Return whether other messages are due by now, or other books count, than when it was counted last."""
+        due = count_due(self.moments_us, through_us, config.deadlines_us)
+        return (due, books if any(due) else b"") != (self.due, self.books)
+
+    def recount(self, config: StreamConfig, tally: Tally, early: EarlyBooks, books: bytes) -> Self:
+        """Return the watch with what is overdue by a tally; ``books`` is a print of the early ones."""
+        moments_us = () if tally.missing is None else tuple(np.unique(tally.missing.last_us).tolist())
+        due = count_due(moments_us, early.through_us, config.deadlines_us)
+        overdue = Overdue((0,) * len(config.pathway.nodes), 0)
+        if any(due):
+            overdue = count_overdue(config.pathway, tally, early, config.deadlines_us)
+        return self._replace(moments_us=moments_us, due=due, books=books if any(due) else b"", overdue=overdue)
+
+
+NOT_WATCHED: Final = OverdueWatch()
+"""Watch of a window of which nothing is known: new, final, or known to the store alone."""
+
+
+def is_watched(config: StreamConfig, status: Status) -> bool:
+    """Return whether anything may be overdue in a window: its stream has a deadline, and it is not final."""
+    return bool(config.deadlines) and not status.is_final
+
+
+def read_overdue(result: WindowResult | None) -> Overdue | None:
+    """Return what a window said is overdue; None of none."""
+    return None if result is None else Overdue(tuple(node.overdue for node in result.nodes), result.overdue)

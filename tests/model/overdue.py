@@ -1,0 +1,81 @@
+"""Expected figures of what is overdue in a window that is not final, by sets of ids."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.model.books import Instance, Unheard
+from tests.model.intake import MINUTE_US, PULSE, Intake, Stream, take_in
+from tests.model.model import JudgedWindow, find_instances
+from tests.model.record import DEFERRED
+from tests.model.sets import NONE, Ids
+from tests.model.unreadable_records import unheard
+from tests.model.wire import Received, read_spool
+
+SECOND_US = 1_000_000
+
+
+class OverdueWindow(JudgedWindow):
+    """A window that is judged up to a moment, by those messages alone that are due by then."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        start_us: int,
+        inside: Sequence[Received],
+        instances: Sequence[Instance | Unheard],
+        intake: Intake,
+        streams: Mapping[str, Stream],
+        through_us: int,
+    ) -> None:
+        """Take what a window takes, and the moment."""
+        self.through_us = through_us
+        super().__init__(stream, start_us, inside, instances, intake, streams)
+        self.endless = NONE
+        self.last_us: dict[bytes, int] = {}
+        deferred: set[bytes] = set()
+        for one in inside:
+            whole_us = -(-one.arrival_us // SECOND_US) * SECOND_US
+            for seen in one.batch.observations:
+                self.last_us[seen.message_id] = max(whole_us, self.last_us.get(seen.message_id, whole_us))
+                if seen.outcome == DEFERRED:
+                    deferred.add(seen.message_id)
+        for message_id in deferred:
+            del self.last_us[message_id]
+
+    def _horizon_us(self, last_sighting_us: int) -> int:
+        del last_sighting_us
+        return self.through_us
+
+    def shown_lost_at(self, node: str) -> Ids:
+        """Give of the loss that N shows what is due there."""
+        deadline_us = self.stream.deadlines_us.get(node)
+        if deadline_us is None:
+            return NONE
+        due = {one for one, last_us in self.last_us.items() if last_us <= self.through_us - deadline_us}
+        return super().shown_lost_at(node) & due
+
+
+def overdue(
+    streams_config: Mapping[str, Mapping[str, Any]], spool_dir: Path, watermark_us: int
+) -> dict[tuple[str, int], dict[str, int]]:
+    """Give what is overdue in each window, by stream and start in µs: at each node, and end to end under "".
+
+    The directory has all that was read when the watermark was where it is; final windows are left out.
+    """
+    streams = {name: Stream.of(table) for name, table in streams_config.items()}
+    intake = take_in(read_spool(spool_dir), streams | {PULSE: Stream.of({"path": "monitor"})})
+    found: dict[tuple[str, int], dict[str, int]] = {}
+    for name, stream in streams.items():
+        instances = find_instances(name, stream, intake)
+        everybody: list[Instance | Unheard] = [*instances.values(), *unheard(name, stream, intake, instances)]
+        for start_us in {one.window_us for one in intake.in_windows if one.batch.stream == name}:
+            if start_us + MINUTE_US + stream.transit_us + stream.settle_us <= watermark_us:
+                continue
+            inside = [one for one in intake.in_windows if one.batch.stream == name and one.window_us == start_us]
+            through_us = watermark_us - stream.settle_us
+            window = OverdueWindow(stream, start_us, inside, everybody, intake, streams, through_us)
+            at_nodes = {node: window.loss_lower(node) for node in stream.pathway.nodes}
+            figures = at_nodes | {"": window.lost_lower()}
+            found[name, start_us] = figures if start_us <= through_us else dict.fromkeys(figures, 0)
+    return found
