@@ -239,7 +239,7 @@ def _format_loss_sentence(window: Json) -> str:
 
 
 def _format_stopped(window: Json) -> str:
-    names = [name for name in ("filtered", "rejected", "deferred", "in_flight", "recovered") if window[name]]
+    names = [name for name in ("filtered", "rejected", "deferred", "in_flight", "overdue", "recovered") if window[name]]
     return "".join(f"{window[name]:,} {name.replace('_', ' ')}, " for name in names)
 
 

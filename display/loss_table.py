@@ -9,10 +9,12 @@ from typing import Final
 from hopwatch.display import loss, texts
 from hopwatch.display.colours import Mark
 from hopwatch.display.step_marks import StepNode, StepResult, is_final, mark_node
-from hopwatch.monitor.results import NodeResult, Quantiles
+from hopwatch.monitor.results import NodeResult, Quantiles, WindowResult
 from hopwatch.monitor.texts import loss_bounds
 
-LOSS_FIGURES: Final = frozenset({"lost end to end", "missing", "surely lost", "delivered elsewhere", "in flight"})
+LOSS_FIGURES: Final = frozenset(
+    {"lost end to end", "missing", "surely lost", "delivered elsewhere", "in flight", "overdue"}
+)
 """The figures that lead to the ids behind them."""
 _OTHER_FATES: Final = ("filtered", "rejected", "deferred")
 """Counts of a window that stand behind delivered, where there are any."""
@@ -76,9 +78,11 @@ def build_figures(one: StepResult) -> tuple[tuple[str, str], ...]:
 
 
 def _build_in_flight(one: StepResult) -> tuple[tuple[str, str], ...]:
-    return ("in flight", texts.format_count(one.in_flight)), (
-        "of known",
-        texts.format_percent(one.in_flight, one.known),
+    overdue = one.overdue if isinstance(one, WindowResult) else 0
+    return (
+        ("in flight", texts.format_count(one.in_flight)),
+        ("of known", texts.format_percent(one.in_flight, one.known)),
+        *((("overdue", texts.format_count(overdue)),) if overdue else ()),
     )
 
 
@@ -143,6 +147,11 @@ def _format_process_duration(node: StepNode) -> LossCell:
     return LossCell(texts.format_lag(node.process_duration_p95_us))
 
 
+def _format_overdue(node: StepNode) -> LossCell:
+    overdue = node.overdue if isinstance(node, NodeResult) else 0
+    return LossCell(texts.format_count(overdue) if overdue else texts.NONE, is_bad=overdue > 0)
+
+
 def _format_coverage(node: StepNode) -> LossCell:
     return LossCell(texts.format_ratio(node.coverage) if isinstance(node, NodeResult) else texts.NONE)
 
@@ -159,6 +168,7 @@ _COUNT_ROWS: Final[tuple[tuple[str, Callable[[StepNode], LossCell]], ...]] = (
     ("rejected", _format_count_of("rejected")),
     ("deferred", _format_count_of("deferred")),
     ("in flight", _format_count_of("in_flight")),
+    ("overdue", _format_overdue),
     ("unobserved", _format_count_of("unobserved")),
     ("orphans", _format_count_of("orphans")),
     ("duplicates in", _format_count_of("duplicates_in")),

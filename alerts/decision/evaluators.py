@@ -83,7 +83,7 @@ def _overdue(rule: AlertRule, stream: StreamConfig, result: WindowResult) -> Ite
     places = [(node.node, node.overdue, node.in_flight, max(node.expected, node.seen)) for node in result.nodes]
     for node, overdue, missing, out_of in [("", result.overdue, result.in_flight, result.known), *places]:
         if overdue > threshold * out_of and out_of >= rule.least:
-            note = f"deadline {texts.format_lag(deadlines_us[node])}" if node in deadlines_us else ""
+            note = texts.format_lag(deadlines_us[node]) if node in deadlines_us else ""
             reading = bad_reading(node, overdue / out_of, threshold, (overdue, out_of), note)
             yield reading._replace(is_early=True)
         # What is missing and cannot be shown to be overdue any more ends nothing.

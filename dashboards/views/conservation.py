@@ -89,6 +89,10 @@ def _build_notes(one: WindowResult) -> tuple[tuple[str, str], ...]:
         told.append(
             ("loss", f"at least {least}, {'no upper bound' if most is None else f'at most {texts.format_count(most)}'}")
         )
+    if one.overdue:
+        told.append(
+            ("overdue", f"{texts.format_count(one.overdue)} of those in flight are missing beyond a deadline, for sure")
+        )
     if one.partial:
         told.append(("partial", loss.format_partial(one)))
     if one.deferred:

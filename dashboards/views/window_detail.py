@@ -49,11 +49,12 @@ class Amendment:
 
 def format_status(one: WindowResult, terms: WindowPolicy | None, zone: tzinfo) -> str:
     """Return where a window stands in its life."""
+    late = f" {one.overdue:,} messages are overdue: missing beyond a deadline, for sure." if one.overdue else ""
     due = f" It is judged after {texts.format_moment(terms.final_at_us(one.window_start_us), zone)}." if terms else ""
     if one.status is Status.OPEN:
-        return f"It still receives: these are the counts so far.{due}"
+        return f"It still receives: these are the counts so far.{late}{due}"
     if one.status is Status.PROVISIONAL:
-        return f"The window is over and not judged yet: what is missing is in flight, not lost.{due}"
+        return f"The window is over and not judged yet: what is missing is in flight, not lost.{late}{due}"
     waits = f" {one.in_flight:,} came late and are in flight: it will be judged again." if one.in_flight else ""
     if one.status is Status.FINAL:
         return f"It was judged.{waits}"

@@ -13,7 +13,7 @@ from hopwatch.monitor.stream_config import StreamConfig
 
 
 class OverdueWatch(NamedTuple):
-    """What was counted last as overdue in a window, and from what.
+    """Count of what is overdue in a window, as it was made last, and what it was made from.
 
     ``tallied`` are the shards whose tallies have all that came of the window; ``moments_us`` the last sightings of what
     is missing, ascending, of which ``due`` were due by each deadline; ``books`` is a print of the books that counted,

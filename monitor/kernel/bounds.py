@@ -69,7 +69,7 @@ class MisnamedMessages(NamedTuple):
 
 
 class Doubts(NamedTuple):
-    """What may look like a loss at a node and is none, apart from what the books say is missing by count.
+    """Messages that may look like a loss at a node and are none, apart from what the books say is missing by count.
 
     ``strangers`` are instances that name messages otherwise than all before them; ``renamed_waits`` counts the deferred
     messages of each node that another of its instances may have handled by another name, shape (nodes,).
@@ -81,7 +81,7 @@ class Doubts(NamedTuple):
 
 
 class LowerBounds(NamedTuple):
-    """How much was surely lost at each node, shape (nodes,), and end to end."""
+    """Number of messages that were surely lost at each node, shape (nodes,), and end to end."""
 
     nodes: Int64s
     end_to_end: int

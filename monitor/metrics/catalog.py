@@ -128,6 +128,12 @@ DEFERRED: Final = _gauge(
     "Messages of the newest final window that some node keeps for a later try: in flight while they wait, and no loss.",
     STREAM,
 )
+OVERDUE: Final = _gauge(
+    "hopwatch_overdue_messages",
+    "Messages of windows that are not final yet which are missing at some node beyond its deadline, for sure. "
+    "No sample where no node of the stream has a deadline.",
+    STREAM,
+)
 PARTIAL: Final = _gauge(
     "hopwatch_partial_messages",
     "Messages of the newest final window that are missing at some node, lost or not, and were delivered elsewhere.",
@@ -258,6 +264,7 @@ STREAM_METRICS: Final = (
     NEWEST,
     IN_FLIGHT,
     DEFERRED,
+    OVERDUE,
     PARTIAL,
     MESSAGES,
     JUDGED,

@@ -29,6 +29,7 @@ class MetricsRecorder:
     clock: Clock
     beginning: InitialState = field(default_factory=InitialState)
     _newest: dict[str, WindowResult] = field(default_factory=dict, init=False)
+    _overdue: dict[tuple[str, int], int] = field(default_factory=dict, init=False)
     _counted: WindowCounters = field(init=False)
     _batches: BatchDurations = field(default=_NO_BATCHES, init=False)
     _watermark_us: int = field(init=False)
@@ -89,10 +90,20 @@ class MetricsRecorder:
                 figures=self._figures,
                 is_store_up=self._is_store_up,
                 is_config_in_force=self._is_config_in_force,
+                overdue=self._sum_overdue(),
             )
+
+    def _sum_overdue(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for (stream, _), count in self._overdue.items():
+            found[stream] = found.get(stream, 0) + count
+        return found
 
     def _take(self, results: Iterable[WindowResult]) -> None:
         for result in results:
+            self._overdue.pop((result.stream, result.window_start_us), None)
+            if result.overdue:
+                self._overdue[result.stream, result.window_start_us] = result.overdue
             known = self._newest.get(result.stream)
             is_newest = known is None or known.window_start_us <= result.window_start_us
             if result.status.is_final and is_newest and result.stream in self.rules:

@@ -52,10 +52,12 @@ def _stream_samples(known: MetricsSnapshot, recent: Mapping[str, WindowResult]) 
             yield Sample(catalog.NEWEST, (stream,), known.newest[stream].window_start_us / _US)
         if stream in recent:
             yield from _window_samples(stream, recent[stream])
+        yield from _overdue_samples(known, stream, [stream])
     if folded:
         for place, column in enumerate(STREAM_COLUMNS):
             total = sum(int(known.totals[stream].stream[place]) for stream in folded)
             yield Sample(column.metric, (OTHER, *column.labels), total)
+        yield from _overdue_samples(known, OTHER, folded)
         windows = [recent[stream] for stream in folded if stream in recent]
         yield from _bound_samples(catalog.LOSS, (OTHER,), [*map(_loss_bounds, windows)])
         if windows:
@@ -72,6 +74,12 @@ def _window_samples(stream: str, result: WindowResult) -> Iterator[Sample]:
     yield Sample(catalog.IN_FLIGHT, (stream,), result.in_flight)
     yield Sample(catalog.DEFERRED, (stream,), result.deferred)
     yield Sample(catalog.PARTIAL, (stream,), result.partial)
+
+
+def _overdue_samples(known: MetricsSnapshot, name: str, streams: Sequence[str]) -> Iterator[Sample]:
+    """Yield what is overdue in some streams, unless none of them has a deadline."""
+    if any(known.rules[stream].deadlines for stream in streams):
+        yield Sample(catalog.OVERDUE, (name,), sum(known.overdue.get(stream, 0) for stream in streams))
 
 
 def _loss_bounds(result: WindowResult) -> tuple[int, int | None, int]:

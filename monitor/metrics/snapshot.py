@@ -75,7 +75,10 @@ class BatchDurations:
 
 @dataclass(frozen=True, slots=True)
 class MetricsSnapshot:
-    """Values of the monitor at one moment; ``newest`` are the newest final windows, 0 and None mean "not known yet"."""
+    """Values of the monitor at one moment; ``newest`` are the newest final windows, 0 and None mean "not known yet".
+
+    ``overdue`` is what is overdue in all windows of a stream that are not final.
+    """
 
     version: str
     started_us: int
@@ -88,3 +91,4 @@ class MetricsSnapshot:
     figures: StoreSnapshot | None
     is_store_up: bool | None
     is_config_in_force: bool = True
+    overdue: Mapping[str, int] = field(default_factory=dict)

@@ -113,6 +113,7 @@ def test_each_term_is_told_as_it_is_written() -> None:
         ignore_nodes=("audit",),
         order=True,
         max_lost_ids=7,
+        deadlines=(("a", 2_000_000), ("b", 500_000)),
     )
     assert describe_changes(ORDERS, now) == [
         "node n added",
@@ -121,6 +122,8 @@ def test_each_term_is_told_as_it_is_written() -> None:
         "amend_for 3600s -> 120s",
         "shards 1 -> 2",
         "max_lost_ids 10000 -> 7",
+        "deadline of a: none -> 2s",
+        "deadline of b: none -> 500ms",
         "order of messages counted",
         "ignore_nodes none -> audit",
     ]

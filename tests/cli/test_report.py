@@ -69,6 +69,7 @@ A: Final = {
     "deferred": 0,
     "inversions": 0,
     "displacement": None,
+    "overdue": 0,
     "lost_ids": [],
     "slowest": [{"id": f"{number:032x}", "lag_out_us": 2_000} for number in range(5)],
     "labels": [],
@@ -120,7 +121,7 @@ def test_json_is_what_the_interface_says_key_by_key(workspace: Workspace, capsys
     """Every key in its order, every figure: ten messages, the last one lost on the way to b."""
     workspace.watch(*one_of_ten_lost())
     told = reported(workspace, capsys)
-    windows = [WINDOW | {"nodes": [A, B], "deferred": 0, "counts": []}]
+    windows = [WINDOW | {"nodes": [A, B], "deferred": 0, "counts": [], "overdue": 0}]
     assert json.dumps(told) == json.dumps(
         {
             "streams": [{"stream": "orders", "windows": windows + told["streams"][0]["windows"][1:]}],

@@ -272,6 +272,18 @@ def test_a_window_that_is_not_final_has_lost_nothing_yet() -> None:
     assert not {"lost end to end", "surely lost", "at most"} & set(told)
 
 
+def test_overdue_messages_are_shown_beside_those_in_flight() -> None:
+    """Overdue messages have a figure, a row of nodes and a note where there are any; a final window has none."""
+    at_b = {"b": {"overdue": 3, "in_flight": 7}}
+    early = without_verdict(window(0, status=Status.OPEN, nodes=at_b, in_flight=7, overdue=3))
+    lines = {line.name: line.cells for line in loss_table.build_loss_table(early).rows}
+    assert dict(loss_table.build_figures(early))["overdue"] == "3"
+    assert [(cell.text, cell.is_bad) for cell in lines["overdue"]] == [(texts.NONE, False), ("3", True)]
+    notes = conservation.build_conservation(early).notes
+    assert ("overdue", "3 of those in flight are missing beyond a deadline, for sure") in notes
+    assert "overdue" not in {line.name for line in loss_table.build_loss_table(window(0)).rows}
+
+
 def test_no_loss_that_is_seen_is_unknown_where_more_may_be_lost() -> None:
     """A loss of UNKNOWN windows is shown as unknown, never as 0, with its bounds beside it."""
     blind = window(0, verdict=Verdict.UNKNOWN)

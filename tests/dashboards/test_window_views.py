@@ -191,6 +191,8 @@ def test_where_a_window_stands_in_words() -> None:
         "It still receives: these are the counts so far. It is judged after 2026-01-01 00:04 UTC."
     )
     assert "judged after" not in window_detail.format_status(window(0, status=Status.PROVISIONAL), None, UTC)
+    early = window_detail.format_status(window(0, status=Status.PROVISIONAL, overdue=7), None, UTC)
+    assert early.endswith("not lost. 7 messages are overdue: missing beyond a deadline, for sure.")
     assert "1,500 came late and are in flight" in window_detail.format_status(
         window(0, in_flight=1_500), WINDOW_POLICY, UTC
     )

@@ -18,11 +18,13 @@ PATIENCE_S: Final = 240
 
 
 @contextmanager
-def running(folder: Path, module: str = "hopwatch", *flags: str) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
+def running(
+    folder: Path, module: str = "hopwatch", *flags: str, deadline: str = ""
+) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
     """Yield a job in a new group, and what it says; one that does not end is killed, with all that it has started."""
     spool = folder / "spool"
     spool.mkdir(exist_ok=True)
-    (folder / "hopwatch.toml").write_text(config(spool, folder))
+    (folder / "hopwatch.toml").write_text(config(spool, folder, deadline=deadline))
     command = [sys.executable, "-m", module, "run", "--config", str(folder / "hopwatch.toml"), *flags]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as job:
         assert job.stderr is not None

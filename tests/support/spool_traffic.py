@@ -105,10 +105,14 @@ def _five_seconds(probes: list[_Probe], from_us: int, count: int, loss: float, c
         ids, offsets, lag_us = ids[stays], offsets[stays], lag_us[stays]
 
 
-def config(spool: Path, workdir: Path, streams: int = 2, *, store_url: str = "", retry_for: str = "10m") -> str:
+def config(
+    spool: Path, workdir: Path, streams: int = 2, *, store_url: str = "", retry_for: str = "10m", deadline: str = ""
+) -> str:
     """Return a configuration for the traffic; the monitor's own pulse, which lives in our days, stays out of it."""
+    line = f'deadline = "{deadline}"\n' if deadline else ""
     tables = "".join(
-        f'[streams.s{n}]\npath = "{" -> ".join(NODES)}"\ntransit = "20s"\nsettle = "15s"\n' for n in range(streams)
+        f'[streams.s{n}]\npath = "{" -> ".join(NODES)}"\ntransit = "20s"\nsettle = "15s"\n{line}'
+        for n in range(streams)
     )
     return (
         f'[transport]\nurl = "spool:{spool}"\n'

@@ -21,7 +21,12 @@ class EarlyPlay(Play):
     def early(self, when: float, minute: int, overdue: int, missing: int, status: Status = Status.OPEN) -> Self:
         """Let so many messages be overdue at b, and so many missing there, at a moment."""
         at_node: dict[str, Any] = {"seen": 1_000 - missing, "expected": 1_000, "in_flight": missing, "overdue": overdue}
-        fields = {"nodes": {"b": at_node}, "in_flight": missing, "overdue": overdue, "verdict": Verdict.CLEAN}
+        fields: dict[str, Any] = {
+            "nodes": {"b": at_node},
+            "in_flight": missing,
+            "overdue": overdue,
+            "verdict": Verdict.CLEAN,
+        }
         self.due.append((when, window_input(minute, status=status, **fields)))
         return self
 
@@ -71,7 +76,7 @@ def test_other_windows_that_are_overdue_hold_an_alert() -> None:
 
 
 def test_an_account_that_falls_silent_ends_nothing() -> None:
-    """What is missing and cannot be shown to be overdue any more has not arrived."""
+    """A message that cannot be shown to be overdue any more, and is missing still, has not arrived."""
     one = play().early(10.5, 10, 447, 460).early(10.8, 10, 0, 460).want(10.5, 10.6, FIRING, LOSS)
     one.amend(11.2, 10, verdict=Verdict.UNKNOWN, lost={"b": 447}, lost_lower=0, nodes={"b": {"loss_lower": 0}})
     one.run(12)

@@ -12,7 +12,7 @@ from hopwatch.monitor.metrics import catalog
 from hopwatch.monitor.metrics.recorder import MetricsRecorder
 from hopwatch.monitor.metrics.samples import build_samples
 from hopwatch.monitor.metrics.snapshot import AlertFigures, InitialState, StoreFigures
-from hopwatch.monitor.results import OTHER, CommittedBatch, Quantiles, Verdict, WindowResult
+from hopwatch.monitor.results import OTHER, CommittedBatch, Quantiles, Status, Verdict, WindowResult
 from hopwatch.monitor.settings.metrics import MIN_SERIES
 from hopwatch.probes.metrics.metric import MAX_OPEN_SERIES
 from tests.support.metrics_page import STORE_SNAPSHOT, make_recorder, sample_value, samples_of
@@ -268,5 +268,19 @@ def test_a_batch_that_wrote_nothing_leaves_the_watermark() -> None:
 def test_every_metric_can_be_shown() -> None:
     """There is a moment at which each has a sample."""
     of = after(window(0, lag_us=LAG, nodes={"b": {"lag_in_us": LAG}}))
+    of.change_rules({"orders": replace(of.rules["orders"], deadlines=(("b", 1_000_000),))}, of.plan)
     of.read(STORE_SNAPSHOT)
     assert {sample.metric for sample in build_samples(of.known())} == set(catalog.ALL_METRICS)
+
+
+def test_overdue_messages_are_summed_over_windows_that_are_not_final() -> None:
+    """Without a deadline there is no sample; a window that is final counts no more."""
+    of, name = make_recorder("orders", "late"), "hopwatch_overdue_messages"
+    assert samples_of(of.known(), name) == {}
+    of.change_rules({**of.rules, "orders": replace(of.rules["orders"], deadlines=(("b", 1_000_000),))}, of.plan)
+    assert samples_of(of.known(), name) == {("orders",): 0}
+    early = [window(minute, status=Status.OPEN, overdue=3) for minute in (0, 1)]
+    of.committed(CommittedBatch(tuple(early), at(2), 0.5))
+    assert samples_of(of.known(), name) == {("orders",): 6}
+    of.committed(CommittedBatch((window(0), window(1, status=Status.PROVISIONAL, overdue=1)), at(3), 0.5))
+    assert samples_of(of.known(), name) == {("orders",): 1}

@@ -26,8 +26,8 @@ STORE = (
     '"postgresql+psycopg://USER@HOST:PORT/DATABASE"; got'
 )
 STREAM_KEYS = (
-    "path, stamps, transit, settle, amend_for, max_age, loss_alarm, shards, ignore_nodes, order, max_lost_ids, topics, "
-    "valid_from"
+    "path, stamps, transit, settle, deadline, amend_for, max_age, loss_alarm, shards, ignore_nodes, order, "
+    "max_lost_ids, topics, valid_from"
 )
 
 
@@ -197,6 +197,25 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
         ),
         (PATH + "stamps = { a = 1 }", "3: streams.s.stamps.a: this is a text, got 1"),
         (PATH + 'stamps = "in"', "3: streams.s.stamps: this is a table, got 'in'"),
+        (
+            PATH + 'transit = "20s"\ndeadline = { a = "1s", b = "21s" }',
+            (
+                "4: streams.s.deadline: a deadline is at most transit, which is 20s, got 21s: "
+                "what is missing for longer is lost"
+            ),
+        ),
+        (
+            PATH + 'deadline = { c = "1s" }',
+            "3: streams.s.deadline: deadlines are of nodes of the path that stamp ids, got 'c': name one of a, b",
+        ),
+        (PATH + 'deadline = "0s"', "3: streams.s.deadline: this duration is longer than zero, got '0s'"),
+        (
+            PATH + "deadline = 5",
+            (
+                "3: streams.s.deadline: a duration is a whole number with ms, s, m, h or d behind it, in quotes: "
+                '"500ms", "150s", "10m", "1h", "7d"; got 5'
+            ),
+        ),
     ],
 )
 def test_what_is_told(tmp_path: Path, text: str, told: str) -> None:
@@ -381,3 +400,16 @@ def test_nodes_to_ignore_are_a_list_of_names(tmp_path: Path) -> None:
     file = tmp_path / "h.toml"
     file.write_text(PATH + 'ignore_nodes = ["audit", "trail.log"]')
     assert load(file, flags={}, environ={}).streams["s"].ignore_nodes == ("audit", "trail.log")
+
+
+def test_a_deadline_is_of_all_nodes_or_of_some(tmp_path: Path) -> None:
+    """Of all that stamp ids, in the order of the path; of none without it."""
+    file = tmp_path / "h.toml"
+    path = '[streams.s]\npath = "a -> n -> b"\nstamps = { n = "count" }\n'
+    for text, expected in (
+        ("", ()),
+        ('deadline = "2s"', (("a", 2_000_000), ("b", 2_000_000))),
+        ('deadline = { b = "500ms" }', (("b", 500_000),)),
+    ):
+        file.write_text(path + text)
+        assert load(file, flags={}, environ={}).stream_configs()["s"].deadlines == expected

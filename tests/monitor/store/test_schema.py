@@ -45,6 +45,8 @@ LAGS_BY_COUNT: Final = ("windows", "count_digests TEXT")
 """The column of windows that came with version 0019."""
 LAGS_BY_COUNT_OF_HOURS: Final = ("rollups", "count_digests TEXT")
 """That of hours and days, with the same version."""
+OVERDUE: Final = tuple((table, "overdue BIGINT") for table in ("windows", "node_windows"))
+"""Columns that came with version 0025."""
 LATER_COLUMNS: Final = (
     ("windows", "partial BIGINT"),
     ("windows", '"deferred" BIGINT'),
@@ -122,8 +124,8 @@ def has_hours(connection: Connection) -> bool:
 
 @contextmanager
 def added_columns(connection: Connection, columns: Sequence[tuple[str, str]]) -> Iterator[None]:
-    """Add columns to tables for the block, and the versions of paths, which came with version 0024."""
-    added = [*columns, ("node_rollups", "ends_digest BYTEA")] if has_hours(connection) else columns
+    """Add columns to tables for the block, what versions 0024 and 0025 brought included."""
+    added = [*columns, *OVERDUE, *([("node_rollups", "ends_digest BYTEA")] if has_hours(connection) else [])]
     for table, column in added:
         connection.execute(text(f"ALTER TABLE {table} ADD COLUMN {column}"))
     tables.pathway_versions.create(connection)
