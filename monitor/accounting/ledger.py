@@ -6,6 +6,7 @@ reads no clock: the watermark is given, and earlier results come through :class:
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -219,7 +220,7 @@ class Ledger:
         windows = self.live.setdefault(stream, {})
         known = windows.get(start_us, LiveWindow())
         latest_us = max(known.last_first_sighting_us, last_first_sighting_us)
-        watch = known.watch._replace(tallied=known.watch.tallied.union(shards))
+        watch = known.watch._replace(tallied=known.watch.tallied.union(shards), due=())
         windows[start_us] = replace(known, last_first_sighting_us=latest_us, watch=watch)
 
     def _note_untallied(self, stream: str, facts: NDArray[np.void]) -> None:
@@ -263,15 +264,13 @@ class Ledger:
         sighted_us = np.array([windows[start_us].last_sighting_us for start_us in starts_us], np.int64)
         # Behind the windows those stand once more in which something may be overdue, with the books as far as they are.
         through_us = watermark_us - terms.settle_us
-        watched = [
-            place
-            for place, start_us in enumerate(starts_us)
-            if is_watched(rules, terms.status(start_us, watermark_us)) and start_us <= through_us
-            and windows[start_us].watch.is_complete(rules)
-        ]  # fmt: skip
-        early_places = {starts_us[place]: len(starts) + rank for rank, place in enumerate(watched)}
-        horizons_us = np.append(_find_horizons(terms, starts, sighted_us), np.full(len(watched), through_us, np.int64))
-        judged = self._judge_books(books, rules, np.append(starts, starts[watched]), horizons_us)
+        watched = _find_watched(rules, windows, starts_us, watermark_us)
+        early_places = {start_us: place for place, start_us in enumerate(watched, len(starts))}
+        every, horizons_us = starts, _find_horizons(terms, starts, sighted_us)
+        if watched:
+            every = np.append(starts, np.array(watched, np.int64))
+            horizons_us = np.append(horizons_us, np.full(len(watched), through_us, np.int64))
+        judged = self._judge_books(books, rules, every, horizons_us)
         nothing = empty_tally(rules.pathway)
         before_us = terms.settled_before_us(watermark_us)
         for place, start_us in enumerate(starts_us):
@@ -281,7 +280,7 @@ class Ledger:
             is_tallied = (stream, start_us) in tallied
             is_settled = terms.settled_at_us(start_us, known.last_first_sighting_us) <= watermark_us
             early, print_of_early = None, b""
-            if start_us in early_places:
+            if start_us in early_places and (is_tallied or known.watch.has_due(rules, through_us)):
                 early, print_of_early = _take_early(judged, early_places[start_us], through_us)
             is_stale = early is not None and known.watch.is_stale(rules, through_us, print_of_early)
             if not is_tallied and not is_stale and not _is_due(known, status, print_of_books, is_settled, before_us):
@@ -430,6 +429,18 @@ def _take_window(judged: _JudgedBooks, place: int) -> tuple[NDArray[np.int64], l
     packets = repr(told).encode() if counted else b""
     printed = of_window.tobytes() + " ".join(unplaced).encode() + packets
     return of_window[:, : judged.nodes], unplaced, counted, printed
+
+
+def _find_watched(
+    rules: StreamConfig, windows: Mapping[int, LiveWindow], starts_us: Sequence[int], watermark_us: int
+) -> list[int]:
+    """Return the windows in which something may be overdue: the last ones, whose tallies have all that came."""
+    if not rules.deadlines:
+        return []
+    terms = rules.terms
+    first = bisect_right(starts_us, watermark_us - terms.final_at_us(0))
+    end = bisect_right(starts_us, watermark_us - terms.settle_us)
+    return [start_us for start_us in starts_us[first:end] if windows[start_us].watch.is_complete(rules)]
 
 
 def _take_early(judged: _JudgedBooks, place: int, through_us: int) -> tuple[EarlyBooks, bytes]:

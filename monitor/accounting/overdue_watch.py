@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple, Self
 
 import numpy as np
@@ -16,8 +17,8 @@ class OverdueWatch(NamedTuple):
     """Count of what is overdue in a window, as it was made last, and what it was made from.
 
     ``tallied`` are the shards whose tallies have all that came of the window; ``moments_us`` the last sightings of what
-    is missing, ascending, of which ``due`` were due by each deadline; ``books`` is a print of the books that counted,
-    empty where nothing was due. ``overdue`` is None where the store alone knows it.
+    is missing, ascending, of which ``due`` were due by each deadline, empty where a shard was tallied since. ``books``
+    is a print of the books that counted, empty where nothing was due; ``overdue`` None where the store alone knows it.
     """
 
     tallied: frozenset[int] = frozenset()
@@ -30,15 +31,19 @@ class OverdueWatch(NamedTuple):
         """Return whether the tallies of all shards have all that came: only then books and tallies are of one time."""
         return len(self.tallied) == config.shards
 
+    def has_due(self, config: StreamConfig, through_us: int) -> bool:
+        """Return whether anything is due by now, or was when it was counted last, or was tallied since."""
+        return not self.due or any(self.due) or any(_count_due(config, self.moments_us, through_us))
+
     def is_stale(self, config: StreamConfig, through_us: int, books: bytes) -> bool:
         """Return whether other messages are due by now, or other books count, than when it was counted last."""
-        due = count_due(self.moments_us, through_us, config.deadlines_us)
+        due = _count_due(config, self.moments_us, through_us)
         return (due, books if any(due) else b"") != (self.due, self.books)
 
     def recount(self, config: StreamConfig, tally: Tally, early: EarlyBooks, books: bytes) -> Self:
         """Return the watch with what is overdue by a tally; ``books`` is a print of the early ones."""
         moments_us = () if tally.missing is None else tuple(np.unique(tally.missing.last_us).tolist())
-        due = count_due(moments_us, early.through_us, config.deadlines_us)
+        due = _count_due(config, moments_us, early.through_us)
         overdue = Overdue((0,) * len(config.pathway.nodes), 0)
         if any(due):
             overdue = count_overdue(config.pathway, tally, early, config.deadlines_us)
@@ -47,6 +52,10 @@ class OverdueWatch(NamedTuple):
 
 NOT_WATCHED: Final = OverdueWatch()
 """Watch of a window of which nothing is known: new, final, or known to the store alone."""
+
+
+def _count_due(config: StreamConfig, moments_us: Sequence[int], through_us: int) -> tuple[int, ...]:
+    return count_due(moments_us, through_us, dict.fromkeys(us for _, us in config.deadlines))
 
 
 def is_watched(config: StreamConfig, status: Status) -> bool:

@@ -7,7 +7,7 @@ and by those messages alone of which nothing was heard since their deadline. So 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -53,6 +53,6 @@ def count_overdue(pathway: Pathway, tally: Tally, early: EarlyBooks, deadlines_u
     return Overdue(tuple(lower.nodes.tolist()), lower.end_to_end)
 
 
-def count_due(moments_us: Sequence[int], through_us: int, deadlines_us: NDArray[np.int64]) -> tuple[int, ...]:
-    """Return how many last sightings, ascending, are due by each of the deadlines, the shortest first."""
-    return tuple(bisect_right(moments_us, through_us - deadline_us) for deadline_us in np.unique(deadlines_us).tolist())
+def count_due(moments_us: Sequence[int], through_us: int, deadlines_us: Iterable[int]) -> tuple[int, ...]:
+    """Return how many last sightings, ascending, are due by each of the deadlines."""
+    return tuple(bisect_right(moments_us, through_us - deadline_us) for deadline_us in deadlines_us)
