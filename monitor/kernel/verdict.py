@@ -73,7 +73,7 @@ def conclude_window(  # noqa: PLR0913, PLR0917 - a window, what was seen of it, 
     """Return all that is said of a window. Until it is final, nothing is lost: what is missing is in flight.
 
     ``undeclared`` names the nodes that ``books.unplaced`` counts, ``counted`` are the books of the nodes that count.
-    ``overdue`` is what is overdue while it is not final; without it nothing is.
+    ``overdue`` is what was overdue when that was last counted, while it is not final; what came since is not.
     """
     found = sets.classify(pathway, tally.masks)
     final = standing.status.is_final
@@ -94,6 +94,7 @@ def conclude_window(  # noqa: PLR0913, PLR0917 - a window, what was seen of it, 
         )  # fmt: skip
         counts = conclude_counts(pathway, ids, counted, silent, is_final=final)
     lost, known = int(judged @ found.lost), int(all_counts.sum())
+    in_flight = int((all_counts - judged) @ found.lost)
     verdict = None
     if final:
         by_ids = _verdict(pathway, known, int((judged @ found.loss).sum()), bounds, books)
@@ -124,13 +125,13 @@ def conclude_window(  # noqa: PLR0913, PLR0917 - a window, what was seen of it, 
         lost_lower=bounds.lower.end_to_end,
         lost_upper=bounds.upper if final else 0,
         loss_ratio=ratio(lost, known),
-        in_flight=int((all_counts - judged) @ found.lost),
+        in_flight=in_flight,
         recovered=standing.recovered,
         lag_us=quantiles_of(tdigest.merge([tally.lags[node].lag_out_us for node in np.flatnonzero(pathway.terminals)])),
         nodes=tuple(_node_results(pathway, found, tally, judged, books, bounds if final else None, deferred, overdue)),
         deferred=int(deferred[-1]),
         counts=counts,
-        overdue=overdue.end_to_end if overdue else 0,
+        overdue=min(overdue.end_to_end, in_flight) if overdue else 0,
     )
 
 
@@ -256,7 +257,7 @@ def _node_results(  # noqa: PLR0913, PLR0917 - the inputs of a row, each needed
             **lag_fields(tally.lags[node], is_one_sided=pathway.stamps[node] != "both"),
             deferred=int(deferred[node]),
             inversions=0 if tally.inversions is None else int(tally.inversions[node]),
-            overdue=overdue.nodes[node] if overdue else 0,
+            overdue=min(overdue.nodes[node], int(pending[node])) if overdue else 0,
         )
         for node, name in enumerate(pathway.nodes)
     ]
