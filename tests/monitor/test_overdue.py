@@ -90,7 +90,7 @@ def begin(watch: Watch) -> Watch:
 
 
 def test_a_message_is_overdue_once_deadline_and_settle_have_passed(watch: Watch) -> None:
-    """It was last heard of in the second that ends at 6 s: at 46 s it is due, though nothing came of its window."""
+    """A message that was last heard of in the second up to 6 s is due at 46 s, though nothing came of its window."""
     watch.move(45)
     assert watch.figures() == ("OPEN", 0, 0, 0)
     watch.move(46)
@@ -120,7 +120,7 @@ def test_what_comes_after_its_deadline_is_overdue_no_more(watch: Watch) -> None:
 
 
 def test_a_node_that_has_not_told_all_shows_nothing(watch: Watch) -> None:
-    """Its account ends at 6 s: what it saw since then nobody knows."""
+    """The account of a node that ends at 6 s does not tell what it saw since then."""
     watch.tell(50, watch.heartbeat("a", 50))
     watch.batches.run([pulse(at_us(50), "quiet").write(watch.folder / "spool")])
     assert watch.figures() == ("OPEN", 0, 0, 0)
