@@ -139,7 +139,7 @@ def test_each_node_has_a_deadline_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_stream_without_a_deadline_has_nothing_overdue(tmp_path: Path) -> None:
-    """However much is missing."""
+    """One message of ten is missing, and is in flight until the window is final."""
     watch = begin(Watch(tmp_path, STREAM_CONFIGS["orders"]))
     watch.move(100)
     assert watch.figures() == ("PROVISIONAL", 0, 0, 0)
