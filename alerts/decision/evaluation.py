@@ -182,6 +182,10 @@ def _evaluate_window(
         # 6. A window that is not final ends what was overdue in it, and says nothing good of anything else.
         readings = [one for one in readings if one.is_bad or _is_marked_bad(board, rule, result, one.node)]
         held = [series for series in held if any(reading.node == series.node for reading in readings)]
+    for reading in readings:
+        series = AlertSeries(rule.name, rule.severity, result.stream, reading.node)
+        if not reading.is_bad and _was_overdue(board.states.get(series), result.window_start_us):
+            board.arrivals[series] = summaries.count_missing(result, reading.node)
     changes = [
         _apply_reading(board.states, rule, result.stream, result.window_start_us, reading) for reading in readings
     ]
@@ -197,6 +201,11 @@ def _evaluate_window(
 def _is_marked_bad(board: IncidentBoard, rule: AlertRule, result: WindowResult, node: str) -> bool:
     state = board.states.get(AlertSeries(rule.name, rule.severity, result.stream, node))
     return state is not None and state.marks.get(result.window_start_us) is True
+
+
+def _was_overdue(state: AlertState | None, start_us: int) -> bool:
+    """Return whether the newest bad window of an alert is this one, by what was overdue in it."""
+    return state is not None and state.worst_us == start_us and state.worst.is_early
 
 
 def _apply_reading(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hopwatch.alerts.decision import summaries
@@ -40,7 +40,8 @@ class Incident:
 class IncidentBoard:
     """Working copy of states and incidents during an evaluation; collects the notifications in ``notifications``.
 
-    It changes both mappings in place. ``clock_us`` is the end of the newest window, and never decreases.
+    It changes both mappings in place. ``clock_us`` is the end of the newest window, and never decreases. ``arrivals``
+    says how many messages are missing still in a window whose overdue messages made an alert fire, and do no more.
     """
 
     rules: AlertRules
@@ -49,6 +50,7 @@ class IncidentBoard:
     now_us: int
     clock_us: int
     notifications: list[Notification]
+    arrivals: dict[AlertSeries, int] = field(default_factory=dict)
 
     def update_incidents(self) -> None:
         """Update the incidents from the states, and collect new notifications."""
@@ -133,18 +135,20 @@ class IncidentBoard:
                 del self.incidents[key]
                 if incident.notification is not None:
                     over = replace(incident.notification, event=Event.RESOLVED, at_us=self.now_us, is_news=True)
-                    if self._has_arrived(over):
-                        over = replace(over, summary=summaries.describe_arrival(over.summary))
+                    missing = self._count_still_missing(over)
+                    if missing is not None:
+                        over = replace(over, summary=f"{over.summary}; {summaries.describe_arrival(missing)}")
                     self.notifications.append(over)
 
-    def _has_arrived(self, last: Notification) -> bool:
-        """Return whether all alerts of an incident were of what was overdue, in windows that are good now."""
-        for alert in last.alerts:
-            state = self.states.get(AlertSeries(alert.rule, alert.severity, alert.stream, alert.node))
-            is_good = state is not None and state.marks.get(alert.window_start_us) is False
-            if alert.word is not Word.OVERDUE or not is_good:
-                return False
-        return True
+    def _count_still_missing(self, last: Notification) -> int | None:
+        """Return how many messages are missing still of what the alerts of an incident called overdue.
+
+        None where they were of anything else, or did not end by what arrived.
+        """
+        keys = [AlertSeries(one.rule, one.severity, one.stream, one.node) for one in last.alerts]
+        if not keys or any(one.word is not Word.OVERDUE for one in last.alerts) or not set(keys) <= set(self.arrivals):
+            return None
+        return max(self.arrivals[key] for key in keys)
 
     def _notify_incident(self, incident: Incident, members: list[AlertState]) -> None:
         """Notify that an incident has begun or grown, or only update its content."""

@@ -57,7 +57,6 @@ _OVERDUE: Final = (
     "overdue: {parts} messages ({ratio}) are missing {where} beyond their deadline{because}, over {most}, since {since}"
 )
 """Sentence of an alert of loss whose newest bad window is not final."""
-_ARRIVED: Final = "; what was overdue has arrived after all"
 
 _AMENDED: Final = "{subject}: window {window} {where} was amended, and is {amended} now, since {since}"
 """Sentence of an alert whose newest bad window is not bad after an amendment."""
@@ -102,7 +101,7 @@ def describe_amendment(rule: AlertRule, window: WindowResult, node: str) -> str:
     One that is not final was bad by what was overdue.
     """
     if not window.status.is_final:
-        return f"{window.status}{_ARRIVED}"
+        return f"{window.status} ({describe_arrival(count_missing(window, node))})"
     if rule.kind is not AlertKind.LOSS or window.verdict not in {Verdict.LOSSY, Verdict.UNKNOWN}:
         return str(window.verdict)
     place = next((result for result in window.nodes if result.node == node), None)
@@ -111,9 +110,17 @@ def describe_amendment(rule: AlertRule, window: WindowResult, node: str) -> str:
     return f"{window.verdict} ({lost} lost)"
 
 
-def describe_arrival(summary: str) -> str:
-    """Describe the end of an incident of which nothing was lost: all that was overdue has arrived."""
-    return f"{summary}{_ARRIVED}"
+def count_missing(window: WindowResult, node: str) -> int:
+    """Return how many messages are missing at a node, or without one in the stream, lost, in flight or unknown."""
+    place = next((result for result in window.nodes if result.node == node), None)
+    return window.lost + window.in_flight if place is None else place.loss + place.in_flight
+
+
+def describe_arrival(missing: int) -> str:
+    """Describe what became of overdue messages of which so few are missing still."""
+    if not missing:
+        return "what was overdue has arrived after all"
+    return f"{missing:,} {'message is' if missing == 1 else 'messages are'} missing still, within the threshold"
 
 
 def describe_storm(first: Alert, total: int, streams: int) -> str:

@@ -60,11 +60,21 @@ def test_what_is_lost_at_last_is_told_by_the_same_incident() -> None:
 def test_what_arrives_after_all_ends_the_alert() -> None:
     """Before the window is final, or when it is clean: the end says so."""
     for one in (
-        play().early(10.5, 10, 447, 460).early(10.8, 10, 0, 3).want(10.8, 10.9, RESOLVED, LOSS),
+        play().early(10.5, 10, 447, 460).early(10.8, 10, 0, 0).want(10.8, 10.9, RESOLVED, LOSS),
         play().early(10.5, 10, 447, 460).push(10).want(11, 11.1, RESOLVED, LOSS),
     ):
         one.want(10.5, 10.6, FIRING, LOSS).run(12)
         assert one.told(LOSS).summary.endswith("; what was overdue has arrived after all")
+
+
+def test_an_end_does_not_hide_what_is_missing_still() -> None:
+    """An alert that ends as too few are missing says how many, be they in flight or lost."""
+    for one, moment, missing in (
+        (play().early(10.5, 10, 447, 460).early(10.8, 10, 0, 3), 10.8, "3 messages are"),
+        (play().early(10.5, 10, 447, 460).push(10, lost={"b": 1}), 11, "1 message is"),
+    ):
+        one.want(10.5, 10.6, FIRING, LOSS).want(moment, moment + 0.1, RESOLVED, LOSS).run(12)
+        assert one.told(LOSS).summary.endswith(f"; {missing} missing still, within the threshold")
 
 
 def test_other_windows_that_are_overdue_hold_an_alert() -> None:
