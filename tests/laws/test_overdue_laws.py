@@ -133,7 +133,8 @@ def test_nothing_is_overdue_that_was_there_in_time(thrown: Dials) -> None:
 def count_late(made: Scenario, key: tuple[str, int], node: str, through_us: int) -> int:
     """Count the messages that had come to a node or to one before it by a moment, and with which it was not done.
 
-    At a branch a node is done with a message once a next one has it.
+    At a branch a node is done with a message once a next one, or one behind that, has it. Lost at it are all that it
+    lost, also those that came to a node behind by another way.
     """
     stream, start_us = key
     truth, pathway = made.truth[stream], Stream.of(made.streams[stream]).pathway
@@ -150,7 +151,8 @@ def count_late(made: Scenario, key: tuple[str, int], node: str, through_us: int)
     for group in pathway.one_of[node]:
         behind = {other for other in pathway.nodes if group & {other, *pathway.upstream(other)}}
         done &= select(truth.came_us, behind) | select_stopped(made, key, node)
-    return len(select(truth.came_us, {node, *pathway.upstream(node), *counting}) - done)
+    late = select(truth.came_us, {node, *pathway.upstream(node), *counting}) - done
+    return len(late | truth.lost_at.get((start_us, node), set()))
 
 
 def select_stopped(made: Scenario, key: tuple[str, int], node: str) -> set[bytes]:
