@@ -93,7 +93,7 @@ def read_figures(store: Engine) -> Figures:
     return found
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(20))
 @example(seed=83, shards=3)  # a record that nobody can be named of arrives behind the watermark
 @given(seed=st.integers(0, 2**31), shards=st.integers(1, 3))
 def test_a_stream_says_what_the_model_says(seed: int, shards: int) -> None:
@@ -109,7 +109,7 @@ def test_a_stream_says_what_the_model_says(seed: int, shards: int) -> None:
             assert current == {key: expected.get(key, dict.fromkeys(current[key], 0)) for key in current}
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(25))
 @given(dials(without=LYING | {Fault.SKEW}, grids_us=[1]) | dials(without=LYING | LATE, grids_us=[1]))
 def test_nothing_is_overdue_that_was_there_in_time(thrown: Dials) -> None:
     """Of a node no more is overdue than messages were known before it, or at it, and not done with there by then.
