@@ -31,6 +31,7 @@ def node(name: str, **figures: object) -> Json:
         "rejected",
         "deferred",
         "in_flight",
+        "overdue",
         "unobserved",
         "orphans",
         "duplicates_in",
@@ -51,7 +52,9 @@ def node(name: str, **figures: object) -> Json:
 
 def window(*nodes: Json, **figures: object) -> Json:
     """Return a window of the report: ten known, all delivered, CLEAN."""
-    base: Json = dict.fromkeys(("lost", "partial", "filtered", "rejected", "deferred", "in_flight", "recovered"), 0)
+    base: Json = dict.fromkeys(
+        ("lost", "partial", "filtered", "rejected", "deferred", "in_flight", "overdue", "recovered"), 0
+    )
     base |= dict.fromkeys(("lost_lower", "lost_upper"), figures.get("lost", 0))
     base |= {"window_start": "2026-01-01T00:00:00Z", "status": "FINAL", "verdict": "CLEAN", "reasons": []}
     base |= {"known": 10, "delivered": 10, "loss_ratio": 0.0, "lag_us": LAG}
@@ -104,6 +107,7 @@ def test_a_single_window_shows_its_nodes_as_columns() -> None:
         ("rejected", {"rejected": 4}, "4"),
         ("deferred", {"deferred": 3}, "3"),
         ("in flight", {"in_flight": 5}, "5"),
+        ("overdue", {"overdue": 4}, "4"),
         ("unobserved", {"unobserved": 6}, "6"),
         ("orphans", {"orphans": 7}, "7"),
         ("duplicates in", {"duplicates_in": 8}, "8"),
