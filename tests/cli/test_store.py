@@ -20,7 +20,16 @@ from tests.support.workspace import Workspace, one_of_ten_lost
 Captured = pytest.CaptureFixture[str]
 
 ADDED: Final = {
-    "windows": ("partial", "deferred", "waits_passed_us", "waits_next_us", "counts", "count_digests", "sequence"),
+    "windows": (
+        "partial",
+        "deferred",
+        "waits_passed_us",
+        "waits_next_us",
+        "counts",
+        "count_digests",
+        "sequence",
+        "overdue",
+    ),
     "books": ("aside", "unplaced", "counted", "lags"),
     "lost_ids": ("id_kinds", "id_text_ends", "id_texts", "journeys"),
     "node_windows": (
@@ -34,6 +43,7 @@ ADDED: Final = {
         "displacement_p99",
         "displacement_max",
         "displacement_digest",
+        "overdue",
     ),
 }
 """The columns that came after the first version, by the tables of the first version."""

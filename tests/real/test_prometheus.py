@@ -60,6 +60,9 @@ def of() -> MetricsRecorder:
         "orders", "blind", *(f"s{n:02}" for n in range(60)), path=" -> ".join(NODES), most_series=2_100, clock=CLOCK
     )
     made.read(replace(STORE_SNAPSHOT, read_at_us=CLOCK.now_us()))
+    # A stream without a deadline has no sample of what is overdue.
+    orders = replace(made.rules["orders"], deadlines=(("router", 1_000_000),))
+    made.change_rules({**made.rules, "orders": orders}, made.plan)
     commit(made, now_window(lost={"router": 20}), now_window(stream="blind", verdict=Verdict.UNKNOWN))
     return made
 
