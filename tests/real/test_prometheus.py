@@ -57,7 +57,7 @@ def served(of: MetricsRecorder) -> Iterator[MetricsServer]:
 def of() -> MetricsRecorder:
     """Return what is measured of a stream that loses 2 %, of one that nobody knows of, and of others, partly folded."""
     made = make_recorder(
-        "orders", "blind", *(f"s{n:02}" for n in range(60)), path=" -> ".join(NODES), most_series=2_100, clock=CLOCK
+        "orders", "blind", *(f"s{n:02}" for n in range(60)), path=" -> ".join(NODES), most_series=2_165, clock=CLOCK
     )
     made.read(replace(STORE_SNAPSHOT, read_at_us=CLOCK.now_us()))
     # A stream without a deadline has no sample of what is overdue.
