@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Self
 
 import numpy as np
 
-from hopwatch.monitor.kernel.overdue import EarlyBooks, Overdue, count_due, count_overdue
+from hopwatch.monitor.kernel.overdue import EarlyBooks, Overdue, count_overdue
 from hopwatch.monitor.kernel.tally import Tally
 from hopwatch.monitor.results import Status, WindowResult
 from hopwatch.monitor.stream_config import StreamConfig
@@ -44,9 +45,7 @@ class OverdueWatch(NamedTuple):
         """Return the watch with what is overdue by a tally; ``books`` is a print of the early ones."""
         moments_us = () if tally.missing is None else tuple(np.unique(tally.missing.last_us).tolist())
         due = _count_due(config, moments_us, early.through_us)
-        overdue = Overdue((0,) * len(config.pathway.nodes), 0)
-        if any(due):
-            overdue = count_overdue(config.pathway, tally, early, config.deadlines_us)
+        overdue = count_overdue(config.pathway, tally, early, config.deadlines_us)
         return self._replace(moments_us=moments_us, due=due, books=books if any(due) else b"", overdue=overdue)
 
 
@@ -55,7 +54,9 @@ NOT_WATCHED: Final = OverdueWatch()
 
 
 def _count_due(config: StreamConfig, moments_us: Sequence[int], through_us: int) -> tuple[int, ...]:
-    return count_due(moments_us, through_us, dict.fromkeys(us for _, us in config.deadlines))
+    """Return how many last sightings, ascending, are due by each of the deadlines."""
+    deadlines_us = dict.fromkeys(deadline_us for _, deadline_us in config.deadlines)
+    return tuple(bisect_right(moments_us, through_us - deadline_us) for deadline_us in deadlines_us)
 
 
 def is_watched(config: StreamConfig, status: Status) -> bool:

@@ -57,7 +57,7 @@ def find_last_sightings(
     if seen.is_deferred is not None:
         is_kept = ~np.logical_or.reduceat(seen.is_deferred[at], begins)
         of_mask, last_us = of_mask[is_kept], last_us[is_kept]
-    return _count_rows(distinct, of_mask, last_us, np.ones(len(of_mask), np.int64))
+    return _count_rows(distinct, of_mask, last_us)
 
 
 def merge_last_sightings(parts: Iterable[LastSightings | None]) -> LastSightings | None:
@@ -72,11 +72,8 @@ def merge_last_sightings(parts: Iterable[LastSightings | None]) -> LastSightings
     return _count_rows(words, place, last_us, counts)
 
 
-def _count_rows(distinct: NDArray[np.uint64], place: Int64s, last_us: Int64s, counts: Int64s) -> LastSightings:
-    """Count by mask and last sighting; the rows are in one order for all inputs."""
+def _count_rows(
+    distinct: NDArray[np.uint64], place: Int64s, last_us: Int64s, counts: Int64s | None = None
+) -> LastSightings:
     moments_us, moment = np.unique(last_us, return_inverse=True)
-    cells, which = np.unique(place * len(moments_us) + moment, return_inverse=True)
-    of_mask, of_moment = np.divmod(cells, max(1, len(moments_us)))
-    summed = np.zeros(len(cells), np.int64)
-    np.add.at(summed, which, counts)
-    return LastSightings(distinct[of_mask], summed, moments_us[of_moment])
+    return LastSightings(*masks.count_rows(distinct, place, moments_us, moment, counts))

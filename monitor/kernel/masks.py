@@ -22,6 +22,9 @@ REJECTED: Final = 8
 BITS_PER_NODE: Final = 4
 NODES_PER_WORD: Final = 64 // BITS_PER_NODE
 
+MAX_CELLS: Final = 1 << 20
+"""Pairs of mask and sighting that are counted in a table; more of them are sorted."""
+
 _MIX_FIRST: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIX_BOTH: Final = np.uint64(0xC2B2AE3D27D4EB4F)
 _MIX_LAST: Final = np.uint64(0xD6E8FEB86659FD93)
@@ -186,6 +189,26 @@ def find_distinct(words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArra
         return single[:, None], place.astype(np.int64)
     several, place = np.unique(words, axis=0, return_inverse=True)
     return several, place.reshape(-1).astype(np.int64)
+
+
+def count_rows(
+    distinct: NDArray[np.uint64],
+    place: NDArray[np.int64],
+    moments_us: NDArray[np.int64],
+    moment: NDArray[Any],
+    counts: NDArray[np.int64] | None = None,
+) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+    """Count by mask and sighting: return the masks, counts and sightings of the rows, in one order for all inputs."""
+    cell = place * len(moments_us) + moment
+    if len(distinct) * len(moments_us) <= MAX_CELLS:
+        cells = np.bincount(cell, counts, len(distinct) * len(moments_us)).astype(np.int64)
+        filled = np.flatnonzero(cells)
+        found = cells[filled]
+    else:
+        filled, which = np.unique(cell, return_inverse=True)
+        found = np.bincount(which, counts).astype(np.int64)
+    mask, sighting = np.divmod(filled, max(1, len(moments_us)))
+    return distinct[mask], found, moments_us[sighting]
 
 
 def has_bit(words: NDArray[np.uint64], bit: int, nodes: int) -> NDArray[np.bool_]:

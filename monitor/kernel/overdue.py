@@ -6,8 +6,7 @@ and by those messages alone of which nothing was heard since their deadline. So 
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -42,17 +41,15 @@ class Overdue(NamedTuple):
 def count_overdue(pathway: Pathway, tally: Tally, early: EarlyBooks, deadlines_us: NDArray[np.int64]) -> Overdue:
     """Return how many messages are overdue for sure, as the books stand; ``deadlines_us`` has the shape (nodes,)."""
     missing = tally.missing
+    nothing = Overdue((0,) * len(pathway.nodes), 0)
     if missing is None:
-        return Overdue((0,) * len(pathway.nodes), 0)
+        return nothing
     # A node without a deadline has the longest there is: no sum may wrap.
     due = missing.last_us[:, None] <= early.through_us - deadlines_us
+    if not due.any():
+        return nothing
     doubts = find_doubts(pathway, sets.classify(pathway, tally.masks), tally)
     silent = count_all_silent(pathway, tally, early.counted)
     found = sets.classify(pathway, missing.masks)
     lower = bound_from_below(pathway, found, missing.counts, early.books, doubts, early.counted, silent, due)
     return Overdue(tuple(lower.nodes.tolist()), lower.end_to_end)
-
-
-def count_due(moments_us: Sequence[int], through_us: int, deadlines_us: Iterable[int]) -> tuple[int, ...]:
-    """Return how many last sightings, ascending, are due by each of the deadlines."""
-    return tuple(bisect_right(moments_us, through_us - deadline_us) for deadline_us in deadlines_us)

@@ -42,8 +42,6 @@ from hopwatch.probes.contract.limits import NOT_STAMPED
 
 NEVER_US: Final = deferrals.NEVER_US
 ALWAYS_US: Final = deferrals.ALWAYS_US
-MAX_CELLS: Final = 1 << 20
-"""Pairs of mask and sighting that are counted in a table; more of them are sorted."""
 _HALF_WAY_US: Final = 2**62 - 1
 _NO_TEXTS: Final = np.empty(0, np.uint8)
 _NO_ENDS: Final = np.empty(0, np.uint32)
@@ -232,7 +230,7 @@ def build_tally(  # noqa: PLR0913 - a window, and what is asked of it
     late = _find_slowest([lag_out_us for _, lag_out_us, _ in values], node_of, code, of)
     stamped = WindowStamps(keys, counts, code)
     related = relations.find_relations(pathway, stamped, sets, place, groups)
-    rows = _count_rows(distinct, place, moments_us, moment)
+    rows = masks.count_rows(distinct, place, moments_us, moment)
     prints = None
     by_server: tuple[ServerIds, ...] = ()
     if pathway.counting:
@@ -253,28 +251,8 @@ def instance_name(node: str, probe: str, epoch_us: int) -> str:
     return json.dumps([node, probe, epoch_us])
 
 
-def _count_rows(
-    distinct: NDArray[np.uint64],
-    place: NDArray[np.int64],
-    moments_us: NDArray[np.int64],
-    moment: NDArray[Any],
-    counts: NDArray[np.int64] | None = None,
-) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
-    """Count by mask and sighting: return the masks, counts and sightings of the rows, in one order for all inputs."""
-    cell = place * len(moments_us) + moment
-    if len(distinct) * len(moments_us) <= MAX_CELLS:
-        cells = np.bincount(cell, counts, len(distinct) * len(moments_us)).astype(np.int64)
-        filled = np.flatnonzero(cells)
-        found = cells[filled]
-    else:
-        filled, which = np.unique(cell, return_inverse=True)
-        found = np.bincount(which, counts).astype(np.int64)
-    mask, sighting = np.divmod(filled, max(1, len(moments_us)))
-    return distinct[mask], found, moments_us[sighting]
-
-
 def _add_prints(prints: NDArray[np.uint64], cell: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Join fingerprints of one cell of :func:`_count_rows`, in the order of its rows."""
+    """Join fingerprints of one cell of :func:`masks.count_rows`, in the order of its rows."""
     filled, which = np.unique(cell, return_inverse=True)
     joined = np.zeros((len(filled), 2), np.uint64)
     np.bitwise_xor.at(joined[:, 0], which, prints[:, 0])
@@ -291,7 +269,7 @@ def merge_tallies(tallies: Sequence[Tally], max_lost_ids: int = MAX_LOST_IDS) ->
     moments_us, moment = np.unique(sighted_us, return_inverse=True)
     prints = [tally.prints for tally in tallies if tally.prints is not None]
     return Tally(
-        *_count_rows(words, place, moments_us, moment, counts),
+        *masks.count_rows(words, place, moments_us, moment, counts),
         np.sum([tally.stamps for tally in tallies], axis=0),
         np.sum([tally.negative for tally in tallies], axis=0),
         tuple(_merge_lags(parts) for parts in zip(*(tally.lags for tally in tallies), strict=True)),
