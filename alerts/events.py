@@ -57,6 +57,7 @@ class AlertKind(StrEnum):
     DEFERRED_AGE = "deferred_age"
     FORECAST = "forecast"
     SET_ASIDE = "set_aside"
+    SELFTEST = "selftest"
     BURN_RATE = "burn_rate"
     HEARTBEAT = "heartbeat"
 
@@ -75,6 +76,7 @@ class Word(StrEnum):
     REJECTED = "rejected"
     DEFERRED = "deferred"
     SET_ASIDE = "set aside"
+    SELFTEST = "self-test failed"
     ALIVE = "alive"
 
 

@@ -83,14 +83,13 @@ def _of_stream(engine: Engine, report: Mapping[str, Any], number: int, first_us:
     windows = [
         told for stream in report["streams"] if stream["stream"] == name for told in stream["windows"] if told["known"]
     ]
-    lost = [reader.read_lost_ids(engine, name, node) for node in NODES]
     with engine.connect() as connection:
         for told in windows:
             start_us = round(datetime.fromisoformat(told["window_start"]).timestamp()) * 1_000_000
-            in_window = reader.read_window_lost_ids(connection, name, start_us)
+            lost = reader.read_window_lost_ids(connection, name, start_us)
             _check_window(name, told)
             for place, node in enumerate(told["nodes"]):
-                ids = np.frombuffer(b"".join(in_window & lost[place]), np.uint64).reshape(-1, ID_BYTES // 8)
+                ids = np.frombuffer(b"".join(lost.get(NODES[place], ())), np.uint64).reshape(-1, ID_BYTES // 8)
                 lags = tuple(tuple(node[lag][name] for name in _PERCENTILES) for lag in LAGS)
                 key = number, (start_us - first_us) // WINDOW_US, place
                 yield key, Found(node["seen"], node["loss"], print_of(ids), lags)

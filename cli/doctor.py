@@ -32,9 +32,9 @@ def command(
 ) -> None:
     """Check the environment of Hopwatch, and give advice.
 
-    Configuration, Python, Java, Spark, the transport, its clock, the store, message ids, the data, who is told of
-    alerts, and the work folder. Exits with 3 when something fails, with 1 when something should be looked at; a note
-    is of something that may be as it was meant.
+    Configuration, Python, Java, Spark, the transport, its clock, the store, message ids, the data, the self-test, who
+    is told of alerts, and the work folder. Exits with 3 when something fails, with 1 when something should be looked
+    at; a note is of something that may be as it was meant.
     """
     path = config or (DEFAULT_CONFIG if DEFAULT_CONFIG.exists() else None)
     chosen = load_settings(path, has_alerts=True)

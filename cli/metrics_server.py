@@ -54,27 +54,28 @@ def serve_metrics(place: JobContext, chosen: Settings) -> Iterator[JobContext]:
     from hopwatch.monitor.metrics.folding import plan_folding
     from hopwatch.monitor.metrics.recorder import MetricsRecorder
     from hopwatch.monitor.metrics.store_poller import StorePoller
+    from hopwatch.monitor.selftest.stream import without_selftest
     from hopwatch.monitor.store import dialect, figures, schema
 
     clock = SystemClock()
     # A separate engine: the job never waits for a connection that a scrape uses.
     engine = dialect.create_engine(chosen.store.url)
+    in_force = without_selftest(place.rules)
     with schema.open_snapshot(engine) as connection:
-        begins = figures.read_starting_point(connection, place.rules)
-    in_force = dict(place.rules)
+        begins = figures.read_starting_point(connection, in_force)
 
     def plan() -> FoldingPlan:
         return plan_folding({stream: of.known_nodes for stream, of in in_force.items()}, chosen.metrics.most_series)
 
-    of_all = MetricsRecorder(place.rules, plan(), clock, begins)
+    of_all = MetricsRecorder(in_force, plan(), clock, begins)
 
     def follow_config(rules: Mapping[str, StreamConfig] | None) -> None:
         nonlocal in_force
         if rules is None:
             of_all.refuse_config()
         else:
-            in_force = dict(rules)
-            of_all.change_rules(rules, plan())
+            in_force = without_selftest(rules)
+            of_all.change_rules(in_force, plan())
 
     log = structlog.get_logger("hopwatch")
 
@@ -82,10 +83,9 @@ def serve_metrics(place: JobContext, chosen: Settings) -> Iterator[JobContext]:
         log.error("the page of metrics cannot be made", why=why)
 
     server = _open_server(chosen.metrics.listen, build_registry(of_all.known), report, "[metrics] listen")
-    with_results = chosen.results is not None
 
     def read() -> StoreSnapshot:
-        return _read_figures(engine, in_force, clock.now_us(), with_results=with_results)
+        return _read_figures(engine, in_force, clock.now_us(), chosen)
 
     reading = StorePoller(read, of_all.read, clock)
     reading.start()
@@ -180,14 +180,14 @@ def _announce(address: ListenAddress) -> str:
     return f"metrics are at http://{address}{PATH}"
 
 
-def _read_figures(
-    engine: Engine, rules: Mapping[str, StreamConfig], now_us: int, *, with_results: bool
-) -> StoreSnapshot:
+def _read_figures(engine: Engine, rules: Mapping[str, StreamConfig], now_us: int, chosen: Settings) -> StoreSnapshot:
     from hopwatch.alerts.storage import figures as of_alerts
     from hopwatch.monitor.metrics.snapshot import StoreSnapshot
-    from hopwatch.monitor.store import figures, publication, schema
+    from hopwatch.monitor.selftest.summary import SUMMARY_US
+    from hopwatch.monitor.store import figures, publication, schema, selftest
 
     with schema.open_snapshot(engine) as connection:
-        waiting = publication.count_waiting(connection) if with_results else None
+        waiting = publication.count_waiting(connection) if chosen.results is not None else None
+        tested = selftest.read_summary(connection, now_us - SUMMARY_US) if chosen.selftest is not None else None
         of_store = figures.read_figures(connection, rules)
-        return StoreSnapshot(now_us, of_store, of_alerts.read_figures(connection), waiting)
+        return StoreSnapshot(now_us, of_store, of_alerts.read_figures(connection), waiting, tested)

@@ -14,7 +14,7 @@ from hopwatch.monitor.errors import ConfigurationError, SettingsError
 if TYPE_CHECKING:
     from hopwatch.monitor.settings import Settings
 
-_STARTUP_TABLES: Final = ("transport", "store", "monitor", "alerts", "metrics", "completeness", "results")
+_STARTUP_TABLES: Final = ("transport", "store", "monitor", "alerts", "metrics", "completeness", "results", "selftest")
 """Tables that a running monitor has taken up once, beside the streams; all others are of other commands."""
 
 

@@ -24,6 +24,7 @@ from hopwatch.monitor import java, rejudgement
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, DependencyError, HopwatchError, StoreError
 from hopwatch.monitor.results import WindowResult, format_iso
+from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
 from hopwatch.monitor.store import dialect, fencing, reader, schema
 from hopwatch.monitor.texts import loss_bounds
 from hopwatch.monitor.texts.moments import parse_range_us
@@ -315,6 +316,7 @@ def _watch_stream(
     signals.call_on_hangup(reload.watch.request, stop)
     stamina.instrumentation.set_on_retry_hooks([_print_retry])
     beat = pulse.start_pulse(chosen.transport.url, chosen.transport.access, chosen.monitor.pulse_us / 1e6)
+    stop_selftest = _start_selftest(place, chosen)
     try:
         trigger = f"{chosen.monitor.trigger_us // 1_000} milliseconds"
         start = partial(job.start_stream, spark, trigger=trigger, report=partial(_on_commit, wakes), stop=stop)
@@ -341,8 +343,27 @@ def _watch_stream(
         words.print("hopwatch: stopping")
         session.stop_quietly(query.stop)
     finally:
+        stop_selftest()
         beat.close()
         session.stop_quietly(spark.stop)
+
+
+def _start_selftest(place: JobContext, chosen: Settings) -> Callable[[], None]:
+    """Start to inject the messages of the self-test, if there is one; return how to stop it.
+
+    Raises:
+        StoreError: the store cannot be written.
+    """
+    if chosen.selftest is None:
+        return lambda: None
+    from hopwatch.monitor import pulse
+    from hopwatch.monitor.selftest import injector
+    from hopwatch.monitor.store import selftest
+
+    selftest.record_start(place.engine, SystemClock().now_us())
+    sink = partial(pulse.open_monitor_sink, chosen.transport.url, chosen.transport.access)
+    record = partial(selftest.record_minute, place.engine)
+    return injector.start_injector(sink, record, chosen.selftest.messages_per_minute, place.run)
 
 
 def _is_store_up(place: JobContext, reload: ConfigReload) -> bool:
@@ -380,7 +401,8 @@ def _on_commit(wakes: Sequence[Callable[[], None]], results: Sequence[WindowResu
 def _print_results(results: Sequence[WindowResult]) -> None:
     """Print each judged window in a line on stderr."""
     for result in results:
-        if result.status.is_final:
+        # What is lost in the self-test was lost on purpose.
+        if result.status.is_final and result.stream != SELFTEST_STREAM:
             console.stderr().print(
                 f"{format_iso(result.window_start_us)} {result.stream} {result.status} {result.verdict}: "
                 f"{result.known:,} known, {result.delivered:,} delivered, "

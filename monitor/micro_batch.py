@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from sqlalchemy import Connection
 
-from hopwatch.monitor import outlier_detection
+from hopwatch.monitor import outlier_detection, selftest_check
 from hopwatch.monitor.accounting import holes
 from hopwatch.monitor.accounting.holes import NOTHING_PLANNED, PlannedRead
 from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
@@ -18,6 +18,7 @@ from hopwatch.monitor.kernel.deferrals import Waits
 from hopwatch.monitor.payloads import NOT_LANDED, FactSheet, OffsetRun, SetAside
 from hopwatch.monitor.results import CommittedBatch, Status, WindowResult
 from hopwatch.monitor.row_kinds import FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, TALLY_ROW
+from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
 from hopwatch.monitor.store import fencing, reader, rollups, undeclared_names, writer
 from hopwatch.monitor.store.past import PackedTallies, StoredPast
 from hopwatch.monitor.stream_config import StreamConfig
@@ -130,6 +131,8 @@ def write_micro_batch(  # noqa: PLR0913, PLR0917 - what came, what was to be rea
     if not windows:
         # Where there is nothing to judge, there is time.
         roll_up_hours(connection, ledger)
+    if SELFTEST_STREAM in ledger.rules:
+        selftest_check.check_minutes(connection, watermark_us)
     if follower is not None:
         follower.follow(connection, noted, watermark_us)
     # A batch below its limit has read all that was there when it was planned.

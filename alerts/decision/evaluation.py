@@ -153,6 +153,12 @@ def _evaluate_own(rule: AlertRule, now_us: int, past: PastWindows) -> Reading:
     if rule.kind is AlertKind.HEARTBEAT:
         return bad_reading("", 0, 0)
     threshold = rule.thresholds[OWN_STREAM]
+    if rule.kind is AlertKind.SELFTEST:
+        failures = past.find_selftest_failures(now_us - rule.over_us, now_us + 1)
+        is_bad = len(failures) > threshold
+        return (
+            bad_reading("", len(failures), threshold, (len(failures), 0), failures[0]) if is_bad else good_reading("")
+        )
     records = past.count_set_aside(now_us - rule.over_us, now_us + 1)
     if records > threshold:
         return bad_reading("", records, threshold, (records, 0))

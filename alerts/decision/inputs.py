@@ -84,5 +84,8 @@ class PastWindows(Protocol):
     def count_set_aside(self, from_us: int, to_us: int) -> int:
         """Return how many records set aside arrived in ``[from_us, to_us)``."""
 
+    def find_selftest_failures(self, from_us: int, to_us: int) -> Sequence[str]:
+        """Return a problem of each minute of the self-test that failed in ``[from_us, to_us)``, the newest first."""
+
     def find_last_window_us(self, stream: str) -> int | None:
         """Return the start of the newest window in which a batch of the stream fell; none before the first."""

@@ -12,7 +12,7 @@ from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.stream_config import StreamConfig
 
 OWN_STREAM: Final = ""
-"""Stream name of the monitor's own rules: records set aside, heartbeat."""
+"""Stream name of the monitor's own rules: records set aside, self-test, heartbeat."""
 
 MIN_MEMORY_US: Final = 300_000_000
 """Shortest time that an ended alert still covers others: two alerts of one cause do not end together."""
@@ -28,7 +28,7 @@ KIND_ORDER: Final = (
         AlertKind.BURN_RATE,
     ),
     *(AlertKind.CLOCK_SKEW, AlertKind.REJECTED, AlertKind.DEFERRED, AlertKind.DEFERRED_AGE),
-    *(AlertKind.FORECAST, AlertKind.OUTLIER, AlertKind.SET_ASIDE, AlertKind.HEARTBEAT),
+    *(AlertKind.FORECAST, AlertKind.OUTLIER, AlertKind.SET_ASIDE, AlertKind.SELFTEST, AlertKind.HEARTBEAT),
 )
 """Of two rules about the same problem, the first names the place more exactly; that one notifies."""
 

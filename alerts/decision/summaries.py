@@ -26,6 +26,7 @@ _WORDS: Final = {
     AlertKind.DEFERRED_AGE: (Word.DEFERRED, Unit.MICROSECONDS),
     AlertKind.FORECAST: (Word.LATE, Unit.MICROSECONDS),
     AlertKind.SET_ASIDE: (Word.SET_ASIDE, Unit.RECORDS),
+    AlertKind.SELFTEST: (Word.SELFTEST, Unit.MINUTES),
     AlertKind.BURN_RATE: (Word.LOST, Unit.BURN_RATE),
     AlertKind.HEARTBEAT: (Word.ALIVE, Unit.MINUTES),
 }
@@ -49,6 +50,7 @@ _SENTENCES: Final = {
     "over {target} ({records} wait), since {since}",
     AlertKind.FORECAST: "late soon: p95 of lag {where} will be over {target} {note}, since {since}",
     AlertKind.SET_ASIDE: "set aside: {records} records of the transport could not be used, since {since}",
+    AlertKind.SELFTEST: "self-test failed: in {minutes} what was injected was not measured{because}, since {since}",
     AlertKind.BURN_RATE: "{word}: errors at {rate} {where}{worst} ({parts} messages), since {since}",
     AlertKind.HEARTBEAT: "alive: the monitor has judged up to {newest}",
 }
@@ -71,7 +73,8 @@ def build_alert(rule: AlertRule, rules: AlertRules, state: AlertState) -> Alert:
     if bad.is_early:
         word = Word.OVERDUE
     # For silent and unknown the figure is the duration.
-    observed = float(state.run.bads) if unit is Unit.MINUTES else float(bad.observed)
+    is_duration = unit is Unit.MINUTES and rule.kind is not AlertKind.SELFTEST
+    observed = float(state.run.bads) if is_duration else float(bad.observed)
     return Alert(
         rule=rule.name,
         kind=rule.kind,

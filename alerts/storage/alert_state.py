@@ -14,7 +14,7 @@ from hopwatch.alerts.decision.incidents import Incident
 from hopwatch.alerts.decision.inputs import DeferredMessages, LagPoint, ObjectiveCounts
 from hopwatch.alerts.events import to_json
 from hopwatch.alerts.storage import state_json
-from hopwatch.monitor.store import dialect, tables, writer
+from hopwatch.monitor.store import dialect, selftest, tables, writer
 
 Json = dict[str, Any]
 ObjectiveKey = tuple[str, str, int]
@@ -146,6 +146,10 @@ class StoredPastWindows:
         arrival_us = tables.set_aside.c.arrival_us
         query = select(func.count()).where(arrival_us >= from_us, arrival_us < to_us)
         return int(self._connection.execute(query).scalar_one())
+
+    def find_selftest_failures(self, from_us: int, to_us: int) -> Sequence[str]:
+        """Return a problem of each minute of the self-test that failed in ``[from_us, to_us)``, the newest first."""
+        return [one.problems[0].text for one in selftest.read_failures(self._connection, from_us, to_us)]
 
     def find_last_window_us(self, stream: str) -> int | None:
         """Return the start of the newest window in which a batch of the stream fell; none before the first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from hopwatch.cli.checks import alerts, data, folders, kafka, machine, stores
+from hopwatch.cli.checks import alerts, data, folders, kafka, machine, selftest, stores
 from hopwatch.cli.checks.finding import Finding, Level
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.settings import Settings
@@ -38,6 +38,8 @@ def run_checks(path: Path | None, settings: Settings, clock: Clock, *, allow_wea
         yield ids
     if store.level is not Level.FAIL:
         yield from data.check_data(settings.store.url, settings.streams, clock.now_us())
+        if settings.selftest is not None:
+            yield selftest.check_selftest(settings.store.url, clock.now_us())
     if settings.streams:
         yield alerts.check_channels(settings.alerts)
     yield folders.check_workdir(settings.monitor.workdir)

@@ -6,7 +6,7 @@ import streamlit as st
 
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.context import PageContext
-from hopwatch.dashboards.pages import downloads
+from hopwatch.dashboards.pages import downloads, selftest_panel
 from hopwatch.dashboards.queries.models import StreamsOverview
 from hopwatch.dashboards.views import overview, sheets
 from hopwatch.dashboards.views.address import PageName
@@ -33,6 +33,7 @@ def draw_page(context: PageContext, standing: StreamsOverview) -> None:
     downloads.draw_title("", overview.format_summary(rows), "", "overview", lambda: sheets.build_overview(standing))
     cells = [_format_row(context, row) for row in rows]
     st.html(markup.table(COLUMNS, cells, "hw-overview", "All streams, those that need a person first"))
+    selftest_panel.draw_line(context, standing)
 
 
 def _format_row(context: PageContext, row: StreamRow) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.context import PageContext
-from hopwatch.dashboards.pages import completeness_panel, filters
+from hopwatch.dashboards.pages import completeness_panel, filters, selftest_panel
 from hopwatch.dashboards.queries.health import MAX_ROWS, QualityQuery
 from hopwatch.dashboards.queries.models import StreamsOverview
 from hopwatch.dashboards.views import common_range, quality
@@ -67,6 +67,7 @@ def draw_page(context: PageContext, standing: StreamsOverview) -> None:
     if answer.value is None:
         st.error(markup.escape_markdown(answer.error or "nothing was read"))
         return
+    selftest_panel.draw_panel(context, standing)
     completeness_panel.draw_panels(context, shown)
     _draw_stopped(context, answer.value, shown)
     _draw_set_aside(context, answer.value)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from hopwatch.monitor.markers import Marker
 from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.results import NewValue, RollUp, Status, Verdict, WindowResult
+from hopwatch.monitor.selftest.summary import SelftestSummary
 from hopwatch.monitor.texts.read_progress import ReadProgress
 
 
@@ -37,11 +38,15 @@ class StreamSummary:
 
 @dataclass(frozen=True, slots=True)
 class StreamsOverview:
-    """State of all streams, up to when they were read, and how many incidents are open."""
+    """State of all streams, up to when they were read, and how many incidents are open.
+
+    ``selftest`` is the outcome of the self-test in the last hour, None where there never was one.
+    """
 
     streams: tuple[StreamSummary, ...]
     reached: ReadProgress
     open_incidents: int = 0
+    selftest: SelftestSummary | None = None
 
     @property
     def watermark_us(self) -> int | None:

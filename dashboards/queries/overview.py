@@ -11,7 +11,8 @@ from sqlalchemy import Connection, FromClause, Row, and_, column, or_, select, v
 from hopwatch.alerts.storage import history_queries
 from hopwatch.dashboards.queries.models import StreamsOverview, StreamSummary, WindowSummary
 from hopwatch.monitor.results import Status, Verdict, WindowResult
-from hopwatch.monitor.store import instances, reader, rollups, tables
+from hopwatch.monitor.selftest.summary import SUMMARY_US
+from hopwatch.monitor.store import instances, reader, rollups, selftest, tables
 from hopwatch.monitor.store.tables import ExactText
 from hopwatch.probes.contract.limits import WINDOW_US
 
@@ -43,8 +44,13 @@ def query_overview(connection: Connection) -> StreamsOverview:
         )
         for name in names
     )
+    reached = instances.read_progress(connection)
+    tested = selftest.read_summary(connection, reached.through_us - SUMMARY_US)
     return StreamsOverview(
-        streams, instances.read_progress(connection), history_queries.count_open_incidents(connection)
+        streams,
+        reached,
+        history_queries.count_open_incidents(connection),
+        tested if tested.since_us is not None else None,
     )
 
 

@@ -10,6 +10,7 @@ from hopwatch.dashboards.queries.models import StreamsOverview, StreamSummary, W
 from hopwatch.display import texts
 from hopwatch.display.colours import NO_DATA, VERDICT_ORDER, Mark, select_mark
 from hopwatch.monitor.results import NodeResult, Status, Verdict, WindowResult
+from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
 from hopwatch.monitor.texts import loss_bounds
 from hopwatch.probes.contract.limits import WINDOW_US
 
@@ -59,10 +60,12 @@ class StreamRow:
 
 def build_rows(standing: StreamsOverview, now_us: int) -> tuple[StreamRow, ...]:
     """Return the rows by the worst minute of their last hour, then by their newest, then by name."""
-    newest_us = max((one.last_us for one in standing.streams if one.last_us is not None), default=0)
+    # What is lost in the stream of the self-test was lost on purpose.
+    streams = [one for one in standing.streams if one.stream != SELFTEST_STREAM]
+    newest_us = max((one.last_us for one in streams if one.last_us is not None), default=0)
     reached_us = now_us if standing.watermark_us is None else standing.watermark_us
     is_once = standing.watermark_us is None
-    found = [(one, _build_row(one, now_us, reached_us, newest_us, is_once)) for one in standing.streams]
+    found = [(one, _build_row(one, now_us, reached_us, newest_us, is_once)) for one in streams]
     ordered = sorted(found, key=lambda each: (_sort_key(*each), each[0].stream))
     return tuple(row for _, row in ordered)
 

@@ -237,6 +237,21 @@ RESULTS_WAITING: Final = _gauge(
     "hopwatch_results_waiting_windows",
     "Windows whose last state is not in the topic of results yet; none where there is no topic.",
 )
+SELFTEST_WINDOWS: Final = _gauge(
+    "hopwatch_selftest_windows",
+    "Windows of the self-test in the last hour, by whether they were measured as they were injected.",
+    Label("outcome", ("as_injected", "failed")),
+)
+SELFTEST_LOST: Final = _gauge(
+    "hopwatch_selftest_lost_messages",
+    "Lost messages of the self-test in the last hour: those that were injected, those of them that were found as "
+    "missing, and those that were called surely lost by mistake.",
+    Label("counted", ("injected", "found", "false")),
+)
+SELFTEST_WINDOW: Final = _gauge(
+    "hopwatch_selftest_last_window_timestamp_seconds",
+    "When the newest window began that was compared with what was injected; none before the first.",
+)
 STORE_UP: Final = _gauge("hopwatch_store_up", "1 if the store could be read the last time that it was tried, else 0.")
 STORE_READ: Final = _gauge(
     "hopwatch_store_read_timestamp_seconds", "When the store was read last: what it says is as old as that."
@@ -295,6 +310,9 @@ MONITOR_METRICS: Final = (
     OUTBOX,
     OLDEST_WAITING,
     RESULTS_WAITING,
+    SELFTEST_WINDOWS,
+    SELFTEST_LOST,
+    SELFTEST_WINDOW,
     STORE_UP,
     STORE_READ,
     FOLDED,

@@ -10,6 +10,7 @@ from hopwatch.monitor.metrics import catalog
 from hopwatch.monitor.metrics.counters import NODE_COLUMNS, STREAM_COLUMNS
 from hopwatch.monitor.metrics.snapshot import MetricsSnapshot
 from hopwatch.monitor.results import OTHER, UNINFORMATIVE, NodeResult, Quantiles, Verdict, WindowResult
+from hopwatch.monitor.selftest.summary import SelftestSummary
 from hopwatch.probes.metrics.metric import MAX_OPEN_SERIES, Metric, Sample
 
 RECENT_US: Final = 600_000_000
@@ -190,6 +191,17 @@ def _store_samples(known: MetricsSnapshot) -> Iterator[Sample]:
         yield Sample(catalog.OLDEST_WAITING, (), alerts.oldest_waiting_us / _US)
     if known.figures.results_waiting is not None:
         yield Sample(catalog.RESULTS_WAITING, (), known.figures.results_waiting)
+    if known.figures.selftest is not None:
+        yield from _selftest_samples(known.figures.selftest)
+
+
+def _selftest_samples(summary: SelftestSummary) -> Iterator[Sample]:
+    yield Sample(catalog.SELFTEST_WINDOWS, ("as_injected",), summary.minutes - summary.failed)
+    yield Sample(catalog.SELFTEST_WINDOWS, ("failed",), summary.failed)
+    for counted, messages in (("injected", summary.lost), ("found", summary.found), ("false", summary.false)):
+        yield Sample(catalog.SELFTEST_LOST, (counted,), messages)
+    if summary.newest_us is not None:
+        yield Sample(catalog.SELFTEST_WINDOW, (), summary.newest_us / _US)
 
 
 def _open_samples(metric: Metric, counts: Mapping[_Labels, int]) -> Iterator[Sample]:

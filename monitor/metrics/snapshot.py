@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from hopwatch.monitor.metrics.counters import CounterTotals
 from hopwatch.monitor.metrics.folding import FoldingPlan
 from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.selftest.summary import SelftestSummary
 from hopwatch.monitor.stream_config import StreamConfig
 
 
@@ -43,13 +44,15 @@ class AlertFigures:
 class StoreSnapshot:
     """Figures of the store, read at ``read_at_us`` by the wall clock.
 
-    ``results_waiting`` is the number of windows that wait to be published, None where they are not.
+    ``results_waiting`` is the number of windows that wait to be published, None where they are not; ``selftest`` the
+    outcomes of the self-test, None where there is none.
     """
 
     read_at_us: int
     store: StoreFigures = field(default_factory=StoreFigures)
     alerts: AlertFigures = field(default_factory=AlertFigures)
     results_waiting: int | None = None
+    selftest: SelftestSummary | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,6 +233,16 @@ class SetAsideRule(RuleTable):
     keep_firing_for_us: Duration = Field(5 * MINUTE_US, alias="keep_firing_for")
 
 
+class SelftestRule(RuleTable):
+    """Number of minutes of the self-test that were not measured as they were injected, within a span."""
+
+    kind: Literal["selftest"] = "selftest"
+    severity: Severity = "page"
+    threshold: Annotated[int, BeforeValidator(_check_records)] = 0
+    over_us: PositiveDuration = Field(10 * MINUTE_US, alias="over")
+    keep_firing_for_us: Duration = Field(5 * MINUTE_US, alias="keep_firing_for")
+
+
 class BurnWindow(SettingsTable):
     """Two spans in both of which the budget burns faster than a rate."""
 
@@ -303,6 +313,7 @@ AnyRule = (
     | ForecastRule
     | ClockSkewRule
     | SetAsideRule
+    | SelftestRule
     | BurnRateRule
     | HeartbeatRule
 )

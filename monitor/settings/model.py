@@ -28,6 +28,7 @@ from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway, PathwayError
 from hopwatch.monitor.results import MAX_LOST_IDS, OTHER
+from hopwatch.monitor.selftest.stream import SELFTEST_CONFIG, SELFTEST_STREAM
 from hopwatch.monitor.settings import cross_checks, error_details
 from hopwatch.monitor.settings.alerting import AlertsSettings
 from hopwatch.monitor.settings.api import ApiSettings
@@ -41,6 +42,7 @@ from hopwatch.monitor.settings.kafka import KafkaSettings
 from hopwatch.monitor.settings.locations import parse_folder, parse_store_url, parse_transport_url
 from hopwatch.monitor.settings.metrics import MetricsSettings
 from hopwatch.monitor.settings.results import ResultsSettings
+from hopwatch.monitor.settings.selftest import SelftestSettings
 from hopwatch.monitor.settings.table import SettingsTable
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.monitor.texts.moments import parse_moment_us
@@ -64,6 +66,9 @@ def check_stream_name(name: str) -> str:
         raise ValueError(msg)
     if name == OTHER:
         msg = f"the stream name {OTHER!r} is reserved for streams that metrics do not show one by one: choose another"
+        raise ValueError(msg)
+    if name == SELFTEST_STREAM:
+        msg = f"the stream name {SELFTEST_STREAM!r} is reserved for the self-test: choose another"
         raise ValueError(msg)
     if not NAME_PATTERN.fullmatch(name):
         msg = f"a stream's name is 1 to 128 of the characters A-Za-z0-9._-, got {name!r:.80}"
@@ -307,6 +312,7 @@ class Settings(BaseSettings):
     api: ApiSettings = ApiSettings()
     completeness: Mapping[ContractName, CompletenessSettings] = {}
     results: ResultsSettings | None = None
+    selftest: SelftestSettings | None = None
 
     def __init__(self, *layers: Mapping[str, Any]) -> None:
         """Merge the layers, the first wins key by key.
@@ -329,8 +335,9 @@ class Settings(BaseSettings):
         return settings
 
     def stream_configs(self) -> dict[str, StreamConfig]:
-        """Return the configuration of each stream, as the job takes it."""
-        return {name: stream.rules for name, stream in self.streams.items()}
+        """Return the configuration of each stream, as the job takes it; that of the self-test is one of them."""
+        own = {} if self.selftest is None else {SELFTEST_STREAM: SELFTEST_CONFIG}
+        return {name: stream.rules for name, stream in self.streams.items()} | own
 
     def check_stream(self, stream: str | None) -> None:
         """Check a stream that was named on the command line; none means all.
@@ -338,8 +345,9 @@ class Settings(BaseSettings):
         Raises:
             ConfigurationError: the configuration has no such stream.
         """
-        if stream is not None and stream not in self.streams:
-            names = ", ".join(self.streams) or "none"
+        known = self.stream_configs()
+        if stream is not None and stream not in known:
+            names = ", ".join(known) or "none"
             raise ConfigurationError(f"--stream names {stream!r}, the configuration has: {names}")
 
     def require_contract(self, name: str) -> CompletenessSettings:

@@ -41,4 +41,4 @@ class StoredPast:
 
     def lost_ids(self, stream: str, start_us: int) -> set[bytes]:
         """Return the ids that are stored as lost at any node of the window."""
-        return reader.read_window_lost_ids(self.connection, stream, start_us)
+        return set().union(*reader.read_window_lost_ids(self.connection, stream, start_us).values())

@@ -439,12 +439,13 @@ def find_newest_reason(
     return row.stream, row.window_start_us, next(reason for reason in json.loads(row.reasons) if words in reason)
 
 
-def read_window_lost_ids(connection: Connection, stream: str, start_us: int) -> set[bytes]:
-    """Query the ids that are stored as lost at any node in one window."""
-    wanted = _in_range(tables.lost_ids, stream, start_us, start_us + 1).with_only_columns(tables.lost_ids.c.message_ids)
-    return {
-        message_id for packed in connection.execute(wanted).scalars() for message_id in lost_messages.split_ids(packed)
-    }
+def read_window_lost_ids(connection: Connection, stream: str, start_us: int) -> dict[str, frozenset[bytes]]:
+    """Query the ids that are stored as lost in one window, by their node."""
+    column = tables.lost_ids.c
+    wanted = _in_range(tables.lost_ids, stream, start_us, start_us + 1).with_only_columns(
+        column.node, column.message_ids
+    )
+    return {row.node: frozenset(lost_messages.split_ids(row.message_ids)) for row in connection.execute(wanted)}
 
 
 def read_tallies(connection: Connection, stream: str, start_us: int) -> list[Tally]:

@@ -31,7 +31,7 @@ from hopwatch.monitor.kernel.count_lags import CountLags
 from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags
 from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles
 
-SCHEMA_VERSION: Final = "0025"
+SCHEMA_VERSION: Final = "0026"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILE_FIELDS: Final = tuple(field.name for field in fields(Quantiles))
@@ -534,6 +534,19 @@ told_spans: Final = Table(
     Column("lost_upper", BigInteger),
     *_counts("in_flight", "told_us"),
     comment="What the webhook of a contract was told last of each span; pending where it was told nothing yet",
+)
+
+selftest_minutes: Final = Table(
+    "selftest_minutes",
+    metadata,
+    Column("window_start_us", BigInteger, primary_key=True, autoincrement=False),
+    Column("injected", Text, nullable=False),
+    Column("is_exact", Boolean, nullable=False),
+    Column("checked_us", BigInteger),
+    Column("is_failed", Boolean, nullable=False, default=False),
+    *(Column(name, BigInteger, nullable=False, default=0) for name in ("lost", "found", "false")),
+    Column("problems", Text, nullable=False, default="[]"),
+    comment="Minutes of the self-test: what was injected, and the outcome once its window was compared with that",
 )
 
 objective_minutes: Final = Table(

@@ -22,12 +22,13 @@ def parse_rule(text: str, name: str, severity: str | None = None) -> AlertRule:
 
 
 def test_without_a_configuration_there_is_a_rule_of_every_kind() -> None:
-    """Loss and budgets that burn fast page; all else is for the morning. Forecasts are off."""
+    """Loss, budgets that burn fast and a self-test that fails page; all else is for the morning. Forecasts are off."""
     rules = build_rules().rules
     assert {rule.kind for rule in rules} == {*AlertKind} - {AlertKind.FORECAST}
     assert [(rule.name, rule.severity) for rule in build_rules().by_priority if rule.severity is Severity.PAGE] == [
         ("loss", Severity.PAGE),
         ("burn_rate", Severity.PAGE),
+        ("selftest", Severity.PAGE),
     ]
 
 

@@ -17,6 +17,7 @@ from hopwatch.monitor.errors import DependencyError
 from hopwatch.monitor.metrics import store_poller
 from hopwatch.monitor.micro_batch import ignore_batch
 from hopwatch.monitor.results import CommittedBatch
+from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
 from hopwatch.monitor.spark import job, session
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import dialect, schema
@@ -135,3 +136,20 @@ def test_a_port_that_is_taken_ends_the_command_before_spark_starts(
         workspace.configure(f'{CONFIGURATION}[metrics]\nlisten = "127.0.0.1:{port}"\n')
         assert workspace.run("run") == DependencyError.exit_code
     assert capsys.readouterr().err.startswith(f"hopwatch: metrics cannot be served at 127.0.0.1:{port}: ")
+
+
+def test_the_stream_of_the_self_test_has_no_series_but_its_outcomes(workspace: Workspace) -> None:
+    """Sums of losses are without it: all that it loses was lost on purpose."""
+    (port,) = free_ports(1)
+    workspace.configure(f'{CONFIGURATION}[selftest]\n[metrics]\nlisten = "127.0.0.1:{port}"\n')
+    workspace.watch(*one_of_ten_lost())
+    with measured(workspace) as place:
+        assert SELFTEST_STREAM in place.rules
+        place.observer(CommittedBatch((window(0, stream=SELFTEST_STREAM, lost={"b": 3}),), at(5), 0.1))
+        until(lambda: "hopwatch_store_up 1.0" in page(port), "figures of the store")
+        place.config_observer(place.rules)
+        shown = page(port)
+    assert f'stream="{SELFTEST_STREAM}"' not in shown
+    assert 'hopwatch_selftest_windows{outcome="failed"} 0.0' in shown
+    assert 'hopwatch_selftest_lost_messages{counted="injected"} 0.0' in shown
+    assert "hopwatch_selftest_last_window_timestamp_seconds " not in shown

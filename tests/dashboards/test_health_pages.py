@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -31,6 +30,7 @@ from tests.support.dashboard_stores import (
     clock,
     fill,
     open_page,
+    plain,
     read_elements,
     read_page,
     run_app,
@@ -47,11 +47,6 @@ LOSS: Final = notification(
     at_us=at(11),
     summary="lost: 20 of 1,000 messages",
 )
-
-
-def plain(markup: str) -> str:
-    """Return markup without its tags."""
-    return " ".join(re.sub(r"<[^>]*>", " ", markup).split())
 
 
 @pytest.mark.parametrize("page", PAGES)

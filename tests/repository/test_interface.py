@@ -31,6 +31,7 @@ from hopwatch.monitor.settings.gate import (
 from hopwatch.monitor.settings.kafka import KafkaSettings
 from hopwatch.monitor.settings.metrics import MetricsSettings
 from hopwatch.monitor.settings.results import ResultsSettings
+from hopwatch.monitor.settings.selftest import SelftestSettings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "INTERFACE.md").read_text("utf-8")
 FLAG = re.compile(r"--[a-z][a-z-]+")
@@ -61,6 +62,7 @@ def test_every_key_is_listed_with_its_default() -> None:
         ("api.tls", TlsSettings),
         ("completeness.NAME", CompletenessSettings),
         ("results", ResultsSettings),
+        ("selftest", SelftestSettings),
     )
     for table, model in tables:
         for name, field in model.model_fields.items():

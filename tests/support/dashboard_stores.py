@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -98,6 +99,11 @@ def read_page(tested: AppTest) -> str:
     """Return all markup and text of a page."""
     kinds = ("html", "markdown", "text", "warning", "error", "info", "code", "subheader")
     return "\n".join(one for kind in kinds for one in read_elements(tested, kind))
+
+
+def plain(markup: str) -> str:
+    """Return markup without its tags."""
+    return " ".join(re.sub(r"<[^>]*>", " ", markup).split())
 
 
 def read_elements(tested: AppTest, kind: str) -> list[str]:

@@ -13,6 +13,7 @@ from hopwatch.monitor.metrics.recorder import MetricsRecorder
 from hopwatch.monitor.metrics.samples import build_samples
 from hopwatch.monitor.metrics.snapshot import AlertFigures, InitialState, MetricsSnapshot, StoreFigures, StoreSnapshot
 from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.selftest.summary import SelftestSummary
 from hopwatch.monitor.stream_config import StreamConfig
 from tests.support.clock import ManualClock
 from tests.support.windows import at
@@ -22,6 +23,7 @@ STORE_SNAPSHOT: Final = StoreSnapshot(
     StoreFigures(7, 90, 1, 2, 3, 4, {"torn": 5}, {"OPEN": 1, "PROVISIONAL": 3}, {"alive": 2, "silent": 1}, 6),
     AlertFigures({("loss", "page"): 1}, {("pager", "waiting"): 2}, at(3)),
     11,
+    SelftestSummary(60, 2, 700, 690, 1, at(4), at(1), ()),
 )
 """Of every figure another one."""
 WINDOW_POLICY: Final = WindowPolicy(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)

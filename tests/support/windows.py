@@ -87,6 +87,7 @@ class Memory:
 
     minutes: dict[tuple[str, str, int], ObjectiveCounts] = field(default_factory=dict)
     arrivals_us: list[int] = field(default_factory=list)
+    failures: list[tuple[int, str]] = field(default_factory=list)
     last_us: dict[str, int] = field(default_factory=dict)
     bad_us: dict[tuple[str, str], set[int]] = field(default_factory=dict)
     """Of each stream and objective, the starts of the windows that were counted with a bad message."""
@@ -138,6 +139,10 @@ class Memory:
     def count_set_aside(self, from_us: int, to_us: int) -> int:
         """Return how many records arrived in a range that could not be read."""
         return sum(from_us <= arrival_us < to_us for arrival_us in self.arrivals_us)
+
+    def find_selftest_failures(self, from_us: int, to_us: int) -> Sequence[str]:
+        """Return a problem of each minute of the self-test that failed in a range."""
+        return [text for at_us, text in reversed(self.failures) if from_us <= at_us < to_us]
 
     def find_last_window_us(self, stream: str) -> int | None:
         """Return the start of the newest window."""

@@ -67,7 +67,7 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
             (
                 "1: stroe: there is no such key; did you mean 'store'? "
                 "Known here: transport, store, monitor, streams, alerts, metrics, dashboard, gate, deliver, api, "
-                "completeness, results"
+                "completeness, results, selftest"
             ),
         ),
         ('[store]\n\nuri = "x"', "3: store.uri: there is no such key; did you mean 'url'? Known here: url, retry_for"),
@@ -155,6 +155,17 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
         (
             '[streams._hopwatch]\npath = "a"',
             "1: streams._hopwatch: the stream name '_hopwatch' is reserved for the monitor's own pulse: choose another",
+        ),
+        (
+            '[streams.hopwatch-selftest]\npath = "a"',
+            (
+                "1: streams.hopwatch-selftest: the stream name 'hopwatch-selftest' is reserved for the self-test: "
+                "choose another"
+            ),
+        ),
+        (
+            "[selftest]\nmessages_per_minute = 59",
+            "2: selftest.messages_per_minute: messages_per_minute is a whole number from 60 to 6,000, got 59",
         ),
         # Paths; each bad chain of a list has its own line.
         (
