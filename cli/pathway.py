@@ -1,4 +1,4 @@
-"""``hopwatch pathway``: check a configuration and draw its pathways, and show the versions that a store has of them."""
+"""``hopwatch pathway``: check pathways, show the versions that a store has of them, and find nodes that they lack."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from hopwatch.cli import pathway_discovery
 from hopwatch.cli.configuration import DEFAULT_CONFIG, AsJson, Config, load_settings, load_streams
 from hopwatch.cli.console import emit_json, stderr, stdout
 from hopwatch.monitor.clock import SystemClock
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
     from hopwatch.monitor.stream_config import StreamConfig
 
 
-command = typer.Typer(help="Check pathways, and show their versions.", no_args_is_help=True)
+command = typer.Typer(help="Check pathways, show their versions, and find nodes that they lack.", no_args_is_help=True)
 
 
 @command.callback()
 def _pathway() -> None:
-    """Check pathways, and show their versions."""
+    """Check pathways, show their versions, and find nodes that they lack."""
 
 
 @command.command()
@@ -114,6 +115,10 @@ def history(
         for version in _list_versions(of_stream):
             changes = "; ".join(version["changes"]) or "the first version"
             stdout().print(f"  {version['valid_from'] or 'from the beginning':20}  {changes}", soft_wrap=True)
+
+
+command.command()(pathway_discovery.discover)
+command.command()(pathway_discovery.adopt)
 
 
 class VersionChange(NamedTuple):

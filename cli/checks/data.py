@@ -113,7 +113,8 @@ def _find_names(found: RecentProblems) -> Iterator[Finding]:
     for one in found.names:
         yield _warning(
             undeclared_names.describe_name(one),
-            "correct the name in the service, or declare it; ignore_nodes leaves nodes out",
+            "correct the name in the service, or declare it: hopwatch pathway discover says where a node stands; "
+            "ignore_nodes leaves nodes out",
         )
 
 

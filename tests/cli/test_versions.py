@@ -32,6 +32,8 @@ ASKED: Final[dict[str, list[str]]] = {
     "markers list": ["markers", "list"],
     "pathway diff": ["pathway", "diff"],
     "pathway history": ["pathway", "history"],
+    "pathway discover": ["pathway", "discover"],
+    "pathway adopt": ["pathway", "adopt", "c", "--stream", "orders"],
     "markers remove": ["markers", "remove", "1"],
     "alerts ack": ["alerts", "ack", "loss/page/orders"],
     "store prune": ["store", "prune", "--keep", "1d"],
