@@ -106,7 +106,7 @@ _STYLES: Final = """
 .hw-figures .hw-value {font-size: 1.2rem; font-weight: 600; font-variant-numeric: tabular-nums; display: block;}
 .hw-matrix td.hw-number, .hw-matrix th {padding: .38rem .9rem;}
 .hw-table.hw-matrix thead th {min-width: 7.5rem; white-space: normal; overflow-wrap: anywhere;}
-.hw-matrix .hw-bad, .hw-signs .hw-bad {color: var(--hw-lossy); font-weight: 600;}
+.hw-matrix .hw-bad, .hw-signs .hw-bad, .hw-note .hw-bad {color: var(--hw-lossy); font-weight: 600;}
 .hw-matrix .hw-chosen {background: var(--hw-raised);}
 .hw-exact {font-size: .8rem; color: inherit; background: var(--hw-blank); padding: .05rem .3rem; border-radius: 4px;
   overflow-wrap: anywhere;}

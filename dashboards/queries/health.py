@@ -15,6 +15,7 @@ from hopwatch.alerts.storage.silences import query_silences
 from hopwatch.dashboards.queries.alert_models import AlertsInRange
 from hopwatch.monitor.accounting.instances import InstancePage
 from hopwatch.monitor.accounting.quality import Quality
+from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
 from hopwatch.monitor.store import instances, outliers, quality
 from hopwatch.monitor.store.instances import InstanceFilter
 
@@ -99,4 +100,6 @@ class QualityQuery:
     def run(self, connection: Connection) -> Quality:
         """Return it."""
         summed = quality.sum_stopped(connection, self.stream, self.from_us, self.to_us, self.step_us)
+        # What the self-test filters and rejects is of no concern among all streams.
+        summed = [one for one in summed if one.stream != SELFTEST_STREAM or self.stream]
         return quality.read_quality(connection, summed, self.from_us, self.arrived_us, MAX_ROWS)

@@ -35,7 +35,7 @@ def test_the_overview_says_how_the_self_test_stands(tmp_path: Path) -> None:
     """In a line that leads to the page of quality; its stream, which loses on purpose, is no row."""
     lossy = window(9, stream=SELFTEST_STREAM, lost={"b": 40})
     engine = fill(store_url(tmp_path), *build_windows(), lossy)
-    compare(engine, int(NOW_MINUTE) - 2)
+    compare(engine, NOW_MINUTE - 2)
     told = read_page(open_page(store_url(tmp_path)))
     assert "1 stream: 1 CLEAN" in plain(told)
     assert (
@@ -48,7 +48,7 @@ def test_the_overview_says_how_the_self_test_stands(tmp_path: Path) -> None:
 
 def test_a_minute_that_failed_is_shown_with_its_problems(healthy: Engine, tmp_path: Path) -> None:
     """Each problem in words, and a link to the window; what a problem says is harmless."""
-    compare(healthy, int(NOW_MINUTE) - 2, PROBLEM, PROBLEM)
+    compare(healthy, NOW_MINUTE - 2, PROBLEM, PROBLEM)
     told = read_page(open_page(store_url(tmp_path), page="quality"))
     assert "0 of 1 minutes were measured as injected" in plain(told)
     assert told.count("lost: injected were &lt;2&gt;, measured 1") == 2
@@ -63,3 +63,11 @@ def test_a_comparison_that_is_overdue_is_loud(healthy: Engine, tmp_path: Path) -
         told = read_page(open_page(store_url(tmp_path), page=page))
         assert "minutes are injected or compared no more, there is none" in told
         assert 'hw-bad"' in told
+
+
+def test_what_the_self_test_rejects_is_not_among_all_streams(tmp_path: Path) -> None:
+    """Only the page of its own stream has it."""
+    odd = window(9, stream=SELFTEST_STREAM, nodes={"b": {"rejected": 77}})
+    compare(fill(store_url(tmp_path), *build_windows(), odd), NOW_MINUTE - 2)
+    assert "77" not in plain(read_page(open_page(store_url(tmp_path), page="quality")))
+    assert "77" in plain(read_page(open_page(store_url(tmp_path), page="quality", stream=SELFTEST_STREAM)))
