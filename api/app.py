@@ -19,6 +19,7 @@ from hopwatch.api.documents import document
 from hopwatch.api.readers import SCOPE_KEY, Readers
 from hopwatch.api.result_store import ResultStore
 from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.selftest.stream import without_selftest
 from hopwatch.monitor.store import schema
 from hopwatch.probes.http import handlers
 from hopwatch.probes.http.handlers import HealthAnswer
@@ -38,7 +39,7 @@ MAX_READS: Final = 6
 def build_app(settings: Settings, readers: Readers, clock: Clock, look_every_s: float = LOOK_EVERY_S) -> App:
     """Return the app over the configured store, behind authentication and request limits."""
     store = ResultStore(settings.store.url)
-    feed = ChangeFeed(store, settings.stream_configs(), look_every_s)
+    feed = ChangeFeed(store, without_selftest(settings.stream_configs()), look_every_s)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

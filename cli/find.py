@@ -45,7 +45,7 @@ def command(
     if not message_id and ids_from is None:
         raise ConfigurationError("the id is empty: name one, as the message was given it")
     chosen = load_settings(config)
-    chosen.check_stream(stream)
+    chosen.check_stream(stream, with_selftest=True)
     if message_id is None:
         find_batch.find_ids(chosen, str(ids_from), stream, as_json=as_json)
         return

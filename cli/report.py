@@ -60,7 +60,7 @@ def command(  # noqa: PLR0913 - one a flag
 ) -> None:
     """Show the loss and lag of each window and node, or of each hour or day."""
     chosen = load_settings(config)
-    chosen.check_stream(stream)
+    chosen.check_stream(stream, with_selftest=True)
     from_us, to_us = parse_range_us(from_time, to_time)
     _check_flags(is_window_table=by is None and html is None, as_json=as_json, revisions=revisions, by_label=by_label)
     schema.require_store(chosen.store.url)
@@ -78,7 +78,7 @@ def command(  # noqa: PLR0913 - one a flag
         console.emit_json(told | {"read_through": format_iso(through_us) if through_us else None})
     elif html is None:
         if by is None:
-            terms = {name: of.rules.terms for name, of in chosen.streams.items()}
+            terms = {name: of.terms for name, of in chosen.stream_configs().items()}
             now_us = SystemClock().now_us()
             with schema.open_snapshot(engine) as connection:
                 marked = query_markers(connection, stream, 0, now_us)

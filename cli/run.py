@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -316,8 +316,9 @@ def _watch_stream(
     signals.call_on_hangup(reload.watch.request, stop)
     stamina.instrumentation.set_on_retry_hooks([_print_retry])
     beat = pulse.start_pulse(chosen.transport.url, chosen.transport.access, chosen.monitor.pulse_us / 1e6)
-    stop_selftest = _start_selftest(place, chosen)
+    ending = ExitStack()
     try:
+        ending.callback(_start_selftest(place, chosen))
         trigger = f"{chosen.monitor.trigger_us // 1_000} milliseconds"
         start = partial(job.start_stream, spark, trigger=trigger, report=partial(_on_commit, wakes), stop=stop)
         query = start(place)
@@ -343,7 +344,7 @@ def _watch_stream(
         words.print("hopwatch: stopping")
         session.stop_quietly(query.stop)
     finally:
-        stop_selftest()
+        ending.close()
         beat.close()
         session.stop_quietly(spark.stop)
 
@@ -354,12 +355,13 @@ def _start_selftest(place: JobContext, chosen: Settings) -> Callable[[], None]:
     Raises:
         StoreError: the store cannot be written.
     """
-    if chosen.selftest is None:
-        return lambda: None
     from hopwatch.monitor import pulse
     from hopwatch.monitor.selftest import injector
     from hopwatch.monitor.store import selftest
 
+    if chosen.selftest is None:
+        selftest.record_end(place.engine)
+        return lambda: None
     selftest.record_start(place.engine, SystemClock().now_us())
     sink = partial(pulse.open_monitor_sink, chosen.transport.url, chosen.transport.access)
     record = partial(selftest.record_minute, place.engine)

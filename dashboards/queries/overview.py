@@ -11,6 +11,7 @@ from sqlalchemy import Connection, FromClause, Row, and_, column, or_, select, v
 from hopwatch.alerts.storage import history_queries
 from hopwatch.dashboards.queries.models import StreamsOverview, StreamSummary, WindowSummary
 from hopwatch.monitor.results import Status, Verdict, WindowResult
+from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
 from hopwatch.monitor.selftest.summary import SUMMARY_US
 from hopwatch.monitor.store import instances, reader, rollups, selftest, tables
 from hopwatch.monitor.store.tables import ExactText
@@ -29,7 +30,7 @@ WindowStart = tuple[str, int]
 def query_overview(connection: Connection) -> StreamsOverview:
     """Return how all streams stand; one of which nothing came is there too."""
     ranges = reader.read_stream_ranges(connection)
-    names = reader.read_stream_names(connection, None)
+    names = [*reader.read_stream_names(connection, None), *reader.read_stream_names(connection, SELFTEST_STREAM)]
     newest_us = max((ranges[name][1] for name in names if name in ranges), default=0)
     # A stream of which nothing came for long has its newest windows further back than the last hour of all.
     minutes = _query_recent_windows(connection, {name: ranges[name][1] - RECENT_US for name in names if name in ranges})

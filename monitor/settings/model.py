@@ -339,13 +339,15 @@ class Settings(BaseSettings):
         own = {} if self.selftest is None else {SELFTEST_STREAM: SELFTEST_CONFIG}
         return {name: stream.rules for name, stream in self.streams.items()} | own
 
-    def check_stream(self, stream: str | None) -> None:
+    def check_stream(self, stream: str | None, *, with_selftest: bool = False) -> None:
         """Check a stream that was named on the command line; none means all.
+
+        That of the self-test has windows, and no keys: ``with_selftest`` takes it, too.
 
         Raises:
             ConfigurationError: the configuration has no such stream.
         """
-        known = self.stream_configs()
+        known = self.stream_configs() if with_selftest else self.streams
         if stream is not None and stream not in known:
             names = ", ".join(known) or "none"
             raise ConfigurationError(f"--stream names {stream!r}, the configuration has: {names}")

@@ -45,6 +45,7 @@ from hopwatch.monitor.results import (
     format_iso,
     window_to_json,
 )
+from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
 from hopwatch.monitor.store import (
     dialect,
     lost_messages,
@@ -456,12 +457,16 @@ def read_tallies(connection: Connection, stream: str, start_us: int) -> list[Tal
 
 
 def read_stream_names(connection: Connection, stream: str | None) -> list[str]:
-    """Query the streams that this store was ever configured with, those without data included."""
+    """Query the streams that this store was ever configured with, those without data included; or one of them.
+
+    That of the self-test has to be named: what it loses was lost on purpose.
+    """
     names = {
         *pathway_versions.read_names(connection),
         *connection.execute(select(tables.streams.c.stream)).scalars(),
     }
-    return sorted(name for name in names if name != MONITOR_STREAM and stream in (None, name))
+    names -= {MONITOR_STREAM} if stream is not None else {MONITOR_STREAM, SELFTEST_STREAM}
+    return sorted(name for name in names if stream in (None, name))
 
 
 def _in_range(table: Table, stream: str | None, from_us: int | None, to_us: int | None) -> Select[Any]:

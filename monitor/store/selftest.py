@@ -45,6 +45,16 @@ def record_start(engine: Engine, now_us: int) -> None:
         writer.set_values(connection, {_SINCE: str(now_us)})
 
 
+def record_end(engine: Engine) -> None:
+    """Record that the monitor does not inject.
+
+    Raises:
+        StoreError: the store cannot be written.
+    """
+    with schema.open_change(engine) as connection:
+        writer.delete_value(connection, _SINCE)
+
+
 def read_unchecked(connection: Connection, before_us: int) -> list[InjectedMinute]:
     """Return the minutes that are not compared yet and start at a moment or before it."""
     wanted = select(_minutes.injected, _minutes.is_exact).where(

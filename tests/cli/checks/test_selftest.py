@@ -105,3 +105,13 @@ def test_minutes_are_kept_for_a_week(tmp_path: Path) -> None:
             at(1) + selftest.KEPT_US,
             at(2) + selftest.KEPT_US,
         ]
+
+
+def test_a_monitor_without_a_self_test_owes_no_comparison(tmp_path: Path) -> None:
+    """One that was switched off is not overdue."""
+    engine = dialect.create_engine(compared(tmp_path, SelftestOutcome(3, 3, 0, ())))
+    selftest.record_end(engine)
+    with schema.open_snapshot(engine) as connection:
+        assert selftest.read_summary(connection, 0).since_us is None
+    engine.dispose()
+    assert check(f"sqlite:///{tmp_path}/store.db", 600)[0] is Level.NOTE

@@ -10,14 +10,17 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import select
 
 from hopwatch.alerts import rule_config
 from hopwatch.alerts.batch_hook import AlertHook
 from hopwatch.alerts.storage import history_queries
+from hopwatch.dashboards.queries.overview import query_overview
 from hopwatch.monitor.kernel import sets, tally
 from hopwatch.monitor.selftest.injector import SETTLING_US
+from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
 from hopwatch.monitor.settings import DEFAULTS, Settings
-from hopwatch.monitor.store import schema, selftest
+from hopwatch.monitor.store import publication, reader, schema, selftest, tables
 from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.limits import WINDOW_US
@@ -159,3 +162,15 @@ def test_a_failed_minute_is_an_alert_of_the_monitor(tmp_path: Path) -> None:
     assert [event for event, _ in said] == ["resolved", "firing"]
     assert "self-test failed: in 1 min what was injected was not measured" in said[-1][1]
     assert "the monitor stood still for 20.0 s" in said[-1][1]
+
+
+def test_reports_leave_the_self_test_out_unless_it_is_named(tmp_path: Path) -> None:
+    """Losses that were made are in no sum; lists of streams do not have the stream, and nothing of it is published."""
+    world = SelftestWorld(tmp_path).run(5)
+    assert reader.read_report(world.store)["streams"] == []
+    (told,) = reader.read_report(world.store, SELFTEST_STREAM)["streams"]
+    assert any(window["lost"] for window in told["windows"])
+    with schema.open_snapshot(world.store) as connection:
+        assert publication.count_waiting(connection) == 0
+        assert [one.stream for one in query_overview(connection).streams] == [SELFTEST_STREAM]
+        assert connection.execute(select(tables.outliers)).all() == []
