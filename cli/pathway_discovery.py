@@ -136,7 +136,7 @@ def adopt(
     found = _discover_node(settings, name)
     if found.edit is None:
         raise ConfigurationError(f"{found.obstacle}: edit the path by hand")
-    before = config.read_text("utf-8")
+    before = config.read_bytes().decode()
     try:
         after = path_edit.edit_path(before, stream, found.edit, found.sides, node)
     except PathwayError as error:
@@ -189,7 +189,7 @@ def _replace_file(config: Path, text: str) -> None:
     target = config.resolve()
     draft = target.with_name(f".{target.name}.new")
     try:
-        draft.write_text(text, "utf-8")
+        draft.write_bytes(text.encode())
         draft.chmod(target.stat().st_mode & 0o777)
         load_streams(draft)
         draft.replace(target)

@@ -17,7 +17,8 @@ from hopwatch.monitor.kernel import masks
 from hopwatch.monitor.kernel.placement import NodeSightings
 from hopwatch.monitor.lookup import segment_records, topic_records
 from hopwatch.monitor.spark.sources import record_source
-from hopwatch.monitor.store import dialect, reader, schema, undeclared_names
+from hopwatch.monitor.store import dialect, instances, reader, schema, undeclared_names
+from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.limits import NOT_STAMPED
 
@@ -90,7 +91,7 @@ class SightingsReader:
 
 
 def find_undeclared_nodes(settings: Settings, stream: str | None = None) -> list[UndeclaredName]:
-    """Return the undeclared nodes of declared streams whose records came in the last hour before the newest.
+    """Return the undeclared nodes of declared streams whose records came in the last hour, by the newest record.
 
     Raises:
         StoreError: the store cannot be read.
@@ -98,7 +99,8 @@ def find_undeclared_nodes(settings: Settings, stream: str | None = None) -> list
     engine = dialect.create_engine(settings.store.url)
     try:
         with schema.open_snapshot(engine) as connection:
-            found = undeclared_names.read_undeclared(connection)
+            since_us = instances.read_reference_time_us(connection) - HOUR_US
+            found = undeclared_names.read_undeclared(connection, since_us)
     finally:
         engine.dispose()
     named = [one for one in found if one.reason == UNKNOWN_NODE and one.stream in settings.streams]

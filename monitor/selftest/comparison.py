@@ -27,6 +27,7 @@ class ProblemKind(StrEnum):
     WRONG_LAG = "wrong lag"
     NOT_JUDGED = "not judged"
     PAUSED = "paused"
+    DROPPED = "dropped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +56,16 @@ def compare_minute(
     The window is None if it is not there, or not final.
     """
     lost = injected.lost_ids
-    paused = [*_find_pause(injected)]
+    disturbed = tuple(_find_disturbances(injected))
+    if not injected.known:
+        return SelftestOutcome(0, 0, 0, disturbed)
     if result is None:
         told = SelftestProblem(ProblemKind.NOT_JUDGED, "the window is not judged")
-        return SelftestOutcome(len(lost), 0, 0, (*paused, *([told] if injected.known else [])))
+        return SelftestOutcome(len(lost), 0, 0, (*disturbed, told))
     found = lost & frozenset().union(*listed.values())
     false = sum(_count_false(node, injected, listed) for node in result.nodes)
     problems = [
-        *paused,
+        *disturbed,
         *_find_missed(injected, listed),
         *_find_false(injected, result, false),
         *_find_open_bounds(injected, result),
@@ -72,10 +75,13 @@ def compare_minute(
     return SelftestOutcome(len(lost), len(found), false, tuple(problems))
 
 
-def _find_pause(injected: InjectedMinute) -> Iterator[SelftestProblem]:
+def _find_disturbances(injected: InjectedMinute) -> Iterator[SelftestProblem]:
     if injected.late_us > MAX_LATE_US:
         told = f"the monitor stood still for {injected.late_us / 1e6:,.1f} s"
         yield SelftestProblem(ProblemKind.PAUSED, told)
+    if injected.dropped:
+        told = f"its probes could not send, and dropped stamps: {injected.dropped:,}"
+        yield SelftestProblem(ProblemKind.DROPPED, told)
 
 
 def _find_missed(injected: InjectedMinute, listed: Mapping[str, frozenset[bytes]]) -> Iterator[SelftestProblem]:

@@ -84,7 +84,7 @@ class MinuteInjector:
         self._waiting: list[InjectedMinute] = []
         self._sinks: dict[str, MortalSink] = {}
         self._probes = {node: self._start_probe(node) for node in SELFTEST_CONFIG.pathway.nodes}
-        self._dropped = 0
+        self._dropped: dict[int, int] = {}
         wall_us = self._clock.wall_ns() // 1_000
         self._settled_us = wall_us + settling_us
         start_us = wall_us - wall_us % WINDOW_US + WINDOW_US
@@ -135,6 +135,7 @@ class MinuteInjector:
 
     def _schedule_plan(self, start_us: int, begun_ns: int, plan: MinutePlan) -> None:
         self._lags_us[start_us], self._late_us[start_us] = defaultdict(list), 0
+        self._dropped[start_us] = self._count_dropped()
         for message in plan.messages:
             for stamp in message.stamps:
                 self._schedule_stamp(start_us, begun_ns, message, stamp)
@@ -170,10 +171,16 @@ class MinuteInjector:
 
     def _end_minute(self, start_us: int, plan: MinutePlan) -> None:
         lags, late_us = bound_lags(self._lags_us.pop(start_us)), self._late_us.pop(start_us)
-        dropped, self._dropped = self._dropped, sum(probe.dropped for probe in self._probes.values())
-        is_exact = start_us >= self._settled_us and not is_near_death(start_us) and self._dropped <= dropped
+        dropped = self._count_dropped() - self._dropped.pop(start_us)
+        if dropped > 0:
+            self._store(InjectedMinute(start_us, late_us=late_us, dropped=dropped))
+            return
+        is_exact = start_us >= self._settled_us and not is_near_death(start_us)
         injected = count_plan(start_us, plan, is_exact=is_exact)
         self._store(replace(injected, lags=lags, late_us=late_us))
+
+    def _count_dropped(self) -> int:
+        return sum(probe.dropped for probe in self._probes.values())
 
     def _store(self, minute: InjectedMinute) -> None:
         """Store the minutes that wait; keep those that the store does not take for the next time."""

@@ -26,7 +26,8 @@ class InjectedMinute:
     """Minute as it was injected; ``lost`` has the ids of each node, ``lags`` bounds by node, side and figure.
 
     ``is_exact`` says that nothing was injected, or happened to the probes, that leaves a bound of a loss open.
-    ``late_us`` is by how much the latest stamp was later than planned: the monitor stood still for so long.
+    ``late_us`` is by how much the latest stamp was later than planned: the monitor stood still for so long. Of a minute
+    in which probes ``dropped`` stamps nothing else is known.
     """
 
     start_us: int
@@ -39,6 +40,7 @@ class InjectedMinute:
     lags: Mapping[str, Mapping[str, LagBounds]] = field(default_factory=dict)
     is_exact: bool = True
     late_us: int = 0
+    dropped: int = 0
 
     @property
     def lost_ids(self) -> frozenset[bytes]:

@@ -15,6 +15,8 @@ from hopwatch.monitor.store import schema, tables, writer
 
 KEPT_US: Final = 7 * 86_400_000_000
 """How long minutes are kept."""
+MAX_AGE_US: Final = 3_600_000_000
+"""Age of a minute, by the watermark, up to which it is compared."""
 MAX_PROBLEM_MINUTES: Final = 20
 """Minutes with problems that are listed, the newest ones."""
 _SINCE: Final = "selftest_since"
@@ -56,10 +58,9 @@ def record_end(engine: Engine) -> None:
 
 
 def read_unchecked(connection: Connection, before_us: int) -> list[InjectedMinute]:
-    """Return the minutes that are not compared yet and start at a moment or before it."""
-    wanted = select(_minutes.injected, _minutes.is_exact).where(
-        _minutes.checked_us.is_(None), _minutes.window_start_us <= before_us
-    )
+    """Return the minutes that are not compared yet and start at a moment, or not long before it."""
+    is_recent = _minutes.window_start_us.between(before_us - MAX_AGE_US, before_us)
+    wanted = select(_minutes.injected, _minutes.is_exact).where(is_recent, _minutes.checked_us.is_(None))
     rows = connection.execute(wanted.order_by(_minutes.window_start_us))
     return [parse_minute(row.injected, is_exact=row.is_exact) for row in rows]
 
@@ -82,7 +83,8 @@ def read_summary(connection: Connection, from_us: int) -> SelftestSummary:
     minutes, lost, found, false = connection.execute(select(func.count(), *sums).where(*is_checked)).one()
     failed = select(func.count()).where(*is_checked, _minutes.is_failed)
     since = writer.read_value(connection, _SINCE)
-    newest = select(func.max(_minutes.window_start_us)).where(_minutes.checked_us.is_not(None))
+    newest = select(_minutes.window_start_us).where(_minutes.checked_us.is_not(None))
+    newest = newest.order_by(_minutes.window_start_us.desc()).limit(1)
     return SelftestSummary(
         int(minutes),
         int(connection.execute(failed).scalar_one()),
@@ -97,7 +99,13 @@ def read_summary(connection: Connection, from_us: int) -> SelftestSummary:
 
 def read_failures(connection: Connection, from_us: int, to_us: int) -> Sequence[ProblemMinute]:
     """Return the minutes that were compared in ``[from_us, to_us)`` and failed, the newest first."""
-    when = _minutes.checked_us >= from_us, _minutes.checked_us < to_us, _minutes.is_failed
+    when = (
+        # By the primary key first: this is asked at each trigger.
+        _minutes.window_start_us.between(from_us - MAX_AGE_US, to_us),
+        _minutes.checked_us >= from_us,
+        _minutes.checked_us < to_us,
+        _minutes.is_failed,
+    )
     wanted = select(_minutes.window_start_us, _minutes.problems).where(*when)
     rows = connection.execute(wanted.order_by(_minutes.window_start_us.desc()))
     return [ProblemMinute(row.window_start_us, _parse_problems(row.problems)) for row in rows]

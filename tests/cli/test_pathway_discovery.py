@@ -6,8 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from hopwatch.cli.main import main
+from hopwatch.monitor.store import dialect, schema, tables
 from hopwatch.probes.contract.batch import Batch
 from tests.support.spool import at_us, observation_batch, pack_lags
 from tests.support.workspace import CONFIGURATION, Workspace, closing_batches
@@ -126,6 +128,25 @@ def test_a_node_without_a_place_is_not_adopted(
     assert run(workspace, "adopt", "x", "--stream", "orders") == 2
     assert capsys.readouterr().err == f"hopwatch: {obstacle}: edit the path by hand\n"
     assert workspace.config.read_text() == COMMENTED
+
+
+def test_line_ends_stay_as_they_are(workspace: Workspace) -> None:
+    """A file of Windows has its own."""
+    watch(workspace, passed("x", ALL, 10))
+    workspace.config.write_bytes(COMMENTED.replace("\n", "\r\n").encode())
+    assert run(workspace, "adopt", "x", "--stream", "orders") == 0
+    assert workspace.config.read_bytes() == COMMENTED.replace("a -> b", "a -> x -> b").replace("\n", "\r\n").encode()
+
+
+def test_a_name_of_long_ago_is_not_discovered(workspace: Workspace, capsys: Captured) -> None:
+    """Nothing came under it in the last hour."""
+    watch(workspace, passed("x", ALL, 10))
+    engine = dialect.create_engine(workspace.store_url)
+    with schema.open_change(engine) as connection:
+        connection.execute(update(tables.undeclared).values(last_arrival_us=at_us(-4_000)))
+    engine.dispose()
+    assert run(workspace, "discover") == 0
+    assert capsys.readouterr().out == "no probe reports a node that its path does not have\n"
 
 
 def test_a_node_that_is_not_there_is_refused(workspace: Workspace, capsys: Captured) -> None:

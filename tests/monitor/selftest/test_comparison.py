@@ -142,9 +142,11 @@ def test_false_and_missed_losses_are_problems_also_where_a_probe_died(
     assert problem in {one.kind for one in found.problems}
 
 
-def test_a_minute_in_which_nothing_was_injected_is_compared_with_nothing() -> None:
-    """Of a monitor that stood still only that is said."""
-    found = compare_minute(InjectedMinute(0, late_us=95_000_000), None, {})
+@pytest.mark.parametrize("result", [None, measured()])
+def test_a_minute_of_which_nothing_is_known_is_compared_with_nothing(result: WindowResult | None) -> None:
+    """Only that the monitor stood still, and that probes dropped stamps, is said."""
+    found = compare_minute(InjectedMinute(0, late_us=95_000_000, dropped=1_234), result, LISTED)
     assert [(one.kind, one.text) for one in found.problems] == [
-        (ProblemKind.PAUSED, "the monitor stood still for 95.0 s")
+        (ProblemKind.PAUSED, "the monitor stood still for 95.0 s"),
+        (ProblemKind.DROPPED, "its probes could not send, and dropped stamps: 1,234"),
     ]

@@ -42,6 +42,31 @@ def test_minutes_wait_for_a_store_that_is_down() -> None:
     injector.close()
 
 
+def test_a_minute_in_which_probes_dropped_stamps_is_said_to_be_so() -> None:
+    """A transport that takes nothing leaves nothing to compare; minutes before and behind are as they were planned."""
+    clock, stored, sinks = ManualClock(), list[InjectedMinute](), list[MemorySink]()
+
+    def open_sink(_: str) -> MemorySink:
+        sinks.append(MemorySink())
+        return sinks[-1]
+
+    injector = MinuteInjector(open_sink, stored.append, 60, "a seed", clock=clock)
+    run_minutes(injector, clock, 3)
+    injector.flush()
+    for is_full in (True, False):
+        for sink in sinks:
+            sink.is_full = is_full
+        run_minutes(injector, clock, 1)
+        injector.flush()
+    run_minutes(injector, clock, 3)
+    known = [bool(minute.known) for minute in stored]
+    assert known[:2] == [True, True]
+    assert known[-1]
+    assert not all(known)
+    assert all(bool(minute.known) != bool(minute.dropped) for minute in stored)
+    injector.close()
+
+
 def test_an_injector_runs_in_a_thread_and_says_bye() -> None:
     """Each of its probes announces itself, and ends in good order when the monitor does; the thread is gone."""
     sinks: list[MemorySink] = []

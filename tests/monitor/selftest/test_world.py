@@ -18,6 +18,7 @@ from hopwatch.alerts.storage import history_queries
 from hopwatch.dashboards.queries.overview import query_overview
 from hopwatch.monitor.kernel import sets, tally
 from hopwatch.monitor.selftest.injector import SETTLING_US
+from hopwatch.monitor.selftest.minute import InjectedMinute
 from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
 from hopwatch.monitor.settings import DEFAULTS, Settings
 from hopwatch.monitor.store import publication, reader, schema, selftest, tables
@@ -125,6 +126,16 @@ def test_windows_that_are_not_judged_are_found(tmp_path: Path) -> None:
     world = SelftestWorld(tmp_path, damage=lambda _instance, _records: [])
     world.run(5)
     assert world.problems() == {1: "not judged"}
+
+
+def test_a_minute_that_is_too_old_is_compared_no_more(tmp_path: Path) -> None:
+    """A monitor that was down for hours has no use for what it injected before."""
+    world = SelftestWorld(tmp_path)
+    old = BEGIN_US - selftest.MAX_AGE_US - 10 * WINDOW_US
+    for start_us in (old, BEGIN_US - 10 * WINDOW_US):
+        selftest.record_minute(world.store, InjectedMinute(start_us, late_us=20_000_000))
+    world.run(3)
+    assert world.problems() == {-10: "paused"}
 
 
 def test_a_kernel_that_overlooks_losses_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
