@@ -25,7 +25,7 @@ COMMANDS: Final = {
     "markers": "List and remove markers.",
     "dashboard": "Show the dashboard in a browser.",
     "topics": "Create the Kafka topic of observations, or check it.",
-    "pathway": "Check pathways, show their versions, and find nodes that they lack.",
+    "pathway": "Check pathways, and find nodes that they lack.",
     "gate": "Serve the gate for events, and the schema registry.",
     "quarantine": "List, show and replay rejected events.",
     "schema": "List, check and register schemas.",

@@ -97,7 +97,7 @@ def discover(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Find nodes that probes report and no path has, and where they would stand.
+    """Find nodes that probes report and no path has.
 
     Their messages of the last minutes are compared with those of the declared nodes.
     """
@@ -122,9 +122,9 @@ def adopt(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change, and write nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a node that was discovered a part of its path: edit the file, and keep its comments.
+    """Add a discovered node to its path in the file.
 
-    A running monitor takes the change up with the next minute.
+    Comments stay as they are. A running monitor takes the change up with the next minute.
     """
     settings = load_streams(config)
     settings.check_stream(stream)

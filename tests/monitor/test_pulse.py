@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from hopwatch.monitor import pulse
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from hopwatch.probes.sinks.kafka import KafkaSink
+from hopwatch.probes.sinks.spool import SpoolSink
 
 ACCESS = KafkaAccess("SASL_SSL", "PLAIN", "hopwatch", "secret")
 
@@ -25,7 +27,7 @@ def test_a_pulse_is_let_in_as_the_monitor_is(asked: dict[str, Any], monkeypatch:
     """The pulse uses the Kafka access of the settings, and not that of the environment."""
     monkeypatch.setenv("HOPWATCH_TRANSPORT__KAFKA__SECURITY_PROTOCOL", "SSL")
     pulse.start_pulse("kafka://127.0.0.1:1/t", ACCESS, 3.0)
-    sink = asked["sink"]
+    sink = asked["sink"].open("an-instance")
     assert isinstance(sink, KafkaSink)
     assert (sink.place, sink.access) == (KafkaPlace("127.0.0.1:1", "t"), ACCESS)
 
@@ -33,4 +35,6 @@ def test_a_pulse_is_let_in_as_the_monitor_is(asked: dict[str, Any], monkeypatch:
 def test_a_pulse_through_a_spool_has_a_folder_of_its_own(asked: dict[str, Any]) -> None:
     """Its probe opens the spool, and names the folder as every probe does."""
     pulse.start_pulse("spool:/s", KafkaAccess(), 3.0)
-    assert (asked["sink"], asked["heartbeat_every_s"], asked["flush_every_s"]) == ("spool:/s", 3.0, 3.0)
+    sink = asked["sink"].open("an-instance")
+    assert isinstance(sink, SpoolSink)
+    assert (sink.folder, asked["heartbeat_every_s"], asked["flush_every_s"]) == (Path("/s/an-instance"), 3.0, 3.0)
