@@ -143,7 +143,7 @@ def _draw_page(answers: QueryCache, config: str, clock: Clock) -> None:
         # A store that could not be read is not known to be empty.
         if not standing.error:
             getting_started.draw_page(config, has_store=standing.has_store)
-    elif all(one.last_us is None for one in standing.value.streams) and not here.address.page.works_without_windows:
+    elif _is_empty(standing.value, here.address.page):
         getting_started.draw_page(config, has_store=True)
     else:
         PAGES[here.address.page](here, standing.value)
@@ -151,6 +151,12 @@ def _draw_page(answers: QueryCache, config: str, clock: Clock) -> None:
     # would take longer than to draw a page; what is set aside it passes by.
     _open_garbage_timer().collect_if_due(clock.monotonic_s())
     gc.freeze()
+
+
+def _is_empty(standing: StreamsOverview, page: PageName) -> bool:
+    """Return whether a page has nothing to show: no stream has a window; of the overview none but the self-test."""
+    streams = standing.listed_streams if page is PageName.OVERVIEW else standing.streams
+    return all(one.last_us is None for one in streams) and not page.works_without_windows
 
 
 def _resolve_stream(

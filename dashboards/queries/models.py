@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from hopwatch.monitor.markers import Marker
 from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.results import NewValue, RollUp, Status, Verdict, WindowResult
+from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
 from hopwatch.monitor.selftest.summary import SelftestSummary
 from hopwatch.monitor.texts.read_progress import ReadProgress
 
@@ -52,6 +53,11 @@ class StreamsOverview:
     def watermark_us(self) -> int | None:
         """Up to when the monitor has read; None where the store was filled once and nothing moves it."""
         return None if self.reached.is_once else self.reached.through_us
+
+    @property
+    def listed_streams(self) -> tuple[StreamSummary, ...]:
+        """All streams but that of the self-test: what is lost there was lost on purpose."""
+        return tuple(one for one in self.streams if one.stream != SELFTEST_STREAM)
 
     def find_stream(self, stream: str) -> StreamSummary | None:
         """Return how one stream stands; None of a stream that the store does not know."""

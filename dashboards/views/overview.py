@@ -10,7 +10,6 @@ from hopwatch.dashboards.queries.models import StreamsOverview, StreamSummary, W
 from hopwatch.display import texts
 from hopwatch.display.colours import NO_DATA, VERDICT_ORDER, Mark, select_mark
 from hopwatch.monitor.results import NodeResult, Status, Verdict, WindowResult
-from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
 from hopwatch.monitor.texts import loss_bounds
 from hopwatch.probes.contract.limits import WINDOW_US
 
@@ -60,8 +59,7 @@ class StreamRow:
 
 def build_rows(standing: StreamsOverview, now_us: int) -> tuple[StreamRow, ...]:
     """Return the rows by the worst minute of their last hour, then by their newest, then by name."""
-    # What is lost in the stream of the self-test was lost on purpose.
-    streams = [one for one in standing.streams if one.stream != SELFTEST_STREAM]
+    streams = standing.listed_streams
     newest_us = max((one.last_us for one in streams if one.last_us is not None), default=0)
     reached_us = now_us if standing.watermark_us is None else standing.watermark_us
     is_once = standing.watermark_us is None

@@ -161,7 +161,7 @@ def build_losses(one: StepResult) -> Sheet:
 def build_overview(standing: StreamsOverview) -> Sheet:
     """Return how all streams stand, a row a stream, by its newest final window."""
     rows: list[tuple[CellValue, ...]] = []
-    for one in standing.streams:
+    for one in standing.listed_streams:
         newest = one.newest
         if newest is None:
             rows.append((one.stream, *[None] * (len(_OVERVIEW_COLUMNS) - 1)))

@@ -6,11 +6,22 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
+from hopwatch.dashboards.queries.overview import query_overview
+from hopwatch.dashboards.views import sheets
 from hopwatch.monitor.selftest.comparison import ProblemKind, SelftestOutcome, SelftestProblem
 from hopwatch.monitor.selftest.minute import InjectedMinute
 from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
 from hopwatch.monitor.store import schema, selftest
-from tests.support.dashboard_stores import NOW_MINUTE, build_windows, fill, open_page, plain, read_page, store_url
+from tests.support.dashboard_stores import (
+    NOW_MINUTE,
+    build_windows,
+    chain,
+    fill,
+    open_page,
+    plain,
+    read_page,
+    store_url,
+)
 from tests.support.windows import at, window
 
 PROBLEM = SelftestProblem(ProblemKind.WRONG_COUNT, "lost: injected were <2>, measured 1")
@@ -43,6 +54,8 @@ def test_the_overview_says_how_the_self_test_stands(tmp_path: Path) -> None:
         in plain(told).replace("Self-test:", "Self-test :")
     )
     assert "page=quality" in told
+    with schema.open_snapshot(engine) as connection:
+        assert [row[0] for row in sheets.build_overview(query_overview(connection)).rows] == ["orders"]
     assert 'hw-bad"' not in told
 
 
@@ -71,3 +84,12 @@ def test_what_the_self_test_rejects_is_not_among_all_streams(tmp_path: Path) -> 
     compare(fill(store_url(tmp_path), *build_windows(), odd), NOW_MINUTE - 2)
     assert "77" not in plain(read_page(open_page(store_url(tmp_path), page="quality")))
     assert "77" in plain(read_page(open_page(store_url(tmp_path), page="quality", stream=SELFTEST_STREAM)))
+
+
+def test_a_self_test_alone_leaves_the_first_steps_on_the_overview(tmp_path: Path) -> None:
+    """A person without a stream reads how to send the first message; the page of the self-test can be looked at."""
+    url, pathways = store_url(tmp_path), {"orders": chain("a", "b")}
+    compare(fill(url, window(9, stream=SELFTEST_STREAM), pathways=pathways), NOW_MINUTE - 2)
+    assert "Self-test" not in read_page(open_page(url))
+    shown = plain(read_page(open_page(url, page="stream", stream=SELFTEST_STREAM)))
+    assert "1,000" in shown

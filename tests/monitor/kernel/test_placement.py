@@ -20,6 +20,7 @@ from hopwatch.monitor.kernel.placement import (
 )
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.settings.path_edit import edit_chains
+from tests.support.path_arrows import read_arrows
 
 WORLDS: Final[dict[str, tuple[list[str], list[str]]]] = {
     "in the middle": (["a -> b -> c"], ["a -> b -> x", "x -> c"]),
@@ -64,15 +65,6 @@ def build(seen: dict[int, int]) -> NodeSightings:
     return NodeSightings(ids, np.array([seen[key] for key in ids.tolist()], np.int64))
 
 
-def arrows(path: list[str]) -> set[tuple[str, frozenset[str]]]:
-    """Return the arrows of a path by names."""
-    pathway = Pathway.parse(path)
-    return {
-        (pathway.nodes[group.source], frozenset(pathway.nodes[target] for target in group.targets))
-        for group in pathway.groups
-    }
-
-
 def edited(path: list[str], edit: PathEdit) -> list[str]:
     """Return a path as an edit makes it."""
     return [chain for chains in edit_chains(path, edit) for chain in chains]
@@ -92,7 +84,7 @@ def test_the_edited_path_is_the_one_that_messages_take(
         # Some of what leaves the source neither comes to x nor stays away from it.
         return
     edit = plan_edit(placement, sightings, Pathway.parse(declared))
-    assert arrows(edited(declared, edit)) == arrows(taken)
+    assert read_arrows(edited(declared, edit)) == read_arrows(taken)
 
 
 @given(seed=st.integers(0, 2**32 - 1), share=st.sampled_from([0.1, 0.5, 0.9]))
@@ -111,7 +103,7 @@ def test_a_node_that_sees_a_part_of_an_arrow_is_another_way(seed: int, share: fl
             kept[name] = build(joined)
     placement = find_placement("x", kept)
     edit = plan_edit(placement, kept, Pathway.parse("a -> b -> c"))
-    assert arrows(edited(["a -> b -> c"], edit)) == arrows(["a -> b | x", "x -> b", "b -> c"])
+    assert read_arrows(edited(["a -> b -> c"], edit)) == read_arrows(["a -> b | x", "x -> b", "b -> c"])
     assert edit.unseen == 0
     assert placement.since_us == kept["x"].moments_us.min()
     assert placement.before == (NeighbourCounts("a", len(kept["x"].ids)),)

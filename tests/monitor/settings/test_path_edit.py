@@ -10,6 +10,7 @@ from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.kernel.placement import Arrow, PathEdit
 from hopwatch.monitor.pathway import Pathway, PathwayError
 from hopwatch.monitor.settings.path_edit import edit_chains, edit_path
+from tests.support.path_arrows import read_arrows
 
 TEXT = """# top
 [streams.orders] # of the shop
@@ -25,15 +26,6 @@ path = "p -> q"
 """
 SERIAL = PathEdit((("b", ("c",)),), (("b", ("x",)), ("x", ("c",))))
 NAMES = [f"n{number}" for number in range(7)]
-
-
-def arrows(path: list[str]) -> set[tuple[str, frozenset[str]]]:
-    """Return the arrows of a path by names."""
-    pathway = Pathway.parse(path)
-    return {
-        (pathway.nodes[group.source], frozenset(pathway.nodes[target] for target in group.targets))
-        for group in pathway.groups
-    }
 
 
 @st.composite
@@ -55,7 +47,7 @@ def paths(draw: st.DrawFn) -> list[str]:
 @given(paths(), st.data())
 def test_an_edit_changes_its_arrows_and_no_other(path: list[str], data: st.DataObject) -> None:
     """In whatever chain they stand, and however often: a node is put between, beside, or before some targets."""
-    found = sorted((source, tuple(sorted(targets))) for source, targets in arrows(path))
+    found = sorted((source, tuple(sorted(targets))) for source, targets in read_arrows(path))
     chosen = data.draw(st.lists(st.sampled_from(found), unique=True, max_size=2))
     kind = data.draw(st.sampled_from(["between", "beside"]))
     removed: list[Arrow] = [*chosen]
@@ -70,7 +62,7 @@ def test_an_edit_changes_its_arrows_and_no_other(path: list[str], data: st.DataO
     except PathwayError:
         # An arrow of two kinds, or a cycle: no path says that.
         return
-    assert arrows(made) == wanted
+    assert read_arrows(made) == wanted
 
 
 def test_comments_and_other_lines_stay() -> None:
