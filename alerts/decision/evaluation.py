@@ -153,16 +153,13 @@ def _evaluate_own(rule: AlertRule, now_us: int, past: PastWindows) -> Reading:
     if rule.kind is AlertKind.HEARTBEAT:
         return bad_reading("", 0, 0)
     threshold = rule.thresholds[OWN_STREAM]
+    span_us, note = (now_us - rule.over_us, now_us + 1), ""
     if rule.kind is AlertKind.SELFTEST:
-        failures = past.find_selftest_failures(now_us - rule.over_us, now_us + 1)
-        is_bad = len(failures) > threshold
-        return (
-            bad_reading("", len(failures), threshold, (len(failures), 0), failures[0]) if is_bad else good_reading("")
-        )
-    records = past.count_set_aside(now_us - rule.over_us, now_us + 1)
-    if records > threshold:
-        return bad_reading("", records, threshold, (records, 0))
-    return good_reading("")
+        failures = past.find_selftest_failures(*span_us)
+        count, note = len(failures), next(iter(failures), "")
+    else:
+        count = past.count_set_aside(*span_us)
+    return bad_reading("", count, threshold, (count, 0), note) if count > threshold else good_reading("")
 
 
 FiguresIndex = Mapping[tuple[str, str, str, int], Sequence[AlertSeries]]

@@ -30,6 +30,8 @@ _WORDS: Final = {
     AlertKind.BURN_RATE: (Word.LOST, Unit.BURN_RATE),
     AlertKind.HEARTBEAT: (Word.ALIVE, Unit.MINUTES),
 }
+_DURATIONS: Final = frozenset({AlertKind.UNKNOWN, AlertKind.SILENT, AlertKind.HEARTBEAT})
+"""Kinds whose figure is how long it has been so."""
 MAX_NOTE: Final = 300
 """Characters of the monitor's own note on a window."""
 
@@ -72,9 +74,7 @@ def build_alert(rule: AlertRule, rules: AlertRules, state: AlertState) -> Alert:
     bad = state.worst
     if bad.is_early:
         word = Word.OVERDUE
-    # For silent and unknown the figure is the duration.
-    is_duration = unit is Unit.MINUTES and rule.kind is not AlertKind.SELFTEST
-    observed = float(state.run.bads) if is_duration else float(bad.observed)
+    observed = float(state.run.bads) if rule.kind in _DURATIONS else float(bad.observed)
     return Alert(
         rule=rule.name,
         kind=rule.kind,

@@ -46,12 +46,12 @@ def query_overview(connection: Connection) -> StreamsOverview:
         for name in names
     )
     reached = instances.read_progress(connection)
-    tested = selftest.read_summary(connection, reached.through_us - SUMMARY_US)
+    is_tested = selftest.read_start_us(connection) is not None
     return StreamsOverview(
         streams,
         reached,
         history_queries.count_open_incidents(connection),
-        tested if tested.since_us is not None else None,
+        selftest.read_summary(connection, reached.through_us - SUMMARY_US) if is_tested else None,
     )
 
 

@@ -88,16 +88,8 @@ def find_placement(node: str, sightings: Mapping[str, NodeSightings]) -> NodePla
     return NodePlacement(
         node,
         len(own.ids),
-        tuple(
-            NeighbourCounts(name, len(seen.ids))
-            for name, seen in before.items()
-            if not any(_lies_between(seen, other, is_behind=False) for key, other in before.items() if key != name)
-        ),
-        tuple(
-            NeighbourCounts(name, len(seen.ids))
-            for name, seen in behind.items()
-            if not any(_lies_between(seen, other, is_behind=True) for key, other in behind.items() if key != name)
-        ),
+        _select_neighbours(before, is_behind=False),
+        _select_neighbours(behind, is_behind=True),
         int(own.moments_us.min()) if len(own.ids) else None,
     )
 
@@ -107,6 +99,15 @@ def _is_in_order(first: NodeSightings, second: NodeSightings) -> bool:
     _, places, other = np.intersect1d(first.ids, second.ids, assume_unique=True, return_indices=True)
     is_earlier = first.moments_us[places] < second.moments_us[other]
     return bool(len(places)) and bool(is_earlier.mean() >= MIN_IN_ORDER)
+
+
+def _select_neighbours(near: Mapping[str, NodeSightings], *, is_behind: bool) -> tuple[NeighbourCounts, ...]:
+    """Return those of the nodes on one side between which and the node no other of them lies."""
+    return tuple(
+        NeighbourCounts(name, len(seen.ids))
+        for name, seen in near.items()
+        if not any(_lies_between(seen, other, is_behind=is_behind) for key, other in near.items() if key != name)
+    )
 
 
 def _lies_between(seen: NodeSightings, other: NodeSightings, *, is_behind: bool) -> bool:

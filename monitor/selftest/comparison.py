@@ -68,10 +68,11 @@ def compare_minute(
         *disturbed,
         *_find_missed(injected, listed),
         *_find_false(injected, result, false),
-        *_find_open_bounds(injected, result),
-        *_find_wrong_counts(injected, result),
-        *_find_wrong_lags(injected, result),
     ]
+    if injected.is_exact:
+        problems += _find_open_bounds(injected, result)
+        problems += _find_wrong_counts(injected, result)
+        problems += _find_wrong_lags(injected, result)
     return SelftestOutcome(len(lost), len(found), false, tuple(problems))
 
 
@@ -118,19 +119,15 @@ def _find_open_bounds(injected: InjectedMinute, result: WindowResult) -> Iterato
         bounds = node.loss_lower, node.loss_upper
         places.append((f"at {node.node}", bounds, node.loss, len(injected.lost.get(node.node, ()))))
     for place, (lower, upper), loss, lost in places:
-        is_open = upper is None or lower != upper
-        is_excluded = upper is not None and upper < lost and injected.is_exact
-        if (is_open and injected.is_exact) or is_excluded:
+        if upper is None or lower != upper or upper < lost:
             told = f"the loss {place} is {loss_bounds.format_bounds(loss, lower, upper)}, and lost were {lost:,}"
             reasons = f" ({'; '.join(result.reasons)})" if result.reasons else ""
             yield SelftestProblem(ProblemKind.OPEN_BOUNDS, told + reasons)
 
 
 def _find_wrong_counts(injected: InjectedMinute, result: WindowResult) -> Iterator[SelftestProblem]:
-    if not injected.is_exact:
-        return
-    counts = [(name, getattr(injected, name), getattr(result, name)) for name in ("known", "delivered")]
-    counts += [(name, getattr(injected, name), getattr(result, name)) for name in ("filtered", "rejected")]
+    names = ("known", "delivered", "filtered", "rejected")
+    counts = [(name, getattr(injected, name), getattr(result, name)) for name in names]
     counts += [("lost", len(injected.lost_ids), result.lost)]
     for node in result.nodes:
         counts.append((f"lost at {node.node}", len(injected.lost.get(node.node, ())), node.loss))
@@ -142,8 +139,6 @@ def _find_wrong_counts(injected: InjectedMinute, result: WindowResult) -> Iterat
 
 
 def _find_wrong_lags(injected: InjectedMinute, result: WindowResult) -> Iterator[SelftestProblem]:
-    if not injected.is_exact:
-        return
     for node in result.nodes:
         for side, lag in (("in", node.lag_in_us), ("out", node.lag_out_us)):
             figures = injected.lags.get(f"{node.node}.{side}", {})

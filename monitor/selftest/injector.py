@@ -11,7 +11,7 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Final
 
@@ -57,6 +57,17 @@ class ClockAhead:
         return self._wall_ns() + self._ahead_ns
 
 
+@dataclass(slots=True)
+class _RunningMinute:
+    """Minute whose stamps are not all taken: lags by node and side, the latest stamp, and what was dropped before."""
+
+    start_us: int
+    plan: MinutePlan
+    dropped_before: int
+    lags_us: dict[str, list[LagBounds]] = field(default_factory=lambda: defaultdict(list))
+    late_us: int = 0
+
+
 class MinuteInjector:
     """Injector of minute after minute; :meth:`step` takes what is due, and may be called by hand."""
 
@@ -79,12 +90,9 @@ class MinuteInjector:
         self._messages, self._seed, self._clock = messages_per_minute, seed, clock or SystemClock()
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
-        self._lags_us: dict[int, dict[str, list[LagBounds]]] = {}
-        self._late_us: dict[int, int] = {}
         self._waiting: list[InjectedMinute] = []
         self._sinks: dict[str, MortalSink] = {}
         self._probes = {node: self._start_probe(node) for node in SELFTEST_CONFIG.pathway.nodes}
-        self._dropped: dict[int, int] = {}
         wall_us = self._clock.wall_ns() // 1_000
         self._settled_us = wall_us + settling_us
         start_us = wall_us - wall_us % WINDOW_US + WINDOW_US
@@ -134,18 +142,19 @@ class MinuteInjector:
         self._schedule(now_ns + 1_000 * (next_us - wall_us), lambda: self._begin_minute(next_us))
 
     def _schedule_plan(self, start_us: int, begun_ns: int, plan: MinutePlan) -> None:
-        self._lags_us[start_us], self._late_us[start_us] = defaultdict(list), 0
-        self._dropped[start_us] = self._count_dropped()
+        running = _RunningMinute(start_us, plan, self._count_dropped())
         for message in plan.messages:
             for stamp in message.stamps:
-                self._schedule_stamp(start_us, begun_ns, message, stamp)
+                self._schedule_stamp(running, begun_ns, message, stamp)
         if plan.death_offset_us is not None:
             self._schedule(begun_ns + 1_000 * plan.death_offset_us, self._kill_probe)
         ended_ns = begun_ns + 1_000 * (WINDOW_US + TAIL_US)
-        self._schedule(ended_ns, lambda: self._end_minute(start_us, plan))
+        self._schedule(ended_ns, lambda: self._end_minute(running))
 
-    def _schedule_stamp(self, start_us: int, begun_ns: int, message: PlannedMessage, stamp: PlannedStamp) -> None:
-        event_us = start_us + message.offset_us
+    def _schedule_stamp(
+        self, running: _RunningMinute, begun_ns: int, message: PlannedMessage, stamp: PlannedStamp
+    ) -> None:
+        event_us = running.start_us + message.offset_us
         due_ns = begun_ns + 1_000 * stamp.offset_us
 
         def take() -> None:
@@ -157,8 +166,8 @@ class MinuteInjector:
             bounds = LagBounds(lag_us + (before_ns - due_ns) // 1_000, lag_us + (after_ns - due_ns) // 1_000)
             sides = ("in", "out") if stamp.node == SOURCE else ("out",) if stamp.kind == StampCall.OUT else ("in",)
             for side in sides:
-                self._lags_us[start_us][f"{stamp.node}.{side}"].append(bounds)
-            self._late_us[start_us] = max(self._late_us[start_us], (before_ns - due_ns) // 1_000)
+                running.lags_us[f"{stamp.node}.{side}"].append(bounds)
+            running.late_us = max(running.late_us, (before_ns - due_ns) // 1_000)
 
         self._schedule(due_ns, take)
 
@@ -169,15 +178,14 @@ class MinuteInjector:
         self._probes[LEFT] = self._start_probe(LEFT)
         dead.end()
 
-    def _end_minute(self, start_us: int, plan: MinutePlan) -> None:
-        lags, late_us = bound_lags(self._lags_us.pop(start_us)), self._late_us.pop(start_us)
-        dropped = self._count_dropped() - self._dropped.pop(start_us)
+    def _end_minute(self, running: _RunningMinute) -> None:
+        start_us, dropped = running.start_us, self._count_dropped() - running.dropped_before
         if dropped > 0:
-            self._store(InjectedMinute(start_us, late_us=late_us, dropped=dropped))
+            self._store(InjectedMinute(start_us, late_us=running.late_us, dropped=dropped))
             return
         is_exact = start_us >= self._settled_us and not is_near_death(start_us)
-        injected = count_plan(start_us, plan, is_exact=is_exact)
-        self._store(replace(injected, lags=lags, late_us=late_us))
+        injected = count_plan(start_us, running.plan, is_exact=is_exact)
+        self._store(replace(injected, lags=bound_lags(running.lags_us), late_us=running.late_us))
 
     def _count_dropped(self) -> int:
         return sum(probe.dropped for probe in self._probes.values())

@@ -8,9 +8,12 @@ from typing import Final
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.stream_config import StreamConfig
+from hopwatch.probes.contract.limits import MONITOR_STREAM
 
 SELFTEST_STREAM: Final = "hopwatch-selftest"
 """Name of the stream; no other stream may have it."""
+OWN_STREAMS: Final = (MONITOR_STREAM, SELFTEST_STREAM)
+"""Streams of the monitor's own, its pulse and its self-test: in no list, and published nowhere."""
 SOURCE, ROUTER, LEFT, RIGHT = "source", "router", "left", "right"
 _TERMS: Final = WindowPolicy(
     transit_us=30_000_000, settle_us=30_000_000, amend_for_us=600_000_000, max_age_us=86_400_000_000

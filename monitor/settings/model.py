@@ -59,16 +59,18 @@ _LOST_IDS_LIMIT: Final = 1_000_000
 """Limit of ``max_lost_ids``: the ids of a node's loss in a window are one row of the store."""
 
 
+_RESERVED_STREAMS: Final = {
+    MONITOR_STREAM: "the monitor's own pulse",
+    OTHER: "streams that metrics do not show one by one",
+    SELFTEST_STREAM: "the self-test",
+}
+"""Names that no stream may have, and what each is for."""
+
+
 def check_stream_name(name: str) -> str:
     """Check the name of a stream; raise ValueError if it is invalid."""
-    if name == MONITOR_STREAM:
-        msg = f"the stream name {MONITOR_STREAM!r} is reserved for the monitor's own pulse: choose another"
-        raise ValueError(msg)
-    if name == OTHER:
-        msg = f"the stream name {OTHER!r} is reserved for streams that metrics do not show one by one: choose another"
-        raise ValueError(msg)
-    if name == SELFTEST_STREAM:
-        msg = f"the stream name {SELFTEST_STREAM!r} is reserved for the self-test: choose another"
+    if name in _RESERVED_STREAMS:
+        msg = f"the stream name {name!r} is reserved for {_RESERVED_STREAMS[name]}: choose another"
         raise ValueError(msg)
     if not NAME_PATTERN.fullmatch(name):
         msg = f"a stream's name is 1 to 128 of the characters A-Za-z0-9._-, got {name!r:.80}"

@@ -12,13 +12,9 @@ from uuid import uuid4
 
 from sqlalchemy import ColumnElement, Connection, bindparam, func, select, tuple_
 
-from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
+from hopwatch.monitor.selftest.stream import OWN_STREAMS
 from hopwatch.monitor.store import tables
 from hopwatch.monitor.store.writer import PUBLISHED, STORE_ID, read_value, set_values
-from hopwatch.probes.contract.limits import MONITOR_STREAM
-
-_OWN: Final = (MONITOR_STREAM, SELFTEST_STREAM)
-"""Streams of the monitor's own: no window of them is published."""
 
 
 class WrittenWindow(NamedTuple):
@@ -69,4 +65,4 @@ def count_waiting(connection: Connection) -> int:
 
 def _behind(position: WrittenWindow) -> tuple[ColumnElement[bool], ...]:
     # Compared as rows, so that the index is searched by all of it: windows of an older store share one number.
-    return tuple_(*_PLACE) > tuple_(*map(bindparam, _NAMES, position, _TYPES)), _window.stream.not_in(_OWN)
+    return tuple_(*_PLACE) > tuple_(*map(bindparam, _NAMES, position, _TYPES)), _window.stream.not_in(OWN_STREAMS)

@@ -45,7 +45,7 @@ from hopwatch.monitor.results import (
     format_iso,
     window_to_json,
 )
-from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
+from hopwatch.monitor.selftest.stream import OWN_STREAMS
 from hopwatch.monitor.store import (
     dialect,
     lost_messages,
@@ -465,7 +465,7 @@ def read_stream_names(connection: Connection, stream: str | None) -> list[str]:
         *pathway_versions.read_names(connection),
         *connection.execute(select(tables.streams.c.stream)).scalars(),
     }
-    names -= {MONITOR_STREAM} if stream is not None else {MONITOR_STREAM, SELFTEST_STREAM}
+    names.difference_update(OWN_STREAMS if stream is None else (MONITOR_STREAM,))
     return sorted(name for name in names if stream in (None, name))
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import Connection, Engine, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, select, update
 
 from hopwatch.monitor.selftest.comparison import ProblemKind, SelftestOutcome, SelftestProblem
 from hopwatch.monitor.selftest.minute import InjectedMinute, format_minute, parse_minute
@@ -57,6 +57,12 @@ def record_end(engine: Engine) -> None:
         writer.delete_value(connection, _SINCE)
 
 
+def read_start_us(connection: Connection) -> int | None:
+    """Return when the monitor began to inject; None where it does not."""
+    since = writer.read_value(connection, _SINCE)
+    return None if since is None else int(since)
+
+
 def read_unchecked(connection: Connection, before_us: int) -> list[InjectedMinute]:
     """Return the minutes that are not compared yet and start at a moment, or not long before it."""
     is_recent = _minutes.window_start_us.between(before_us - MAX_AGE_US, before_us)
@@ -82,7 +88,6 @@ def read_summary(connection: Connection, from_us: int) -> SelftestSummary:
     sums = (func.coalesce(func.sum(_minutes[name]), 0) for name in ("lost", "found", "false"))
     minutes, lost, found, false = connection.execute(select(func.count(), *sums).where(*is_checked)).one()
     failed = select(func.count()).where(*is_checked, _minutes.is_failed)
-    since = writer.read_value(connection, _SINCE)
     newest = select(_minutes.window_start_us).where(_minutes.checked_us.is_not(None))
     newest = newest.order_by(_minutes.window_start_us.desc()).limit(1)
     return SelftestSummary(
@@ -92,8 +97,8 @@ def read_summary(connection: Connection, from_us: int) -> SelftestSummary:
         int(found),
         int(false),
         connection.execute(newest).scalar(),
-        None if since is None else int(since),
-        _read_problems(connection, from_us),
+        read_start_us(connection),
+        _read_problems(connection, _minutes.window_start_us >= from_us, most=MAX_PROBLEM_MINUTES),
     )
 
 
@@ -104,22 +109,16 @@ def read_failures(connection: Connection, from_us: int, to_us: int) -> Sequence[
         _minutes.window_start_us.between(from_us - MAX_AGE_US, to_us),
         _minutes.checked_us >= from_us,
         _minutes.checked_us < to_us,
-        _minutes.is_failed,
     )
-    wanted = select(_minutes.window_start_us, _minutes.problems).where(*when)
-    rows = connection.execute(wanted.order_by(_minutes.window_start_us.desc()))
-    return [ProblemMinute(row.window_start_us, _parse_problems(row.problems)) for row in rows]
+    return _read_problems(connection, *when)
 
 
-def _read_problems(connection: Connection, from_us: int) -> tuple[ProblemMinute, ...]:
-    wanted = select(_minutes.window_start_us, _minutes.problems).where(
-        _minutes.is_failed, _minutes.window_start_us >= from_us
-    )
-    newest = wanted.order_by(_minutes.window_start_us.desc()).limit(MAX_PROBLEM_MINUTES)
+def _read_problems(
+    connection: Connection, *when: ColumnElement[bool], most: int | None = None
+) -> tuple[ProblemMinute, ...]:
+    wanted = select(_minutes.window_start_us, _minutes.problems).where(_minutes.is_failed, *when)
+    rows = connection.execute(wanted.order_by(_minutes.window_start_us.desc()).limit(most))
     return tuple(
-        ProblemMinute(row.window_start_us, _parse_problems(row.problems)) for row in connection.execute(newest)
+        ProblemMinute(start_us, tuple(SelftestProblem(ProblemKind(kind), told) for kind, told in json.loads(text)))
+        for start_us, text in rows
     )
-
-
-def _parse_problems(text: str) -> tuple[SelftestProblem, ...]:
-    return tuple(SelftestProblem(ProblemKind(kind), told) for kind, told in json.loads(text))
