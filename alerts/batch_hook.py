@@ -14,13 +14,15 @@ from hopwatch.alerts.decision.inputs import ObjectiveCounts, SeriesOutlier, Wind
 from hopwatch.alerts.decision.rules import AlertRules
 from hopwatch.alerts.events import MAX_LOST_IDS
 from hopwatch.alerts.storage import alert_state, outbox
+from hopwatch.display.bursts import summarize_bursts
 from hopwatch.display.causes import summarize_causes
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import naming
+from hopwatch.monitor.kernel.bursts import find_bursts
 from hopwatch.monitor.kernel.causes import rank_causes
 from hopwatch.monitor.kernel.naming import Names
 from hopwatch.monitor.outliers.findings import OutlierFinding
-from hopwatch.monitor.results import NodeResult
+from hopwatch.monitor.results import LabelCounts, NodeResult, SecondCounts
 from hopwatch.monitor.texts.escaping import escape_line
 from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
 
@@ -47,9 +49,12 @@ class AlertHook:
         pairs = zip(result.nodes, conclusion.lost, strict=True)
         lost_ids = {node.node: _format_lost_ids(node, lost.message_ids.tobytes(), lost.names) for node, lost in pairs}
         outliers = {node: tuple(map(_build_outlier, found)) for node, found in conclusion.outliers.items()}
-        by_label = zip(result.nodes, conclusion.labels, strict=False)
-        causes = {node.node: summarize_causes(node.node, rank_causes([rows])) for node, rows in by_label if node.loss}
-        return WindowInput(result, conclusion.tally.lags, lost_ids, outliers, conclusion.count_lags, causes)
+        explanations = {
+            node.node: _explain_loss(result.window_start_us, node.node, rows, counts)
+            for node, rows, counts in zip(result.nodes, conclusion.labels, conclusion.seconds, strict=False)
+            if node.loss
+        }
+        return WindowInput(result, conclusion.tally.lags, lost_ids, outliers, conclusion.count_lags, explanations)
 
     def follow(self, connection: Connection, noted: Sequence[WindowInput], watermark_us: int) -> None:
         """Count the windows for their objectives, evaluate the rules, and write states and notifications.
@@ -74,6 +79,11 @@ class AlertHook:
             for minute in noted
             for objective in self.rules.objectives[minute.result.stream]
         }
+
+
+def _explain_loss(start_us: int, node: str, rows: Sequence[LabelCounts], counts: SecondCounts | None) -> str:
+    told = summarize_bursts(start_us, find_bursts(counts)), summarize_causes(node, rank_causes([rows]))
+    return "; ".join(filter(None, told))
 
 
 def _build_outlier(finding: OutlierFinding) -> SeriesOutlier:

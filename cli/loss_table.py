@@ -5,7 +5,7 @@ A single window is printed in full. Several windows are listed first, one row pe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -16,16 +16,18 @@ from rich.text import Text
 
 from hopwatch.cli.wide_tables import print_wide_table
 from hopwatch.display import texts
+from hopwatch.display.bursts import describe_bursts
 from hopwatch.display.causes import describe_causes
 from hopwatch.display.counts import describe_counts, describe_servers
 from hopwatch.display.label_table import LABEL_COLUMNS, build_label_lines, describe_new_values
 from hopwatch.display.loss_table import build_loss_rows
-from hopwatch.display.markers import describe_markers
+from hopwatch.display.markers import describe_markers, select_markers
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.markers import Marker
 from hopwatch.monitor.results import (
     LabelCounts,
     Status,
+    bursts_from_json,
     causes_from_json,
     counts_from_json,
     label_counts_from_json,
@@ -73,7 +75,8 @@ def print_report(  # noqa: PLR0913, PLR0917 - what is printed, and what is known
             _print_window(console, stream["stream"], window, terms.get(stream["stream"]), now_us)
             start = _read_start(window)
             start_us = 0 if start is None else round(start.timestamp() * 1e6)
-            for line in describe_markers(markers, stream["stream"], start_us):
+            lines = describe_markers(markers, stream["stream"], start_us)
+            for line in (*lines, *_describe_bursts(window, stream["stream"], start_us, markers)):
                 console.print(Text(line), soft_wrap=True)
             if by_label is not None:
                 _print_labels(console, window, by_label)
@@ -165,6 +168,15 @@ def _describe_causes(window: Json) -> list[str]:
         line
         for node in window["nodes"]
         for line in describe_causes(node["node"], node["loss"], causes_from_json(node["causes"]), rows[node["node"]])
+    ]
+
+
+def _describe_bursts(window: Json, stream: str, start_us: int, markers: Iterable[Marker]) -> list[str]:
+    of_stream = select_markers(markers, stream)
+    return [
+        line
+        for node in window["nodes"]
+        for line in describe_bursts(node["node"], start_us, bursts_from_json(node["bursts"]), of_stream)
     ]
 
 

@@ -65,6 +65,26 @@ class CauseFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class SecondFigures:
+    """Messages by the second of their event time, one number for each of 60, and those of them that are missing."""
+
+    messages: tuple[int, ...]
+    lost: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BurstFigures:
+    """Seconds of a window, from ``start_s`` up to ``end_s``, in which more messages are missing than in the others."""
+
+    start_s: int
+    end_s: int
+    lost: int
+    messages: int
+    other_lost: int
+    other_messages: int
+
+
+@dataclass(frozen=True, slots=True)
 class NodeFigures:
     """A node in a window; ``lost_ids`` are the first 100 that are missing there."""
 
@@ -102,6 +122,8 @@ class NodeFigures:
     slowest: tuple[SlowMessage, ...] | None
     labels: tuple[LabelFigures, ...]
     causes: tuple[CauseFigures, ...]
+    seconds: SecondFigures | None
+    bursts: tuple[BurstFigures, ...]
 
 
 @dataclass(frozen=True, slots=True)

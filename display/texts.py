@@ -13,6 +13,8 @@ NONE: Final = "\u2013"
 UNKNOWN: Final = "?"
 """A value exists and is unknown."""
 
+CLOCK: Final = "%H:%M:%S"
+"""Form of a moment whose day is known."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PERCENT_FIGURES: Final = ((0.1, 1), (0.001, 2), (0.00001, 4))
 

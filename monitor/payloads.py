@@ -23,6 +23,7 @@ from hopwatch.monitor.kernel.labels import KeyKind, LabelKey, LabelTally
 from hopwatch.monitor.kernel.last_sightings import LastSightings
 from hopwatch.monitor.kernel.naming import Names
 from hopwatch.monitor.kernel.relations import Relation
+from hopwatch.monitor.kernel.seconds import SecondTally
 from hopwatch.monitor.kernel.servers import ServerIds
 from hopwatch.monitor.kernel.slowest import Slowest
 from hopwatch.monitor.kernel.tally import LostIds, NodeLags, Tally
@@ -250,8 +251,12 @@ def pack_tally(tally: Tally) -> bytes:
     if tally.missing is not None:
         header["missing"] = len(tally.missing.counts)
         missing = [np.ascontiguousarray(column).tobytes() for column in tally.missing]
+    by_second = []
+    if tally.seconds is not None:
+        header["seconds"] = len(tally.seconds.counts)
+        by_second = [np.ascontiguousarray(column).tobytes() for column in tally.seconds]
     named = [part for of_node in names for part in of_node]
-    parts = (*packed, *named, *ways, *slow_parts, *prints, *label_parts, *missing)
+    parts = (*packed, *named, *ways, *slow_parts, *prints, *label_parts, *missing, *by_second)
     return _pack(header | slow | by_label, b"".join(parts))
 
 
@@ -284,6 +289,7 @@ def unpack_tally(parcel: bytes) -> Tally:
         tuple(Relation(*one) for one in header.get("relations", ())), slowest,
         deferred, inversions, prints, _cut_labels(header, cut),
         tuple(ServerIds(*one) for one in header.get("servers", ())), _cut_missing(header, words, cut),
+        _cut_seconds(header, words, cut),
     )  # fmt: skip
 
 
@@ -334,6 +340,15 @@ def _cut_missing(header: dict[str, Any], words: int, cut: _Cutter) -> LastSighti
     count = header["missing"]
     masks = cut.array("<u8", count * words).reshape(count, words)
     return LastSightings(masks, cut.array("<i8", count), cut.array("<i8", count))
+
+
+def _cut_seconds(header: dict[str, Any], words: int, cut: _Cutter) -> SecondTally | None:
+    """Return the counts by second; None of tallies that were packed without."""
+    if "seconds" not in header:
+        return None
+    count = header["seconds"]
+    masks = cut.array("<u8", count * words).reshape(count, words)
+    return SecondTally(masks, *(cut.array("<i8", count) for _ in range(3)))
 
 
 def _cut_names(counts: list[int], texts: list[int] | None, cut: _Cutter) -> list[Names]:

@@ -36,6 +36,8 @@ class Verdict(StrEnum):
 OTHER: Final = "__other__"
 """Name in place of the streams and nodes whose series are folded into one; no stream and no node may have it."""
 
+SECONDS: Final = 60
+"""Seconds of a window."""
 MAX_LOST_IDS: Final = 10_000
 """Maximum number of ids that are kept of a node's loss in a window, unless the stream has another."""
 
@@ -148,6 +150,33 @@ class LossCause:
     other_lost: int
     other_messages: int
     is_new: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SecondCounts:
+    """Messages of a node in a final window by the second of their event time, and those of them that are missing.
+
+    Both have a number for each of the window's 60 seconds; what is in flight is in neither.
+    """
+
+    messages: tuple[int, ...]
+    lost: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LossBurst:
+    """Seconds of a window, from ``start_s`` up to ``end_s``, in which more messages of a node are missing than else.
+
+    Both are 0 to 60, from the start of the window. ``lost`` of the ``messages`` with event times in them are missing,
+    and ``other_lost`` of the ``other_messages`` of the window; what is in flight is not among them.
+    """
+
+    start_s: int
+    end_s: int
+    lost: int
+    messages: int
+    other_lost: int
+    other_messages: int
 
 
 class NewValue(NamedTuple):
@@ -374,6 +403,16 @@ def label_counts_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[LabelCoun
 def causes_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[LossCause, ...]:
     """Return the likely causes at a node from the form in which ``report --json`` shows them."""
     return tuple(LossCause(**dict(one) | {"kind": LabelValueKind(one["kind"])}) for one in told)
+
+
+def seconds_from_json(told: Mapping[str, Sequence[int]]) -> SecondCounts:
+    """Return the counts by second of a node from the form in which ``report --json`` shows them."""
+    return SecondCounts(*(tuple(told[field.name]) for field in fields(SecondCounts)))
+
+
+def bursts_from_json(told: Sequence[Mapping[str, int]]) -> tuple[LossBurst, ...]:
+    """Return the bursts of a node from the form in which ``report --json`` shows them."""
+    return tuple(LossBurst(**one) for one in told)
 
 
 def counts_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[NodeCounts, ...]:

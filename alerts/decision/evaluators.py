@@ -64,7 +64,7 @@ def _loss(rule: AlertRule, stream: StreamConfig, minute: WindowInput) -> Iterato
         of_node = _judge_loss(rule, minute, node.node, (node.loss_lower, node.loss_upper), out_of)
         if of_node and of_node.is_bad:
             ids = minute.lost_ids.get(node.node, ())[:MAX_LOST_IDS]
-            note = "; ".join(filter(None, (minute.causes.get(node.node, ""), _describe_partial(result))))
+            note = "; ".join(filter(None, (minute.explanations.get(node.node, ""), _describe_partial(result))))
             of_node = of_node._replace(edge=_edge(stream.pathway, node), lost_ids=ids, note=note)
         if of_node:
             yield of_node

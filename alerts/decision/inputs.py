@@ -55,7 +55,7 @@ class WindowInput:
 
     ``lags`` are the digests of its nodes in order, ``lost_ids`` some lost ids of each node. ``outliers`` are by node; a
     node that is missing there was not scored. ``count_lags`` are the digests of the nodes that only count, in order.
-    ``causes`` are the likely causes of what is missing at a node, in words.
+    ``explanations`` are the burst and the likely cause of what is missing at a node, in words.
     """
 
     result: WindowResult
@@ -63,7 +63,7 @@ class WindowInput:
     lost_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     outliers: Mapping[str, tuple[SeriesOutlier, ...]] = field(default_factory=dict)
     count_lags: tuple[CountLags, ...] = ()
-    causes: Mapping[str, str] = field(default_factory=dict)
+    explanations: Mapping[str, str] = field(default_factory=dict)
 
 
 class PastWindows(Protocol):

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Any, Final, NamedTuple, get_args, get_type_hints
+from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
 import fastavro
 
-from hopwatch.monitor.results import LabelCounts, LossCause, NodeResult
+from hopwatch.monitor.results import LabelCounts, LossBurst, LossCause, NodeResult, SecondCounts
 from hopwatch.probes.avro_reader import CONFLUENT
 
 Json = dict[str, Any]
@@ -57,6 +57,8 @@ def build_schema() -> Json:
             _field("slowest", ["null", {"type": "array", "items": slowest}]),
             _field("labels", {"type": "array", "items": _build_type(LabelCounts, known)}),
             _field("causes", {"type": "array", "items": _build_type(LossCause, known)}, []),
+            _field("seconds", ["null", _build_type(SecondCounts, known)]),
+            _field("bursts", {"type": "array", "items": _build_type(LossBurst, known)}, []),
         ],
     }
 
@@ -96,6 +98,8 @@ def _build_type(hint: Any, known: set[str]) -> Any:  # noqa: ANN401 - a type, an
             return hint.__name__
         known.add(hint.__name__)
         return {"type": "record", "name": hint.__name__, "fields": _build_fields(hint, known)}
+    if get_origin(hint) is tuple:
+        return {"type": "array", "items": _build_type(get_args(hint)[0], known)}
     return "string" if issubclass(hint, StrEnum) else _PRIMITIVES[hint]
 
 

@@ -16,10 +16,11 @@ from hopwatch.display.markers import BEFORE_US
 from hopwatch.monitor.accounting.holes import find_touched_windows
 from hopwatch.monitor.kernel.books import Book, judge_book
 from hopwatch.monitor.kernel.window import WindowPolicy
-from hopwatch.monitor.results import LabelCounts, Revision, WindowResult
+from hopwatch.monitor.results import LabelCounts, Revision, SecondCounts, WindowResult
 from hopwatch.monitor.store import lost_messages, pathway_versions, reader, tables
 from hopwatch.monitor.store.label_counts import read_label_counts
 from hopwatch.monitor.store.markers import query_markers
+from hopwatch.monitor.store.second_counts import read_second_counts
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
 
@@ -64,6 +65,7 @@ class WindowDetailQuery:
             len(holes),
             tuple(self._query_aged_out(connection, terms, sighted_us)),
             self._query_labels(connection, result),
+            self._query_seconds(connection, result),
             tuple(query_markers(connection, self.stream, self.start_us - BEFORE_US, self.start_us + WINDOW_US)),
         )
 
@@ -71,6 +73,11 @@ class WindowDetailQuery:
         here = self.stream, self.start_us
         found = read_label_counts(connection, self.stream, self.start_us, self.start_us + 1)
         return {node.node: found[*here, node.node] for node in result.nodes if (*here, node.node) in found}
+
+    def _query_seconds(self, connection: Connection, result: WindowResult) -> dict[str, SecondCounts]:
+        found = read_second_counts(connection, self.stream, self.start_us, self.start_us + 1)
+        keys = {node.node: (self.start_us, node.node) for node in result.nodes}
+        return {node: found[key] for node, key in keys.items() if key in found}
 
     def _query_neighbours(self, connection: Connection) -> tuple[int | None, int | None]:
         start = tables.windows.c.window_start_us

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hopwatch.dashboards.queries.models import Graph
 from hopwatch.monitor.markers import Marker
-from hopwatch.monitor.results import LabelCounts, Revision, WindowResult
+from hopwatch.monitor.results import LabelCounts, Revision, SecondCounts, WindowResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,5 +66,7 @@ class WindowDetail:
     aged_out: tuple[AgedOutRecords, ...]
     labels: Mapping[str, tuple[LabelCounts, ...]]
     """Counts by label of each node that has any, in the pathway's order."""
+    seconds: Mapping[str, SecondCounts]
+    """Counts by second of each node that misses messages, in the pathway's order."""
     markers: tuple[Marker, ...]
     """Markers of the stream and of all, in the minute or shortly before it."""

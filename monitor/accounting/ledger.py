@@ -40,6 +40,7 @@ from hopwatch.monitor.kernel.deferrals import NO_WAITS, Waits, find_waits
 from hopwatch.monitor.kernel.label_table import tabulate_labels
 from hopwatch.monitor.kernel.overdue import EarlyBooks
 from hopwatch.monitor.kernel.packets import Packet
+from hopwatch.monitor.kernel.seconds import tabulate_seconds
 from hopwatch.monitor.kernel.sets import classify
 from hopwatch.monitor.kernel.tally import NEVER_US, LostIds, Tally, empty_tally, merge_tallies
 from hopwatch.monitor.kernel.verdict import MAX_NAMED, WindowStage, conclude_window
@@ -47,7 +48,7 @@ from hopwatch.monitor.kernel.window import WindowPolicy, window_starts
 from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.outliers.series_tracker import SeriesTracker
 from hopwatch.monitor.payloads import FactSheet, SetAside
-from hopwatch.monitor.results import LabelCounts, NodeCounts, NodeResult, Status, WindowResult
+from hopwatch.monitor.results import LabelCounts, NodeCounts, NodeResult, SecondCounts, Status, WindowResult
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.lag_histograms import PackedLags
@@ -103,8 +104,8 @@ class Conclusion(NamedTuple):
     """Judged window, its inputs, and its changes if it was final before.
 
     ``outliers`` are by node; empty when the window was not scored. ``labels`` are the counts by label of each node,
-    ``count_lags`` the lags of each node that only counts. ``was_overdue`` says that something may have been overdue
-    when the window was last judged.
+    ``seconds`` those by second of a final window, ``count_lags`` the lags of each node that only counts.
+    ``was_overdue`` says that something may have been overdue when the window was last judged.
     """
 
     result: WindowResult
@@ -116,6 +117,7 @@ class Conclusion(NamedTuple):
     outliers: Mapping[str, tuple[OutlierFinding, ...]] = MappingProxyType({})
     waits: Waits = NO_WAITS
     labels: tuple[tuple[LabelCounts, ...], ...] = ()
+    seconds: tuple[SecondCounts | None, ...] = ()
     count_lags: tuple[CountLags, ...] = ()
     was_overdue: bool = False
 
@@ -318,10 +320,11 @@ class Ledger:
             )
             is_final = result.status.is_final
             labels = tabulate_labels(rules.pathway, tally, result.nodes, before_us, is_final=is_final)
+            seconds = tabulate_seconds(rules.pathway, tally.seconds, before_us) if is_final else ()
             count_lags = tuple(of_node.lags for of_node in counted)
             yield Conclusion(
                 result, tally, lost, is_settled, print_of_books, changed,
-                waits=waits, labels=labels, count_lags=count_lags,
+                waits=waits, labels=labels, seconds=seconds, count_lags=count_lags,
                 was_overdue=_was_overdue(rules, known),
             )  # fmt: skip
 

@@ -28,6 +28,14 @@ from hopwatch.monitor.kernel.last_sightings import (
 from hopwatch.monitor.kernel.masks import Ids
 from hopwatch.monitor.kernel.naming import BatchIds, Names
 from hopwatch.monitor.kernel.relations import Relation, WindowStamps
+from hopwatch.monitor.kernel.seconds import (
+    SECOND_US,
+    UNKNOWN_OFFSET_US,
+    SecondTally,
+    WindowSeconds,
+    count_seconds,
+    merge_second_tallies,
+)
 from hopwatch.monitor.kernel.servers import ServerIds
 from hopwatch.monitor.kernel.sets import classify
 from hopwatch.monitor.kernel.slowest import Slowest
@@ -45,6 +53,7 @@ ALWAYS_US: Final = deferrals.ALWAYS_US
 _HALF_WAY_US: Final = 2**62 - 1
 _NO_TEXTS: Final = np.empty(0, np.uint8)
 _NO_ENDS: Final = np.empty(0, np.uint32)
+_NO_OFFSETS: Final = np.empty(0, np.uint32)
 
 
 class ObservedBatch(NamedTuple):
@@ -68,6 +77,7 @@ class ObservedBatch(NamedTuple):
     rows: NDArray[np.uint16] | None = None
     record: RecordReader | None = None
     labels: Labels = ()
+    event_offset_us: NDArray[np.uint32] = _NO_OFFSETS
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +132,7 @@ class Tally:
     shape (nodes,); None where order is not counted, as in all shards but one. ``prints`` is the fingerprint of the
     messages of each row, their XOR and their sum, shape (rows, 2); None where no node of the pathway counts.
     ``labels`` is None where no batch has a label, ``servers`` are messages beside nodes that count, by names of probes.
-    ``missing`` is None where nobody asks what is overdue.
+    ``missing`` is None where nobody asks what is overdue, ``seconds`` where no node misses a message of the window.
     """
 
     masks: NDArray[np.uint64]
@@ -142,6 +152,7 @@ class Tally:
     labels: LabelTally | None = None
     servers: tuple[ServerIds, ...] = ()
     missing: LastSightings | None = None
+    seconds: SecondTally | None = None
 
     @property
     def last_wait_us(self) -> int:
@@ -168,13 +179,14 @@ class _UniformBatches(NamedTuple):
     labels: tuple[Labels, ...]
     said: list[BatchIds]
     records: list[tuple[RecordReader | None, NDArray[np.uint16] | None]]
+    event_offsets_us: list[NDArray[np.uint32]]
     message_ids: Ids
     lag_in_us: NDArray[np.int64]
     lag_out_us: NDArray[np.int64]
     outcome: NDArray[np.uint8]
 
 
-def build_tally(  # noqa: PLR0913 - a window, and what is asked of it
+def build_tally(  # noqa: PLR0913, PLR0915 - a window, and what is asked of it
     pathway: Pathway,
     batches: Iterable[ObservedBatch],
     window_end_us: int,
@@ -182,11 +194,13 @@ def build_tally(  # noqa: PLR0913 - a window, and what is asked of it
     max_lost_ids: int = MAX_LOST_IDS,
     *,
     keeps_last: bool = False,
+    keeps_seconds: bool = False,
 ) -> Tally:
     """Reduce the observations of the window that ends at ``window_end_us`` to a tally.
 
     Order and batching change nothing. Without ``terms`` it does not matter until when messages are deferred. The ids of
-    each node's loss are kept up to ``max_lost_ids``, and last sightings of what is missing if they are asked for.
+    each node's loss are kept up to ``max_lost_ids``, and last sightings of what is missing if they are asked for. By
+    second messages are counted where one is missing, and where others of the window are tallied elsewhere, if asked to.
     """
     nodes = len(pathway.nodes)
     alike = _group_batches(batches)
@@ -240,9 +254,14 @@ def build_tally(  # noqa: PLR0913 - a window, and what is asked of it
         by_server = servers.find_servers(pathway, stamped, groups, mixed)
     labelled = LabelledBatches([node for node, _ in keys], [one for part in alike for one in part.labels], counts)
     by_label = labels.count_labels(labelled, WindowMessages(groups, distinct, sets.lost, place, moments_us, moment))
+    by_second = None
+    if keeps_seconds or sets.lost.any():
+        second = _find_seconds(alike, groups, counts)
+        by_second = count_seconds(WindowSeconds(second, distinct, sets.lost, place, moments_us, moment))
     return Tally(
         *rows, stamps, negative, lags, lost, last_first_sighting_us, len(ids), related, late, kept,
         prints=prints, labels=by_label, servers=by_server, missing=missing,
+        seconds=by_second,
     )  # fmt: skip
 
 
@@ -284,6 +303,7 @@ def merge_tallies(tallies: Sequence[Tally], max_lost_ids: int = MAX_LOST_IDS) ->
         labels.merge_label_tallies(tally.labels for tally in tallies),
         servers.merge_servers(one for tally in tallies for one in tally.servers),
         merge_last_sightings(tally.missing for tally in tallies),
+        merge_second_tallies(tally.seconds for tally in tallies if tally.observations),
     )
 
 
@@ -313,9 +333,11 @@ def _join_batches(*batches: ObservedBatch) -> _UniformBatches:
     said = [BatchIds(batch.node, batch.id_kind, batch.id_texts, batch.id_text_ends, batch.rows) for batch in batches]
     records = [(batch.record, batch.rows) for batch in batches]
     labels_of = tuple(batch.labels for batch in batches)
+    offsets_us = [batch.event_offset_us for batch in batches]
     return _UniformBatches(
-        batches[0].node, arrivals_us, counts, instances, labels_of, said, records, ids, lag_in, lag_out, outcome
-    )
+        batches[0].node, arrivals_us, counts, instances, labels_of, said, records, offsets_us,
+        ids, lag_in, lag_out, outcome,
+    )  # fmt: skip
 
 
 def _stamp(
@@ -400,6 +422,20 @@ def _find_first_sightings(
     narrow = moment.astype(np.min_scalar_type(len(moments_us)))
     of_observation = np.repeat(narrow, np.concatenate([part.counts for part in alike]))
     return moments_us, np.minimum.reduceat(of_observation[groups.order], groups.starts)
+
+
+def _find_seconds(alike: list[_UniformBatches], groups: masks.Groups, counts: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Return the earliest second of the window that an observation of each message tells; shape (messages,).
+
+    It is beyond those of the window where none tells one.
+    """
+    if not len(groups.starts):
+        return np.empty(0, np.uint8)
+    offsets_us = [offset_us for part in alike for offset_us in part.event_offsets_us]
+    pairs = zip(offsets_us, counts.tolist(), strict=True)
+    told = [own if len(own) else np.full(count, UNKNOWN_OFFSET_US, np.uint32) for own, count in pairs]
+    second = (_concatenate(told, (0,), np.uint32) // SECOND_US).astype(np.uint8)
+    return np.minimum.reduceat(second[groups.order], groups.starts)
 
 
 class _WindowObservations(NamedTuple):

@@ -45,7 +45,11 @@ def tally_claims(
     batches = list(observed) if config.order and not shard else None
     own = _select_shards(observed if batches is None else batches, shard, config.shards)
     keeps_last = bool(config.deadlines) and not is_final
-    tally = build_tally(config.pathway, own, window_end_us, config.terms, config.max_lost_ids, keeps_last=keeps_last)
+    tally = build_tally(
+        *(config.pathway, own, window_end_us, config.terms, config.max_lost_ids),
+        keeps_last=keeps_last,
+        keeps_seconds=config.shards > 1,
+    )
     if batches is None:
         return tally
     found = order.find_order(config.pathway, batches)
@@ -100,9 +104,13 @@ def _read_observations(pathway: Pathway, claims: Sequence[Claims]) -> Iterator[O
             text_ends = _read_field(segment, count, _ENDS, ends_place)
             texts = _read_field(segment, int(text_ends[-1]) if len(text_ends) else 0, _BYTES, texts_place)
             packed = ids.view("<u8").reshape(-1, 2)
+            offsets_span = envelope.find_event_offsets(segment, places[0] + ID_BYTES * count, end)
+            offsets_us = envelope.read_packed(segment, offsets_span, "<u4")
             columns = packed, lag_in, lag_out, outcome, id_kind, texts, text_ends
             record, labels = _LazyRecord(segment, start, end), _read_labels(segment, labels_at, labels_end, known)
-            yield ObservedBatch(node, claim.instance, arrival_us, *columns, record=record, labels=labels)
+            yield ObservedBatch(
+                *(node, claim.instance, arrival_us, *columns), record=record, labels=labels, event_offset_us=offsets_us
+            )
 
 
 def _read_labels(segment: envelope.Buffer, start: int, end: int, known: dict[bytes, Labels]) -> Labels:
@@ -198,6 +206,7 @@ def _select_shard(batch: ObservedBatch, shard: int, shards: int) -> ObservedBatc
         np.flatnonzero(chosen).astype(np.uint16),
         batch.record,
         batch.labels,
+        _select_column(batch.event_offset_us, chosen),
     )
 
 

@@ -29,6 +29,7 @@ from hopwatch.monitor.accounting.holes import Hole
 from hopwatch.monitor.accounting.undeclared_names import UndeclaredName, describe_name
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, BatchRun, Book, ImplausibleSpan, InstanceCounts
+from hopwatch.monitor.kernel.bursts import find_bursts
 from hopwatch.monitor.kernel.causes import rank_causes
 from hopwatch.monitor.kernel.packets import Packet
 from hopwatch.monitor.kernel.rollup import SpanPart
@@ -57,6 +58,7 @@ from hopwatch.monitor.store import (
 )
 from hopwatch.monitor.store.label_counts import read_label_counts
 from hopwatch.monitor.store.reported_nodes import bind_range
+from hopwatch.monitor.store.second_counts import read_second_counts
 from hopwatch.monitor.store.tables import NODE_DIGESTS, QUANTILE_FIELDS, TALLY_FIELDS
 from hopwatch.probes.contract.limits import MONITOR_STREAM
 
@@ -111,7 +113,7 @@ def read_windows_json(
     """Query the windows of a stream that start in ``[from_us, to_us)`` as the report and the API show them."""
     where = connection, stream, from_us, to_us
     nodes, ids = reported_nodes.read_nodes_json(*where), read_first_lost_ids(*where)
-    labels = read_label_counts(*where)
+    labels, seconds = read_label_counts(*where), read_second_counts(*where)
     revisions: dict[int, list[Revision]] = defaultdict(list)
     for one in read_revisions(*where) if with_revisions else ():
         revisions[one.window_start_us].append(one)
@@ -121,9 +123,11 @@ def read_windows_json(
         of_window = nodes[start_us]
         for node in of_window:
             key = stream, start_us, node["node"]
-            rows = labels.get(key, ())
+            rows, by_second = labels.get(key, ()), seconds.get((start_us, node["node"]))
             node |= {"lost_ids": ids.get(key, []), "labels": [asdict(one) for one in rows]}
             node["causes"] = [asdict(one) for one in rank_causes([rows])]
+            node["seconds"] = None if by_second is None else asdict(by_second)
+            node["bursts"] = [asdict(one) for one in find_bursts(by_second)]
         told = window_to_json(_parse_window(row, []), of_window)
         if with_revisions:
             told["revisions"] = [_revision_to_json(one) for one in revisions[start_us]]

@@ -24,6 +24,7 @@ _WINDOW_TABLES: Final = (
     tables.node_windows,
     tables.lost_ids,
     tables.label_counts,
+    tables.second_counts,
     tables.revisions,
     tables.tallies,
     tables.windows,

@@ -31,7 +31,7 @@ from hopwatch.monitor.kernel.count_lags import CountLags
 from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags
 from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles
 
-SCHEMA_VERSION: Final = "0026"
+SCHEMA_VERSION: Final = "0027"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILE_FIELDS: Final = tuple(field.name for field in fields(Quantiles))
@@ -241,6 +241,14 @@ label_counts: Final = Table(
     *_window_key(),
     Column("node", ExactText(), primary_key=True),
     Column("counts", Text, nullable=False, comment="JSON: the counts by label as they are reported"),
+)
+
+second_counts: Final = Table(
+    "second_counts",
+    metadata,
+    *_window_key(),
+    Column("node", ExactText(), primary_key=True),
+    Column("counts", Text, nullable=False, comment="JSON: the counts by second as they are reported"),
 )
 
 label_values: Final = Table(

@@ -83,6 +83,7 @@ __all__ = [
     "check_values",
     "decode",
     "encode",
+    "find_event_offsets",
     "read_packed",
     "read_record",
 ]  # fmt: skip
@@ -217,6 +218,11 @@ def read_record(buffer: Buffer, start: int = 0, end: int | None = None) -> Recor
 def read_labels(buffer: Buffer, start: int, end: int) -> dict[str, str]:
     """Read the labels of a record that was read before, from where they stand."""
     return _read_label_map(BodyCursor(buffer, start, end))
+
+
+def find_event_offsets(buffer: Buffer, ids_end: int, end: int) -> ByteSpan:
+    """Return where the event offsets of a record are that was read before and whose message ids end at ``ids_end``."""
+    return BodyCursor(buffer, ids_end, end).read_span()
 
 
 def _read_label_map(body: BodyCursor) -> dict[str, str]:

@@ -20,7 +20,7 @@ from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.gate.registry.subjects import Registry
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, StoreError, TransportError
-from hopwatch.monitor.results import LabelCounts, LabelValueKind, LossCause, WindowResult
+from hopwatch.monitor.results import LabelCounts, LabelValueKind, LossBurst, LossCause, SecondCounts, WindowResult
 from hopwatch.monitor.store import dialect, fencing, publication, schema
 from hopwatch.monitor.store.subjects import SubjectStore
 from hopwatch.probes.contract.limits import WINDOW_US
@@ -187,7 +187,9 @@ def test_labels_and_slow_messages_are_in_a_record(tmp_path: Path) -> None:
     node = dict.fromkeys(named[named.index("expected") :], 1)
     cause = LossCause(1, "schema", "a", LabelValueKind.NONE, "", 2, 5, 0, 9)
     slow = [{"id": "x", "lag_out_us": 3}]
+    seconds, burst = SecondCounts((3, 4), (0, 2)), LossBurst(1, 2, 2, 4, 0, 3)
     lists = {"lost_ids": ["x"], "labels": [asdict(row)], "causes": [asdict(cause)], "slowest": slow}
+    lists |= {"seconds": asdict(seconds), "bursts": [asdict(burst)]}
     told = {"window_start": "T", "status": "FINAL", "revision": 0, "verdict": None, "reasons": ["why"]}
     record = build_record(number, "orders", told, node | lists | {"node": "a"}, (START_US, 7))
     found = decode(made, record.value)

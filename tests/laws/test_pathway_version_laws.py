@@ -29,7 +29,10 @@ from tests.support.examples import examples
 from tests.support.micro_batches import MicroBatches
 from tests.support.model_comparison import prepared_store, rules_of
 
-OF_WINDOWS: Final = (tables.windows, tables.node_windows, tables.lost_ids, tables.label_counts, tables.revisions)
+OF_WINDOWS: Final = (
+    *(tables.windows, tables.node_windows, tables.lost_ids),
+    *(tables.label_counts, tables.second_counts, tables.revisions),
+)
 OF_MESSAGES: Final = frozenset(
     {
         *("known", "delivered", "filtered", "rejected", "lost", "partial", "expected", "seen", "arrived", "departed"),

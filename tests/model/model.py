@@ -16,6 +16,7 @@ from tests.model.naming import shown
 from tests.model.order import displacements
 from tests.model.pathway import Counting
 from tests.model.record import DEFERRED
+from tests.model.seconds import count_by_second, find_bursts, find_seconds
 from tests.model.sets import NONE, AtNode, Ids, WindowSets
 from tests.model.unreadable_records import folder_of, is_touched, unheard
 from tests.model.wire import Received, read_spool
@@ -100,6 +101,7 @@ class JudgedWindow:
         self.inside = inside if stream.order else ()
         self.observed = [(one.batch.node, seen) for one in inside for seen in one.batch.observations]
         self.sets = WindowSets(self.pathway, self.observed)
+        self.second_of = find_seconds(self.observed)
         self.labels = LabelSets(self.pathway, [one for one in inside if one.batch.observations])
         end_us = start_us + MINUTE_US
         sighted_us, self.endless = self._sightings_us(inside, end_us)
@@ -388,6 +390,8 @@ class JudgedWindow:
         """Give N of INTERFACE.md."""
         sets, at, books, rejected = self.sets, self.sets.at[node], self.books[node], self.sets.rejected(node)
         lost, overtaken = self.lost_at(node), displacements(self.pathway, node, self.inside)
+        messages = (sets.expected(node) | at.seen) - self.waits_at(node)
+        by_second = count_by_second(self.second_of, frozenset(messages), lost)
         return {
             "node": node,
             "deferred": len(sets.deferred(node)),
@@ -427,6 +431,8 @@ class JudgedWindow:
             "labels": self.labels.shown(
                 node, sets, (lost, self.waits_at(node)), (self.loss_lower(node), self.loss_upper(node))
             ),
+            "seconds": by_second,
+            "bursts": find_bursts(by_second),
         }
 
     def _origins_books(self) -> list[NodeBooks]:

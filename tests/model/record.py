@@ -105,6 +105,8 @@ class Observation:
     text: bytes | None = None
     until_us: int = 0
     """Until when a deferred message waits."""
+    tells_event_time: bool = True
+    """Whether the record has event offsets; without, the offset is 0."""
 
     @property
     def passed(self) -> bool:
@@ -358,6 +360,7 @@ def _observations(body: Body) -> tuple[Observation, ...]:
             body["id_kind"],
             texts[i],
             until_us[i],
+            bool(body["event_offset_us"]),
         )
         for i in range(count)
     )

@@ -99,7 +99,7 @@ def test_a_loss_says_how_many_were_delivered_elsewhere() -> None:
 def test_a_loss_names_its_likely_cause() -> None:
     """At the node, before what was delivered elsewhere."""
     cause = "97.0% of 20 missing have version 1.1"
-    minute = replace(window_input(0, lost={"b": 20}, partial=15), causes={"b": cause})
+    minute = replace(window_input(0, lost={"b": 20}, partial=15), explanations={"b": cause})
     notes = {name: reading.note for name, reading in made(minute, AlertKind.LOSS).items()}
     told = "of 20 missing in the stream 15 were delivered elsewhere"
     assert notes == {"": told, "a": "", "b": f"{cause}; {told}"}

@@ -1,0 +1,57 @@
+"""Bursts of loss in words: from when to when messages are missing, how many, and what was marked shortly before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, tzinfo
+
+from hopwatch.display import texts
+from hopwatch.display.markers import BEFORE_US
+from hopwatch.monitor.kernel.seconds import SECOND_US
+from hopwatch.monitor.markers import Marker
+from hopwatch.monitor.results import LossBurst
+
+
+def describe_bursts(
+    node: str, start_us: int, bursts: Sequence[LossBurst], markers: Iterable[Marker] = (), zone: tzinfo = UTC
+) -> list[str]:
+    """Return a sentence for each burst of what is missing at a node in the window that starts at ``start_us``.
+
+    It names the latest marker of those that are given from shortly before the burst.
+    """
+    given, sentences = list(markers), []
+    for one in bursts:
+        inside, outside = (
+            texts.format_percent(*counts) for counts in ((one.lost, one.messages), (one.other_lost, one.other_messages))
+        )
+        span, after = _format_span(start_us, one, zone), _describe_marker(given, start_us + one.start_s * SECOND_US)
+        sentences.append(
+            f"burst at {node} from {span}: {_describe_share(one)} missing; "
+            f"of its messages {inside} are missing, of all others of the minute {outside}{after}"
+        )
+    return sentences
+
+
+def summarize_bursts(start_us: int, bursts: Sequence[LossBurst]) -> str:
+    """Return the likeliest burst at a node in a few words, for an alert; empty if there is none."""
+    if not bursts:
+        return ""
+    return f"{_describe_share(bursts[0])} missing have event times from {_format_span(start_us, bursts[0], UTC)}"
+
+
+def _describe_share(burst: LossBurst) -> str:
+    total = burst.lost + burst.other_lost
+    return f"{texts.format_percent(burst.lost, total)} of {total:,}"
+
+
+def _format_span(start_us: int, burst: LossBurst, zone: tzinfo) -> str:
+    ends = (start_us + second * SECOND_US for second in (burst.start_s, burst.end_s))
+    return " to ".join(texts.format_moment(at_us, zone, texts.CLOCK) for at_us in ends)
+
+
+def _describe_marker(markers: Iterable[Marker], at_us: int) -> str:
+    near = [one for one in markers if at_us - BEFORE_US <= one.at_us <= at_us]
+    if not near:
+        return ""
+    last = max(near, key=lambda one: (one.at_us, one.number))
+    return f"; it begins {texts.format_age(at_us - last.at_us)} after {last.describe()}"
