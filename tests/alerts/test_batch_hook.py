@@ -19,7 +19,7 @@ from hopwatch.alerts.storage import alert_state, history_queries, outbox
 from hopwatch.monitor.outliers.explanation import Explanation
 from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.results import LabelCounts, LabelValueKind
+from hopwatch.monitor.results import LabelCounts, LabelValueKind, SecondCounts
 from hopwatch.monitor.store import tables
 from tests.support.alert_batches import BEFORE_AMENDED, alerting, play, rules
 from tests.support.batch_traffic import traffic
@@ -59,15 +59,20 @@ def test_a_loss_is_told_in_the_transaction_that_writes_it(engine: Engine, tmp_pa
 
 
 def test_a_window_brings_the_likely_causes_of_its_losses() -> None:
-    """In words, by node; a node that lost nothing has none, and one that no label explains has an empty one."""
+    """In words, by node, with the seconds of a burst; one that nothing explains has an empty one."""
     rows = tuple(
         LabelCounts("version", "a", LabelValueKind.VALUE, value, 500, 0, 0, loss, 0)
         for value, loss in (("1.1", 80), ("1.0", 0))
     )
-    for labels, expected in ((rows, "100% of 80 missing have version 1.1 at a"), ((), "")):
-        minute = alerting().note(build_conclusion(window(1, lost={"b": 80}))._replace(labels=((), labels)))
+    outage = SecondCounts((20,) * 60, (20,) * 4 + (0,) * 56)
+    burst = "100% of 80 missing have event times from 00:01:00 UTC to 00:01:04 UTC"
+    cause = "100% of 80 missing have version 1.1 at a"
+    cases = ((rows, None, cause), ((), outage, burst), (rows, outage, f"{burst}; {cause}"), ((), None, ""))
+    for labels, seconds, expected in cases:
+        concluded = build_conclusion(window(1, lost={"b": 80}))._replace(labels=((), labels), seconds=(None, seconds))
+        minute = alerting().note(concluded)
         assert minute is not None
-        assert minute.causes == {"b": expected}
+        assert minute.explanations == {"b": expected}
 
 
 def test_a_replayed_batch_adds_nothing(tmp_path: Path, engine: Engine) -> None:

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any, Final
 
+import numpy as np
 import pytest
 
 from hopwatch.cli.main import main
@@ -74,6 +75,8 @@ A: Final = {
     "slowest": [{"id": f"{number:032x}", "lag_out_us": 2_000} for number in range(5)],
     "labels": [],
     "causes": [],
+    "seconds": None,
+    "bursts": [],
 }
 B: Final = A | {
     "node": "b",
@@ -288,6 +291,32 @@ def test_a_report_names_the_likely_cause(workspace: Workspace, capsys: Captured)
     )
     assert workspace.run("report", "--to", "2026-01-01T00:01") == 0
     assert "marked 20 s into this minute: deploy a (version=1.1), by ada\n" in capsys.readouterr().out
+
+
+OFFSETS: Final = np.arange(60, dtype="<u4") * 1_000_000
+"""A message a second."""
+OUTAGE: Final = [
+    observation_batch(range(60), event_offset_us=OFFSETS.tobytes()),
+    observation_batch([*range(20), *range(35, 60)], "b", event_offset_us=np.delete(OFFSETS, range(20, 35)).tobytes()),
+    *(make_batch(BatchKind.BYE, node, seq=1, complete_through_us=at_us(400)) for node in ("a", "b")),
+]
+"""All messages of 15 seconds are lost on the way to b."""
+
+
+def test_a_report_names_the_seconds_of_a_burst(workspace: Workspace, capsys: Captured) -> None:
+    """In the JSON with the counts by second, and below the window that is printed, with what was marked before it."""
+    workspace.watch(*OUTAGE)
+    a, b = reported(workspace, capsys)["streams"][0]["windows"][0]["nodes"]
+    assert (a["seconds"], a["bursts"]) == (None, [])
+    assert b["seconds"] == {"messages": [1] * 60, "lost": [0] * 20 + [1] * 15 + [0] * 25}
+    burst = {"start_s": 20, "end_s": 35, "lost": 15, "messages": 15, "other_lost": 0, "other_messages": 45}
+    assert b["bursts"] == [burst]
+    assert workspace.run("mark", "deploy b", "--at", "2025-12-31T23:59:40Z", "--by", "ada") == 0
+    capsys.readouterr()
+    assert workspace.run("report", "--to", "2026-01-01T00:01") == 0
+    told = "100% of 15 missing; of its messages 100% are missing, of all others of the minute 0%"
+    span = "00:00:20 UTC to 00:00:35 UTC"
+    assert f"burst at b from {span}: {told}; it begins 40 s after deploy b\n" in capsys.readouterr().out
 
 
 LABELLED: Final = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,15 @@ from hopwatch.monitor import settings
 from hopwatch.monitor.kernel.masks import ids_from_bytes
 from hopwatch.monitor.kernel.tally import LostIds, empty_tally
 from hopwatch.monitor.markers import Marker
-from hopwatch.monitor.results import LabelCounts, LabelValueKind, NodeCounts, ServerCount, Status, Verdict
+from hopwatch.monitor.results import (
+    LabelCounts,
+    LabelValueKind,
+    NodeCounts,
+    SecondCounts,
+    ServerCount,
+    Status,
+    Verdict,
+)
 from hopwatch.monitor.store.markers import add_marker
 from tests.support.conclusions import build_conclusion, write_conclusions
 from tests.support.dashboard_stores import (
@@ -265,6 +275,45 @@ def test_the_page_of_the_stream_names_the_minute_of_a_new_schema(tmp_path: Path)
     assert "Schema &lt;img src=x onerror=alert(1)&gt; first seen at a:" in told
     assert "Schema orders/1 first" not in told
     assert "window=2026-01-01T00%3A03%3A00Z" in told
+
+
+def with_seconds(folder: Path, *counts: SecondCounts | None) -> None:
+    """Fill a store whose window of minute 3 has counts by second at its nodes, a and b."""
+    engine = with_lost(folder, range(30))
+    write_conclusions(engine, build_conclusion(window(3, lost={"a": 30, "b": 30}))._replace(seconds=counts))
+    add_marker(engine, Marker(at(3) - 15_000_000, "deploy <b>", "ada"))
+
+
+def test_the_seconds_of_a_loss_are_drawn_and_its_bursts_are_told(tmp_path: Path) -> None:
+    """Of the node that misses most, with the last marker before the burst, and links to the others."""
+    outage = SecondCounts((20,) * 60, (0,) * 25 + (20,) * 10 + (0,) * 25)
+    with_seconds(tmp_path, SecondCounts((20,) * 60, (1,) * 60), outage)
+    told = read_page(shown(tmp_path))
+    assert "Messages of b by the second of their event time; those on top are missing." in told
+    share = "100% of 200 missing; of its messages 100% are missing, of all others of the minute 0%"
+    after = "it begins 40 s after deploy &lt;b&gt;"
+    assert f"burst at b from 00:03:25 UTC to 00:03:35 UTC: {share}; {after}" in told
+    said = "Messages of b by second: 200 of 1,200 are missing, from second 25 to 34 of the minute, in 10 of its seconds"
+    assert said in told
+    picture = base64.b64decode(re.search(r"hw-wide\" src=\"data:image/svg\+xml;base64,([^\"]+)", told)[1]).decode()  # type: ignore[index]
+    assert picture.count("<rect") == 60
+    assert ">00:03:10<" in picture
+    assert "a (60 missing)" in told
+    assert "Messages of a by the second" in read_page(shown(tmp_path, node="a"))
+
+
+def test_a_loss_that_is_spread_over_the_minute_says_so(tmp_path: Path) -> None:
+    """No run of seconds has more of it than its messages have."""
+    with_seconds(tmp_path, None, SecondCounts((20,) * 60, (1,) * 60))
+    told = read_page(shown(tmp_path))
+    assert "no second stands out: the loss is spread over the minute" in told
+    assert "Other nodes by second" not in told
+
+
+def test_a_window_without_counts_by_second_has_no_such_panel(tmp_path: Path) -> None:
+    """As of an older version, or without a loss."""
+    with_lost(tmp_path, range(30))
+    assert "Loss by second" not in read_page(shown(tmp_path))
 
 
 def test_without_labels_there_is_no_table_of_them(tmp_path: Path) -> None:
