@@ -56,14 +56,16 @@ class WindowSeconds(NamedTuple):
 
 def count_seconds(window: WindowSeconds) -> SecondTally:
     """Count the messages of each second, those whose second is known; order and batching change nothing."""
-    is_known, is_lost = window.second < SECONDS, window.is_lost[window.place]
-    at = np.flatnonzero(is_known & ~is_lost)
     # What no node lost needs no sighting: nobody asks since when it is settled.
-    kept = _count_rows(window.masks, np.array([ALWAYS_US]), window.place[at], window.second[at])
-    at = np.flatnonzero(is_known & is_lost)
+    numbers, cells = np.arange(len(window.masks), dtype=np.uint64)[:, None], np.arange(SECONDS + 1)
+    number, counts, second = masks.count_rows(numbers, window.place, cells, np.minimum(window.second, SECONDS))
+    kept = (second < SECONDS) & ~window.is_lost[number[:, 0].astype(np.int64)]
+    words, whole = window.masks[number[kept, 0].astype(np.int64)], int(np.count_nonzero(kept))
+    found = SecondTally(words, counts[kept], np.full(whole, ALWAYS_US), second[kept])
+    at = np.flatnonzero(window.is_lost[window.place] & (window.second < SECONDS))
     cell = window.moment[at].astype(np.int64) * SECONDS + window.second[at]
     lost = _count_rows(window.masks, window.moments_us, window.place[at], cell)
-    return SecondTally(*(np.concatenate(column) for column in zip(kept, lost, strict=True)))
+    return SecondTally(*(np.concatenate(column) for column in zip(found, lost, strict=True)))
 
 
 def merge_second_tallies(parts: Iterable[SecondTally | None]) -> SecondTally | None:

@@ -29,6 +29,7 @@ _DTYPES: Final = tuple(map(np.dtype, (f"V{ID_BYTES}", "<i8", "<i8", "u1")))
 """Types of the items of ``CLAIMED_FIELDS`` of the payloads, in the same order."""
 _ENDS: Final = np.dtype("<u4")
 _BYTES: Final = np.dtype("u1")
+_NO_OFFSETS: Final = np.empty(0, np.uint32)
 MAX_MAPPED: Final = 8_192
 """Segments of a window that are mapped at once, where the process may open twice as many files."""
 
@@ -104,12 +105,13 @@ def _read_observations(pathway: Pathway, claims: Sequence[Claims]) -> Iterator[O
             text_ends = _read_field(segment, count, _ENDS, ends_place)
             texts = _read_field(segment, int(text_ends[-1]) if len(text_ends) else 0, _BYTES, texts_place)
             packed = ids.view("<u8").reshape(-1, 2)
-            offsets_span = envelope.find_event_offsets(segment, places[0] + ID_BYTES * count, end)
-            offsets_us = envelope.read_packed(segment, offsets_span, "<u4")
             columns = packed, lag_in, lag_out, outcome, id_kind, texts, text_ends
-            record, labels = _LazyRecord(segment, start, end), _read_labels(segment, labels_at, labels_end, known)
+            record = _LazyRecord(segment, start, end, places[0], count)
             yield ObservedBatch(
-                *(node, claim.instance, arrival_us, *columns), record=record, labels=labels, event_offset_us=offsets_us
+                *(node, claim.instance, arrival_us, *columns),
+                record=record,
+                labels=_read_labels(segment, labels_at, labels_end, known),
+                read_offsets=record.read_offsets,
             )
 
 
@@ -134,7 +136,14 @@ class _LazyRecord:
     segment: envelope.Buffer
     start: int
     end: int
+    ids_at: int
+    count: int
     view: envelope.RecordView | None = None
+
+    def read_offsets(self) -> NDArray[np.uint32]:
+        """Return its event offsets, none where it has none; without a look at what else it says."""
+        place = envelope.find_event_offsets(self.segment, self.ids_at + ID_BYTES * self.count)
+        return _NO_OFFSETS if place is None else np.frombuffer(self.segment, _ENDS, self.count, place)
 
     def __call__(self, rows: NDArray[Any]) -> RecordColumns:
         """Return what it says of the observations at some places."""
@@ -206,7 +215,7 @@ def _select_shard(batch: ObservedBatch, shard: int, shards: int) -> ObservedBatc
         np.flatnonzero(chosen).astype(np.uint16),
         batch.record,
         batch.labels,
-        _select_column(batch.event_offset_us, chosen),
+        batch.read_offsets,
     )
 
 

@@ -220,9 +220,18 @@ def read_labels(buffer: Buffer, start: int, end: int) -> dict[str, str]:
     return _read_label_map(BodyCursor(buffer, start, end))
 
 
-def find_event_offsets(buffer: Buffer, ids_end: int, end: int) -> ByteSpan:
-    """Return where the event offsets of a record are that was read before and whose message ids end at ``ids_end``."""
-    return BodyCursor(buffer, ids_end, end).read_span()
+def find_event_offsets(buffer: Buffer, ids_end: int) -> int | None:
+    """Return where the event offsets begin of a record that was read before; None where it has none.
+
+    ``ids_end`` is where its message ids end, behind which the length of the offsets stands.
+    """
+    position, is_given = ids_end, False
+    while True:
+        byte = buffer[position]
+        position += 1
+        is_given |= byte & 0x7F > 0
+        if byte < 0x80:  # noqa: PLR2004 - the varint's own continuation bit
+            return position if is_given else None
 
 
 def _read_label_map(body: BodyCursor) -> dict[str, str]:

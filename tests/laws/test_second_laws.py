@@ -48,7 +48,8 @@ def _batch(observations: list[SeenMessage], arrival_us: int, offsets_us: list[in
     lags = [one.lag_in_us for one in says], [one.lag_out_us for one in says]
     ids = [message_id(one.message) for one in observations]
     batch = make_batch(observations[0].node, ids, *lags, [one.outcome for one in says], arrival_us)
-    return batch._replace(event_offset_us=np.array([us for us in offsets_us if us is not None], np.uint32))
+    told = np.array([us for us in offsets_us if us is not None], np.uint32)
+    return batch._replace(read_offsets=lambda: told)
 
 
 def _one_by_one(case: Case) -> list[ObservedBatch]:
