@@ -17,12 +17,15 @@ _TICK_SECONDS: Final = range(0, SECONDS + 1, 10)
 _GAP: Final = 2.0
 
 
-def draw_seconds(counts: SecondCounts, start_us: int, palette: Palette, zone: tzinfo) -> str:
-    """Return a picture: a bar a second of the window that starts at ``start_us``, its missing part on top."""
+def draw_seconds(counts: SecondCounts, start_us: int, palette: Palette, zone: tzinfo, *, is_sure: bool) -> str:
+    """Return a picture: a bar a second of the window that starts at ``start_us``, its missing part on top.
+
+    That has the colour of a loss where any of it is sure, else that of what is unknown.
+    """
     size = {"viewBox": f"0 0 {WIDTH} {HEIGHT}", "width": f"{WIDTH}", "height": f"{HEIGHT}"}
     letters = {"font-family": "sans-serif", "font-size": "12", "fill": palette.text}
     root = ET.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", **size, **letters})
-    most = max(counts.messages)
+    most, missing = max(counts.messages), palette.lossy if is_sure else palette.unknown
     across, upwards = Axis(0, SECONDS, LEFT, WIDTH - RIGHT), Axis(0, most, HEIGHT - BOTTOM, TOP)
     for value in (0, most):
         y = upwards.position(value)
@@ -32,7 +35,7 @@ def draw_seconds(counts: SecondCounts, start_us: int, palette: Palette, zone: tz
     for second, (messages, lost) in enumerate(zip(counts.messages, counts.lost, strict=True)):
         here = across.position(second) + _GAP / 2, across.position(second + 1) - _GAP / 2
         _draw_bar(root, here, (upwards.position(0), upwards.position(messages - lost)), palette.series[0])
-        _draw_bar(root, here, (upwards.position(messages - lost), upwards.position(messages)), palette.lossy)
+        _draw_bar(root, here, (upwards.position(messages - lost), upwards.position(messages)), missing)
     for second in _TICK_SECONDS:
         at = texts.format_moment(start_us + second * SECOND_US, zone, texts.CLOCK).partition(" ")[0]
         _draw_text(root, across.position(second), HEIGHT - 8, at, "middle")

@@ -26,7 +26,8 @@ def draw_seconds(context: PageContext, whole: WindowDetail) -> None:
         for node, counts in whole.seconds.items()
         for line in describe_bursts(node, start_us, find_bursts(counts), markers, context.zone)
     ]
-    picture = second_chart.draw_seconds(whole.seconds[chosen], start_us, context.palette, context.zone)
+    is_sure = any(node.node == chosen and node.loss_lower > 0 for node in whole.result.nodes)
+    picture = second_chart.draw_seconds(whole.seconds[chosen], start_us, context.palette, context.zone, is_sure=is_sure)
     said = second_chart.describe_seconds(chosen, whole.seconds[chosen])
     with st.container(border=True, key="seconds"):
         what = f"Messages of {chosen} by the second of their event time; those on top are missing."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from dataclasses import replace
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -13,8 +14,10 @@ import pytest
 from sqlalchemy import Engine
 from streamlit.testing.v1 import AppTest
 
+from hopwatch.dashboards.charts import second_chart
 from hopwatch.dashboards.pages import label_panel
 from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
+from hopwatch.display.colours import LIGHT
 from hopwatch.monitor import settings
 from hopwatch.monitor.kernel.masks import ids_from_bytes
 from hopwatch.monitor.kernel.tally import LostIds, empty_tally
@@ -278,7 +281,7 @@ def test_the_page_of_the_stream_names_the_minute_of_a_new_schema(tmp_path: Path)
 
 
 def with_seconds(folder: Path, *counts: SecondCounts | None) -> None:
-    """Fill a store whose window of minute 3 has counts by second at its nodes, a and b."""
+    """Fill a store whose window of minute 3 has counts by second at its nodes, a and b, where it is lost."""
     engine = with_lost(folder, range(30))
     write_conclusions(engine, build_conclusion(window(3, lost={"a": 30, "b": 30}))._replace(seconds=counts))
     add_marker(engine, Marker(at(3) - 15_000_000, "deploy <b>", "ada"))
@@ -297,6 +300,7 @@ def test_the_seconds_of_a_loss_are_drawn_and_its_bursts_are_told(tmp_path: Path)
     assert said in told
     picture = base64.b64decode(re.search(r"hw-wide\" src=\"data:image/svg\+xml;base64,([^\"]+)", told)[1]).decode()  # type: ignore[index]
     assert picture.count("<rect") == 60
+    assert picture.count(f'fill="{LIGHT.lossy}"') == 10
     assert ">00:03:10<" in picture
     assert "a (60 missing)" in told
     assert "Messages of a by the second" in read_page(shown(tmp_path, node="a"))
@@ -308,6 +312,14 @@ def test_a_loss_that_is_spread_over_the_minute_says_so(tmp_path: Path) -> None:
     told = read_page(shown(tmp_path))
     assert "no second stands out: the loss is spread over the minute" in told
     assert "Other nodes by second" not in told
+
+
+def test_what_is_missing_and_not_surely_lost_is_not_drawn_as_lost() -> None:
+    """It has the colour of what is unknown."""
+    counts = SecondCounts((20,) * 60, (1,) * 60)
+    for is_sure, colour in ((True, LIGHT.lossy), (False, LIGHT.unknown)):
+        picture = second_chart.draw_seconds(counts, 0, LIGHT, UTC, is_sure=is_sure)
+        assert {one: picture.count(f'fill="{one}"') for one in (LIGHT.lossy, LIGHT.unknown)}[colour] == 60
 
 
 def test_a_window_without_counts_by_second_has_no_such_panel(tmp_path: Path) -> None:

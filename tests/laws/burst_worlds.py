@@ -50,7 +50,7 @@ def _draw_traffic(random: Generator) -> NDArray[np.int64]:
     elif shape == "jumpy":
         by_second *= random.gamma(2.0, 0.5, SECONDS)
     elif shape == "beat":
-        by_second *= np.where(np.arange(SECONDS) % 10 < 5, 0.2, 1.8)  # noqa: PLR2004 - seconds
+        by_second *= np.where(np.arange(SECONDS) % 10 < 5, 0.2, 1.8)
     return random.poisson(by_second).astype(np.int64)
 
 
