@@ -315,7 +315,7 @@ def test_a_loss_that_is_spread_over_the_minute_says_so(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_and_not_surely_lost_is_not_drawn_as_lost() -> None:
-    """It has the colour of what is unknown."""
+    """Missing messages have the colour of what is unknown where none of them is surely lost."""
     counts = SecondCounts((20,) * 60, (1,) * 60)
     for is_sure, colour in ((True, LIGHT.lossy), (False, LIGHT.unknown)):
         picture = second_chart.draw_seconds(counts, 0, LIGHT, UTC, is_sure=is_sure)
