@@ -23,6 +23,7 @@ from bench import (
     forecasts,
     growth,
     kafka,
+    label_cost,
     live,
     machine,
     nab,
@@ -66,6 +67,7 @@ class Measure(StrEnum):
     PROBES = "probes"
     LIVE = "live"
     GROWTH = "growth"
+    LABELS = "labels"
     KAFKA = "kafka"
     OUTAGE = "outage"
     OUTLIERS = "outliers"
@@ -110,6 +112,10 @@ _MEASURES: Final[dict[Measure, Callable[[Request, Progress], Measurement]]] = {
     Measure.GROWTH: lambda of, tell: (
         lines := growth.measure(of.observations, of.scratch, tell),
         tables.growth(lines),
+    ),
+    Measure.LABELS: lambda of, tell: (
+        lines := label_cost.measure(of.observations, of.scratch, tell, of.repeats),
+        label_cost.build_table(lines),
     ),
     Measure.KAFKA: lambda of, tell: (lines := kafka.measure(of.observations, of.scratch, tell), tables.kafka(lines)),
     Measure.OUTAGE: lambda of, tell: (lines := outage.measure(of.scratch, tell), tables.outage(lines)),
@@ -164,7 +170,7 @@ def bench(  # noqa: PLR0913 - one a flag
         typer.Option(
             min=MIN_OBSERVATIONS,
             max=MAX_OBSERVATIONS,
-            help="Of speed; growth takes a quarter, all and three times as many, kafka half.",
+            help="Of speed and labels; growth takes a quarter, all and three times as many, kafka half.",
         ),
     ] = OBSERVATIONS,
     scratch: Annotated[
@@ -176,7 +182,7 @@ def bench(  # noqa: PLR0913 - one a flag
     scorer: Annotated[Path | None, typer.Option(dir_okay=False, help="Of nab: the program that scores them.")] = None,
     days: Annotated[int, typer.Option(min=1, max=365, help="Of dashboard and api: how much their store holds.")] = DAYS,
     minutes: Annotated[float, typer.Option(min=1, max=10_000, help="Of soak: how long the monitor runs.")] = MINUTES,
-    repeats: Annotated[int, typer.Option(min=1, max=100, help="Of scale: runs of each policy.")] = REPEATS,
+    repeats: Annotated[int, typer.Option(min=1, max=100, help="Of scale and labels: runs of each.")] = REPEATS,
     formats: Annotated[
         list[files.Format] | None, typer.Option("--format", help="Of files: a format; may be repeated; else all.")
     ] = None,

@@ -9,7 +9,7 @@ from io import BufferedWriter
 from pathlib import Path
 from typing import Any, Final
 
-from bench.work import NODES, TERMS, Block, Work, start_ms, stream_name
+from bench.work import LABELS, NODES, TERMS, Block, Work, start_ms, stream_name
 from hopwatch.monitor import pulse
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import encode
@@ -101,6 +101,7 @@ class Writer:
     def write(self, block: Block) -> None:
         """Write one node's observations of one window, in batches."""
         instance, window_ms = self.instances[block.stream, block.node], start_ms(block.window)
+        names = LABELS[: self.work.labels]
         for first in range(0, len(block.message_ids), self.work.batch):
             part = slice(first, first + self.work.batch)
             # What comes later has a later event time, and no stamp is before its event.
@@ -115,6 +116,7 @@ class Writer:
                 event_offset_us=block.event_offset_us[part].astype("<u4").tobytes(),
                 lag_in_us=block.lag_in_us[part].astype("<i8").tobytes(),
                 lag_out_us=block.lag_out_us[part].astype("<i8").tobytes(),
+                labels={name: str(instance.seq % values) for name, values in names},
             )
 
     def close(self) -> list[int]:

@@ -27,6 +27,8 @@ TERMS: Final = WindowPolicy(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_0
 """The defaults."""
 
 _KEPT_PER_MESSAGE: Final = sum((1 - HOP_LOSS_RATIO) ** hop for hop in range(len(NODES)))
+LABELS: Final = (("host", 12), ("partition", 32), ("version", 2))
+"""Labels that batches may have, and how many values of each there are."""
 _HOP_US: Final = (1_000, 10_000)
 _INSIDE_US: Final = (200, 5_000)
 _CLEAR_OF_THE_LIMIT: Final = 0.8
@@ -57,7 +59,8 @@ class Block(NamedTuple):
 class Work:
     """Observations of a chain of four nodes, 0.5 % lost a hop. The same work is the same bytes.
 
-    A segment is closed when it holds 8 MiB or is ``segment_s`` old.
+    A segment is closed when it holds 8 MiB or is ``segment_s`` old. Each batch has so many ``labels``, whose values
+    change from batch to batch.
     """
 
     observations: int
@@ -65,6 +68,7 @@ class Work:
     batch: int = 4096
     minutes: int = 0
     segment_s: int = 60
+    labels: int = 0
 
     def __post_init__(self) -> None:
         """Choose the minutes where they were left open, and check what was given.
@@ -77,6 +81,8 @@ class Work:
         for name, most in (("streams", 200), ("batch", MAX_COUNT), ("minutes", 600), ("segment_s", 60)):
             if not 1 <= getattr(self, name) <= most:
                 raise WorkError(f"{name} is a whole number from 1 to {most:,}, got {getattr(self, name):,}")
+        if not 0 <= self.labels <= len(LABELS):
+            raise WorkError(f"labels is a whole number from 0 to {len(LABELS)}, got {self.labels}")
         if self.messages_a_window < 1:
             least = self.streams * self.minutes * len(NODES)
             raise WorkError(f"{self.observations:,} observations do not fill the windows: take {least:,} or more")
@@ -87,7 +93,7 @@ class Work:
     @property
     def name(self) -> str:
         """Return a name that no other work has."""
-        parts = (self.observations, self.streams, self.batch, self.minutes, self.segment_s, SEED)
+        parts = (self.observations, self.streams, self.batch, self.minutes, self.segment_s, SEED, self.labels)
         return "-".join(str(part) for part in parts)
 
     @property

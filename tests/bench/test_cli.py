@@ -19,7 +19,10 @@ from tests.repository import ROOT
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["fast"], "'fast' is not one of 'speed', 'probes', 'live', 'growth', 'kafka', 'outage', 'outliers', 'watch'"),
+        (
+            ["fast"],
+            "'fast' is not one of 'speed', 'probes', 'live', 'growth', 'labels', 'kafka', 'outage', 'outliers'",
+        ),
         (["nab"], "bench: nab needs labelled series and who scores them: name --data DIR and --scorer FILE"),
         (["--observations", "many"], "Invalid value for '--observations'"),
         (["--observations", "3"], "Input should be greater than or equal to 400000"),

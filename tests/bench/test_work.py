@@ -42,6 +42,7 @@ def test_the_same_work_is_the_same_bytes() -> None:
         ({"observations": 1_000, "batch": 65_537}, "batch is a whole number from 1 to 65,536, got 65,537"),
         ({"observations": 2_000_000_000}, "minutes is a whole number from 1 to 600, got 1,000"),
         ({"observations": 1_000, "segment_s": 0}, "segment_s is a whole number from 1 to 60, got 0"),
+        ({"observations": 1_000, "labels": 4}, "labels is a whole number from 0 to 3, got 4"),
         ({"observations": 100, "streams": 100}, "100 observations do not fill the windows: take 400 or more"),
         (
             {"observations": 40_000_000, "minutes": 1},
