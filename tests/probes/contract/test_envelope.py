@@ -318,3 +318,16 @@ def test_a_batch_that_no_reader_takes_is_not_written(batch: Batch, told: str) ->
     with pytest.raises(RecordError) as caught:
         envelope.encode(batch)
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("count", [1, 2, 63, 64, 5_000, 65_536])
+def test_event_offsets_are_found_where_the_ids_end(count: int) -> None:
+    """As long as their length is, and where another writer pads it; where there are none, that is said."""
+    packed: dict[str, Any] = {"message_ids": bytes(16 * count), "lag_in_us": bytes(8 * count), "count": count}
+    for offsets_us in (bytes(4 * count), b""):
+        record = envelope.encode(replace(TWO_PASSED, **packed, event_offset_us=offsets_us, id_texts=b""))
+        view = envelope.read_record(record)
+        expected = view.event_offset_us.start if offsets_us else None
+        assert envelope.find_event_offsets(record, view.message_ids.end) == expected
+    for padded, expected in ((b"\x88\x80\x00....", 3), (b"\x80\x00", None)):
+        assert envelope.find_event_offsets(padded, 0) == expected
