@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, tzinfo
+from typing import Final
 
 from hopwatch.display import texts
 from hopwatch.display.markers import BEFORE_US
@@ -11,24 +12,29 @@ from hopwatch.monitor.kernel.seconds import SECOND_US
 from hopwatch.monitor.markers import Marker
 from hopwatch.monitor.results import LossBurst
 
+BEHIND_US: Final = 60_000_000
+"""Time behind a burst whose markers are named with it: a process that died begins again."""
+
 
 def describe_bursts(
     node: str, start_us: int, bursts: Sequence[LossBurst], markers: Iterable[Marker] = (), zone: tzinfo = UTC
 ) -> list[str]:
     """Return a sentence for each burst of what is missing at a node in the window that starts at ``start_us``.
 
-    It names the latest marker of those that are given from shortly before the burst.
+    Of the markers that are given it names the latest one from shortly before the burst, and the first one in it or
+    shortly after.
     """
     given, sentences = list(markers), []
     for one in bursts:
         inside, outside = (
             texts.format_percent(*counts) for counts in ((one.lost, one.messages), (one.other_lost, one.other_messages))
         )
-        span, after = _format_span(start_us, one, zone), _describe_marker(given, start_us + one.start_s * SECOND_US)
-        sentences.append(
-            f"burst at {node} from {span}: {_describe_share(one)} missing; "
-            f"of its messages {inside} are missing, of all others of the minute {outside}{after}"
+        told = (
+            f"burst at {node} from {_format_span(start_us, one, zone)}: {_describe_share(one)} missing",
+            f"of its messages {inside} are missing, of all others of the minute {outside}",
+            *_describe_markers(given, *(start_us + second * SECOND_US for second in (one.start_s, one.end_s))),
         )
+        sentences.append("; ".join(told))
     return sentences
 
 
@@ -49,9 +55,12 @@ def _format_span(start_us: int, burst: LossBurst, zone: tzinfo) -> str:
     return " to ".join(texts.format_moment(at_us, zone, texts.CLOCK) for at_us in ends)
 
 
-def _describe_marker(markers: Iterable[Marker], at_us: int) -> str:
-    near = [one for one in markers if at_us - BEFORE_US <= one.at_us <= at_us]
-    if not near:
-        return ""
-    last = max(near, key=lambda one: (one.at_us, one.number))
-    return f"; it begins {texts.format_age(at_us - last.at_us)} after {last.describe()}"
+def _describe_markers(markers: Sequence[Marker], start_us: int, end_us: int) -> Iterator[str]:
+    before = [one for one in markers if start_us - BEFORE_US <= one.at_us <= start_us]
+    if before:
+        last = max(before, key=lambda one: (one.at_us, one.number))
+        yield f"it begins {texts.format_age(start_us - last.at_us)} after {last.describe()}"
+    behind = [one for one in markers if start_us < one.at_us <= end_us + BEHIND_US]
+    if behind:
+        first = min(behind, key=lambda one: (one.at_us, one.number))
+        yield f"{texts.format_age(first.at_us - start_us)} after its start came {first.describe()}"

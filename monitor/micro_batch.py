@@ -13,6 +13,7 @@ from hopwatch.monitor import outlier_detection, selftest_check
 from hopwatch.monitor.accounting import holes
 from hopwatch.monitor.accounting.holes import NOTHING_PLANNED, PlannedRead
 from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
+from hopwatch.monitor.accounting.restarts import find_restarts
 from hopwatch.monitor.accounting.unheard_instances import SpoolFolder
 from hopwatch.monitor.kernel.deferrals import Waits
 from hopwatch.monitor.payloads import NOT_LANDED, FactSheet, OffsetRun, SetAside
@@ -21,6 +22,7 @@ from hopwatch.monitor.row_kinds import FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, TA
 from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
 from hopwatch.monitor.store import fencing, reader, rollups, undeclared_names, writer
 from hopwatch.monitor.store.past import PackedTallies, StoredPast
+from hopwatch.monitor.store.restart_markers import mark_restarts
 from hopwatch.monitor.stream_config import StreamConfig
 
 CONCLUSIONS_PER_WRITE: Final = 200
@@ -156,6 +158,8 @@ def absorb_rows(  # noqa: PLR0913, PLR0917 - what came, what was read of the tra
     changes = writer.Changes(watermark_us, batch_id, set_aside=came.set_aside)
     for (stream, start_us), shards in came.tallied.items():
         changes.tallies |= {(stream, start_us, shard): parcel for shard, parcel in shards.items()}
+    keys = {(one.stream, one.node, one.probe, one.epoch_us) for one in came.sheets if one.stream in ledger.rules}
+    new = keys - ledger.books.keys()
     written = ledger.absorb(came.sheets) | ledger.note_unread(came.set_aside, folders)
     changes.books = [ledger.books[key] for key in written]
     changes.streams = dict(ledger.ranges)
@@ -166,6 +170,7 @@ def absorb_rows(  # noqa: PLR0913, PLR0917 - what came, what was read of the tra
     for (stream, start_us), sighted_us in came.sighted.items():
         ledger.sight(stream, start_us, sighted_us, came.tallied[stream, start_us])
     writer.write_changes(connection, changes)
+    mark_restarts(connection, find_restarts(ledger.books, new))
     undeclared_names.count_undeclared(connection, came.set_aside, ledger.rules)
     return came.tallied
 

@@ -12,10 +12,12 @@ from sqlalchemy import Connection, func, select
 from hopwatch.dashboards.queries.models import Graph
 from hopwatch.dashboards.queries.stream_queries import WindowQuery, build_graph
 from hopwatch.dashboards.queries.window_models import AgedOutRecords, NodeLostIds, WindowDetail, WindowHole
+from hopwatch.display.bursts import BEHIND_US
 from hopwatch.display.markers import BEFORE_US
 from hopwatch.monitor.accounting.holes import find_touched_windows
 from hopwatch.monitor.kernel.books import Book, judge_book
 from hopwatch.monitor.kernel.window import WindowPolicy
+from hopwatch.monitor.markers import Marker
 from hopwatch.monitor.results import LabelCounts, Revision, SecondCounts, WindowResult
 from hopwatch.monitor.store import lost_messages, pathway_versions, reader, tables
 from hopwatch.monitor.store.label_counts import read_label_counts
@@ -66,7 +68,7 @@ class WindowDetailQuery:
             tuple(self._query_aged_out(connection, terms, sighted_us)),
             self._query_labels(connection, result),
             self._query_seconds(connection, result),
-            tuple(query_markers(connection, self.stream, self.start_us - BEFORE_US, self.start_us + WINDOW_US)),
+            tuple(self._query_markers(connection)),
         )
 
     def _query_labels(self, connection: Connection, result: WindowResult) -> dict[str, tuple[LabelCounts, ...]]:
@@ -78,6 +80,10 @@ class WindowDetailQuery:
         found = read_second_counts(connection, self.stream, self.start_us, self.start_us + 1)
         keys = {node.node: (self.start_us, node.node) for node in result.nodes}
         return {node: found[key] for node, key in keys.items() if key in found}
+
+    def _query_markers(self, connection: Connection) -> list[Marker]:
+        end_us = self.start_us + WINDOW_US + BEHIND_US
+        return query_markers(connection, self.stream, self.start_us - BEFORE_US, end_us)
 
     def _query_neighbours(self, connection: Connection) -> tuple[int | None, int | None]:
         start = tables.windows.c.window_start_us

@@ -69,4 +69,4 @@ class WindowDetail:
     seconds: Mapping[str, SecondCounts]
     """Counts by second of each node that misses messages, in the pathway's order."""
     markers: tuple[Marker, ...]
-    """Markers of the stream and of all, in the minute or shortly before it."""
+    """Markers of the stream and of all, in the minute, shortly before it, or behind it."""

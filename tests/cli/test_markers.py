@@ -7,6 +7,8 @@ import json
 import pytest
 
 from hopwatch.cli.main import main
+from hopwatch.probes.contract.batch import BatchKind
+from tests.support.spool import at_us, make_batch
 from tests.support.workspace import Workspace, one_of_ten_lost
 
 Captured = pytest.CaptureFixture[str]
@@ -16,6 +18,25 @@ AT = "2026-11-27T10:00:00Z"
 def run(workspace: Workspace, *arguments: str) -> int:
     """Run a command with the configuration of the place."""
     return main([*arguments, "--config", str(workspace.config)])
+
+
+RESTARTED = [
+    make_batch(BatchKind.HEARTBEAT, complete_through_us=at_us(20)),
+    make_batch(BatchKind.BYE, epoch_us=at_us(30), complete_through_us=at_us(400)),
+]
+"""Batches of a probe that ended, and began again under its name."""
+
+
+def test_a_probe_that_begins_again_is_marked(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    """By Hopwatch, at the moment when it began."""
+    workspace.watch(*RESTARTED)
+    assert run(workspace, "markers", "list", "--json") == 0
+    (found,) = json.loads(capsys.readouterr().out)["markers"]
+    assert (found["at"], found["text"], found["by"]) == (
+        "2026-01-01T00:00:30Z",
+        "restart at a: probe-of-a",
+        "hopwatch",
+    )
 
 
 def test_a_moment_is_marked_listed_and_removed(workspace: Workspace, capsys: Captured) -> None:

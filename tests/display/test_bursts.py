@@ -31,15 +31,17 @@ def test_a_burst_says_when_it_was_its_share_and_how_the_others_fare() -> None:
     assert summarize_bursts(START_US, (OUTAGE, SECOND)) == told
 
 
-def test_the_last_marker_of_the_ten_minutes_before_a_burst_is_named() -> None:
-    """One that was marked later, or long before, has nothing to do with it."""
-    times_s = {"long before": -589, "earlier": -30, "deploy 1.4.2": -28, "later": 13}
+def test_the_markers_next_to_a_burst_are_named() -> None:
+    """The last one of the ten minutes before it, and the first one in it or in the minute behind it."""
+    times_s = {"long before": -589, "earlier": -30, "deploy 1.4.2": -28, "restart": 13, "later": 14, "far": 110}
     markers = [Marker(at_us(second), text, "ada") for text, second in times_s.items()]
     (told,) = describe_bursts("norm", START_US, (OUTAGE,), markers)
+    assert told.endswith("; it begins 40 s after deploy 1.4.2; 1 s after its start came restart")
+    (told,) = describe_bursts("norm", START_US, (OUTAGE,), markers[1:3])
     assert told.endswith("; it begins 40 s after deploy 1.4.2")
-    for few in (markers[:1], markers[3:], []):
+    for few in (markers[:1], markers[5:], []):
         (told,) = describe_bursts("norm", START_US, (OUTAGE,), few)
-        assert "begins" not in told
+        assert told.endswith("of all others of the minute 0.0100%")
 
 
 def test_without_a_burst_nothing_is_said() -> None:

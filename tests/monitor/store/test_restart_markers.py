@@ -1,0 +1,52 @@
+"""Tests of markers of restarts in the store: one of a node in some minutes, whatever probes are called."""
+
+from __future__ import annotations
+
+from sqlalchemy import Engine
+
+from hopwatch.monitor.accounting.restarts import MAX_SPAN_US, Restart
+from hopwatch.monitor.markers import MAX_CHARS, Marker
+from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
+from hopwatch.monitor.store.markers import add_marker, query_markers
+from hopwatch.monitor.store.restart_markers import MAX_MARKED, mark_restarts
+from tests.support.spool import START_US, at_us
+
+HOSTILE = "%_\0<script>\n"
+
+
+def mark(engine: Engine, *restarts: Restart) -> list[tuple[int, str, str]]:
+    """Mark restarts, and return all markers of all streams: second, stream and text."""
+    with engine.execution_options(writes=True).begin() as connection:
+        mark_restarts(connection, restarts)
+        found = query_markers(connection, None, 0, 2**62)
+    return [((one.at_us - START_US) // 1_000_000, one.stream, one.text) for one in found]
+
+
+def test_a_restart_is_marked_in_its_stream(engine: Engine) -> None:
+    """With the names of three probes; each on one line, however it is called."""
+    found = mark(engine, Restart("orders", "a", at_us(7), (HOSTILE, "p", "q", "r", "s")))
+    assert found == [(7, "orders", "restart at a: %_\\x00<script>\\n, p, q and 2 more")]
+
+
+def test_a_node_that_starts_again_and_again_has_one_marker(engine: Engine) -> None:
+    """Within ten minutes before and behind; other nodes and streams have their own, as have people."""
+    add_marker(engine, Marker(at_us(0), "restart at a: by hand", "ada", "orders"))
+    mark(engine, Restart("orders", "a", at_us(0), ("p",)))
+    again = [Restart("orders", "a", at_us(second), ("p",)) for second in (-500, 30, 600)]
+    others = [Restart("orders", "a_", at_us(1), ("p",)), Restart("trades", "a", at_us(2), ("p",))]
+    later = Restart("orders", "a", at_us(1) + MAX_SPAN_US, ("p",))
+    assert mark(engine, *again, *others, later) == [
+        (0, "orders", "restart at a: by hand"),
+        (0, "orders", "restart at a: p"),
+        (1, "orders", "restart at a_: p"),
+        (2, "trades", "restart at a: p"),
+        (601, "orders", "restart at a: p"),
+    ]
+
+
+def test_markers_of_restarts_are_bounded(engine: Engine) -> None:
+    """By number and by length; the self-test, whose probes die on purpose, has none."""
+    many = [Restart("orders", f"n{number}", at_us(number), ("p" * 300,)) for number in range(MAX_MARKED + 5)]
+    found = mark(engine, *many, Restart(SELFTEST_STREAM, "router", at_us(99), ("p",)))
+    assert [second for second, _, _ in found] == list(range(5, MAX_MARKED + 5))
+    assert {len(text) for _, _, text in found} == {MAX_CHARS}
