@@ -65,7 +65,7 @@ def test_restarts_of_a_node_are_one_as_long_as_they_are_near() -> None:
     st.lists(st.tuples(st.integers(0, 50), st.integers(0, 30), st.booleans()), max_size=8, unique_by=lambda one: one[0])
 )
 def test_each_restart_is_a_new_instance_behind_another(lives: list[tuple[int, int, bool]]) -> None:
-    """Whatever is known and new, and in whatever order: at most one less than there are instances of a name."""
+    """A restart is at the beginning of a new instance, whose forerunner had ended; near ones of a node are one."""
     books = [life(began_s, began_s + span_s) for began_s, span_s, _ in lives]
     new = tuple(book for book, (*_, is_new) in zip(books, lives, strict=True) if is_new)
     found = restarts(*(book for book in books if book not in new), new=new)
