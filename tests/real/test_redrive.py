@@ -16,6 +16,7 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
+from hopwatch.deliver.redrive import sender
 from hopwatch.deliver.redrive.messages import REDRIVEN_HEADER
 from hopwatch.probes.contract.batch import WireIdKind
 from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER
@@ -305,7 +306,7 @@ def test_a_topic_that_is_not_there_is_told(place: Place, capsys: pytest.CaptureF
 def test_a_redrive_goes_on_after_kills(
     place: Place, capsys: pytest.CaptureFixture[str], times: Callable[[int, int], int]
 ) -> None:
-    """Each message is sent at least once, and each that was sent twice is reported; a stop repeats nothing."""
+    """Each message is sent at least once, each that was sent twice is reported; a stop repeats what nobody answered."""
     place.write(range(700))
     place.lose(700, range(100, 700))
     flags = (*AT_B, *WINDOW, "--state", str(place.state))
@@ -326,16 +327,20 @@ def test_a_redrive_goes_on_after_kills(
         killed.kill()
         killed.communicate()
     stopped = start()
+    signalled_s = time.monotonic()
     stopped.send_signal(signal.SIGTERM)
     said, _ = stopped.communicate(timeout=PATIENCE_S)
+    took_s = time.monotonic() - signalled_s
     assert stopped.returncode == 1
     assert b"stopped before the end: start again with the same --state" in said
     stopped_run = place.runs()[-1]
     assert stopped_run["stopped"]
     found = told(place, capsys, *flags, "--rate", "10000")
-    assert found["repeated"] == []
+    # A stop does not wait longer for a broker on a machine that is busy.
+    assert found["repeated"] == [] or took_s >= sender._STOP_S
     copies = Counter(message_id for message_id, _ in find_copies(place.read()))
     assert set(copies) == {name_id(number) for number in range(100, 700)}
     repeated = sum(count > 1 for count in copies.values())
-    assert repeated <= stopped_run["repeated"] <= repeated + kills * 5
+    reported = stopped_run["repeated"] + len(found["repeated"])
+    assert repeated <= reported <= repeated + (kills + 1) * 5
     assert [("ended" in run) for run in place.runs()] == [False] * (kills + 1) + [True, False, True]
