@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, tzinfo
 from typing import Final
 
@@ -17,14 +17,14 @@ BEHIND_US: Final = 60_000_000
 
 
 def describe_bursts(
-    node: str, start_us: int, bursts: Sequence[LossBurst], markers: Iterable[Marker] = (), zone: tzinfo = UTC
+    node: str, start_us: int, bursts: Sequence[LossBurst], markers: Sequence[Marker] = (), zone: tzinfo = UTC
 ) -> list[str]:
     """Return a sentence for each burst of what is missing at a node in the window that starts at ``start_us``.
 
     Of the markers that are given it names the latest one from shortly before the burst, and the first one in it or
     shortly after.
     """
-    given, sentences = list(markers), []
+    sentences = []
     for one in bursts:
         inside, outside = (
             texts.format_percent(*counts) for counts in ((one.lost, one.messages), (one.other_lost, one.other_messages))
@@ -32,7 +32,7 @@ def describe_bursts(
         told = (
             f"burst at {node} from {_format_span(start_us, one, zone)}: {_describe_share(one)} missing",
             f"of its messages {inside} are missing, of all others of the minute {outside}",
-            *_describe_markers(given, *(start_us + second * SECOND_US for second in (one.start_s, one.end_s))),
+            *_describe_markers(markers, *(start_us + second * SECOND_US for second in (one.start_s, one.end_s))),
         )
         sentences.append("; ".join(told))
     return sentences
@@ -46,8 +46,7 @@ def summarize_bursts(start_us: int, bursts: Sequence[LossBurst]) -> str:
 
 
 def _describe_share(burst: LossBurst) -> str:
-    total = burst.lost + burst.other_lost
-    return f"{texts.format_percent(burst.lost, total)} of {total:,}"
+    return texts.format_share(burst.lost, burst.lost + burst.other_lost)
 
 
 def _format_span(start_us: int, burst: LossBurst, zone: tzinfo) -> str:

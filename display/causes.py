@@ -42,8 +42,7 @@ def summarize_causes(node: str, causes: Sequence[LossCause]) -> str:
 
 
 def _describe_share(cause: LossCause) -> str:
-    total = cause.lost + cause.other_lost
-    return f"{texts.format_percent(cause.lost, total)} of {total:,}"
+    return texts.format_share(cause.lost, cause.lost + cause.other_lost)
 
 
 def _name_values(node: str, causes: Sequence[LossCause]) -> str:

@@ -37,6 +37,11 @@ def format_percent(part: int, whole: int) -> str:
     return format_ratio(part / whole) if whole else NONE
 
 
+def format_share(part: int, whole: int) -> str:
+    """Return a part of some messages as a percentage of their number."""
+    return f"{format_percent(part, whole)} of {whole:,}"
+
+
 def format_ratio(fraction: float | None) -> str:
     """Return a fraction in per cent; small ones with more figures, so that some is never shown as none."""
     if fraction is None:

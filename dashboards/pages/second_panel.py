@@ -9,7 +9,6 @@ from hopwatch.dashboards.charts import second_chart
 from hopwatch.dashboards.context import PageContext
 from hopwatch.dashboards.queries.window_models import WindowDetail
 from hopwatch.display.bursts import describe_bursts
-from hopwatch.display.markers import select_markers
 from hopwatch.monitor.kernel.bursts import find_bursts
 
 
@@ -17,14 +16,14 @@ def draw_seconds(context: PageContext, whole: WindowDetail) -> None:
     """Draw the seconds of the node that is chosen, else of the one that misses most; nothing where none misses any."""
     if not whole.seconds:
         return
-    start_us, markers = whole.result.window_start_us, select_markers(whole.markers, whole.result.stream)
+    start_us = whole.result.window_start_us
     losses = {node: sum(counts.lost) for node, counts in whole.seconds.items()}
     asked = context.address.node
     chosen = asked if asked in losses else max(losses, key=lambda node: losses[node])
     lines = [
         line
         for node, counts in whole.seconds.items()
-        for line in describe_bursts(node, start_us, find_bursts(counts), markers, context.zone)
+        for line in describe_bursts(node, start_us, find_bursts(counts), whole.markers, context.zone)
     ]
     is_sure = any(node.node == chosen and node.loss_lower > 0 for node in whole.result.nodes)
     picture = second_chart.draw_seconds(whole.seconds[chosen], start_us, context.palette, context.zone, is_sure=is_sure)
