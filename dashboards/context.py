@@ -37,6 +37,11 @@ class PageContext:
     is_down: bool = False
     user: str = ""
 
+    def link_nodes(self, names: Mapping[str, str], said: str) -> str:
+        """Return links to the same page with other nodes chosen, in these words; nothing where there is none."""
+        links = (markup.link(words, self.url_query(node=node, search="", part=1)) for node, words in names.items())
+        return f'<nav class="hw-steps" aria-label="{markup.escape_html(said)}">{"".join(links)}</nav>' if names else ""
+
     def url_query(self, **fields: Any) -> dict[str, str]:  # noqa: ANN401 - the fields of an address
         """Return the query string of what is looked at, with some of it changed.
 

@@ -39,7 +39,8 @@ def draw_labels(context: PageContext, whole: WindowDetail) -> None:
     with st.container(border=True, key="labels"):
         what = f"Messages at {chosen} by the labels that probes sent with them: there, or at the nearest node before."
         told = markup.title("By label", what) + (markup.note_list(causes + new) if causes + new else "")
-        told += _format_ways(context, whole, chosen)
+        others = {node: _name_node(whole.result, node) for node in whole.labels if node != chosen}
+        told += context.link_nodes(others, "Other nodes by label")
         told += markup.table(_HEAD, lines, "hw-labels", f"Counts by label at {chosen}")
         if len(rows) > MAX_ROWS:
             told += markup.note(f"{len(rows):,} rows; the first {MAX_ROWS:,} are shown, and report --json has all.")
@@ -65,16 +66,6 @@ def select_node(whole: WindowDetail, asked: str) -> str:
         return asked
     weights = {node.node: (node.loss, node.rejected) for node in whole.result.nodes}
     return max(whole.labels, key=lambda node: weights[node])
-
-
-def _format_ways(context: PageContext, whole: WindowDetail, chosen: str) -> str:
-    others = [node for node in whole.labels if node != chosen]
-    if not others:
-        return ""
-    links = "".join(
-        markup.link(_name_node(whole.result, node), context.url_query(node=node, search="", part=1)) for node in others
-    )
-    return f'<nav class="hw-steps" aria-label="Other nodes by label">{links}</nav>'
 
 
 def _name_node(one: WindowResult, name: str) -> str:

@@ -33,11 +33,4 @@ def draw_seconds(context: PageContext, whole: WindowDetail) -> None:
         told = markup.title("Loss by second", what)
         told += markup.note_list(lines or ["no second stands out: the loss is spread over the minute"])
         others = {node: f"{node} ({lost:,} missing)" for node, lost in losses.items() if node != chosen}
-        st.html(told + _link_nodes(context, others) + markup.image(picture, said, "hw-wide"))
-
-
-def _link_nodes(context: PageContext, names: dict[str, str]) -> str:
-    if not names:
-        return ""
-    links = (markup.link(words, context.url_query(node=node, search="", part=1)) for node, words in names.items())
-    return f'<nav class="hw-steps" aria-label="Other nodes by second">{"".join(links)}</nav>'
+        st.html(told + context.link_nodes(others, "Other nodes by second") + markup.image(picture, said, "hw-wide"))
