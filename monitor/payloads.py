@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from hopwatch.monitor.kernel import naming, tdigest
 from hopwatch.monitor.kernel.books import FACTS, DropFact, PacketFact
 from hopwatch.monitor.kernel.journeys import Journeys
+from hopwatch.monitor.kernel.label_lags import LabelLagTally
 from hopwatch.monitor.kernel.labels import KeyKind, LabelKey, LabelTally
 from hopwatch.monitor.kernel.last_sightings import LastSightings
 from hopwatch.monitor.kernel.naming import Names
@@ -251,13 +252,14 @@ def pack_tally(tally: Tally) -> bytes:
     if tally.missing is not None:
         header["missing"] = len(tally.missing.counts)
         missing = [np.ascontiguousarray(column).tobytes() for column in tally.missing]
+    lags_by_label, lag_parts = _pack_label_lags(tally.label_lags)
     by_second = []
     if tally.seconds is not None:
         header["seconds"] = len(tally.seconds.counts)
         by_second = [np.ascontiguousarray(column).tobytes() for column in tally.seconds]
     named = [part for of_node in names for part in of_node]
-    parts = (*packed, *named, *ways, *slow_parts, *prints, *label_parts, *missing, *by_second)
-    return _pack(header | slow | by_label, b"".join(parts))
+    parts = (*packed, *named, *ways, *slow_parts, *prints, *label_parts, *missing, *by_second, *lag_parts)
+    return _pack(header | slow | by_label | lags_by_label, b"".join(parts))
 
 
 def unpack_tally(parcel: bytes) -> Tally:
@@ -289,7 +291,7 @@ def unpack_tally(parcel: bytes) -> Tally:
         tuple(Relation(*one) for one in header.get("relations", ())), slowest,
         deferred, inversions, prints, _cut_labels(header, cut),
         tuple(ServerIds(*one) for one in header.get("servers", ())), _cut_missing(header, words, cut),
-        _cut_seconds(header, words, cut),
+        _cut_seconds(header, words, cut), _cut_label_lags(header, cut),
     )  # fmt: skip
 
 
@@ -329,8 +331,28 @@ def _cut_labels(header: dict[str, Any], cut: _Cutter) -> LabelTally | None:
         return None
     count, words, cells = header["labels_shape"]
     masks, is_lost = cut.array("<u8", count * words).reshape(count, words), cut.array("?", count)
-    keys = tuple(LabelKey(node, label, KeyKind(kind), value) for node, label, kind, value in header["labels"])
-    return LabelTally(keys, masks, is_lost, *(cut.array("<i8", cells) for _ in range(4)))
+    return LabelTally(_read_keys(header["labels"]), masks, is_lost, *(cut.array("<i8", cells) for _ in range(4)))
+
+
+def _pack_label_lags(tally: LabelLagTally | None) -> tuple[dict[str, Any], list[bytes]]:
+    """Return what the header says of departures by label, and their bytes; nothing where there are none."""
+    if tally is None:
+        return {}, []
+    arrays = [np.ascontiguousarray(column).tobytes() for column in tally[1:]]
+    return {"label_lags": tally.keys, "label_lag_cells": len(tally.key)}, arrays
+
+
+def _cut_label_lags(header: dict[str, Any], cut: _Cutter) -> LabelLagTally | None:
+    """Return the departures by label; None of tallies that were packed without."""
+    if "label_lags" not in header:
+        return None
+    return LabelLagTally(
+        _read_keys(header["label_lags"]), *(cut.array("<i8", header["label_lag_cells"]) for _ in range(4))
+    )
+
+
+def _read_keys(told: list[tuple[int, str, int, str]]) -> tuple[LabelKey, ...]:
+    return tuple(LabelKey(node, label, KeyKind(kind), value) for node, label, kind, value in told)
 
 
 def _cut_missing(header: dict[str, Any], words: int, cut: _Cutter) -> LastSightings | None:

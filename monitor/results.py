@@ -116,6 +116,9 @@ class LabelCounts:
 
     ``value`` is empty but of one value. The bounds of the loss are those of the node, as far as they hold for a part.
     ``is_new`` says that the window is the first in which the node said the value, where it said another one before.
+    ``slow`` of the ``departures`` from the node have at least its p95 of lag out, and ``slow_dispersion`` is how much
+    more the slow ones of the label vary in time than by chance: None where it is not known. All three are None where
+    another node says the value.
     """
 
     label: str
@@ -130,6 +133,9 @@ class LabelCounts:
     loss_lower: int = 0
     loss_upper: int | None = 0
     is_new: bool = False
+    departures: int | None = None
+    slow: int | None = None
+    slow_dispersion: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +155,26 @@ class LossCause:
     messages: int
     other_lost: int
     other_messages: int
+    is_new: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LagCause:
+    """Likely cause of the greatest lags of a node: a value of a label that it says itself.
+
+    ``slow`` of the ``departures`` with the value have at least the node's p95 of lag out, and ``other_slow`` of the
+    ``other_departures`` without it. Causes of the same ``rank`` have nearly the same slow departures; 1 is the
+    likeliest.
+    """
+
+    rank: int
+    label: str
+    kind: LabelValueKind
+    value: str
+    slow: int
+    departures: int
+    other_slow: int
+    other_departures: int
     is_new: bool = False
 
 
@@ -396,13 +422,18 @@ def node_from_json(told: Mapping[str, Any]) -> NodeResult:
 def label_counts_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[LabelCounts, ...]:
     """Return the counts by label of a node from the form in which ``report --json`` shows them."""
     names = [field.name for field in fields(LabelCounts)]
-    rows = ({name: row[name] for name in names} | {"kind": LabelValueKind(row["kind"])} for row in told)
+    rows = ({name: row[name] for name in names if name in row} | {"kind": LabelValueKind(row["kind"])} for row in told)
     return tuple(LabelCounts(**row) for row in rows)
 
 
 def causes_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[LossCause, ...]:
     """Return the likely causes at a node from the form in which ``report --json`` shows them."""
     return tuple(LossCause(**dict(one) | {"kind": LabelValueKind(one["kind"])}) for one in told)
+
+
+def lag_causes_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[LagCause, ...]:
+    """Return the likely causes of lag at a node from the form in which ``report --json`` shows them."""
+    return tuple(LagCause(**dict(one) | {"kind": LabelValueKind(one["kind"])}) for one in told)
 
 
 def seconds_from_json(told: Mapping[str, Sequence[int]]) -> SecondCounts:

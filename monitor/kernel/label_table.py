@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopwatch.monitor.kernel import sets
+from hopwatch.monitor.kernel.label_lags import Value, ValueLags, split_label_lags
 from hopwatch.monitor.kernel.labels import KeyKind, LabelKey
 from hopwatch.monitor.kernel.tally import Tally
 from hopwatch.monitor.pathway import Pathway
@@ -26,6 +27,8 @@ Int64s = NDArray[np.int64]
 
 _FIGURES: Final = ("expected_or_seen", "filtered", "rejected", "loss", "in_flight")
 """Figures of a row, in the order of their fields."""
+_LAG_FIGURES: Final = ("departures", "slow")
+"""Further figures of a row of a value that the node itself says."""
 _KINDS: Final = {
     KeyKind.VALUE: LabelValueKind.VALUE,
     KeyKind.OTHER: LabelValueKind.OTHER,
@@ -60,6 +63,7 @@ def tabulate_labels(
         label: [find_sources(pathway, node, said) for node in range(len(nodes))] for label, said in saying.items()
     }
     tables: dict[tuple[int, str, int], list[LabelCounts]] = {}
+    lags = split_label_lags(tally.label_lags)
     first = 0
     # One label of one node at a time: all of them may be very many.
     for (source, label), keys in groups:
@@ -75,6 +79,8 @@ def tabulate_labels(
         for node, own in enumerate(nodes):
             if source in sources[label][node]:
                 rows = _build_rows(pathway.nodes[source], keys, figures[:, :, node])
+                if source == node and (node, label) in lags:
+                    rows = _fill_lags(rows, lags[node, label])
                 tables[node, label, source] = _bound_rows(own, rows)
         first += len(keys)
     ordered = sorted(tables)
@@ -123,6 +129,15 @@ def _build_rows(said_at: str, keys: Sequence[LabelKey], figures: Int64s) -> list
     return rows
 
 
+def _fill_lags(rows: Iterable[LabelCounts], lags: Mapping[Value, ValueLags]) -> list[LabelCounts]:
+    """Return rows with the departures of their values, and the slow ones of them."""
+    filled = []
+    for row in rows:
+        departures, slow, dispersion = lags.get((row.kind, row.value), ValueLags(0, 0, None))
+        filled.append(replace(row, departures=departures, slow=slow, slow_dispersion=dispersion))
+    return filled
+
+
 def _judge_row(node: NodeResult, row: LabelCounts) -> LabelCounts:
     """Return a row with the bounds of its loss: any of what is not sure of the node's loss may be in it."""
     lower, upper = loss_bounds.bound_part(row.loss, node.loss, node.loss_lower, node.loss_upper)
@@ -136,10 +151,15 @@ def _bound_rows(node: NodeResult, rows: Iterable[LabelCounts]) -> list[LabelCoun
     """Return the first values, all others as one, and last what has no value; with the bounds of their loss."""
     ordered = sorted(rows, key=lambda row: (-row.loss, -row.in_flight, -row.expected_or_seen, row.value))
     values = [row for row in ordered if row.kind is LabelValueKind.VALUE]
-    others = [*values[MAX_SHOWN_VALUES:], *(row for row in ordered if row.kind is LabelValueKind.OTHER)]
-    shown = values[:MAX_SHOWN_VALUES]
+    # Sorting is stable: of equally slow values those with the most messages come first.
+    ranked = sorted(values, key=lambda row: (-row.loss, -row.in_flight, -(row.slow or 0)))
+    chosen = {row.value for row in ranked[:MAX_SHOWN_VALUES]}
+    shown = [row for row in values if row.value in chosen]
+    others = [row for row in values if row.value not in chosen]
+    others += [row for row in ordered if row.kind is LabelValueKind.OTHER]
     if others:
-        summed = {name: sum(getattr(row, name) for row in others) for name in _FIGURES}
-        shown.append(replace(others[0], kind=LabelValueKind.OTHER, value="", **summed))
+        names = _FIGURES if others[0].departures is None else (*_FIGURES, *_LAG_FIGURES)
+        summed = {name: sum(getattr(row, name) for row in others) for name in names}
+        shown.append(replace(others[0], kind=LabelValueKind.OTHER, value="", slow_dispersion=None, **summed))
     shown += [row for row in ordered if row.kind is LabelValueKind.NONE]
     return [_judge_row(node, row) for row in shown]

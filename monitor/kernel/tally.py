@@ -18,6 +18,13 @@ from numpy.typing import NDArray
 from hopwatch.monitor.kernel import deferrals, journeys, labels, masks, naming, relations, servers, slowest, tdigest
 from hopwatch.monitor.kernel.deferrals import SeenObservations
 from hopwatch.monitor.kernel.journeys import BatchSource, Journeys, RecordReader
+from hopwatch.monitor.kernel.label_lags import (
+    BatchDepartures,
+    LabelLagTally,
+    count_label_lags,
+    find_spans,
+    merge_label_lags,
+)
 from hopwatch.monitor.kernel.labels import LabelledBatches, Labels, LabelTally, WindowMessages
 from hopwatch.monitor.kernel.last_sightings import (
     ArrivedObservations,
@@ -44,7 +51,7 @@ from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import MAX_LOST_IDS
 from hopwatch.probes.contract.batch import Outcome, WireIdKind
 from hopwatch.probes.contract.fingerprints import mix_ids
-from hopwatch.probes.contract.limits import NOT_STAMPED
+from hopwatch.probes.contract.limits import NOT_STAMPED, WINDOW_US
 
 """Lost ids that a node keeps in a window at most, the first in byte order; others are only counted."""
 
@@ -131,7 +138,8 @@ class Tally:
     those of any node's, shape (nodes + 1,); None for none at all. ``inversions`` are those on the way to each node,
     shape (nodes,); None where order is not counted, as in all shards but one. ``prints`` is the fingerprint of the
     messages of each row, their XOR and their sum, shape (rows, 2); None where no node of the pathway counts.
-    ``labels`` is None where no batch has a label, ``servers`` are messages beside nodes that count, by names of probes.
+    ``labels`` and ``label_lags`` are None where no batch has a label; ``servers`` are messages beside nodes that count,
+    by names of probes.
     ``missing`` is None where nobody asks what is overdue, ``seconds`` where no node misses a message of the window.
     """
 
@@ -153,6 +161,7 @@ class Tally:
     servers: tuple[ServerIds, ...] = ()
     missing: LastSightings | None = None
     seconds: SecondTally | None = None
+    label_lags: LabelLagTally | None = None
 
     @property
     def last_wait_us(self) -> int:
@@ -241,7 +250,8 @@ def build_tally(  # noqa: PLR0913, PLR0915 - a window, and what is asked of it
         arrived = ArrivedObservations(arrivals_us, counts, is_deferred, groups)
         missing = find_last_sightings(distinct, sets.lost, place, arrived)
     lost = _find_lost_ids(sets.loss, place, sighted_us, of, max_lost_ids)
-    late = _find_slowest([lag_out_us for _, lag_out_us, _ in values], node_of, code, of)
+    departure_lags_us = [_concatenate(lag_out_us, (0,), np.int64) for _, lag_out_us, _ in values]
+    late = _find_slowest(departure_lags_us, node_of, code, of)
     stamped = WindowStamps(keys, counts, code)
     related = relations.find_relations(pathway, stamped, sets, place, groups)
     rows = masks.count_rows(distinct, place, moments_us, moment)
@@ -254,6 +264,12 @@ def build_tally(  # noqa: PLR0913, PLR0915 - a window, and what is asked of it
         by_server = servers.find_servers(pathway, stamped, groups, mixed)
     labelled = LabelledBatches([node for node, _ in keys], [one for part in alike for one in part.labels], counts)
     by_label = labels.count_labels(labelled, WindowMessages(groups, distinct, sets.lost, place, moments_us, moment))
+    by_label_lag = None
+    if by_label is not None:
+        counted = _count_departures(departure_lags_us, lags, code, counts)
+        arrivals_us = _concatenate([part.arrival_us for part in alike], (0,), np.int64)
+        spans = find_spans(arrivals_us, window_end_us - WINDOW_US)
+        by_label_lag = merge_label_lags([count_label_lags(labelled, BatchDepartures(*counted, spans))], by_label.keys)
     by_second = None
     if keeps_seconds or sets.lost.any():
         second = _find_seconds(alike, groups, counts)
@@ -261,7 +277,7 @@ def build_tally(  # noqa: PLR0913, PLR0915 - a window, and what is asked of it
     return Tally(
         *rows, stamps, negative, lags, lost, last_first_sighting_us, len(ids), related, late, kept,
         prints=prints, labels=by_label, servers=by_server, missing=missing,
-        seconds=by_second,
+        seconds=by_second, label_lags=by_label_lag,
     )  # fmt: skip
 
 
@@ -287,6 +303,7 @@ def merge_tallies(tallies: Sequence[Tally], max_lost_ids: int = MAX_LOST_IDS) ->
     counts, sighted_us = (np.concatenate([getattr(t, name) for t in tallies]) for name in ("counts", "sighted_us"))
     moments_us, moment = np.unique(sighted_us, return_inverse=True)
     prints = [tally.prints for tally in tallies if tally.prints is not None]
+    by_label = labels.merge_label_tallies(tally.labels for tally in tallies)
     return Tally(
         *masks.count_rows(words, place, moments_us, moment, counts),
         np.sum([tally.stamps for tally in tallies], axis=0),
@@ -300,10 +317,11 @@ def merge_tallies(tallies: Sequence[Tally], max_lost_ids: int = MAX_LOST_IDS) ->
         _add_kept([tally.deferred for tally in tallies]),
         _add_kept([tally.inversions for tally in tallies]),
         _add_prints(np.concatenate(prints), place * len(moments_us) + moment) if prints else None,
-        labels.merge_label_tallies(tally.labels for tally in tallies),
+        by_label,
         servers.merge_servers(one for tally in tallies for one in tally.servers),
         merge_last_sightings(tally.missing for tally in tallies),
         merge_second_tallies(tally.seconds for tally in tallies if tally.observations),
+        merge_label_lags((tally.label_lags for tally in tallies), () if by_label is None else by_label.keys),
     )
 
 
@@ -495,7 +513,7 @@ def _find_lost_ids(
 
 
 def _find_slowest(
-    lags_out_us: list[list[NDArray[np.int64]]],
+    lags_out_us: Sequence[NDArray[np.int64]],
     node_of: NDArray[np.uint8],
     code: NDArray[np.uint8],
     of: _WindowObservations,
@@ -503,8 +521,7 @@ def _find_slowest(
     """Return the slowest messages of each node; its departures are in the order of their lags, node after node."""
     starts = np.searchsorted(node_of, np.arange(len(lags_out_us) + 1)).tolist()
     rows, lags_us = [], []
-    for parts, start, end in zip(lags_out_us, starts, starts[1:], strict=False):
-        lag_us = _concatenate(parts, (0,), np.int64)
+    for lag_us, start, end in zip(lags_out_us, starts, starts[1:], strict=False):
         departed = None if len(lag_us) == end - start else np.flatnonzero(code[start:end] & masks.OUT)
         row, slow_us = slowest.find_slowest(lag_us, of.ids[start:end], departed)
         rows.append(row + start)
@@ -518,6 +535,27 @@ def _find_slowest(
         start, end = end, end + len(row)
         found.append(Slowest(of.ids[row], slow_us, names.taken(np.arange(start, end))))
     return tuple(found)
+
+
+def _count_departures(
+    lags_out_us: Sequence[NDArray[np.int64]],
+    lags: Sequence[NodeLags],
+    code: NDArray[np.uint8],
+    counts: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the departures of each batch, and how many of them have at least the p95 of their node."""
+    ends = np.cumsum(counts)
+    departed = np.flatnonzero(code & masks.OUT)
+    is_slow = np.concatenate(
+        [
+            lag_us >= round(tdigest.quantile(of_node.lag_out_us, 0.95)) if len(lag_us) else np.empty(0, bool)
+            for lag_us, of_node in zip(lags_out_us, lags, strict=True)
+        ]
+    )
+    slow = np.bincount(np.searchsorted(ends, departed[is_slow], "right"), minlength=len(counts))
+    if len(departed) == len(code):
+        return counts, slow
+    return np.bincount(np.searchsorted(ends, departed, "right"), minlength=len(counts)), slow
 
 
 def _merge_slowest(parts: Sequence[tuple[Slowest, ...] | None]) -> tuple[Slowest, ...] | None:

@@ -30,7 +30,7 @@ from hopwatch.monitor.accounting.undeclared_names import UndeclaredName, describ
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, BatchRun, Book, ImplausibleSpan, InstanceCounts
 from hopwatch.monitor.kernel.bursts import find_bursts
-from hopwatch.monitor.kernel.causes import rank_causes
+from hopwatch.monitor.kernel.causes import rank_causes, rank_lag_causes
 from hopwatch.monitor.kernel.packets import Packet
 from hopwatch.monitor.kernel.rollup import SpanPart
 from hopwatch.monitor.kernel.tally import NodeLags, Tally
@@ -126,6 +126,7 @@ def read_windows_json(
             rows, by_second = labels.get(key, ()), seconds.get((start_us, node["node"]))
             node |= {"lost_ids": ids.get(key, []), "labels": [asdict(one) for one in rows]}
             node["causes"] = [asdict(one) for one in rank_causes([rows])]
+            node["lag_causes"] = [asdict(one) for one in rank_lag_causes(rows)]
             node["seconds"] = None if by_second is None else asdict(by_second)
             node["bursts"] = [asdict(one) for one in find_bursts(by_second)]
         told = window_to_json(_parse_window(row, []), of_window)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -67,6 +68,14 @@ def _judge(case: Case, tally: Tally, before_us: int = NEVER_US) -> list[tuple[No
     return list(zip(nodes, tables, strict=True))
 
 
+def _leave_out_slow(
+    told: list[tuple[NodeResult, tuple[LabelCounts, ...]]],
+) -> list[tuple[NodeResult, list[LabelCounts]]]:
+    return [
+        (node, [replace(row, departures=None, slow=None, slow_dispersion=None) for row in rows]) for node, rows in told
+    ]
+
+
 @given(windows(), st.data())
 def test_order_and_batching_change_nothing(case: Case, data: st.DataObject) -> None:
     """Observations of one node, arrival and labels may share a batch or not, in any order: equal to the byte."""
@@ -82,13 +91,36 @@ def test_order_and_batching_change_nothing(case: Case, data: st.DataObject) -> N
 
 @given(windows(), st.integers(1, 4), st.sampled_from([61, 62, NEVER_US]))
 def test_shards_that_are_merged_are_the_whole(case: Case, shards: int, before_us: int) -> None:
-    """Messages shared out by a hash of their ids give the same rows, in whatever order shards are merged."""
+    """Messages shared out by a hash of their ids give the same rows, in whatever order shards are merged.
+
+    But for what is slow, which goes by the p95 of each shard.
+    """
     batches = _one_by_one(case)
     of_shard = [[one for one in batches if masks.shard_of(one.message_ids, shards)[0] == s] for s in range(shards)]
     parts = [_tally(case, part) for part in of_shard]
     expected = _judge(case, _tally(case, batches), before_us)
-    assert _judge(case, merge_tallies(parts), before_us) == expected
-    assert _judge(case, merge_tallies(parts[::-1]), before_us) == expected
+    merged = _judge(case, merge_tallies(parts), before_us)
+    assert _leave_out_slow(merged) == _leave_out_slow(expected)
+    assert _judge(case, merge_tallies(parts[::-1]), before_us) == merged
+
+
+@given(windows())
+def test_departures_by_value_add_up(case: Case) -> None:
+    """Rows of a label that a node says have each departure once, and the slow ones are those of at least the p95."""
+    batches = _one_by_one(case)
+    for node, (result, rows) in enumerate(_judge(case, _tally(case, batches))):
+        lags = result.lag_out_us
+        own = [batch for batch in batches if batch.node == node]
+        for label in {row.label for row in rows if row.said_at == result.node}:
+            of_label = [row for row in rows if (row.label, row.said_at) == (label, result.node)]
+            counts = [row.departures for row in of_label if row.departures is not None]
+            slow = [row.slow for row in of_label if row.slow is not None]
+            assert len(counts) == len(slow) == len(of_label)
+            with_value = sum(label in dict(batch.labels) for batch in own)
+            assert sum(counts) <= (lags.count if lags else 0)
+            assert sum(count for row, count in zip(of_label, counts, strict=True) if row.value) <= with_value
+            assert (sum(slow) > 0) <= (lags is not None)
+        assert all(row.slow is None and row.departures is None for row in rows if row.said_at != result.node)
 
 
 @given(windows(), st.sampled_from([61, 62, NEVER_US]))

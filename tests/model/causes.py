@@ -18,11 +18,18 @@ def mark_causes(window: dict[str, Any]) -> None:
 def _causes(rows: list[Row]) -> list[Row]:
     values = [row for row in rows if row["kind"] != "OTHER"]
     count = len(values) + sum(_messages(row) for row in rows if row["kind"] == "OTHER")
-    tested = [(_ratio(row, rows), row) for row in values]
+    tested = [(likelihood_ratio(row, rows), row) for row in values]
     likely = [(ratio, row) for ratio, row in tested if ratio > 0 and count * exp(-ratio / 2) < 0.001]
-    likely.sort(key=lambda one: (-one[0], *(one[1][name] for name in ("label", "said_at", "kind", "value"))))
+    groups = group_likely(likely, rows)
+    return [_cause(rank, row, rows) for rank, group in enumerate(groups, 1) for row in group]
+
+
+def group_likely(likely: list[tuple[float, Row]], rows: list[Row]) -> list[list[Row]]:
+    """Give the likely values of each cause, the likeliest first."""
     groups: list[list[Row]] = []
-    for _, row in likely:
+    for _, row in sorted(
+        likely, key=lambda one: (-one[0], *(one[1][name] for name in ("label", "said_at", "kind", "value")))
+    ):
         own = next((group for group in groups if _alike(group[0], row, rows)), None)
         if own is None:
             if len(groups) == 3:
@@ -30,7 +37,7 @@ def _causes(rows: list[Row]) -> list[Row]:
             groups.append([row])
         elif len(own) < 4 and _share(row, rows) >= Fraction(9, 10) * _share(own[0], rows):
             own.append(row)
-    return [_cause(rank, row, rows) for rank, group in enumerate(groups, 1) for row in group]
+    return groups
 
 
 def _messages(row: Row) -> int:
@@ -46,7 +53,8 @@ def _share(row: Row, rows: list[Row]) -> Fraction:
     return Fraction(row["loss"], lost) if lost else Fraction(0)
 
 
-def _ratio(row: Row, rows: list[Row]) -> float:
+def likelihood_ratio(row: Row, rows: list[Row]) -> float:
+    """Give G of a row, of all rows of its node."""
     own = _of_label(row, rows)
     lost, messages = sum(one["loss"] for one in own), sum(map(_messages, own))
     if not lost:

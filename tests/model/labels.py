@@ -1,9 +1,10 @@
 """Counts by label of one stream and window, each as SEMANTICS.md defines it."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tests.model.label_lags import Departures
 from tests.model.pathway import Pathway
 from tests.model.sets import NONE, Ids, WindowSets
 from tests.model.wire import Received
@@ -45,7 +46,7 @@ class LabelSets:
         return [other for other in self.pathway.nodes if other in found]
 
     def shown(
-        self, node: str, sets: WindowSets, told: tuple[Ids, Ids], bounds: tuple[int, int | None]
+        self, node: str, sets: WindowSets, told: tuple[Ids, Ids], bounds: tuple[int, int | None], departed: Departures
     ) -> list[dict[str, Any]]:
         """Give the rows of N; `told` is what is lost there and what is in flight, `bounds` are those of its loss."""
         lost, waits = told
@@ -72,6 +73,9 @@ class LabelSets:
                 "in_flight": total(waits),
                 "loss_lower": max(0, loss - unsure),
                 "loss_upper": None if bounds[1] is None else loss + bounds[1] - len(lost),
+                "departures": None,
+                "slow": None,
+                "slow_dispersion": None,
             }
 
         rows = []
@@ -80,12 +84,16 @@ class LabelSets:
             for source in self.sources(node, label):
                 values = {value: frozenset(ids) & messages for value, ids in self.said[source, label].items()}
                 ranked = sorted((value for value in values if values[value]), key=_rank(values, lost, waits))
-                rows += [row(label, source, "VALUE", value, values[value]) for value in ranked[:MOST_VALUES]]
-                if ranked[MOST_VALUES:]:
-                    rows.append(row(label, source, "OTHER", "", *(values[value] for value in ranked[MOST_VALUES:])))
+                slow = departed.count_slow(label) if source == node else Counter()
+                first = sorted(ranked, key=lambda value: (*_rank(values, lost, waits)(value)[:2], -slow[value]))
+                named, others = set(first[:MOST_VALUES]), first[MOST_VALUES:]
+                own = [row(label, source, "VALUE", value, values[value]) for value in ranked if value in named]
+                if others:
+                    own.append(row(label, source, "OTHER", "", *(values[value] for value in others)))
                 without = (sets.seen(source) & messages) - NONE.union(*values.values())
                 if without:
-                    rows.append(row(label, source, "NONE", "", without))
+                    own.append(row(label, source, "NONE", "", without))
+                rows += [departed.fill(one, named) for one in own] if source == node else own
         return rows
 
 

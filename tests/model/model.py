@@ -10,6 +10,7 @@ from tests.model.books import Instance, NodeBooks, Unheard, Window, node_books
 from tests.model.causes import mark_causes
 from tests.model.counts import JudgedCounts, Neighbours, counted_of, server_of, silent
 from tests.model.intake import MINUTE_US, PULSE, Intake, Stream, is_near, take_in
+from tests.model.label_lags import Departures, mark_lag_causes
 from tests.model.labels import LabelSets, mark_new_values
 from tests.model.lag import quantile, quantiles
 from tests.model.naming import shown
@@ -52,6 +53,7 @@ def _windows(name: str, stream: Stream, intake: Intake, streams: Mapping[str, St
     mark_new_values(shown)
     for window in shown:
         mark_causes(window)
+        mark_lag_causes(window)
     return shown
 
 
@@ -98,7 +100,7 @@ class JudgedWindow:
     ) -> None:
         """Take the batches that are in the window, and all instances of the stream."""
         self.stream, self.pathway = stream, stream.pathway
-        self.inside = inside if stream.order else ()
+        self.all_inside, self.inside = inside, inside if stream.order else ()
         self.observed = [(one.batch.node, seen) for one in inside for seen in one.batch.observations]
         self.sets = WindowSets(self.pathway, self.observed)
         self.second_of = find_seconds(self.observed)
@@ -392,6 +394,7 @@ class JudgedWindow:
         lost, overtaken = self.lost_at(node), displacements(self.pathway, node, self.inside)
         messages = (sets.expected(node) | at.seen) - self.waits_at(node)
         by_second = count_by_second(self.second_of, frozenset(messages), lost)
+        departed = Departures(self.all_inside, node, self.window.start_us, one_sided=node in self.pathway.one_sided)
         return {
             "node": node,
             "deferred": len(sets.deferred(node)),
@@ -429,7 +432,7 @@ class JudgedWindow:
                 for one in sorted(at.slowest_us, key=lambda one: (-at.slowest_us[one], one))[:MOST_SLOWEST]
             ],
             "labels": self.labels.shown(
-                node, sets, (lost, self.waits_at(node)), (self.loss_lower(node), self.loss_upper(node))
+                node, sets, (lost, self.waits_at(node)), (self.loss_lower(node), self.loss_upper(node)), departed
             ),
             "seconds": by_second,
             "bursts": find_bursts(by_second),

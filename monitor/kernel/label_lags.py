@@ -1,0 +1,212 @@
+"""Slow departures by label: how many of each value's are among the slowest of its node, and how evenly in time.
+
+A departure is slow if its lag is at least the p95 of its node in its shard of the window. Departures are counted by
+value and by the time at which they came to the monitor, which tells a value that is slow all the time from one that
+shared a slow moment with others.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hopwatch.monitor.kernel.labels import MAX_LABELS, KeyKind, LabelKey, LabelledBatches, Labels
+from hopwatch.monitor.results import LabelValueKind
+
+SPAN_US: Final = 2_000_000
+"""Time of arrival that is counted together: as long as probes wait before they send, by default."""
+MAX_SPANS: Final = 64
+"""Spans of a window; what arrives beyond them is in the last one."""
+MIN_FREEDOM: Final = 10
+"""Degrees of freedom from which on a dispersion is known."""
+
+OWN_WEIGHT: Final = 0.25
+"""Weight of the correlation of all values in that of one; the rest has that of all other values."""
+DECIMALS: Final = 3
+"""Decimals of a dispersion."""
+
+Int64s = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Value = tuple[LabelValueKind, str]
+"""Kind and value of a row by label."""
+
+_NO_VALUE: Final = -1
+_KINDS: Final = {KeyKind.VALUE: LabelValueKind.VALUE, KeyKind.OTHER: LabelValueKind.OTHER}
+
+
+class BatchDepartures(NamedTuple):
+    """Departures of each batch, those of them that are slow, and the span in which it arrived; shape (batches,)."""
+
+    departures: Int64s
+    slow: Int64s
+    span: Int64s
+
+
+class LabelLagTally(NamedTuple):
+    """Departures and slow ones by key and span, sorted by both: arrays of shape (cells,).
+
+    ``key`` is a place in ``keys``, which are sorted. That of kind ANY and no label has all departures of its node.
+    """
+
+    keys: tuple[LabelKey, ...]
+    key: Int64s
+    span: Int64s
+    departures: Int64s
+    slow: Int64s
+
+
+class ValueLags(NamedTuple):
+    """Departures of a value of a label from a node, slow ones of them, and the dispersion of the slow ones.
+
+    The dispersion is the variance of their number as a multiple of what it would be if each were slow by itself, 1 at
+    least; None where nothing departed, or in too few spans to know.
+    """
+
+    departures: int
+    slow: int
+    dispersion: float | None
+
+
+def find_spans(arrivals_us: Int64s, window_start_us: int) -> Int64s:
+    """Return the span of each arrival, from the start of a window on; what came before it is in the first."""
+    return np.clip((arrivals_us - window_start_us) // SPAN_US, 0, MAX_SPANS - 1)
+
+
+def count_label_lags(batches: LabelledBatches, of_batches: BatchDepartures) -> LabelLagTally | None:
+    """Count the departures of each value of each label, at each node that says one; None if no batch has a label."""
+    if not any(batches.labels):
+        return None
+    nodes = np.array(batches.nodes)
+    keys: list[LabelKey] = []
+    cells: list[tuple[Int64s, BatchDepartures]] = []
+    for node in np.unique(nodes).tolist():
+        first, last = np.searchsorted(nodes, (node, node + 1)).tolist()
+        own = BatchDepartures(*(column[first:last] for column in of_batches))
+        for of_label, value in _number_values(node, batches.labels[first:last]):
+            cells.append((np.where(value == _NO_VALUE, _NO_VALUE, value + len(keys)), own))
+            keys += of_label
+    return _join_cells(keys, cells)
+
+
+def merge_label_lags(tallies: Iterable[LabelLagTally | None], kept: Sequence[LabelKey]) -> LabelLagTally | None:
+    """Merge what shards counted; ``kept`` are the keys of the labels that are counted, and values beyond them are one.
+
+    None if no batch of any has a label.
+    """
+    parts = [tally for tally in tallies if tally is not None]
+    if not parts:
+        return None
+    known, labels = set(kept), {key[:2] for key in kept}
+    renamed: list[LabelKey] = []
+    cells: list[tuple[Int64s, BatchDepartures]] = []
+    for part in parts:
+        place_of = np.full(len(part.keys), _NO_VALUE)
+        for place, key in enumerate(part.keys):
+            if key.kind is KeyKind.ANY or key[:2] in labels:
+                place_of[place] = len(renamed)
+                is_own = key in known or key.kind is not KeyKind.VALUE
+                renamed.append(key if is_own else LabelKey(key.node, key.label, KeyKind.OTHER, ""))
+        number = place_of[part.key]
+        columns = (part.departures, part.slow, part.span)
+        cells.append((number, BatchDepartures(*columns)))
+    return _join_cells(renamed, cells)
+
+
+def split_label_lags(tally: LabelLagTally | None) -> dict[tuple[int, str], dict[Value, ValueLags]]:
+    """Return what departed by node and label, with what departed without any value of it."""
+    if tally is None:
+        return {}
+    ends = np.searchsorted(tally.key, np.arange(len(tally.keys) + 1)).tolist()
+    every: dict[int, NDArray[np.int64]] = {}
+    of_label: dict[tuple[int, str], dict[Value, NDArray[np.int64]]] = defaultdict(dict)
+    for key, first, last in zip(tally.keys, ends, ends[1:], strict=False):
+        cells = np.zeros((2, MAX_SPANS), np.int64)
+        cells[:, tally.span[first:last]] = tally.departures[first:last], tally.slow[first:last]
+        if key.kind is KeyKind.ANY:
+            every[key.node] = cells
+        else:
+            of_label[key.node, key.label][_KINDS[key.kind], key.value] = cells
+    return {
+        (node, label): _sum_values(values | {(LabelValueKind.NONE, ""): every[node] - sum(values.values())})
+        for (node, label), values in of_label.items()
+    }
+
+
+def _number_values(node: int, labels: Sequence[Labels]) -> Iterator[tuple[list[LabelKey], Int64s]]:
+    """Yield the keys of each label of a node, and the place among them of the value of each batch; first of no label.
+
+    Nothing is yielded of a node that says no label.
+    """
+    numbers: dict[Labels, int] = {}
+    number = np.array([numbers.setdefault(of_batch, len(numbers)) for of_batch in labels], np.int64)
+    sets = [dict(of_set) for of_set in numbers]
+    names = sorted({label for of_set in sets for label in of_set})[:MAX_LABELS]
+    if names:
+        yield [LabelKey(node, "", KeyKind.ANY, "")], np.zeros(len(labels), np.int64)
+    for label in names:
+        values = sorted({of_set[label] for of_set in sets if label in of_set})
+        places = {value: place for place, value in enumerate(values)}
+        value_of = np.array([places[of_set[label]] if label in of_set else _NO_VALUE for of_set in sets], np.int64)
+        yield [LabelKey(node, label, KeyKind.VALUE, value) for value in values], value_of[number]
+
+
+def _join_cells(keys: Sequence[LabelKey], cells: Sequence[tuple[Int64s, BatchDepartures]]) -> LabelLagTally:
+    """Return cells sorted by key and span, equal ones added, those without a key or a departure left out.
+
+    The key of a cell is a place in ``keys``.
+    """
+    own = sorted(set(keys))
+    places = {one: place for place, one in enumerate(own)}
+    key, departures, slow, span = (
+        np.concatenate(column) for column in zip(*((number, *of_cells) for number, of_cells in cells), strict=True)
+    )
+    chosen = (key != _NO_VALUE) & (departures > 0)
+    place = np.array([places[one] for one in keys], np.int64)[key[chosen]]
+    cell, which = np.unique(place * MAX_SPANS + span[chosen], return_inverse=True)
+    counted = (np.bincount(which, column[chosen], len(cell)).astype(np.int64) for column in (departures, slow))
+    return LabelLagTally(tuple(own), *np.divmod(cell, MAX_SPANS), *counted)
+
+
+def _sum_values(values: Mapping[Value, NDArray[np.int64]]) -> dict[Value, ValueLags]:
+    """Return what departed of each value, whose cells have the shape (2, spans): departures, and slow ones."""
+    departures, slow = np.stack(list(values.values())).swapaxes(0, 1)
+    counts = zip(departures.sum(1).tolist(), slow.sum(1).tolist(), _estimate_dispersions(departures, slow), strict=True)
+    return {value: ValueLags(*of_value) for value, of_value in zip(values, counts, strict=True)}
+
+
+def _estimate_dispersions(departures: Int64s, slow: Int64s) -> list[float | None]:
+    """Return the dispersion of each value, for counts of shape (values, spans).
+
+    Departures of one value and span are alike to some degree: the correlation within a class, by the method of moments.
+    That of a value is mostly what it is for all others, as its own may be what a cause makes. What it makes of the
+    variance goes by how many depart together.
+    """
+    spans, whole = np.count_nonzero(departures, axis=1), departures.sum(1)
+    if int(np.maximum(spans - 1, 0).sum()) < MIN_FREEDOM:
+        return [None] * len(departures)
+    share = (slow.sum(1) / np.maximum(whole, 1))[:, None]
+    # A share that is estimated from few spans is nearer to them than the true one.
+    squares = (slow - departures * share) ** 2 * (spans / np.maximum(spans - 1, 1))[:, None]
+    chance = departures * share * (1 - share)
+    alike, more = (chance * (departures - 1)).sum(1), (squares - chance).sum(1)
+    of_all, of_others = _divide(more.sum(), alike.sum()), _divide(_sum_others(more), _sum_others(alike))
+    correlation = OWN_WEIGHT * of_all + (1 - OWN_WEIGHT) * of_others
+    together = (departures**2).sum(1) / np.maximum(whole, 1)
+    found: list[float] = (1 + correlation * np.maximum(together - 1, 0)).tolist()
+    return [round(one, DECIMALS) if count else None for one, count in zip(found, whole.tolist(), strict=True)]
+
+
+def _divide(more: Floats, alike: Floats) -> Floats:
+    """Return correlations, 0 at least; 0 where nothing is alike."""
+    above = np.asarray(alike) > 0
+    return np.maximum(0.0, np.divide(more, alike, out=np.zeros(above.shape), where=above))
+
+
+def _sum_others(values: Floats) -> Floats:
+    """Return for each value the sum of all others; no difference is taken, so that the sum of zeros is zero."""
+    before, behind = np.cumsum(values[:-1]), np.cumsum(values[:0:-1])[::-1]
+    return np.append(0.0, before) + np.append(behind, 0.0)
