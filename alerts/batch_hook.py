@@ -15,11 +15,11 @@ from hopwatch.alerts.decision.rules import AlertRules
 from hopwatch.alerts.events import MAX_LOST_IDS
 from hopwatch.alerts.storage import alert_state, outbox
 from hopwatch.display.bursts import summarize_bursts
-from hopwatch.display.causes import summarize_causes
+from hopwatch.display.causes import summarize_causes, summarize_lag_causes
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import naming
 from hopwatch.monitor.kernel.bursts import find_bursts
-from hopwatch.monitor.kernel.causes import rank_causes
+from hopwatch.monitor.kernel.causes import rank_causes, rank_lag_causes
 from hopwatch.monitor.kernel.naming import Names
 from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.results import LabelCounts, NodeResult, SecondCounts
@@ -54,7 +54,13 @@ class AlertHook:
             for node, rows, counts in zip(result.nodes, conclusion.labels, conclusion.seconds, strict=False)
             if node.loss
         }
-        return WindowInput(result, conclusion.tally.lags, lost_ids, outliers, conclusion.count_lags, explanations)
+        lag_explanations = {
+            node.node: summarize_lag_causes(rank_lag_causes(rows))
+            for node, rows in zip(result.nodes, conclusion.labels, strict=False)
+        }
+        return WindowInput(
+            result, conclusion.tally.lags, lost_ids, outliers, conclusion.count_lags, explanations, lag_explanations
+        )
 
     def follow(self, connection: Connection, noted: Sequence[WindowInput], watermark_us: int) -> None:
         """Count the windows for their objectives, evaluate the rules, and write states and notifications.

@@ -17,7 +17,7 @@ from rich.text import Text
 from hopwatch.cli.wide_tables import print_wide_table
 from hopwatch.display import texts
 from hopwatch.display.bursts import describe_bursts
-from hopwatch.display.causes import describe_causes
+from hopwatch.display.causes import describe_causes, describe_lag_causes
 from hopwatch.display.counts import describe_counts, describe_servers
 from hopwatch.display.label_table import LABEL_COLUMNS, build_label_lines, describe_new_values
 from hopwatch.display.loss_table import build_loss_rows
@@ -31,6 +31,7 @@ from hopwatch.monitor.results import (
     causes_from_json,
     counts_from_json,
     label_counts_from_json,
+    lag_causes_from_json,
     node_from_json,
 )
 from hopwatch.monitor.texts import loss_bounds
@@ -150,7 +151,7 @@ def _print_window(console: Console, stream: str, window: Json, terms: WindowPoli
         _print_ids(console, node)
     for node in _slowest_nodes(window["nodes"]):
         _print_slowest(console, node)
-    for line in (*_describe_causes(window), *_describe_new_values(window)):
+    for line in (*_describe_causes(window), *_describe_lag_causes(window), *_describe_new_values(window)):
         console.print(Text(line), soft_wrap=True)
 
 
@@ -168,6 +169,14 @@ def _describe_causes(window: Json) -> list[str]:
         line
         for node in window["nodes"]
         for line in describe_causes(node["node"], node["loss"], causes_from_json(node["causes"]), rows[node["node"]])
+    ]
+
+
+def _describe_lag_causes(window: Json) -> list[str]:
+    return [
+        line
+        for node in window["nodes"]
+        for line in describe_lag_causes(node["node"], lag_causes_from_json(node["lag_causes"]))
     ]
 
 

@@ -46,6 +46,9 @@ class LabelFigures:
     loss_lower: int
     loss_upper: int | None
     is_new: bool
+    departures: int | None
+    slow: int | None
+    slow_dispersion: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,21 @@ class CauseFigures:
     messages: int
     other_lost: int
     other_messages: int
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LagCauseFigures:
+    """Likely cause of the greatest lags of a node: a value of a label, and the departures with it and without it."""
+
+    rank: int
+    label: str
+    kind: str
+    value: str
+    slow: int
+    departures: int
+    other_slow: int
+    other_departures: int
     is_new: bool
 
 
@@ -122,6 +140,7 @@ class NodeFigures:
     slowest: tuple[SlowMessage, ...] | None
     labels: tuple[LabelFigures, ...]
     causes: tuple[CauseFigures, ...]
+    lag_causes: tuple[LagCauseFigures, ...]
     seconds: SecondFigures | None
     bursts: tuple[BurstFigures, ...]
 

@@ -1,4 +1,4 @@
-"""Likely causes of a loss in words: values of labels, how many of the missing messages have them, and the rest."""
+"""Likely causes of a loss or of lag in words: values of labels, how many of its messages have them, and the rest."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import groupby
 
 from hopwatch.display import texts
 from hopwatch.monitor.kernel.causes import MIN_LOST, can_explain
-from hopwatch.monitor.results import LabelCounts, LabelValueKind, LossCause
+from hopwatch.monitor.results import LabelCounts, LabelValueKind, LagCause, LossCause
 from hopwatch.monitor.texts.escaping import escape_line
 
 
@@ -41,6 +41,38 @@ def summarize_causes(node: str, causes: Sequence[LossCause]) -> str:
     return f"{_describe_share(own[0])} missing have {_name_values(node, own)}" if own else ""
 
 
+def describe_lag_causes(node: str, causes: Sequence[LagCause]) -> list[str]:
+    """Return a sentence for each likely cause of the greatest lags of a node; empty where none is known."""
+    sentences = []
+    for rank, alike in groupby(causes, lambda cause: cause.rank):
+        own = list(alike)
+        first = own[0]
+        with_it, without = (
+            texts.format_percent(*counts)
+            for counts in ((first.slow, first.departures), (first.other_slow, first.other_departures))
+        )
+        word = "likely cause of lag" if rank == 1 else "further cause of lag"
+        sentences.append(
+            f"{word} at {node}: {_name_lag_values(own)}, with {_describe_slow_share(first)}; "
+            f"of its departures {with_it} are so slow, of all others {without}"
+        )
+    return sentences
+
+
+def summarize_lag_causes(causes: Sequence[LagCause]) -> str:
+    """Return the likeliest cause of the greatest lags of a node in a few words, for an alert; empty if not known."""
+    own = [cause for cause in causes if cause.rank == 1]
+    return f"{_describe_slow_share(own[0])} have {_name_lag_values(own)}" if own else ""
+
+
+def _describe_slow_share(cause: LagCause) -> str:
+    return f"{texts.format_share(cause.slow, cause.slow + cause.other_slow)} slowest departures"
+
+
+def _name_lag_values(causes: Sequence[LagCause]) -> str:
+    return " · ".join(_format_value(cause.label, cause.kind, cause.value, is_new=cause.is_new) for cause in causes)
+
+
 def _describe_share(cause: LossCause) -> str:
     return texts.format_share(cause.lost, cause.lost + cause.other_lost)
 
@@ -50,6 +82,10 @@ def _name_values(node: str, causes: Sequence[LossCause]) -> str:
 
 
 def _name_value(node: str, cause: LossCause) -> str:
-    value = escape_line(cause.value) if cause.kind is LabelValueKind.VALUE else "(no value)"
     where = "" if cause.said_at == node else f" at {cause.said_at}"
-    return f"{escape_line(cause.label)} {value}{' (new)' if cause.is_new else ''}{where}"
+    return _format_value(cause.label, cause.kind, cause.value, is_new=cause.is_new) + where
+
+
+def _format_value(label: str, kind: LabelValueKind, value: str, *, is_new: bool) -> str:
+    told = escape_line(value) if kind is LabelValueKind.VALUE else "(no value)"
+    return f"{escape_line(label)} {told}{' (new)' if is_new else ''}"

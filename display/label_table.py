@@ -1,4 +1,4 @@
-"""Table of counts by label: a line a value, its messages, what is lost of them, and what was stopped on purpose."""
+"""Table of counts by label: a line a value, its messages, what is lost, stopped on purpose, and slow of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from hopwatch.monitor.results import LabelCounts, LabelValueKind
 from hopwatch.monitor.texts import loss_bounds
 from hopwatch.monitor.texts.escaping import escape_line
 
-LABEL_COLUMNS: Final = ("label", "said at", "value", "messages", "lost", "lost %", "filtered", "rejected", "in flight")
+LABEL_COLUMNS: Final = (
+    "label", "said at", "value", "messages", "lost", "lost %", "filtered", "rejected", "in flight", "slow", "slow %",
+)  # fmt: skip
 """Heads of the columns; the first three are words."""
 _NO_VALUE: Final = {LabelValueKind.OTHER: "(all others)", LabelValueKind.NONE: "(no value)"}
 
@@ -44,8 +46,16 @@ def _build_line(row: LabelCounts) -> LabelLine:
         loss_bounds.format_bounds(*bounds),
         loss_bounds.format_ratio(ratio, *bounds, texts.format_ratio),
         *(texts.format_count(count) for count in (row.filtered, row.rejected, row.in_flight)),
+        *_format_slow(row),
     )
     return LabelLine(cells, row.is_new, row.loss_lower > 0)
+
+
+def _format_slow(row: LabelCounts) -> tuple[str, str]:
+    """Return the slow departures, and their share; none where another node says the value."""
+    if row.slow is None or row.departures is None:
+        return texts.NONE, texts.NONE
+    return texts.format_count(row.slow), texts.format_percent(row.slow, row.departures)
 
 
 def describe_new_values(node: str, rows: Sequence[LabelCounts], most: int) -> list[str]:

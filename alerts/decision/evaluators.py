@@ -133,7 +133,8 @@ def _judge_lag(
     side, worst = max(lags, key=lambda pair: pair[1].p95)
     if worst.p95 > threshold:
         late = count_late(getattr(digests, f"lag_{side}_us"), threshold) if digests else 0
-        yield bad_reading(node.node, worst.p95, threshold, (late, worst.count), side)
+        reading = bad_reading(node.node, worst.p95, threshold, (late, worst.count), side)
+        yield reading._replace(because=minute.lag_explanations.get(node.node, ""))
     # A message seen late was late; messages seen in time say nothing about those not seen.
     elif minute.result.verdict not in UNINFORMATIVE:
         yield good_reading(node.node)

@@ -55,7 +55,8 @@ class WindowInput:
 
     ``lags`` are the digests of its nodes in order, ``lost_ids`` some lost ids of each node. ``outliers`` are by node; a
     node that is missing there was not scored. ``count_lags`` are the digests of the nodes that only count, in order.
-    ``explanations`` are the burst and the likely cause of what is missing at a node, in words.
+    ``explanations`` are the burst and the likely cause of what is missing at a node, in words, ``lag_explanations`` the
+    likely cause of its greatest lags.
     """
 
     result: WindowResult
@@ -64,6 +65,7 @@ class WindowInput:
     outliers: Mapping[str, tuple[SeriesOutlier, ...]] = field(default_factory=dict)
     count_lags: tuple[CountLags, ...] = ()
     explanations: Mapping[str, str] = field(default_factory=dict)
+    lag_explanations: Mapping[str, str] = field(default_factory=dict)
 
 
 class PastWindows(Protocol):

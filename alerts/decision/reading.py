@@ -10,6 +10,7 @@ class Reading(NamedTuple):
 
     ``amended`` describes a window that was bad and is not bad after an amendment; there are no figures then.
     ``is_early`` says that the window was not final, and the figures are of what was overdue.
+    ``because`` is a likely cause in words, where the note says something else.
     """
 
     node: str
@@ -23,6 +24,7 @@ class Reading(NamedTuple):
     note: str = ""
     amended: str = ""
     is_early: bool = False
+    because: str = ""
 
 
 def good_reading(node: str) -> Reading:

@@ -38,7 +38,7 @@ MAX_NOTE: Final = 300
 
 _SENTENCES: Final = {
     AlertKind.LOSS: "lost: {parts} messages ({ratio}) surely lost {where}{edge}{because}, over {most}, since {since}",
-    AlertKind.LAG: "late: p95 of lag {note} {lag} {where}, over {target} ({parts} stamps), since {since}",
+    AlertKind.LAG: "late: p95 of lag {note} {lag} {where}{cause}, over {target} ({parts} stamps), since {since}",
     AlertKind.END_TO_END_LAG: "late: p95 end to end {lag} {where}, over {target} ({parts} messages), since {since}",
     AlertKind.UNKNOWN: "unknown: for {minutes} neither loss nor its absence can be shown "
     "{where}{because}, since {since}",
@@ -158,6 +158,7 @@ def _summary(rule: AlertRule, state: AlertState, observed: float) -> str:
         edge=f" on {bad.edge}" if bad.edge else "",
         note=bad.note[:MAX_NOTE],
         because=f" ({bad.note[:MAX_NOTE]})" if bad.note else "",
+        cause=f" ({bad.because[:MAX_NOTE]})" if bad.because else "",
         worst=f", {bad.note[:MAX_NOTE]}" if bad.note else "",
         word="late" if rule.subject == "lag" else "lost",
         since=format_iso(state.run.since_us),

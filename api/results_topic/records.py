@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
 import fastavro
 
-from hopwatch.monitor.results import LabelCounts, LossBurst, LossCause, NodeResult, SecondCounts
+from hopwatch.monitor.results import LabelCounts, LagCause, LossBurst, LossCause, NodeResult, SecondCounts
 from hopwatch.probes.avro_reader import CONFLUENT
 
 Json = dict[str, Any]
@@ -57,6 +57,7 @@ def build_schema() -> Json:
             _field("slowest", ["null", {"type": "array", "items": slowest}]),
             _field("labels", {"type": "array", "items": _build_type(LabelCounts, known)}),
             _field("causes", {"type": "array", "items": _build_type(LossCause, known)}, []),
+            _field("lag_causes", {"type": "array", "items": _build_type(LagCause, known)}, []),
             _field("seconds", ["null", _build_type(SecondCounts, known)]),
             _field("bursts", {"type": "array", "items": _build_type(LossBurst, known)}, []),
         ],

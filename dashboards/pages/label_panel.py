@@ -9,16 +9,16 @@ import streamlit as st
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.context import PageContext
 from hopwatch.dashboards.queries.window_models import WindowDetail
-from hopwatch.display.causes import describe_causes
+from hopwatch.display.causes import describe_causes, describe_lag_causes
 from hopwatch.display.label_table import LABEL_COLUMNS, LabelLine, build_label_lines, describe_new_values
-from hopwatch.monitor.kernel.causes import rank_causes
+from hopwatch.monitor.kernel.causes import rank_causes, rank_lag_causes
 from hopwatch.monitor.results import WindowResult
 
 MAX_ROWS: Final = 200
 """Rows of a node that are shown; ``report --json`` has all."""
 MAX_NEW_VALUES: Final = 5
 """New values of a label that are named."""
-_KINDS: Final = ("hw-name", "", "hw-name", *["hw-number"] * 6)
+_KINDS: Final = ("hw-name", "", "hw-name", *["hw-number"] * 8)
 _HEAD: Final = tuple(zip(map(str.capitalize, LABEL_COLUMNS), _KINDS, strict=True))
 
 
@@ -33,12 +33,13 @@ def draw_labels(context: PageContext, whole: WindowDetail) -> None:
         for node, rows in whole.labels.items()
         for line in describe_causes(node, losses[node], rank_causes([rows]), rows)
     ]
+    slow = [line for node, rows in whole.labels.items() for line in describe_lag_causes(node, rank_lag_causes(rows))]
     new = [line for node, rows in whole.labels.items() for line in describe_new_values(node, rows, MAX_NEW_VALUES)]
-    rows = whole.labels[chosen]
+    notes, rows = causes + slow + new, whole.labels[chosen]
     lines = map(_format_line, build_label_lines(rows[:MAX_ROWS]))
     with st.container(border=True, key="labels"):
         what = f"Messages at {chosen} by the labels that probes sent with them: there, or at the nearest node before."
-        told = markup.title("By label", what) + (markup.note_list(causes + new) if causes + new else "")
+        told = markup.title("By label", what) + (markup.note_list(notes) if notes else "")
         others = {node: _name_node(whole.result, node) for node in whole.labels if node != chosen}
         told += context.link_nodes(others, "Other nodes by label")
         told += markup.table(_HEAD, lines, "hw-labels", f"Counts by label at {chosen}")

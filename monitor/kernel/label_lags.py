@@ -202,11 +202,12 @@ def _estimate_dispersions(departures: Int64s, slow: Int64s) -> list[float | None
 
 def _divide(more: Floats, alike: Floats) -> Floats:
     """Return correlations, 0 at least; 0 where nothing is alike."""
-    above = np.asarray(alike) > 0
-    return np.maximum(0.0, np.divide(more, alike, out=np.zeros(above.shape), where=above))
+    found = np.where(alike > 0, more / np.where(alike > 0, alike, 1.0), 0.0)
+    return np.maximum(found, 0.0)
 
 
 def _sum_others(values: Floats) -> Floats:
     """Return for each value the sum of all others; no difference is taken, so that the sum of zeros is zero."""
     before, behind = np.cumsum(values[:-1]), np.cumsum(values[:0:-1])[::-1]
-    return np.append(0.0, before) + np.append(behind, 0.0)
+    others: Floats = np.append(0.0, before) + np.append(behind, 0.0)
+    return others

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hopwatch.alerts.events import Unit, Word
@@ -172,6 +174,17 @@ def test_lag_is_told_by_its_95th_percentile() -> None:
     play = Play(rules).push(0, 9, **well).push(10, 20, nodes=slow, lag_us=lag(4_000_000)).push(21, 30, **well)
     play.want(15, 15.1, FIRING, key).want(26, 26.1, RESOLVED, key).run(31)
     assert play.told(key).summary.startswith("late: p95 of lag out 4.0 s at b of orders, over 2.0 s")
+
+
+def test_a_late_node_says_what_its_slowest_have_in_common() -> None:
+    """Behind the place, where a label tells of it."""
+    play = Play(build_rules('[[alerts.rules]]\nkind = "lag"\nthreshold = "2s"\n'))
+    cause = "95.0% of 100 slowest departures have host h2"
+    play.push(0, 9).push(10, 20, nodes={"b": {"lag_out_us": lag(4_000_000)}})
+    play.due = [(when, replace(minute, lag_explanations={"b": cause})) for when, minute in play.due]
+    play.want(15, 15.1, FIRING, "lag/ticket/orders").run(16)
+    told = play.told("lag/ticket/orders").summary
+    assert told.startswith(f"late: p95 of lag out 4.0 s at b of orders ({cause}), over 2.0 s (")
 
 
 def test_what_cannot_be_read_is_told() -> None:

@@ -75,6 +75,19 @@ def test_a_window_brings_the_likely_causes_of_its_losses() -> None:
         assert minute.explanations == {"b": expected}
 
 
+def test_a_window_brings_the_likely_cause_of_its_lags() -> None:
+    """In words, by node; empty where none is known."""
+    rows = tuple(
+        LabelCounts(
+            "host", "b", LabelValueKind.VALUE, value, 500, 0, 0, 0, 0, departures=500, slow=slow, slow_dispersion=1.0
+        )
+        for value, slow in (("h1", 0), ("h2", 50))
+    )
+    minute = alerting().note(build_conclusion(window(1))._replace(labels=((), rows)))
+    assert minute is not None
+    assert minute.lag_explanations == {"a": "", "b": "100% of 50 slowest departures have host h2"}
+
+
 def test_a_replayed_batch_adds_nothing(tmp_path: Path, engine: Engine) -> None:
     """A process that is killed after every transaction, and given its batch again, tells what a calm one does."""
     play(MicroBatches(STREAM_CONFIGS, engine, follower=alerting()), tmp_path / "calm", crash_after_store=True)

@@ -20,7 +20,15 @@ from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.gate.registry.subjects import Registry
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, StoreError, TransportError
-from hopwatch.monitor.results import LabelCounts, LabelValueKind, LossBurst, LossCause, SecondCounts, WindowResult
+from hopwatch.monitor.results import (
+    LabelCounts,
+    LabelValueKind,
+    LagCause,
+    LossBurst,
+    LossCause,
+    SecondCounts,
+    WindowResult,
+)
 from hopwatch.monitor.store import dialect, fencing, publication, schema
 from hopwatch.monitor.store.subjects import SubjectStore
 from hopwatch.probes.contract.limits import WINDOW_US
@@ -182,14 +190,15 @@ def test_labels_and_slow_messages_are_in_a_record(tmp_path: Path) -> None:
     made = dialect.create_engine(f"sqlite:///{tmp_path}/store.db")
     schema.prepare_store(made)
     number = publisher.register_schema(made, ManualClock(), "results")
-    row = LabelCounts("schema", "a", LabelValueKind.OTHER, "", 5, 1, 0, 2, 1, 0, None, is_new=True)
+    row = LabelCounts("schema", "a", LabelValueKind.OTHER, "", 5, 1, 0, 2, 1, 0, None, is_new=True, slow_dispersion=1.5)
+    late = LagCause(1, "schema", LabelValueKind.VALUE, "orders/1", 3, 4, 0, 9)
     named = [one["name"] for one in build_schema()["fields"] if "null" not in one["type"]]
     node = dict.fromkeys(named[named.index("expected") :], 1)
     cause = LossCause(1, "schema", "a", LabelValueKind.NONE, "", 2, 5, 0, 9)
     slow = [{"id": "x", "lag_out_us": 3}]
     seconds, burst = SecondCounts((3, 4), (0, 2)), LossBurst(1, 2, 2, 4, 0, 3)
     lists = {"lost_ids": ["x"], "labels": [asdict(row)], "causes": [asdict(cause)], "slowest": slow}
-    lists |= {"seconds": asdict(seconds), "bursts": [asdict(burst)]}
+    lists |= {"lag_causes": [asdict(late)], "seconds": asdict(seconds), "bursts": [asdict(burst)]}
     told = {"window_start": "T", "status": "FINAL", "revision": 0, "verdict": None, "reasons": ["why"]}
     record = build_record(number, "orders", told, node | lists | {"node": "a"}, (START_US, 7))
     found = decode(made, record.value)

@@ -42,6 +42,7 @@ def node(name: str, **figures: object) -> Json:
     figures.setdefault("slowest", None)
     figures.setdefault("labels", [])
     figures.setdefault("causes", [])
+    figures.setdefault("lag_causes", [])
     figures.setdefault("bursts", [])
     nulls = ("lag_in_us", "lag_out_us", "inside_us", "process_duration_p95_us", "displacement")
     hidden = ("expected", "arrived", "departed", "lag_negative")

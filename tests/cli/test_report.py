@@ -14,7 +14,7 @@ from hopwatch.monitor.results import Status
 from hopwatch.monitor.store import dialect, schema, writer
 from hopwatch.probes.contract.batch import BatchKind, Drop, Metrics, MetricsStamp
 from tests.support.conclusions import build_conclusion, write_conclusions
-from tests.support.spool import START_MS, at_us, make_batch, observation_batch, window_ms
+from tests.support.spool import START_MS, at_us, make_batch, observation_batch, pack_lags, window_ms, write_segment
 from tests.support.workspace import CONFIGURATION, Workspace, closing_batches, one_of_ten_lost
 
 Captured = pytest.CaptureFixture[str]
@@ -75,6 +75,7 @@ A: Final = {
     "slowest": [{"id": f"{number:032x}", "lag_out_us": 2_000} for number in range(5)],
     "labels": [],
     "causes": [],
+    "lag_causes": [],
     "seconds": None,
     "bursts": [],
 }
@@ -293,6 +294,34 @@ def test_a_report_names_the_likely_cause(workspace: Workspace, capsys: Captured)
     assert "marked 20 s into this minute: deploy a (version=1.1), by ada\n" in capsys.readouterr().out
 
 
+def test_a_report_names_the_likely_cause_of_lag(workspace: Workspace, capsys: Captured) -> None:
+    """Below the window that is printed, in the JSON of each window, and beside the value in the table by label."""
+    folder = workspace.folder / "spool"
+    late = pack_lags(*[500_000] * 5)
+    spans = [
+        write_segment(
+            folder / str(span) / "0000000000.seg",
+            observation_batch(range(10 * span, 10 * span + 5), seq=2 * span, labels={"host": "h1"}),
+            observation_batch(
+                range(10 * span + 5, 10 * span + 10), seq=2 * span + 1, labels={"host": "h2"}, lag_out_us=late
+            ),
+            arrival_us=at_us(2 * span),
+        )
+        for span in range(1, 13)
+    ]
+    workspace.watch(*closing_batches(26, ("a",)), more=spans)
+    a, _ = reported(workspace, capsys)["streams"][0]["windows"][0]["nodes"]
+    figures = {"slow": 60, "departures": 60, "other_slow": 0, "other_departures": 60, "is_new": False}
+    assert a["lag_causes"] == [{"rank": 1, "label": "host", "kind": "VALUE", "value": "h2"} | figures]
+    to = ("--to", "2026-01-01T00:01")
+    assert workspace.run("report", *to) == 0
+    told = "host h2, with 100% of 60 slowest departures; of its departures 100% are so slow, of all others 0%"
+    assert f"likely cause of lag at a: {told}\n" in capsys.readouterr().out
+    assert workspace.run("report", "--by-label", "host", *to) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["a", "a", "h2", "60", "60", "100%"] in [[*line[:4], *line[-2:]] for line in lines]
+
+
 OFFSETS: Final = np.arange(60, dtype="<u4") * 1_000_000
 """A message a second."""
 OUTAGE: Final = [
@@ -334,7 +363,8 @@ def test_a_window_is_split_by_a_label(workspace: Workspace, capsys: Captured) ->
     workspace.watch(*LABELLED)
     (first, second, *_) = reported(workspace, capsys)["streams"][0]["windows"]
     rows = [row for row in first["nodes"][1]["labels"] if row["label"] == "schema"]
-    figures = {"filtered": 0, "rejected": 0, "in_flight": 0, "is_new": False}
+    figures: dict[str, Any] = {"filtered": 0, "rejected": 0, "in_flight": 0, "is_new": False}
+    figures |= dict.fromkeys(("departures", "slow", "slow_dispersion"))
     assert rows == [
         {"label": "schema", "said_at": "a", "kind": "VALUE", "value": value, "expected_or_seen": messages}
         | figures
@@ -350,7 +380,7 @@ def test_a_window_is_split_by_a_label(workspace: Workspace, capsys: Captured) ->
     out = capsys.readouterr().out
     assert "by schema\n" in out
     lines = [line.split() for line in out.splitlines() if "orders/" in line]
-    assert ["b", "a", "orders/2", "2", "0", "to", "?", "0%", "to", "?", "0", "0", "0"] in lines
+    assert ["b", "a", "orders/2", "2", "0", "to", "?", "0%", "to", "?", "0", "0", "0", "\u2013", "\u2013"] in lines
     assert ["a", "a", "orders/1\\x1b\\x00", "8"] in [line[:4] for line in lines]
     assert workspace.run("report", "--by-label", "host", *to) == 0
     assert "[bold]" in capsys.readouterr().out

@@ -270,6 +270,19 @@ def test_what_the_missing_have_in_common_is_named(tmp_path: Path) -> None:
     assert "marked" not in before
 
 
+def test_what_the_slowest_have_in_common_is_named(tmp_path: Path) -> None:
+    """Above the table by label, which has how many are slow; and not as markup."""
+    engine = fill(store_url(tmp_path), *build_windows())
+    row = LabelCounts("host", "b", LabelValueKind.VALUE, "h1", 500, 0, 0, 0, 0, departures=500, slow_dispersion=1.0)
+    rows = (replace(row, slow=0), replace(row, value=HOSTILE[0], slow=50))
+    write_conclusions(engine, build_conclusion(window(3))._replace(labels=((), rows)))
+    told = read_page(shown(tmp_path))
+    cause = "host &lt;img src=x onerror=alert(1)&gt;, with 100% of 50 slowest departures"
+    assert f"likely cause of lag at b: {cause}; of its departures 10.0% are so slow, of all others 0%" in told
+    assert "<img" not in told
+    assert "Slow %" in told
+
+
 def test_the_page_of_the_stream_names_the_minute_of_a_new_schema(tmp_path: Path) -> None:
     """With a link to its figures; the first one of all is not new, and what is named is no markup."""
     with_labels(tmp_path)

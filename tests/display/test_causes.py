@@ -1,4 +1,4 @@
-"""Tests of likely causes in words."""
+"""Tests of likely causes of loss and of lag in words."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Final
 
 import pytest
 
-from hopwatch.display.causes import describe_causes, summarize_causes
-from hopwatch.monitor.results import LabelCounts, LabelValueKind, LossCause
+from hopwatch.display.causes import describe_causes, describe_lag_causes, summarize_causes, summarize_lag_causes
+from hopwatch.monitor.results import LabelCounts, LabelValueKind, LagCause, LossCause
 
 VERSION: Final = LossCause(1, "version", "norm", LabelValueKind.VALUE, "1.1", 97, 3_000, 3, 30_000, is_new=True)
 PARTITION: Final = replace(
@@ -34,6 +34,22 @@ def test_a_cause_says_its_share_and_how_the_others_fare() -> None:
     assert summarize_causes("norm", (VERSION, PARTITION, UNNAMED)) == (
         "97.0% of 100 missing have version 1.1 (new) · partition 7\\n at router"
     )
+
+
+def test_a_cause_of_lag_says_its_share_and_how_the_others_fare() -> None:
+    """Of the slowest departures, and of all with the value; without a cause there is nothing to say."""
+    host = LagCause(1, "host", LabelValueKind.VALUE, "h\n", 95, 300, 5, 1_700)
+    zone = replace(host, label="zone", value="z", is_new=True)
+    further = replace(host, rank=2, kind=LabelValueKind.NONE, value="")
+    share = "with 95.0% of 100 slowest departures; of its departures 31.7% are so slow, of all others 0.29%"
+    assert describe_lag_causes("norm", (host, zone, further)) == [
+        f"likely cause of lag at norm: host h\\n · zone z (new), {share}",
+        f"further cause of lag at norm: host (no value), {share}",
+    ]
+    assert summarize_lag_causes((host, zone, further)) == (
+        "95.0% of 100 slowest departures have host h\\n · zone z (new)"
+    )
+    assert (describe_lag_causes("norm", ()), summarize_lag_causes(())) == ([], "")
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,8 @@ def test_once_through_spark_says_what_the_model_says(
     rules = rules_of(tmp_path, made.streams, shards=shards)
     engine = prepared_store(tmp_path, "once.db")
     job.run_once(spark, job.JobContext(SpoolSource(spool), engine, rules, tmp_path), lambda _: None)
-    told = reader.read_report(engine), model.report(made.streams, spool)
-    found, expected = (comparable(one, is_sharded=shards > 1) for one in told)
+    reports = reader.read_report(engine), model.report(made.streams, spool)
+    found, expected = (comparable(one, is_sharded=shards > 1) for one in reports)
     assert found == expected
     with engine.begin() as connection:
         first_us, last_us = next(iter(reader.read_stream_ranges(connection).values()))

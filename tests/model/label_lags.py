@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import exp
 from typing import Any
@@ -25,7 +25,7 @@ class Departures:
 
     def __init__(self, inside: Sequence[Received], node: str, start_us: int, *, one_sided: bool) -> None:
         """Take all batches of the window."""
-        self.all: list[tuple[int, int, dict[str, str]]] = []
+        self.all: list[tuple[int, int, Mapping[str, str]]] = []
         for one in inside:
             for seen in one.batch.observations if one.batch.node == node else ():
                 at = AtNode()
@@ -111,7 +111,8 @@ def find_lag_causes(rows: list[Row]) -> list[Row]:
     every = list(as_lost.values())
 
     def others(row: Row, name: str) -> int:
-        return sum(one[name] for one in own if one["label"] == row["label"]) - int(row[name])
+        total: int = sum(one[name] for one in own if one["label"] == row["label"])
+        return total - int(row[name])
 
     tested = [
         (likelihood_ratio(as_lost[id(row)], every) / row["slow_dispersion"], as_lost[id(row)])

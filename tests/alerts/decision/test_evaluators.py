@@ -128,6 +128,16 @@ def test_lag_is_the_worse_of_both_sides() -> None:
     assert made(minute, AlertKind.END_TO_END_LAG) == {"": bad_reading("", 2 * SECOND, SECOND, (10, 100))}
 
 
+def test_a_late_node_names_the_likely_cause() -> None:
+    """Beside the side; a node that is in time names none."""
+    told = {"a": "100% of 5 slowest departures have host h1", "b": "100% of 5 slowest departures have host h2"}
+    figures = {"b": {"lag_in_us": None, "lag_out_us": lag(2 * SECOND, 100)}}
+    minute = WindowInput(window(0, nodes=figures), lag_explanations=told)
+    found = made(minute, AlertKind.LAG)
+    assert (found["b"].note, found["b"].because) == ("out", told["b"])
+    assert {reading.because for node, reading in found.items() if node != "b"} <= {""}
+
+
 def test_lag_by_count_fires_as_that_of_stamps_does_and_says_so() -> None:
     """With the worse side and how many were over; where no packet told a lag there is no reading."""
     histogram = count_lags(np.array([2 * SECOND, SECOND // 2]), np.array([10, 90]))

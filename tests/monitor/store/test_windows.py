@@ -30,7 +30,15 @@ from tests.support.spool import START_US, at_us, pack_ids
 
 Json = reader.Json
 NO_OUTCOMES: Final = np.empty(0, np.uint8)
-NOTHING_MORE: Final[Json] = {"lost_ids": [], "slowest": [], "labels": [], "causes": [], "seconds": None, "bursts": []}
+NOTHING_MORE: Final[Json] = {
+    "lost_ids": [],
+    "slowest": [],
+    "labels": [],
+    "causes": [],
+    "lag_causes": [],
+    "seconds": None,
+    "bursts": [],
+}
 
 
 def window(engine: Engine) -> WindowResult | None:
