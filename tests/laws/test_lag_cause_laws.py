@@ -113,14 +113,14 @@ def test_values_beyond_the_bound_are_one() -> None:
 
 
 def test_spans_of_arrivals_are_bounded() -> None:
-    """What came before the window is in the first span, and what came very late in the last one."""
+    """The first span has all that came before the window, and the last one all that came very late."""
     arrivals_us = np.array([-1, 0, 1_999_999, 2_000_000, 2**62])
     assert find_spans(arrivals_us, 0).tolist() == [0, 0, 0, 1, MAX_SPANS - 1]
 
 
 @pytest.mark.parametrize("causes", [1, 2])
 def test_the_first_cause_of_lag_is_one_that_was_made(causes: int, times: Callable[[int, int], int]) -> None:
-    """In at least 95 % of the worlds in which one is named, which are at least three of five.
+    """In at least 95 % of the worlds in which one is named, which are at least three of four.
 
     Where messages are slow in clusters anyway, a cause that is slow now and then may not be told from them.
     """
@@ -131,8 +131,8 @@ def test_the_first_cause_of_lag_is_one_that_was_made(causes: int, times: Callabl
         for world, own in zip(worlds, first, strict=True)
         if own
     ]
-    assert len(right) >= 0.6 * len(worlds)
-    assert sum(right) >= (0.95 if causes == 1 else 0.9) * len(right)
+    assert len(right) >= 0.75 * len(worlds)
+    assert sum(right) >= 0.95 * len(right)
 
 
 def test_clusters_make_few_causes_of_lag(times: Callable[[int, int], int]) -> None:

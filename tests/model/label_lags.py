@@ -21,7 +21,7 @@ Row = dict[str, Any]
 
 
 class Departures:
-    """What departed from a node in a window: lag, and when and with which labels its batch came."""
+    """Departures from a node in a window: lag, and when and with which labels the batch of each came."""
 
     def __init__(self, inside: Sequence[Received], node: str, start_us: int, *, one_sided: bool) -> None:
         """Take all batches of the window."""
