@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hopwatch.monitor.kernel.labels import MAX_LABELS, KeyKind, LabelKey, LabelledBatches, Labels
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.labels import NO_VALUE, KeyKind, LabelKey, LabelledBatches, LabelNumbers, Labels
+from hopwatch.monitor.kernel.tdigest import Digest
 from hopwatch.monitor.results import LabelValueKind
 
 SPAN_US: Final = 2_000_000
@@ -34,7 +36,6 @@ Floats = NDArray[np.float64]
 Value = tuple[LabelValueKind, str]
 """Kind and value of a row by label."""
 
-_NO_VALUE: Final = -1
 _KINDS: Final = {KeyKind.VALUE: LabelValueKind.VALUE, KeyKind.OTHER: LabelValueKind.OTHER}
 
 
@@ -76,6 +77,26 @@ def find_spans(arrivals_us: Int64s, window_start_us: int) -> Int64s:
     return np.clip((arrivals_us - window_start_us) // SPAN_US, 0, MAX_SPANS - 1)
 
 
+def count_departures(
+    lags_us: Sequence[Int64s], digests: Sequence[Digest], has_departed: NDArray[Any], counts: Int64s
+) -> tuple[Int64s, Int64s]:
+    """Return the departures of each batch, and how many of them have at least the p95 of their node.
+
+    ``lags_us`` and ``digests`` have the lags of each node's departures, those of each node in the order of its
+    observations; ``has_departed`` is of each observation, node after node, and ``counts`` of each batch.
+    """
+    ends, rows, begin = np.cumsum(counts), [np.empty(0, np.int64)], 0
+    for of_node, digest in zip(lags_us, digests, strict=True):
+        if len(of_node):
+            rows.append(np.flatnonzero(of_node >= round(tdigest.quantile(digest, 0.95))) + begin)
+            begin += len(of_node)
+    slow, departures = np.concatenate(rows), counts
+    if begin < len(has_departed):
+        departed = np.flatnonzero(has_departed)
+        departures, slow = np.diff(np.searchsorted(departed, ends), prepend=0), departed[slow]
+    return departures, np.diff(np.searchsorted(slow, ends), prepend=0)
+
+
 def count_label_lags(batches: LabelledBatches, of_batches: BatchDepartures) -> LabelLagTally | None:
     """Count the departures of each value of each label, at each node that says one; None if no batch has a label."""
     if not any(batches.labels):
@@ -87,7 +108,7 @@ def count_label_lags(batches: LabelledBatches, of_batches: BatchDepartures) -> L
         first, last = np.searchsorted(nodes, (node, node + 1)).tolist()
         own = BatchDepartures(*(column[first:last] for column in of_batches))
         for of_label, value in _number_values(node, batches.labels[first:last]):
-            cells.append((np.where(value == _NO_VALUE, _NO_VALUE, value + len(keys)), own))
+            cells.append((np.where(value == NO_VALUE, NO_VALUE, value + len(keys)), own))
             keys += of_label
     return _join_cells(keys, cells)
 
@@ -104,7 +125,7 @@ def merge_label_lags(tallies: Iterable[LabelLagTally | None], kept: Sequence[Lab
     renamed: list[LabelKey] = []
     cells: list[tuple[Int64s, BatchDepartures]] = []
     for part in parts:
-        place_of = np.full(len(part.keys), _NO_VALUE)
+        place_of = np.full(len(part.keys), NO_VALUE)
         for place, key in enumerate(part.keys):
             if key.kind is KeyKind.ANY or key[:2] in labels:
                 place_of[place] = len(renamed)
@@ -141,17 +162,11 @@ def _number_values(node: int, labels: Sequence[Labels]) -> Iterator[tuple[list[L
 
     Nothing is yielded of a node that says no label.
     """
-    numbers: dict[Labels, int] = {}
-    number = np.array([numbers.setdefault(of_batch, len(numbers)) for of_batch in labels], np.int64)
-    sets = [dict(of_set) for of_set in numbers]
-    names = sorted({label for of_set in sets for label in of_set})[:MAX_LABELS]
-    if names:
+    if any(labels):
         yield [LabelKey(node, "", KeyKind.ANY, "")], np.zeros(len(labels), np.int64)
-    for label in names:
-        values = sorted({of_set[label] for of_set in sets if label in of_set})
-        places = {value: place for place, value in enumerate(values)}
-        value_of = np.array([places[of_set[label]] if label in of_set else _NO_VALUE for of_set in sets], np.int64)
-        yield [LabelKey(node, label, KeyKind.VALUE, value) for value in values], value_of[number]
+        numbers = LabelNumbers.find(labels)
+        for label, values, value_of in numbers.iter_labels():
+            yield [LabelKey(node, label, KeyKind.VALUE, value) for value in values], value_of[numbers.number]
 
 
 def _join_cells(keys: Sequence[LabelKey], cells: Sequence[tuple[Int64s, BatchDepartures]]) -> LabelLagTally:
@@ -164,7 +179,7 @@ def _join_cells(keys: Sequence[LabelKey], cells: Sequence[tuple[Int64s, BatchDep
     key, departures, slow, span = (
         np.concatenate(column) for column in zip(*((number, *of_cells) for number, of_cells in cells), strict=True)
     )
-    chosen = (key != _NO_VALUE) & (departures > 0)
+    chosen = (key != NO_VALUE) & (departures > 0)
     place = np.array([places[one] for one in keys], np.int64)[key[chosen]]
     cell, which = np.unique(place * MAX_SPANS + span[chosen], return_inverse=True)
     counted = (np.bincount(which, column[chosen], len(cell)).astype(np.int64) for column in (departures, slow))

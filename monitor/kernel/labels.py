@@ -30,7 +30,8 @@ Labels = tuple[tuple[str, str], ...]
 """Labels of a batch with their values, sorted."""
 Int64s = NDArray[np.int64]
 
-_NO_VALUE: Final = -1
+NO_VALUE: Final = -1
+"""Place of the value of a label that is not there."""
 
 
 class KeyKind(IntEnum):
@@ -70,6 +71,28 @@ class LabelTally(NamedTuple):
     messages: Int64s
 
 
+class LabelNumbers(NamedTuple):
+    """Distinct labels of the batches of a node; ``number`` says which each batch has, shape (batches,)."""
+
+    sets: list[dict[str, str]]
+    number: Int64s
+
+    @classmethod
+    def find(cls, labels: Sequence[Labels]) -> LabelNumbers:
+        """Number the distinct labels, in the order in which they come."""
+        numbers: dict[Labels, int] = {}
+        number = np.array([numbers.setdefault(of_batch, len(numbers)) for of_batch in labels], np.int64)
+        return cls([dict(of_set) for of_set in numbers], number)
+
+    def iter_labels(self) -> Iterator[tuple[str, list[str], Int64s]]:
+        """Yield each label that is counted, its values, and the place among them of that of each set; or NO_VALUE."""
+        for label in sorted({label for of_set in self.sets for label in of_set})[:MAX_LABELS]:
+            values = sorted({of_set[label] for of_set in self.sets if label in of_set})
+            places = {value: place for place, value in enumerate(values)}
+            value_of = [places[of_set[label]] if label in of_set else NO_VALUE for of_set in self.sets]
+            yield label, values, np.array(value_of, np.int64)
+
+
 class LabelledBatches(NamedTuple):
     """Batches of a window, those of a node together and in the order of nodes.
 
@@ -84,14 +107,15 @@ class LabelledBatches(NamedTuple):
 class WindowMessages(NamedTuple):
     """Messages of a window: their observations, masks, and first sightings.
 
-    ``masks`` are distinct, shape (masks, words), and ``is_lost`` says of which a node lost them. ``place`` and
-    ``moment`` have the mask and the sighting of each message, as places in ``masks`` and ``moments_us``; both of shape
-    (messages,).
+    ``masks`` are distinct, shape (masks, words), ``is_lost`` says of which a node lost them, and ``is_seen``, shape
+    (masks, nodes), which nodes saw them. ``place`` and ``moment`` have the mask and the sighting of each message, as
+    places in ``masks`` and ``moments_us``; both of shape (messages,).
     """
 
     groups: Groups
     masks: NDArray[np.uint64]
     is_lost: NDArray[np.bool_]
+    is_seen: NDArray[np.bool_]
     place: Int64s
     moments_us: Int64s
     moment: NDArray[Any]
@@ -116,19 +140,18 @@ def count_labels(batches: LabelledBatches, messages: WindowMessages) -> LabelTal
     labels = [own if count else () for own, count in zip(batches.labels, batches.counts.tolist(), strict=True)]
     if not any(labels):
         return None
-    groups, cell_of, moments_us = messages.groups, messages.place, np.array([ALWAYS_US])
-    is_lossless = not messages.is_lost.any()
-    message_of: Int64s | None = None
-    # Messages of one cell, each seen once, are as many as observations: none needs to be found.
-    if not is_lossless or len(messages.masks) > 1 or len(groups.starts) < len(groups.order):
-        sizes = np.diff(np.append(groups.starts, len(groups.order)))
-        message_of = np.empty(len(groups.order), np.int64)
-        message_of[groups.order] = np.repeat(np.arange(len(groups.starts)), sizes)
-    if not is_lossless:
+    cell_of, moments_us = messages.place, np.array([ALWAYS_US])
+    if messages.is_lost.any():
         # What no node lost needs no sighting: nobody asks since when it is settled.
         moments_us = np.append(ALWAYS_US, messages.moments_us)
         moment = np.where(messages.is_lost[messages.place], messages.moment.astype(np.int64) + 1, 0)
         cell_of = messages.place * len(moments_us) + moment
+    # The cost of a scatter goes with its width.
+    narrow = cell_of.astype(np.min_scalar_type(len(messages.masks) * len(moments_us)))
+    has_one_cell = len(messages.masks) * len(moments_us) == 1
+    seen_at = np.bincount(messages.place, minlength=len(messages.masks)) @ messages.is_seen
+    message: Int64s | None = None
+    cell: NDArray[Any] | None = None
     ends = np.append(0, np.cumsum(batches.counts)).tolist()
     nodes = np.array(batches.nodes)
     keys: list[LabelKey] = []
@@ -136,17 +159,28 @@ def count_labels(batches: LabelledBatches, messages: WindowMessages) -> LabelTal
     for node in np.unique(nodes).tolist():
         first, last = np.searchsorted(nodes, (node, node + 1)).tolist()
         if any(labels[first:last]):
-            counts = batches.counts[first:last]
-            of_node = None if message_of is None else message_of[ends[first] : ends[last]]
-            for label, values, cells in _count_at_node(labels[first:last], counts, of_node, cell_of):
+            own, counts = slice(ends[first], ends[last]), batches.counts[first:last]
+            numbers = LabelNumbers.find(labels[first:last])
+            if seen_at[node] == own.stop - own.start:
+                # Each message is seen once: none needs to be told from the others.
+                if cell is None and not has_one_cell:
+                    cell = _spread(messages.groups, narrow)
+                counted = _count_once(numbers.number, counts, None if cell is None else cell[own])
+                several = numbers.number[:0], numbers.number[:0]
+            else:
+                if message is None:
+                    message = _spread(messages.groups, np.arange(len(messages.place)))
+                number = np.repeat(numbers.number, counts)
+                once, several = _pair_messages(message[own], number, len(numbers.sets), len(messages.place))
+                counted = _count_cells(once[1], cell_of[once[0]])
+            for label, values, cells in _count_values(numbers, counted, several, cell_of):
                 is_lost = messages.is_lost[cells.cell // len(moments_us)]
-                own, kept = _keep_values(values, cells, is_lost)
+                of_label, kept = _keep_values(values, cells, is_lost)
                 parts.append(kept._replace(number=kept.number + len(keys)))
-                keys += [LabelKey(node, label, *one) for one in own]
-    number, cell, count = (np.concatenate(column) for column in zip(*parts, strict=True))
-    mask, at = np.divmod(cell, len(moments_us))
-    counted = LabelTally(tuple(keys), messages.masks, messages.is_lost, number, mask, moments_us[at], count)
-    return _fold_values(counted)
+                keys += [LabelKey(node, label, *one) for one in of_label]
+    key, place, count = (np.concatenate(column) for column in zip(*parts, strict=True))
+    mask, at = np.divmod(place, len(moments_us))
+    return _fold_values(LabelTally(tuple(keys), messages.masks, messages.is_lost, key, mask, moments_us[at], count))
 
 
 def merge_label_tallies(tallies: Iterable[LabelTally | None]) -> LabelTally | None:
@@ -166,28 +200,31 @@ def merge_label_tallies(tallies: Iterable[LabelTally | None]) -> LabelTally | No
     return _fold_values(_keep_labels(LabelTally(keys, words, is_lost, key, mask, sighted_us, count)))
 
 
-def _count_at_node(
-    labels: Sequence[Labels], counts: Int64s, message: Int64s | None, cell_of: Int64s
-) -> Iterator[tuple[str, list[str], _Cells]]:
-    """Yield each label of a node, its values, and what is counted of them; ``message`` is of each observation.
+def _spread(groups: Groups, of_messages: NDArray[Any]) -> NDArray[Any]:
+    """Return what belongs to each message for each of its observations."""
+    spread = np.empty(len(groups.order), of_messages.dtype)
+    spread[groups.order] = np.repeat(of_messages, np.diff(np.append(groups.starts, len(groups.order))))
+    return spread
 
-    It is None if each observation is of another message, and all messages have one cell. The number is the place of a
-    value, or that behind the last one for messages with any value.
+
+def _count_once(number: Int64s, counts: Int64s, cell: NDArray[Any] | None) -> _Cells:
+    """Count the observations of batches by number and cell; ``cell`` is of each observation, None if all have one."""
+    if cell is None:
+        return _count_cells(number, np.zeros_like(number), counts)
+    return _count_cells(np.repeat(number, counts), cell)
+
+
+def _count_values(
+    numbers: LabelNumbers, counted: _Cells, several: tuple[Int64s, Int64s], cell_of: Int64s
+) -> Iterator[tuple[str, list[str], _Cells]]:
+    """Yield each label of a node, its values, and what is counted of them.
+
+    ``counted`` has the messages by the number of their labels, but for those that have several, which are in pairs. The
+    number that is yielded is the place of a value, or that behind the last one for messages with any value.
     """
-    numbers: dict[Labels, int] = {}
-    number = np.array([numbers.setdefault(of_batch, len(numbers)) for of_batch in labels], np.int64)
-    dicts = [dict(of_set) for of_set in numbers]
-    if message is None:
-        of_sets, several = _count_cells(number, np.zeros_like(number), counts), (number[:0], number[:0])
-    else:
-        once, several = _pair_messages(message, np.repeat(number, counts), len(dicts), len(cell_of))
-        of_sets = _count_cells(once[1], cell_of[once[0]])
-    for label in sorted({label for of_set in dicts for label in of_set})[:MAX_LABELS]:
-        values = sorted({of_set[label] for of_set in dicts if label in of_set})
-        places = {value: place for place, value in enumerate(values)}
-        value_of = np.array([places[of_set[label]] if label in of_set else _NO_VALUE for of_set in dicts], np.int64)
-        has_value = value_of[of_sets.number] != _NO_VALUE
-        own, cell, count = (column[has_value] for column in of_sets)
+    for label, values, value_of in numbers.iter_labels():
+        has_value = value_of[counted.number] != NO_VALUE
+        own, cell, count = (column[has_value] for column in counted)
         at, value = _select_values(several[0], value_of[several[1]], len(values))
         first = at[np.diff(at, prepend=-1) != 0]
         any_value = np.full(len(own) + len(first), len(values))
@@ -246,7 +283,7 @@ def _pair_messages(
 
 def _select_values(message: Int64s, value: Int64s, values: int) -> tuple[Int64s, Int64s]:
     """Return the distinct values of each message, those of a message together; some messages may have none."""
-    has_value = value != _NO_VALUE
+    has_value = value != NO_VALUE
     at, found = np.divmod(np.unique(message[has_value] * values + value[has_value]), values)
     return at, found
 

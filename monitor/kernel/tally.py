@@ -21,6 +21,7 @@ from hopwatch.monitor.kernel.journeys import BatchSource, Journeys, RecordReader
 from hopwatch.monitor.kernel.label_lags import (
     BatchDepartures,
     LabelLagTally,
+    count_departures,
     count_label_lags,
     find_spans,
     merge_label_lags,
@@ -263,10 +264,13 @@ def build_tally(  # noqa: PLR0913, PLR0915 - a window, and what is asked of it
         prints = _add_prints(np.stack((mixed, mixed), axis=1), place * len(moments_us) + moment)
         by_server = servers.find_servers(pathway, stamped, groups, mixed)
     labelled = LabelledBatches([node for node, _ in keys], [one for part in alike for one in part.labels], counts)
-    by_label = labels.count_labels(labelled, WindowMessages(groups, distinct, sets.lost, place, moments_us, moment))
+    by_label = labels.count_labels(
+        labelled, WindowMessages(groups, distinct, sets.lost, sets.seen, place, moments_us, moment)
+    )
     by_label_lag = None
     if by_label is not None:
-        counted = _count_departures(departure_lags_us, lags, code, counts)
+        digests = [of_node.lag_out_us for of_node in lags]
+        counted = count_departures(departure_lags_us, digests, code & masks.OUT, counts)
         arrivals_us = _concatenate([part.arrival_us for part in alike], (0,), np.int64)
         spans = find_spans(arrivals_us, window_end_us - WINDOW_US)
         by_label_lag = merge_label_lags([count_label_lags(labelled, BatchDepartures(*counted, spans))], by_label.keys)
@@ -535,27 +539,6 @@ def _find_slowest(
         start, end = end, end + len(row)
         found.append(Slowest(of.ids[row], slow_us, names.taken(np.arange(start, end))))
     return tuple(found)
-
-
-def _count_departures(
-    lags_out_us: Sequence[NDArray[np.int64]],
-    lags: Sequence[NodeLags],
-    code: NDArray[np.uint8],
-    counts: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the departures of each batch, and how many of them have at least the p95 of their node."""
-    ends = np.cumsum(counts)
-    departed = np.flatnonzero(code & masks.OUT)
-    is_slow = np.concatenate(
-        [
-            lag_us >= round(tdigest.quantile(of_node.lag_out_us, 0.95)) if len(lag_us) else np.empty(0, bool)
-            for lag_us, of_node in zip(lags_out_us, lags, strict=True)
-        ]
-    )
-    slow = np.bincount(np.searchsorted(ends, departed[is_slow], "right"), minlength=len(counts))
-    if len(departed) == len(code):
-        return counts, slow
-    return np.bincount(np.searchsorted(ends, departed, "right"), minlength=len(counts)), slow
 
 
 def _merge_slowest(parts: Sequence[tuple[Slowest, ...] | None]) -> tuple[Slowest, ...] | None:
