@@ -7,8 +7,8 @@ shared a slow moment with others.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -141,20 +141,20 @@ def split_label_lags(tally: LabelLagTally | None) -> dict[tuple[int, str], dict[
     """Return what departed by node and label, with what departed without any value of it."""
     if tally is None:
         return {}
-    ends = np.searchsorted(tally.key, np.arange(len(tally.keys) + 1)).tolist()
-    every: dict[int, NDArray[np.int64]] = {}
-    of_label: dict[tuple[int, str], dict[Value, NDArray[np.int64]]] = defaultdict(dict)
-    for key, first, last in zip(tally.keys, ends, ends[1:], strict=False):
-        cells = np.zeros((2, MAX_SPANS), np.int64)
-        cells[:, tally.span[first:last]] = tally.departures[first:last], tally.slow[first:last]
-        if key.kind is KeyKind.ANY:
-            every[key.node] = cells
-        else:
-            of_label[key.node, key.label][_KINDS[key.kind], key.value] = cells
-    return {
-        (node, label): _sum_values(values | {(LabelValueKind.NONE, ""): every[node] - sum(values.values())})
-        for (node, label), values in of_label.items()
-    }
+    cells = np.zeros((2, len(tally.keys), MAX_SPANS), np.int64)
+    cells[:, tally.key, tally.span] = tally.departures, tally.slow
+    every = {key.node: place for place, key in enumerate(tally.keys) if key.kind is KeyKind.ANY}
+    found: dict[tuple[int, str], dict[Value, ValueLags]] = {}
+    places = [place for place, key in enumerate(tally.keys) if key.kind is not KeyKind.ANY]
+    for (node, label), own in groupby(places, lambda place: tally.keys[place][:2]):
+        chosen = list(own)
+        with_value = cells[:, chosen]
+        # What departed with no value of the label is the rest.
+        without = cells[:, every[node]] - with_value.sum(1)
+        values = [(_KINDS[tally.keys[place].kind], tally.keys[place].value) for place in chosen]
+        lags = _sum_values(np.concatenate((with_value, without[:, None]), axis=1))
+        found[node, label] = dict(zip([*values, (LabelValueKind.NONE, "")], lags, strict=True))
+    return found
 
 
 def _number_values(node: int, labels: Sequence[Labels]) -> Iterator[tuple[list[LabelKey], Int64s]]:
@@ -186,11 +186,10 @@ def _join_cells(keys: Sequence[LabelKey], cells: Sequence[tuple[Int64s, BatchDep
     return LabelLagTally(tuple(own), *np.divmod(cell, MAX_SPANS), *counted)
 
 
-def _sum_values(values: Mapping[Value, NDArray[np.int64]]) -> dict[Value, ValueLags]:
-    """Return what departed of each value, whose cells have the shape (2, spans): departures, and slow ones."""
-    departures, slow = np.stack(list(values.values())).swapaxes(0, 1)
-    counts = zip(departures.sum(1).tolist(), slow.sum(1).tolist(), _estimate_dispersions(departures, slow), strict=True)
-    return {value: ValueLags(*of_value) for value, of_value in zip(values, counts, strict=True)}
+def _sum_values(cells: Int64s) -> list[ValueLags]:
+    """Return what departed of each value; cells have the shape (2, values, spans): departures, and slow ones."""
+    dispersions = _estimate_dispersions(*cells)
+    return [ValueLags(*of_value) for of_value in zip(*cells.sum(2).tolist(), dispersions, strict=True)]
 
 
 def _estimate_dispersions(departures: Int64s, slow: Int64s) -> list[float | None]:

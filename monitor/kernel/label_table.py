@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +34,24 @@ _KINDS: Final = {
     KeyKind.ANY: LabelValueKind.NONE,
 }
 """Kind of the row of a key: what is known of messages with any value shows how many have none."""
+
+
+_NO_DEPARTURES: Final = ValueLags(0, 0, None)
+
+
+class _Row(NamedTuple):
+    """Row of a value, before its loss is judged; the last three are None where another node says the value."""
+
+    kind: LabelValueKind
+    value: str
+    expected_or_seen: int
+    filtered: int
+    rejected: int
+    loss: int
+    in_flight: int
+    departures: int | None
+    slow: int | None
+    slow_dispersion: float | None
 
 
 def tabulate_labels(
@@ -78,10 +95,9 @@ def tabulate_labels(
                 figures[:, place] = whole[:, source] - figures[:, place]
         for node, own in enumerate(nodes):
             if source in sources[label][node]:
-                rows = _build_rows(pathway.nodes[source], keys, figures[:, :, node])
-                if source == node and (node, label) in lags:
-                    rows = _fill_lags(rows, lags[node, label])
-                tables[node, label, source] = _bound_rows(own, rows)
+                rows = _build_rows(keys, figures[:, :, node], lags.get((node, label)) if source == node else None)
+                told = label, pathway.nodes[source]
+                tables[node, label, source] = [_judge_row(own, *told, row) for row in _bound_rows(rows)]
         first += len(keys)
     ordered = sorted(tables)
     return tuple(
@@ -119,36 +135,23 @@ def _weigh(found: Sequence[NDArray[np.bool_]], messages: Int64s, settled: Int64s
     return [*(column * messages[:, None] for column in whole), loss * settled[:, None], loss * left]
 
 
-def _build_rows(said_at: str, keys: Sequence[LabelKey], figures: Int64s) -> list[LabelCounts]:
-    """Return the rows of keys at a node, of those that have messages there; figures of shape (figures, keys)."""
+def _build_rows(keys: Sequence[LabelKey], figures: Int64s, lags: Mapping[Value, ValueLags] | None) -> list[_Row]:
+    """Return the rows of keys at a node, of those that have messages there; figures of shape (figures, keys).
+
+    ``lags`` are what departed of each value; None where the node does not say the label itself.
+    """
     rows = []
     for key, column in zip(keys, figures.T.tolist(), strict=True):
+        kind = _KINDS[key.kind]
+        own = (None, None, None) if lags is None else lags.get((kind, key.value), _NO_DEPARTURES)
         # The first of the figures is of all messages.
         if column[0]:
-            rows.append(LabelCounts(key.label, said_at, _KINDS[key.kind], key.value, *column))
+            rows.append(_Row(kind, key.value, *column, *own))
     return rows
 
 
-def _fill_lags(rows: Iterable[LabelCounts], lags: Mapping[Value, ValueLags]) -> list[LabelCounts]:
-    """Return rows with the departures of their values, and the slow ones of them."""
-    filled = []
-    for row in rows:
-        departures, slow, dispersion = lags.get((row.kind, row.value), ValueLags(0, 0, None))
-        filled.append(replace(row, departures=departures, slow=slow, slow_dispersion=dispersion))
-    return filled
-
-
-def _judge_row(node: NodeResult, row: LabelCounts) -> LabelCounts:
-    """Return a row with the bounds of its loss: any of what is not sure of the node's loss may be in it."""
-    lower, upper = loss_bounds.bound_part(row.loss, node.loss, node.loss_lower, node.loss_upper)
-    if row.kind is LabelValueKind.OTHER:
-        # Of several values a message is counted with each: all that is not sure may be here several times.
-        lower = row.loss if node.loss_lower == node.loss else 0
-    return replace(row, loss_lower=lower, loss_upper=upper)
-
-
-def _bound_rows(node: NodeResult, rows: Iterable[LabelCounts]) -> list[LabelCounts]:
-    """Return the first values, all others as one, and last what has no value; with the bounds of their loss."""
+def _bound_rows(rows: Iterable[_Row]) -> list[_Row]:
+    """Return the first values, all others as one, and last what has no value."""
     ordered = sorted(rows, key=lambda row: (-row.loss, -row.in_flight, -row.expected_or_seen, row.value))
     values = [row for row in ordered if row.kind is LabelValueKind.VALUE]
     # Sorting is stable: of equally slow values those with the most messages come first.
@@ -160,6 +163,18 @@ def _bound_rows(node: NodeResult, rows: Iterable[LabelCounts]) -> list[LabelCoun
     if others:
         names = _FIGURES if others[0].departures is None else (*_FIGURES, *_LAG_FIGURES)
         summed = {name: sum(getattr(row, name) for row in others) for name in names}
-        shown.append(replace(others[0], kind=LabelValueKind.OTHER, value="", slow_dispersion=None, **summed))
-    shown += [row for row in ordered if row.kind is LabelValueKind.NONE]
-    return [_judge_row(node, row) for row in shown]
+        shown.append(others[0]._replace(kind=LabelValueKind.OTHER, value="", slow_dispersion=None, **summed))
+    return shown + [row for row in ordered if row.kind is LabelValueKind.NONE]
+
+
+def _judge_row(node: NodeResult, label: str, said_at: str, row: _Row) -> LabelCounts:
+    """Return a row with the bounds of its loss: any of what is not sure of the node's loss may be in it."""
+    lower, upper = loss_bounds.bound_part(row.loss, node.loss, node.loss_lower, node.loss_upper)
+    if row.kind is LabelValueKind.OTHER:
+        # Of several values a message is counted with each: all that is not sure may be here several times.
+        lower = row.loss if node.loss_lower == node.loss else 0
+    return LabelCounts(
+        label, said_at, row.kind, row.value,
+        row.expected_or_seen, row.filtered, row.rejected, row.loss, row.in_flight, lower, upper,
+        departures=row.departures, slow=row.slow, slow_dispersion=row.slow_dispersion,
+    )  # fmt: skip

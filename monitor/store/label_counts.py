@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, fun
 
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.markers import MAX_CHARS, Marker
-from hopwatch.monitor.results import LabelCounts, LabelValueKind, NewValue, label_counts_from_json
+from hopwatch.monitor.results import LabelCounts, LabelValueKind, NewValue, label_counts_from_json, label_counts_to_json
 from hopwatch.monitor.store import dialect, tables
 from hopwatch.monitor.store.markers import insert_marker
 from hopwatch.monitor.texts.escaping import escape_line
@@ -54,9 +54,7 @@ def save_label_counts(connection: Connection, conclusions: Sequence[Conclusion])
         nodes = zip(one.result.nodes, one.labels, strict=False)
         # ASCII: a value may hold any character, such as one that no database stores.
         counts += [
-            key | {"node": node.node, "counts": json.dumps([asdict(row) for row in rows])}
-            for node, rows in nodes
-            if rows
+            key | {"node": node.node, "counts": json.dumps(label_counts_to_json(rows))} for node, rows in nodes if rows
         ]
     # What is said of an amended window may have lost its labels.
     amended = [one.result for one in conclusions if one.changed is not None]

@@ -44,6 +44,7 @@ from hopwatch.monitor.results import (
     WindowResult,
     counts_from_json,
     format_iso,
+    label_counts_to_json,
     window_to_json,
 )
 from hopwatch.monitor.selftest.stream import OWN_STREAMS
@@ -124,7 +125,7 @@ def read_windows_json(
         for node in of_window:
             key = stream, start_us, node["node"]
             rows, by_second = labels.get(key, ()), seconds.get((start_us, node["node"]))
-            node |= {"lost_ids": ids.get(key, []), "labels": [asdict(one) for one in rows]}
+            node |= {"lost_ids": ids.get(key, []), "labels": label_counts_to_json(rows)}
             node["causes"] = [asdict(one) for one in rank_causes([rows])]
             node["lag_causes"] = [asdict(one) for one in rank_lag_causes(rows)]
             node["seconds"] = None if by_second is None else asdict(by_second)
