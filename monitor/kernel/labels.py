@@ -140,39 +140,29 @@ def count_labels(batches: LabelledBatches, messages: WindowMessages) -> LabelTal
     labels = [own if count else () for own, count in zip(batches.labels, batches.counts.tolist(), strict=True)]
     if not any(labels):
         return None
-    cell_of, moments_us = messages.place, np.array([ALWAYS_US])
-    if messages.is_lost.any():
-        # What no node lost needs no sighting: nobody asks since when it is settled.
-        moments_us = np.append(ALWAYS_US, messages.moments_us)
-        moment = np.where(messages.is_lost[messages.place], messages.moment.astype(np.int64) + 1, 0)
-        cell_of = messages.place * len(moments_us) + moment
-    # The cost of a scatter goes with its width.
-    narrow = cell_of.astype(np.min_scalar_type(len(messages.masks) * len(moments_us)))
-    has_one_cell = len(messages.masks) * len(moments_us) == 1
-    seen_at = np.bincount(messages.place, minlength=len(messages.masks)) @ messages.is_seen
-    message: Int64s | None = None
-    cell: NDArray[Any] | None = None
-    ends = np.append(0, np.cumsum(batches.counts)).tolist()
+    usual, others = _part_messages(messages)
+    moments_us = np.append(ALWAYS_US, messages.moments_us)
+    # What no node lost needs no sighting: nobody asks since when it is settled.
+    moment = np.where(messages.is_lost[messages.place[others]], messages.moment[others].astype(np.int64) + 1, 0)
+    cell_of = messages.place[others] * len(moments_us) + moment
+    other, at = masks.find_observations(messages.groups, others)
+    order = np.argsort(at)
+    other, batch = other[order], np.searchsorted(np.cumsum(batches.counts), at[order], "right")
+    usual_counts = batches.counts - np.bincount(batch, minlength=len(batches.counts))
     nodes = np.array(batches.nodes)
     keys: list[LabelKey] = []
     parts: list[_Cells] = []
     for node in np.unique(nodes).tolist():
         first, last = np.searchsorted(nodes, (node, node + 1)).tolist()
         if any(labels[first:last]):
-            own, counts = slice(ends[first], ends[last]), batches.counts[first:last]
-            numbers = LabelNumbers.find(labels[first:last])
-            if seen_at[node] == own.stop - own.start:
-                # Each message is seen once: none needs to be told from the others.
-                if cell is None and not has_one_cell:
-                    cell = _spread(messages.groups, narrow)
-                counted = _count_once(numbers.number, counts, None if cell is None else cell[own])
-                several = numbers.number[:0], numbers.number[:0]
-            else:
-                if message is None:
-                    message = _spread(messages.groups, np.arange(len(messages.place)))
-                number = np.repeat(numbers.number, counts)
-                once, several = _pair_messages(message[own], number, len(numbers.sets), len(messages.place))
-                counted = _count_cells(once[1], cell_of[once[0]])
+            numbers, own = LabelNumbers.find(labels[first:last]), slice(*np.searchsorted(batch, (first, last)))
+            number = numbers.number[batch[own] - first]
+            once, several = _pair_messages(other[own], number, len(numbers.sets), len(others))
+            counted = _count_cells(
+                np.concatenate((numbers.number, once[1])),
+                np.concatenate((np.full(last - first, usual * len(moments_us)), cell_of[once[0]])),
+                np.concatenate((usual_counts[first:last], np.ones_like(once[0]))),
+            )
             for label, values, cells in _count_values(numbers, counted, several, cell_of):
                 is_lost = messages.is_lost[cells.cell // len(moments_us)]
                 of_label, kept = _keep_values(values, cells, is_lost)
@@ -200,18 +190,16 @@ def merge_label_tallies(tallies: Iterable[LabelTally | None]) -> LabelTally | No
     return _fold_values(_keep_labels(LabelTally(keys, words, is_lost, key, mask, sighted_us, count)))
 
 
-def _spread(groups: Groups, of_messages: NDArray[Any]) -> NDArray[Any]:
-    """Return what belongs to each message for each of its observations."""
-    spread = np.empty(len(groups.order), of_messages.dtype)
-    spread[groups.order] = np.repeat(of_messages, np.diff(np.append(groups.starts, len(groups.order))))
-    return spread
+def _part_messages(messages: WindowMessages) -> tuple[int, Int64s]:
+    """Return the mask that most messages have of which no node lost any, and all messages but those that have it.
 
-
-def _count_once(number: Int64s, counts: Int64s, cell: NDArray[Any] | None) -> _Cells:
-    """Count the observations of batches by number and cell; ``cell`` is of each observation, None if all have one."""
-    if cell is None:
-        return _count_cells(number, np.zeros_like(number), counts)
-    return _count_cells(np.repeat(number, counts), cell)
+    Those that have it and are seen twice at a node are among the others: all but the others have one batch a node.
+    """
+    counts = np.where(messages.is_lost, -1, np.bincount(messages.place, minlength=len(messages.masks)))
+    usual = int(counts.argmax())
+    observations = np.diff(np.append(messages.groups.starts, len(messages.groups.order)))
+    is_usual = (messages.place == usual) & (observations == np.count_nonzero(messages.is_seen[usual]))
+    return usual, np.flatnonzero(~(is_usual & ~messages.is_lost[usual]))
 
 
 def _count_values(
@@ -266,7 +254,7 @@ def _pair_messages(
     Each pair stands once; of a message with several numbers all pairs are together.
     """
     if numbers == 1:
-        own = np.unique(message) if np.bincount(message, minlength=messages).max() > 1 else message
+        own = np.unique(message) if np.bincount(message, minlength=messages).max(initial=0) > 1 else message
         return (own, np.zeros(len(own), np.int64)), (own[:0], own[:0])
     sightings = np.bincount(message, minlength=messages)
     if sightings.max(initial=0) <= 1:
@@ -289,17 +277,16 @@ def _select_values(message: Int64s, value: Int64s, values: int) -> tuple[Int64s,
 
 
 def _count_cells(number: Int64s, cell: Int64s, count: Int64s | None = None) -> _Cells:
-    """Count pairs of a number and a cell, sorted by both."""
+    """Count pairs of a number and a cell, sorted by both; those of which there is no message are left out."""
     cells = int(cell.max(initial=0)) + 1
     joined, span = number * cells + cell, (int(number.max(initial=0)) + 1) * cells
     if span <= MAX_CELLS:
-        counted = np.bincount(joined, count, span).astype(np.int64)
-        found = np.flatnonzero(counted)
-        counted = counted[found]
+        distinct, counted = np.arange(span), np.bincount(joined, count, span).astype(np.int64)
     else:
-        found, which = np.unique(joined, return_inverse=True)
+        distinct, which = np.unique(joined, return_inverse=True)
         counted = np.bincount(which, count).astype(np.int64)
-    return _Cells(*np.divmod(found, cells), counted)
+    found = np.flatnonzero(counted)
+    return _Cells(*np.divmod(distinct[found], cells), counted[found])
 
 
 def _keep_labels(counted: LabelTally) -> LabelTally:

@@ -8,6 +8,8 @@ from mmap import mmap
 from typing import Final, NamedTuple
 
 _VARINT_BYTES: Final = 10
+_LONGER: Final = 0x81
+"""Bits of the first byte of a zigzag varint; none of them is set if it is the only byte of a number from 0."""
 
 Buffer = bytes | mmap
 """Buffer that records are read from: bytes in memory, or a mapped file."""
@@ -43,6 +45,10 @@ class BodyCursor:
     def read_long(self) -> int:
         """Read a zigzag varint of at most 64 bits."""
         buffer, position, value, shift = self.buffer, self.position, 0, 0
+        # Most numbers are lengths of texts, of one byte.
+        if position < self.end and (byte := buffer[position]) < 0x80:  # noqa: PLR2004 - the varint's own continuation bit
+            self.position = position + 1
+            return (byte >> 1) ^ -(byte & 1)
         stop = min(self.end, position + _VARINT_BYTES)
         while position < stop:
             byte = buffer[position]
@@ -91,3 +97,20 @@ class BodyCursor:
             if seen > most:
                 raise RecordError("bad_length", f"{what} has at most {most} items, got {seen} or more")
             yield from repeat(None, count)
+
+    def find_map_end(self) -> int | None:
+        """Return where an Avro map of texts ends that begins here; None if that needs a closer look.
+
+        That is where it is not one block of texts of less than 64 bytes, or not within the body.
+        """
+        buffer, position, end = self.buffer, self.position + 1, self.end
+        if position > end or (texts := buffer[position - 1]) & _LONGER:
+            return None
+        # The number of items is zigzag, and so that of their texts.
+        for _ in range(texts):
+            if position >= end or (size := buffer[position]) & _LONGER:
+                return None
+            position += 1 + (size >> 1)
+        if not texts:
+            return position
+        return position + 1 if position < end and not buffer[position] else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import asdict
+from functools import lru_cache
 from importlib import resources
 from typing import Final, NamedTuple
 
@@ -41,6 +42,8 @@ from hopwatch.probes.contract.limits import (
 )
 
 MARKER: Final = 0x81
+MAX_KNOWN_LABELS: Final = 4_096
+"""Labels of batches that are kept as they were read; others are read again."""
 
 
 def _schema(version: int) -> dict[str, object]:
@@ -235,6 +238,22 @@ def find_event_offsets(buffer: Buffer, ids_end: int) -> int | None:
 
 
 def _read_label_map(body: BodyCursor) -> dict[str, str]:
+    """Read labels; most batches have the same as another one, and these are read once."""
+    end = body.find_map_end()
+    if end is None:
+        return _read_labels_by_text(body)
+    packed = bytes(body.buffer[body.position : end])
+    labels = _read_known_labels(packed)
+    body.position = end
+    return dict(labels)
+
+
+@lru_cache(maxsize=MAX_KNOWN_LABELS)
+def _read_known_labels(packed: bytes) -> dict[str, str]:
+    return _read_labels_by_text(BodyCursor(packed, 0, len(packed)))
+
+
+def _read_labels_by_text(body: BodyCursor) -> dict[str, str]:
     return {
         body.read_text("label", MAX_LABEL_CHARS): body.read_text("label", MAX_LABEL_CHARS)
         for _ in body.iter_items("labels", MAX_LABELS)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import struct
 import uuid
 from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, Final
 
+import fastavro
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch.probes.contract import envelope, segment
 from hopwatch.probes.contract.batch import Batch, BatchKind, Metrics, MetricsStamp
+from hopwatch.probes.contract.body import BodyCursor
 from hopwatch.probes.contract.envelope import RecordError
 from hopwatch.probes.contract.ids import id_bytes
 from tests.model.lag_histogram import histogram, write
@@ -213,3 +216,38 @@ def test_the_wire_has_the_fields_of_a_batch() -> None:
     assert second == [*asdict(TWO_PASSED)]
     assert list(envelope.RecordView._fields) == [*second, "labels_span"]
     assert second[: len(first)] == first
+
+
+def _pack_labels(labels: dict[str, str]) -> bytes:
+    packed = io.BytesIO()
+    fastavro.schemaless_writer(packed, {"type": "map", "values": "string"}, labels)
+    return packed.getvalue()
+
+
+_LABELS: Final = st.dictionaries(st.text(max_size=15), st.text(max_size=15), max_size=8)
+
+
+@given(_LABELS.map(_pack_labels), st.data())
+def test_the_end_of_a_map_is_where_a_reader_of_its_texts_ends(packed: bytes, data: st.DataObject) -> None:
+    """Of bytes that may be cut, changed and followed by others: item by item a reader ends at the end that is found."""
+    changed = bytearray(packed + data.draw(st.binary(max_size=3)))
+    for at in data.draw(st.lists(st.integers(0, len(changed) - 1), max_size=2)):
+        changed[at] = data.draw(st.integers(0, 255))
+    end = data.draw(st.integers(0, len(changed)))
+    found = BodyCursor(bytes(changed), 0, end).find_map_end()
+    if found is not None:
+        body = BodyCursor(bytes(changed), 0, end)
+        for _ in body.iter_items("labels", 63):
+            body.read_span()
+            body.read_span()
+        assert body.position == found
+
+
+@given(_LABELS, st.binary(max_size=9))
+def test_labels_are_read_once_and_may_be_changed(labels: dict[str, str], behind: bytes) -> None:
+    """Each reader has labels of its own, whatever it does with them; bytes behind them are not looked at."""
+    packed = _pack_labels(labels)
+    first = envelope.read_labels(packed + behind, 0, len(packed))
+    assert first == labels
+    first["another"] = "value"
+    assert envelope.read_labels(packed, 0, len(packed)) == labels
