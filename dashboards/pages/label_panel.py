@@ -18,7 +18,7 @@ MAX_ROWS: Final = 200
 """Rows of a node that are shown; ``report --json`` has all."""
 MAX_NEW_VALUES: Final = 5
 """New values of a label that are named."""
-_KINDS: Final = ("hw-name", "", "hw-name", *["hw-number"] * 8)
+_KINDS: Final = ("hw-name", "hw-narrow", "hw-name", *["hw-number"] * 8)
 _HEAD: Final = tuple(zip(map(str.capitalize, LABEL_COLUMNS), _KINDS, strict=True))
 
 
