@@ -44,8 +44,8 @@ class AlertHook:
             return None
         if not result.status.is_final:
             is_overdue = result.overdue > 0 or any(node.overdue for node in result.nodes)
-            is_read = self.rules.reads_early(result.stream) and (is_overdue or conclusion.was_overdue)
-            return WindowInput(result) if is_read else None
+            is_read = self.rules.reads_early(result, is_overdue=is_overdue or conclusion.was_overdue)
+            return WindowInput(result, conclusion.tally.lags) if is_read else None
         pairs = zip(result.nodes, conclusion.lost, strict=True)
         lost_ids = {node.node: _format_lost_ids(node, lost.message_ids.tobytes(), lost.names) for node, lost in pairs}
         outliers = {node: tuple(map(_build_outlier, found)) for node, found in conclusion.outliers.items()}

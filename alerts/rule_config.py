@@ -30,7 +30,7 @@ def _build_rules_of_table(table: AnyRule, settings: Settings) -> list[AlertRule]
         severities = dict.fromkeys(window.severity for window in table.windows)
         return [_build_rule(table, settings, severity, _burn_rate_fields(table, severity)) for severity in severities]
     extra: dict[str, Any] = {name: getattr(table, name, 0) for name in ("over_us", "within_us")}
-    extra["reads_overdue"] = getattr(table, "overdue", False)
+    extra["reads_open"] = getattr(table, "overdue", False) or getattr(table, "early", False)
     if hasattr(table, "stamp"):
         extra["sides"] = _SIDES[table.stamp]
     return [_build_rule(table, settings, table.severity, extra)]

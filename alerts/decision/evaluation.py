@@ -117,11 +117,11 @@ def _select_in_force(
 
 
 def _group_by_start(rules: AlertRules, minutes: Sequence[WindowInput]) -> dict[int, list[WindowInput]]:
-    """Group the windows that count by their start: 4. their stream is configured, and a rule reads them."""
+    """Group the windows that count by their start: 4. their stream is configured."""
     by_start: dict[int, list[WindowInput]] = {}
     for minute in sorted(minutes, key=lambda minute: minute.result.stream):
         result: WindowResult = minute.result
-        if result.stream in rules.streams and (result.status.is_final or rules.reads_early(result.stream)):
+        if result.stream in rules.streams:
             by_start.setdefault(result.window_start_us, []).append(minute)
     return by_start
 
@@ -187,7 +187,7 @@ def _evaluate_window(
         held = [series for series in held if any(reading.node == series.node for reading in readings)]
     for reading in readings:
         series = AlertSeries(rule.name, rule.severity, result.stream, reading.node)
-        if not reading.is_bad and _was_overdue(board.states.get(series), result.window_start_us):
+        if not reading.is_bad and _was_overdue(rule, board.states.get(series), result.window_start_us):
             board.arrivals[series] = summaries.count_missing(result, reading.node)
     changes = [
         _apply_reading(board.states, rule, result.stream, result.window_start_us, reading) for reading in readings
@@ -206,9 +206,9 @@ def _is_marked_bad(board: IncidentBoard, rule: AlertRule, result: WindowResult, 
     return state is not None and state.marks.get(result.window_start_us) is True
 
 
-def _was_overdue(state: AlertState | None, start_us: int) -> bool:
+def _was_overdue(rule: AlertRule, state: AlertState | None, start_us: int) -> bool:
     """Return whether the newest bad window of an alert is this one, by what was overdue in it."""
-    return state is not None and state.worst_us == start_us and state.worst.is_early
+    return rule.kind is AlertKind.LOSS and state is not None and state.worst_us == start_us and state.worst.is_early
 
 
 def _apply_reading(

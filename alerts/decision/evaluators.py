@@ -23,13 +23,17 @@ from hopwatch.monitor.results import UNINFORMATIVE, NodeCounts, NodeResult, Quan
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.limits import WINDOW_US
 
+USUAL_WINDOWS: Final = 5
+"""Windows before one that is not final, of which the one with the most stamps of a node is a usual minute."""
+STAMPS_OF_P95: Final = 20
+"""p95 is over a threshold where more than one of so many stamps is."""
 HEALTHY: Final = frozenset({Verdict.CLEAN, Verdict.IDLE})
 
 
 def evaluate_rule(rule: AlertRule, stream: StreamConfig, minute: WindowInput, past: PastWindows) -> Iterator[Reading]:
     """Yield the readings of a rule for a window, one for each place."""
     if not minute.result.status.is_final:
-        for early in _overdue(rule, stream, minute.result) if rule.reads_overdue else ():
+        for early in _read_open(rule, stream, minute, past) if rule.reads_open else ():
             if rule.is_for(minute.result.stream, early.node):
                 yield early
         return
@@ -47,6 +51,10 @@ def evaluate_rule(rule: AlertRule, stream: StreamConfig, minute: WindowInput, pa
     for reading in _BY_KIND[rule.kind](rule, stream, minute):
         if rule.is_for(minute.result.stream, reading.node):
             yield reading
+
+
+def _read_open(rule: AlertRule, stream: StreamConfig, minute: WindowInput, past: PastWindows) -> Iterator[Reading]:
+    return _overdue(rule, stream, minute.result) if rule.kind is AlertKind.LOSS else _late_so_far(rule, minute, past)
 
 
 def _loss(rule: AlertRule, stream: StreamConfig, minute: WindowInput) -> Iterator[Reading]:
@@ -138,6 +146,22 @@ def _judge_lag(
     # A message seen late was late; messages seen in time say nothing about those not seen.
     elif minute.result.verdict not in UNINFORMATIVE:
         yield good_reading(node.node)
+
+
+def _late_so_far(rule: AlertRule, minute: WindowInput, past: PastWindows) -> Iterator[Reading]:
+    """Yield the readings of a window that is not final: bad where p95 stays over the threshold, whatever comes in time.
+
+    That is where more than a twentieth of all stamps of a usual minute are late already.
+    """
+    result = minute.result
+    span_us = result.window_start_us - USUAL_WINDOWS * WINDOW_US, result.window_start_us
+    for node, digests in zip(result.nodes, minute.lags, strict=False):
+        for found in _judge_lag(rule, minute, node, digests):
+            if not found.is_bad or not rule.is_for(result.stream, node.node):
+                continue
+            before = [point.stamps for point in past.read_lags(result.stream, *span_us).get(node.node, ())]
+            if len(before) == USUAL_WINDOWS and found.affected * STAMPS_OF_P95 > max(found.out_of, *before):
+                yield found._replace(is_early=True)
 
 
 def _end_to_end_lag(rule: AlertRule, stream: StreamConfig, minute: WindowInput) -> Iterator[Reading]:

@@ -26,11 +26,15 @@ class DeferredMessages(NamedTuple):
 
 
 class LagPoint(NamedTuple):
-    """p95 of the lags of a node in a window, µs; None where none is known."""
+    """p95 of the lags of a node in a window, µs; None where none is known.
+
+    ``stamps`` are those of the side that has more.
+    """
 
     start_us: int
     lag_in_us: float | None
     lag_out_us: float | None
+    stamps: int = 0
 
 
 @dataclass(frozen=True, slots=True)

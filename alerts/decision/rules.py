@@ -64,7 +64,7 @@ class AlertRule:
 
     It fires at the ``for_windows``-th bad window with no good one between, and ends at the ``keep_windows``-th good one
     with no bad one between. ``thresholds`` has a number for each stream that the rule is for. A rule that
-    ``reads_overdue`` reads windows that are not final, too, by what is overdue in them.
+    ``reads_open`` reads windows that are not final, too: one of loss by what is overdue, one of lag by what is late.
     """
 
     name: str
@@ -82,7 +82,7 @@ class AlertRule:
     pairs: tuple[BurnSpans, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     runbook: str = ""
-    reads_overdue: bool = False
+    reads_open: bool = False
 
     @property
     def subject(self) -> str:
@@ -147,9 +147,16 @@ class AlertRules:
             name: tuple(rule for rule in self.rules if name in rule.thresholds) for name in (OWN_STREAM, *self.streams)
         }
 
-    def reads_early(self, stream: str) -> bool:
-        """Return whether a rule of a stream reads windows that are not final."""
-        return any(rule.reads_overdue for rule in self.by_stream.get(stream, ()))
+    def reads_early(self, result: WindowResult, *, is_overdue: bool) -> bool:
+        """Return whether a rule reads a window that is not final: something is or was overdue in it, or is late."""
+        highest_us = max(
+            (lag.p95 for node in result.nodes for lag in (node.lag_in_us, node.lag_out_us) if lag), default=0
+        )
+        return any(
+            is_overdue if rule.kind is AlertKind.LOSS else highest_us > rule.thresholds[result.stream]
+            for rule in self.by_stream.get(result.stream, ())
+            if rule.reads_open
+        )
 
     @cached_property
     def objectives(self) -> Mapping[str, tuple[Objective, ...]]:

@@ -57,10 +57,12 @@ _SENTENCES: Final = {
     AlertKind.HEARTBEAT: "alive: the monitor has judged up to {newest}",
 }
 
-_OVERDUE: Final = (
-    "overdue: {parts} messages ({ratio}) are missing {where} beyond their deadline{because}, over {most}, since {since}"
-)
-"""Sentence of an alert of loss whose newest bad window is not final."""
+_EARLY: Final = {
+    AlertKind.LOSS: "overdue: {parts} messages ({ratio}) are missing {where} beyond their deadline{because}, over "
+    "{most}, since {since}",
+    AlertKind.LAG: "late so far: p95 of lag {note} {lag} {where}, over {target} ({parts} stamps), since {since}",
+}
+"""Sentences of alerts whose newest bad window is not final."""
 
 _AMENDED: Final = "{subject}: window {window} {where} was amended, and is {amended} now, since {since}"
 """Sentence of an alert whose newest bad window is not bad after an amendment."""
@@ -72,7 +74,7 @@ def build_alert(rule: AlertRule, rules: AlertRules, state: AlertState) -> Alert:
     if rule.subject == "lag":
         word = Word.LATE
     bad = state.worst
-    if bad.is_early:
+    if bad.is_early and rule.kind is AlertKind.LOSS:
         word = Word.OVERDUE
     observed = float(state.run.bads) if rule.kind in _DURATIONS else float(bad.observed)
     return Alert(
@@ -141,7 +143,8 @@ def _link(dashboard: str, state: AlertState) -> str:
 
 def _summary(rule: AlertRule, state: AlertState, observed: float) -> str:
     series, bad = state.series, state.worst
-    sentence = _AMENDED if bad.amended else _OVERDUE if bad.is_early else _SENTENCES[rule.kind]
+    sentences = _EARLY if bad.is_early else _SENTENCES
+    sentence = _AMENDED if bad.amended else sentences[rule.kind]
     return sentence.format(
         where=f"at {series.node} of {series.stream}" if series.node else f"in {series.stream}",
         amended=bad.amended,

@@ -88,7 +88,14 @@ _DEFERRED: Final = select(func.sum(_windows.deferred), func.min(_windows.window_
 )
 _nodes = tables.node_windows.c
 _LAGS: Final = (
-    select(_nodes.node, _nodes.window_start_us, _nodes.lag_in_us_p95, _nodes.lag_out_us_p95)
+    select(
+        _nodes.node,
+        _nodes.window_start_us,
+        _nodes.lag_in_us_p95,
+        _nodes.lag_out_us_p95,
+        _nodes.lag_in_us_count,
+        _nodes.lag_out_us_count,
+    )
     .where(
         _nodes.stream == bindparam("stream"),
         _nodes.window_start_us >= bindparam("from_us"),
@@ -136,8 +143,8 @@ class StoredPastWindows:
         if self._lags is None or self._lags[0] != asked:
             found: dict[str, list[LagPoint]] = defaultdict(list)
             parameters = {"stream": stream, "from_us": from_us, "to_us": to_us}
-            for node, *point in self._connection.execute(_LAGS, parameters):
-                found[node].append(LagPoint(*point))
+            for node, start_us, in_us, out_us, *stamps in self._connection.execute(_LAGS, parameters):
+                found[node].append(LagPoint(start_us, in_us, out_us, max(one or 0 for one in stamps)))
             self._lags = asked, found
         return self._lags[1]
 

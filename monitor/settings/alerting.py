@@ -113,13 +113,17 @@ class LossRule(StreamRule):
 
 
 class LagRule(StreamRule):
-    """The 95th percentile of the lag at a node over a span; ``transit`` of the stream by default."""
+    """The 95th percentile of the lag at a node over a span; ``transit`` of the stream by default.
+
+    With ``early`` it reads windows that are not final, too, as soon as enough of their messages are late.
+    """
 
     kind: Literal["lag"] = "lag"
     severity: Severity = "ticket"
     for_us: Duration = Field(5 * MINUTE_US, alias="for")
     threshold_us: PositiveDuration | None = Field(None, alias="threshold")
     stamp: Literal["both", "in", "out"] = "both"
+    early: bool = True
     least_messages: PositiveInt = 1
     nodes: Names = ()
 

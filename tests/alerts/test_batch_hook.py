@@ -19,17 +19,18 @@ from hopwatch.alerts.storage import alert_state, history_queries, outbox
 from hopwatch.monitor.outliers.explanation import Explanation
 from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.results import LabelCounts, LabelValueKind, SecondCounts
-from hopwatch.monitor.store import tables
+from hopwatch.monitor.results import LabelCounts, LabelValueKind, SecondCounts, Status
+from hopwatch.monitor.store import reader, tables
 from tests.support.alert_batches import BEFORE_AMENDED, alerting, play, rules
 from tests.support.batch_traffic import traffic
 from tests.support.conclusions import build_conclusion, dump_tables
 from tests.support.micro_batches import MicroBatches
 from tests.support.sink_stream import ATTEMPTS, BEFORE, BEHIND, Stream, Trouble
 from tests.support.spool import START_US, STREAM_CONFIGS
-from tests.support.windows import window
+from tests.support.windows import lag, window
 
 PAGE: Final = "loss/page/orders"
+SIDES: Final = ("lag_in_us", "lag_out_us")
 
 
 def history(engine: Engine) -> list[tuple[str, str]]:
@@ -86,6 +87,20 @@ def test_a_window_brings_the_likely_cause_of_its_lags() -> None:
     minute = alerting().note(build_conclusion(window(1))._replace(labels=((), rows)))
     assert minute is not None
     assert minute.lag_explanations == {"a": "", "b": "100% of 50 slowest departures have host h2"}
+
+
+def test_an_open_window_is_read_where_a_node_is_late() -> None:
+    """With its digests, and with nothing of what is known of final windows alone."""
+    late, hook = (
+        {"b": {"lag_out_us": lag(61_000_000, 10)}},
+        alerting('[[alerts.rules]]\nkind = "lag"\nthreshold = "1m"\n'),
+    )
+    for nodes, is_read in ((late, True), ({}, False)):
+        concluded = build_conclusion(window(1, status=Status.OPEN, nodes=nodes))
+        minute = hook.note(concluded)
+        assert (minute is not None) is is_read
+        if minute is not None:
+            assert (minute.lags, minute.lost_ids) == (concluded.tally.lags, {})
 
 
 def test_a_replayed_batch_adds_nothing(tmp_path: Path, engine: Engine) -> None:
@@ -151,6 +166,22 @@ def test_a_page_whose_windows_are_amended_to_unknown_says_so(engine: Engine, tmp
             "loss: window 2026-01-01T00:01:00Z at b of orders was amended, and is UNKNOWN"
         )
     assert len(history(engine)) == 3
+
+
+def test_lags_of_minutes_before_come_with_their_stamps(engine: Engine, tmp_path: Path) -> None:
+    """In order of time, as the report has them; of the side of a node that has more."""
+    play(MicroBatches(STREAM_CONFIGS, engine, follower=alerting()), tmp_path)
+    with engine.begin() as connection:
+        found = alert_state.StoredPastWindows(connection).read_lags("orders", 0, 2**60)["b"]
+        windows = reader.read_windows_json(connection, "orders", None, None)
+    lags = [
+        [node[side] or {"count": 0, "p95": None} for side in SIDES] for _, node in (one["nodes"] for one in windows)
+    ]
+    assert [one.stamps for one in found] == [max(side["count"] for side in sides) for sides in lags]
+    assert [(one.lag_in_us, one.lag_out_us) for one in found] == [
+        tuple(side["p95"] for side in sides) for sides in lags
+    ]
+    assert sum(one.stamps for one in found) > 0
 
 
 def test_what_says_nothing_any_more_is_counted_no_more(engine: Engine) -> None:

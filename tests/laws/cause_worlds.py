@@ -1,4 +1,7 @@
-"""Worlds in which messages are lost for a known cause, or for none: counts by label of a few windows of a node."""
+"""Worlds in which messages are lost for a known cause, or for none: counts of a few windows of a node.
+
+They are by label, and those of the first window by second.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from hopwatch.monitor.kernel.label_table import MAX_SHOWN_VALUES
-from hopwatch.monitor.results import LabelCounts, LabelValueKind
+from hopwatch.monitor.results import SECONDS, LabelCounts, LabelValueKind, SecondCounts
 
 CAUSES: Final = ("partition", "host", "version", "schema", "producer", "deploy", "rebalance")
 """Kinds of causes; of a deploy the new version loses, of a rebalance the partition that moves."""
@@ -22,16 +25,23 @@ NEW_VALUE: Final = 90
 """Version that a deploy brings."""
 _LABELS: Final = ("host", "partition", "producer", "schema", "version")
 
+NO_SECONDS: Final = SecondCounts((), ())
+
 Values = dict[str, NDArray[np.int64]]
 """Value of each label of each message."""
 
 
 @dataclass(slots=True)
 class World:
-    """Rows by label of a node, window by window, and the values that lose: none if all messages are lost alike."""
+    """Rows by label of a node, window by window, and the values that lose: none if all messages are lost alike.
+
+    ``seconds`` are counts of the first window, and ``bursts`` its seconds in which a cause loses that begins in it.
+    """
 
     windows: list[tuple[LabelCounts, ...]]
     guilty: set[tuple[str, str]] = field(default_factory=set)
+    seconds: SecondCounts = field(default=NO_SECONDS)
+    bursts: list[tuple[int, int]] = field(default_factory=list)
 
 
 def make_world(seed: int, causes: int) -> World:
@@ -58,14 +68,20 @@ def make_world(seed: int, causes: int) -> World:
     # What changes labels comes first.
     kinds = sorted(random.permutation(CAUSES)[:causes].tolist(), key=lambda kind: kind not in {"deploy", "rebalance"})
     guilt = [_choose_guilty(random, kind, minutes, wanted) for kind in kinds]
-    for label, value, has_it in guilt:
+    for kind, (label, value, has_it) in zip(kinds, guilt, strict=True):
         world.guilty.add((label, str(value)))
+        if kind in {"deploy", "rebalance"}:
+            at = np.flatnonzero(has_it[0])[[0, -1]] * SECONDS // len(has_it[0])
+            world.bursts.append((int(at[0]), int(at[1]) + 1))
         # A cause makes at least three times as many of its messages missing as are missing without it.
         total = sum(int(of_minute.sum()) for of_minute in has_it)
         probability = min(1.0, max(0.02, 3 * background, wanted / total))
         for one, of_minute in zip(losses, has_it, strict=True):
             np.logical_or(one, of_minute & (random.random(len(one)) < probability), out=one)
     world.windows = [_count_rows(*one) for one in zip(minutes, losses, strict=True)]
+    second = np.arange(len(losses[0])) * SECONDS // len(losses[0])
+    counted = (np.bincount(second, weights, SECONDS).astype(int).tolist() for weights in (None, losses[0]))
+    world.seconds = SecondCounts(*map(tuple, counted))
     return world
 
 
