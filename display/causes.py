@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
+from typing import TypeVar
 
 from hopwatch.display import texts
 from hopwatch.monitor.kernel.causes import MIN_LOST, can_explain
 from hopwatch.monitor.results import LabelCounts, LabelValueKind, LagCause, LossCause
 from hopwatch.monitor.texts.escaping import escape_line
+
+AnyCause = TypeVar("AnyCause", LossCause, LagCause)
 
 
 def describe_causes(node: str, loss: int, causes: Sequence[LossCause], rows: Sequence[LabelCounts]) -> list[str]:
@@ -19,20 +22,7 @@ def describe_causes(node: str, loss: int, causes: Sequence[LossCause], rows: Seq
     if not causes:
         is_unexplained = loss >= MIN_LOST and can_explain(rows)
         return [f"no label explains the {loss:,} missing at {node}"] if is_unexplained else []
-    sentences = []
-    for rank, alike in groupby(causes, lambda cause: cause.rank):
-        own = list(alike)
-        first = own[0]
-        with_it, without = (
-            texts.format_percent(*counts)
-            for counts in ((first.lost, first.messages), (first.other_lost, first.other_messages))
-        )
-        word = "likely cause" if rank == 1 else "further cause"
-        sentences.append(
-            f"{word} at {node}: {_name_values(node, own)}, with {_describe_share(first)} missing; "
-            f"of its messages {with_it} are missing, of all others {without}"
-        )
-    return sentences
+    return _describe_ranks(f"cause at {node}", causes, lambda own: _describe_cause(node, own))
 
 
 def summarize_causes(node: str, causes: Sequence[LossCause]) -> str:
@@ -43,26 +33,39 @@ def summarize_causes(node: str, causes: Sequence[LossCause]) -> str:
 
 def describe_lag_causes(node: str, causes: Sequence[LagCause]) -> list[str]:
     """Return a sentence for each likely cause of the greatest lags of a node; empty where none is known."""
-    sentences = []
-    for rank, alike in groupby(causes, lambda cause: cause.rank):
-        own = list(alike)
-        first = own[0]
-        with_it, without = (
-            texts.format_percent(*counts)
-            for counts in ((first.slow, first.departures), (first.other_slow, first.other_departures))
-        )
-        word = "likely cause of lag" if rank == 1 else "further cause of lag"
-        sentences.append(
-            f"{word} at {node}: {_name_lag_values(own)}, with {_describe_slow_share(first)}; "
-            f"of its departures {with_it} are so slow, of all others {without}"
-        )
-    return sentences
+    return _describe_ranks(f"cause of lag at {node}", causes, _describe_lag_cause)
 
 
 def summarize_lag_causes(causes: Sequence[LagCause]) -> str:
     """Return the likeliest cause of the greatest lags of a node in a few words, for an alert; empty if not known."""
     own = [cause for cause in causes if cause.rank == 1]
     return f"{_describe_slow_share(own[0])} have {_name_lag_values(own)}" if own else ""
+
+
+def _describe_ranks(word: str, causes: Sequence[AnyCause], describe: Callable[[Sequence[AnyCause]], str]) -> list[str]:
+    """Return a sentence for the values of each rank, which are one cause."""
+    ranks = [(rank, list(own)) for rank, own in groupby(causes, lambda cause: cause.rank)]
+    return [f"{'likely' if rank == 1 else 'further'} {word}: {describe(own)}" for rank, own in ranks]
+
+
+def _describe_cause(node: str, own: Sequence[LossCause]) -> str:
+    first = own[0]
+    with_it = texts.format_percent(first.lost, first.messages)
+    without = texts.format_percent(first.other_lost, first.other_messages)
+    return (
+        f"{_name_values(node, own)}, with {_describe_share(first)} missing; "
+        f"of its messages {with_it} are missing, of all others {without}"
+    )
+
+
+def _describe_lag_cause(own: Sequence[LagCause]) -> str:
+    first = own[0]
+    with_it = texts.format_percent(first.slow, first.departures)
+    without = texts.format_percent(first.other_slow, first.other_departures)
+    return (
+        f"{_name_lag_values(own)}, with {_describe_slow_share(first)}; "
+        f"of its departures {with_it} are so slow, of all others {without}"
+    )
 
 
 def _describe_slow_share(cause: LagCause) -> str:
