@@ -117,7 +117,7 @@ class LabelCounts:
     ``value`` is empty but of one value. The bounds of the loss are those of the node, as far as they hold for a part.
     ``is_new`` says that the window is the first in which the node said the value, where it said another one before.
     ``slow`` of the ``departures`` from the node have at least its p95 of lag out, and ``slow_dispersion`` is how much
-    more the slow ones of the label vary in time than by chance: None where it is not known. All three are None where
+    more the number of slow ones varies in time than by chance: None where it is not known. All three are None where
     another node says the value.
     """
 

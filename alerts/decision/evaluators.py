@@ -1,4 +1,4 @@
-"""Evaluators of the rule kinds: each reads a final window; that of loss reads one that is not final, too.
+"""Evaluators of the rule kinds: each reads a final window; those of loss and of lag read open ones, too.
 
 Where nothing can be known there is no reading: UNKNOWN neither fires an alert of loss nor ends one.
 """

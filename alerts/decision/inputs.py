@@ -55,7 +55,7 @@ class SeriesOutlier:
 
 @dataclass(frozen=True, slots=True)
 class WindowInput:
-    """A window for the rules, final or with something overdue: its result, its nodes' digests, and some of its ids.
+    """A window for the rules, final, overdue or late: its result, its nodes' digests, and some of its ids.
 
     ``lags`` are the digests of its nodes in order, ``lost_ids`` some lost ids of each node. ``outliers`` are by node; a
     node that is missing there was not scored. ``count_lags`` are the digests of the nodes that only count, in order.

@@ -9,7 +9,7 @@ class Reading(NamedTuple):
     """Reading of a rule, with figures if it is bad; ``node`` is empty for the stream as a whole.
 
     ``amended`` describes a window that was bad and is not bad after an amendment; there are no figures then.
-    ``is_early`` says that the window was not final, and the figures are of what was overdue.
+    ``is_early`` says that the window was not final, and the figures are of what was overdue, or late so far.
     ``because`` is a likely cause in words, where the note says something else.
     """
 

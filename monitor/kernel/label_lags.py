@@ -25,7 +25,6 @@ MAX_SPANS: Final = 64
 """Spans of a window; what arrives beyond them is in the last one."""
 MIN_FREEDOM: Final = 10
 """Degrees of freedom from which on a dispersion is known."""
-
 OWN_WEIGHT: Final = 0.25
 """Weight of the correlation of all values in that of one; the rest has that of all other values."""
 DECIMALS: Final = 3
@@ -131,9 +130,7 @@ def merge_label_lags(tallies: Iterable[LabelLagTally | None], kept: Sequence[Lab
                 place_of[place] = len(renamed)
                 is_own = key in known or key.kind is not KeyKind.VALUE
                 renamed.append(key if is_own else LabelKey(key.node, key.label, KeyKind.OTHER, ""))
-        number = place_of[part.key]
-        columns = (part.departures, part.slow, part.span)
-        cells.append((number, BatchDepartures(*columns)))
+        cells.append((place_of[part.key], BatchDepartures(part.departures, part.slow, part.span)))
     return _join_cells(renamed, cells)
 
 

@@ -91,10 +91,8 @@ def test_a_window_brings_the_likely_cause_of_its_lags() -> None:
 
 def test_an_open_window_is_read_where_a_node_is_late() -> None:
     """With its digests, and with nothing of what is known of final windows alone."""
-    late, hook = (
-        {"b": {"lag_out_us": lag(61_000_000, 10)}},
-        alerting('[[alerts.rules]]\nkind = "lag"\nthreshold = "1m"\n'),
-    )
+    late = {"b": {"lag_out_us": lag(61_000_000, 10)}}
+    hook = alerting('[[alerts.rules]]\nkind = "lag"\nthreshold = "1m"\n')
     for nodes, is_read in ((late, True), ({}, False)):
         concluded = build_conclusion(window(1, status=Status.OPEN, nodes=nodes))
         minute = hook.note(concluded)

@@ -19,6 +19,7 @@ from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import pack_tally, unpack_tally
 from hopwatch.monitor.results import LabelCounts, LabelValueKind, NodeResult, Status
 from tests.laws.strategies import DrawnPathway, SeenMessage, message_id, pathways, seen_messages
+from tests.model.sets import AtNode
 from tests.support.batch_arrays import complete_books, make_batch, passed_batch
 
 END_US: Final = 60
@@ -111,6 +112,13 @@ def test_departures_by_value_add_up(case: Case) -> None:
     for node, (result, rows) in enumerate(_judge(case, _tally(case, batches))):
         lags = result.lag_out_us
         own = [batch for batch in batches if batch.node == node]
+        departed_us: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for one, (labels, _) in zip(case.observations, case.said, strict=False):
+            if one.node == node:
+                at = AtNode()
+                at.add(one.says, one_sided=result.node in case.drawn.model.one_sided)
+                for pair in labels:
+                    departed_us[pair] += at.lags_out_us
         for label in {row.label for row in rows if row.said_at == result.node}:
             of_label = [row for row in rows if (row.label, row.said_at) == (label, result.node)]
             counts = [row.departures for row in of_label if row.departures is not None]
@@ -120,6 +128,10 @@ def test_departures_by_value_add_up(case: Case) -> None:
             assert sum(counts) <= (lags.count if lags else 0)
             assert sum(count for row, count in zip(of_label, counts, strict=True) if row.value) <= with_value
             assert (sum(slow) > 0) <= (lags is not None)
+            for row in (row for row in of_label if row.kind is LabelValueKind.VALUE):
+                departed = departed_us[label, row.value]
+                assert row.departures == len(departed)
+                assert row.slow == sum(lags is not None and lag_us >= lags.p95 for lag_us in departed)
         assert all(row.slow is None and row.departures is None for row in rows if row.said_at != result.node)
 
 
