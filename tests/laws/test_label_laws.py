@@ -139,11 +139,13 @@ def test_departures_by_value_add_up(case: Case) -> None:
 def test_rows_split_the_node_and_no_more(case: Case, before_us: int) -> None:
     """No row has more than its node, and each message that a node saw is in a row of each label that it says there.
 
+    The messages of a row are those of its node and what is in flight there.
+
     Surely lost is no more in a row than at the node, and where all that is missing is surely lost, all of a row is.
     """
     for node, rows in _judge(case, _tally(case, _one_by_one(case)), before_us):
         for row in rows:
-            assert row.expected_or_seen <= node.expected_or_seen
+            assert row.expected_or_seen <= node.expected_or_seen + node.in_flight
             assert row.filtered <= node.filtered
             assert row.rejected <= node.rejected
             assert row.loss <= node.loss
