@@ -9,6 +9,9 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from hopwatch.monitor.accounting.instances import Instance
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.lookup import comparison
+from hopwatch.monitor.lookup.comparison import ComparisonQuery
 from hopwatch.monitor.results import RollUp, format_iso, roll_up_to_json
 from hopwatch.monitor.store import instances, lost_messages, pathway_versions, reader, rollups, tables
 from hopwatch.monitor.store.instances import InstanceFilter
@@ -71,6 +74,20 @@ def read_node(connection: Connection, stream: str, node: str, span: Range, limit
         if of_node["node"] == node
     ]
     return found | {"node": node, "windows": windows}
+
+
+def read_comparison(connection: Connection, query: ComparisonQuery) -> Json:
+    """Compare a new version at a node with the others.
+
+    Raises:
+        HttpProblem: the stream has no such node, or the node has no two versions.
+    """
+    _require_stream(connection, query.stream, ())
+    _require_node(connection, query.stream, query.node)
+    try:
+        return comparison.comparison_to_json(comparison.read_comparison(connection, query))
+    except ConfigurationError as error:
+        raise _not_found("version", str(error)) from None
 
 
 ReadSpans = Callable[[Connection, str, int | None, int | None], list[RollUp]]

@@ -26,8 +26,11 @@ from hopwatch.api.readers import SCOPE_KEY
 from hopwatch.api.responses import respond
 from hopwatch.api.result_store import ResultStore
 from hopwatch.client import results
+from hopwatch.monitor.lookup.comparison import MAX_LOSS_INCREASE, MAX_SLOW_INCREASE, ComparisonQuery
 from hopwatch.monitor.store import rollups
+from hopwatch.monitor.store.label_counts import VERSION_LABEL
 
+MaxIncrease = Annotated[float, Query(ge=0, le=1, description="the share of bad messages more that is tolerated")]
 Revisions = Annotated[bool, Query(description="with what each later judgement changed")]
 
 
@@ -103,6 +106,29 @@ def build_router(store: ResultStore) -> APIRouter:
         check_access(request, stream)
         span = _page_range(from_time, to_time, cursor)
         return respond(request, store.read(lambda to: pages.read_node(to, stream, node, span, limit)))
+
+    @routes.get(
+        "/streams/{stream}/nodes/{node}/comparison", response_model=results.ComparisonFigures, responses=document(404)
+    )
+    def get_comparison(  # noqa: PLR0913, PLR0917 - its parameters
+        request: Request,
+        stream: StreamName,
+        node: NodeName,
+        label: Annotated[str, Query(max_length=256, description="the label that tells versions apart")] = VERSION_LABEL,
+        candidate: Annotated[str | None, Query(max_length=256, description="the new version; else the newest")] = None,
+        baseline: Annotated[str | None, Query(max_length=256, description="the other; else all others")] = None,
+        from_time: From = None,
+        to_time: To = None,
+        max_loss_increase: MaxIncrease = MAX_LOSS_INCREASE,
+        max_slow_increase: MaxIncrease = MAX_SLOW_INCREASE,
+    ) -> Response:
+        """Compare a new version at a node with the others, as `hopwatch compare --json` does."""
+        check_access(request, stream)
+        span_us = parse_range(from_time, to_time)
+        query = ComparisonQuery(
+            stream, node, label, candidate, baseline, *span_us, max_loss_increase, max_slow_increase
+        )
+        return respond(request, store.read(lambda to: pages.read_comparison(to, query)))
 
     @routes.get("/streams/{stream}/hours", response_model=results.Hours, responses=document(404))
     def get_hours(  # noqa: PLR0913, PLR0917 - its parameters

@@ -19,6 +19,7 @@ COMMANDS: Final = {
     "completeness": "Show how complete windows would have been after each wait.",
     "find": "Show the journey of a message from stored data.",
     "redrive": "Send messages that are surely lost again.",
+    "compare": "Compare a new version at a node with the others.",
     "evidence": "Export final windows as a signed file, and verify one.",
     "api": "Serve the results of the store by HTTP.",
     "mark": "Mark a moment, such as a deploy, in the charts.",

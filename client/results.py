@@ -532,3 +532,54 @@ class SpanCompleteness:
     blocked: tuple[BlockedWindows, ...]
     probes: tuple[OpenAccount, ...]
     holes: tuple[UnreadRecords, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceFigures:
+    """Difference between the bad shares of a candidate and of its baseline, with an interval of 95 %.
+
+    ``bad`` of ``messages`` of the candidate and ``other_bad`` of ``other_messages`` of the baseline are those of the
+    windows in which both have messages.
+    """
+
+    windows: int
+    bad: int
+    messages: int
+    other_bad: int
+    other_messages: int
+    share: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedShare:
+    """Comparison of what is lost, or slow: ``verdict`` is WORSE, NOT_WORSE or UNKNOWN.
+
+    ``unknown`` are messages of the candidate in windows that do not tell what is lost.
+    """
+
+    verdict: str
+    max_increase: float
+    unknown: int
+    difference: DifferenceFigures | None
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonFigures:
+    """Comparison of a new version at a node with another one, or with all others if ``baseline`` is None.
+
+    JSON has the start of its first window, too, as ``from``, which is a word of Python. ``slow`` is None where no
+    departure of the candidate is stamped.
+    """
+
+    stream: str
+    node: str
+    label: str
+    candidate: str
+    baseline: str | None
+    to: str | None
+    windows: int
+    verdict: str
+    loss: ComparedShare
+    slow: ComparedShare | None

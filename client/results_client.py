@@ -120,6 +120,17 @@ class ResultsClient:
         wait_s = min(wait_s, MAX_POLL_S)
         return self._get(results.SpanCompleteness, "/completeness", contract=contract, until=until, wait=wait_s)
 
+    def comparison(
+        self, stream: str, node: str, *, label: str = "version", candidate: str | None = None
+    ) -> results.ComparisonFigures:
+        """Return how a new version at a node compares with all others; the newest, if none is named.
+
+        Raises:
+            ResultsError: the node does not say two values of the label, or as ever.
+        """
+        path = f"/streams/{quote(stream, '')}/nodes/{quote(node, '')}/comparison"
+        return self._get(results.ComparisonFigures, path, label=label, candidate=candidate)
+
     def _get(self, of: type[Record], path: str, **query: str | int | None) -> Record:
         said = urlencode({name: value for name, value in query.items() if value is not None})
         asked = Request(f"{self._url}/v1{path}?{said}", headers=self._headers)  # noqa: S310 - checked to be HTTP

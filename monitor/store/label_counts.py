@@ -14,7 +14,14 @@ from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, fun
 
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.markers import MAX_CHARS, Marker
-from hopwatch.monitor.results import LabelCounts, LabelValueKind, NewValue, label_counts_from_json, label_counts_to_json
+from hopwatch.monitor.results import (
+    LabelCounts,
+    LabelValueKind,
+    NewValue,
+    Status,
+    label_counts_from_json,
+    label_counts_to_json,
+)
 from hopwatch.monitor.store import dialect, tables
 from hopwatch.monitor.store.markers import insert_marker
 from hopwatch.monitor.texts.escaping import escape_line
@@ -185,6 +192,58 @@ def _read_first_windows(connection: Connection, stream: str | None) -> dict[_Sai
     for row in connection.execute(wanted if stream is None else wanted.where(column.stream == stream)):
         found[_SaidLabel(row.stream, row.node, row.label)][row.value] = row.first_start_us
     return found
+
+
+def read_values(connection: Connection, stream: str, node: str, label: str) -> dict[str, int]:
+    """Query the values of a label that a node says, each with the start of the first window that has it, µs."""
+    column = tables.label_values.c
+    wanted = select(column.value, column.first_start_us).where(_is_of_label(_SaidLabel(stream, node, label)))
+    return {row.value: row.first_start_us for row in connection.execute(wanted.order_by(column.value))}
+
+
+def read_side_by_side(
+    connection: Connection, stream: str, label: str, span_us: tuple[int, int], most: int
+) -> list[NewValue]:
+    """Query the nodes of a stream that say several values of a label in windows that start in ``[from_us, to_us)``.
+
+    Each is given with the value that came last, of several that came at once the last by name; so many nodes at most,
+    those with the newest value first.
+    """
+    from_us, to_us = span_us
+    column = tables.label_values.c
+    wanted = select(column.node, column.value, column.first_start_us).where(
+        column.stream == stream, column.label == label, column.last_start_us >= from_us, column.first_start_us < to_us
+    )
+    newest = wanted.order_by(column.first_start_us.desc(), column.node, column.value.desc()).limit(MAX_KNOWN_VALUES)
+    by_node: dict[str, list[NewValue]] = defaultdict(list)
+    for row in connection.execute(newest):
+        by_node[row.node].append(NewValue(*row))
+    return [values[0] for values in by_node.values() if len(values) > 1][:most]
+
+
+def read_own_counts(
+    connection: Connection, stream: str, node: str, label: str, span_us: tuple[int | None, int | None]
+) -> Iterator[tuple[int, list[LabelCounts]]]:
+    """Yield the start in µs of each final window that starts in ``[from_us, to_us)``, and its rows of a label.
+
+    They are those that the node says itself; a window without any is left out.
+    """
+    from_us, to_us = span_us
+    column, window = tables.label_counts.c, tables.windows.c
+    of_window = (window.stream == column.stream) & (window.window_start_us == column.window_start_us)
+    wanted = (
+        select(column.window_start_us, column.counts)
+        .join(tables.windows, of_window)
+        .where(column.stream == stream, column.node == node)
+        .where(window.status.in_(status.value for status in Status if status.is_final))
+        .order_by(column.window_start_us)
+    )
+    wanted = wanted if from_us is None else wanted.where(column.window_start_us >= from_us)
+    wanted = wanted if to_us is None else wanted.where(column.window_start_us < to_us)
+    for start_us, counts in connection.execute(wanted):
+        rows = label_counts_from_json(json.loads(counts))
+        if own := [row for row in rows if (row.label, row.said_at) == (label, node)]:
+            yield start_us, own
 
 
 def read_new_values(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hopwatch.monitor.results import CountsRollUp, NodeCounts, ServerCount
 from tests.api.asked_api import AskedApi
 from tests.support.report import reported
 from tests.support.spool import at_us, observation_batch, window_ms
+from tests.support.versions import write_versions
 from tests.support.workspace import Workspace, one_of_ten_lost
 
 WINDOW = "2026-01-01T00:00:00Z"
@@ -58,6 +60,20 @@ def test_a_node_is_that_of_the_report(api: AskedApi, workspace: Workspace) -> No
     assert api.json("/v1/streams/orders/nodes/b")["windows"] == expected
 
 
+def test_a_comparison_is_that_of_the_command(
+    api: AskedApi, workspace: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the newest version with all others, or of what is asked for."""
+    write_versions(workspace.store_url, 8, (9_000, 0, 450), (1_000, 30, 50))
+    path, asked = "/v1/streams/orders/nodes/b/comparison", ("compare", "--stream", "orders", "--node", "b", "--json")
+    assert workspace.run(*asked) == 1
+    assert json.loads(capsys.readouterr().out) == api.json(path)
+    assert workspace.run(*asked, "--baseline", "1", "--max-loss-increase", "0.1", "--to", "2026-01-01T00:07:00Z") == 0
+    found = api.json(path, baseline="1", max_loss_increase=0.1, to="2026-01-01T00:07:00Z")
+    assert json.loads(capsys.readouterr().out) == found
+    assert (found["windows"], found["loss"]["verdict"]) == (6, "NOT_WORSE")
+
+
 def test_lost_ids_are_paged(api: AskedApi) -> None:
     """All that the store has of a node and window, and where the next page begins."""
     path = f"/v1/streams/orders/windows/{WINDOW}/lost/b"
@@ -98,6 +114,7 @@ def test_a_store_that_takes_the_place_of_another_is_read(tmp_path: Path) -> None
         (f"/v1/streams/orders/windows/{WINDOW}", results.Window),
         ("/v1/streams/orders/nodes/b", results.NodeWindows),
         (f"/v1/streams/orders/windows/{WINDOW}/lost/b", results.MissingIds),
+        ("/v1/streams/orders/nodes/b/comparison?candidate=2", results.ComparisonFigures),
         ("/v1/streams/orders/hours", results.Hours),
         ("/v1/streams/orders/days", results.Days),
         ("/v1/messages/1", results.MessageJourney),
@@ -139,6 +156,10 @@ def test_a_node_that_counts_has_the_same_fields_in_the_client(record: type, show
         ("/v1/streams/nix/windows", 404, "the store has no stream 'nix'"),
         ("/v1/streams/orders/nodes/nix", 404, "the path of orders has no node 'nix' that stamps ids"),
         (f"/v1/streams/orders/windows/{WINDOW}/lost/nix", 404, "the path of orders has no node 'nix' that stamps ids"),
+        ("/v1/streams/nix/nodes/b/comparison", 404, "the store has no stream 'nix'"),
+        ("/v1/streams/orders/nodes/nix/comparison", 404, "the path of orders has no node 'nix' that stamps ids"),
+        ("/v1/streams/orders/nodes/b/comparison", 404, "b of orders has said no value of the label version"),
+        ("/v1/streams/orders/nodes/b/comparison?max_loss_increase=2", 422, "the request is invalid: see errors"),
         ("/v1/messages/", 422, "the request is invalid: see errors"),
         ("/v1/streams/orders/windows/2025-01-01T00:00:00Z", 404, "the store has no window of orders that starts at"),
         ("/v1/streams/orders/windows/2026-01-01T00:00:01Z", 422, "a window starts at a whole UTC minute"),

@@ -86,6 +86,7 @@ CALLS: Final[dict[str, tuple[str, ...]]] = {
     "deliver run": (*CONFIG, "{strange}"),
     "demo": ("--drop", "{strange}"),
     "doctor": ELSEWHERE,
+    "compare": (*CONFIG, *ORDERS, "--node", "b", "--label", "{strange}"),
     "completeness curve": (*CONFIG, "--stream", "{strange}"),
     "evidence export": ("{strange}/x", *CONFIG, "--from", "2026-01-01", "--to", "2026-01-02", "--key", "{strange}"),
     "evidence verify": ("{strange}", "--public-key", "{strange}"),

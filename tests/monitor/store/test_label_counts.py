@@ -149,3 +149,21 @@ def test_values_that_no_window_has_are_forgotten(engine: Engine) -> None:
         label_counts.delete_values(connection, "orders", START_US + 9 * WINDOW_US)
     write(engine, 10, [row("orders/1")])
     assert new_values(engine) == [(10, "a", "orders/1")]
+
+
+def test_nodes_with_several_values_are_named_with_the_newest(engine: Engine) -> None:
+    """As far as a range has windows of two; of values that came at once the last by name."""
+    write(engine, 0, [row("v1")], [row("v1", "b"), row("v2", "b")])
+    write(engine, 3, [row("v1"), row("v2"), row(HOSTILE, label="host")], [row("v2", "b")])
+
+    def ask(first: int, last: int, most: int = 5) -> list[tuple[str, str, int]]:
+        with schema.open_snapshot(engine) as connection:
+            span_us = START_US + first * WINDOW_US, START_US + last * WINDOW_US
+            found = label_counts.read_side_by_side(connection, "orders", "schema", span_us, most)
+        return [(one.node, one.value, (one.window_start_us - START_US) // WINDOW_US) for one in found]
+
+    assert ask(0, 9) == [("a", "v2", 3), ("b", "v2", 0)]
+    assert ask(0, 9, 1) == [("a", "v2", 3)]
+    assert ask(0, 3) == [("b", "v2", 0)]
+    assert ask(3, 9) == [("a", "v2", 3)]
+    assert ask(4, 9) == []
